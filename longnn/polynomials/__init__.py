@@ -136,6 +136,8 @@ __all__ = [
     "Legendre",
     "Monomial",
     "OrthogonalBasis",
+    "Scalar",
+    "Weight",
     "bernstein",
     "chebyshev_t",
     "chebyshev_u",

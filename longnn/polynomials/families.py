@@ -54,7 +54,9 @@ class Basis(abc.ABC):
             check_above(name, getattr(self, name), bound)
 
     def __repr__(self) -> str:
-        fields = sorted((f for f in dataclasses.fields(self) if f.repr), key=lambda f: f.kw_only)
+        fields = sorted(
+            (f for f in dataclasses.fields(self) if f.repr), key=lambda f: bool(f.kw_only)
+        )
         inner = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields)
         return f"{type(self).__name__}({inner})"
 
@@ -99,7 +101,8 @@ class Basis(abc.ABC):
             object.__setattr__(other, name, value)
         return other
 
-    def _parameter(self, name: str, device: torch.device | str = "cpu") -> Tensor:
+    def parameter(self, name: str, device: torch.device | str = "cpu") -> Tensor:
+        """One of the parameters, as a float64 tensor."""
         return torch.as_tensor(getattr(self, name), dtype=torch.float64, device=device)
 
 
@@ -138,7 +141,7 @@ class OrthogonalBasis(Basis):
         """The recurrence in the family's classical normalisation."""
 
     @abc.abstractmethod
-    def classical_squared_norms(self, degree: int) -> Tensor:
+    def classical_squared_norms(self, degree: int, device: torch.device | str = "cpu") -> Tensor:
         """Squared norms in the classical normalisation, for the chosen weight."""
 
     def evaluate(self, x: Tensor, degree: int) -> Tensor:
@@ -151,10 +154,10 @@ class OrthogonalBasis(Basis):
         table = recurrence.Table(*(t.to(x.device) for t in table))
         return recurrence.evaluate(table, x.to(torch.float64))
 
-    def squared_norms(self, degree: int) -> Tensor:
+    def squared_norms(self, degree: int, *, device: torch.device | str = "cpu") -> Tensor:
         r""":math:`\int p_k^2\,w\,dx` for k = 0..degree, shape (degree+1, \*batch), float64."""
         check_degree(degree)
-        norms = self.classical_squared_norms(degree)
+        norms = self.classical_squared_norms(degree, device)
         return torch.ones_like(norms) if self.orthonormal else norms
 
     def weight_function(self, x: Tensor) -> Tensor:
@@ -193,14 +196,14 @@ class Jacobi(OrthogonalBasis):
         return not self.published_sign
 
     def jacobi_parameters(self, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
-        return self._parameter("a", device), self._parameter("b", device)
+        return self.parameter("a", device), self.parameter("b", device)
 
     def classical_table(self, degree: int, device: torch.device | str = "cpu") -> recurrence.Table:
         a, b = self.jacobi_parameters(device)
         return recurrence.classical_jacobi(degree, a, b, published_sign=self.published_sign)
 
-    def classical_squared_norms(self, degree: int) -> Tensor:
-        a, b = self.jacobi_parameters()
+    def classical_squared_norms(self, degree: int, device: torch.device | str = "cpu") -> Tensor:
+        a, b = self.jacobi_parameters(device)
         unit = self.weight == "probability"
         return recurrence.jacobi_squared_norms(degree, a, b, unit_mass=unit)
 
@@ -219,8 +222,8 @@ class Legendre(OrthogonalBasis):
         zero, _ = self.jacobi_parameters(device)
         return recurrence.classical_jacobi(degree, zero, zero, published_sign=False)
 
-    def classical_squared_norms(self, degree: int) -> Tensor:
-        k = torch.arange(degree + 1, dtype=torch.float64)
+    def classical_squared_norms(self, degree: int, device: torch.device | str = "cpu") -> Tensor:
+        k = torch.arange(degree + 1, dtype=torch.float64, device=device)
         return (1.0 if self.weight == "probability" else 2.0) / (2 * k + 1)
 
 
@@ -247,8 +250,8 @@ class Chebyshev(OrthogonalBasis):
     def classical_table(self, degree: int, device: torch.device | str = "cpu") -> recurrence.Table:
         return recurrence.constant_table(degree, float(self.kind), 2.0, 1.0)
 
-    def classical_squared_norms(self, degree: int) -> Tensor:
-        norms = torch.full((degree + 1,), math.pi / 2, dtype=torch.float64)
+    def classical_squared_norms(self, degree: int, device: torch.device | str = "cpu") -> Tensor:
+        norms = torch.full((degree + 1,), math.pi / 2, dtype=torch.float64, device=device)
         mass = math.pi / self.kind
         if self.kind == 1:
             norms[0] = math.pi
@@ -270,20 +273,20 @@ class Gegenbauer(OrthogonalBasis):
     order: Scalar = 1.0
 
     def jacobi_parameters(self, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
-        half = self._parameter("order", device) - 0.5
+        half = self.parameter("order", device) - 0.5
         return half, half
 
     def classical_table(self, degree: int, device: torch.device | str = "cpu") -> recurrence.Table:
-        return recurrence.gegenbauer(degree, self._parameter("order", device))
+        return recurrence.gegenbauer(degree, self.parameter("order", device))
 
-    def classical_squared_norms(self, degree: int) -> Tensor:
+    def classical_squared_norms(self, degree: int, device: torch.device | str = "cpu") -> Tensor:
         r"""By :math:`C_k = \frac{(2\lambda)_k}{(\lambda+1/2)_k} P_k^{(\lambda-1/2,\lambda-1/2)}`:
         no pole at :math:`\lambda = 0` or below."""
-        order = self._parameter("order")
-        a, b = self.jacobi_parameters()
+        order = self.parameter("order", device)
+        a, b = self.jacobi_parameters(device)
         unit = self.weight == "probability"
         norms = recurrence.jacobi_squared_norms(degree, a, b, unit_mass=unit)
-        k = torch.arange(degree, dtype=torch.float64)[(...,) + (None,) * order.dim()]
+        k = torch.arange(degree, dtype=torch.float64, device=device)[(...,) + (None,) * order.dim()]
         ratio = torch.cumprod((2 * order + k) / (order + 0.5 + k), dim=0)
         ratio = torch.cat([torch.ones_like(order)[None], ratio])
         return norms * ratio**2
@@ -371,7 +374,7 @@ class Favard(Basis):
         return value.expand(channels, degree + 1) if value.dim() == 0 else value
 
     def evaluate(self, x: Tensor, degree: int) -> Tensor:
-        s, c = self._parameter("s", x.device), self._parameter("c", x.device)
+        s, c = self.parameter("s", x.device), self.parameter("c", x.device)
         s = (s.expand(degree + 1) if s.dim() == 0 else s).movedim(-1, 0)
         c = (c.expand(degree + 1) if c.dim() == 0 else c).movedim(-1, 0)
         table = recurrence.from_symmetric(1 / s[0], s[1:], c[:degree])

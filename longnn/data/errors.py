@@ -1,0 +1,62 @@
+"""What can be wrong with data, as exceptions that name the place.
+
+One base class, so that a command line can turn every one of them into one line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class DataError(ValueError):
+    """Data that cannot be used, with the place where it went wrong.
+
+    Args:
+        message: What was expected, what was found, and the remedy.
+        path: The file (or folder) at fault.
+        row: 1-based line of a text file, 1-based row of any other.
+        column: The name (or index) of the column at fault.
+        value: The offending value, as it was read.
+
+    >>> print(DataError("Expected a number (got 'old').", path="n.csv", row=3, column="age"))
+    n.csv, line 3, column 'age': Expected a number (got 'old').
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | Path | None = None,
+        row: int | None = None,
+        column: str | int | None = None,
+        value: object = None,
+    ) -> None:
+        self.path = None if path is None else Path(path)
+        self.row = row
+        self.column = column
+        self.value = value
+        place = [] if path is None else [str(path)]
+        if row is not None:
+            place.append(f"line {row}" if path is not None else f"row {row}")
+        if column is not None:
+            place.append(f"column {column!r}")
+        text = " ".join(message.split())  # one line, whatever a library put in its message
+        super().__init__(f"{', '.join(place)}: {text}" if place else text)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The message already holds the place: rebuild from it, then restore the fields.
+        return (_rebuild, (type(self), self.args[0], self.__dict__))
+
+
+class MissingFileError(DataError, FileNotFoundError):
+    """A file the user named does not exist."""
+
+
+class DatasetUnavailable(DataError, FileNotFoundError):  # noqa: N818 (a state, not a slip)
+    """A named dataset is neither on disk nor obtainable."""
+
+
+def _rebuild(kind: type[DataError], text: str, fields: dict[str, object]) -> DataError:
+    error = kind(text)
+    error.__dict__.update(fields)
+    return error

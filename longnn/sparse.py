@@ -1,0 +1,232 @@
+r"""Sparse times dense: the one product under everything else.
+
+:class:`SparseMatrix` is a checked CSR matrix that also knows its transpose, so that the backward
+pass of a product is a product again. ``matrix @ dense`` is the torch operator
+``longnn::csr_matmul`` with rules for autograd, vmap (a batch is folded into the columns) and
+tracing. Graph operators and sparse node features both stand on it; it knows of neither.
+"""
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+#: Types in which products accumulate; half-precision signals are stored but not summed so.
+_WIDE = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
+
+
+def accumulate_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The type in which sums over a signal of type ``dtype`` are taken."""
+    return _WIDE.get(dtype, dtype)
+
+
+def csr(crow: Tensor, col: Tensor, values: Tensor, columns: int) -> Tensor:
+    """The CSR arrays as a torch tensor; no copy, no check."""
+    shape = (crow.shape[0] - 1, columns)
+    return torch.sparse_csr_tensor(crow, col, values, shape, check_invariants=False)
+
+
+def _spend_beta_warning() -> None:
+    """torch warns once per process that CSR is in beta; users can do nothing about it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        index = torch.zeros(1, dtype=torch.int32)
+        csr(index, index[:0], torch.zeros(0), 0)
+
+
+_spend_beta_warning()
+
+
+@torch.library.custom_op("longnn::csr_matmul", mutates_args=())
+def csr_matmul(
+    crow: Tensor,  # (rows+1,)
+    col: Tensor,  # (nnz,)
+    values: Tensor,  # (nnz,)
+    crow_t: Tensor,  # the transpose's CSR arrays, for the backward pass
+    col_t: Tensor,
+    values_t: Tensor,
+    dense: Tensor,  # (columns, channels)
+) -> Tensor:
+    """``matrix @ dense``, shape (rows, channels), in the type of ``dense``."""
+    wide = dense.to(values.dtype)
+    return (csr(crow, col, values, dense.shape[0]) @ wide).to(dense.dtype)
+
+
+@csr_matmul.register_fake
+def _(crow, col, values, crow_t, col_t, values_t, dense):  # type: ignore[no-untyped-def]
+    return dense.new_empty(crow.shape[0] - 1, dense.shape[1])
+
+
+def differentiable(
+    op: Any, backward: Callable[..., Any], *, saved: int | None = None
+) -> Callable[..., Any]:
+    """Give a torch operator its derivative rule, in both forms torch knows.
+
+    ``torch.compile`` traces the rule registered with the operator; the ``torch.func`` transforms
+    (grad, jacrev, vmap of grad) need an autograd Function. The returned callable picks. The
+    first ``saved`` inputs (by default all) are there for ``backward(ctx, *grads)``.
+    """
+
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[:saved])
+
+    op.register_autograd(backward, setup_context=setup_context)
+    members = {
+        "generate_vmap_rule": True,
+        "forward": staticmethod(lambda *inputs: op(*inputs)),
+        "setup_context": staticmethod(setup_context),
+        "backward": staticmethod(backward),
+    }
+    rule: Any = type("Rule", (torch.autograd.Function,), members)
+    return lambda *inputs: op(*inputs) if torch.compiler.is_compiling() else rule.apply(*inputs)
+
+
+def _product_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    arrays = ctx.saved_tensors
+    return *(None,) * 6, _product(*arrays[3:], *arrays[:3], grad)
+
+
+_product = differentiable(csr_matmul, _product_gradient, saved=6)
+
+
+@csr_matmul.register_vmap
+def _(info, in_dims, crow, col, values, crow_t, col_t, values_t, dense):  # type: ignore[no-untyped-def]
+    if in_dims[2] is None:
+        # (batch, columns, channels) -> (columns, batch * channels): one product for the batch.
+        folded = dense.movedim(in_dims[6], 1)
+        flat = folded.reshape(folded.shape[0], -1)
+        out = csr_matmul(crow, col, values, crow_t, col_t, values_t, flat)
+        return out.view(-1, info.batch_size, folded.shape[2]), 1
+    # Values differ between the members (dropout on stored values): one product each.
+    members = [values.movedim(in_dims[2], 0), values_t.movedim(in_dims[5], 0)]
+    if in_dims[6] is None:
+        members.append(dense.expand(info.batch_size, *dense.shape))
+    else:
+        members.append(dense.movedim(in_dims[6], 0))
+    outs = [csr_matmul(crow, col, v, crow_t, col_t, vt, d) for v, vt, d in zip(*members)]  # noqa: B905
+    return torch.stack(outs), 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SparseMatrix:
+    """A CSR matrix and its transpose, ready for differentiable products with dense tensors.
+
+    Build one with :meth:`from_scipy` or :meth:`from_dense`.
+    """
+
+    crow: Tensor  # (rows+1,)
+    col: Tensor  # (nnz,)
+    values: Tensor  # (nnz,)
+    crow_t: Tensor  # (columns+1,)
+    col_t: Tensor  # (nnz,)
+    order_t: Tensor | None  # (nnz,) values of the transpose are values[order_t]; None = symmetric
+    values_t: Tensor  # (nnz,)
+
+    @classmethod
+    def from_scipy(
+        cls,
+        matrix: scipy.sparse.spmatrix | scipy.sparse.sparray,
+        *,
+        symmetric: bool = False,
+        dtype: torch.dtype = torch.float32,
+    ) -> Self:
+        """From a SciPy matrix; with ``symmetric`` the transpose shares the same arrays."""
+        rows = scipy.sparse.csr_matrix(matrix)
+        rows.sum_duplicates()
+        small = max(rows.nnz, *rows.shape) < 2**31
+        index = np.int32 if small else np.int64
+
+        def tensors(m: scipy.sparse.csr_matrix) -> tuple[Tensor, Tensor]:
+            arrays = (m.indptr.astype(index), m.indices.astype(index))
+            return torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1])
+
+        crow, col = tensors(rows)
+        values = torch.from_numpy(np.array(rows.data, dtype=np.float64)).to(dtype)
+        if symmetric:
+            return cls(crow, col, values, crow, col, None, values)
+        numbered = scipy.sparse.csr_matrix(
+            (np.arange(rows.nnz), rows.indices, rows.indptr), shape=rows.shape
+        )
+        columns = numbered.T.tocsr()
+        crow_t, col_t = tensors(columns)
+        order = torch.from_numpy(columns.data.astype(np.int64))
+        return cls(crow, col, values, crow_t, col_t, order, values[order])
+
+    @classmethod
+    def from_dense(cls, dense: Tensor) -> Self:
+        """From a dense matrix, keeping its nonzero entries and its type."""
+        if dense.dim() != 2:
+            raise ValueError(f"Expected a matrix (got {dense.dim()} dimensions)")
+        array = dense.detach().cpu().double().numpy()
+        matrix = cls.from_scipy(scipy.sparse.csr_matrix(array), dtype=dense.dtype)
+        return matrix.to(dense.device)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.crow.shape[0] - 1, self.crow_t.shape[0] - 1
+
+    @property
+    def nnz(self) -> int:
+        return self.col.shape[0]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.values.device
+
+    def with_values(self, values: Tensor) -> Self:
+        """The same pattern with other stored values, shape (nnz,)."""
+        values_t = values if self.order_t is None else values[self.order_t]
+        return dataclasses.replace(self, values=values, values_t=values_t)
+
+    def to(self, target: torch.device | torch.dtype | str) -> Self:
+        """The matrix on another device, or with values of another type."""
+        if isinstance(target, torch.dtype):
+            return self.with_values(self.values.to(target))
+        order = None if self.order_t is None else self.order_t.to(target)
+        names = ("crow", "col", "values", "crow_t", "col_t", "values_t")
+        moved: dict[str, Tensor] = {name: getattr(self, name).to(target) for name in names}
+        return type(self)(order_t=order, **moved)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        check_operand(self, dense)
+        return _product(
+            self.crow, self.col, self.values, self.crow_t, self.col_t, self.values_t, dense
+        )
+
+    def to_dense(self) -> Tensor:
+        """The dense matrix: for small ones."""
+        return csr(self.crow, self.col, self.values, self.shape[1]).to_dense()
+
+    def to_scipy(self) -> scipy.sparse.csr_matrix:
+        """The same matrix for SciPy, in float64."""
+        arrays = (self.values.double(), self.col, self.crow)
+        return scipy.sparse.csr_matrix(tuple(t.cpu().numpy() for t in arrays), shape=self.shape)
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return (
+            f"SparseMatrix({rows} x {columns}, nnz={self.nnz}, "
+            f"dtype={str(self.dtype).removeprefix('torch.')}, device={self.device})"
+        )
+
+
+def check_operand(matrix: SparseMatrix, dense: Tensor) -> None:
+    """Raise unless ``matrix @ dense`` makes sense."""
+    if dense.dim() != 2 or dense.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"Expected a signal of shape ({matrix.shape[1]}, channels) (got {tuple(dense.shape)})"
+        )
+    if accumulate_dtype(dense.dtype) != matrix.dtype:
+        raise TypeError(
+            f"Expected a signal of type {matrix.dtype} (got {dense.dtype}); convert one of the "
+            f"two, e.g. operator.to({dense.dtype})"
+        )

@@ -1,0 +1,32 @@
+"""Small random graphs and exact spectral evaluation, shared by the tests."""
+
+import torch
+
+from longnn import GraphOperator
+
+
+def random_graph(nodes, *, probability=0.15, isolated=0, seed=0):
+    """An undirected random graph as edge_index; the last ``isolated`` nodes have no edge."""
+    generator = torch.Generator().manual_seed(seed)
+    live = nodes - isolated
+    upper = torch.rand(live, live, generator=generator).triu(1) > 1 - probability
+    return (upper | upper.T).nonzero().T.contiguous()
+
+
+def random_tensor(*shape, dtype=torch.float64, seed=0):
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def exact_filter(operator, response, x):
+    """g(L) x by the eigendecomposition of the dense operator, ``response`` of eigenvalues of L."""
+    eigenvalues, U = torch.linalg.eigh(operator.matrix.to_dense().double())
+    scaled = operator.scale_in(x.double())
+    g = response(1 - eigenvalues)  # (channels, nodes) or (nodes,)
+    g = g.T if g.dim() == 2 else g[:, None]
+    return operator.scale_out(U @ (g * (U.T @ scaled)))
+
+
+def double_operator(edge_index, nodes, **options):
+    return GraphOperator.from_edge_index(
+        edge_index, num_nodes=nodes, dtype=torch.float64, **options
+    )
