@@ -1,0 +1,79 @@
+"""PyG-style layers, and the models: LON-GNN and every baseline, behind one interface.
+
+``MODELS`` maps a short name to each model; :func:`get_model` builds one.
+"""
+
+from typing import Any
+
+from longnn.nn.conv import LONConv, PolynomialConv
+from longnn.nn.model import Model, SpectralGNN
+from longnn.nn.nonpolynomial import ARMA, GCN, MLP, ChebNet, OptBasisGNN
+from longnn.nn.polynomial import (
+    APPNP,
+    GPRGNN,
+    LONGNN,
+    SGC,
+    BernNet,
+    ChebNetII,
+    EvenNet,
+    FavardGNN,
+    JacobiConv,
+    JacobiLearnable,
+    JacobiOrthNorm,
+    personalized_pagerank,
+)
+
+MODELS: dict[str, type[Model]] = {
+    "lon": LONGNN,
+    "jacobi-orthnorm": JacobiOrthNorm,
+    "jacobi-learnable": JacobiLearnable,
+    "jacobi": JacobiConv,
+    "bern": BernNet,
+    "gpr": GPRGNN,
+    "cheb": ChebNet,
+    "cheb2": ChebNetII,
+    "even": EvenNet,
+    "appnp": APPNP,
+    "sgc": SGC,
+    "gcn": GCN,
+    "arma": ARMA,
+    "favard": FavardGNN,
+    "optbasis": OptBasisGNN,
+    "mlp": MLP,
+}
+
+
+def get_model(
+    name: str, in_channels: int, hidden_channels: int, out_channels: int, **options: Any
+) -> Model:
+    """A model by its short name."""
+    if name not in MODELS:
+        raise ValueError(f"Expected `model` to be one of {sorted(MODELS)} (got {name!r})")
+    return MODELS[name](in_channels, hidden_channels, out_channels, **options)
+
+
+__all__ = [
+    "APPNP",
+    "ARMA",
+    "GCN",
+    "GPRGNN",
+    "LONGNN",
+    "MLP",
+    "MODELS",
+    "SGC",
+    "BernNet",
+    "ChebNet",
+    "ChebNetII",
+    "EvenNet",
+    "FavardGNN",
+    "JacobiConv",
+    "JacobiLearnable",
+    "JacobiOrthNorm",
+    "LONConv",
+    "Model",
+    "OptBasisGNN",
+    "PolynomialConv",
+    "SpectralGNN",
+    "get_model",
+    "personalized_pagerank",
+]

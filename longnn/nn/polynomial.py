@@ -1,0 +1,400 @@
+r"""Models that are a feature transform and one polynomial filter: LON-GNN and its relatives.
+
+Each class names its paper and formula and says which basis, which coefficients and which
+operator; all else is :class:`~longnn.nn.model.SpectralGNN`.
+"""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from longnn.coefficients import Parametrization
+from longnn.filters import Init, PolynomialFilter
+from longnn.graph import SelfLoops
+from longnn.nn.model import Placement, SpectralGNN
+from longnn.polynomials import Basis, Favard, Jacobi, Monomial, Weight
+
+
+def personalized_pagerank(degree: int, restart: float) -> Tensor:
+    r"""Coefficients of :math:`\sum_k r(1-r)^k P^k + (1-r)^K P^K`: APPNP's filter, shape (K+1,)."""
+    if not 0 <= restart <= 1:
+        raise ValueError(f"Expected 0 <= `restart` <= 1 (got {restart:g})")
+    k = torch.arange(degree + 1, dtype=torch.float64)
+    alpha = restart * (1 - restart) ** k
+    alpha[-1] = (1 - restart) ** degree
+    return alpha
+
+
+class _PolynomialModel(SpectralGNN):
+    """Makes the filter with as many channels as it acts on, or one if shared."""
+
+    shared: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        basis: str | Basis,
+        degree: int,
+        coefficients: Parametrization,
+        init: Init = None,
+        learn_basis: bool = False,
+        gamma: float = 1.0,
+        placement: Placement = "output",
+        **options: Any,
+    ) -> None:
+        wide = hidden_channels if placement == "hidden" else out_channels
+        filter = PolynomialFilter(
+            basis,
+            degree,
+            1 if self.shared else wide,
+            coefficients=coefficients,
+            init=init,
+            learn_basis=learn_basis,
+            gamma=gamma,
+        )
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            filter=filter,
+            placement=placement,
+            **options,
+        )
+
+
+class LONGNN(_PolynomialModel):
+    r"""LON-GNN, `"Spectral GNNs with Learnable Orthonormal Basis"
+    <https://arxiv.org/abs/2303.13750>`_ (Tao, Wang, Yu, Li and Wei, 2023).
+
+    .. math:: \hat Y = \sum_{k=0}^{K} \alpha_k\, p_k^{(a,b)}(P)\, t_\theta(X)
+
+    with orthonormal Jacobi polynomials whose a and b are trained with everything else, one filter
+    per channel.
+
+    Args:
+        in_channels, hidden_channels, out_channels: features, hidden units, classes.
+        degree: K.
+        a, b: where the basis starts, > -1.
+        learn_basis: train a and b.
+        orthonormal: divide each polynomial by its norm.
+        weight: ``"paper"``, or ``"probability"`` for the weight function scaled to mass one.
+        coefficients: ``"pcd"`` (as published) or ``"free"``.
+        gamma: of the pcd parametrisation.
+        options: of :class:`~longnn.nn.SpectralGNN` (transform, placement, dropouts).
+
+    >>> LONGNN(1433, 64, 7).filters()[0]
+    PolynomialFilter(jacobi, degree=10, channels=7, coefficients=pcd, a=0, b=0 learnable)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        degree: int = 10,
+        *,
+        a: float = 0.0,
+        b: float = 0.0,
+        learn_basis: bool = True,
+        orthonormal: bool = True,
+        weight: Weight = "paper",
+        coefficients: Parametrization = "pcd",
+        gamma: float = 1.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            basis=Jacobi(a, b, orthonormal=orthonormal, weight=weight),
+            degree=degree,
+            coefficients=coefficients,
+            learn_basis=learn_basis,
+            gamma=gamma,
+            **options,
+        )
+
+
+class JacobiOrthNorm(LONGNN):
+    r"""The paper's ablation Jacobi+OrthNorm: an orthonormal Jacobi basis that is not learned."""
+
+    def __init__(self, *sizes: int, **options: Any) -> None:
+        super().__init__(*sizes, **{"learn_basis": False, **options})
+
+
+class JacobiLearnable(LONGNN):
+    r"""The paper's ablation Jacobi+Learnable: classical Jacobi polynomials, a and b trained.
+
+    (As published, the branch that would use the learnable a and b is never reached.)
+    """
+
+    def __init__(self, *sizes: int, **options: Any) -> None:
+        super().__init__(*sizes, **{"orthonormal": False, **options})
+
+
+class JacobiConv(_PolynomialModel):
+    r"""JacobiConv, `"How Powerful are Spectral Graph Neural Networks"
+    <https://arxiv.org/abs/2205.11172>`_ (Wang and Zhang, 2022).
+
+    .. math:: \hat Y = \sum_k \alpha_k\, P_k^{(a,b)}(P)\, X W
+
+    with classical Jacobi polynomials of fixed a and b and a linear transform.
+
+    Args:
+        published_sign: the recurrence as in the published code, where the sign of
+            :math:`a^2 - b^2` is reversed from degree 2 on. The filters it can express are the
+            same; for a != b its terms are not Jacobi polynomials and not orthogonal.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        degree: int = 10,
+        *,
+        a: float = 1.0,
+        b: float = 1.0,
+        published_sign: bool = False,
+        gamma: float = 1.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            basis=Jacobi(a, b, orthonormal=False, published_sign=published_sign),
+            degree=degree,
+            coefficients="pcd",
+            gamma=gamma,
+            **{"transform": "linear", **options},
+        )
+
+
+class GPRGNN(_PolynomialModel):
+    r"""GPRGNN, `"Adaptive Universal Generalized PageRank Graph Neural Network"
+    <https://arxiv.org/abs/2006.07988>`_ (Chien et al., 2021).
+
+    .. math:: \hat Y = \sum_k \gamma_k\, \tilde P^k\, t_\theta(X)
+
+    with self loops in :math:`\tilde P` and coefficients shared by the channels that start as
+    personalised PageRank.
+    """
+
+    self_loops: ClassVar[SelfLoops] = "add"
+    shared: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        degree: int = 10,
+        *,
+        restart: float = 0.1,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            basis="monomial",
+            degree=degree,
+            coefficients="free",
+            init=personalized_pagerank(degree, restart),
+            **options,
+        )
+
+
+class BernNet(_PolynomialModel):
+    r"""BernNet, `"Learning Arbitrary Graph Spectral Filters via Bernstein Approximation"
+    <https://arxiv.org/abs/2106.10994>`_ (He et al., 2021).
+
+    .. math:: \hat Y = \sum_k \theta_k \frac{1}{2^K}\binom{K}{k} (2I-L)^{K-k} L^k\, t_\theta(X),
+              \qquad \theta_k \ge 0
+
+    In Chebyshev terms it costs K products instead of :math:`O(K^2)`.
+    """
+
+    shared: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        degree: int = 10,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            basis="bernstein",
+            degree=degree,
+            coefficients="nonnegative",
+            **options,
+        )
+
+
+class ChebNetII(_PolynomialModel):
+    r"""ChebNetII, `"Convolutional Neural Networks on Graphs with Chebyshev Approximation,
+    Revisited" <https://arxiv.org/abs/2202.03580>`_ (He, Wei and Wen, 2022).
+
+    .. math:: \hat Y = \frac{2}{K+1}\sum_k{}^{'} \sum_j \gamma_j\, T_k(x_j)\, T_k(P)\,t_\theta(X),
+              \qquad \gamma_j \ge 0
+
+    the filter with values :math:`\gamma_j` at the Chebyshev nodes (the first term is halved).
+    """
+
+    shared: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        degree: int = 10,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            basis="interpolation",
+            degree=degree,
+            coefficients="nonnegative",
+            **options,
+        )
+
+
+class EvenNet(_PolynomialModel):
+    r"""EvenNet, `"Ignoring Odd-Hop Neighbors Improves Robustness of Graph Neural Networks"
+    <https://arxiv.org/abs/2205.13892>`_ (Lei et al., 2022).
+
+    .. math:: \hat Y = \sum_{k=0}^{\lfloor K/2 \rfloor} w_k\, P^{2k}\, t_\theta(X)
+
+    without self loops (they would bring odd hops back), starting as personalised PageRank.
+    """
+
+    self_loops: ClassVar[SelfLoops] = "remove"
+    shared: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        degree: int = 10,
+        *,
+        restart: float = 0.1,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            basis=Monomial(even=True),
+            degree=degree,
+            coefficients="free",
+            init=personalized_pagerank(degree // 2, restart),
+            **options,
+        )
+
+
+class APPNP(_PolynomialModel):
+    r"""APPNP, `"Predict then Propagate: Graph Neural Networks meet Personalized PageRank"
+    <https://arxiv.org/abs/1810.05997>`_ (Klicpera, Bojchevski and Günnemann, 2019).
+
+    .. math:: Z_{k+1} = (1-r)\,\tilde P Z_k + r\,Z_0, \qquad Z_0 = t_\theta(X)
+
+    after K steps the fixed filter :math:`\sum_k r(1-r)^k\tilde P^k + (1-r)^K\tilde P^K`.
+    """
+
+    self_loops: ClassVar[SelfLoops] = "add"
+    shared: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        degree: int = 10,
+        *,
+        restart: float = 0.1,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            basis="monomial",
+            degree=degree,
+            coefficients="fixed",
+            init=personalized_pagerank(degree, restart),
+            **options,
+        )
+
+
+class SGC(_PolynomialModel):
+    r"""SGC, `"Simplifying Graph Convolutional Networks" <https://arxiv.org/abs/1902.07153>`_
+    (Wu et al., 2019): :math:`\hat Y = \tilde P^K X W`, with self loops."""
+
+    self_loops: ClassVar[SelfLoops] = "add"
+    shared: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        degree: int = 2,
+        **options: Any,
+    ) -> None:
+        highest = torch.zeros(degree + 1)
+        highest[-1] = 1.0
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            basis="monomial",
+            degree=degree,
+            coefficients="fixed",
+            init=highest,
+            **{"transform": "linear", **options},
+        )
+
+
+class FavardGNN(_PolynomialModel):
+    r"""FavardGNN, `"Graph Neural Networks with Learnable and Optimal Polynomial Bases"
+    <https://arxiv.org/abs/2302.12432>`_ (Guo and Wei, 2023).
+
+    .. math:: \hat Y = \Big(\sum_k \alpha_k\, p_k(P)\, H\Big) W, \qquad
+              x\,p_k = s_{k+1}p_{k+1} + c_k p_k + s_k p_{k-1}
+
+    with the recurrence itself learned, one table of s > 0 and c per hidden channel: by Favard's
+    theorem every orthonormal basis. As a Chebyshev matrix it costs no more than a fixed basis.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        degree: int = 10,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            basis=Favard(),
+            degree=degree,
+            coefficients="free",
+            learn_basis=True,
+            **{"placement": "hidden", **options},
+        )

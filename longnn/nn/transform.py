@@ -1,0 +1,132 @@
+r"""Feature transforms :math:`t_\theta(X)`: what happens to a node before the graph is seen.
+
+Features may be dense or sparse. Sparse ones stay sparse: the first linear map is a sparse product
+and dropout acts on the stored values.
+"""
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from longnn.sparse import SparseMatrix
+
+Features = Tensor | SparseMatrix
+TransformKind = Literal["linear", "mlp", "residual"]
+
+
+def as_features(x: Features) -> Features:
+    """Node features as a dense tensor or a :class:`SparseMatrix`; torch sparse is converted."""
+    if isinstance(x, SparseMatrix) or x.layout is torch.strided:
+        return x
+    coo = x.to_sparse_coo().coalesce()
+    import scipy.sparse
+
+    row, col = coo.indices().cpu().numpy()
+    matrix = scipy.sparse.csr_matrix(
+        (coo.values().detach().cpu().double().numpy(), (row, col)), shape=tuple(x.shape)
+    )
+    return SparseMatrix.from_scipy(matrix, dtype=x.dtype).to(x.device)
+
+
+class Dropout(nn.Module):
+    """Dropout of dense features, or of the stored values of sparse ones; off at evaluation."""
+
+    def __init__(self, p: float = 0.0) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"Expected 0 <= dropout < 1 (got {p:g})")
+        self.p = p
+
+    def forward(self, x: Features) -> Features:
+        if not self.training or self.p == 0:
+            return x
+        if isinstance(x, SparseMatrix):
+            return x.with_values(F.dropout(x.values, self.p))
+        return F.dropout(x, self.p)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p:g}"
+
+
+class Linear(nn.Module):
+    r"""The linear map :math:`X W + b` of dense or sparse features.
+
+    Weights are initialised as in :class:`torch.nn.Linear`, and stored as (in, out), the way a
+    sparse product reads them.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, *, bias: bool = True) -> None:
+        super().__init__()
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = 1 / math.sqrt(self.in_channels) if self.in_channels else 0.0
+        nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            nn.init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x: Features) -> Tensor:
+        if x.shape[-1] != self.in_channels:
+            raise ValueError(
+                f"Expected features with {self.in_channels} columns (got {x.shape[-1]})"
+            )
+        out = x @ self.weight
+        return out if self.bias is None else out + self.bias
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, bias={self.bias is not None}"
+
+
+class Transform(nn.Module):
+    r"""From node features to channels.
+
+    - ``linear``: :math:`X W`
+    - ``mlp``: :math:`\mathrm{ReLU}(X W_1)\,W_2`
+    - ``residual``: :math:`H = \mathrm{ReLU}(X W_1)`, then :math:`(H + \mathrm{ReLU}(H W_2)) W_3`
+
+    with dropout on the input and before each further map.
+    """
+
+    def __init__(
+        self,
+        kind: TransformKind,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        input_dropout: float = 0.0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if kind not in ("linear", "mlp", "residual"):
+            raise ValueError(
+                f"Expected `transform` to be 'linear', 'mlp' or 'residual' (got {kind!r})"
+            )
+        self.kind = kind
+        self.input_dropout = Dropout(input_dropout)
+        self.dropout = Dropout(dropout)
+        wide = out_channels if kind == "linear" else hidden_channels
+        self.first = Linear(in_channels, wide)
+        self.middle = Linear(wide, wide) if kind == "residual" else None
+        self.last = None if kind == "linear" else Linear(wide, out_channels)
+
+    def reset_parameters(self) -> None:
+        for layer in (self.first, self.middle, self.last):
+            if layer is not None:
+                layer.reset_parameters()
+
+    def forward(self, x: Features) -> Tensor:
+        h = self.first(self.input_dropout(as_features(x)))
+        if self.middle is not None:
+            h = torch.relu(h)
+            h = h + torch.relu(self.middle(self.dropout(h)))
+        elif self.last is not None:
+            h = torch.relu(h)
+        return h if self.last is None else self.last(self.dropout(h))

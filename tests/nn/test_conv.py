@@ -1,0 +1,131 @@
+"""The PyG-style layers, used the way PyG users use layers."""
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import Sequential
+
+from longnn import GraphOperator, LONConv, PolynomialConv
+from longnn.polynomials import Bernstein
+
+from ..helpers import double_operator, random_graph, random_tensor
+
+NODES = 25
+EDGES = random_graph(NODES, isolated=1)
+
+
+def layers():
+    return [
+        LONConv(3, degree=5, a=0.5, b=-0.5).double(),
+        PolynomialConv(3, degree=4, basis=Bernstein(), shared=True).double(),
+        LONConv(3, degree=5, coefficients="pcd", weight="probability", self_loops="add").double(),
+    ]
+
+
+@pytest.mark.parametrize("conv", layers(), ids=repr)
+def test_every_form_of_the_graph_gives_the_same(conv):
+    x = random_tensor(NODES, 3)
+    weight = torch.ones(EDGES.shape[1], dtype=torch.float64)
+    sparse = torch.sparse_coo_tensor(EDGES, weight, (NODES, NODES), check_invariants=True)
+    options = {"self_loops": conv.graph_options["self_loops"]}
+    operator = double_operator(EDGES, NODES, **options)
+    expected = conv(x, EDGES)
+    for graph in (sparse, sparse.coalesce().to_sparse_csr(), operator):
+        torch.testing.assert_close(conv(x, graph), expected)
+    torch.testing.assert_close(conv(x, EDGES, weight), expected)
+
+
+def test_edge_weights_count():
+    conv = LONConv(2, degree=3).double()
+    with torch.no_grad():
+        conv.filter.coefficients.weight.add_(random_tensor(4, 2))
+    x = random_tensor(NODES, 2)
+    weight = 1.0 + (EDGES[0] + EDGES[1]).double() / NODES
+    assert not torch.allclose(conv(x, EDGES, weight), conv(x, EDGES))
+    torch.testing.assert_close(conv(x, EDGES, 5 * weight), conv(x, EDGES, weight))
+
+
+def test_inside_pyg_sequential():
+    model = Sequential(
+        "x, edge_index",
+        [
+            (torch.nn.Linear(4, 8), "x -> x"),
+            torch.nn.ReLU(),
+            (LONConv(8, degree=3), "x, edge_index -> x"),
+            torch.nn.Linear(8, 2),
+        ],
+    )
+    x = random_tensor(NODES, 4, dtype=torch.float32)
+    out = model(x, EDGES)
+    out.sum().backward()
+    assert out.shape == (NODES, 2)
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_batch_of_graphs_equals_each_graph_alone():
+    conv = LONConv(2, degree=4, coefficients="pcd").double()
+    graphs = [
+        Data(x=random_tensor(n, 2, seed=n), edge_index=random_graph(n, seed=n)) for n in (7, 12, 9)
+    ]
+    batch = Batch.from_data_list(graphs)
+    together = conv(batch.x, batch.edge_index)
+    alone = torch.cat([conv(g.x, g.edge_index) for g in graphs])
+    torch.testing.assert_close(together, alone)
+
+
+def test_inductive_on_an_unseen_graph():
+    """Weights do not depend on the graph: a filter carries over and keeps its response."""
+    conv = LONConv(1, degree=6).double()
+    with torch.no_grad():
+        conv.filter.coefficients.weight.copy_(random_tensor(7, 1))
+    other = double_operator(random_graph(50, seed=9), 50)
+    eigenvalues, U = torch.linalg.eigh(other.to_dense())
+    expected = conv.response(1 - eigenvalues[[3]])[0] * U[:, 3:4]
+    torch.testing.assert_close(conv(U[:, 3:4], other), expected)
+
+
+def test_learned_basis_is_readable_and_moves():
+    conv = LONConv(2, degree=3, a=1.0, b=0.25)
+    assert conv.a == pytest.approx(1.0, abs=1e-6)
+    assert conv.b == pytest.approx(0.25, abs=1e-6)
+    x = random_tensor(NODES, 2, dtype=torch.float32)
+    optimizer = torch.optim.SGD(conv.parameters(), lr=0.5)
+    with torch.no_grad():
+        conv.filter.coefficients.weight.add_(0.5)
+    (conv(x, EDGES) - 1).square().mean().backward()
+    optimizer.step()
+    assert conv.a != pytest.approx(1.0, abs=1e-6)
+    conv.reset_parameters()
+    assert conv.a == pytest.approx(1.0, abs=1e-6)
+    assert "a" not in dict(LONConv(2, learn_basis=False).named_parameters())
+
+
+def test_penalty_is_the_sum_of_squared_coefficients():
+    conv = LONConv(2, degree=3, coefficients="pcd", gamma=0.5).double()
+    alpha = conv.filter.effective_coefficients()
+    torch.testing.assert_close(conv.penalty(), alpha.square().sum())
+
+
+def test_directed_graphs():
+    one_way = EDGES[:, EDGES[0] < EDGES[1]]
+    x = random_tensor(NODES, 2, dtype=torch.float32)
+    with pytest.raises(ValueError, match="symmetrize=True"):
+        LONConv(2)(x, one_way)
+    torch.testing.assert_close(LONConv(2, symmetrize=True)(x, one_way), LONConv(2)(x, EDGES))
+
+
+def test_errors_and_repr():
+    with pytest.raises(ValueError, match=r"Expected x of shape \(nodes, 3\) \(got \(25, 2\)\)"):
+        LONConv(3)(torch.zeros(NODES, 2), EDGES)
+    with pytest.raises(ValueError, match=r"Expected `a` > -1 \(got -1\)"):
+        LONConv(3, a=-1.0)
+    assert repr(PolynomialConv(2, 4, basis="bernstein")).startswith("PolynomialConv(2, degree=4,")
+
+
+def test_half_precision_signal():
+    operator = GraphOperator.from_edge_index(EDGES, num_nodes=NODES)
+    conv = LONConv(2, degree=4)
+    x = random_tensor(NODES, 2, dtype=torch.float32).bfloat16()
+    out = conv(x, operator)
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(out, conv(x.float(), operator).bfloat16(), rtol=0, atol=0)
