@@ -1,0 +1,80 @@
+"""The layers of the code: imports point down only, siblings do not import each other."""
+
+import ast
+from pathlib import Path
+
+import longnn
+
+ROOT = Path(longnn.__file__).parent
+
+#: Each module and the modules of the package it may import.
+LAYERS = {
+    "polynomials": set(),
+    "sparse": set(),
+    "coefficients": set(),
+    "textbook": set(),
+    "graph": {"sparse"},
+    "spectrum": {"graph"},
+    "propagate": {"graph", "sparse"},
+    "filters": {"polynomials", "coefficients", "graph", "propagate"},
+    "nn": {"filters", "coefficients", "polynomials", "graph", "sparse"},
+    "data": {"graph"},
+    "demo": {"filters", "graph", "polynomials"},
+}
+
+
+def imports(path):
+    """Names of the package's modules that a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = [node.module]
+            if node.module == "longnn":
+                names = [f"longnn.{alias.name}" for alias in node.names]
+        for name in names:
+            if name.split(".")[0] == "longnn" and name.count("."):
+                yield name.split(".")[1]
+
+
+def modules():
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts != ("__init__",):
+            yield parts[0], path
+
+
+def test_every_module_has_its_layer():
+    assert {name for name, _ in modules()} == set(LAYERS)
+
+
+def test_imports_point_down():
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {target}"
+        for name, path in modules()
+        for target in imports(path)
+        if target != name and target not in LAYERS[name]
+    ]
+    assert not wrong
+
+
+def test_layers_have_no_cycle():
+    order = []
+    remaining = dict(LAYERS)
+    while remaining:
+        ready = [name for name, needs in remaining.items() if needs <= set(order)]
+        assert ready, f"a cycle among {sorted(remaining)}"
+        order += ready
+        for name in ready:
+            del remaining[name]
+
+
+def test_every_module_says_what_it_is_for():
+    missing = [
+        str(path.relative_to(ROOT))
+        for _, path in modules()
+        if not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert not missing
