@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from longnn.coefficients import Parametrization
-from longnn.filters import Init, PolynomialFilter
+from longnn.filters import PolynomialFilter
 from longnn.graph import SelfLoops
 from longnn.nn.model import Placement, SpectralGNN
-from longnn.polynomials import Basis, Favard, Jacobi, Monomial, Weight
+from longnn.polynomials import Basis, Favard, Jacobi, Monomial, Weight, get_basis
 
 
 def personalized_pagerank(degree: int, restart: float) -> Tensor:
@@ -26,36 +26,33 @@ def personalized_pagerank(degree: int, restart: float) -> Tensor:
     return alpha
 
 
-class _PolynomialModel(SpectralGNN):
-    """Makes the filter with as many channels as it acts on, or one if shared."""
+class PolynomialModel(SpectralGNN):
+    """A transform and a polynomial filter; a subclass is a choice of the attributes below."""
 
-    shared: ClassVar[bool] = False
+    basis: ClassVar[str | Basis]
+    coefficients: ClassVar[Parametrization] = "free"
+    learn_basis: ClassVar[bool] = False
+    shared: ClassVar[bool] = False  # one filter for all channels, or one each
 
     def __init__(
         self,
         in_channels: int,
         hidden_channels: int,
         out_channels: int,
+        degree: int = 10,
         *,
-        basis: str | Basis,
-        degree: int,
-        coefficients: Parametrization,
-        init: Init = None,
-        learn_basis: bool = False,
-        gamma: float = 1.0,
         placement: Placement = "output",
+        filter_options: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
         wide = hidden_channels if placement == "hidden" else out_channels
-        filter = PolynomialFilter(
-            basis,
-            degree,
-            1 if self.shared else wide,
-            coefficients=coefficients,
-            init=init,
-            learn_basis=learn_basis,
-            gamma=gamma,
-        )
+        chosen: dict[str, Any] = {
+            "basis": getattr(self, "basis", None),
+            "coefficients": self.coefficients,
+            "learn_basis": self.learn_basis,
+            **(filter_options or {}),
+        }
+        filter = PolynomialFilter(degree=degree, channels=1 if self.shared else wide, **chosen)
         super().__init__(
             in_channels,
             hidden_channels,
@@ -66,7 +63,7 @@ class _PolynomialModel(SpectralGNN):
         )
 
 
-class LONGNN(_PolynomialModel):
+class LONGNN(PolynomialModel):
     r"""LON-GNN, `"Spectral GNNs with Learnable Orthonormal Basis"
     <https://arxiv.org/abs/2303.13750>`_ (Tao, Wang, Yu, Li and Wei, 2023).
 
@@ -110,11 +107,13 @@ class LONGNN(_PolynomialModel):
             in_channels,
             hidden_channels,
             out_channels,
-            basis=Jacobi(a, b, orthonormal=orthonormal, weight=weight),
-            degree=degree,
-            coefficients=coefficients,
-            learn_basis=learn_basis,
-            gamma=gamma,
+            degree,
+            filter_options={
+                "basis": Jacobi(a, b, orthonormal=orthonormal, weight=weight),
+                "coefficients": coefficients,
+                "learn_basis": learn_basis,
+                "gamma": gamma,
+            },
             **options,
         )
 
@@ -136,7 +135,7 @@ class JacobiLearnable(LONGNN):
         super().__init__(*sizes, **{"orthonormal": False, **options})
 
 
-class JacobiConv(_PolynomialModel):
+class JacobiConv(PolynomialModel):
     r"""JacobiConv, `"How Powerful are Spectral Graph Neural Networks"
     <https://arxiv.org/abs/2205.11172>`_ (Wang and Zhang, 2022).
 
@@ -167,15 +166,40 @@ class JacobiConv(_PolynomialModel):
             in_channels,
             hidden_channels,
             out_channels,
-            basis=Jacobi(a, b, orthonormal=False, published_sign=published_sign),
-            degree=degree,
-            coefficients="pcd",
-            gamma=gamma,
+            degree,
+            filter_options={
+                "basis": Jacobi(a, b, orthonormal=False, published_sign=published_sign),
+                "coefficients": "pcd",
+                "gamma": gamma,
+            },
             **{"transform": "linear", **options},
         )
 
 
-class GPRGNN(_PolynomialModel):
+class PageRankModel(PolynomialModel):
+    """A polynomial model whose filter starts (or stays) as personalised PageRank.
+
+    Args:
+        restart: the probability to return to the start at each hop, in [0, 1].
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        degree: int = 10,
+        *,
+        restart: float = 0.1,
+        **options: Any,
+    ) -> None:
+        terms = get_basis(self.basis).terms(degree)
+        init = personalized_pagerank(terms - 1, restart)
+        options = {"filter_options": {"init": init}, **options}
+        super().__init__(in_channels, hidden_channels, out_channels, degree, **options)
+
+
+class GPRGNN(PageRankModel):
     r"""GPRGNN, `"Adaptive Universal Generalized PageRank Graph Neural Network"
     <https://arxiv.org/abs/2006.07988>`_ (Chien et al., 2021).
 
@@ -187,30 +211,10 @@ class GPRGNN(_PolynomialModel):
 
     self_loops: ClassVar[SelfLoops] = "add"
     shared: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        degree: int = 10,
-        *,
-        restart: float = 0.1,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            basis="monomial",
-            degree=degree,
-            coefficients="free",
-            init=personalized_pagerank(degree, restart),
-            **options,
-        )
+    basis: ClassVar[str | Basis] = "monomial"
 
 
-class BernNet(_PolynomialModel):
+class BernNet(PolynomialModel):
     r"""BernNet, `"Learning Arbitrary Graph Spectral Filters via Bernstein Approximation"
     <https://arxiv.org/abs/2106.10994>`_ (He et al., 2021).
 
@@ -221,27 +225,11 @@ class BernNet(_PolynomialModel):
     """
 
     shared: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        degree: int = 10,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            basis="bernstein",
-            degree=degree,
-            coefficients="nonnegative",
-            **options,
-        )
+    basis: ClassVar[str | Basis] = "bernstein"
+    coefficients: ClassVar[Parametrization] = "nonnegative"
 
 
-class ChebNetII(_PolynomialModel):
+class ChebNetII(PolynomialModel):
     r"""ChebNetII, `"Convolutional Neural Networks on Graphs with Chebyshev Approximation,
     Revisited" <https://arxiv.org/abs/2202.03580>`_ (He, Wei and Wen, 2022).
 
@@ -252,27 +240,11 @@ class ChebNetII(_PolynomialModel):
     """
 
     shared: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        degree: int = 10,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            basis="interpolation",
-            degree=degree,
-            coefficients="nonnegative",
-            **options,
-        )
+    basis: ClassVar[str | Basis] = "interpolation"
+    coefficients: ClassVar[Parametrization] = "nonnegative"
 
 
-class EvenNet(_PolynomialModel):
+class EvenNet(PageRankModel):
     r"""EvenNet, `"Ignoring Odd-Hop Neighbors Improves Robustness of Graph Neural Networks"
     <https://arxiv.org/abs/2205.13892>`_ (Lei et al., 2022).
 
@@ -283,30 +255,10 @@ class EvenNet(_PolynomialModel):
 
     self_loops: ClassVar[SelfLoops] = "remove"
     shared: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        degree: int = 10,
-        *,
-        restart: float = 0.1,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            basis=Monomial(even=True),
-            degree=degree,
-            coefficients="free",
-            init=personalized_pagerank(degree // 2, restart),
-            **options,
-        )
+    basis: ClassVar[str | Basis] = Monomial(even=True)
 
 
-class APPNP(_PolynomialModel):
+class APPNP(PageRankModel):
     r"""APPNP, `"Predict then Propagate: Graph Neural Networks meet Personalized PageRank"
     <https://arxiv.org/abs/1810.05997>`_ (Klicpera, Bojchevski and Günnemann, 2019).
 
@@ -317,35 +269,18 @@ class APPNP(_PolynomialModel):
 
     self_loops: ClassVar[SelfLoops] = "add"
     shared: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        degree: int = 10,
-        *,
-        restart: float = 0.1,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            basis="monomial",
-            degree=degree,
-            coefficients="fixed",
-            init=personalized_pagerank(degree, restart),
-            **options,
-        )
+    basis: ClassVar[str | Basis] = "monomial"
+    coefficients: ClassVar[Parametrization] = "fixed"
 
 
-class SGC(_PolynomialModel):
+class SGC(PolynomialModel):
     r"""SGC, `"Simplifying Graph Convolutional Networks" <https://arxiv.org/abs/1902.07153>`_
     (Wu et al., 2019): :math:`\hat Y = \tilde P^K X W`, with self loops."""
 
     self_loops: ClassVar[SelfLoops] = "add"
     shared: ClassVar[bool] = True
+    basis: ClassVar[str | Basis] = "monomial"
+    coefficients: ClassVar[Parametrization] = "fixed"
 
     def __init__(
         self,
@@ -357,19 +292,11 @@ class SGC(_PolynomialModel):
     ) -> None:
         highest = torch.zeros(degree + 1)
         highest[-1] = 1.0
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            basis="monomial",
-            degree=degree,
-            coefficients="fixed",
-            init=highest,
-            **{"transform": "linear", **options},
-        )
+        options = {"transform": "linear", "filter_options": {"init": highest}, **options}
+        super().__init__(in_channels, hidden_channels, out_channels, degree, **options)
 
 
-class FavardGNN(_PolynomialModel):
+class FavardGNN(PolynomialModel):
     r"""FavardGNN, `"Graph Neural Networks with Learnable and Optimal Polynomial Bases"
     <https://arxiv.org/abs/2302.12432>`_ (Guo and Wei, 2023).
 
@@ -380,21 +307,8 @@ class FavardGNN(_PolynomialModel):
     theorem every orthonormal basis. As a Chebyshev matrix it costs no more than a fixed basis.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        degree: int = 10,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            basis=Favard(),
-            degree=degree,
-            coefficients="free",
-            learn_basis=True,
-            **{"placement": "hidden", **options},
-        )
+    basis: ClassVar[str | Basis] = Favard()
+    learn_basis: ClassVar[bool] = True
+
+    def __init__(self, *sizes: int, **options: Any) -> None:
+        super().__init__(*sizes, **{"placement": "hidden", **options})
