@@ -1,0 +1,288 @@
+"""The user's files: every format gives the same graph, every flaw its own clear line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.io
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from longnn.data import DataError, MissingFileError, NodeDataset, load, load_files
+from tests.data.examples import (
+    EDGES,
+    NODES,
+    PAIRS,
+    WEIGHT,
+    N,
+    Write,
+    X,
+    Y,
+    adjacency,
+    columns,
+    reference,
+    write_table,
+)
+
+
+def ids_and_labels(d: NodeDataset) -> dict[Any, int]:
+    return dict(zip(d.ids, d.data.y.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("edge_format", [".csv", ".tsv", ".parquet", ".npz", ".mtx"])
+@pytest.mark.parametrize("node_format", [".csv", ".tsv", ".parquet", ".npz"])
+def test_every_pair_of_formats_gives_the_same_graph(
+    edge_format: str, node_format: str, tmp_path: Path
+) -> None:
+    edges, nodes = columns()
+    edge_path, node_path = tmp_path / f"edges{edge_format}", tmp_path / f"nodes{node_format}"
+    if edge_format == ".npz":
+        sp.save_npz(edge_path, adjacency())
+    elif edge_format == ".mtx":
+        scipy.io.mmwrite(edge_path, adjacency(), symmetry="symmetric")
+    else:
+        write_table(edge_path, edges)
+    if node_format == ".npz":
+        np.savez(node_path, x=X, y=Y)
+    else:
+        write_table(node_path, nodes)
+    d = load_files(edge_path, node_path)
+    assert d.fingerprint() == reference().fingerprint()
+    assert list(d.ids) == list(range(N))
+    assert d.classes == ("0", "1", "2")
+    assert d.fingerprint() == load_files(tmp_path).fingerprint() == load(tmp_path).fingerprint()
+    assert load(str(edge_path), node_path, name="mine").name == "mine"
+    assert d.name == tmp_path.name
+
+
+@pytest.mark.parametrize("form", ["data", "dict", "processed", "npz"])
+def test_one_file_with_everything(form: str, tmp_path: Path) -> None:
+    ref = reference()
+    path = tmp_path / ("graph.npz" if form == "npz" else "graph.pt")
+    mask = np.arange(N) < 4
+    if form == "npz":
+        np.savez(path, x=X, y=Y, edge_index=PAIRS.T, edge_weight=WEIGHT, train_mask=mask)
+    else:
+        data = ref.data.clone()
+        data.train_mask = torch.from_numpy(mask)
+        saved = {"data": data, "dict": data.to_dict(), "processed": (data.to_dict(), None, Data)}
+        torch.save(saved[form], path)
+    d = load_files(path)
+    assert d.fingerprint() == ref.fingerprint()
+    assert d.data.train_mask.tolist() == mask.tolist()
+    assert d.name == "graph"
+    assert d.default_split == "own"
+
+
+def test_sparse_features_and_text_labels(tmp_path: Path) -> None:
+    sp.save_npz(tmp_path / "edges.npz", adjacency())
+    sp.save_npz(tmp_path / "nodes.npz", sp.csr_array(X))
+    d = load_files(tmp_path / "edges.npz", tmp_path / "nodes.npz")
+    torch.testing.assert_close(d.data.x, torch.from_numpy(X).float())
+    np.savez(tmp_path / "nodes.npz", x=X, y=np.array(list("abcabcabc")))
+    d = load_files(tmp_path / "edges.npz", tmp_path / "nodes.npz")
+    assert d.classes == ("a", "b", "c")
+    assert d.data.y.tolist() == [0, 1, 2] * 3
+
+
+def test_adjacency_of_ones_has_no_weights(tmp_path: Path) -> None:
+    ones = adjacency()
+    ones.data[:] = 1
+    scipy.io.mmwrite(tmp_path / "g.mtx", ones, field="pattern")
+    d = load_files(tmp_path / "g.mtx")
+    assert d.data.get("edge_weight") is None
+    assert d.num_edges == len(PAIRS)
+    assert d.feature_names == ("log_degree",)
+
+
+def test_a_graph_of_named_nodes(write: Write) -> None:
+    d = load_files(write("e.csv", EDGES), write("n.csv", NODES))
+    assert list(d.ids) == ["a", "b", "c", "d"]
+    assert d.classes == ("cat", "dog")
+    assert d.feature_names == ("size", "hue")
+    assert d.data.x.tolist() == [[1, 0.5], [2, 0.25], [3, -1], [40, 0]]
+    assert d.data.y.tolist() == [0, 1, -1, 0]
+    assert d.data.train_mask.tolist() == [True, False, False, False]
+    assert d.data.val_mask.tolist() == [False, True, False, False]
+    assert d.data.test_mask.tolist() == [False, False, False, True]
+    assert d.data.edge_index.tolist() == [[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]
+    assert d.notes == ("All 3 edges were listed one way; each was made two-way.",)
+
+
+def test_order_of_rows_does_not_change_the_graph(write: Write) -> None:
+    head, *rows = NODES.splitlines()
+    first = load_files(write("e.csv", EDGES), write("n.csv", NODES))
+    second = load_files(
+        write("e2.csv", "source,target\nd,c\nb,a\nc,b\n"),
+        write("n2.csv", "\n".join([head, *reversed(rows)]) + "\n"),
+    )
+    assert ids_and_labels(first) == ids_and_labels(second)
+    order = torch.tensor([list(second.ids).index(i) for i in first.ids])
+    assert torch.equal(second.data.x[order], first.data.x)
+    flipped = torch.stack([3 - first.data.edge_index[0], 3 - first.data.edge_index[1]])
+    assert {*map(tuple, flipped.t().tolist())} == {*map(tuple, second.data.edge_index.t().tolist())}
+
+
+def test_columns_can_be_named(write: Write) -> None:
+    edges = write("e.csv", "when,x1,x2,strength\n9,a,b,2\n9,b,c,3\n")
+    nodes = write("n.csv", "f,who,kind,part,g\n1,a,u,train,5\n2,b,v,test,6\n3,c,u,,7\n")
+    d = load_files(
+        edges,
+        nodes,
+        id_column="who",
+        label_column="kind",
+        split_column="part",
+        feature_columns=["g"],
+        source_column="x1",
+        target_column="x2",
+        weight_column="strength",
+    )
+    assert d.data.x.tolist() == [[5], [6], [7]]
+    assert d.feature_names == ("g",)
+    assert d.data.edge_weight.tolist() == [2, 2, 3, 3]
+    assert d.classes == ("u", "v")
+    assert d.data.test_mask.tolist() == [False, True, False]
+    assert "Columns of e.csv not used: when." in d.notes
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ("1 2 3", [1, 2, 3]),
+        ("-1 0 20", [-1, 0, 20]),
+        ("007 8 9", ["007", "8", "9"]),
+        ("1 two 3.5", ["1", "two", "3.5"]),
+        ("é 東京 NA", ["é", "東京", "NA"]),
+    ],
+)
+def test_ids_of_any_type(ids: str, expected: list[Any], write: Write, tmp_path: Path) -> None:
+    a, b, c = ids.split()
+    edges = write("e.csv", f"from,to\n{a},{b}\n{b} , {c}\n")
+    d = load_files(edges, write("n.csv", f"node,f\n{a},1\n{b},2\n{c},3\n"))
+    assert list(d.ids) == expected
+    assert d.data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    alone = load_files(edges)  # the nodes are those the edges name
+    assert list(alone.ids) == expected
+
+
+def test_integer_column_made_float_by_a_null_still_matches(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"s": [1.0, 2.0], "t": [2.0, 3.0]}), tmp_path / "edges.parquet")
+    nodes = {"id": [1, 2, 3], "f": [1, 2, 3], "label": [5.0, None, 7.0]}
+    pq.write_table(pa.table(nodes), tmp_path / "nodes.parquet")
+    d = load_files(tmp_path)
+    assert list(d.ids) == [1, 2, 3]
+    assert d.num_edges == 2
+    assert d.task == "classification"
+    assert d.classes == ("5", "7")
+    assert d.data.y.tolist() == [0, -1, 1]
+
+
+def test_parquet_types(tmp_path: Path) -> None:
+    nodes = pa.table(
+        {
+            "id": pa.array(["a", "b"]).dictionary_encode(),
+            "vec": pa.array([[1.0, 2.0], [3.0, 4.0]]),
+            "flag": [True, False],
+            "n": pa.array([1, 2], pa.uint8()),
+        }
+    )
+    pq.write_table(nodes, tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    d = load_files(tmp_path)
+    assert d.data.x.tolist() == [[1, 2, 1, 1], [3, 4, 0, 2]]
+    assert d.feature_names == ("vec[0]", "vec[1]", "flag", "n")
+
+
+def test_text_files_as_they_come(write: Write) -> None:
+    """A byte-order mark, Windows line ends, blank lines, quotes, spaces, booleans."""
+    nodes = write("n.csv", '\ufeffid, f ,label\r\n"a, b", 1.5 ,"x ""y"""\r\n\r\nc,TRUE,z\r\n')
+    d = load_files(write("e.tsv", "u\tv\na, b\tc\n\n"), nodes)
+    assert list(d.ids) == ["a, b", "c"]
+    assert d.classes == ('x "y"', "z")
+    assert d.data.x.tolist() == [[1.5], [1.0]]
+    assert d.feature_names == ("f",)
+
+
+def test_no_header(write: Write) -> None:
+    d = load_files(write("e.csv", "0,1\n1,2\n"), write("n.csv", "0,0.5\n1,0.6\n2,0.7\n"))
+    assert d.num_edges == 2
+    assert d.num_nodes == 3
+    assert "e.csv has no header: its first line was read as an edge." in d.notes
+    assert "n.csv has no header: its first line was read as a node." in d.notes
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "expected"),
+    [
+        (["b", "a", ""], None, ("classification", ("a", "b"), [1, 0, -1])),
+        (["10", "9", "NA"], None, ("classification", ("9", "10"), [1, 0, -1])),
+        (["1.0", "0.0", ""], None, ("classification", ("0", "1"), [1, 0, -1])),
+        (["0.5", "2", ""], None, ("regression", (), [0.5, 2.0, None])),
+        (["3", "4", ""], "regression", ("regression", (), [3.0, 4.0, None])),
+        (["0.5", "2", "0.5"], "classification", ("classification", ("0.5", "2.0"), [0, 1, 0])),
+        (["1", "x", "2"], None, ("classification", ("1", "2", "x"), [0, 2, 1])),
+        (["", "", ""], None, ("classification", (), [-1, -1, -1])),
+    ],
+)
+def test_labels(cells: list[str], task: Any, expected: Any, write: Write) -> None:
+    rows = "".join(f"{i},1,{cell}\n" for i, cell in zip("abc", cells, strict=True))
+    edges = write("e.csv", "source,target\na,b\n")
+    d = load_files(edges, write("n.csv", "id,f,class\n" + rows), task=task)
+    labels = [None if v != v else v for v in d.data.y.tolist()]
+    assert (d.task, d.classes, labels) == expected
+
+
+def test_many_whole_numbers_are_a_quantity(write: Write) -> None:
+    rows = "".join(f"n{i},1,{1900 + i}\n" for i in range(150))
+    nodes, edges = write("n.csv", "id,f,y\n" + rows), write("e.csv", "source,target\nn0,n1\n")
+    d = load_files(edges, nodes)
+    assert d.task == "regression"
+    assert any("150 distinct whole numbers" in note for note in d.notes)
+    assert load_files(edges, nodes, task="classification").num_classes == 150
+
+
+def test_made_features(write: Write) -> None:
+    edges = write("e.csv", "source,target\na,b\nb,c\nb,a\nc,c\n")
+    degree = load_files(edges, features="degree")
+    torch.testing.assert_close(degree.data.x[:, 0].expm1(), torch.tensor([1.0, 2, 1]))
+    assert torch.equal(load_files(edges, features="identity").data.x, torch.eye(3))
+    auto = load_files(edges, write("n.csv", "id,label\na,x\nb,y\nc,x\n"))
+    assert torch.equal(auto.data.x, degree.data.x)
+    assert "There are no features: log(1 + degree) is used." in auto.notes
+    chosen = load_files(edges, write("n2.csv", "id,f\na,text\nb,y\nc,x\n"), features="degree")
+    assert torch.equal(chosen.data.x, degree.data.x)  # the text column is not looked at
+
+
+def test_weights_loops_and_direction(write: Write) -> None:
+    both = write("e.csv", "source,target,weight\na,b,2\nb,a,2\nb,b,1\nb,c,0\na,c,1\nc,a,3\n")
+    d = load_files(both)
+    assert d.data.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
+    assert d.data.edge_weight.tolist() == [2, 2, 2, 2]
+    assert "Edges of weight 0, which are none, were dropped: 1." in d.notes
+    kept = load_files(both, self_loops=True)
+    assert kept.num_edges == 3
+    with pytest.raises(DataError, match=r"e\.csv, line 5: Expected both directions .* directed=Fa"):
+        load_files(both, directed=True)
+    fine = load_files(write("f.csv", "source,target\na,b\nb,a\n"), features="degree", directed=True)
+    assert fine.num_edges == 1
+    assert fine.notes == ()
+
+
+def test_load_prefers_names_and_explains_unknown_ones(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "csbm").mkdir()
+    write("csbm/edges.csv", EDGES)
+    assert load("csbm", num_features=4).num_features == 4
+    assert load("./csbm").num_edges == load(Path("csbm")).num_edges == 3
+    with pytest.raises(DataError, match=r"got 'digit'.*Did you mean digits.*Names: cora, "):
+        load("digit")
+    with pytest.raises(MissingFileError):
+        load("graph.csv")
