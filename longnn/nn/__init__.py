@@ -3,6 +3,7 @@
 ``MODELS`` maps a short name to each model; :func:`get_model` builds one.
 """
 
+import inspect
 from typing import Any
 
 from longnn.nn.conv import LONConv, PolynomialConv
@@ -43,6 +44,31 @@ MODELS: dict[str, type[Model]] = {
 }
 
 
+def model_options(name: str) -> dict[str, Any]:
+    """The keyword options of a model and their defaults, by its short name.
+
+    >>> model_options("gcn")
+    {'input_dropout': 0.5, 'dropout': 0.5}
+    """
+    options: dict[str, Any] = {}
+    for cls in MODELS[name].__mro__:
+        if "__init__" not in vars(cls) or cls is Model:
+            continue
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        for p in parameters:
+            if p.name in options or p.name in _NOT_OPTIONS:
+                continue
+            if p.default is not p.empty:
+                options[p.name] = p.default
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            break
+    return {**options, **MODELS[name].defaults}
+
+
+#: Arguments that take objects, not values.
+_NOT_OPTIONS = ("filter", "filter_options")
+
+
 def get_model(
     name: str, in_channels: int, hidden_channels: int, out_channels: int, **options: Any
 ) -> Model:
@@ -75,5 +101,6 @@ __all__ = [
     "PolynomialConv",
     "SpectralGNN",
     "get_model",
+    "model_options",
     "personalized_pagerank",
 ]

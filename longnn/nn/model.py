@@ -6,6 +6,7 @@ feature transform and one polynomial filter. Subclasses choose the filter.
 """
 
 import abc
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -29,6 +30,8 @@ class Model(nn.Module, abc.ABC):
 
     #: What the model does to the self loops of the graph it is given.
     self_loops: ClassVar[SelfLoops] = "keep"
+    #: Options whose default differs from that of the class above.
+    defaults: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, in_channels: int, hidden_channels: int, out_channels: int) -> None:
         super().__init__()

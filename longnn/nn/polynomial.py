@@ -4,6 +4,7 @@ Each class names its paper and formula and says which basis, which coefficients 
 operator; all else is :class:`~longnn.nn.model.SpectralGNN`.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -121,8 +122,10 @@ class LONGNN(PolynomialModel):
 class JacobiOrthNorm(LONGNN):
     r"""The paper's ablation Jacobi+OrthNorm: an orthonormal Jacobi basis that is not learned."""
 
+    defaults: ClassVar[Mapping[str, Any]] = {"learn_basis": False}
+
     def __init__(self, *sizes: int, **options: Any) -> None:
-        super().__init__(*sizes, **{"learn_basis": False, **options})
+        super().__init__(*sizes, **{**self.defaults, **options})
 
 
 class JacobiLearnable(LONGNN):
@@ -131,8 +134,10 @@ class JacobiLearnable(LONGNN):
     (As published, the branch that would use the learnable a and b is never reached.)
     """
 
+    defaults: ClassVar[Mapping[str, Any]] = {"orthonormal": False}
+
     def __init__(self, *sizes: int, **options: Any) -> None:
-        super().__init__(*sizes, **{"orthonormal": False, **options})
+        super().__init__(*sizes, **{**self.defaults, **options})
 
 
 class JacobiConv(PolynomialModel):
@@ -148,6 +153,8 @@ class JacobiConv(PolynomialModel):
             :math:`a^2 - b^2` is reversed from degree 2 on. The filters it can express are the
             same; for a != b its terms are not Jacobi polynomials and not orthogonal.
     """
+
+    defaults: ClassVar[Mapping[str, Any]] = {"transform": "linear"}
 
     def __init__(
         self,
@@ -172,7 +179,7 @@ class JacobiConv(PolynomialModel):
                 "coefficients": "pcd",
                 "gamma": gamma,
             },
-            **{"transform": "linear", **options},
+            **{**self.defaults, **options},
         )
 
 
@@ -277,6 +284,7 @@ class SGC(PolynomialModel):
     r"""SGC, `"Simplifying Graph Convolutional Networks" <https://arxiv.org/abs/1902.07153>`_
     (Wu et al., 2019): :math:`\hat Y = \tilde P^K X W`, with self loops."""
 
+    defaults: ClassVar[Mapping[str, Any]] = {"transform": "linear"}
     self_loops: ClassVar[SelfLoops] = "add"
     shared: ClassVar[bool] = True
     basis: ClassVar[str | Basis] = "monomial"
@@ -292,7 +300,7 @@ class SGC(PolynomialModel):
     ) -> None:
         highest = torch.zeros(degree + 1)
         highest[-1] = 1.0
-        options = {"transform": "linear", "filter_options": {"init": highest}, **options}
+        options = {**self.defaults, "filter_options": {"init": highest}, **options}
         super().__init__(in_channels, hidden_channels, out_channels, degree, **options)
 
 
@@ -309,6 +317,7 @@ class FavardGNN(PolynomialModel):
 
     basis: ClassVar[str | Basis] = Favard()
     learn_basis: ClassVar[bool] = True
+    defaults: ClassVar[Mapping[str, Any]] = {"placement": "hidden"}
 
     def __init__(self, *sizes: int, **options: Any) -> None:
-        super().__init__(*sizes, **{"placement": "hidden", **options})
+        super().__init__(*sizes, **{**self.defaults, **options})

@@ -7,10 +7,12 @@ and dropout acts on the stored values.
 import math
 from typing import Literal
 
+import scipy.sparse
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from longnn.noise import keep_mask
 from longnn.sparse import SparseMatrix
 
 Features = Tensor | SparseMatrix
@@ -22,8 +24,6 @@ def as_features(x: Features) -> Features:
     if isinstance(x, SparseMatrix) or x.layout is torch.strided:
         return x
     coo = x.to_sparse_coo().coalesce()
-    import scipy.sparse
-
     row, col = coo.indices().cpu().numpy()
     matrix = scipy.sparse.csr_matrix(
         (coo.values().detach().cpu().double().numpy(), (row, col)), shape=tuple(x.shape)
@@ -32,23 +32,38 @@ def as_features(x: Features) -> Features:
 
 
 class Dropout(nn.Module):
-    """Dropout of dense features, or of the stored values of sparse ones; off at evaluation."""
+    """Dropout of dense features, or of the stored values of sparse ones; off at evaluation.
+
+    By itself it draws from torch's global generator. Training gives it a ``stream`` (seed and
+    epoch), and then its numbers depend on those alone (:mod:`longnn.noise`).
+    """
+
+    p: Tensor
+    stream: Tensor | None
 
     def __init__(self, p: float = 0.0) -> None:
         super().__init__()
         if not 0 <= p < 1:
             raise ValueError(f"Expected 0 <= dropout < 1 (got {p:g})")
-        self.p = p
+        self.rate = p
+        self.site = 0
+        self.register_buffer("p", torch.tensor(float(p)), persistent=False)
+        self.register_buffer("stream", None, persistent=False)
 
     def forward(self, x: Features) -> Features:
-        if not self.training or self.p == 0:
+        if not self.training or self.rate == 0:
             return x
         if isinstance(x, SparseMatrix):
-            return x.with_values(F.dropout(x.values, self.p))
-        return F.dropout(x, self.p)
+            return x.with_values(self._drop(x.values))
+        return self._drop(x)
+
+    def _drop(self, x: Tensor) -> Tensor:
+        if self.stream is None:
+            return F.dropout(x, self.rate)
+        return x * keep_mask(self.stream, self.p, x.detach(), self.site)
 
     def extra_repr(self) -> str:
-        return f"p={self.p:g}"
+        return f"p={self.rate:g}"
 
 
 class Linear(nn.Module):
