@@ -32,8 +32,7 @@ from longnn.nn import (
 from longnn.propagate import apply_filter
 from longnn.sparse import SparseMatrix
 from longnn.spectrum import extreme_eigenvalues, spectral_density
-
-__version__ = "0.1.0"
+from longnn.version import __version__
 
 __all__ = [
     "APPNP",
@@ -57,6 +56,7 @@ __all__ = [
     "PolynomialConv",
     "PolynomialFilter",
     "SparseMatrix",
+    "__version__",
     "apply_filter",
     "extreme_eigenvalues",
     "get_model",

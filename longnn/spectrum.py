@@ -28,6 +28,16 @@ class SpectralDensity:
     moments: Tensor  # (degree+1,)
     probes: int
 
+    def histogram(self, bins: int) -> list[float]:
+        """The share of eigenvalues in equal bins over [0, 2]."""
+        gaps = self.eigenvalues.diff()
+        areas = (self.density[1:] + self.density[:-1]) / 2 * gaps
+        cumulative = np.concatenate([[0.0], areas.cumsum(0).numpy()])
+        edges = np.linspace(0, 2, bins + 1)
+        mass = np.diff(np.interp(edges, self.eigenvalues.numpy(), cumulative))
+        shares: list[float] = (mass / mass.sum()).tolist()
+        return shares
+
     def __repr__(self) -> str:
         return (
             f"SpectralDensity(points={len(self.eigenvalues)}, degree={len(self.moments) - 1}, "

@@ -229,6 +229,9 @@ def test_density_integrates_to_one_and_finds_the_mass():
     grid = (density.eigenvalues > 0.8) & (density.eigenvalues < 1.2)
     mass = torch.trapezoid(density.density[grid], density.eigenvalues[grid])
     assert mass.item() == pytest.approx(inside.double().mean().item(), abs=0.05)
+    shares = density.histogram(5)
+    assert sum(shares) == pytest.approx(1)
+    assert shares[2] == pytest.approx(mass.item(), abs=0.02)
 
 
 @pytest.mark.parametrize("nodes", [12, 200])

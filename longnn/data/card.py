@@ -62,8 +62,38 @@ class GraphCard:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     fingerprint: str
-    density: tuple[float, ...] | None = None
-    density_grid: tuple[float, ...] | None = None
+
+    def lines(self) -> list[str]:
+        """The card for a terminal, without notes and warnings."""
+        rows = [
+            ("graph", self.name),
+            ("nodes", f"{self.nodes:,}"),
+            ("edges", f"{self.edges:,}" + (", weighted" if self.weighted else "")),
+            ("features", f"{self.features:,} ({self.feature_density:.1%} nonzero)"),
+            (
+                "degree",
+                f"min {self.degree_min}, median {self.degree_median:g}, "
+                f"mean {self.degree_mean:.1f}, max {self.degree_max}",
+            ),
+            (
+                "components",
+                f"{self.components:,}, the largest with {self.largest_component_share:.1%} "
+                f"of the nodes; {self.isolated_nodes:,} isolated",
+            ),
+            ("labelled", f"{self.labelled_share:.1%} of the nodes"),
+        ]
+        if self.class_counts:
+            counts = ", ".join(f"{name}: {n:,}" for name, n in self.class_counts.items())
+            rows.append(("classes", counts))
+        if self.edge_homophily is not None:
+            parts = (
+                ("edge", self.edge_homophily),
+                ("node", self.node_homophily),
+                ("adjusted", self.adjusted_homophily),
+            )
+            shown = ", ".join(f"{name} {value:.3f}" for name, value in parts if value is not None)
+            rows.append(("homophily", shown))
+        return [f"{name:<12}{value}" for name, value in rows]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON."""

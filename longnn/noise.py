@@ -1,0 +1,114 @@
+r"""Random numbers for dropout that depend on nothing but (seed, epoch, place, position).
+
+Dropout in a population must give each member the numbers it would get alone, give a resumed run
+the numbers of the uninterrupted one, and be cheap. So the numbers are a hash of their position:
+no generator, no state, the same on every device. :func:`keep_mask` is the torch operator
+``longnn::keep_mask``, with a vmap rule; the hash is two rounds of Mueller's ``lowbias32``, keyed.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_MASK = 0xFFFFFFFF
+_C1, _C2, _GOLDEN = 0x7FEB352D, 0x846CA68B, 0x9E3779B9
+
+
+def _lowbias(x: Tensor) -> Tensor:
+    """lowbias32 on int64 tensors that hold 32-bit numbers."""
+    x = x ^ (x >> 16)
+    x = (x * _C1) & _MASK
+    x = x ^ (x >> 15)
+    x = (x * _C2) & _MASK
+    return x ^ (x >> 16)
+
+
+def keys(
+    stream: Tensor,  # (..., 2) int64: seed and epoch
+    site: int,  # which dropout of the model
+) -> Tensor:  # (..., 2) int64: two 32-bit keys
+    """Keys of one place at one epoch of one member."""
+    seed, epoch = stream[..., 0], stream[..., 1]
+    first = _lowbias((seed + _GOLDEN * (site + 1)) & _MASK)
+    first = _lowbias(first ^ ((seed >> 32) & _MASK))
+    first = _lowbias((first + epoch * _GOLDEN) & _MASK)
+    return torch.stack([first, _lowbias(first ^ _GOLDEN)], dim=-1)
+
+
+def _thresholds(p: Tensor) -> Tensor:
+    """The 16-bit number below which an element is dropped; the rate is exact to 1/65536."""
+    return torch.round(p.double() * 65536).clamp(0, 65535).to(torch.int64)
+
+
+def _mask_numpy(key: list[int], threshold: int, size: int) -> np.ndarray:
+    """One member's mask on the CPU: 32-bit hashes, each read as two 16-bit numbers."""
+    x = np.arange((size + 1) // 2, dtype=np.uint32)
+    x += np.uint32(key[0])
+    shifted = x >> np.uint32(16)
+    x ^= shifted
+    x *= np.uint32(_C1)
+    x ^= np.uint32(key[1])
+    np.right_shift(x, np.uint32(15), out=shifted)
+    x ^= shifted
+    x *= np.uint32(_C2)
+    np.right_shift(x, np.uint32(16), out=shifted)
+    x ^= shifted
+    halves = x.astype("<u4", copy=False).view("<u2")[:size]
+    return halves >= np.uint16(threshold)
+
+
+def _mask_torch(key: Tensor, threshold: Tensor, size: int) -> Tensor:
+    """The same numbers by torch operations, for a batch of keys (batch, 2) on any device."""
+    i = torch.arange(size, device=key.device)
+    x = ((i >> 1) + key[:, :1]) & _MASK
+    x = x ^ (x >> 16)
+    x = (x * _C1) & _MASK
+    x = x ^ key[:, 1:]
+    x = x ^ (x >> 15)
+    x = (x * _C2) & _MASK
+    x = x ^ (x >> 16)
+    half = (x >> (16 * (i & 1))) & 0xFFFF
+    return half >= threshold[:, None]
+
+
+def _masks(stream: Tensor, p: Tensor, like: Tensor, site: int, shape: list[int]) -> Tensor:
+    """Masks of a batch, shape (batch, *shape): 0 where dropped, 1 / (1 - rate) where kept."""
+    size = int(np.prod(shape, dtype=np.int64))
+    key, threshold = keys(stream, site), _thresholds(p)
+    scale = (65536.0 / (65536 - threshold)).to(like.dtype)
+    if stream.device.type == "cpu":
+        pairs = zip(key.tolist(), threshold.tolist(), strict=True)
+        kept = np.stack([_mask_numpy(k, t, size) for k, t in pairs])
+        mask = torch.from_numpy(kept.view(np.uint8)).to(like.dtype)
+    else:
+        mask = _mask_torch(key, threshold, size).to(like.dtype)
+    return mask.mul_(scale[:, None]).view(-1, *shape)
+
+
+@torch.library.custom_op("longnn::keep_mask", mutates_args=())
+def keep_mask(stream: Tensor, p: Tensor, like: Tensor, site: int) -> Tensor:
+    """A dropout mask shaped like ``like``: 0 with probability p, else 1 / (1 - p).
+
+    Args:
+        stream: shape (2,), int64: the member's seed and the epoch.
+        p: the dropout rate, a scalar tensor in [0, 1).
+        like: gives shape, type and device.
+        site: the number of this dropout within the model.
+    """
+    return _masks(stream[None], p[None], like, site, list(like.shape))[0]
+
+
+@keep_mask.register_fake
+def _(stream, p, like, site):  # type: ignore[no-untyped-def]
+    return torch.empty_like(like, memory_format=torch.contiguous_format)
+
+
+@keep_mask.register_vmap
+def _(info, in_dims, stream, p, like, site):  # type: ignore[no-untyped-def]
+    batch = info.batch_size
+    stream = stream.expand(batch, 2) if in_dims[0] is None else stream.movedim(in_dims[0], 0)
+    p = p.expand(batch) if in_dims[1] is None else p
+    shape = list(like.shape)
+    if in_dims[2] is not None:
+        del shape[in_dims[2]]
+    return _masks(stream, p, like, site, shape), 0

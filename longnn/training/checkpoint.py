@@ -1,0 +1,97 @@
+"""A population in training, on disk: saved as plain tensors, restored to the last bit.
+
+Dropout needs no generator state (:mod:`longnn.noise`), so weights, Adam's moments, the best so
+far and the history are all there is.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from longnn.files import atomic_path
+from longnn.training.population import FIELDS, Population, Result
+
+_FORMAT = "longnn.checkpoint/1"
+_STACKED = ("best_score", "best_loss", "best_epoch", "stream", "index")
+
+
+def save_checkpoint(population: Population, path: Path) -> None:
+    """Write the population's state in one atomic step."""
+    tensors: dict[str, Tensor] = {}
+    for prefix, table in _tables(population).items():
+        tensors.update({f"{prefix}/{name}": t.detach() for name, t in table.items()})
+    tensors.update({name: getattr(population, name) for name in _STACKED})
+    if population.epoch and not population.finished:
+        for field in FIELDS:
+            tensors[f"rows/{field}"] = torch.stack(population.rows[field])  # (epochs, members)
+        if population.path:
+            tensors["path"] = torch.stack(population.path)
+    finished: dict[str, Any] = {}
+    for i, result in population.results.items():
+        numbers = ("best_epoch", "epochs", "stopped", "offset", "scale")
+        finished[str(i)] = {name: getattr(result, name) for name in numbers}
+        tensors.update({f"result/{i}/state/{k}": v for k, v in result.state.items()})
+        tensors.update({f"result/{i}/history/{k}": v for k, v in result.history.items()})
+        if result.filter_path is not None:
+            tensors[f"result/{i}/path"] = result.filter_path
+    metadata = {
+        "format": _FORMAT,
+        "epoch": str(population.epoch),
+        "count": str(population.count),
+        "finished": json.dumps(finished),
+    }
+    tensors = {name: t.cpu().contiguous().clone() for name, t in tensors.items()}
+    with atomic_path(path) as temporary:
+        safetensors.torch.save_file(tensors, str(temporary), metadata=metadata)
+
+
+def load_checkpoint(population: Population, path: Path) -> None:
+    """Bring a freshly built population to the saved state."""
+    try:
+        with safetensors.safe_open(str(path), framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, OSError) as error:
+        raise ValueError(f"Expected {path} to be a checkpoint ({error})") from error
+    if metadata.get("format") != _FORMAT or metadata.get("count") != str(population.count):
+        raise ValueError(f"Expected {path} to be a checkpoint of this run (got another file)")
+    population._take(tensors["index"])
+    for prefix, table in _tables(population).items():
+        for name in table:
+            with torch.no_grad():
+                table[name].copy_(tensors[f"{prefix}/{name}"])
+    for name in ("best_score", "best_loss", "best_epoch", "stream"):
+        getattr(population, name).copy_(tensors[name])
+    population.epoch = int(metadata["epoch"])
+    device = population.problem.device
+    if "rows/train_loss" in tensors:
+        rows = {f: list(tensors[f"rows/{f}"].to(device)) for f in FIELDS}
+        population.rows = rows
+        population.path = list(tensors["path"].to(device)) if "path" in tensors else []
+    for i, numbers in json.loads(metadata["finished"]).items():
+        prefix = f"result/{i}/"
+        part = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+        population.results[int(i)] = Result(
+            state=_under(part, "state/"),
+            history=_under(part, "history/"),
+            filter_path=part.get("path"),
+            **numbers,
+        )
+
+
+def _tables(population: Population) -> dict[str, dict[str, Tensor]]:
+    return {
+        "parameters": population.parameters,
+        "best": population.best,
+        "mean": population.adam.mean,
+        "square": population.adam.square,
+    }
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -1,0 +1,355 @@
+r"""The one training loop: it trains a population of one or more models at once.
+
+Members share graph, features and architecture and differ in seed, split and hyperparameters.
+Their weights are stacked and the model is called under ``vmap``, so that the channels of all
+members lie side by side and one sparse product serves all. Dropout numbers depend on the member's
+seed and the epoch alone: a member's result is the one it would get alone. The loop knows a model
+only through :class:`~longnn.nn.Model`'s interface.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from longnn.training.adam import PopulationAdam
+from longnn.training.problem import Problem, averaging_weights
+from longnn.training.settings import Settings
+
+#: What is written down at each epoch, for each member.
+FIELDS = ("train_loss", "val_loss", "val_score", "amplitude", "a", "b")
+
+
+class TrainableModel(Protocol):
+    """The interface of a model, as far as training needs it."""
+
+    def scores(self, x: Any, operator: Any) -> Tensor: ...
+    def filters(self) -> list[Any]: ...
+    def penalty(self) -> Tensor: ...
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One model of the population and what is its own."""
+
+    model: nn.Module
+    settings: Settings
+    seed: int
+    train: Tensor  # (nodes,) bool
+    val: Tensor  # (nodes,) bool
+
+
+@dataclasses.dataclass
+class Result:
+    """What became of a member."""
+
+    state: dict[str, Tensor]  # the best weights, by name
+    best_epoch: int
+    epochs: int
+    stopped: str  # "patience", "epochs", "diverged" or "pruned"
+    history: dict[str, Tensor]  # field -> (epochs,)
+    filter_path: Tensor | None  # (epochs, degree+1, channels) Chebyshev coefficients
+    offset: float = 0.0  # regression: labels = offset + scale * output
+    scale: float = 1.0
+
+
+class _Watched(nn.Module):
+    """A model that also tells its penalties, amplitude and basis, for functional calls."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Any, operator: Any, watch: bool, degree: bool) -> tuple[Tensor, ...]:
+        scores = self.model.scores(x, operator)
+        zero = scores.new_zeros(())
+        if not watch:
+            penalties = (f.degree_penalty() for f in self.model.filters()) if degree else ()
+            return scores, self.model.penalty().to(scores), sum(penalties, zero.double()).to(zero)
+        filters = self.model.filters()
+        if not filters:
+            nan = torch.full_like(zero, torch.nan)
+            return scores, nan, nan, nan
+        first = filters[0]
+        basis = first.basis_parameters()
+        nan = torch.full_like(zero, torch.nan)
+        a, b = (basis[k].to(scores) if _scalar(basis.get(k)) else nan for k in ("a", "b"))
+        return scores, first.squared_norm().mean().sqrt().to(scores), a, b
+
+
+def _scalar(value: Tensor | None) -> bool:
+    return value is not None and value.dim() == 0
+
+
+class Population:
+    """Members in training. :meth:`run` trains them; :meth:`state_dict` can be saved and resumed.
+
+    Args:
+        members: at least one; all models alike in architecture.
+        problem: what they learn.
+        record_filters: keep the first filter's coefficients at every epoch.
+    """
+
+    def __init__(
+        self, members: Sequence[Member], problem: Problem, *, record_filters: bool = False
+    ) -> None:
+        if not members:
+            raise ValueError("Expected at least one member (got none)")
+        shared = [(m.settings.epochs, m.settings.patience, m.settings.monitor) for m in members]
+        if len(set(shared)) > 1:
+            raise ValueError("Expected the same epochs, patience and monitor in all members")
+        self.problem = problem
+        self.limits = members[0].settings
+        self.count = len(members)
+        self.record_filters = record_filters and bool(members[0].model.filters())  # type: ignore[operator]
+        self._stack(members)
+        self._aim(members)
+        self.epoch = 0
+        self.index = torch.arange(self.count)  # which member each row of the stack is
+        self.results: dict[int, Result] = {}
+        self.rows: dict[str, list[Tensor]] = {field: [] for field in FIELDS}
+        self.path: list[Tensor] = []
+
+    def _stack(self, members: Sequence[Member]) -> None:
+        """Stack weights and buffers, shape (members, ...), and set up dropout and Adam."""
+        problem, device = self.problem, self.problem.device
+        models = [_Watched(m.model).to(device, problem.dtype) for m in members]
+        rates = [[d.rate for d in _dropouts(m)] for m in models]
+        for model, member in zip(models, members, strict=True):
+            for site, dropout in enumerate(_dropouts(model)):
+                dropout.site = site
+                dropout.rate = max(r[site] for r in rates)  # off only if off in every member
+                dropout.stream = torch.tensor([member.seed, 0], device=device)
+        self.parameters, self.buffers = stack_module_state(models)
+        self.template = copy.deepcopy(models[0])
+        self.stream = torch.tensor([[m.seed, 0] for m in members], device=device)
+        self._share_stream()
+        roles = {}
+        of = models[0].model.parameter_groups()  # type: ignore[operator]
+        names = {id(p): name for name, p in models[0].named_parameters()}
+        for role, parameters in of.items():
+            roles.update({names[id(p)]: role for p in parameters})
+
+        def table(kind: Any) -> dict[str, Tensor]:
+            values = [m.settings.rates(kind) for m in members]
+            return {
+                name: torch.tensor(
+                    [v[roles[name]] for v in values], dtype=problem.dtype, device=device
+                )
+                for name in self.parameters
+            }
+
+        self.adam = PopulationAdam(self.parameters, table("lr"), table("wd"))
+        self.best = {name: p.detach().clone() for name, p in self.parameters.items()}
+
+    def _share_stream(self) -> None:
+        """All dropouts of a member read one (seed, epoch)."""
+        for name in self.buffers:
+            if name.endswith(".stream"):
+                self.buffers[name] = self.stream
+
+    def _aim(self, members: Sequence[Member]) -> None:
+        """Targets and the weights of nodes in loss and validation, shape (members, nodes)."""
+        problem, dtype, device = self.problem, self.problem.dtype, self.problem.device
+        weights = lambda masks: torch.stack(  # noqa: E731
+            [averaging_weights(mask.to(device), dtype) for mask in masks]
+        )
+        self.train_weight = weights([m.train for m in members])
+        self.val_weight = weights([m.val for m in members])
+        if problem.task == "classification":
+            y = problem.labels
+            target = torch.zeros(problem.num_nodes, problem.outputs, dtype=dtype, device=device)
+            known = y >= 0
+            target[known, y[known]] = 1.0
+            self.target: Tensor = target  # (nodes, classes), one-hot
+            self.scale = torch.ones(self.count, dtype=dtype, device=device)
+            self.offset = torch.zeros_like(self.scale)
+        else:
+            y = torch.nan_to_num(problem.labels)
+            self.offset = self.train_weight @ y
+            spread = (self.train_weight * (y - self.offset[:, None]) ** 2).sum(1).sqrt()
+            self.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
+            self.target = (y - self.offset[:, None]) / self.scale[:, None]  # (members, nodes)
+        self.penalty = torch.tensor(
+            [[m.settings.penalty, m.settings.degree_penalty] for m in members],
+            dtype=dtype,
+            device=device,
+        )
+        self.use_degree = bool((self.penalty[:, 1] > 0).any())
+        self.best_score = torch.full((self.count,), -torch.inf, dtype=dtype, device=device)
+        self.best_loss = torch.full((self.count,), torch.inf, dtype=dtype, device=device)
+        self.best_epoch = torch.zeros(self.count, dtype=torch.int64, device=device)
+
+    def _call(self, *flags: bool) -> tuple[Tensor, ...]:
+        """The model for every member: scores (members, nodes, outputs) and more."""
+        x, operator = self.problem.features, self.problem.operator
+
+        def one(parameters: Any, buffers: Any) -> Any:
+            return functional_call(self.template, (parameters, buffers), (x, operator, *flags))
+
+        return vmap(one)(self.parameters, self.buffers)
+
+    def _losses(self, scores: Tensor, weight: Tensor) -> Tensor:
+        """Cross entropy or squared error of each member, averaged by weight, shape (members,)."""
+        if self.problem.task == "classification":
+            log_p = torch.log_softmax(scores, dim=-1)
+            each = -(log_p * self.target).sum(-1)
+        else:
+            each = (scores[..., 0] - self.target).square()
+        return (each * weight).sum(-1)
+
+    def _score(self, scores: Tensor, loss: Tensor) -> Tensor:
+        """Validation accuracy, or R2, of each member."""
+        if self.problem.task == "classification":
+            hit = (scores.argmax(-1) == self.problem.labels).to(scores.dtype)
+            return (hit * self.val_weight).sum(-1)
+        mean = (self.target * self.val_weight).sum(-1, keepdim=True)
+        spread = ((self.target - mean).square() * self.val_weight).sum(-1)
+        return 1 - loss / spread.clamp_min(torch.finfo(loss.dtype).tiny)
+
+    def train_epoch(self) -> Tensor:
+        """One step of every member; returns the losses before it, without penalties."""
+        self.template.train()
+        self.stream[:, 1] += 1
+        scores, penalty, degree_penalty = self._call(False, self.use_degree)
+        losses = self._losses(scores, self.train_weight)
+        total = losses + self.penalty[:, 0] * penalty + self.penalty[:, 1] * degree_penalty
+        values = torch.autograd.grad(total.sum(), list(self.parameters.values()), allow_unused=True)
+        gradients = {
+            name: torch.zeros_like(p) if g is None else g
+            for (name, p), g in zip(self.parameters.items(), values, strict=True)
+        }
+        self.adam.step(self.parameters, gradients, self.stream[0, 1])
+        return losses.detach()
+
+    @torch.no_grad()
+    def validate(self) -> tuple[Tensor, ...]:
+        """Validation loss and score, amplitude, a and b of every member, each (members,)."""
+        self.template.eval()
+        scores, *watched = self._call(True, False)
+        loss = self._losses(scores, self.val_weight)
+        return loss, self._score(scores, loss), *watched
+
+    def step(self) -> None:
+        """One epoch: train, validate, write down, keep the best."""
+        self.epoch += 1
+        row = (self.train_epoch(), *self.validate())
+        for field, value in zip(FIELDS, row, strict=True):
+            self.rows[field].append(value)
+        if self.record_filters:
+            self.path.append(self._filter_coefficients())
+        self._keep_best(loss=row[1], score=row[2])
+
+    @torch.no_grad()
+    def _filter_coefficients(self) -> Tensor:
+        """The first filter's Chebyshev coefficients, shape (members, degree+1, channels)."""
+        model: Any = self.template.model
+
+        def one(parameters: Any, buffers: Any) -> Tensor:
+            with torch.nn.utils.stateless._reparametrize_module(
+                self.template, {**parameters, **buffers}
+            ):
+                return model.filters()[0].chebyshev_coefficients()
+
+        return vmap(one)(self.parameters, self.buffers).float()
+
+    def _keep_best(self, loss: Tensor, score: Tensor) -> None:
+        if self.limits.monitor == "score":
+            better = (score > self.best_score) | (
+                (score == self.best_score) & (loss < self.best_loss)
+            )
+        else:
+            better = loss < self.best_loss
+        self.best_score = torch.where(better, score, self.best_score)
+        self.best_loss = torch.where(better, loss, self.best_loss)
+        self.best_epoch = torch.where(better, self.epoch, self.best_epoch)
+        if self.problem.device.type == "cpu" and not bool(better.any()):
+            return
+        for name, p in self.parameters.items():
+            mask = better.reshape(-1, *(1,) * (p.dim() - 1))
+            self.best[name] = torch.where(mask, p.detach(), self.best[name])
+
+    def _retire(self) -> None:
+        """Write the results of members that are done, and drop them from the stack."""
+        last = torch.stack([self.rows[f][-1] for f in ("train_loss", "val_loss")])
+        diverged = ~torch.isfinite(last).all(0).cpu()
+        waited = self.epoch - self.best_epoch.cpu() >= self.limits.patience
+        over = torch.full_like(waited, self.epoch >= self.limits.epochs)
+        done = diverged | waited | over
+        for why, rows in (
+            ("diverged", diverged),
+            ("patience", waited & ~diverged),
+            ("epochs", over & ~waited & ~diverged),
+        ):
+            for row in rows.nonzero()[:, 0].tolist():
+                self.results[int(self.index[row])] = self._result(row, why)
+        if bool(done.any()):
+            self._take((~done).nonzero()[:, 0])
+
+    def stop(self, members: Sequence[int], why: str = "pruned") -> None:
+        """End the training of some members now, by their number; the others go on."""
+        rows = torch.isin(self.index, torch.tensor(list(members), dtype=torch.int64))
+        for row in rows.nonzero()[:, 0].tolist():
+            self.results[int(self.index[row])] = self._result(row, why)
+        if bool(rows.any()):
+            self._take((~rows).nonzero()[:, 0])
+
+    def _result(self, row: int, stopped: str) -> Result:
+        prefix = len("model.")
+        history = {f: torch.stack([v[row] for v in self.rows[f]]).cpu() for f in FIELDS}
+        path = torch.stack([v[row] for v in self.path]).cpu() if self.path else None
+        return Result(
+            state={name[prefix:]: p[row].detach().cpu() for name, p in self.best.items()},
+            best_epoch=int(self.best_epoch[row]),
+            epochs=self.epoch,
+            stopped=stopped,
+            history=history,
+            filter_path=path,
+            offset=float(self.offset[row]),
+            scale=float(self.scale[row]),
+        )
+
+    def _take(self, rows: Tensor) -> None:
+        """Keep only the given rows of everything that is stacked."""
+        self.index = self.index[rows]
+        rows = rows.to(self.problem.device)
+        take = lambda t: t[rows]  # noqa: E731
+        self.parameters = {
+            name: take(p.detach()).requires_grad_() for name, p in self.parameters.items()
+        }
+        self.best = {name: take(p) for name, p in self.best.items()}
+        self.stream = take(self.stream)
+        self.buffers = {name: take(b) for name, b in self.buffers.items()}
+        self._share_stream()
+        self.adam.take(rows)
+        names = ["train_weight", "val_weight", "penalty", "offset", "scale"]
+        names += ["best_score", "best_loss", "best_epoch"]
+        if self.problem.task == "regression":
+            names.append("target")
+        for name in names:
+            setattr(self, name, take(getattr(self, name)))
+        self.rows = {f: [take(v) for v in values] for f, values in self.rows.items()}
+        self.path = [take(v) for v in self.path]
+
+    @property
+    def finished(self) -> bool:
+        return len(self.index) == 0
+
+    def run(self, on_epoch: Callable[["Population"], None] | None = None) -> list[Result]:
+        """Train until every member has stopped; results in the order of the members."""
+        while not self.finished:
+            self.step()
+            if on_epoch is not None:
+                on_epoch(self)
+            if not self.finished:
+                self._retire()
+        return [self.results[i] for i in range(self.count)]
+
+
+def _dropouts(model: nn.Module) -> list[Any]:
+    return [m for m in model.modules() if hasattr(m, "stream") and hasattr(m, "rate")]

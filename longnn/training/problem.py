@@ -1,0 +1,70 @@
+"""What is to be learned: features, a graph, labels, and which nodes serve for what."""
+
+import dataclasses
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from longnn.graph import GraphOperator
+from longnn.sparse import SparseMatrix
+
+Task = Literal["classification", "regression"]
+
+#: Features with at most this share of nonzeros are kept sparse.
+SPARSE_BELOW = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A graph, its features and labels; shared by all members of a population.
+
+    Build with :meth:`make`, which keeps sparse features sparse.
+    """
+
+    features: Tensor | SparseMatrix  # (nodes, features)
+    operator: GraphOperator
+    labels: Tensor  # (nodes,) int64 with -1 for unlabelled, or float with NaN for unlabelled
+    task: Task
+    outputs: int  # classes, or 1
+
+    @classmethod
+    def make(
+        cls,
+        features: Tensor | SparseMatrix,
+        operator: GraphOperator,
+        labels: Tensor,
+        *,
+        task: Task = "classification",
+        classes: int | None = None,
+    ) -> "Problem":
+        """A problem on the device and in the type of the operator."""
+        if isinstance(features, Tensor) and features.layout is torch.strided:
+            density = (features != 0).float().mean().item() if features.numel() else 1.0
+            if density <= SPARSE_BELOW:
+                features = SparseMatrix.from_dense(features)
+        features = features.to(operator.dtype).to(operator.device)
+        if task == "classification":
+            outputs = classes if classes is not None else int(labels.max()) + 1
+        else:
+            outputs = 1
+            labels = labels.to(operator.dtype)
+        return cls(features, operator, labels.to(operator.device), task, outputs)
+
+    @property
+    def num_nodes(self) -> int:
+        return self.operator.num_nodes
+
+    @property
+    def device(self) -> torch.device:
+        return self.operator.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.operator.dtype
+
+
+def averaging_weights(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Weights (nodes,) that turn a sum over nodes into the mean over the masked ones."""
+    mask = mask.to(dtype)
+    return mask / mask.sum().clamp_min(1)

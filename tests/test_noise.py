@@ -1,0 +1,77 @@
+"""Dropout numbers: their rate, their independence, and that nothing but their key matters."""
+
+import numpy as np
+import pytest
+import torch
+
+from longnn import noise
+from longnn.nn.transform import Dropout
+
+
+def mask(seed=1, epoch=1, site=0, p=0.5, size=1001, dtype=torch.float32):
+    stream = torch.tensor([seed, epoch])
+    return noise.keep_mask(stream, torch.tensor(p), torch.empty(size, dtype=dtype), site)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.8, 0.999])
+def test_rate_and_expectation(p):
+    m = mask(p=p, size=400_000, dtype=torch.float64)
+    kept = (m > 0).double().mean().item()
+    deviation = max(np.sqrt(p * (1 - p) / 400_000), 1e-9)
+    assert abs(kept - (1 - p)) < 5 * deviation + 1 / 65536
+    assert m.mean().item() == pytest.approx(1.0, abs=5 * deviation / (1 - p) + 1e-12)
+
+
+@pytest.mark.parametrize("other", [{"seed": 2}, {"epoch": 2}, {"site": 1}, {"seed": 1 + 2**40}])
+def test_every_part_of_the_key_counts(other):
+    """Masks of different keys agree as often as independent ones do: half the time."""
+    size = 100_000
+    same = (mask(size=size) == mask(size=size, **other)).float().mean().item()
+    assert same == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(size))
+
+
+def test_neighbouring_elements_epochs_and_seeds_are_independent():
+    drop = torch.stack([mask(seed=s, epoch=e, size=4096) > 0 for s in range(8) for e in range(64)])
+    z = drop.double() * 2 - 1  # (512, 4096)
+    count = z.numel()
+    for shift in (1, 2, 7, 64):
+        assert abs((z[:, shift:] * z[:, :-shift]).mean().item()) < 5 / np.sqrt(count)
+        assert abs((z[shift:] * z[:-shift]).mean().item()) < 5 / np.sqrt(count)
+
+
+def test_batch_equals_loop_and_torch_equals_numpy():
+    streams = torch.tensor([[3, 1], [4, 7], [2**40 + 5, 1000]])
+    p = torch.tensor([0.0, 0.3, 0.8])
+    like = torch.empty(7, 33)
+    together = torch.func.vmap(lambda s, p: noise.keep_mask(s, p, like, 2))(streams, p)
+    alone = torch.stack([noise.keep_mask(s, q, like, 2) for s, q in zip(streams, p, strict=True)])
+    assert torch.equal(together, alone)
+    keys, thresholds = noise.keys(streams, 2), noise._thresholds(p)
+    kept = noise._mask_torch(keys, thresholds, 7 * 33)  # what other devices compute
+    assert torch.equal(kept.view(3, 7, 33), together > 0)
+
+
+def test_vmap_over_a_batched_signal_at_any_dimension():
+    streams = torch.tensor([[3, 1], [4, 7]])
+    x = torch.empty(5, 2, 6)
+    masks = torch.func.vmap(
+        lambda s, x: noise.keep_mask(s, torch.tensor(0.5), x, 0), in_dims=(0, 1)
+    )(streams, x)
+    alone = noise.keep_mask(streams[1], torch.tensor(0.5), torch.empty(5, 6), 0)
+    assert torch.equal(masks[1], alone)
+
+
+def test_operator_passes_torchs_own_check():
+    args = (torch.tensor([3, 1]), torch.tensor(0.25), torch.empty(4, 5), 1)
+    torch.library.opcheck(torch.ops.longnn.keep_mask.default, args)
+
+
+def test_dropout_module_follows_its_stream():
+    layer = Dropout(0.5)
+    x = torch.ones(50, 4)
+    layer.stream = torch.tensor([9, 1])
+    first = layer(x)
+    assert torch.equal(first, layer(x))  # the numbers depend on the key alone
+    layer.stream[1] += 1
+    assert not torch.equal(first, layer(x))
+    assert torch.equal(layer.eval()(x), x)

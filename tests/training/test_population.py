@@ -1,0 +1,318 @@
+"""The training loop: a member's result is its own, evaluation is clean, resuming is exact."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from longnn.config import Config
+from longnn.data import csbm, make_split
+from longnn.nn import MODELS
+from longnn.training import (
+    Population,
+    Settings,
+    bootstrap_interval,
+    load_checkpoint,
+    save_checkpoint,
+    summarize,
+)
+from longnn.training.adam import PopulationAdam
+from longnn.workflow import Scaling, make_model, make_population, make_problem, predict
+
+EPOCHS = 12
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return csbm(num_nodes=120, num_features=30, seed=3)
+
+
+def config(**keys):
+    base = {"epochs": EPOCHS, "patience": 100, "hidden_channels": 8, "precision": "float64"}
+    return Config.from_dict({**base, "device": "cpu", **keys})
+
+
+def problem_of(dataset, c):
+    return make_problem(dataset, c, Scaling("none"))
+
+
+def population(dataset, configs, **options):
+    splits = [make_split(dataset, "published", c.seed) for c in configs]
+    return make_population(configs, problem_of(dataset, configs[0]), splits, **options)
+
+
+VARIED = [
+    {"seed": 0, "lr_transform": 0.05, "dropout": 0.5, "input_dropout": 0.2},
+    {"seed": 1, "lr_transform": 0.01, "dropout": 0.0, "wd_transform": 1e-2},
+    {"seed": 2, "lr_transform": 0.02, "dropout": 0.8, "input_dropout": 0.0},
+]
+OF_LON = [{"a": 0.5, "gamma": 0.5, "penalty": 1e-2}, {"b": 1.5, "lr_basis": 0.1}, {"gamma": 1.5}]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_member_gets_what_it_would_get_alone(dataset, name):
+    """Seeds, splits, rates, decays and dropouts differ; results in float64 are the same."""
+    configs = [
+        config(model=name, **{k: v for k, v in keys.items()}, **(more if name == "lon" else {}))
+        for keys, more in zip(VARIED, OF_LON, strict=True)
+    ]
+    together = population(dataset, configs).run()
+    for c, result in zip(configs, together, strict=True):
+        (alone,) = population(dataset, [c]).run()
+        assert result.best_epoch == alone.best_epoch
+        for key, value in alone.state.items():
+            torch.testing.assert_close(result.state[key], value, rtol=1e-11, atol=1e-13)
+        torch.testing.assert_close(
+            result.history["val_loss"], alone.history["val_loss"], rtol=1e-11, atol=1e-13
+        )
+
+
+def test_float32_members_agree_within_rounding(dataset):
+    configs = [config(precision="float32", **keys) for keys in VARIED]
+    together = population(dataset, configs).run()
+    for c, result in zip(configs, together, strict=True):
+        (alone,) = population(dataset, [c]).run()
+        torch.testing.assert_close(
+            result.history["train_loss"], alone.history["train_loss"], rtol=1e-3, atol=1e-4
+        )
+
+
+def test_same_seed_same_result_to_the_bit(dataset):
+    first, second = (population(dataset, [config()]).run()[0] for _ in range(2))
+    for key in first.state:
+        assert torch.equal(first.state[key], second.state[key])
+
+
+def test_evaluation_sees_no_dropout(dataset):
+    """The validation written down is that of a plain model with dropout off."""
+    c = config(dropout=0.7, input_dropout=0.7, filter_dropout=0.5, epochs=1)
+    p = population(dataset, [c])
+    split = make_split(dataset, "published", 0)
+    (result,) = p.run()
+    problem = problem_of(dataset, c)
+    model = make_model(c, problem.features.shape[1], problem.outputs, 0)
+    model.load_state_dict(result.state, strict=False)
+    probabilities = predict(model, problem)
+    y = dataset.data.y
+    accuracy = (probabilities.argmax(1) == y)[split.val].double().mean()
+    loss = -probabilities[split.val, y[split.val]].log().mean()
+    torch.testing.assert_close(result.history["val_score"][0], accuracy)
+    torch.testing.assert_close(result.history["val_loss"][0], loss)
+
+
+def test_one_step_equals_torchs_own_adam(dataset):
+    """Two epochs without dropout against autograd and torch.optim.Adam on a plain model."""
+    c = config(
+        dropout=0.0,
+        input_dropout=0.0,
+        epochs=2,
+        lr_basis=0.03,
+        wd_coefficients=1e-2,
+        penalty=1e-2,
+        degree_penalty=1e-3,
+    )
+    problem, split = problem_of(dataset, c), make_split(dataset, "published", 0)
+    model = make_model(c, problem.features.shape[1], problem.outputs, 0).double()
+    lr, wd = c.settings.rates("lr"), c.settings.rates("wd")
+    groups = [
+        {"params": p, "lr": lr[role], "weight_decay": wd[role]}
+        for role, p in model.parameter_groups().items()
+    ]
+    optimizer = torch.optim.Adam(groups)
+    for _ in range(2):
+        optimizer.zero_grad()
+        logits = model.scores(problem.features, problem.operator)
+        y = dataset.data.y
+        loss = torch.nn.functional.cross_entropy(logits[split.train], y[split.train])
+        total = loss + 1e-2 * model.penalty() + 1e-3 * model.filters()[0].degree_penalty()
+        total.backward()
+        optimizer.step()
+    p = population(dataset, [c])
+    p.step()
+    p.step()
+    torch.testing.assert_close(p.rows["train_loss"][-1][0], loss.detach())
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(
+            p.parameters[f"model.{name}"][0], parameter, rtol=1e-9, atol=1e-12
+        )
+
+
+def test_best_weights_are_kept_and_patience_stops(dataset):
+    c = config(epochs=300, patience=15, lr_transform=0.1)
+    (result,) = population(dataset, [c]).run()
+    assert result.stopped == "patience"
+    assert result.epochs == result.best_epoch + 15
+    best = result.history["val_score"].max()
+    assert result.history["val_score"][result.best_epoch - 1] == best
+    # The weights are those of the best epoch, not of the last.
+    problem, split = problem_of(dataset, c), make_split(dataset, "published", 0)
+    model = make_model(c, problem.features.shape[1], problem.outputs, 0)
+    model.load_state_dict(result.state, strict=False)
+    predicted = predict(model, problem).argmax(1)
+    accuracy = (predicted == dataset.data.y)[split.val].double().mean()
+    torch.testing.assert_close(accuracy, best)
+
+
+def test_monitor_loss(dataset):
+    (result,) = population(dataset, [config(monitor="loss", epochs=40)]).run()
+    assert result.best_epoch == int(result.history["val_loss"].argmin()) + 1
+
+
+def test_finished_members_are_dropped(dataset):
+    configs = [config(seed=s, epochs=200, patience=10, lr_transform=0.1) for s in range(3)]
+    p = population(dataset, configs)
+    sizes = []
+    results = p.run(lambda p: sizes.append(len(p.index)))
+    assert sizes[0] == 3
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(sizes) == max(r.epochs for r in results)
+    assert [len(r.history["val_loss"]) for r in results] == [r.epochs for r in results]
+
+
+def test_members_can_be_stopped_from_outside(dataset):
+    """What successive halving does: the others go on as if nothing had happened."""
+    configs = [config(seed=s) for s in range(3)]
+    whole = population(dataset, configs).run()
+    halved = population(dataset, configs).run(lambda p: p.stop([0, 2]) if p.epoch == 5 else None)
+    assert [r.stopped for r in halved] == ["pruned", "epochs", "pruned"]
+    assert [r.epochs for r in halved] == [5, EPOCHS, 5]
+    torch.testing.assert_close(halved[1].history["val_loss"], whole[1].history["val_loss"])
+
+
+def test_a_diverging_member_stops_alone(dataset):
+    configs = [
+        config(epochs=60),
+        config(seed=1, lr_transform=1e300, lr_coefficients=1e300, epochs=60),
+    ]
+    calm, wild = population(dataset, configs).run()
+    assert calm.stopped == "epochs"
+    assert wild.stopped == "diverged"
+    assert wild.epochs < 60
+
+
+@pytest.mark.parametrize("stop", [1, 7])
+def test_resumed_training_is_bit_identical(dataset, tmp_path, stop):
+    configs = [config(seed=s, epochs=30, patience=8, lr_transform=0.1) for s in range(3)]
+    whole = population(dataset, configs, record_filters=True).run()
+
+    class Killed(Exception):
+        pass
+
+    def kill(p):
+        if p.epoch == stop + 10:
+            raise Killed
+
+    broken = population(dataset, configs, record_filters=True)
+    for _ in range(stop):
+        broken.step()
+        broken._retire()
+    save_checkpoint(broken, tmp_path / "c.safetensors")
+    with pytest.raises(Killed):
+        broken.run(kill)
+    again = population(dataset, configs, record_filters=True)
+    load_checkpoint(again, tmp_path / "c.safetensors")
+    for result, expected in zip(again.run(), whole, strict=True):
+        assert (result.best_epoch, result.epochs) == (expected.best_epoch, expected.epochs)
+        for key in expected.state:
+            assert torch.equal(result.state[key], expected.state[key])
+        for key in expected.history:
+            assert torch.equal(result.history[key].nan_to_num(), expected.history[key].nan_to_num())
+        assert torch.equal(result.filter_path, expected.filter_path)
+
+
+def test_checkpoint_of_finished_members_keeps_their_results(dataset, tmp_path):
+    configs = [config(seed=s, epochs=200, patience=5, lr_transform=0.1) for s in range(3)]
+    p = population(dataset, configs)
+    while len(p.results) < 2:
+        p.step()
+        p._retire()
+    save_checkpoint(p, tmp_path / "c.safetensors")
+    again = population(dataset, configs)
+    load_checkpoint(again, tmp_path / "c.safetensors")
+    for a, b in zip(again.run(), p.run(), strict=True):
+        assert all(torch.equal(a.state[k], b.state[k]) for k in a.state)
+        assert dataclasses.replace(a, state={}, history={}) == dataclasses.replace(
+            b, state={}, history={}
+        )
+
+
+def test_checkpoint_errors(dataset, tmp_path):
+    path = tmp_path / "c.safetensors"
+    path.write_bytes(b"not tensors")
+    with pytest.raises(ValueError, match="to be a checkpoint"):
+        load_checkpoint(population(dataset, [config()]), path)
+    save_checkpoint(population(dataset, [config()]), path)
+    with pytest.raises(ValueError, match="of this run"):
+        load_checkpoint(population(dataset, [config(), config(seed=1)]), path)
+
+
+def test_history_tells_basis_and_amplitude(dataset):
+    (result,) = population(dataset, [config(a=0.5, lr_basis=0.1)], record_filters=True).run()
+    a = result.history["a"]
+    assert a[0] != 0.5
+    assert a[0] == pytest.approx(0.5, abs=0.15)
+    assert (result.history["amplitude"] > 0).all()
+    assert result.filter_path.shape == (EPOCHS, 11, 2)
+    (plain,) = population(dataset, [config(model="mlp")], record_filters=True).run()
+    assert plain.history["a"].isnan().all()
+    assert plain.filter_path is None
+
+
+def test_regression_recovers_a_linear_target(dataset):
+    weights = torch.linspace(-1, 1, dataset.num_features)
+    y = 100 + 5 * (dataset.data.x @ weights)
+    data = dataset.data.clone()
+    data.y = y
+    linear = dataclasses.replace(dataset, data=data, task="regression", classes=())
+    c = config(
+        epochs=400, dropout=0.0, input_dropout=0.0, transform="linear", wd_transform=0.0, degree=2
+    )
+    split = make_split(linear, "stratified", 0)
+    problem = problem_of(linear, c)
+    (result,) = make_population([c], problem, [split]).run()
+    assert result.offset == pytest.approx(y[split.train].mean().item(), rel=1e-6)
+    model = make_model(c, problem.features.shape[1], 1, 0)
+    model.load_state_dict(result.state, strict=False)
+    predicted = predict(model, problem, offset=result.offset, scale=result.scale)
+    error = (predicted - y)[split.test].square().mean() / y[split.test].var()
+    assert error < 0.15
+    assert result.history["val_score"].max() > 0.8
+
+
+def test_summary_and_interval():
+    values = [0.8, 0.82, 0.85, 0.9]
+    low, high = bootstrap_interval(values)
+    summary = summarize(values)
+    assert low < summary["mean"] < high
+    assert min(values) <= low
+    assert high <= max(values)
+    assert summary["count"] == 4
+    assert summarize([0.5]) == {"mean": 0.5, "low": 0.5, "high": 0.5, "std": 0.0, "count": 1}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Population([], None), "at least one member"),
+        (lambda: Settings(epochs=0), r"`epochs` to be an integer >= 1 \(got 0\)"),
+        (lambda: Settings(monitor="f1"), r"'score' or 'loss' \(got 'f1'\)"),
+        (lambda: Settings(lr_basis=-1.0), r"`lr_basis` >= 0 and finite \(got -1.0\)"),
+        (lambda: Settings(penalty=float("nan")), r"`penalty` >= 0 and finite \(got nan\)"),
+    ],
+)
+def test_errors(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_members_must_agree_on_when_to_stop(dataset):
+    with pytest.raises(ValueError, match="same epochs, patience and monitor"):
+        population(dataset, [config(), config(patience=3)])
+
+
+def test_adam_take_keeps_rows():
+    p = {"w": torch.arange(6.0).reshape(3, 2)}
+    adam = PopulationAdam(p, {"w": torch.tensor([1.0, 2.0, 3.0])}, {"w": torch.zeros(3)})
+    adam.take(torch.tensor([2]))
+    assert adam.rates["w"].tolist() == [3.0]
+    assert adam.mean["w"].shape == (1, 2)
