@@ -6,7 +6,7 @@ belong to.
 """
 
 import abc
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -102,7 +102,7 @@ class PCD(Coefficients):
         self.eta = nn.Parameter(torch.full((terms - 1,), min(1.0 / gamma, 1.0)))
 
     def _products(self) -> Tensor:
-        steps = torch.cumprod(self.gamma * torch.tanh(self.eta), dim=0)
+        steps = cumulative_product(self.gamma * torch.tanh(self.eta))
         return torch.cat([torch.ones_like(self.gamma)[None], steps])  # (terms,)
 
     def forward(self) -> Tensor:
@@ -114,6 +114,33 @@ class PCD(Coefficients):
 
     def factors(self) -> list[nn.Parameter]:
         return [self.eta]
+
+
+class _CumulativeProduct(torch.autograd.Function):
+    """torch.cumprod, whose own derivative reads numbers back from the GPU to look for zeros."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(f: Tensor) -> Tensor:
+        return torch.cumprod(f, dim=0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        """d out_k / d f_i is the product of the other factors up to k: row i with f_i set to 1."""
+        (f,) = ctx.saved_tensors
+        eye = torch.eye(f.shape[0], dtype=torch.bool, device=f.device)
+        others = torch.cumprod(torch.where(eye, torch.ones_like(f), f), dim=1).triu()
+        return others @ grad
+
+
+def cumulative_product(factors: Tensor) -> Tensor:
+    """Products of the first 1, 2, ... factors, shape (n,); once differentiable, zeros included."""
+    return _CumulativeProduct.apply(factors)
 
 
 PARAMETRIZATIONS: dict[str, type[Coefficients]] = {

@@ -23,11 +23,14 @@ from longnn.coefficients import Parametrization, make_coefficients
 from longnn.graph import GraphOperator
 from longnn.polynomials import (
     Basis,
+    Jacobi,
     OrthogonalBasis,
     check_degree,
     evaluate_series,
     get_basis,
+    jacobi_scale,
     nodes,
+    orthonormal_jacobi_matrix,
     transform,
     uniform_gram,
 )
@@ -185,8 +188,13 @@ class PolynomialFilter(nn.Module):
         r"""The matrix C of the basis, shape (terms, degree+1) or (channels, terms, degree+1)."""
         if self.matrix is not None:
             return self.matrix
+        basis = self.current_basis()
         device = next(iter(self.raw_basis.values())).device
-        return self.current_basis().chebyshev_matrix(self.degree, device=device)
+        if isinstance(basis, Jacobi) and basis.orthonormal:
+            a, b = basis.jacobi_parameters(device)
+            C = orthonormal_jacobi_matrix(a, b, self.degree)
+            return C if basis.weight == "probability" else C * jacobi_scale(a, b)[..., None, None]
+        return basis.chebyshev_matrix(self.degree, device=device)
 
     def effective_coefficients(self) -> Tensor:
         r"""The coefficients :math:`\alpha` in the basis, shape (terms, channels), float64."""

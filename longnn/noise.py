@@ -6,9 +6,13 @@ no generator, no state, the same on every device. :func:`keep_mask` is the torch
 ``longnn::keep_mask``, with a vmap rule; the hash is two rounds of Mueller's ``lowbias32``, keyed.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
+
+from longnn import kernels
 
 _MASK = 0xFFFFFFFF
 _C1, _C2, _GOLDEN = 0x7FEB352D, 0x846CA68B, 0x9E3779B9
@@ -71,7 +75,7 @@ def _mask_torch(key: Tensor, threshold: Tensor, size: int) -> Tensor:
     return half >= threshold[:, None]
 
 
-def _masks(stream: Tensor, p: Tensor, like: Tensor, site: int, shape: list[int]) -> Tensor:
+def masks(stream: Tensor, p: Tensor, like: Tensor, site: int, shape: list[int]) -> Tensor:
     """Masks of a batch, shape (batch, *shape): 0 where dropped, 1 / (1 - rate) where kept."""
     size = int(np.prod(shape, dtype=np.int64))
     key, threshold = keys(stream, site), _thresholds(p)
@@ -95,7 +99,7 @@ def keep_mask(stream: Tensor, p: Tensor, like: Tensor, site: int) -> Tensor:
         like: gives shape, type and device.
         site: the number of this dropout within the model.
     """
-    return _masks(stream[None], p[None], like, site, list(like.shape))[0]
+    return masks(stream[None], p[None], like, site, list(like.shape))[0]
 
 
 @keep_mask.register_fake
@@ -111,4 +115,61 @@ def _(info, in_dims, stream, p, like, site):  # type: ignore[no-untyped-def]
     shape = list(like.shape)
     if in_dims[2] is not None:
         del shape[in_dims[2]]
-    return _masks(stream, p, like, site, shape), 0
+    return masks(stream, p, like, site, shape), 0
+
+
+@torch.library.custom_op("longnn::dropout", mutates_args=())
+def _dropout(x: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
+    """x times its mask, the mask made in the kernel and not stored."""
+    return _drop_batch(x[None], stream[None], p[None], site)[0].clone()
+
+
+def _drop_batch(x: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
+    """For a batch in front; x of one or two dimensions besides."""
+    if kernels.usable(x):
+        from longnn.kernels.dropout import dropout as kernel
+
+        flat = x if x.dim() == 3 else x[..., None]
+        return kernel(flat, stream.contiguous(), p.contiguous(), site).view_as(x)
+    return x * masks(stream, p, x, site, list(x.shape[1:]))
+
+
+@_dropout.register_fake
+def _(x, stream, p, site):  # type: ignore[no-untyped-def]
+    return torch.empty_like(x)
+
+
+@_dropout.register_vmap
+def _(info, in_dims, x, stream, p, site):  # type: ignore[no-untyped-def]
+    batch = [
+        t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
+        for t, dim in zip((x, stream, p), in_dims[:3], strict=True)
+    ]
+    return _drop_batch(*batch, site), 0
+
+
+class _Dropout(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
+        return _dropout(x, stream, p, site)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs[1:3])
+        ctx.site = inputs[3]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return _Dropout.apply(grad, *ctx.saved_tensors, ctx.site), None, None, None
+
+
+def dropout(x: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
+    """x with elements dropped at the rate p, the rest scaled up; see :func:`keep_mask`.
+
+    On a GPU the mask is made again in the backward pass; elsewhere it is cheaper to keep it.
+    """
+    if kernels.usable(x):
+        return _Dropout.apply(x, stream, p, site)
+    return x * keep_mask(stream, p, x.detach(), site)

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from longnn import kernels
 from longnn.graph import GraphOperator
 from longnn.sparse import accumulate_dtype, check_operand, csr, differentiable
 
@@ -51,6 +52,10 @@ def chebyshev_filter(
     wide = signal.to(values.dtype).contiguous()
     beta = coefficients.to(values.dtype)
     degree = beta.shape[0] - 1
+    if degree > 0 and kernels.usable(wide):
+        from longnn.kernels.chebyshev import chebyshev_filter as kernel
+
+        return kernel(crow, col, values, wide, beta.contiguous())[0].to(signal.dtype)
     out = torch.zeros_like(wide)
     for j, term in enumerate(_chebyshev_terms(crow, col, values, wide, degree)):
         out.addcmul_(term, beta[j])
@@ -66,6 +71,12 @@ def chebyshev_filter_backward(
     beta = coefficients.to(values.dtype)
     h = signal.to(values.dtype)
     degree = beta.shape[0] - 1
+    if degree > 0 and kernels.usable(wide):
+        from longnn.kernels.chebyshev import chebyshev_filter as kernel
+
+        found, moments = kernel(crow, col, values, wide, beta.contiguous(), h.contiguous())
+        assert moments is not None
+        return found.to(signal.dtype), moments.to(coefficients.dtype)
     d_signal = torch.zeros_like(wide)
     d_beta = torch.empty_like(beta)
     for j, term in enumerate(_chebyshev_terms(crow, col, values, wide, degree)):

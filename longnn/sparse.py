@@ -16,6 +16,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from longnn import kernels, noise
+
 #: Types in which products accumulate; half-precision signals are stored but not summed so.
 _WIDE = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
 
@@ -54,6 +56,10 @@ def csr_matmul(
 ) -> Tensor:
     """``matrix @ dense``, shape (rows, channels), in the type of ``dense``."""
     wide = dense.to(values.dtype)
+    if kernels.usable(values):
+        from longnn.kernels.features import product
+
+        return product(crow, col, values, wide[None])[0].to(dense.dtype)
     return (csr(crow, col, values, dense.shape[0]) @ wide).to(dense.dtype)
 
 
@@ -72,8 +78,9 @@ def differentiable(
     first ``saved`` inputs (by default all) are there for ``backward(ctx, *grads)``.
     """
 
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.save_for_backward(*inputs[:saved])
+        ctx.site = inputs[-1]  # the one input that is not a tensor, where there is one
 
     op.register_autograd(backward, setup_context=setup_context)
     members = {
@@ -96,20 +103,87 @@ _product = differentiable(csr_matmul, _product_gradient, saved=6)
 
 @csr_matmul.register_vmap
 def _(info, in_dims, crow, col, values, crow_t, col_t, values_t, dense):  # type: ignore[no-untyped-def]
-    if in_dims[2] is None:
-        # (batch, columns, channels) -> (columns, batch * channels): one product for the batch.
-        folded = dense.movedim(in_dims[6], 1)
-        flat = folded.reshape(folded.shape[0], -1)
-        out = csr_matmul(crow, col, values, crow_t, col_t, values_t, flat)
-        return out.view(-1, info.batch_size, folded.shape[2]), 1
-    # Values differ between the members (dropout on stored values): one product each.
-    members = [values.movedim(in_dims[2], 0), values_t.movedim(in_dims[5], 0)]
-    if in_dims[6] is None:
-        members.append(dense.expand(info.batch_size, *dense.shape))
-    else:
-        members.append(dense.movedim(in_dims[6], 0))
-    outs = [csr_matmul(crow, col, v, crow_t, col_t, vt, d) for v, vt, d in zip(*members)]  # noqa: B905
-    return torch.stack(outs), 0
+    if kernels.usable(values):
+        from longnn.kernels.features import product
+
+        # Members stand apart in `dense` and side by side in the result; nothing is copied.
+        out = product(crow, col, values, dense.movedim(in_dims[6], 0).to(values.dtype))
+        return out.to(dense.dtype), 0
+    # (batch, columns, channels) -> (columns, batch * channels): one product for the batch.
+    folded = dense.movedim(in_dims[6], 1)
+    flat = folded.reshape(folded.shape[0], -1)
+    out = csr_matmul(crow, col, values, crow_t, col_t, values_t, flat)
+    return out.view(-1, info.batch_size, folded.shape[2]), 1
+
+
+@torch.library.custom_op("longnn::dropped_matmul", mutates_args=())
+def dropped_matmul(
+    crow: Tensor,
+    col: Tensor,
+    values: Tensor,
+    position: Tensor,  # (nnz,) which dropout number each entry takes; empty: its own place
+    crow_t: Tensor,
+    col_t: Tensor,
+    values_t: Tensor,
+    position_t: Tensor,
+    stream: Tensor,  # (2,) int64: seed and epoch, see longnn.noise
+    p: Tensor,  # scalar
+    dense: Tensor,  # (columns, channels)
+    site: int,
+) -> Tensor:
+    """``dropout(matrix) @ dense`` with dropout on the stored values."""
+    rows = (crow, col, values, position)
+    return _dropped(rows, stream[None], p[None], dense[None], site)[0].contiguous()
+
+
+def _dropped(
+    rows: tuple[Tensor, ...], stream: Tensor, p: Tensor, dense: Tensor, site: int
+) -> Tensor:
+    """Products of a batch: stream (batch, 2), p (batch,), dense (batch, columns, channels)."""
+    crow, col, values, position = rows
+    moved = len(position) > 0
+    if kernels.usable(values):
+        from longnn.kernels.features import product
+
+        return product(
+            crow,
+            col,
+            values,
+            dense,
+            stream=stream.contiguous(),
+            p=p.contiguous(),
+            site=site,
+            position=position if moved else None,
+            members_first=moved,
+        )
+    masks = noise.masks(stream, p, values, site, [len(values)])
+    masks = masks[:, position] if moved else masks
+    each = (csr(crow, col, values * m, d.shape[0]) @ d for m, d in zip(masks, dense, strict=True))
+    return torch.stack(list(each))
+
+
+@dropped_matmul.register_fake
+def _(crow, col, values, position, crow_t, col_t, values_t, position_t, stream, p, dense, site):  # type: ignore[no-untyped-def]
+    return dense.new_empty(crow.shape[0] - 1, dense.shape[1])
+
+
+@dropped_matmul.register_vmap
+def _(info, in_dims, *inputs):  # type: ignore[no-untyped-def]
+    *arrays, stream, p, dense, site = inputs
+    batch = [
+        t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
+        for t, dim in zip((stream, p, dense), in_dims[8:11], strict=True)
+    ]
+    return _dropped(tuple(arrays[:4]), *batch, site), 0
+
+
+def _dropped_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    *arrays, stream, p, _ = ctx.saved_tensors
+    swapped = (*arrays[4:], *arrays[:4])
+    return *(None,) * 10, _dropped_product(*swapped, stream, p, grad, ctx.site), None
+
+
+_dropped_product = differentiable(dropped_matmul, _dropped_gradient, saved=11)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -126,6 +200,7 @@ class SparseMatrix:
     col_t: Tensor  # (nnz,)
     order_t: Tensor | None  # (nnz,) values of the transpose are values[order_t]; None = symmetric
     values_t: Tensor  # (nnz,)
+    dropout: tuple[Tensor, Tensor, int] | None = None  # stream, rate, site: see longnn.noise
 
     @classmethod
     def from_scipy(
@@ -182,6 +257,11 @@ class SparseMatrix:
     def device(self) -> torch.device:
         return self.values.device
 
+    def dropped(self, stream: Tensor, p: Tensor, site: int) -> Self:
+        """The matrix with dropout on its stored values, applied when it is multiplied."""
+        assert self.dropout is None, "dropout on a matrix that has it already"
+        return dataclasses.replace(self, dropout=(stream, p, site))
+
     def with_values(self, values: Tensor) -> Self:
         """The same pattern with other stored values, shape (nnz,)."""
         values_t = values if self.order_t is None else values[self.order_t]
@@ -194,10 +274,17 @@ class SparseMatrix:
         order = None if self.order_t is None else self.order_t.to(target)
         names = ("crow", "col", "values", "crow_t", "col_t", "values_t")
         moved: dict[str, Tensor] = {name: getattr(self, name).to(target) for name in names}
-        return type(self)(order_t=order, **moved)
+        return dataclasses.replace(self, order_t=order, **moved)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         check_operand(self, dense)
+        if self.dropout is not None:
+            none = self.crow[:0].long()
+            position = none if self.order_t is None else self.order_t
+            rows = (self.crow, self.col, self.values, none)
+            columns = (self.crow_t, self.col_t, self.values_t, position)
+            stream, p, site = self.dropout
+            return _dropped_product(*rows, *columns, stream, p, dense, site)
         return _product(
             self.crow, self.col, self.values, self.crow_t, self.col_t, self.values_t, dense
         )
@@ -217,6 +304,99 @@ class SparseMatrix:
             f"SparseMatrix({rows} x {columns}, nnz={self.nnz}, "
             f"dtype={str(self.dtype).removeprefix('torch.')}, device={self.device})"
         )
+
+
+@torch.library.custom_op("longnn::dropped_dense_matmul", mutates_args=())
+def dropped_dense_matmul(
+    x: Tensor, stream: Tensor, p: Tensor, dense: Tensor, site: int, transposed: bool
+) -> Tensor:
+    """``dropout(x) @ dense``, or ``dropout(x).T @ dense``, the mask made in the kernel."""
+    return _dropped_dense(x, stream[None], p[None], dense[None], site, transposed)[0].clone()
+
+
+def _dropped_dense(
+    x: Tensor, stream: Tensor, p: Tensor, dense: Tensor, site: int, transposed: bool
+) -> Tensor:
+    """For a batch of streams (batch, 2), rates (batch,) and operands (batch, inner, channels)."""
+    if kernels.usable(x):
+        from longnn.kernels.dense import product
+
+        return product(x, dense, stream.contiguous(), p.contiguous(), site, transposed=transposed)
+    masked = x * noise.masks(stream, p, x, site, list(x.shape))
+    return (masked.mT if transposed else masked) @ dense
+
+
+@dropped_dense_matmul.register_fake
+def _(x, stream, p, dense, site, transposed):  # type: ignore[no-untyped-def]
+    return dense.new_empty(x.shape[1 if transposed else 0], dense.shape[1])
+
+
+@dropped_dense_matmul.register_vmap
+def _(info, in_dims, x, stream, p, dense, site, transposed):  # type: ignore[no-untyped-def]
+    batch = [
+        t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
+        for t, dim in zip((stream, p, dense), in_dims[1:4], strict=True)
+    ]
+    return _dropped_dense(x, *batch, site, transposed), 0
+
+
+class _DroppedDense(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, stream: Tensor, p: Tensor, dense: Tensor, site: int) -> Tensor:
+        return dropped_dense_matmul(x, stream, p, dense, site, False)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs[:3])
+        ctx.site = inputs[4]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        gradient = dropped_dense_matmul(*ctx.saved_tensors, grad, ctx.site, True)
+        return None, None, None, gradient, None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DenseMatrix:
+    """A dense matrix with the interface of :class:`SparseMatrix`: features that are not sparse."""
+
+    values: Tensor  # (rows, columns), contiguous
+    dropout: tuple[Tensor, Tensor, int] | None = None
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.values.shape
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.values.device
+
+    def to(self, target: torch.device | torch.dtype | str) -> Self:
+        """The matrix on another device or in another type."""
+        return type(self)(self.values.to(target))
+
+    def with_values(self, values: Tensor) -> Self:
+        """The matrix with other values, shape (rows, columns)."""
+        return dataclasses.replace(self, values=values)
+
+    def dropped(self, stream: Tensor, p: Tensor, site: int) -> Self:
+        """The matrix with dropout, applied when it is multiplied."""
+        assert self.dropout is None, "dropout on a matrix that has it already"
+        return dataclasses.replace(self, dropout=(stream, p, site))
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        if self.dropout is None:
+            return self.values @ dense
+        stream, p, site = self.dropout
+        if kernels.usable(self.values) and self.dtype == torch.float32:
+            return _DroppedDense.apply(self.values, stream, p, dense, site)
+        return noise.dropout(self.values, stream, p, site) @ dense
 
 
 def check_operand(matrix: SparseMatrix, dense: Tensor) -> None:

@@ -7,7 +7,7 @@ import scipy.special
 import torch
 
 from longnn import PolynomialFilter
-from longnn.coefficients import PARAMETRIZATIONS
+from longnn.coefficients import PARAMETRIZATIONS, cumulative_product
 from longnn.polynomials import (
     Bernstein,
     Chebyshev,
@@ -200,6 +200,14 @@ def test_penalty_is_the_integral_of_the_squared_filter(name):
     assert f.penalty().item() == pytest.approx(norms.sum().item())
     if f.basis.is_orthonormal:
         torch.testing.assert_close(f.penalty(), f.effective_coefficients().square().sum())
+
+
+def test_cumulative_product_and_its_derivative_at_zero():
+    f = torch.tensor([0.5, -2.0, 0.0, 3.0], dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(cumulative_product(f), torch.cumprod(f, 0))
+    assert torch.autograd.gradcheck(cumulative_product, (f,))
+    batch = torch.stack([f.detach(), f.detach() + 1]).requires_grad_()
+    assert torch.autograd.gradcheck(torch.func.vmap(cumulative_product), (batch,))
 
 
 def test_amplitude_and_waveform():

@@ -41,6 +41,7 @@ __all__ = [
     "grid_edges",
     "homophily",
     "image_grid",
+    "known_names",
     "list_bundled",
     "list_named",
     "load",
@@ -51,6 +52,11 @@ __all__ = [
     "row_normalize",
     "symmetrize",
 ]
+
+
+def known_names() -> set[str]:
+    """The names that `load` knows, published and bundled."""
+    return {entry.name for entry in list_named()} | {entry.name for entry in list_bundled()}
 
 
 def load(

@@ -54,7 +54,7 @@ def model_options(name: str) -> dict[str, Any]:
     for cls in MODELS[name].__mro__:
         if "__init__" not in vars(cls) or cls is Model:
             continue
-        parameters = inspect.signature(cls.__init__).parameters.values()
+        parameters = inspect.signature(vars(cls)["__init__"]).parameters.values()
         for p in parameters:
             if p.name in options or p.name in _NOT_OPTIONS:
                 continue

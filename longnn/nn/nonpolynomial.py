@@ -13,7 +13,6 @@ from longnn.graph import GraphOperator, SelfLoops
 from longnn.nn.model import Model, Placement, SpectralGNN, check_placement
 from longnn.nn.transform import Dropout, Features, Linear, Transform, as_features
 from longnn.polynomials import check_degree
-from longnn.sparse import SparseMatrix
 
 
 class _TwoLayers(Model):
@@ -208,7 +207,7 @@ class ARMA(_TwoLayers):
     ) -> None:
         options: dict[str, Any] = {"stacks": stacks, "layers": layers}
         pair = (
-            ARMALayer(in_channels, hidden_channels, dropout=dropout, **options),
+            ARMALayer(in_channels, hidden_channels, **options),  # its input is dropped already
             ARMALayer(hidden_channels, out_channels, dropout=dropout, activate=False, **options),
         )
         sizes = (in_channels, hidden_channels, out_channels)
@@ -314,5 +313,5 @@ class MLP(Model):
             dropout=dropout,
         )
 
-    def scores(self, x: Tensor | SparseMatrix, operator: GraphOperator) -> Tensor:
+    def scores(self, x: Features, operator: GraphOperator) -> Tensor:
         return self.transform(x)

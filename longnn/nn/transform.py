@@ -12,16 +12,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from longnn.noise import keep_mask
-from longnn.sparse import SparseMatrix
+from longnn.noise import dropout
+from longnn.sparse import DenseMatrix, SparseMatrix
 
-Features = Tensor | SparseMatrix
+Features = Tensor | SparseMatrix | DenseMatrix
 TransformKind = Literal["linear", "mlp", "residual"]
 
 
 def as_features(x: Features) -> Features:
     """Node features as a dense tensor or a :class:`SparseMatrix`; torch sparse is converted."""
-    if isinstance(x, SparseMatrix) or x.layout is torch.strided:
+    if not isinstance(x, Tensor) or x.layout is torch.strided:
         return x
     coo = x.to_sparse_coo().coalesce()
     row, col = coo.indices().cpu().numpy()
@@ -53,14 +53,13 @@ class Dropout(nn.Module):
     def forward(self, x: Features) -> Features:
         if not self.training or self.rate == 0:
             return x
-        if isinstance(x, SparseMatrix):
-            return x.with_values(self._drop(x.values))
-        return self._drop(x)
-
-    def _drop(self, x: Tensor) -> Tensor:
+        if isinstance(x, Tensor):
+            if self.stream is None:
+                return F.dropout(x, self.rate)
+            return dropout(x, self.stream, self.p, self.site)
         if self.stream is None:
-            return F.dropout(x, self.rate)
-        return x * keep_mask(self.stream, self.p, x.detach(), self.site)
+            return x.with_values(F.dropout(x.values, self.rate))
+        return x.dropped(self.stream, self.p, self.site)
 
     def extra_repr(self) -> str:
         return f"p={self.rate:g}"

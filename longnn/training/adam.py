@@ -9,10 +9,15 @@ learning rate per parameter, a population needs one per member.
     \qquad g = \nabla p + \lambda p
 """
 
+import math
+
 import torch
 from torch import Tensor
 
+from longnn import kernels
+
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+_CONSTANTS = (BETA1, BETA2, EPSILON, math.log(BETA1), math.log(BETA2))
 
 
 class PopulationAdam:
@@ -34,10 +39,18 @@ class PopulationAdam:
         self,
         parameters: dict[str, Tensor],
         gradients: dict[str, Tensor],
-        epoch: Tensor,  # scalar, counts from 1
+        stream: Tensor,  # (members, 2): the epoch, counted from 1, is stream[0, 1]
     ) -> None:
         """Update the parameters in place."""
-        t = epoch.double()
+        if kernels.usable(stream):
+            from longnn.kernels.adam import adam_
+
+            for name, p in parameters.items():
+                moments = (self.mean[name], self.square[name])
+                rates = (self.rates[name], self.decays[name])
+                adam_(p, gradients[name].contiguous(), *moments, *rates, stream, _CONSTANTS)
+            return
+        t = stream[0, 1].double()
         correction1, correction2 = 1 - BETA1**t, (1 - BETA2**t).sqrt()
         for name, p in parameters.items():
             g = gradients[name]

@@ -14,10 +14,19 @@ import torch
 from torch import Tensor
 
 from longnn.files import atomic_path
-from longnn.training.population import FIELDS, Population, Result
+from longnn.training.population import Population, Result
 
 _FORMAT = "longnn.checkpoint/1"
-_STACKED = ("best_score", "best_loss", "best_epoch", "stream", "index")
+_STACKED = (
+    "best_score",
+    "best_loss",
+    "best_epoch",
+    "stop_epoch",
+    "alive",
+    "diverged",
+    "stream",
+    "table",
+)
 
 
 def save_checkpoint(population: Population, path: Path) -> None:
@@ -26,11 +35,9 @@ def save_checkpoint(population: Population, path: Path) -> None:
     for prefix, table in _tables(population).items():
         tensors.update({f"{prefix}/{name}": t.detach() for name, t in table.items()})
     tensors.update({name: getattr(population, name) for name in _STACKED})
-    if population.epoch and not population.finished:
-        for field in FIELDS:
-            tensors[f"rows/{field}"] = torch.stack(population.rows[field])  # (epochs, members)
-        if population.path:
-            tensors["path"] = torch.stack(population.path)
+    tensors["index"] = population.index
+    if population.path is not None:
+        tensors["path"] = population.path
     finished: dict[str, Any] = {}
     for i, result in population.results.items():
         numbers = ("best_epoch", "epochs", "stopped", "offset", "scale")
@@ -65,14 +72,11 @@ def load_checkpoint(population: Population, path: Path) -> None:
         for name in table:
             with torch.no_grad():
                 table[name].copy_(tensors[f"{prefix}/{name}"])
-    for name in ("best_score", "best_loss", "best_epoch", "stream"):
+    for name in _STACKED:
         getattr(population, name).copy_(tensors[name])
+    if population.path is not None:
+        population.path.copy_(tensors["path"])
     population.epoch = int(metadata["epoch"])
-    device = population.problem.device
-    if "rows/train_loss" in tensors:
-        rows = {f: list(tensors[f"rows/{f}"].to(device)) for f in FIELDS}
-        population.rows = rows
-        population.path = list(tensors["path"].to(device)) if "path" in tensors else []
     for i, numbers in json.loads(metadata["finished"]).items():
         prefix = f"result/{i}/"
         part = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -9,6 +9,7 @@ only through :class:`~longnn.nn.Model`'s interface.
 
 import copy
 import dataclasses
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -16,10 +17,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from longnn import kernels
 from longnn.training.adam import PopulationAdam
 from longnn.training.problem import Problem, averaging_weights
 from longnn.training.settings import Settings
 
+#: Ordinary epochs before one is captured as a CUDA graph, and epochs between looks at a GPU.
+WARM_UP, CHECK_EVERY = 3, 10
 #: What is written down at each epoch, for each member.
 FIELDS = ("train_loss", "val_loss", "val_score", "amplitude", "a", "b")
 
@@ -63,7 +67,7 @@ class _Watched(nn.Module):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.model = model
+        self.model: Any = model
 
     def forward(self, x: Any, operator: Any, watch: bool, degree: bool) -> tuple[Tensor, ...]:
         scores = self.model.scores(x, operator)
@@ -106,14 +110,15 @@ class Population:
         self.problem = problem
         self.limits = members[0].settings
         self.count = len(members)
-        self.record_filters = record_filters and bool(members[0].model.filters())  # type: ignore[operator]
+        first: Any = members[0].model
+        self.record_filters = record_filters and bool(first.filters())
         self._stack(members)
         self._aim(members)
         self.epoch = 0
         self.index = torch.arange(self.count)  # which member each row of the stack is
         self.results: dict[int, Result] = {}
-        self.rows: dict[str, list[Tensor]] = {field: [] for field in FIELDS}
-        self.path: list[Tensor] = []
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._eager = 0  # epochs run outside a CUDA graph since the stack last changed
 
     def _stack(self, members: Sequence[Member]) -> None:
         """Stack weights and buffers, shape (members, ...), and set up dropout and Adam."""
@@ -130,7 +135,7 @@ class Population:
         self.stream = torch.tensor([[m.seed, 0] for m in members], device=device)
         self._share_stream()
         roles = {}
-        of = models[0].model.parameter_groups()  # type: ignore[operator]
+        of = models[0].model.parameter_groups()
         names = {id(p): name for name, p in models[0].named_parameters()}
         for role, parameters in of.items():
             roles.update({names[id(p)]: role for p in parameters})
@@ -184,6 +189,20 @@ class Population:
         self.best_score = torch.full((self.count,), -torch.inf, dtype=dtype, device=device)
         self.best_loss = torch.full((self.count,), torch.inf, dtype=dtype, device=device)
         self.best_epoch = torch.zeros(self.count, dtype=torch.int64, device=device)
+        self.stop_epoch = torch.zeros_like(self.best_epoch)
+        self.alive = torch.ones(self.count, dtype=torch.bool, device=device)
+        self.diverged = torch.zeros_like(self.alive)
+        shape = (self.limits.epochs, len(FIELDS), self.count)
+        self.table = torch.full(shape, torch.nan, dtype=dtype, device=device)
+        self.path: Tensor | None = None
+        if self.record_filters:
+            coefficients = self._filter_coefficients()  # (members, degree+1, channels)
+            self.path = coefficients.new_zeros(self.limits.epochs, *coefficients.shape)
+
+    @property
+    def rows(self) -> dict[str, Tensor]:
+        """What was written down so far: field -> (epochs, members in the stack)."""
+        return {f: self.table[: self.epoch, i] for i, f in enumerate(FIELDS)}
 
     def _call(self, *flags: bool) -> tuple[Tensor, ...]:
         """The model for every member: scores (members, nodes, outputs) and more."""
@@ -215,7 +234,7 @@ class Population:
     def train_epoch(self) -> Tensor:
         """One step of every member; returns the losses before it, without penalties."""
         self.template.train()
-        self.stream[:, 1] += 1
+        self.stream[:, 1].add_(1)
         scores, penalty, degree_penalty = self._call(False, self.use_degree)
         losses = self._losses(scores, self.train_weight)
         total = losses + self.penalty[:, 0] * penalty + self.penalty[:, 1] * degree_penalty
@@ -224,7 +243,7 @@ class Population:
             name: torch.zeros_like(p) if g is None else g
             for (name, p), g in zip(self.parameters.items(), values, strict=True)
         }
-        self.adam.step(self.parameters, gradients, self.stream[0, 1])
+        self.adam.step(self.parameters, gradients, self.stream)
         return losses.detach()
 
     @torch.no_grad()
@@ -236,14 +255,45 @@ class Population:
         return loss, self._score(scores, loss), *watched
 
     def step(self) -> None:
-        """One epoch: train, validate, write down, keep the best."""
+        """One epoch: train, validate, write down, keep the best, see who is done.
+
+        On a GPU the epoch becomes one CUDA graph after a few ordinary ones.
+        """
+        if self._graph is not None:
+            self._graph.replay()
+        else:
+            self._epoch()
+            self._eager += 1
+            if self.problem.device.type == "cuda" and self._eager == WARM_UP:
+                self._capture()
         self.epoch += 1
-        row = (self.train_epoch(), *self.validate())
-        for field, value in zip(FIELDS, row, strict=True):
-            self.rows[field].append(value)
-        if self.record_filters:
-            self.path.append(self._filter_coefficients())
+
+    def _capture(self) -> None:
+        """Record an epoch as a CUDA graph; a model that cannot be recorded goes on without."""
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._epoch()
+        except RuntimeError as error:
+            torch.cuda.synchronize()
+            logging.getLogger(__name__).warning("no CUDA graph: %s", str(error).splitlines()[0])
+        else:
+            self._graph = graph
+
+    def _epoch(self) -> None:
+        """All of an epoch that happens on the device: no number is read back."""
+        row = torch.stack([self.train_epoch(), *self.validate()])  # (fields, members)
+        at = self.stream[0, 1:] - 1
+        self.table.index_copy_(0, at, row[None])
+        if self.path is not None:
+            self.path.index_copy_(0, at, self._filter_coefficients()[None])
         self._keep_best(loss=row[1], score=row[2])
+        finite = torch.isfinite(row[0]) & torch.isfinite(row[1])
+        epoch = self.stream[:, 1]
+        self.stop_epoch.copy_(torch.where(self.alive, epoch, self.stop_epoch))
+        self.diverged.logical_or_(self.alive & ~finite)
+        waiting = epoch - self.best_epoch < self.limits.patience
+        self.alive.logical_and_(finite & waiting)
 
     @torch.no_grad()
     def _filter_coefficients(self) -> Tensor:
@@ -258,6 +308,7 @@ class Population:
 
         return vmap(one)(self.parameters, self.buffers).float()
 
+    @torch.no_grad()
     def _keep_best(self, loss: Tensor, score: Tensor) -> None:
         if self.limits.monitor == "score":
             better = (score > self.best_score) | (
@@ -265,51 +316,61 @@ class Population:
             )
         else:
             better = loss < self.best_loss
-        self.best_score = torch.where(better, score, self.best_score)
-        self.best_loss = torch.where(better, loss, self.best_loss)
-        self.best_epoch = torch.where(better, self.epoch, self.best_epoch)
-        if self.problem.device.type == "cpu" and not bool(better.any()):
+        better &= self.alive
+        self.best_score.copy_(torch.where(better, score, self.best_score))
+        self.best_loss.copy_(torch.where(better, loss, self.best_loss))
+        self.best_epoch.copy_(torch.where(better, self.stream[:, 1], self.best_epoch))
+        if kernels.usable(better):
+            from longnn.kernels.adam import keep_
+
+            for name, p in self.parameters.items():
+                keep_(self.best[name], p, better)
+            return
+        if better.device.type == "cpu":
+            rows = better.nonzero()[:, 0]
+            for name, p in self.parameters.items() if len(rows) else ():
+                self.best[name][rows] = p[rows]
             return
         for name, p in self.parameters.items():
             mask = better.reshape(-1, *(1,) * (p.dim() - 1))
-            self.best[name] = torch.where(mask, p.detach(), self.best[name])
+            self.best[name].copy_(torch.where(mask, p, self.best[name]))
 
     def _retire(self) -> None:
-        """Write the results of members that are done, and drop them from the stack."""
-        last = torch.stack([self.rows[f][-1] for f in ("train_loss", "val_loss")])
-        diverged = ~torch.isfinite(last).all(0).cpu()
-        waited = self.epoch - self.best_epoch.cpu() >= self.limits.patience
-        over = torch.full_like(waited, self.epoch >= self.limits.epochs)
-        done = diverged | waited | over
-        for why, rows in (
-            ("diverged", diverged),
-            ("patience", waited & ~diverged),
-            ("epochs", over & ~waited & ~diverged),
-        ):
-            for row in rows.nonzero()[:, 0].tolist():
-                self.results[int(self.index[row])] = self._result(row, why)
-        if bool(done.any()):
-            self._take((~done).nonzero()[:, 0])
+        """Write the results of members that are done, and drop them where that pays.
+
+        Dropping rows changes the shapes, which on a GPU costs a new graph: wait for half.
+        """
+        alive = self.alive.cpu()
+        if self.epoch >= self.limits.epochs:
+            alive = torch.zeros_like(alive)
+        if bool(alive.all()):
+            return
+        if self.problem.device.type == "cuda" and 2 * int(alive.sum()) > len(alive):
+            return
+        diverged, stops = self.diverged.cpu(), self.stop_epoch.cpu()
+        for row in (~alive).nonzero()[:, 0].tolist():
+            patient = bool(self.alive[row])
+            why = "diverged" if diverged[row] else "epochs" if patient else "patience"
+            self.results[int(self.index[row])] = self._result(row, why, int(stops[row]))
+        self._take(alive.nonzero()[:, 0])
 
     def stop(self, members: Sequence[int], why: str = "pruned") -> None:
         """End the training of some members now, by their number; the others go on."""
         rows = torch.isin(self.index, torch.tensor(list(members), dtype=torch.int64))
         for row in rows.nonzero()[:, 0].tolist():
-            self.results[int(self.index[row])] = self._result(row, why)
+            self.results[int(self.index[row])] = self._result(row, why, self.epoch)
         if bool(rows.any()):
             self._take((~rows).nonzero()[:, 0])
 
-    def _result(self, row: int, stopped: str) -> Result:
+    def _result(self, row: int, stopped: str, epochs: int) -> Result:
         prefix = len("model.")
-        history = {f: torch.stack([v[row] for v in self.rows[f]]).cpu() for f in FIELDS}
-        path = torch.stack([v[row] for v in self.path]).cpu() if self.path else None
         return Result(
             state={name[prefix:]: p[row].detach().cpu() for name, p in self.best.items()},
             best_epoch=int(self.best_epoch[row]),
-            epochs=self.epoch,
+            epochs=epochs,
             stopped=stopped,
-            history=history,
-            filter_path=path,
+            history={f: v[:epochs, row].cpu() for f, v in self.rows.items()},
+            filter_path=None if self.path is None else self.path[:epochs, row].cpu(),
             offset=float(self.offset[row]),
             scale=float(self.scale[row]),
         )
@@ -328,22 +389,28 @@ class Population:
         self._share_stream()
         self.adam.take(rows)
         names = ["train_weight", "val_weight", "penalty", "offset", "scale"]
-        names += ["best_score", "best_loss", "best_epoch"]
+        names += ["best_score", "best_loss", "best_epoch", "stop_epoch", "alive", "diverged"]
         if self.problem.task == "regression":
             names.append("target")
         for name in names:
             setattr(self, name, take(getattr(self, name)))
-        self.rows = {f: [take(v) for v in values] for f, values in self.rows.items()}
-        self.path = [take(v) for v in self.path]
+        self.table = self.table[:, :, rows]
+        self.path = None if self.path is None else self.path[:, rows]
+        self._graph, self._eager = None, 0
 
     @property
     def finished(self) -> bool:
         return len(self.index) == 0
 
     def run(self, on_epoch: Callable[["Population"], None] | None = None) -> list[Result]:
-        """Train until every member has stopped; results in the order of the members."""
+        """Train until every member has stopped; results in the order of the members.
+
+        ``on_epoch`` is called after every epoch, on a GPU after every ten.
+        """
+        interval = CHECK_EVERY if self.problem.device.type == "cuda" else 1
         while not self.finished:
-            self.step()
+            for _ in range(min(interval, self.limits.epochs - self.epoch)):
+                self.step()
             if on_epoch is not None:
                 on_epoch(self)
             if not self.finished:

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from longnn.graph import GraphOperator
-from longnn.sparse import SparseMatrix
+from longnn.sparse import DenseMatrix, SparseMatrix
 
 Task = Literal["classification", "regression"]
 
-#: Features with at most this share of nonzeros are kept sparse.
-SPARSE_BELOW = 0.2
+#: Features with at most this share of nonzeros are kept sparse: above it, matrix units win.
+SPARSE_BELOW = {"cpu": 0.2, "cuda": 0.03}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Problem:
     Build with :meth:`make`, which keeps sparse features sparse.
     """
 
-    features: Tensor | SparseMatrix  # (nodes, features)
+    features: SparseMatrix | DenseMatrix  # (nodes, features)
     operator: GraphOperator
     labels: Tensor  # (nodes,) int64 with -1 for unlabelled, or float with NaN for unlabelled
     task: Task
@@ -31,7 +31,7 @@ class Problem:
     @classmethod
     def make(
         cls,
-        features: Tensor | SparseMatrix,
+        features: Tensor | SparseMatrix | DenseMatrix,
         operator: GraphOperator,
         labels: Tensor,
         *,
@@ -41,8 +41,12 @@ class Problem:
         """A problem on the device and in the type of the operator."""
         if isinstance(features, Tensor) and features.layout is torch.strided:
             density = (features != 0).float().mean().item() if features.numel() else 1.0
-            if density <= SPARSE_BELOW:
-                features = SparseMatrix.from_dense(features)
+            sparse = density <= SPARSE_BELOW.get(operator.device.type, 0.0)
+            form = SparseMatrix.from_dense if sparse else DenseMatrix
+            features = form(features.contiguous())
+        assert not isinstance(features, Tensor), (
+            "torch sparse features are converted by the loaders"
+        )
         features = features.to(operator.dtype).to(operator.device)
         if task == "classification":
             outputs = classes if classes is not None else int(labels.max()) + 1

@@ -1,0 +1,5 @@
+"""``python -m longnn`` is the command ``longnn``."""
+
+from longnn.cli import main
+
+main()

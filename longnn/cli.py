@@ -1,0 +1,329 @@
+"""The command line: it parses, calls and prints; it knows no mathematics.
+
+Results go to standard output, everything else to standard error. A user's mistake is one line
+and a non-zero exit, never a traceback (set LONGNN_DEBUG=1 to see it).
+"""
+
+import functools
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from longnn import data, display, report, runs
+from longnn.config import Config, parse_assignment, read_toml
+from longnn.data import NodeDataset
+from longnn.graph import GraphOperator
+from longnn.nn import MODELS, model_options
+from longnn.spectrum import spectral_density
+from longnn.version import __version__
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Graph neural networks that learn their own filter.",
+    pretty_exceptions_enable=False,
+)
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Graph = Annotated[
+    str, typer.Argument(help="A dataset's name, an edge file, or a folder with edges.* and nodes.*")
+]
+Nodes = Annotated[Path | None, typer.Option(help="The node file, beside an edge file.")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Where published datasets lie (default: $LONGNN_DATA).")
+]
+DataOption = Annotated[
+    list[str] | None,
+    typer.Option("--data", metavar="KEY=VALUE", help="Loader option, e.g. label_column=topic."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Run = Annotated[Path, typer.Argument(help="A run folder.")]
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn a user's mistake into one line and exit code 1."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except (ValueError, TypeError, OSError, MemoryError) as error:
+            if os.environ.get("LONGNN_DEBUG"):
+                raise
+            message = " ".join(str(error).split()) or type(error).__name__
+            err.print(f"error: {message}", markup=False)
+            raise typer.Exit(1) from None
+
+    return wrapped
+
+
+def _options(pairs: list[str] | None) -> dict[str, Any]:
+    options = dict(parse_assignment(pair) for pair in pairs or [])
+    if isinstance(options.get("feature_columns"), str):
+        options["feature_columns"] = [c.strip() for c in options["feature_columns"].split(",")]
+    return options
+
+
+def _source(graph: str, nodes: Path | None, pairs: list[str] | None) -> dict[str, Any]:
+    """How a dataset was named on the command line, with paths made absolute."""
+    path = Path(graph)
+    known = data.known_names()
+    if graph.lower() not in known and path.exists():
+        graph = str(path.resolve())
+    else:
+        graph = graph.lower() if graph.lower() in known else graph
+    return {
+        "graph": graph,
+        "nodes": None if nodes is None else str(nodes.resolve()),
+        "options": _options(pairs),
+    }
+
+
+def _notes(dataset: NodeDataset) -> None:
+    for note in dataset.notes:
+        err.print(f"note: {note}", markup=False)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if show:
+        out.print(__version__)
+        raise typer.Exit()
+
+
+@app.command()
+@guarded
+def train(
+    graph: Annotated[
+        str | None,
+        typer.Argument(help="A dataset's name, an edge file, or a folder with edges and nodes."),
+    ] = None,
+    nodes: Nodes = None,
+    model: Annotated[str | None, typer.Option(help="See `longnn models`.")] = None,
+    repeat: Annotated[int | None, typer.Option(help="Train so many times, seeds 0, 1, ...")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of weights, dropout and split.")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="published, stratified, geom-gcn, fixed or own.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file of keys.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set one key.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The run folder (default: runs/GRAPH-MODEL).")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with an interrupted run.", metavar="RUN")
+    ] = None,
+    data_dir: DataDir = None,
+    data_option: DataOption = None,
+    json_: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+) -> None:
+    """Train a model, and leave a run folder with weights, predictions and a report."""
+    if resume is not None:
+        if graph is not None:
+            raise ValueError("Expected either a graph or --resume RUN (got both)")
+        folder = resume
+        dataset, settings = runs.resume(folder, data_dir)
+    else:
+        if graph is None:
+            raise ValueError("Expected a graph: a dataset's name or a file (see `longnn datasets`)")
+        named = {"model": model, "repeat": repeat, "seed": seed, "split": split, "device": device}
+        keys = read_toml(config) if config is not None else {}
+        keys.update({key: value for key, value in named.items() if value is not None})
+        keys.update(parse_assignment(pair) for pair in set_ or [])
+        settings = Config.from_dict(keys)
+        source = _source(graph, nodes, data_option)
+        dataset = runs.load_source(source, data_dir)
+        runs.make_splits(dataset, settings)  # a split that cannot be made, before any folder is
+        folder = output or runs.default_folder(Path("runs"), dataset.name, settings.model)
+        runs.start_run(folder, dataset, source, settings, command=_command())
+    if not quiet:
+        _notes(dataset)
+    try:
+        with display.training_progress(err, quiet=quiet or json_) as on_epoch:
+            record = runs.run_training(folder, dataset, settings, on_epoch=on_epoch)
+    except KeyboardInterrupt:
+        err.print(f"interrupted; go on with: longnn train --resume {folder}", markup=False)
+        raise typer.Exit(130) from None
+    if json_:
+        print(json.dumps({"run": str(folder), **record}, allow_nan=False))
+        return
+    for line in report.text_summary(report.load_run(folder)):
+        out.print(line, markup=False)
+    out.print(f"\nreport: {folder / 'report.html'}", markup=False)
+
+
+def _command() -> str:
+    return shlex.join(["longnn", *sys.argv[1:]])
+
+
+@app.command()
+@guarded
+def predict(
+    run: Run,
+    graph: Annotated[str | None, typer.Argument(help="Default: the run's own graph.")] = None,
+    nodes: Nodes = None,
+    output: Annotated[
+        Path | None, typer.Option(help="CSV file to write; a .parquet is written beside it.")
+    ] = None,
+    data_dir: DataDir = None,
+    data_option: DataOption = None,
+) -> None:
+    """Predict every node of the run's graph, or of a new one with the same features."""
+    asked = runs.find_run(run)
+    if graph is None:
+        source = asked["source"]
+    else:
+        source = _source(graph, nodes, data_option)
+        kept = {
+            k: v for k, v in asked["source"]["options"].items() if k in ("id_column", "features")
+        }
+        source["options"] = {**kept, **source["options"]}
+    dataset = runs.load_source(source, data_dir)
+    predicted, _ = runs.predict_run(run, dataset)
+    target = output or run / f"predictions-{dataset.name}.csv"
+    if target.suffix != ".csv":
+        raise ValueError(f"Expected --output to end in .csv (got {target})")
+    folder = target.parent
+    if not folder.is_dir():
+        raise ValueError(f"Expected --output in an existing folder (got {folder})")
+    paths = runs.write_predictions(
+        folder, dataset, predicted, tuple(asked["classes"]), stem=target.stem
+    )
+    out.print(f"{dataset.num_nodes} predictions: {paths[0]} and {paths[1].name}", markup=False)
+
+
+@app.command()
+@guarded
+def evaluate(run: Run, data_dir: DataDir = None, json_: Json = False) -> None:
+    """Score a finished run again, from its weights and its data."""
+    record = runs.require_record(run)
+    dataset = runs.load_source(record["data"]["source"], data_dir)
+    if dataset.fingerprint() != record["data"]["fingerprint"]:
+        raise ValueError("Expected the data the run was trained on (the files have changed since)")
+    repeats = runs.evaluate_run(run, dataset)
+    summary = runs.summarize_repeats(repeats)
+    if json_:
+        print(json.dumps({"repeats": repeats, "summary": summary}, allow_nan=False))
+        return
+    metrics = sorted(summary["test"])
+    rows = [
+        [name, *(_score_text(summary[name], metric) for metric in metrics)]
+        for name in ("train", "val", "test")
+    ]
+    out.print(display.table(["set", *metrics], rows))
+
+
+def _score_text(summary: dict[str, Any], metric: str) -> str:
+    if metric not in summary:
+        return ""
+    return report.interval_text(summary[metric], metric=metric, short=True)
+
+
+@app.command()
+@guarded
+def compare(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
+    output: Annotated[Path, typer.Option(help="The page to write.")] = Path("comparison.html"),
+) -> None:
+    """Compare runs: a table, and a page with their filters overlaid."""
+    for folder in folders:
+        runs.require_record(folder)
+    loaded = report.load_runs(folders)
+    rows = report.comparison_rows(loaded)
+    out.print(display.table(rows[0], rows[1:]))
+    for caution in report.cautions(loaded):
+        err.print(f"note: {caution}", markup=False)
+    page = report.write_comparison(folders, output)
+    out.print(f"\npage: {page}", markup=False)
+
+
+@app.command()
+@guarded
+def info(
+    graph: Graph,
+    nodes: Nodes = None,
+    data_dir: DataDir = None,
+    data_option: DataOption = None,
+    json_: Json = False,
+) -> None:
+    """A card of a graph: size, degrees, classes, homophily, spectrum, warnings."""
+    source = _source(graph, nodes, data_option)
+    dataset = runs.load_source(source, data_dir)
+    card = data.describe(dataset)
+    operator = GraphOperator.from_data(dataset.data)
+    density = spectral_density(operator)
+    if json_:
+        sketch = {
+            "eigenvalues": density.eigenvalues.tolist(),
+            "density": density.density.tolist(),
+        }
+        print(json.dumps({**card.to_dict(), "density": sketch}, allow_nan=False))
+        return
+    for line in card.lines():
+        out.print(line, markup=False)
+    out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
+    out.print(f"  0 |{display.sparkline(density.histogram(50))}| 2", markup=False)
+    _notes(dataset)
+    for warning in card.warnings:
+        err.print(f"warning: {warning}", markup=False)
+
+
+@app.command()
+@guarded
+def datasets() -> None:
+    """List the datasets that can be named."""
+    rows = [
+        [e.name, f"{e.nodes:,}", f"{e.edges:,}", str(e.features), str(e.classes), e.description]
+        for e in data.list_named()
+    ]
+    columns = ["published", "nodes", "edges", "features", "classes", ""]
+    out.print(display.table(columns, rows, right={1, 2, 3, 4}))
+    out.print()
+    bundled = [[entry.name, entry.description] for entry in data.list_bundled()]
+    out.print(display.table(["bundled, no download", ""], bundled))
+
+
+@app.command()
+@guarded
+def models(
+    name: Annotated[str | None, typer.Argument(help="Show this model's options.")] = None,
+) -> None:
+    """List the models, or the options of one."""
+    if name is None:
+        rows = [[key, cls.__name__, _first_line(cls)] for key, cls in MODELS.items()]
+        out.print(display.table(["--model", "class", ""], rows))
+        return
+    Config(model=name)
+    rows = [[key, repr(value)] for key, value in model_options(name).items()]
+    out.print(display.table(["--set", "default"], rows))
+
+
+def _first_line(cls: type) -> str:
+    """The paper's title, or the first sentence, of a model's docstring."""
+    text = " ".join((cls.__doc__ or "").split())
+    if '`"' in text:
+        return text.partition('`"')[2].partition(" <")[0].strip('"')
+    return text.partition(":")[0].partition(". ")[0]
+
+
+def main() -> None:
+    """Entry point of the command ``longnn``."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

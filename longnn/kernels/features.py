@@ -1,0 +1,121 @@
+"""Sparse features times every member's weights, with dropout on the stored values in the kernel.
+
+One program makes one row of one member: it reads the row's entries in tiles, hashes which of them
+this member keeps, and gathers the rows of its weights. The backward pass is the same kernel on the
+transpose, told at which position each entry stands in the original.
+"""
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from longnn.kernels.hashing import keep, prepare
+
+
+@triton.jit
+def _product(
+    crow,
+    col,
+    values,
+    position,
+    keys,
+    scales,
+    dense,
+    out,
+    columns,
+    sm,  # strides of dense: member, row, column
+    sr,
+    sc,
+    om,  # strides of out
+    orow,
+    oc,
+    DROP: tl.constexpr,
+    MOVED: tl.constexpr,
+    EDGES: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    member = tl.program_id(1).to(tl.int64)
+    c = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = c < columns
+    start = tl.load(crow + row)
+    end = tl.load(crow + row + 1)
+    # One sum per lane of the tile, added up once at the end: no exchange inside the loop.
+    sums = tl.zeros([EDGES, COLUMNS], dtype=values.dtype.element_ty)
+    for first in range(start, end, EDGES):
+        e = first + tl.arange(0, EDGES)
+        some = e < end
+        j = tl.load(col + e, mask=some, other=0).to(tl.int64)
+        v = tl.load(values + e, mask=some, other=0.0)
+        if DROP:
+            at = e.to(tl.int64)
+            if MOVED:
+                at = tl.load(position + e, mask=some, other=0)
+            v = tl.where(keep(keys, member, at), v, 0.0)
+        tile = tl.load(
+            dense + member * sm + j[:, None] * sr + c[None, :] * sc,
+            mask=some[:, None] & inside[None, :],
+            other=0.0,
+        )
+        sums += v[:, None] * tile
+    total = tl.sum(sums, axis=0)
+    if DROP:
+        total *= tl.load(scales + member).to(total.dtype)
+    tl.store(out + member * om + row * orow + c * oc, total, mask=inside)
+
+
+def product(
+    crow: Tensor,
+    col: Tensor,
+    values: Tensor,
+    dense: Tensor,  # (members, columns of the matrix, channels), any strides
+    *,
+    stream: Tensor | None = None,  # (members, 2) int64, contiguous
+    p: Tensor | None = None,  # (members,), contiguous
+    site: int = 0,
+    position: Tensor | None = None,  # (nnz,) int64: where each entry stands, if moved
+    members_first: bool = False,
+) -> Tensor:
+    """Each member's product, shape (members, rows, channels).
+
+    In memory members stand beside channels, or first: the layout that the next step reads best.
+    """
+    members, _, channels = dense.shape
+    rows = crow.shape[0] - 1
+    if members_first:
+        out = dense.new_empty(members, rows, channels)
+    else:
+        out = dense.new_empty(rows, members, channels).movedim(1, 0)
+    wide = min(triton.next_power_of_2(channels), 128)
+    grid = (rows, members, triton.cdiv(channels, wide))
+    if rows == 0:
+        return out
+    keys = scales = crow
+    if stream is not None and p is not None:
+        keys, scales = prepare(stream, p, site)
+    edges, warps = _tile(col.shape[0] / rows, wide)
+    _product[grid](
+        crow,
+        col,
+        values,
+        crow if position is None else position,
+        keys,
+        scales,
+        dense,
+        out,
+        channels,
+        *dense.stride(),
+        *out.stride(),
+        DROP=stream is not None,
+        MOVED=position is not None,
+        EDGES=edges,
+        COLUMNS=wide,
+        num_warps=warps,
+    )
+    return out
+
+
+def _tile(degree: float, wide: int) -> tuple[int, int]:
+    """Edges of a tile, about those of a row, and warps of a program, by measurement."""
+    edges = min(max(triton.next_power_of_2(int(degree)), 8), 2048 // wide)
+    return edges, 1 if edges * wide <= 1024 else 2

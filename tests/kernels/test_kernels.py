@@ -1,0 +1,163 @@
+"""Triton kernels against plain float64 references: under the interpreter here, on a GPU there.
+
+``TRITON_INTERPRET=1`` (set in conftest where there is no GPU) runs the very same kernels on CPU
+tensors; with a GPU they are compiled. Either way they are called directly, not through dispatch.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+from longnn import noise
+from longnn.polynomials import Jacobi, nodes, transform
+from longnn.sparse import SparseMatrix
+from longnn.training.adam import BETA1, BETA2, EPSILON
+
+from ..helpers import double_operator, random_graph, random_tensor
+
+pytest.importorskip("triton")
+
+from longnn.kernels import adam, basis, chebyshev, dense, dropout, features
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+NODES = 37
+
+
+def hub_graph():
+    """A random graph and one node joined to all others: rows of very different degrees."""
+    edges = random_graph(NODES, isolated=3, seed=1)
+    others = torch.arange(1, NODES - 3)
+    hub = torch.stack([torch.zeros_like(others), others])
+    return double_operator(torch.cat([edges, hub, hub.flip(0)], dim=1), NODES)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 6])
+@pytest.mark.parametrize("channels", [1, 5, 130])
+def test_chebyshev_filter(degree, channels):
+    m = hub_graph().to(DEVICE).matrix
+    x = random_tensor(NODES, channels).to(DEVICE)
+    beta = random_tensor(degree + 1, channels, seed=1).to(DEVICE)
+    signal = random_tensor(NODES, channels, seed=2).to(DEVICE)
+    terms = [x, m.to_dense() @ x]
+    for _ in range(2, degree + 1):
+        terms.append(2 * m.to_dense() @ terms[-1] - terms[-2])
+    stack = torch.stack(terms)
+    kept = x.clone()
+    out, nothing = chebyshev.chebyshev_filter(m.crow, m.col, m.values, x, beta)
+    expected = torch.einsum("jnc,jc->nc", stack, beta)
+    torch.testing.assert_close(out, expected)
+    assert nothing is None
+    out, moments = chebyshev.chebyshev_filter(m.crow, m.col, m.values, x, beta, signal)
+    torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(moments, torch.einsum("jnc,nc->jc", stack, signal))
+    assert torch.equal(x, kept)
+
+
+def sparse_features():
+    x = random_tensor(NODES, 11)
+    return SparseMatrix.from_dense(x * (x > 0.4)).to(DEVICE)
+
+
+STREAM = torch.tensor([[3, 1], [4, 7], [2**40 + 5, 1000]])
+RATES = torch.tensor([0.0, 0.3, 0.8], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("channels", [1, 6, 70])
+def test_feature_product(channels):
+    x = sparse_features()
+    w = random_tensor(3, 11, channels).to(DEVICE)
+    plain = features.product(x.crow, x.col, x.values, w)
+    torch.testing.assert_close(plain, x.to_dense() @ w)
+    # A batch that is not in front in memory, and a transpose.
+    strided = w.movedim(0, 1).contiguous().movedim(1, 0)
+    torch.testing.assert_close(features.product(x.crow, x.col, x.values, strided), plain)
+    g = random_tensor(3, NODES, channels, seed=4).to(DEVICE)
+    back = features.product(x.crow_t, x.col_t, x.values_t, g, members_first=True)
+    torch.testing.assert_close(back, x.to_dense().T @ g)
+
+
+def test_feature_product_with_dropout_equals_masks_on_stored_values():
+    x = sparse_features()
+    w = random_tensor(3, 11, 6).to(DEVICE)
+    stream, p = STREAM.to(DEVICE), RATES.to(DEVICE)
+    masks = noise.masks(STREAM, RATES, torch.empty(0, dtype=torch.float64), 2, [x.nnz]).to(DEVICE)
+    dense = torch.stack([x.with_values(x.values * m).to_dense() for m in masks])
+    out = features.product(x.crow, x.col, x.values, w, stream=stream, p=p, site=2)
+    torch.testing.assert_close(out, dense @ w, rtol=1e-6, atol=1e-6)  # the scale is float32
+    g = random_tensor(3, NODES, 6, seed=4).to(DEVICE)
+    back = features.product(
+        x.crow_t, x.col_t, x.values_t, g, stream=stream, p=p, site=2, position=x.order_t
+    )
+    torch.testing.assert_close(back, dense.mT @ g, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("site", [0, 1, 5])
+@pytest.mark.parametrize("layout", ["members first", "members inside"])
+def test_dropout_makes_the_numbers_of_noise(layout, site):
+    x = random_tensor(3, 13, 7, dtype=torch.float32).to(DEVICE)
+    if layout == "members inside":
+        x = x.movedim(0, 1).contiguous().movedim(1, 0)
+    p = RATES.float()
+    masks = noise.masks(STREAM, p, torch.empty(0), site, [13, 7]).to(DEVICE)
+    out = dropout.dropout(x, STREAM.to(DEVICE), p.to(DEVICE), site)
+    torch.testing.assert_close(out, x * masks, rtol=1e-6, atol=0)
+    assert out.stride() == x.stride()
+
+
+@pytest.mark.parametrize("count", [40, 1100])
+def test_dense_product_with_dropout(count):
+    x = random_tensor(count, 21, dtype=torch.float32).to(DEVICE)
+    w = random_tensor(3, 21, 5, dtype=torch.float32).to(DEVICE)
+    stream, p = STREAM.to(DEVICE), RATES.float().to(DEVICE)
+    masks = noise.masks(STREAM, RATES, torch.empty(0, dtype=torch.float64), 1, [count, 21])
+    masked = x.double() * masks.to(DEVICE)
+    out = dense.product(x, w, stream, p, 1)
+    torch.testing.assert_close(out.double(), masked @ w.double(), rtol=1e-4, atol=1e-4)
+    g = random_tensor(3, count, 5, dtype=torch.float32, seed=4).to(DEVICE)
+    back = dense.product(x, g, stream, p, 1, transposed=True)
+    torch.testing.assert_close(back.double(), masked.mT @ g.double(), rtol=1e-4, atol=3e-4)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 10])
+def test_basis_matrix_and_derivatives(degree):
+    a = torch.tensor([0.0, -0.5, 3.0, -0.9], dtype=torch.float64, requires_grad=True)
+    b = torch.tensor([0.0, -0.5, -0.6, 7.0], dtype=torch.float64, requires_grad=True)
+    C = Jacobi(weight="probability").at(a=a, b=b).chebyshev_matrix(degree)
+    outs = basis.jacobi_matrices(
+        a.detach().to(DEVICE),
+        b.detach().to(DEVICE),
+        nodes(degree, DEVICE),
+        transform(degree, DEVICE),
+    )
+    torch.testing.assert_close(outs[0].cpu(), C, rtol=1e-10, atol=1e-11)
+    weights = random_tensor(*C.shape, seed=3)
+    by_a, by_b = torch.autograd.grad((C * weights).sum(), (a, b))
+    torch.testing.assert_close((outs[1].cpu() * weights).sum((1, 2)), by_a, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close((outs[2].cpu() * weights).sum((1, 2)), by_b, rtol=1e-9, atol=1e-9)
+
+
+def test_adam_update_equals_torch():
+    p = random_tensor(2, 5, 3).to(DEVICE)
+    m, v = torch.zeros_like(p), torch.zeros_like(p)
+    rate = torch.tensor([0.1, 0.02], dtype=torch.float64, device=DEVICE)
+    decay = torch.tensor([0.0, 0.3], dtype=torch.float64, device=DEVICE)
+    own = [p[i].clone().requires_grad_() for i in range(2)]
+    optimizers = [
+        torch.optim.Adam([q], lr=float(r), weight_decay=float(d))
+        for q, r, d in zip(own, rate, decay, strict=True)
+    ]
+    constants = (BETA1, BETA2, EPSILON, float(np.log(BETA1)), float(np.log(BETA2)))
+    for epoch in range(1, 4):
+        g = random_tensor(2, 5, 3, seed=epoch).to(DEVICE)
+        stream = torch.tensor([[0, epoch], [1, epoch]], device=DEVICE)
+        adam.adam_(p, g, m, v, rate, decay, stream, constants)
+        for i, optimizer in enumerate(optimizers):
+            own[i].grad = g[i].clone()
+            optimizer.step()
+    torch.testing.assert_close(p, torch.stack(own).detach())
+
+
+def test_keep_copies_only_the_better_members():
+    best, p = torch.zeros(3, 4, device=DEVICE), torch.ones(3, 4, device=DEVICE)
+    adam.keep_(best, p, torch.tensor([True, False, True], device=DEVICE))
+    assert best[:, 0].tolist() == [1.0, 0.0, 1.0]

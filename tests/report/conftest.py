@@ -1,0 +1,28 @@
+"""Run folders of each kind and their pages, made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from longnn.report import Run, load_run, write_report
+from tests.report.examples import write_all
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Never changed by a test."""
+    return {folder.name: folder for folder in write_all(tmp_path_factory.mktemp("runs"))}
+
+
+@pytest.fixture(scope="session")
+def runs(folders: dict[str, Path]) -> dict[str, Run]:
+    return {name: load_run(folder) for name, folder in folders.items()}
+
+
+@pytest.fixture(scope="session")
+def pages(folders: dict[str, Path]) -> dict[str, str]:
+    return {
+        name: write_report(folder).read_text(encoding="utf-8") for name, folder in folders.items()
+    }

@@ -1,0 +1,88 @@
+"""Runs are compared split by split where that is possible, with cautions where it is not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longnn.report import Run, load_run, load_runs, text_comparison, write_comparison
+from longnn.report.comparison import cautions, differences, paired_text
+from tests.report.examples import edit_record
+from tests.report.pagecheck import check_page
+
+
+def test_page_compares_all_runs(folders: dict[str, Path], tmp_path: Path) -> None:
+    chosen = [folders[name] for name in ("ten", "gcn", "bern", "single")]
+    out = write_comparison(chosen, tmp_path / "new" / "page.html")
+    assert out == tmp_path / "new" / "page.html"
+    page = check_page(out.read_text(encoding="utf-8"))
+    assert [attrs["id"] for attrs in page.all("figure")] == ["compare_scores", "compare_filters"]
+    table = page.tables[0]
+    assert [row[0] for row in table[1:]] == ["ten", "gcn", "bern", "single"]
+    assert [row[1] for row in table[1:]] == ["LON-GNN", "GCN", "BernNet", "LON-GNN"]
+    assert "layer 2" in table[3][-1]
+    assert "not all tested on the same splits" in page.text
+    assert "One repeat only, so no interval: single." in page.text
+
+
+def test_runs_without_filters_have_no_filter_figure(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    page = check_page(write_comparison([folders["gcn"]], tmp_path / "c.html").read_text())
+    assert [attrs["id"] for attrs in page.all("figure")] == ["compare_scores"]
+
+
+def test_differences_are_taken_split_by_split(folders: dict[str, Path], tmp_path: Path) -> None:
+    """The same scores plus one point, in another order, are one point better on each split."""
+    folder = Path(shutil.copytree(folders["ten"], tmp_path / "better"))
+
+    def improve(record: Any) -> None:
+        record["repeats"].reverse()
+        for repeat in record["repeats"]:
+            repeat["scores"]["test"]["accuracy"] += 0.01
+
+    edit_record(folder, improve)
+    first, better = load_run(folders["ten"]), load_run(folder)
+    assert paired_text(first, better) == "+1.0 points, better on 10 of 10"
+    assert paired_text(better, first) == "-1.0 points, better on 0 of 10"
+    assert cautions([first, better]) == []
+
+
+def test_runs_on_other_data_are_not_comparable(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(folders["ten"], tmp_path / "other"))
+    edit_record(folder, lambda record: record["data"].update(fingerprint="0" * 64))
+    first, other = load_run(folders["ten"]), load_run(folder)
+    assert paired_text(first, other) == "not comparable"
+    assert "not all on the same data" in cautions([first, other])[0]
+
+
+def test_metrics_that_differ(runs: dict[str, Run]) -> None:
+    assert "scored differently: accuracy, R²" in " ".join(
+        cautions([runs["ten"], runs["regression"]])
+    )
+
+
+def test_settings_that_differ(runs: dict[str, Run]) -> None:
+    assert differences([runs["ten"], runs["gcn"]]) == {"model": "ten: lon; gcn: gcn"}
+    assert differences([runs["ten"], runs["single"]]) == {}
+
+
+def test_equal_names_are_told_apart(folders: dict[str, Path], tmp_path: Path) -> None:
+    copies = [Path(shutil.copytree(folders["gcn"], tmp_path / name / "gcn")) for name in "ab"]
+    assert [run.name for run in load_runs([*copies, folders["ten"]])] == ["a/gcn", "b/gcn", "ten"]
+
+
+def test_nothing_to_compare(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Expected at least one run folder"):
+        write_comparison([], tmp_path / "c.html")
+
+
+def test_table_for_the_terminal(runs: dict[str, Run]) -> None:
+    lines = text_comparison([runs["ten"], runs["gcn"]])
+    assert lines[0].startswith("run  model")
+    assert lines[2].startswith("ten  LON-GNN  cora  10 published splits  test accuracy 88.4 %")
+    assert "better on" in lines[3]
+    assert len({line.index("cora") for line in lines[2:4]}) == 1  # columns line up

@@ -1,0 +1,172 @@
+"""The page stands alone, says everything, and lets nobody's text become markup."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longnn.report import Run, load_run, markup, text_summary, write_report
+from longnn.report.figures import plates
+from longnn.report.words import headline
+from tests.report.examples import edit_record, write_run
+from tests.report.pagecheck import check_page
+
+HOSTILE = "<script>alert(1)</script>\"' & <b>"
+
+
+@pytest.mark.parametrize("name", ["single", "ten", "wide", "gcn", "regression", "bern"])
+def test_page_is_whole(pages: dict[str, str], runs: dict[str, Run], name: str) -> None:
+    page, run = check_page(pages[name]), runs[name]
+    assert headline(run) in page.text
+    drawn = [attrs["id"] for attrs in page.all("figure")]
+    assert sorted(drawn) == sorted(plate.name for plate in plates(run))
+    for plate in plates(run):
+        assert plate.caption in page.text
+        assert plate.alt in [image["alt"] for image in page.all("img")]
+    assert run.command in page.text
+    assert run.data.fingerprint in page.text
+    for settings in (run.config, run.environment):
+        for key in settings:
+            assert any(row[0] == key for table in page.tables for row in table)
+    assert "no test label had a part in training" in page.text
+    for text in [*run.data.notes, *run.data.card["warnings"]]:
+        assert text in page.text
+
+
+def test_page_holds_every_repeat(pages: dict[str, str], runs: dict[str, Run]) -> None:
+    page = check_page(pages["ten"])
+    (table,) = [t for t in page.tables if t[0][0] == "seed"]
+    assert len(table) == 11
+    column = table[0].index("test accuracy")
+    for row, repeat in zip(table[1:], runs["ten"].repeats, strict=True):
+        assert row[column] == f"{100 * repeat.scores['test']['accuracy']:.1f} %"
+        assert row[1] == str(repeat.split.seed)
+    assert "(published splits), train / val / test nodes: 1624 / 542 / 542" in page.text
+
+
+def test_page_describes_the_data(pages: dict[str, str]) -> None:
+    page = check_page(pages["single"])
+    rows = {row[0]: row[1] for table in page.tables for row in table if len(row) == 2}
+    assert rows["nodes"] == "2,708"
+    assert rows["neighbours per node"] == "1 to 168, median 3, mean 3.9"
+    assert rows["edges within a class (edge homophily)"] == "0.810"
+    (classes,) = [t for t in page.tables if t[0][0] == "class"]
+    assert classes[4] == ["3", "818", "30.2 %"]
+
+
+def test_regression_has_no_classes_and_no_percent(pages: dict[str, str]) -> None:
+    page = check_page(pages["regression"])
+    assert not [t for t in page.tables if t[0][0] == "class"]
+    (scores,) = [t for t in page.tables if t[0][0] == "score"]
+    assert [row[0] for row in scores[1:]] == ["R²", "mean absolute error"]
+    assert "%" not in scores[1][1]
+
+
+def test_what_is_absent_is_said(pages: dict[str, str]) -> None:
+    assert "has no polynomial filter" in check_page(pages["gcn"]).text
+    assert "There is one repeat only" in check_page(pages["single"]).text
+    assert "BernNet has a fixed basis" in check_page(pages["bern"]).text
+    assert "no confusion matrix" in check_page(pages["wide"]).text
+
+
+def test_optional_pieces_may_be_missing(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(folders["single"], tmp_path / "run"))
+    (folder / "history.csv").unlink()
+    (folder / "filter_path.npz").write_bytes(b"PK damaged")
+
+    def strip(record: Any) -> None:
+        for key in ("longnn", "created", "command", "environment"):
+            del record[key]
+        for key in ("card", "density", "notes", "classes", "fingerprint"):
+            del record["data"][key]
+        del record["repeats"][0]["confusion"]
+        record["repeats"][0]["stopped"] = record["repeats"][0]["seconds"] = None
+
+    edit_record(folder, strip)
+    page = check_page(write_report(folder).read_text(encoding="utf-8"))
+    assert [attrs["id"] for attrs in page.all("figure")] == ["filter_response"]
+    for said in (
+        "There is no history.csv",
+        "filter_path.npz is damaged",
+        "no card of the graph",
+        "no spectral density",
+        "no confusion matrix",
+    ):
+        assert said in page.text
+
+
+def test_a_damaged_record_writes_no_page(tmp_path: Path) -> None:
+    (tmp_path / "record.json").write_text('{"repeats": ')
+    with pytest.raises(ValueError, match=r"record\.json: Expected a JSON record"):
+        write_report(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    folder = write_run(
+        tmp_path / 'x"><img src=x onerror=alert(1)>',
+        dataset=HOSTILE,
+        classes=(HOSTILE, "a --> b", "$x"),
+        notes=(HOSTILE + "note", "half a pair: \ud800"),
+        confusion=True,
+        repeats=2,
+        epochs=12,
+    )
+
+    def poison(record: Any) -> None:
+        record["command"] = record["longnn"] = record["created"] = HOSTILE
+        record["config"] = {"model": HOSTILE, HOSTILE: HOSTILE}
+        record["environment"] = {HOSTILE: [HOSTILE]}
+        record["data"]["card"]["warnings"] = [HOSTILE]
+        record["data"]["card"]["nodes"] = HOSTILE
+        record["data"]["fingerprint"] = HOSTILE
+        first = record["repeats"][0]
+        first["stopped"] = first["split"]["protocol"] = HOSTILE
+        first["split"]["notes"] = [HOSTILE]
+        first["filters"][0]["basis"] = first["filters"][0]["words"] = HOSTILE
+        for repeat in record["repeats"]:
+            repeat["scores"]["test"][HOSTILE] = 0.5
+
+    edit_record(folder, poison)
+    html = write_report(folder).read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert "<b>&" not in html
+    page = check_page(html)
+    assert page.text.count("<script>alert(1)</script>") > 15  # as text, all of it
+    assert 'x"><img src=x onerror=alert(1)>' in page.text
+    assert len(page.all("img")) == len(plates(load_run(folder)))
+
+
+def test_large_drawings_become_pixels(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(markup, "LARGEST_SVG", 100_000)
+    folder = Path(shutil.copytree(folders["gcn"], tmp_path / "run"))
+    sources = [
+        image["src"] or "" for image in check_page(write_report(folder).read_text()).all("img")
+    ]
+    assert [source[:14] for source in sources] == ["data:image/svg", "data:image/png"]
+
+
+def test_page_is_for_light_dark_print_and_phone(pages: dict[str, str]) -> None:
+    for rule in ("prefers-color-scheme: dark", "@media print", "@media (max-width", "viewport"):
+        assert rule in pages["single"]
+
+
+def test_same_run_same_page(folders: dict[str, Path], pages: dict[str, str]) -> None:
+    assert write_report(folders["gcn"]).read_text(encoding="utf-8") == pages["gcn"]
+
+
+def test_summary_for_the_terminal(runs: dict[str, Run]) -> None:
+    lines = text_summary(runs["ten"])
+    text = "\n".join(lines)
+    assert lines[0] == headline(runs["ten"])
+    assert "test accuracy            88.4 % ± 0." in text
+    assert "(95 % interval over 10 splits)" in text
+    assert f"The filter is {runs['ten'].filters[0].words}." in text
+    assert "split published, seed 0 to 9" in text
+    assert "(one split)" in "".join(text_summary(runs["single"]))
+    assert "\x1b" not in text

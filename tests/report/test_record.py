@@ -1,0 +1,210 @@
+"""A run folder is read whole, or the error says what is wrong with which file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longnn.report import Run, load_run
+from tests.report.examples import edit_record, write_run
+
+
+@pytest.fixture
+def folder(folders: dict[str, Path], tmp_path: Path) -> Path:
+    """A copy a test may damage."""
+    return Path(shutil.copytree(folders["single"], tmp_path / "run"))
+
+
+def test_what_was_written_is_read(folder: Path) -> None:
+    run = load_run(folder)
+    record = json.loads((folder / "record.json").read_text())
+    assert (run.name, run.model, run.metric, run.missing) == ("run", "lon", "accuracy", ())
+    written = record["repeats"][0]
+    assert run.repeats[0].scores == written["scores"]
+    assert run.repeats[0].split.train == 1624
+    np.testing.assert_array_equal(run.filters[0].response, written["filters"][0]["response"])
+    assert run.filters[0].learned == written["filters"][0]["learned"]
+    assert run.score() is not None
+    assert run.score("test", "macro_f1").mean == pytest.approx(  # type: ignore[union-attr]
+        written["scores"]["test"]["macro_f1"]
+    )
+    assert run.history is not None
+    assert run.path is not None
+    assert len(run.history["epoch"]) == written["epochs"]
+    assert run.path.beta.shape[1:] == (11, 7)
+
+
+def test_history_by_repeat(runs: dict[str, Run]) -> None:
+    history = runs["ten"].history
+    assert history is not None
+    assert history.repeats == list(range(10))
+    for index, repeat in enumerate(runs["ten"].repeats):
+        np.testing.assert_array_equal(history.of(index)["epoch"], np.arange(1, repeat.epochs + 1))
+
+
+def test_empty_cells_are_no_numbers(runs: dict[str, Run]) -> None:
+    gcn, bern = runs["gcn"].history, runs["bern"].history
+    assert gcn is not None
+    assert bern is not None
+    assert not gcn.has("amplitude")
+    assert bern.has("amplitude")
+    assert not bern.has("a", "b")
+
+
+def test_no_record(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"Expected a run folder, which holds a record\.js"):
+        load_run(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load_run(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", r"record\.json: Expected a JSON record .*line 1"),
+        (b'{"longnn": "0.1.0", "conf', r"record\.json: Expected a JSON record .*breaks off"),
+        (b"[1, 2]", r"record\.json: Expected a JSON object \(got \[1, 2\]\)"),
+        (b"\xff\xfe\x00", r"record\.json: Expected JSON text in UTF-8"),
+    ],
+)
+def test_damaged_text(folder: Path, content: bytes, expected: str) -> None:
+    (folder / "record.json").write_bytes(content)
+    with pytest.raises(ValueError, match=expected) as caught:
+        load_run(folder)
+    assert "\n" not in str(caught.value)
+
+
+def _set(*path: str | int, to: Any) -> Callable[[Any], None]:
+    def change(record: Any) -> None:
+        for key in path[:-1]:
+            record = record[key]
+        if to is None:
+            del record[path[-1]]
+        else:
+            record[path[-1]] = to
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (_set("repeats", to=None), r"'repeats' to be a list \(got nothing\)"),
+        (_set("repeats", to=[]), r"'repeats' to be a list of at least one repeat \(got \[\]\)"),
+        (_set("metric", to=3), r"'metric' to be text \(got 3\)"),
+        (_set("config", "model", to=None), r"'config.model' to be text \(got nothing\)"),
+        (_set("data", to="cora"), r"'data' to be an object \(got 'cora'\)"),
+        (_set("data", "name", to=None), r"'data.name' to be text"),
+        (_set("summary", to=None), r"'summary' to be an object \(got nothing\)"),
+        (_set("summary", "test", "accuracy", "mean", to="high"), r"test.accuracy.mean' to be"),
+        (_set("repeats", 0, "split", "train", to=1.5), r"'repeats\[0\].split.train' to be a whole"),
+        (_set("repeats", 0, "scores", "test", "accuracy", to="x"), r"test.accuracy' to be a"),
+        (_set("repeats", 0, "filters", 0, "response", to=[[1, 2]]), r"\[0\].response' to be a"),
+        (_set("repeats", 0, "filters", 0, "response", to=[[1], [2, 3]]), r"\[0\].response' to"),
+        (_set("repeats", 0, "confusion", to=[[1, 2]]), r"confusion' to be a square table"),
+        (_set("data", "density", "density", to=[1.0]), r"'data.density.density' to be a list of"),
+    ],
+)  # fmt: skip
+def test_a_record_that_lacks_something(
+    folder: Path, change: Callable[[Any], None], expected: str
+) -> None:
+    edit_record(folder, change)
+    with pytest.raises(ValueError, match=r"record\.json: Expected .*" + expected) as caught:
+        load_run(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_files_are_said(folder: Path) -> None:
+    (folder / "history.csv").unlink()
+    (folder / "filter_path.npz").unlink()
+    run = load_run(folder)
+    assert run.history is None
+    assert run.path is None
+    assert "There is no history.csv" in run.missing[0]
+    assert "There is no filter_path.npz" in run.missing[1]
+
+
+def test_models_without_filter_miss_no_filter_path(runs: dict[str, Run]) -> None:
+    assert runs["gcn"].missing == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "Expected the columns repeat, epoch"),
+        ("repeat,epoch\n0,1\n", "Expected the columns train_loss"),
+        ("repeat,epoch,train_loss,val_loss,val_score,amplitude,a,b\n", "at least one epoch"),
+        (
+            "repeat,epoch,train_loss,val_loss,val_score,amplitude,a,b\n0,1,2,3,4,5,6,7\n0,2,1.",
+            "as many values as columns in line 3",
+        ),
+        (
+            "repeat,epoch,train_loss,val_loss,val_score,amplitude,a,b\n0,1,x,3,4,5,6,7\n",
+            "only numbers in line 2",
+        ),
+    ],
+)
+def test_damaged_history_is_left_out(folder: Path, text: str, expected: str) -> None:
+    (folder / "history.csv").write_text(text)
+    run = load_run(folder)
+    assert run.history is None
+    assert "history.csv is damaged" in run.missing[0]
+    assert expected in run.missing[0]
+
+
+def test_damaged_filter_path_is_left_out(folder: Path) -> None:
+    whole = (folder / "filter_path.npz").read_bytes()
+    (folder / "filter_path.npz").write_bytes(whole[: len(whole) // 2])
+    assert "filter_path.npz is damaged" in load_run(folder).missing[0]
+    np.savez(folder / "filter_path.npz", epochs=np.arange(3), beta=np.ones((4, 2, 1)))
+    assert "Expected beta of shape" in load_run(folder).missing[0]
+    with (folder / "filter_path.npz").open("wb") as stream:
+        np.save(stream, np.ones(3))  # an array where an archive is expected
+    assert "filter_path.npz is damaged" in load_run(folder).missing[0]
+    np.savez(folder / "filter_path.npz", other=np.ones(3))
+    assert "filter_path.npz is damaged" in load_run(folder).missing[0]
+
+
+def test_a_pickle_in_the_filter_path_is_not_executed(folder: Path) -> None:
+    marker = folder / "executed"
+
+    class Malicious:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (Path.touch, (marker,))
+
+    np.savez(folder / "filter_path.npz", epochs=np.array([Malicious()]), beta=np.ones((1, 2, 1)))
+    assert load_run(folder).path is None
+    assert not marker.exists()
+
+
+def test_seconds_of_the_run_or_of_its_repeats(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", repeats=2, epochs=10)
+    run = load_run(folder)
+    assert run.seconds == pytest.approx(sum(repeat.seconds for repeat in run.repeats))
+
+    def change(record: Any) -> None:
+        record["seconds"] = 12.5
+        for repeat in record["repeats"]:
+            del repeat["seconds"]
+
+    edit_record(folder, change)
+    assert load_run(folder).seconds == 12.5
+
+
+def test_null_and_infinite_scores_are_no_numbers(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", epochs=10)
+
+    def change(record: Any) -> None:
+        record["repeats"][0]["scores"]["test"]["accuracy"] = None
+        record["repeats"][0]["filters"][0]["response"][0][3] = float("inf")
+
+    edit_record(folder, change)
+    run = load_run(folder)
+    assert np.isnan(run.repeats[0].scores["test"]["accuracy"])
+    assert np.isnan(run.filters[0].response[0, 3])

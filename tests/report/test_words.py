@@ -1,0 +1,193 @@
+"""Filters of known kind are called by their name; scores read as a person would write them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from longnn.report import Run, Summary, describe_filter, interval_text
+from longnn.report.words import headline, learned_text, number_text, score_text, splits_text
+
+LAM = np.linspace(0, 2, 101)
+LOW = np.exp(-10 * LAM**2)
+HIGH = 1 - LOW
+BAND = np.exp(-10 * (LAM - 1) ** 2)
+
+KNOWN = {
+    "low-pass": LOW,
+    "high-pass": HIGH,
+    "band-pass": BAND,
+    "band-stop": 1 - BAND,
+    "comb": np.abs(np.sin(np.pi * LAM)),
+    "all-pass": np.ones_like(LAM),
+}
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+@pytest.mark.parametrize("amplitude", [0.02, 1.0, 300.0])
+def test_kind_does_not_depend_on_the_amplitude(kind: str, amplitude: float) -> None:
+    words = describe_filter(LAM, amplitude * KNOWN[kind])
+    assert words.startswith(kind)
+    assert f"amplitude {number_text(amplitude)}" in words
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_kind_does_not_depend_on_the_grid(kind: str) -> None:
+    uneven = 1 - np.cos(np.linspace(0, np.pi, 77))  # Chebyshev points
+    assert describe_filter(uneven, np.interp(uneven, LAM, KNOWN[kind])).startswith(kind)
+    few = np.linspace(0, 2, 21)
+    assert describe_filter(few, np.interp(few, LAM, KNOWN[kind])).startswith(kind)
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_kind_survives_ripples(kind: str) -> None:
+    """Five per cent of ripple, as a polynomial of high degree has it."""
+    assert describe_filter(LAM, KNOWN[kind] + 0.05 * np.cos(40 * LAM)).startswith(kind)
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_kind_survives_a_polynomial_fit_of_degree_ten(kind: str) -> None:
+    fit = np.polynomial.Chebyshev.fit(LAM, KNOWN[kind], 10)
+    assert describe_filter(LAM, fit(LAM)).startswith(kind)
+
+
+def test_mirroring_the_spectrum_swaps_low_and_high() -> None:
+    assert describe_filter(LAM, LOW) == "low-pass, peak at 0.0, amplitude 1"
+    assert describe_filter(LAM, LOW[::-1]) == "high-pass, peak at 2.0, amplitude 1"
+
+
+@pytest.mark.parametrize("centre", [0.5, 0.8, 1.0, 1.4])
+def test_bands_are_placed(centre: float) -> None:
+    bump = np.exp(-25 * (LAM - centre) ** 2)
+    assert describe_filter(LAM, 0.8 * bump) == f"band-pass, centre {centre:.1f}, amplitude 0.8"
+    assert f"band-stop, centre {centre:.1f}" in describe_filter(LAM, 1 - bump)
+
+
+def test_plateaus_peak_at_the_end_of_the_spectrum() -> None:
+    assert "peak at 2.0" in describe_filter(LAM, HIGH)
+    assert "peak at 0.1" in describe_filter(LAM, 0.8 * np.exp(-10 * (LAM - 0.1) ** 2))
+
+
+@pytest.mark.parametrize(
+    ("response", "words"),
+    [
+        (1 - 0.7 * LAM, "low-pass, peak at 0.0, amplitude 1, inverts high frequencies (-0.4 at 2)"),
+        (-0.4 + 0.7 * LAM, "peak at 2.0, amplitude 1, inverts low frequencies (-0.4 at 0)"),
+        (1 - LAM, "band-stop, centre 1.0, amplitude 1, inverts high frequencies (-1 at 2)"),
+        (-LOW, "low-pass, peak at 0.0, amplitude 1, negative throughout"),
+        (1 - 1.5 * BAND, "inverts middle frequencies (-0.5 at 1)"),
+        (np.sin(np.pi * LAM), "comb, 2 pass bands, peak at 0.5, amplitude 1, inverts high"),
+        (1 - 0.2 * LAM, "mild low-pass"),
+        (0 * LAM, "zero"),
+        (np.where(LAM > 1, np.nan, 1.0), "not finite"),
+    ],
+)  # fmt: skip
+def test_signs_and_special_cases(response: np.ndarray, words: str) -> None:
+    assert words in describe_filter(LAM, response)
+
+
+def test_small_negative_ripples_are_not_called_inversion() -> None:
+    assert "inverts" not in describe_filter(LAM, LOW - 0.05)
+
+
+def test_signs_of_channels_do_not_cancel() -> None:
+    """The sign of a whole channel is a convention; a plain mean would be zero here."""
+    assert describe_filter(LAM, np.stack([LOW, -LOW])) == describe_filter(LAM, LOW)
+    mixed = np.stack([1 - 0.7 * LAM, 0.7 * LAM - 1, 1 - 0.7 * LAM])
+    assert "inverts high frequencies (-0.4 at 2)" in describe_filter(LAM, mixed)
+
+
+def test_most_channels_decide_and_the_rest_is_said() -> None:
+    words = describe_filter(LAM, np.stack([LOW] * 5 + [HIGH]))
+    assert words == "low-pass (5 of 6 channels), peak at 0.0, amplitude 1"
+
+
+def test_low_and_high_channels_are_no_band_stop() -> None:
+    words = describe_filter(LAM, np.stack([LOW] * 3 + [LOW[::-1]] * 3))
+    assert words.startswith("mixed (6 channels: 3 low-pass, 3 high-pass)")
+
+
+def test_dead_channels_have_no_say() -> None:
+    assert describe_filter(LAM, np.stack([LOW, 1e-4 * HIGH, 1e-5 * BAND])).startswith("low-pass,")
+
+
+def test_lists_and_tensors_are_taken() -> None:
+    assert describe_filter(LAM.tolist(), [LOW.tolist()]) == describe_filter(LAM, LOW)
+    assert describe_filter(torch.from_numpy(LAM), torch.from_numpy(LOW)) == describe_filter(
+        LAM, LOW
+    )
+
+
+@pytest.mark.parametrize("response", [np.ones(7), np.ones((2, 7)), np.ones((1, 2, 101))])
+def test_wrong_shapes(response: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"Expected `response` of shape \(points,\)"):
+        describe_filter(LAM, response)
+
+
+@pytest.mark.parametrize(
+    ("summary", "options", "text"),
+    [
+        ((0.886, 0.882, 0.890, 0.006, 10), {}, "88.6 % ± 0.4 (95 % interval over 10 splits)"),
+        ((0.886, 0.882, 0.890, 0.006, 10), {"short": True}, "88.6 % ± 0.4"),
+        ((0.886, 0.886, 0.886, 0.0, 1), {}, "88.6 % (one split)"),
+        ((0.886, 0.886, 0.886, 0.0, 1), {"unit": "run"}, "88.6 % (one run)"),
+        ((0.886, 0.886, 0.886, 0.0, 1), {"short": True}, "88.6 %"),
+        ((0.7, 0.68, 0.72, 0.1, 3), {"metric": "r2", "short": True}, "0.700 ± 0.020"),
+        ((0.9, 0.8, 0.92, 0.0, 5), {}, "90.0 % (95 % interval 80.0 to 92.0, over 5 splits)"),
+        ((0.9, 0.861, 0.935, 0.0, 5), {"short": True}, "90.0 % ± 3.9"),  # the larger half
+        ((float("nan"),) * 4 + (5,), {}, "n/a (over 5 splits)"),
+    ],
+)  # fmt: skip
+def test_intervals(summary: tuple[float, ...], options: dict[str, object], text: str) -> None:
+    assert interval_text(Summary(*summary), **options) == text  # type: ignore[arg-type]
+
+
+def test_the_records_own_mapping_is_taken() -> None:
+    mapping = {"mean": 0.5, "low": 0.4, "high": 0.6, "std": 0.2, "count": 2}
+    assert interval_text(mapping) == interval_text(Summary(**mapping))  # type: ignore[arg-type]
+
+
+def test_no_negative_zero(runs: dict[str, Run]) -> None:
+    run = runs["single"]
+    start = dataclasses.replace(run.filters[0], start={"a": -1e-4, "b": 0.0})
+    first = dataclasses.replace(run.repeats[0], filters=(start,))
+    assert "from a = 0.00, b = 0.00" in learned_text(dataclasses.replace(run, repeats=(first,)))[1]
+
+
+def test_scores() -> None:
+    assert score_text(1.0) == "100.0 %"
+    assert score_text(-0.25, "r2") == "-0.250"
+
+
+def test_headlines(runs: dict[str, Run]) -> None:
+    assert headline(runs["ten"]).startswith("LON-GNN on cora: test accuracy 88.4 % ± 0.")
+    assert headline(runs["ten"]).endswith(" over 10 published splits")
+    assert headline(runs["single"]).endswith(" % on one published split")
+    assert "test R² 0.7" in headline(runs["regression"])
+
+
+def test_headline_without_test_nodes_gives_the_validation_score(runs: dict[str, Run]) -> None:
+    run = dataclasses.replace(runs["ten"], summary={"val": runs["ten"].summary["val"]})
+    assert "validation accuracy" in headline(run)
+    assert headline(dataclasses.replace(run, summary={})).startswith(
+        "LON-GNN on cora: accuracy not scored"
+    )
+
+
+def test_repeats_of_one_split_are_not_called_splits(runs: dict[str, Run]) -> None:
+    run = runs["ten"]
+    split = run.repeats[0].split
+    same = tuple(dataclasses.replace(repeat, split=split) for repeat in run.repeats)
+    assert splits_text(dataclasses.replace(run, repeats=same)) == "10 runs on 1 published split"
+
+
+def test_what_was_learned(runs: dict[str, Run]) -> None:
+    first, second = learned_text(runs["single"])
+    assert first == f"The filter is {runs['single'].filters[0].words}."
+    assert second.startswith("Its basis moved from a = 0.00, b = 0.00 to a = 0.")
+    assert len(learned_text(runs["bern"])) == 2  # two layers, a fixed basis
+    assert "layer 2" in learned_text(runs["bern"])[1]
+    assert "no polynomial filter" in learned_text(runs["gcn"])[0]
