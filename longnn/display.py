@@ -59,6 +59,36 @@ def training_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
         yield on_epoch
 
 
+@contextmanager
+def tuning_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
+    """A callback for the search: trials done, the best so far, time left; silent when quiet."""
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
+        task = progress.add_task("starting", total=None)
+        shown = 0.0
+
+        def on_progress(state: Any) -> None:
+            nonlocal shown
+            now = time.perf_counter()
+            if now - shown < REFRESH:
+                return
+            shown = now
+            parts = [f"{state.done} of {state.total} trials"]
+            if state.training:
+                parts.append(f"{state.training} in training, epoch {state.epoch}")
+            if state.best_value is not None:
+                parts.append(f"best validation {state.best_value:.4f}")
+            if state.eta is not None:
+                parts.append(f"about {state.eta / 60:.0f} min left")
+            text = "  ".join(parts)
+            progress.update(task, total=state.total, completed=state.done, description=text)
+
+        yield on_progress
+
+
 def table(columns: list[str], rows: list[list[str]], *, right: set[int] | None = None) -> Table:
     """A plain table; columns whose index is in ``right`` are aligned right."""
     made = Table(box=None, pad_edge=False, header_style="bold")

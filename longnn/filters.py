@@ -11,7 +11,7 @@ norm, its best fit and its truncation. It knows no model.
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 import scipy.optimize
@@ -85,6 +85,7 @@ class PolynomialFilter(nn.Module):
     """
 
     matrix: Tensor | None
+    norms: Tensor | None
 
     def __init__(
         self,
@@ -118,6 +119,7 @@ class PolynomialFilter(nn.Module):
             )
         fixed = None if learn_basis else self.basis.chebyshev_matrix(degree)
         self.register_buffer("matrix", fixed, persistent=False)
+        self.register_buffer("norms", self._fixed_norms(), persistent=False)
         if learn_basis:
             for name in self.basis.parameters:
                 shape = self.basis.initial(name, degree=degree, channels=channels).shape
@@ -130,7 +132,15 @@ class PolynomialFilter(nn.Module):
         if self.matrix is not None:
             device = self.matrix.device
             self.matrix = self.basis.chebyshev_matrix(self.degree, device=device)
+            norms = self._fixed_norms()
+            self.norms = None if norms is None else norms.to(device)
         return self
+
+    def _fixed_norms(self) -> Tensor | None:
+        """Squared norms of the terms of a fixed orthogonal basis, shape (terms,), or None."""
+        if self.learn_basis or not _is_orthogonal(self.basis):
+            return None
+        return self.basis.squared_norms(self.degree)
 
     def reset_parameters(self) -> None:
         """Go back to the initial basis and filter."""
@@ -231,8 +241,11 @@ class PolynomialFilter(nn.Module):
         alpha = self.effective_coefficients()
         if basis.is_orthonormal:
             return alpha.square().sum(0)
-        if basis.orthogonal and isinstance(basis, OrthogonalBasis):
-            norms = basis.squared_norms(self.degree, device=alpha.device)
+        if _is_orthogonal(basis):
+            # A fixed basis keeps its norms as a buffer, so that members of a batch have their own.
+            norms = self.norms
+            if norms is None:
+                norms = basis.squared_norms(self.degree, device=alpha.device)
             return (alpha.square() * norms[:, None]).sum(0)
         beta = self.chebyshev_coefficients()
         return torch.einsum("ic,ij,jc->c", beta, uniform_gram(self.degree, beta.device), beta)
@@ -363,6 +376,10 @@ class PolynomialFilter(nn.Module):
         if shown:
             parts.append(shown + (" learnable" if self.learn_basis else ""))
         return f"PolynomialFilter({', '.join(parts)})"
+
+
+def _is_orthogonal(basis: Basis) -> TypeGuard[OrthogonalBasis]:
+    return isinstance(basis, OrthogonalBasis) and basis.orthogonal
 
 
 #: How far inside its open bound a learned parameter stays: softplus alone rounds onto the bound.

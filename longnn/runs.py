@@ -421,9 +421,18 @@ def resume(folder: Path, data_dir: str | Path | None = None) -> tuple[NodeDatase
     return dataset, config
 
 
+def folder_name(text: str) -> str:
+    """A text as the name of a folder.
+
+    >>> folder_name("my graph/lon")
+    'my-graph-lon'
+    """
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)
+
+
 def default_folder(root: Path, dataset: str, model: str) -> Path:
     """runs/DATASET-MODEL, or the first free runs/DATASET-MODEL-N."""
-    stem = "".join(c if c.isalnum() or c in "-_." else "-" for c in f"{dataset}-{model}")
+    stem = folder_name(f"{dataset}-{model}")
     folder, number = root / stem, 2
     while folder.exists():
         folder, number = root / f"{stem}-{number}", number + 1

@@ -272,9 +272,9 @@ class SparseMatrix:
         if isinstance(target, torch.dtype):
             return self.with_values(self.values.to(target))
         order = None if self.order_t is None else self.order_t.to(target)
-        names = ("crow", "col", "values", "crow_t", "col_t", "values_t")
-        moved: dict[str, Tensor] = {name: getattr(self, name).to(target) for name in names}
-        return dataclasses.replace(self, order_t=order, **moved)
+        rows = (self.crow.to(target), self.col.to(target), self.values.to(target))
+        columns = (self.crow_t.to(target), self.col_t.to(target))
+        return type(self)(*rows, *columns, order, self.values_t.to(target))
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         check_operand(self, dense)
@@ -306,6 +306,11 @@ class SparseMatrix:
         )
 
 
+def _even(x: Tensor) -> list[int]:
+    """The shape of x with rows of even length: two neighbours share a random number."""
+    return [x.shape[0], x.shape[1] + x.shape[1] % 2]
+
+
 @torch.library.custom_op("longnn::dropped_dense_matmul", mutates_args=())
 def dropped_dense_matmul(
     x: Tensor, stream: Tensor, p: Tensor, dense: Tensor, site: int, transposed: bool
@@ -322,7 +327,7 @@ def _dropped_dense(
         from longnn.kernels.dense import product
 
         return product(x, dense, stream.contiguous(), p.contiguous(), site, transposed=transposed)
-    masked = x * noise.masks(stream, p, x, site, list(x.shape))
+    masked = x * noise.masks(stream, p, x, site, _even(x))[..., : x.shape[1]]
     return (masked.mT if transposed else masked) @ dense
 
 
@@ -396,7 +401,9 @@ class DenseMatrix:
         stream, p, site = self.dropout
         if kernels.usable(self.values) and self.dtype == torch.float32:
             return _DroppedDense.apply(self.values, stream, p, dense, site)
-        return noise.dropout(self.values, stream, p, site) @ dense
+        like = self.values.new_empty(1).expand(_even(self.values))
+        mask = noise.keep_mask(stream, p, like, site)[:, : self.shape[1]]
+        return (self.values * mask) @ dense
 
 
 def check_operand(matrix: SparseMatrix, dense: Tensor) -> None:

@@ -40,6 +40,7 @@ LAYERS = {
         "report",
         "runs",
         "spectrum",
+        "tuning",
         "version",
     },
     "__main__": {"cli"},

@@ -103,12 +103,13 @@ def chebyshev_filter(
     beta: Tensor,  # (degree+1, channels), contiguous, degree >= 1
     signal: Tensor | None = None,  # (rows, channels), contiguous: given in the backward pass
     tile: tuple[int, int, int] | None = None,  # edges, channels, warps: to measure others
+    rows_per: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The filtered x, and, given a signal, the gradient of beta: (degree+1, channels)."""
     rows, channels = x.shape
     degree = beta.shape[0] - 1
     edges, wide, warps = tile or _tile(channels, col.shape[0] / max(rows, 1))
-    per = ROWS if signal is not None else 1
+    per = rows_per or (ROWS if signal is not None else 1)
     blocks = triton.cdiv(rows, per)
     total = torch.empty_like(x)
     partial = x.new_empty(degree + 1 if signal is not None else 1, blocks, channels)

@@ -48,17 +48,22 @@ def prepare(stream: Tensor, p: Tensor, site: int) -> tuple[Tensor, Tensor]:
 
 
 @triton.jit
-def keep(keys, member, index):
-    """Which elements a member keeps, by their position."""
+def hash32(keys, member, pair):
+    """32 random bits for each pair of neighbouring positions."""
     first = tl.load(keys + 3 * member).to(tl.uint32)
     second = tl.load(keys + 3 * member + 1).to(tl.uint32)
-    threshold = tl.load(keys + 3 * member + 2).to(tl.uint32)
-    x = (index >> 1).to(tl.uint32) + first
+    x = pair.to(tl.uint32) + first
     x = x ^ (x >> 16)
     x = x * 0x7FEB352D
     x = x ^ second
     x = x ^ (x >> 15)
     x = x * 0x846CA68B
-    x = x ^ (x >> 16)
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def keep(keys, member, index):
+    """Which elements a member keeps, by their position."""
+    x = hash32(keys, member, index >> 1)
     half = tl.where((index & 1) == 1, x >> 16, x & 0xFFFF)
-    return half >= threshold
+    return half >= tl.load(keys + 3 * member + 2).to(tl.uint32)

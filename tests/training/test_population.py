@@ -46,15 +46,17 @@ VARIED = [
     {"seed": 1, "lr_transform": 0.01, "dropout": 0.0, "wd_transform": 1e-2},
     {"seed": 2, "lr_transform": 0.02, "dropout": 0.8, "input_dropout": 0.0},
 ]
+OF_JACOBI = [{"a": 0.5, "penalty": 1e-2}, {"b": 0.25, "penalty": 1e-2}, {"gamma": 1.5}]
 OF_LON = [{"a": 0.5, "gamma": 0.5, "penalty": 1e-2}, {"b": 1.5, "lr_basis": 0.1}, {"gamma": 1.5}]
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_each_member_gets_what_it_would_get_alone(dataset, name):
     """Seeds, splits, rates, decays and dropouts differ; results in float64 are the same."""
+    extra = {"lon": OF_LON, "jacobi": OF_JACOBI}.get(name, [{}] * 3)
     configs = [
-        config(model=name, **{k: v for k, v in keys.items()}, **(more if name == "lon" else {}))
-        for keys, more in zip(VARIED, OF_LON, strict=True)
+        config(model=name, **{k: v for k, v in keys.items()}, **more)
+        for keys, more in zip(VARIED, extra, strict=True)
     ]
     together = population(dataset, configs).run()
     for c, result in zip(configs, together, strict=True):

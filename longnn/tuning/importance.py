@@ -1,0 +1,59 @@
+"""Which keys decided whether a trial was good.
+
+PED-ANOVA compares where the best trials lie with where all of them lie, key by key. It looks at
+ranks only, so that stopped trials count too: below the finished ones, the later stopped the higher.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+
+import optuna
+from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+#: Fewer trials than this say nothing.
+LEAST = 20
+#: The share of trials that counts as the best.
+BEST = 0.2
+
+
+def parameter_importance(trials: Sequence[FrozenTrial]) -> dict[str, float]:
+    """The importance of each searched key, in falling order, summing to one.
+
+    Empty with fewer than :data:`LEAST` trials, or where there is nothing to tell apart.
+    """
+    ranked = [t for t in trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED) and t.params]
+    scores = [_standing(t) for t in ranked]
+    levels = {score: float(level) for level, score in enumerate(sorted(set(scores)))}
+    if len(ranked) < LEAST or len(levels) < 2:
+        return {}
+    study = optuna.create_study(direction="maximize")
+    study.add_trials(
+        [
+            create_trial(params=t.params, distributions=t.distributions, value=levels[score])
+            for t, score in zip(ranked, scores, strict=True)
+        ]
+    )
+    evaluator = PedAnovaImportanceEvaluator(target_quantile=BEST)
+    with warnings.catch_warnings():
+        # Constant or conditional keys; the result is checked below.
+        warnings.filterwarnings("ignore", module=r"optuna\.importance.*")
+        try:
+            found = get_param_importances(study, evaluator=evaluator)
+        except (RuntimeError, ValueError):
+            return {}
+    merged: dict[str, float] = {}
+    for name, value in found.items():  # "penalty?" and "penalty" are one key
+        key = name.removesuffix("?")
+        merged[key] = merged.get(key, 0.0) + value
+    if not merged or not all(map(math.isfinite, merged.values())):
+        return {}
+    return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _standing(trial: FrozenTrial) -> tuple[bool, int, float]:
+    """Finished above stopped, later stopped above earlier, then by the score."""
+    complete = trial.state == TrialState.COMPLETE
+    score = trial.values[0] if trial.values else -math.inf
+    return complete, 0 if complete else trial.last_step or 0, score

@@ -1,0 +1,349 @@
+"""The search: batches of trials asked together, trained as one population, halved as they go.
+
+Several processes may work on one study; see :mod:`longnn.tuning.ledger` for how they share it.
+"""
+
+import contextlib
+import dataclasses
+import datetime
+import gc
+import itertools
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from optuna.storages import BaseStorage
+from optuna.trial import TrialState
+
+from longnn.config import SCALINGS, Config
+from longnn.data import NodeDataset, known_names
+from longnn.training import Population
+from longnn.tuning.importance import parameter_importance
+from longnn.tuning.ledger import FINISHED, Claim, Ledger
+from longnn.tuning.page import write_page
+from longnn.tuning.result import (
+    RECIPE,
+    TuningProgress,
+    TuningResult,
+    best_trial,
+    environment,
+    trial_rows,
+    write_record,
+)
+from longnn.tuning.space import SearchSpace, architecture, load_space
+from longnn.tuning.splits import tuning_splits
+from longnn.tuning.storage import (
+    close_storage,
+    default_url,
+    open_storage,
+    quiet_optuna,
+    shown_url,
+)
+from longnn.tuning.training import Halving, Training
+from longnn.tuning.workers import BEAT
+from longnn.workflow import Scaling, choose_device, make_problem
+
+#: Trials trained together, by the kind of device.
+BATCH = {"cpu": 8, "cuda": 64}
+#: Seconds between looks at what other workers still do.
+POLL = 0.5
+
+OnProgress = Callable[[TuningProgress], None]
+
+
+def tune(
+    dataset: NodeDataset,
+    space: SearchSpace | Mapping[str, Any] | str | Path = "published",
+    *,
+    model: str = "lon",
+    trials: int = 400,
+    repeats: int = 3,
+    batch: int | None = None,
+    storage: str | BaseStorage | None = None,
+    study_name: str | None = None,
+    folder: str | Path,
+    split: str | None = None,
+    scale: str = "auto",
+    seed: int = 0,
+    device: str = "auto",
+    halving: bool | Halving = True,
+    on_progress: OnProgress | None = None,
+) -> TuningResult:
+    """Search for the configuration with the best mean validation score.
+
+    Call it again with the same arguments to go on after an interruption, or in several processes
+    at once to share the work; each returns when the whole search is done. No test node is used.
+
+    Args:
+        dataset: what to learn.
+        space: a name (``"published"``, ``"wide"``), a TOML file, a table or a :class:`SearchSpace`.
+        model: a short name, see ``longnn models``.
+        trials: how many to finish in all, those of earlier calls and other workers included.
+        repeats: trainings a trial, on tuning splits of their own (seeds 1000, 1001, ...).
+        batch: trials trained together; by default 8 on a CPU, 64 on a GPU. Halved where memory
+            runs out.
+        storage: an Optuna storage URL or object (:func:`~longnn.tuning.open_storage`); by default
+            the SQLite file ``study.db`` in the folder.
+        study_name: by default DATASET-MODEL.
+        folder: for the study, the record ``tuning.json``, ``recipe.toml``, figures and page.
+        split: the protocol, or None for the dataset's own.
+        scale: of the features, as in :class:`~longnn.config.Config`.
+        seed: of the sampler. A single worker repeats a search exactly.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+        halving: stop the worse half of each batch at some epochs; a :class:`Halving` says when.
+        on_progress: called at each epoch with the state of the search.
+
+    Raises:
+        ValueError: for a bad argument, or a study that was begun with other ones.
+        MemoryError: where a single trial does not fit the device.
+    """
+    for name, value in (("trials", trials), ("batch", batch or 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"Expected `{name}` to be an integer >= 1 (got {value!r})")
+    chosen = load_space(space, model)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    url = storage if isinstance(storage, str) else default_url(folder)
+    with quiet_optuna():
+        place = storage if isinstance(storage, BaseStorage) else open_storage(url)
+        try:
+            search = _Search(
+                dataset,
+                chosen,
+                batch=batch,
+                repeats=repeats,
+                split=split,
+                scale=scale,
+                device=device,
+                halving=Halving() if halving is True else halving or None,
+                on_progress=on_progress,
+            )
+            name = study_name or f"{dataset.name}-{model}"
+            search.ledger = Ledger(place, name, search.terms(), chosen, trials=trials, seed=seed)
+            search.run()
+            result = search.result(folder, shown_url(url) if place is not storage else None)
+        finally:
+            if place is not storage:
+                close_storage(place)
+    write_record(folder, result.record)
+    result.write_recipe(folder / RECIPE)
+    write_page(folder)
+    return result
+
+
+class _Search:
+    """One worker's part of a search."""
+
+    ledger: Ledger
+
+    def __init__(
+        self,
+        dataset: NodeDataset,
+        space: SearchSpace,
+        *,
+        batch: int | None,
+        repeats: int,
+        split: str | None,
+        scale: str,
+        device: str,
+        halving: Halving | None,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self.dataset, self.space, self.halving = dataset, space, halving
+        self.on_progress = on_progress
+        self.device = choose_device(device)
+        self.batch = batch or BATCH.get(self.device.type, BATCH["cpu"])
+        self.scale = _resolve_scale(scale, dataset)
+        self.splits, self.notes = tuning_splits(dataset, split, repeats)
+        self.split = split
+        base = Config(model=space.model)
+        scaling = Scaling.fit(self.scale, dataset.data.x)
+        self.problem = make_problem(dataset, base, scaling, device=self.device)
+        self.started = self.beaten = time.perf_counter()
+        self.done = self.here = 0  # trials finished by all workers, and by this one
+        self.closed = 0  # trials closed of the group in training
+        self.best: Any = None
+
+    def terms(self) -> dict[str, Any]:
+        """What every worker on the study must share."""
+        halving = None if self.halving is None else _plain(self.halving)
+        return {
+            "data": self.dataset.fingerprint(),
+            "model": self.space.model,
+            "space": {k: v for k, v in self.space.to_dict().items() if k in ("search", "fixed")},
+            "split protocol": self.splits[0].protocol,
+            "repeats": len(self.splits),
+            "scale": self.scale,
+            "halving": halving,
+        }
+
+    def run(self) -> None:
+        """Work until the budget is spent by all workers together."""
+        self.ledger.recover()
+        self._count()
+        self._tell(0, 0)
+        try:
+            while self.done < self.ledger.trials:
+                claims = self.ledger.claim(self.batch)
+                if claims:
+                    self._train_batch(claims)
+                else:
+                    time.sleep(POLL)  # others hold what is left; they finish it, or die
+                    self._beat()
+                    self.ledger.recover()
+                self._count()
+                self._tell(0, 0)
+        finally:
+            with contextlib.suppress(Exception):
+                self.ledger.beat(done=True)
+
+    def _train_batch(self, claims: Sequence[Claim]) -> None:
+        try:
+            self._train(claims)
+        finally:
+            # Interrupted: give back what is not finished. If even that fails, the process is
+            # about to die, and whoever comes next takes it up.
+            with contextlib.suppress(Exception):
+                self.ledger.release(claims)
+
+    def _train(self, claims: Sequence[Claim]) -> None:
+        """Train trials group by group; where memory runs out, in smaller groups."""
+        configs = {claim.number: self._config(claim.values) for claim in claims}
+        groups: dict[Any, list[Claim]] = {}
+        for claim in claims:
+            groups.setdefault(architecture(configs[claim.number]), []).append(claim)
+        queue = deque(groups.values())
+        while queue:
+            group = queue.popleft()
+            if self._fits(group, [configs[claim.number] for claim in group]):
+                continue
+            if len(group) == 1:
+                raise MemoryError(
+                    f"Expected room for one trial of {len(self.splits)} repeats on {self.device} "
+                    "(it ran out of memory); use fewer repeats or fewer hidden channels"
+                )
+            self.batch = max(1, len(group) // 2)
+            left = [claim for claim in group if not claim.done]
+            queue.extendleft(reversed([list(part) for part in _chunks(left, self.batch)]))
+
+    def _fits(self, group: list[Claim], configs: list[Config]) -> bool:
+        self.closed = 0
+        try:
+            training = Training(
+                group,
+                configs,
+                self.problem,
+                self.splits,
+                self.ledger,
+                halving=self.halving,
+                on_epoch=lambda p: self._on_epoch(p, group),
+            )
+            training.run()
+        except torch.OutOfMemoryError:
+            pass  # the error holds the frames that hold the tensors: let it go first
+        else:
+            return True
+        training = None  # type: ignore[assignment]
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        return False
+
+    def _config(self, values: Mapping[str, Any]) -> Config:
+        asked = {} if self.split is None else {"split": self.split}
+        return self.space.config(values, scale=self.scale, **asked)
+
+    def _on_epoch(self, population: Population, group: Sequence[Claim]) -> None:
+        self._beat()
+        closed = sum(claim.done for claim in group)
+        if closed != self.closed:
+            self.closed = closed
+            self._count()
+        self._tell(len(group) - closed, population.epoch)
+
+    def _beat(self) -> None:
+        if time.perf_counter() - self.beaten > BEAT:
+            self.beaten = time.perf_counter()
+            self.ledger.beat()
+
+    def _count(self) -> None:
+        trials = self.ledger.get_trials(*FINISHED)
+        self.done = len(trials)
+        self.here = sum(t.user_attrs.get("worker") == self.ledger.worker.id for t in trials)
+        self.best = best_trial(trials)
+
+    def _tell(self, training: int, epoch: int) -> None:
+        if self.on_progress is None:
+            return
+        elapsed = time.perf_counter() - self.started
+        left = max(self.ledger.trials - self.done, 0)
+        self.on_progress(
+            TuningProgress(
+                done=self.done,
+                total=self.ledger.trials,
+                best_value=None if self.best is None else self.best.values[0],
+                best_params={} if self.best is None else self.best.user_attrs["values"],
+                elapsed=elapsed,
+                eta=elapsed / self.here * left if self.here else None,
+                training=training,
+                epoch=epoch,
+            )
+        )
+
+    def result(self, folder: Path, storage: str | None) -> TuningResult:
+        """The record of the whole search, of all workers."""
+        trials = self.ledger.get_trials()
+        best = best_trial(trials)
+        if best is None:
+            raise ValueError(
+                f"Expected a trial that trains to its end (all {self.done} diverged); lower the "
+                "learning rates of the space"
+            )
+        rows = trial_rows(trials)
+        halving = None if self.halving is None else _plain(self.halving)
+        record: dict[str, Any] = {
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "dataset": {"name": self.dataset.name, "fingerprint": self.dataset.fingerprint()},
+            "model": self.space.model,
+            "metric": "accuracy" if self.dataset.task == "classification" else "r2",
+            "study": self.ledger.study.study_name,
+            "storage": storage,
+            "finished": self.done,
+            "repeats": len(self.splits),
+            "protocol": self.splits[0].protocol,
+            "seeds": [split.seed for split in self.splits],
+            "seed": self.ledger.seed,
+            "halving": halving,
+            "notes": self.notes,
+            "best": next(row for row in rows if row["number"] == best.number),
+            "importance": parameter_importance(trials),
+            "space": self.space.to_dict(),
+            "seconds": time.perf_counter() - self.started,
+            "environment": environment(self.device),
+            "trials": [row for row in rows if row["state"] != TrialState.WAITING.name.lower()],
+        }
+        config = self._config(best.user_attrs["values"])
+        return TuningResult(config, best.values[0], record["trials"], record, folder)
+
+
+def _resolve_scale(scale: str, dataset: NodeDataset) -> str:
+    """``auto``: published and bundled features are ready to use, a user's columns are not."""
+    if scale not in SCALINGS:
+        raise ValueError(f"Expected `scale` to be one of {', '.join(SCALINGS)} (got {scale!r})")
+    if scale != "auto":
+        return scale
+    return "none" if dataset.name in known_names() else "standard"
+
+
+def _plain(halving: Halving) -> dict[str, Any]:
+    """As JSON gives it back."""
+    return {**dataclasses.asdict(halving), "rungs": list(halving.rungs)}
+
+
+def _chunks(items: Sequence[Claim], size: int) -> Iterable[tuple[Claim, ...]]:
+    iterator = iter(items)
+    while part := tuple(itertools.islice(iterator, size)):
+        yield part

@@ -1,0 +1,61 @@
+"""The splits a search sees: random ones of its own, so that no reported number was tuned on.
+
+A search trains on ``train`` and chooses by ``val``. Test nodes are dropped here, and nothing after
+this module knows them.
+"""
+
+import dataclasses
+
+import torch
+
+from longnn.data import NodeDataset, Split, make_split
+
+#: Results are reported on splits with these seeds.
+REPORTING_SEEDS = range(100)
+#: The first seed of a search; repeat r uses the r-th from here.
+FIRST_SEED = 1000
+#: Protocols whose splits came with the data.
+SHIPPED = ("geom-gcn", "fixed", "own")
+
+
+def tuning_seeds(repeats: int) -> list[int]:
+    """The seeds of splits, weights and dropout of a search, disjoint from those of reports.
+
+    >>> tuning_seeds(3)
+    [1000, 1001, 1002]
+    """
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise ValueError(f"Expected `repeats` to be an integer >= 1 (got {repeats!r})")
+    seeds = [FIRST_SEED + r for r in range(repeats)]
+    assert not set(seeds) & set(REPORTING_SEEDS)
+    return seeds
+
+
+def tuning_splits(
+    dataset: NodeDataset, protocol: str | None, repeats: int
+) -> tuple[list[Split], list[str]]:
+    """One split a repeat, without test nodes, and what the user ought to know about them.
+
+    Masks that came with the data are used where there is one set of them: its test nodes take no
+    part in any way. Where there are several, the test nodes of one are the training nodes of
+    another, so that each of them would leak; random splits are drawn instead.
+    """
+    chosen = protocol or dataset.default_split
+    notes: list[str] = []
+    if chosen in SHIPPED and dataset.num_splits == 1:
+        notes.append(
+            f"The search uses the {chosen} training and validation nodes; repeats differ in their "
+            "seed. The test nodes take no part."
+        )
+    elif chosen in SHIPPED and dataset.num_splits > 1:
+        notes.append(
+            f"The {dataset.num_splits} {chosen} splits share their nodes: choosing on one would "
+            "see test nodes of another. The search uses random splits of the published kind."
+        )
+        chosen = "published"
+    splits = [make_split(dataset, chosen, seed) for seed in tuning_seeds(repeats)]
+    notes += dict.fromkeys(
+        note for split in splits for note in split.notes if "no test nodes" not in note
+    )
+    nothing = torch.zeros(dataset.num_nodes, dtype=torch.bool)
+    return [dataclasses.replace(split, test=nothing) for split in splits], notes

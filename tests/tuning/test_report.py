@@ -1,0 +1,129 @@
+"""What a search leaves behind: record, recipe, figures and page."""
+
+import dataclasses
+import json
+from html.parser import HTMLParser
+
+import pytest
+
+from longnn.config import Config
+from longnn.data import csbm
+from longnn.tuning import Halving, importance, write_page
+from tests.tuning.examples import SPACE, search
+
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+NAME = "<b>&\"gra\nph'</b>"
+
+
+class Balanced(HTMLParser):
+    """Fails on a tag that is closed and was not open; collects text and attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.tags = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("search")
+    plain = csbm(num_nodes=120, num_features=30, seed=3)
+    dataset = dataclasses.replace(plain, name=NAME)
+    options = {"trials": 24, "batch": 12, "repeats": 2, "halving": Halving((3,)), "scale": "none"}
+    result = search(dataset, folder, SPACE, storage=None, **options)
+    return folder, result
+
+
+def test_record(found):
+    folder, result = found
+    record = json.loads((folder / "tuning.json").read_text())
+    assert record == result.record
+    assert record["seeds"] == [1000, 1001]
+    assert record["finished"] == len(record["trials"]) == 24
+    assert record["storage"].endswith("study.db")
+    assert record["halving"] == {"rungs": [3], "keep": 2}
+    for trial in record["trials"]:
+        assert set(trial["params"]) == set(SPACE)
+        assert len(trial["epochs"]) == len(trial["scores"]) == 2
+        assert trial["seconds"] >= 0
+    assert {"longnn", "torch", "optuna", "device"} <= set(record["environment"])
+    assert not list(folder.glob(".*")), "no half-written file is left"
+
+
+def test_recipe_is_a_configuration(found):
+    folder, result = found
+    text = (folder / "recipe.toml").read_text()
+    config = Config.from_toml(folder / "recipe.toml")
+    assert config == result.config
+    best = result.record["best"]
+    flat = config.to_dict()
+    assert {key: flat[key] for key in SPACE} == best["params"]
+    header = [line for line in text.splitlines() if line.startswith("#")]
+    assert "lon on <b>&\"gra ph'</b>" in header[0]
+    assert f"{best['value']:.4f}" in text
+    assert "longnn" in header[-1]
+    assert "optuna" in header[-1]
+    copy = result.write_recipe(folder / "copy.toml")
+    assert copy.read_text() == text
+
+
+def test_importance_finds_the_learning_rate(found):
+    _, result = found
+    shares = result.record["importance"]
+    assert next(iter(shares)) == "lr_transform"
+    assert sum(shares.values()) == pytest.approx(1)
+    assert set(shares) == {"lr_transform", "dropout", "a"}
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+
+
+def test_importance_needs_trials_that_differ():
+    assert importance.parameter_importance([]) == {}
+
+
+def test_page_stands_alone_and_is_well_formed(found):
+    folder, result = found
+    page = (folder / "tuning.html").read_text()
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    assert not {tag for tag, _ in parser.tags} & {"script", "b iframe", "object"}
+    assert not [t for t in parser.tags if t[0] == "b" and t[1]]
+    assert "<b>&" not in page
+    sources = [a["src"] for tag, a in parser.tags if tag == "img"]
+    assert len(sources) == 2
+    assert all(source.startswith("data:image/") for source in sources)
+    assert "http" not in page.replace("http://www.w3.org", "")
+    text = " ".join(parser.text)
+    assert f"{result.value:.4f}" in text
+    assert "No test node took part" in text
+    for name in ("tuning_history", "tuning_importance"):
+        assert (folder / "figures" / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+        assert b"<svg" in (folder / "figures" / f"{name}.svg").read_bytes()
+
+
+def test_page_is_made_of_the_record_alone(found, tmp_path):
+    folder, _ = found
+    (tmp_path / "tuning.json").write_bytes((folder / "tuning.json").read_bytes())
+    assert write_page(tmp_path).read_bytes() == (folder / "tuning.html").read_bytes()
+    with pytest.raises(FileNotFoundError, match=r"Expected tuning.json in"):
+        write_page(tmp_path / "none")
+    (tmp_path / "tuning.json").write_text("{")
+    with pytest.raises(ValueError, match="damaged"):
+        write_page(tmp_path)
+
+
+def test_few_trials_have_no_importance(dataset, tmp_path):
+    result = search(dataset, tmp_path, trials=1)
+    assert result.record["importance"] == {}
+    assert "too few trials" in (tmp_path / "tuning.html").read_text()
+    assert not (tmp_path / "figures" / "tuning_importance.png").exists()

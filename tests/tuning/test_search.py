@@ -1,0 +1,282 @@
+"""The search: it finds, it halves, it repeats exactly, and it never sees a test node."""
+
+import dataclasses
+import json
+import time
+from collections import Counter
+
+import optuna
+import pytest
+import torch
+
+from longnn import workflow
+from longnn.config import Config
+from longnn.data import make_split
+from longnn.nn import MODELS
+from longnn.tuning import Halving
+from longnn.tuning.training import Training
+from tests.tuning.examples import SPACE, search, values
+from tests.tuning.test_splits import with_masks
+
+
+def test_the_winner_beats_a_bad_configuration(dataset, tmp_path):
+    result = search(dataset, tmp_path, trials=12, batch=6)
+    bad = SPACE | {"lr_transform": {"choices": [1e-5]}, "dropout": 0.8}
+    worse = search(dataset, tmp_path / "bad", bad, trials=1)
+    assert result.value > worse.value + 0.1
+    assert result.config.settings.lr_transform >= 1e-2
+    assert result.value == max(t["value"] for t in result.trials if t["state"] == "complete")
+
+
+def test_a_trials_value_is_what_its_trainings_give(dataset, tmp_path):
+    """Trained again one by one, the winner has the same scores."""
+    result = search(dataset, tmp_path)
+    best = result.record["best"]
+    problem = workflow.make_problem(dataset, result.config, workflow.Scaling("none"))
+    for seed, score in zip(result.record["seeds"], best["scores"], strict=True):
+        split = make_split(dataset, None, seed)
+        config = result.config.replace(seed=seed, device="cpu")
+        (alone,) = workflow.make_population([config], problem, [split]).run()
+        assert workflow.best_row(alone, "val_score") == pytest.approx(score, abs=1e-6)
+    assert best["value"] == pytest.approx(sum(best["scores"]) / 2)
+
+
+def test_a_search_is_repeated_exactly(dataset, tmp_path):
+    first, second = (search(dataset, tmp_path / name, halving=Halving((4,))) for name in "ab")
+    assert values(first) == values(second)
+    other = search(dataset, tmp_path / "c", seed=1)
+    assert values(other) != values(first)
+
+
+def test_halving_selects_the_worse_half():
+    scores = [0.1, 0.9, 0.5, 0.5, 0.7]
+    assert Halving(keep=1).select(scores, [0.0] * 5) == [0, 3]
+    assert Halving(keep=1).select(scores, [0, 0, 2, 1, 0]) == [0, 2], "the loss decides on equals"
+    assert Halving(keep=4).select(scores, [0.0] * 5) == [0]
+    assert Halving(keep=2).select([0.3, 0.2], [0, 0]) == []
+    with pytest.raises(ValueError, match="rising `rungs`"):
+        Halving((5, 3))
+    with pytest.raises(ValueError, match="`keep` >= 1"):
+        Halving(keep=0)
+
+
+def test_halving_stops_the_worse_and_keeps_the_best(dataset, tmp_path):
+    whole = search(dataset, tmp_path / "whole", trials=8, batch=8, halving=False)
+    halved = search(dataset, tmp_path / "half", trials=8, batch=8, halving=Halving((3, 6)))
+    assert [t["params"] for t in halved.trials] == [t["params"] for t in whole.trials]
+    assert Counter(t["state"] for t in whole.trials) == {"complete": 8}
+    assert Counter(t["state"] for t in halved.trials) == {"complete": 2, "pruned": 6}
+    assert sorted(max(t["epochs"]) for t in halved.trials) == [3] * 4 + [6] * 2 + [12] * 2
+    for trial in halved.trials:
+        rungs = list(trial["intermediate"])
+        assert rungs == [r for r in ("3", "6") if int(r) <= max(trial["epochs"])]
+        if trial["state"] == "pruned":
+            assert trial["value"] == pytest.approx(trial["intermediate"][rungs[-1]])
+            assert trial["stopped"] == ["pruned"] * 2
+        else:
+            assert trial["value"] == pytest.approx(whole.trials[trial["number"]]["value"])
+    standing = {t["number"]: t["intermediate"]["3"] for t in halved.trials}
+    gone = [standing[t["number"]] for t in halved.trials if max(t["epochs"]) == 3]
+    assert max(gone) <= min(v for n, v in standing.items() if max(halved.trials[n]["epochs"]) > 3)
+
+
+def test_a_trial_that_ends_at_a_rung_is_not_stopped(dataset, tmp_path):
+    """Nothing is learned, so that patience ends every trial at the epoch of the rung."""
+    still = {f"lr_{role}": 0.0 for role in ("transform", "coefficients", "factors", "basis")}
+    space = SPACE | still | {"patience": 3}
+    result = search(dataset, tmp_path, space, trials=6, batch=6, halving=Halving((4,)))
+    assert {t["state"] for t in result.trials} == {"complete"}
+    assert {why for t in result.trials for why in t["stopped"]} == {"patience"}
+
+
+def test_trials_of_different_shapes_share_a_batch(dataset, tmp_path):
+    space = SPACE | {"placement": {"choices": ["output", "hidden"]}, "degree": {"choices": [1, 2]}}
+    result = search(dataset, tmp_path, space, trials=8, batch=8)
+    shapes = {(t["params"]["placement"], t["params"]["degree"]) for t in result.trials}
+    assert len(shapes) > 2
+    assert len(result.trials) == 8
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_can_be_tuned(dataset, tmp_path, name):
+    space = {**SPACE, "epochs": 2}
+    result = search(dataset, tmp_path, space, model=name, trials=2, batch=2)
+    assert Config.from_toml(tmp_path / "recipe.toml") == result.config
+    assert result.config.model == name
+
+
+def test_regression_is_tuned_by_r2(dataset, tmp_path):
+    data = dataset.data.clone()
+    data.y = dataset.data.x @ torch.linspace(-1, 1, dataset.num_features)
+    linear = dataclasses.replace(dataset, data=data, task="regression", classes=())
+    result = search(linear, tmp_path)
+    assert result.record["metric"] == "r2"
+    assert -5 < result.value < 1
+
+
+def test_test_labels_have_no_influence(dataset, tmp_path, monkeypatch):
+    """Labels of test nodes are turned over: every number of the search is the same."""
+    for name in ("score", "predict"):
+        monkeypatch.setattr(workflow, name, None)  # whoever scores predictions fails
+    masked = with_masks(dataset, 1)
+    turned = masked.data.clone()
+    turned.y = torch.where(masked.data.test_mask, 1 - masked.data.y, masked.data.y)
+    assert not torch.equal(turned.y, masked.data.y)
+    other = dataclasses.replace(masked, data=turned)
+    first = search(masked, tmp_path / "a", halving=Halving((4,)))
+    second = search(other, tmp_path / "b", halving=Halving((4,)))
+    assert values(first) == values(second)
+
+
+def test_diverging_trials_lose(dataset, tmp_path):
+    space = SPACE | {"lr_transform": {"choices": [1e38, 1e-2]}}
+    result = search(dataset, tmp_path, space, trials=6, batch=6, halving=False)
+    wild = [t for t in result.trials if t["params"]["lr_transform"] == 1e38]
+    assert wild
+    assert result.config.settings.lr_transform == 1e-2
+    json.loads((tmp_path / "tuning.json").read_text(), parse_constant=lambda name: 1 / 0)
+
+
+def test_running_out_of_memory_halves_the_batch(dataset, tmp_path, monkeypatch):
+    sizes, run = [], Training.run
+
+    def limited(self):
+        sizes.append(len(self.claims))
+        if len(self.claims) > 2:
+            raise torch.OutOfMemoryError("fake")
+        run(self)
+
+    monkeypatch.setattr(Training, "run", limited)
+    result = search(dataset, tmp_path, trials=8, batch=5)
+    assert sizes == [5, 2, 2, 1, 2, 1]
+    assert len(result.trials) == 8
+    assert all(t["state"] in ("complete", "pruned") for t in result.trials)
+
+
+def test_memory_lost_half_way_keeps_what_is_finished(dataset, tmp_path, monkeypatch):
+    watch, failed = Training._watch, []
+
+    def fail_once(self, population):
+        watch(self, population)
+        if population.epoch == 6 and not failed:
+            failed.append(len([c for c in self.claims if c.done]))
+            raise torch.OutOfMemoryError("fake")
+
+    monkeypatch.setattr(Training, "_watch", fail_once)
+    result = search(dataset, tmp_path, trials=8, batch=8, halving=Halving((4,)))
+    assert failed == [4]
+    assert len(result.trials) == 8
+
+
+def test_one_trial_that_does_not_fit_is_an_error(dataset, tmp_path, monkeypatch):
+    def never(self):
+        raise torch.OutOfMemoryError("fake")
+
+    monkeypatch.setattr(Training, "run", never)
+    with pytest.raises(MemoryError, match="room for one trial of 2 repeats on cpu"):
+        search(dataset, tmp_path)
+
+
+class InterruptError(Exception):
+    pass
+
+
+def test_an_interrupted_search_goes_on_where_it_was(dataset, tmp_path):
+    def stop(progress):
+        if progress.done == 3 and progress.epoch == 5:
+            raise InterruptError
+
+    with pytest.raises(InterruptError):
+        search(dataset, tmp_path, storage=None, on_progress=stop)
+    result = search(dataset, tmp_path, storage=None)
+    states = Counter(t["state"] for t in result.trials)
+    assert states == {"complete": 6, "fail": 3}
+    lost = {t["number"]: t["params"] for t in result.trials if t["state"] == "fail"}
+    again = {t["retry_of"]: t["params"] for t in result.trials if "retry_of" in t}
+    assert again == lost
+
+
+def test_a_finished_search_is_not_run_again_but_can_be_extended(dataset, tmp_path):
+    first = search(dataset, tmp_path, storage=None)
+    seen = []
+    again = search(dataset, tmp_path, storage=None, on_progress=seen.append)
+    assert values(again) == values(first)
+    assert {p.training for p in seen} == {0}
+    longer = search(dataset, tmp_path, storage=None, trials=8)
+    assert values(longer)[:6] == values(first)
+    assert len(longer.trials) == 8
+    drawn = [json.dumps(t["params"]) for t in longer.trials]
+    assert len(set(drawn[6:]) - set(drawn[:6])) == 2, "the sampler does not begin again"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 0}, "`trials` to be an integer >= 1"),
+        ({"batch": -1}, "`batch` to be an integer >= 1"),
+        ({"repeats": 0}, "`repeats` to be an integer >= 1"),
+        ({"scale": "unit"}, "`scale` to be one of auto, none, standard, row"),
+        ({"device": "tpu9"}, "`device`"),
+        ({"split": "folds"}, "split protocol among"),
+        ({"model": "lonn"}, "did you mean `lon`"),
+    ],
+)
+def test_errors(dataset, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        search(dataset, tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"repeats": 3},
+            r"Expected the repeats that study 'csbm-lon' was begun with \(got 3, not 2",
+        ),
+        ({"space": SPACE | {"degree": 2}}, "the space that"),
+        ({"split": "stratified"}, "the split protocol that"),
+        ({"halving": False}, "the halving that"),
+    ],
+)
+def test_a_study_is_not_mixed_with_another(dataset, tmp_path, change, message):
+    storage = optuna.storages.InMemoryStorage()
+    search(dataset, tmp_path, trials=1, storage=storage)
+    with pytest.raises(ValueError, match=message):
+        search(dataset, tmp_path, trials=2, storage=storage, **change)
+
+
+def test_progress(dataset, tmp_path):
+    seen = []
+    result = search(dataset, tmp_path, on_progress=seen.append)
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert seen[0].done == 0
+    assert seen[0].best_value is seen[0].eta is None
+    last = seen[-1]
+    assert (last.done, last.total) == (6, 6)
+    assert last.best_value == result.value
+    assert last.best_params["epochs"] == SPACE["epochs"]
+    assert last.eta == 0
+    middle = next(p for p in seen if p.done == 3)
+    assert middle.eta == pytest.approx(middle.elapsed)
+    assert {p.training for p in seen} >= {3}
+
+
+def test_optuna_is_quiet_and_left_as_it_was(dataset, tmp_path, capfd):
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+    try:
+        search(dataset, tmp_path, storage=None, trials=2)
+        assert optuna.logging.get_verbosity() == optuna.logging.INFO
+    finally:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+@pytest.mark.slow
+def test_a_long_search_learns_from_itself(dataset, tmp_path):
+    """Later trials are better than the first ones, which were drawn at random."""
+    started = time.perf_counter()
+    result = search(dataset, tmp_path, "published", trials=64, batch=8, repeats=3, storage=None)
+    scores = [t["intermediate"]["40"] for t in result.trials]
+    assert sum(scores[-32:]) > sum(scores[:16]) * 2
+    assert time.perf_counter() - started < 600

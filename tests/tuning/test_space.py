@@ -1,0 +1,194 @@
+"""The search space: what is published, what applies to a model, and what is refused."""
+
+import optuna
+import pytest
+
+from longnn.config import Config
+from longnn.nn import MODELS
+from longnn.tuning import SearchSpace, load_space, shipped_spaces
+from longnn.tuning.entries import Choices, Range
+from longnn.tuning.space import architecture
+from longnn.workflow import make_model
+
+RATES = (5e-4, 1e-3, 5e-3, 1e-2, 5e-2)
+DECAYS = (0.0, 5e-5, 1e-4, 5e-4, 1e-3)
+
+
+def draw(space, count, seed=0):
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+    return [space.suggest(study.ask()) for _ in range(count)]
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+def test_the_published_space_of_lon_is_the_papers():
+    space = load_space("published", "lon")
+    for role in ("transform", "factors", "coefficients", "basis"):
+        assert space.search[f"lr_{role}"] == Choices(RATES)
+        if role != "basis":
+            assert space.search[f"wd_{role}"] == Choices(DECAYS)
+    assert space.fixed == {
+        "hidden_channels": 64,
+        "degree": 10,
+        "epochs": 1000,
+        "patience": 200,
+        "monitor": "score",
+        "wd_basis": 0.0,
+    }
+    grid = (-0.95, *(-0.75 + 0.25 * k for k in range(11)))
+    assert space.search["a"].values == space.search["b"].values == grid
+    assert space.search["gamma"].values == (0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
+    drawn = {values["dropout"] for values in draw(space, 300)}
+    assert drawn == {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}
+    assert len(space.search) == 13
+    assert space.dropped == ("restart",)
+
+
+def test_spaces_are_restricted_to_what_a_model_has():
+    keys = {name: set(load_space("published", name).search) for name in MODELS}
+    of_transform = {"lr_transform", "wd_transform", "input_dropout", "dropout"}
+    assert keys["mlp"] == keys["gcn"] == keys["arma"] == of_transform
+    filtered = of_transform | {"filter_dropout", "lr_coefficients", "wd_coefficients"}
+    assert keys["bern"] == filtered
+    assert keys["gpr"] == filtered | {"restart"}
+    assert keys["favard"] == filtered | {"lr_basis"}
+    assert keys["appnp"] == of_transform | {"filter_dropout", "restart"}
+    pcd = {"lr_factors", "wd_factors", "gamma", "a", "b"}
+    assert keys["jacobi"] == keys["jacobi-orthnorm"] == filtered | pcd
+    assert keys["jacobi-learnable"] == keys["lon"] == filtered | pcd | {"lr_basis"}
+    assert load_space("published", "sgc").fixed["degree"] == 2
+    assert "penalty" not in load_space("wide", "appnp").search
+    assert "penalty" in load_space("wide", "bern").search
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("space", shipped_spaces())
+def test_every_draw_of_every_shipped_space_builds(space, name):
+    loaded = load_space(space, name)
+    for values in draw(loaded, 5):
+        small = loaded.config(values).replace(hidden_channels=3)
+        make_model(small, 4, 2, seed=0)
+
+
+def test_the_wide_space_adds_to_the_published_one():
+    published, wide = load_space("published", "lon"), load_space("wide", "lon")
+    added = {"penalty", "placement", "weight", "transform"}
+    assert set(wide.search) == set(published.search) | added
+    assert {k: v for k, v in wide.search.items() if k not in added} == published.search
+    drawn = [values["penalty"] for values in draw(wide, 60)]
+    assert 10 < drawn.count(0.0) < 50
+    assert all(v == 0 or 1e-6 <= v <= 1e-1 for v in drawn)
+    assert wide.conditional
+    assert not published.conditional
+
+
+def test_ordered_numbers_are_searched_by_their_order():
+    """TPE then knows that 0.5 lies between 0.25 and 0.75; words have no order."""
+    study = optuna.create_study()
+    trial = study.ask()
+    table = {"gamma": {"choices": [0.5, 0.75, 1.0]}, "weight": {"choices": ["paper"]}}
+    values = SearchSpace.from_dict(table, "lon").suggest(trial)
+    assert isinstance(trial.distributions["gamma"], optuna.distributions.IntDistribution)
+    assert values["gamma"] == (0.5, 0.75, 1.0)[trial.params["gamma"]]
+    assert isinstance(trial.distributions["weight"], optuna.distributions.CategoricalDistribution)
+    assert not Choices((1.0, 0.5, 0.7)).ordered
+    assert not Choices((False, True, 2)).ordered
+
+
+def test_ranges_of_integers_and_floats():
+    table = {"degree": {"low": 2, "high": 8, "step": 3}, "gamma": {"low": 1, "high": 2}}
+    space = SearchSpace.from_dict(table, "lon")
+    assert space.search["degree"] == Range(2, 8, step=3, integer=True)
+    drawn = draw(space, 40)
+    assert {values["degree"] for values in drawn} == {2, 5, 8}
+    assert all(isinstance(values["gamma"], float) for values in drawn)
+
+
+def test_a_key_can_be_fixed():
+    space = load_space("published", "lon").fix({"a": 0.5, "epochs": 10})
+    assert space.fixed["a"] == 0.5
+    assert space.fixed["epochs"] == 10
+    assert "a" not in space.search
+    assert load_space("published", "sgc").fix({"degree": 3}).fixed["degree"] == 3
+    with pytest.raises(ValueError, match=r"`degre`.*did you mean `degree`"):
+        space.fix({"degre": 3})
+
+
+def test_a_space_from_a_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        "epochs = 5\ngamma = { choices = [1, 2] }\n[models.gcn]\ndropout = {choices=[0.1]}"
+    )
+    assert load_space(path, "lon").name == "mine"
+    assert list(load_space(path, "gcn").search) == ["dropout"]
+    path.write_text("epochs = ")
+    with pytest.raises(ValueError, match=r"mine.toml to be TOML"):
+        load_space(path, "lon")
+    with pytest.raises(ValueError, match=r"published, wide or a TOML file \(got 'publised'\)"):
+        load_space("publised")
+
+
+GOOD = {"gamma": {"choices": [1.0, 2.0]}}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"lr_transfrom": 0.1}, "Unknown option `lr_transfrom`.*did you mean `lr_transform`"),
+        ({"gama": {"choices": [1]}}, "did you mean `gamma`"),
+        ({"seed": 1}, "`seed` outside the search space"),
+        ({"a": {"choices": [-1.0, 0.0]}}, r"`a` > -1"),
+        ({"dropout": {"low": 0.0, "high": 1.0}}, "dropout < 1"),
+        ({"weight": {"choices": ["papr"]}}, "papr"),
+        ({"degree": {"choices": [2.5]}}, r"`degree` to be an integer \(got 2.5\)"),
+        ({"lr_basis": {"choices": [-1.0]}}, r"`lr_basis` >= 0"),
+        ({"lr_basis": "fast"}, "`lr_basis` to be a number"),
+        ({"epochs": 0}, "`epochs` to be an integer >= 1"),
+        ({"gamma": [1, 2]}, r"choices = \[1, 2\]"),
+        ({"gamma": {"choices": []}}, "`choices` of `gamma` to be a list"),
+        ({"gamma": {"choices": [1, 1]}}, "different `choices`"),
+        ({"gamma": {"choices": [[1]]}}, "plain values"),
+        ({"gamma": {"choices": [1], "low": 0}}, "got both"),
+        ({"gamma": {"low": 1}}, r"`high` of `gamma` to be a number \(got None\)"),
+        ({"gamma": {"low": 1, "high": True}}, "`high` of `gamma`"),
+        ({"gamma": {"low": 1, "high": float("nan")}}, "`high` of `gamma`"),
+        ({"gamma": {"low": 2, "high": 1}}, "`low` < `high`"),
+        ({"gamma": {"low": 1, "high": 2, "step": 3}}, "`step` <= high - low"),
+        ({"gamma": {"low": 1, "high": 2, "step": 0.3}}, "whole number of steps"),
+        ({"gamma": {"low": 1, "high": 2, "log": 1}}, "true or false"),
+        ({"penalty": {"low": 0.0, "high": 1.0, "log": True}}, "or_zero = true"),
+        ({"gamma": {"low": 1, "hihg": 2}}, "did you mean `high`"),
+        ({"models": 3}, r"tables \[models.NAME\]"),
+        ({"models": {"lonn": {}}}, "did you mean `lon`"),
+        ({"models": {"lon": 3}}, r"table \[models.lon\]"),
+        ({"models": {"lon": {"restart": 0.1}}}, "Unknown option `restart` of model 'lon'"),
+    ],
+)
+def test_errors(table, message):
+    with pytest.raises(ValueError, match=message):
+        SearchSpace.from_dict({**GOOD, **table}, "lon")
+
+
+def test_more_errors():
+    with pytest.raises(ValueError, match="a key of model 'gcn' to search"):
+        SearchSpace.from_dict(GOOD, "gcn")
+    with pytest.raises(ValueError, match="did you mean `lon`"):
+        load_space("published", "lonn")
+    with pytest.raises(ValueError, match=r"model 'gcn' \(got one for 'lon'"):
+        load_space(load_space("published", "lon"), "gcn")
+
+
+def test_architecture_is_what_a_population_shares():
+    base = Config.from_dict({"model": "lon"})
+    for same in ({"lr_basis": 0.5}, {"a": 1.0, "gamma": 0.5}, {"dropout": 0.1}, {"seed": 4}):
+        assert architecture(base.replace(**same)) == architecture(base)
+    for other in ({"degree": 4}, {"weight": "probability"}, {"epochs": 7}, {"hidden_channels": 3}):
+        assert architecture(base.replace(**other)) != architecture(base)
+    assert architecture(base.replace(degree=10)) == architecture(base), "the default, spelled out"
+    jacobi = Config.from_dict({"model": "jacobi"})
+    assert architecture(jacobi.replace(a=0.5)) == architecture(jacobi)
+    penalized = jacobi.replace(penalty=0.1)
+    assert architecture(penalized.replace(a=0.5)) != architecture(penalized)
