@@ -201,6 +201,7 @@ class SparseMatrix:
     order_t: Tensor | None  # (nnz,) values of the transpose are values[order_t]; None = symmetric
     values_t: Tensor  # (nnz,)
     dropout: tuple[Tensor, Tensor, int] | None = None  # stream, rate, site: see longnn.noise
+    dense: Tensor | None = None  # a dense copy, for plain products where that is faster
 
     @classmethod
     def from_scipy(
@@ -265,7 +266,11 @@ class SparseMatrix:
     def with_values(self, values: Tensor) -> Self:
         """The same pattern with other stored values, shape (nnz,)."""
         values_t = values if self.order_t is None else values[self.order_t]
-        return dataclasses.replace(self, values=values, values_t=values_t)
+        return dataclasses.replace(self, values=values, values_t=values_t, dense=None)
+
+    def with_dense(self) -> Self:
+        """The matrix with a dense copy at its side."""
+        return dataclasses.replace(self, dense=self.to_dense())
 
     def to(self, target: torch.device | torch.dtype | str) -> Self:
         """The matrix on another device, or with values of another type."""
@@ -285,6 +290,8 @@ class SparseMatrix:
             columns = (self.crow_t, self.col_t, self.values_t, position)
             stream, p, site = self.dropout
             return _dropped_product(*rows, *columns, stream, p, dense, site)
+        if self.dense is not None:
+            return self.dense @ dense
         return _product(
             self.crow, self.col, self.values, self.crow_t, self.col_t, self.values_t, dense
         )

@@ -1,19 +1,84 @@
 """One step of the Chebyshev recurrence: sparse product, recurrence, accumulation, reduction.
 
 A program takes a few rows and a block of channels; the edges of a row are read in tiles of
-(edges, channels), so a row of a thousand neighbours is a few wide loads, not a thousand narrow
-ones. The channels of all members lie side by side. The backward pass runs the same kernel and also
-leaves, per block of rows, the products with the signal that make up the gradient of the
-coefficients: summed afterwards in a fixed order, so results do not vary from run to run.
+(edges, channels). A row of a thousand neighbours would keep all others waiting, so long rows are
+cut into pieces, summed by a launch of their own before each step. The channels of all members lie
+side by side. The backward pass runs the same kernel and also leaves, per block of rows, the
+products with the signal that make up the gradient of the coefficients: summed afterwards in a fixed
+order, so results do not vary from run to run.
 """
+
+from typing import NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
-#: Elements of a tile, and the rows a program of the backward pass takes.
-TILE, ROWS = 2048, 4
+#: Edges above which a row is cut into pieces of that length.
+PIECE = 128
+
+
+class Pieces(NamedTuple):
+    """Long rows of a CSR matrix cut into pieces."""
+
+    bounds: Tensor  # (pieces, 2) int32: first and last edge of each piece
+    pointer: Tensor  # (rows+1,) int32: the pieces of each row; none for a short row
+    count: int
+
+
+_pieces: "WeakIdKeyDictionary" = WeakIdKeyDictionary()
+
+
+def pieces_of(crow: Tensor) -> Pieces:
+    """The pieces of a matrix, found once for each tensor of row pointers."""
+    found: Pieces | None = _pieces.get(crow)
+    if found is None:
+        host = crow.cpu().long()
+        length = host[1:] - host[:-1]
+        count = torch.where(length > PIECE, (length + PIECE - 1) // PIECE, 0)
+        pointer = torch.cat([torch.zeros(1, dtype=torch.int64), count.cumsum(0)])
+        row = torch.repeat_interleave(torch.arange(len(length)), count)
+        start = host[row] + PIECE * (torch.arange(len(row)) - pointer[row])
+        bounds = torch.stack([start, torch.minimum(start + PIECE, host[row + 1])], dim=1)
+        device = crow.device
+        found = Pieces(bounds.int().to(device), pointer.int().to(device), len(row))
+        _pieces[crow] = found
+    return found
+
+
+@triton.jit
+def _gather(col, values, source, start, end, c, channels, inside, EDGES: tl.constexpr):
+    """The sum over edges start..end of value times the source's row, for channels c."""
+    # One sum per lane of the tile, added up once at the end: no exchange inside the loop.
+    sums = tl.zeros([EDGES, c.shape[0]], dtype=values.dtype.element_ty)
+    for first in range(start, end, EDGES):
+        e = first + tl.arange(0, EDGES)
+        some = e < end
+        j = tl.load(col + e, mask=some, other=0).to(tl.int64)
+        w = tl.load(values + e, mask=some, other=0.0)
+        tile = tl.load(
+            source + j[:, None] * channels + c[None, :],
+            mask=some[:, None] & inside[None, :],
+            other=0.0,
+        )
+        sums += w[:, None] * tile
+    return tl.sum(sums, axis=0)
+
+
+@triton.jit
+def _piece(
+    col, values, current, bounds, scratch, channels, EDGES: tl.constexpr, CHANNELS: tl.constexpr
+):
+    """Sum one piece of a long row into its row of ``scratch``."""
+    piece = tl.program_id(0).to(tl.int64)
+    c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    inside = c < channels
+    start = tl.load(bounds + 2 * piece)
+    end = tl.load(bounds + 2 * piece + 1)
+    total = _gather(col, values, current, start, end, c, channels, inside, EDGES)
+    tl.store(scratch + piece * channels + c, total, mask=inside)
 
 
 @triton.jit
@@ -21,6 +86,8 @@ def _step(
     crow,
     col,
     values,
+    pointer,
+    scratch,
     current,  # T_{j-1} H, (rows, channels)
     previous,  # T_{j-2} H
     out,  # T_j H; may be `previous`
@@ -51,20 +118,12 @@ def _step(
         last = tl.minimum(row, rows - 1)  # rows past the end do nothing
         start = tl.load(crow + last)
         end = tl.where(row < rows, tl.load(crow + last + 1), start)
-        # One sum per lane of the tile, added up once at the end: no exchange inside the loop.
-        sums = tl.zeros([EDGES, CHANNELS], dtype=b.dtype)
-        for first in range(start, end, EDGES):
-            e = first + tl.arange(0, EDGES)
-            some = e < end
-            j = tl.load(col + e, mask=some, other=0).to(tl.int64)
-            w = tl.load(values + e, mask=some, other=0.0)
-            tile = tl.load(
-                current + j[:, None] * channels + c[None, :],
-                mask=some[:, None] & inside[None, :],
-                other=0.0,
-            )
-            sums += w[:, None] * tile
-        product = tl.sum(sums, axis=0)
+        piece = tl.load(pointer + last)
+        pieces = tl.where(row < rows, tl.load(pointer + last + 1), piece)
+        end = tl.where(pieces > piece, start, end)  # a long row is the sum of its pieces
+        product = _gather(col, values, current, start, end, c, channels, inside, EDGES)
+        for k in range(piece, pieces):
+            product += tl.load(scratch + k * channels + c, mask=inside, other=0.0)
         here = row * channels + c
         store = inside & (row + c * 0 < rows)
         if FIRST:
@@ -89,10 +148,12 @@ def _step(
 
 
 def _tile(channels: int, degree: float) -> tuple[int, int, int]:
-    """Edges and channels of a tile, and warps of a program, by measurement."""
-    wide = min(triton.next_power_of_2(channels), 128)
-    edges = min(max(triton.next_power_of_2(int(degree)), 4), TILE // wide)
-    return edges, wide, 1 if edges * wide <= 1024 else 2
+    """Edges and channels of a tile, and warps of a program, by measurement on an H200."""
+    if channels <= 16:
+        return 64, max(triton.next_power_of_2(channels), 2), 2
+    if channels <= 32:
+        return 32, 32, 2
+    return 8 if degree < 32 else 16, 64, 1
 
 
 def chebyshev_filter(
@@ -102,25 +163,33 @@ def chebyshev_filter(
     x: Tensor,  # (rows, channels), contiguous: what the recurrence starts from
     beta: Tensor,  # (degree+1, channels), contiguous, degree >= 1
     signal: Tensor | None = None,  # (rows, channels), contiguous: given in the backward pass
-    tile: tuple[int, int, int] | None = None,  # edges, channels, warps: to measure others
-    rows_per: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The filtered x, and, given a signal, the gradient of beta: (degree+1, channels)."""
     rows, channels = x.shape
     degree = beta.shape[0] - 1
-    edges, wide, warps = tile or _tile(channels, col.shape[0] / max(rows, 1))
-    per = rows_per or (ROWS if signal is not None else 1)
+    edges, wide, warps = _tile(channels, col.shape[0] / max(rows, 1))
+    blocks_of_channels = triton.cdiv(channels, wide)
+    per = 1 if signal is None else 2 if channels <= 32 else 4
     blocks = triton.cdiv(rows, per)
+    pieces = pieces_of(crow)
+    scratch = x.new_empty(max(pieces.count, 1), channels)
     total = torch.empty_like(x)
     partial = x.new_empty(degree + 1 if signal is not None else 1, blocks, channels)
     buffers = [torch.empty_like(x) for _ in range(min(degree, 2))]
+    sizes = {"EDGES": edges, "CHANNELS": wide, "num_warps": warps}
     current = previous = x
     for j in range(1, degree + 1):
         out = buffers[j % 2] if degree > 1 else x
-        _step[(blocks, triton.cdiv(channels, wide))](
+        if pieces.count:
+            _piece[(pieces.count, blocks_of_channels)](
+                col, values, current, pieces.bounds, scratch, channels, **sizes
+            )
+        _step[(blocks, blocks_of_channels)](
             crow,
             col,
             values,
+            pieces.pointer,
+            scratch,
             current,
             previous,
             out,
@@ -135,9 +204,7 @@ def chebyshev_filter(
             LAST=j == degree,
             GRADIENT=signal is not None,
             ROWS=per,
-            EDGES=edges,
-            CHANNELS=wide,
-            num_warps=warps,
+            **sizes,
         )
         previous, current = current, out
     return total, None if signal is None else partial.sum(1)
