@@ -6,6 +6,7 @@ no generator, no state, the same on every device. :func:`keep_mask` is the torch
 ``longnn::keep_mask``, with a vmap rule; the hash is two rounds of Mueller's ``lowbias32``, keyed.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,22 @@ def keys(
     first = _lowbias(first ^ ((seed >> 32) & _MASK))
     first = _lowbias((first + epoch * _GOLDEN) & _MASK)
     return torch.stack([first, _lowbias(first ^ _GOLDEN)], dim=-1)
+
+
+def _keys_int(seed: int, epoch: int, site: int) -> list[int]:
+    """The same keys by plain integers: on the CPU a dozen tiny tensors would cost more."""
+
+    def lowbias(x: int) -> int:
+        x ^= x >> 16
+        x = (x * _C1) & _MASK
+        x ^= x >> 15
+        x = (x * _C2) & _MASK
+        return x ^ (x >> 16)
+
+    first = lowbias((seed + _GOLDEN * (site + 1)) & _MASK)
+    first = lowbias(first ^ ((seed >> 32) & _MASK))
+    first = lowbias((first + epoch * _GOLDEN) & _MASK)
+    return [first, lowbias(first ^ _GOLDEN)]
 
 
 def _thresholds(p: Tensor) -> Tensor:
@@ -77,15 +94,17 @@ def _mask_torch(key: Tensor, threshold: Tensor, size: int) -> Tensor:
 
 def masks(stream: Tensor, p: Tensor, like: Tensor, site: int, shape: list[int]) -> Tensor:
     """Masks of a batch, shape (batch, *shape): 0 where dropped, 1 / (1 - rate) where kept."""
-    size = int(np.prod(shape, dtype=np.int64))
-    key, threshold = keys(stream, site), _thresholds(p)
-    scale = (65536.0 / (65536 - threshold)).to(like.dtype)
+    size = math.prod(shape)
     if stream.device.type == "cpu":
-        pairs = zip(key.tolist(), threshold.tolist(), strict=True)
-        kept = np.stack([_mask_numpy(k, t, size) for k, t in pairs])
-        mask = torch.from_numpy(kept.view(np.uint8)).to(like.dtype)
-    else:
-        mask = _mask_torch(key, threshold, size).to(like.dtype)
+        mask = torch.empty(len(stream), size, dtype=like.dtype)
+        for row, (seed, epoch), rate in zip(mask, stream.tolist(), p.tolist(), strict=True):
+            threshold = min(round(rate * 65536), 65535)
+            kept = _mask_numpy(_keys_int(seed, epoch, site), threshold, size)
+            row.copy_(torch.from_numpy(kept.view(np.uint8))).mul_(65536 / (65536 - threshold))
+        return mask.view(-1, *shape)
+    threshold = _thresholds(p)
+    scale = (65536.0 / (65536 - threshold)).to(like.dtype)
+    mask = _mask_torch(keys(stream, site), threshold, size).to(like.dtype)
     return mask.mul_(scale[:, None]).view(-1, *shape)
 
 

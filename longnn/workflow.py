@@ -90,7 +90,11 @@ def make_model(config: Config, in_channels: int, out_channels: int, seed: int) -
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return get_model(
-            config.model, in_channels, config.hidden_channels, out_channels, **config.options
+            config.model,
+            in_channels,
+            config.hidden_channels,
+            out_channels,
+            **config.model_arguments(),
         )
 
 

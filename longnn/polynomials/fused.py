@@ -58,21 +58,22 @@ def _matrices_numpy(a: Any, b: Any, degree: int) -> tuple[Any, Any, Any]:
     p = np.zeros((3, len(a), degree + 1, degree + 1))
     p[0, :, 0] = 1.0
     if degree:
-        s, la, lb = _offdiagonals(degree, a, b)
-        c, ca, cb = _diagonals(degree, a, b)
+        s, *logs = _offdiagonals(degree, a, b)
+        c, *slopes = _diagonals(degree, a, b)
+        shifted = x - c[:, :, None]  # (pairs, K, nodes)
+        dlog, dc = np.stack(logs)[..., None], np.stack(slopes)[..., None]  # (2, pairs, K, 1)
+        s = s[..., None]  # (pairs, K, 1)
+        ds = dlog * s
         for k in range(degree):
             now, then = p[:, :, k], p[:, :, k + 1]
-            np.multiply(x - c[:, k, None], now, out=then)
-            then[1] -= ca[:, k, None] * now[0]
-            then[2] -= cb[:, k, None] * now[0]
+            np.multiply(shifted[:, k], now, out=then)
+            then[1:] -= dc[:, :, k] * now[0]
             if k:
-                before, sk = p[:, :, k - 1], s[:, k - 1, None]
-                then -= sk * before
-                then[1] -= (la[:, k - 1, None] * sk) * before[0]
-                then[2] -= (lb[:, k - 1, None] * sk) * before[0]
-            then /= s[:, k, None]
-            then[1] -= la[:, k, None] * then[0]
-            then[2] -= lb[:, k, None] * then[0]
+                before = p[:, :, k - 1]
+                then -= s[:, k - 1] * before
+                then[1:] -= ds[:, :, k - 1] * before[0]
+            then /= s[:, k]
+            then[1:] -= dlog[:, :, k] * then[0]
     matrices = p @ chebyshev.transform(degree).numpy().T
     return matrices[0], matrices[1], matrices[2]
 

@@ -112,10 +112,10 @@ class Population:
         self.count = len(members)
         first: Any = members[0].model
         self.record_filters = record_filters and bool(first.filters())
-        self._stack(members)
-        self._aim(members)
         self.epoch = 0
         self.index = torch.arange(self.count)  # which member each row of the stack is
+        self._stack(members)
+        self._aim(members)
         self.results: dict[int, Result] = {}
         self._graph: torch.cuda.CUDAGraph | None = None
         self._eager = 0  # epochs run outside a CUDA graph since the stack last changed
@@ -211,7 +211,18 @@ class Population:
         def one(parameters: Any, buffers: Any) -> Any:
             return functional_call(self.template, (parameters, buffers), (x, operator, *flags))
 
-        return vmap(one)(self.parameters, self.buffers)
+        return self._for_each(one)
+
+    def _for_each(self, call: Callable[[Any, Any], Any]) -> Any:
+        """The results of a call for every member, stacked; one member needs no vmap."""
+        if len(self.index) > 1 or self.problem.device.type == "cuda":
+            return vmap(call)(self.parameters, self.buffers)
+        single = [
+            {name: t.squeeze(0) for name, t in table.items()}
+            for table in (self.parameters, self.buffers)
+        ]
+        out = call(*single)
+        return tuple(t[None] for t in out) if isinstance(out, tuple) else out[None]
 
     def _losses(self, scores: Tensor, weight: Tensor) -> Tensor:
         """Cross entropy or squared error of each member, averaged by weight, shape (members,)."""
@@ -306,7 +317,7 @@ class Population:
             ):
                 return model.filters()[0].chebyshev_coefficients()
 
-        return vmap(one)(self.parameters, self.buffers).float()
+        return self._for_each(one).float()
 
     @torch.no_grad()
     def _keep_best(self, loss: Tensor, score: Tensor) -> None:

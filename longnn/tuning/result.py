@@ -5,20 +5,14 @@ The record is plain data; figures and page are made of it alone.
 
 import dataclasses
 import math
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import optuna
-import torch
-import torch_geometric
 from optuna.trial import FrozenTrial, TrialState
 
 from longnn.config import Config
 from longnn.files import atomic_path, write_json
-from longnn.version import __version__
 
 RECORD, RECIPE = "tuning.json", "recipe.toml"
 
@@ -107,22 +101,6 @@ def best_trial(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
         return (-trial.values[0], loss, trial.number)
 
     return min(complete, key=rank, default=None)
-
-
-def environment(device: torch.device) -> dict[str, Any]:
-    """Versions and hardware."""
-    return {
-        "longnn": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "optuna": optuna.__version__,
-        "platform": platform.platform(),
-        "cpus": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "device": str(device),
-        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
-    }
 
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> Path:

@@ -20,6 +20,7 @@ from optuna.trial import TrialState
 
 from longnn.config import SCALINGS, Config
 from longnn.data import NodeDataset, known_names
+from longnn.machine import environment
 from longnn.training import Population
 from longnn.tuning.importance import parameter_importance
 from longnn.tuning.ledger import FINISHED, Claim, Ledger
@@ -29,7 +30,6 @@ from longnn.tuning.result import (
     TuningProgress,
     TuningResult,
     best_trial,
-    environment,
     trial_rows,
     write_record,
 )
