@@ -16,7 +16,7 @@ from typing import Any
 from longnn import data, workflow
 from longnn.config import Config
 from longnn.files import write_json, write_text
-from longnn.machine import environment
+from longnn.machine import describe_code, environment
 from longnn.training import summarize
 from longnn.workflow import Scaling
 
@@ -62,13 +62,14 @@ def run_dataset(name: str, config: Config, data_dir: str | None) -> dict[str, An
     }
 
 
-def run(data_dir: str | None, device: str) -> dict[str, Any]:
+def run(data_dir: str | None, device: str, commit: str | None) -> dict[str, Any]:
     """The whole experiment as a record."""
     config = Config.from_dict({"device": device})
     record: dict[str, Any] = {
         "experiment": "defaults",
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "environment": environment(workflow.choose_device(device)),
+        "code": describe_code(commit),
         "protocol": "published splits, seeds 0 to 9; best weights by validation accuracy",
         "config": config.to_dict(),
         "datasets": {},
@@ -105,13 +106,14 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("results/defaults"))
     parser.add_argument("--data-dir")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--commit", help="of a copy of the code that is no checkout")
     parser.add_argument("--table", action="store_true", help="print the table of a saved record")
     options = parser.parse_args()
     path = options.output / "record.json"
     if options.table:
         print(table(json.loads(path.read_text())), end="")
         return
-    record = run(options.data_dir, options.device)
+    record = run(options.data_dir, options.device, options.commit)
     options.output.mkdir(parents=True, exist_ok=True)
     write_json(path, record)
     write_text(options.output / "table.md", table(record))

@@ -1,0 +1,85 @@
+"""How many operators an epoch calls: numbers that no machine changes, unlike its times.
+
+The gains in speed are guarded by tests on these counts, which fail on any machine when somebody
+brings a cost back, and never because a machine was busy.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+from torch.profiler import ProfilerActivity, profile
+
+#: The operator in which a polynomial filter is applied, forward or backward.
+FILTER = "longnn::chebyshev_filter"
+#: What torch calls once on its way into every product with a CSR matrix.
+_CSR_PRODUCT = "aten::crow_indices"
+
+
+def count_calls(call: Callable[[], Any]) -> Counter[str]:
+    """Calls of each torch operator during one call on the CPU, those inside others included."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler writes to standard error
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        call()
+    counts: Counter[str] = Counter()
+    for event in profiled.events() or ():
+        counts[event.name] += 1
+        if event.name == _CSR_PRODUCT:
+            counts["product in " + _owner(event)] += 1
+    return counts
+
+
+def _owner(event: Any) -> str:
+    """The outermost of our operators around an event, or torch."""
+    owner = "torch"
+    while event is not None:
+        owner = event.name if event.name.startswith("longnn::") else owner
+        event = event.cpu_parent
+    return owner
+
+
+def operators(counts: Counter[str]) -> int:
+    """Calls of torch's operators, of any kind."""
+    return sum(n for name, n in counts.items() if name.startswith("aten::"))
+
+
+def filter_products(counts: Counter[str]) -> int:
+    """Sparse products of the graph's operator inside polynomial filters."""
+    prefix = "product in " + FILTER
+    return sum(n for name, n in counts.items() if name.startswith(prefix))
+
+
+def sparse_products(counts: Counter[str]) -> int:
+    """All products with a sparse matrix, of the graph or of the features."""
+    return sum(n for name, n in counts.items() if name.startswith("product in "))
+
+
+def count_kernels(call: Callable[[], Any], repeats: int = 5) -> dict[str, float]:
+    """Kernels and copies a call runs on the GPU, and milliseconds in which the GPU is busy."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        for _ in range(repeats):
+            call()
+        torch.cuda.synchronize()
+    rows = [row for row in profiled.key_averages() if row.device_time_total > 0]
+    return {
+        "kernels": sum(row.count for row in rows) / repeats,
+        "busy_ms": sum(row.device_time_total for row in rows) / repeats / 1e3,
+    }
+
+
+def saved_shapes(call: Callable[[], Any]) -> list[tuple[int, ...]]:
+    """Shapes of the tensors that a forward pass keeps for its backward pass."""
+    shapes: list[tuple[int, ...]] = []
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        shapes.append(tuple(tensor.shape))
+        return tensor
+
+    with saved_tensors_hooks(keep, lambda tensor: tensor):
+        call()
+    return shapes

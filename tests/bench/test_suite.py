@@ -1,0 +1,250 @@
+"""The benchmark as a whole, on a tiny graph; no test here looks at what a clock said."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import longnn
+from longnn.bench import lines, read_bench, run_bench, suite, write_bench
+from longnn.bench.contenders import EPOCHS, LABELS, Setup
+from longnn.bench.machine import describe_code, describe_machine
+from longnn.bench.scaling import Sizes, fit_exponent, measure_scaling, random_dataset
+from longnn.bench.suite import EFFORTS, Effort
+from longnn.bench.timing import MOST_CALLS, WARM_UP, compare, round_robin, summarize
+from tests.bench.conftest import made_up
+
+CPU = torch.device("cpu")
+TINY = Effort(2, 0.001, 1, 0.001)
+SWEEPS = Sizes((20, 40), (1, 2), (1, 3), (1, 2), 30, nodes=60, features=12, classes=3)
+
+
+@pytest.fixture(scope="module")
+def record(small):
+    """A record of everything but memory, which has a test of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(suite.EFFORTS, "quick", TINY)
+        patch.setitem(suite.SIZES, "quick", SWEEPS)
+        for name, value in (("_MEMORY", 2**20), ("_CACHE", 2**12), ("_SIDE", 64)):
+            patch.setattr(f"longnn.bench.ceilings.{name}", {"cpu": value})
+        told = []
+        found = run_bench(
+            [small],
+            quick=True,
+            population=3,
+            threads=1,
+            parts=("scaling", "ceilings"),
+            commit="abc",
+            on_progress=told.append,
+        )
+    assert "csbm: epochs, round 2 of 2" in told
+    assert "scaling: members" in told
+    return found
+
+
+def test_the_record_names_its_maker(record):
+    assert record["machine"]["threads"] == 1
+    assert record["machine"]["torch"].split("+")[0] == torch.__version__.split("+")[0]
+    assert record["code"] == {"commit": "abc", "dirty": None}
+    assert record["settings"]["degree"] == 10
+    assert set(record["settings"]["contenders"]) == set(LABELS)
+
+
+def test_the_record_is_plain_numbers(record):
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+
+
+def test_all_is_measured(record):
+    part = record["datasets"]["csbm"]
+    assert part["failed"] == {}
+    assert list(part["contenders"]) == list(LABELS)
+    assert part["contenders"]["population"]["models"] == 3
+    assert all(0 < c["ms"]["low"] <= c["ms"]["high"] for c in part["contenders"].values())
+    assert set(part["ratios"]) == set(LABELS) - {"single"}
+    assert part["contenders"]["single"]["calls"]["sparse_products"] == 30
+    assert [share["contender"] for share in part["ceilings"]] == ["single", "population"]
+    assert [sweep["axis"] for sweep in record["scaling"]] == [
+        "edges",
+        "degree",
+        "channels",
+        "members",
+    ]
+
+
+def test_the_ratio_of_a_population_is_per_model(record):
+    part = record["datasets"]["csbm"]
+    ms = {key: part["contenders"][key]["ms"] for key in ("single", "population")}
+    low = ms["single"]["low"] / ms["population"]["high"]
+    high = ms["single"]["high"] / ms["population"]["low"]
+    assert 0.5 * low <= part["ratios"]["population"]["median"] <= 2 * high
+
+
+def test_files(record, tmp_path):
+    files = write_bench(record, tmp_path / "new" / "folder")
+    names = {file.name for file in files}
+    assert names == {
+        "bench.json",
+        "bench.md",
+        *(f"{name}.{kind}" for name in ("epoch_times", "scaling") for kind in ("svg", "png")),
+    }
+    assert all(file.stat().st_size > 0 for file in files)
+    assert read_bench(tmp_path / "new" / "folder") == read_bench(files[0]) == record
+    page = files[1].read_text()
+    for title in ("Goals", "Epoch times", "Ratios", "Calls", "Scaling", "Ceilings"):
+        assert f"\n## {title}\n" in page
+    assert "![scaling](scaling.svg)" in page
+
+
+def test_lines_fit_their_columns(record):
+    text = lines(record)
+    at = text.index("EPOCH TIMES")
+    head, row = text[at + 2], text[at + 3]
+    assert head.startswith("dataset")
+    assert len(head) == len(row)
+    assert row.startswith("csbm")
+
+
+def test_figures_of_a_made_up_record(tmp_path):
+    record = {**made_up("cpu"), "goals": []}
+    names = [file.name for file in write_bench(record, tmp_path)]
+    assert "memory.svg" in names
+    assert "| cora | 3 | 20 | 70 | - |" in (tmp_path / "bench.md").read_text()
+
+
+def test_what_failed_is_said(tmp_path):
+    record = {**made_up("cpu", datasets=("cora",)), "goals": []}
+    record["scaling"] = {"error": "no memory"}
+    record["datasets"]["cora"]["failed"] = {"cheb": "too large"}
+    assert "- scaling: no memory" in lines(record)
+    assert "- cora, cheb: too large" in lines(record)
+    write_bench(record, tmp_path)
+    assert not (tmp_path / "scaling.svg").exists()
+
+
+def test_a_contender_that_fails_does_not_stop_the_others(small, monkeypatch):
+    monkeypatch.setitem(suite.EFFORTS, "quick", TINY)
+
+    def fail(*sizes):
+        raise RuntimeError("out of memory\nand more")
+
+    monkeypatch.setitem(longnn.bench.contenders.RIVALS, "gcn", fail)
+    record = run_bench([small], quick=True, contenders=["single", "gcn"], parts=())
+    part = record["datasets"]["csbm"]
+    assert part["failed"] == {"gcn": "out of memory"}
+    assert set(part["contenders"]) == {"single"}
+
+
+def test_threads_are_set_back(small, monkeypatch):
+    monkeypatch.setitem(suite.EFFORTS, "quick", TINY)
+    before = torch.get_num_threads()
+    record = run_bench([small], quick=True, contenders=["gcn"], parts=(), threads=before + 1)
+    assert record["machine"]["threads"] == before + 1
+    assert torch.get_num_threads() == before
+    assert record["datasets"]["csbm"]["ratios"] == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"contenders": ["gat"]}, "Expected contenders among"),
+        ({"parts": ["speed"]}, "Expected parts among memory, scaling, ceilings \\(got 'speed'\\)"),
+        ({"population": 0}, "Expected `population` >= 1 \\(got 0\\)"),
+        ({"threads": 0}, "Expected `threads` >= 1 \\(got 0\\)"),
+        ({"device": "abacus"}, "Expected `device`"),
+        ({"datasets": ["kora"]}, "Did you mean cora"),
+    ],
+)
+def test_errors(options, message):
+    with pytest.raises(ValueError, match=message):
+        run_bench(**{"quick": True, **options})
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    (tmp_path / "b.json").write_text("{")
+    with pytest.raises(ValueError, match="got another file"):
+        read_bench(tmp_path / "a.json")
+    with pytest.raises(ValueError, match="to be a benchmark's record"):
+        read_bench(tmp_path / "b.json")
+
+
+def test_contenders_take_turns():
+    turns = []
+    calls = {name: lambda name=name: turns.append(name) for name in "abc"}
+    times = round_robin(calls, CPU, rounds=3, seconds=0.0)
+    warm = 3 * (WARM_UP + 2)
+    assert "".join(turns[warm:]) == "abccbaabc"
+    assert {name: len(t) for name, t in times.items()} == dict.fromkeys("abc", 3)
+
+
+def test_no_contender_runs_out_of_epochs():
+    most = max(effort.rounds for effort in EFFORTS.values())
+    assert most * MOST_CALLS + 2 * WARM_UP + 10 < EPOCHS
+
+
+def test_a_noisy_round_counts_once():
+    # Something else ran in the second round: both contenders took ten times as long.
+    assert compare([4.0, 40.0, 4.0], [1.0, 10.0, 1.0]) == summarize([4.0])
+    assert summarize([1.0, 100.0, 2.0])["median"] == 2.0
+
+
+def test_exponents_of_powers():
+    x = np.array([1, 2, 4, 8, 16, 32])
+    assert fit_exponent(x, 3.0 * x**1.5)["exponent"] == pytest.approx(1.5)
+    assert fit_exponent(x, 3.0 * x**1.5)["factor"] == pytest.approx(3.0)
+    overhead = np.maximum(5.0, x)  # flat, then proportional
+    assert fit_exponent(x, overhead)["exponent"] == pytest.approx(1.0)
+
+
+def test_scaling_sweeps_the_sizes_asked_for():
+    setup = dataclasses.replace(Setup(), hidden=4, degree=2)
+    found = measure_scaling(CPU, setup, SWEEPS, {"rounds": 1, "seconds": 0.0001})
+    assert [sweep["x"] for sweep in found[1:]] == [[1, 2], [1, 3], [1, 2]]
+    assert found[0]["x"][0] < found[0]["x"][1] <= 40  # a random graph loses its duplicates
+    assert all(len(sweep["ms"]) == 2 and min(sweep["ms"]) > 0 for sweep in found)
+
+
+def test_a_random_dataset_has_the_sizes_asked_for():
+    sizes = Sizes((), (), (), (), 1, nodes=300, features=40, density=0.1, classes=3)
+    dataset = random_dataset(sizes)
+    assert (dataset.num_nodes, dataset.num_features, dataset.num_classes) == (300, 40, 3)
+    assert dataset.num_edges == pytest.approx(1500, rel=0.1)
+    assert float((dataset.data.x != 0).float().mean()) == pytest.approx(0.1, rel=0.1)
+
+
+def test_the_commit_is_that_of_the_checkout():
+    code = describe_code()
+    root = Path(longnn.__file__).parents[1]
+    if not (root / ".git").exists():
+        assert code == {"commit": None, "dirty": None}
+        return
+    asked = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    head = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    assert code["commit"] == head
+    assert isinstance(code["dirty"], bool)
+
+
+def test_an_installed_copy_has_no_commit(monkeypatch, tmp_path):
+    monkeypatch.setattr("longnn.bench.machine._PACKAGE", tmp_path)
+    assert describe_code() == {"commit": None, "dirty": None}
+    assert describe_machine(CPU)["gpu"] is None
+
+
+def test_it_runs_without_the_packages_of_search_and_runs():
+    program = (
+        "import sys; sys.modules.update(dict.fromkeys(('pyarrow', 'optuna', 'typer')));"
+        "import longnn.bench; print('longnn.runs' in sys.modules, 'longnn.tuning' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(longnn.__file__).parents[1],
+    )
+    assert done.stdout.split() == ["False", "False"]
