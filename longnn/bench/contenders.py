@@ -19,7 +19,7 @@ from longnn import workflow
 from longnn.config import Config
 from longnn.data import NodeDataset, make_split
 from longnn.textbook import TextbookLONGNN
-from longnn.training import Population, Problem
+from longnn.training import ROLES, Population, Problem
 
 #: Epochs that any one contender can be asked for.
 EPOCHS = 2000
@@ -37,7 +37,6 @@ class Setup:
 
     def config(self, seed: int = 0, *, device: str = "cpu", epochs: int = EPOCHS) -> Config:
         """The same as a configuration of LON-GNN."""
-        rates = {f"lr_{role}": self.lr for role in ("transform", "coefficients", "factors")}
         return Config.from_dict(
             {
                 "model": "lon",
@@ -49,11 +48,10 @@ class Setup:
                 "dropout": self.dropout,
                 "epochs": epochs,
                 "patience": epochs,
-                "wd_transform": self.weight_decay,
-                "lr_basis": self.lr,
                 "seed": seed,
                 "device": device,
-                **rates,
+                **{f"lr_{role}": self.lr for role in ROLES},
+                **{f"wd_{role}": self.weight_decay for role in ROLES},
             }
         )
 

@@ -24,11 +24,11 @@ from longnn.bench.contenders import (
 )
 from longnn.bench.counting import count_calls, count_kernels, operators, sparse_products
 from longnn.bench.goals import DATASETS, check_goals
-from longnn.bench.machine import describe_code, describe_machine
 from longnn.bench.memory import peak_memory
 from longnn.bench.scaling import SIZES, measure_scaling
 from longnn.bench.timing import compare, round_robin, summarize
 from longnn.data import NodeDataset
+from longnn.machine import describe_code, environment
 
 FORMAT = "longnn.bench/1"
 #: What --quick runs on: bundled, so that it needs no files.
@@ -104,7 +104,7 @@ def run_bench(
         record: dict[str, Any] = {
             "format": FORMAT,
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "machine": describe_machine(where),
+            "machine": environment(where),
             "code": describe_code(commit),
             "settings": {
                 **asdict(setup),

@@ -18,6 +18,8 @@ Call = Callable[[], Any]
 #: Calls before the first timed one (a population on a GPU becomes a CUDA graph at its third),
 #: and the most calls timed at once.
 WARM_UP, MOST_CALLS = 5, 100
+#: Seconds a call, from which on it is slow: it needs no more warming up, and few rounds will do.
+SLOW, SLOW_ROUNDS = 2.0, 3
 
 
 def time_calls(call: Call, count: int, device: torch.device) -> float:
@@ -37,10 +39,13 @@ def time_calls(call: Call, count: int, device: torch.device) -> float:
     return (time.perf_counter() - started) / count
 
 
-def count_for(call: Call, seconds: float, device: torch.device) -> int:
-    """How many calls take about so many seconds, after warming up; at least one."""
-    time_calls(call, WARM_UP, device)
-    return max(1, min(MOST_CALLS, round(seconds / time_calls(call, 2, device))))
+def plan(call: Call, seconds: float, rounds: int, device: torch.device) -> tuple[int, int]:
+    """Warm up, and see how many calls take about so many seconds, in how many rounds."""
+    took = time_calls(call, 1, device)
+    if took > SLOW:
+        return 1, min(rounds, SLOW_ROUNDS)
+    time_calls(call, WARM_UP - 1, device)
+    return max(1, min(MOST_CALLS, round(seconds / time_calls(call, 2, device)))), rounds
 
 
 def round_robin(
@@ -51,7 +56,7 @@ def round_robin(
     seconds: float,
     on_round: Callable[[int], None] | None = None,
 ) -> dict[str, list[float]]:
-    """Seconds a call of each contender in each round.
+    """Seconds a call of each contender in each round; slow ones have only the first few rounds.
 
     Args:
         calls: the contenders by name.
@@ -60,14 +65,16 @@ def round_robin(
         seconds: what a turn takes, about.
         on_round: is told the number of the round that begins.
     """
-    counts = {name: count_for(call, seconds, device) for name, call in calls.items()}
+    plans = {name: plan(call, seconds, rounds, device) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}
     gc.collect()
     for i in range(rounds):
         if on_round is not None:
             on_round(i)
         for name in reversed(list(calls)) if i % 2 else calls:
-            times[name].append(time_calls(calls[name], counts[name], device))
+            count, last = plans[name]
+            if i < last:
+                times[name].append(time_calls(calls[name], count, device))
     return times
 
 
@@ -86,12 +93,12 @@ def summarize(values: Sequence[float], *, scale: float = 1.0) -> dict[str, float
 def compare(
     slow: Sequence[float], fast: Sequence[float], *, scale: float = 1.0
 ) -> dict[str, float]:
-    """How many times longer ``slow`` takes: median and quartiles over the rounds.
+    """How many times longer ``slow`` takes: median and quartiles over the rounds both have.
 
     >>> compare([4.0, 8.0, 4.0], [1.0, 2.0, 2.0])["median"]
     4.0
     """
-    return summarize([s / f for s, f in zip(slow, fast, strict=True)], scale=scale)
+    return summarize([s / f for s, f in zip(slow, fast, strict=False)], scale=scale)
 
 
 def captured(call: Call, device: torch.device) -> Call:

@@ -25,7 +25,7 @@ class Pieces(NamedTuple):
 
     bounds: Tensor  # (pieces, 2) int32: first and last edge of each piece
     pointer: Tensor  # (rows+1,) int32: the pieces of each row; none for a short row
-    count: int
+    number: int
 
 
 _pieces: "WeakIdKeyDictionary" = WeakIdKeyDictionary()
@@ -172,7 +172,7 @@ def chebyshev_filter(
     per = 1 if signal is None else 2 if channels <= 32 else 4
     blocks = triton.cdiv(rows, per)
     pieces = pieces_of(crow)
-    scratch = x.new_empty(max(pieces.count, 1), channels)
+    scratch = x.new_empty(max(pieces.number, 1), channels)
     total = torch.empty_like(x)
     partial = x.new_empty(degree + 1 if signal is not None else 1, blocks, channels)
     buffers = [torch.empty_like(x) for _ in range(min(degree, 2))]
@@ -180,8 +180,8 @@ def chebyshev_filter(
     current = previous = x
     for j in range(1, degree + 1):
         out = buffers[j % 2] if degree > 1 else x
-        if pieces.count:
-            _piece[(pieces.count, blocks_of_channels)](
+        if pieces.number:
+            _piece[(pieces.number, blocks_of_channels)](
                 col, values, current, pieces.bounds, scratch, channels, **sizes
             )
         _step[(blocks, blocks_of_channels)](

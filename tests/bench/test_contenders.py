@@ -45,9 +45,11 @@ def test_a_population_learns(small):
 def test_the_work_is_that_of_the_setup():
     config = Setup().config(3)
     assert (config.hidden_channels, config.seed) == (64, 3)
-    assert config.options == {"degree": 10, "input_dropout": 0.5, "dropout": 0.5}
-    rates = config.settings.rates("lr")
-    assert set(rates.values()) == {Setup().lr}
+    options = {"degree": 10, "input_dropout": 0.5, "dropout": 0.5}
+    assert options.items() <= config.options.items()
+    assert (config.options["placement"], config.options["weight"]) == ("output", "paper")
+    assert set(config.settings.rates("lr").values()) == {Setup().lr}
+    assert set(config.settings.rates("wd").values()) == {Setup().weight_decay}
 
 
 @pytest.mark.parametrize("key", RIVALS)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,10 @@ import torch
 import longnn
 from longnn.bench import lines, read_bench, run_bench, suite, write_bench
 from longnn.bench.contenders import EPOCHS, LABELS, Setup
-from longnn.bench.machine import describe_code, describe_machine
 from longnn.bench.scaling import Sizes, fit_exponent, measure_scaling, random_dataset
 from longnn.bench.suite import EFFORTS, Effort
 from longnn.bench.timing import MOST_CALLS, WARM_UP, compare, round_robin, summarize
+from longnn.machine import describe_code
 from tests.bench.conftest import made_up
 
 CPU = torch.device("cpu")
@@ -137,15 +138,14 @@ def test_a_contender_that_fails_does_not_stop_the_others(small, monkeypatch):
     part = record["datasets"]["csbm"]
     assert part["failed"] == {"gcn": "out of memory"}
     assert set(part["contenders"]) == {"single"}
+    assert part["ratios"] == {}
 
 
-def test_threads_are_set_back(small, monkeypatch):
-    monkeypatch.setitem(suite.EFFORTS, "quick", TINY)
+def test_threads_are_set_back():
     before = torch.get_num_threads()
-    record = run_bench([small], quick=True, contenders=["gcn"], parts=(), threads=before + 1)
-    assert record["machine"]["threads"] == before + 1
+    with suite._threads(before + 1):
+        assert torch.get_num_threads() == before + 1
     assert torch.get_num_threads() == before
-    assert record["datasets"]["csbm"]["ratios"] == {}
 
 
 @pytest.mark.parametrize(
@@ -180,6 +180,14 @@ def test_contenders_take_turns():
     warm = 3 * (WARM_UP + 2)
     assert "".join(turns[warm:]) == "abccbaabc"
     assert {name: len(t) for name, t in times.items()} == dict.fromkeys("abc", 3)
+
+
+def test_a_slow_contender_has_few_rounds(monkeypatch):
+    monkeypatch.setattr("longnn.bench.timing.SLOW", 0.01)
+    calls = {"slow": lambda: time.sleep(0.02), "fast": lambda: None}
+    times = round_robin(calls, CPU, rounds=5, seconds=0.0)
+    assert (len(times["slow"]), len(times["fast"])) == (3, 5)
+    assert compare(times["slow"], times["fast"])["median"] > 1
 
 
 def test_no_contender_runs_out_of_epochs():
@@ -230,9 +238,8 @@ def test_the_commit_is_that_of_the_checkout():
 
 
 def test_an_installed_copy_has_no_commit(monkeypatch, tmp_path):
-    monkeypatch.setattr("longnn.bench.machine._PACKAGE", tmp_path)
+    monkeypatch.setattr("longnn.machine._PACKAGE", tmp_path)
     assert describe_code() == {"commit": None, "dirty": None}
-    assert describe_machine(CPU)["gpu"] is None
 
 
 def test_it_runs_without_the_packages_of_search_and_runs():

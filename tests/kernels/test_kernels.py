@@ -31,8 +31,7 @@ def hub_graph():
     return double_operator(torch.cat([edges, hub, hub.flip(0)], dim=1), NODES)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3, 6])
-@pytest.mark.parametrize("channels", [1, 5, 20, 130])
+@pytest.mark.parametrize(("degree", "channels"), [(1, 5), (2, 1), (3, 20), (4, 70)])
 def test_chebyshev_filter(degree, channels, monkeypatch):
     monkeypatch.setattr(chebyshev, "PIECE", 8)  # so that the hub's row is cut
     m = hub_graph().to(DEVICE).matrix
