@@ -5,6 +5,8 @@ with, and the means to see what was learned. Start with :class:`LONConv` in a Py
 model, or with :class:`LONGNN`, a whole model.
 """
 
+from typing import Any
+
 from longnn import polynomials
 from longnn.filters import PolynomialFilter
 from longnn.graph import GraphOperator
@@ -52,6 +54,8 @@ __all__ = [
     "JacobiLearnable",
     "JacobiOrthNorm",
     "LONConv",
+    "LONGNNClassifier",
+    "LONGNNRegressor",
     "OptBasisGNN",
     "PolynomialConv",
     "PolynomialFilter",
@@ -63,3 +67,12 @@ __all__ = [
     "polynomials",
     "spectral_density",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The estimators, loaded when first asked for: scikit-learn takes a while."""
+    if name in ("LONGNNClassifier", "LONGNNRegressor"):
+        from longnn import estimator
+
+        return getattr(estimator, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

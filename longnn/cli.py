@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from longnn import data, display, report, runs, tuning
+from longnn import artifacts, data, display, prediction, records, report, runs, tuning
 from longnn.config import Config, parse_assignment, read_toml
 from longnn.data import NodeDataset
 from longnn.graph import GraphOperator
@@ -55,20 +55,35 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
-        except (ValueError, TypeError, OSError, MemoryError) as error:
-            if os.environ.get("LONGNN_DEBUG"):
+        except (ValueError, TypeError, OSError, MemoryError, RuntimeError) as error:
+            out_of_memory = isinstance(error, RuntimeError) and "memory" in str(error)
+            ours = not isinstance(error, RuntimeError) or out_of_memory
+            if os.environ.get("LONGNN_DEBUG") or not ours:
                 raise
-            message = " ".join(str(error).split()) or type(error).__name__
-            err.print(f"error: {message}", markup=False)
+            err.print(f"error: {_message(error)}", markup=False)
             raise typer.Exit(1) from None
 
     return wrapped
 
 
+def _message(error: Exception) -> str:
+    """What went wrong in one line, with paths below this folder as the user would write them."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = error.strerror + (f": {error.filename}" if error.filename else "")
+    here = Path.cwd()
+    if here != Path(here.anchor):
+        text = text.replace(f"{here}{os.sep}", "")
+    return " ".join(text.split()) or type(error).__name__
+
+
 def _options(pairs: list[str] | None) -> dict[str, Any]:
     options = dict(parse_assignment(pair) for pair in pairs or [])
-    if isinstance(options.get("feature_columns"), str):
-        options["feature_columns"] = [c.strip() for c in options["feature_columns"].split(",")]
+    for key, value in options.items():
+        if key.endswith("_column"):
+            options[key] = str(value)
+        elif key == "feature_columns":
+            options[key] = [column.strip() for column in str(value).split(",")]
     return options
 
 
@@ -128,42 +143,55 @@ def train(
     ] = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
+    checkpoint_every: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How often to save what is trained so far.")
+    ] = runs.CHECKPOINT_EVERY,
     json_: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train a model, and leave a run folder with weights, predictions and a report."""
+    named = {"model": model, "repeat": repeat, "seed": seed, "split": split, "device": device}
     if resume is not None:
-        if graph is not None:
-            raise ValueError("Expected either a graph or --resume RUN (got both)")
+        given: dict[str, Any] = {"a graph": graph, "--nodes": nodes, "--config": config}
+        given |= {"--set": set_, "--output": output, "--data": data_option}
+        given |= {f"--{key}": value for key, value in named.items()}
+        extra = [key for key, value in given.items() if value not in (None, [])]
+        if extra:
+            raise ValueError(
+                f"Expected --resume RUN alone, since a run goes on as it began (got {extra[0]} too)"
+            )
         folder = resume
         dataset, settings = runs.resume(folder, data_dir)
     else:
         if graph is None:
             raise ValueError("Expected a graph: a dataset's name or a file (see `longnn datasets`)")
-        named = {"model": model, "repeat": repeat, "seed": seed, "split": split, "device": device}
         keys = read_toml(config) if config is not None else {}
         keys.update({key: value for key, value in named.items() if value is not None})
         keys.update(parse_assignment(pair) for pair in set_ or [])
         settings = Config.from_dict(keys)
         source = _source(graph, nodes, data_option)
         dataset = runs.load_source(source, data_dir)
-        runs.make_splits(dataset, settings)  # a split that cannot be made, before any folder is
         folder = output or runs.default_folder(Path("runs"), dataset.name, settings.model)
         runs.start_run(folder, dataset, source, settings, command=_command())
     if not quiet:
         _notes(dataset)
+    going_on = f"go on with: longnn train --resume {shlex.quote(str(folder))}"
     try:
         with display.training_progress(err, quiet=quiet or json_) as on_epoch:
-            record = runs.run_training(folder, dataset, settings, on_epoch=on_epoch)
+            record = runs.run_training(
+                folder, dataset, settings, on_epoch=on_epoch, checkpoint_every=checkpoint_every
+            )
     except KeyboardInterrupt:
-        err.print(f"interrupted; go on with: longnn train --resume {folder}", markup=False)
+        err.print(f"interrupted; {going_on}", markup=False)
         raise typer.Exit(130) from None
+    except OSError as error:  # a full disk, above all: what was trained is not lost
+        raise OSError(f"{_message(error)}; when that is mended, {going_on}") from error
     if json_:
         print(json.dumps({"run": str(folder), **record}, allow_nan=False))
-        return
-    for line in report.text_summary(report.load_run(folder)):
-        out.print(line, markup=False)
-    out.print(f"\nreport: {folder / 'report.html'}", markup=False)
+    elif not quiet:
+        for line in report.text_summary(report.load_run(folder)):
+            out.print(line, markup=False)
+        out.print(f"\nreport: {folder / 'report.html'}", markup=False)
 
 
 def _command() -> str:
@@ -185,25 +213,44 @@ def predict(
     """Predict every node of the run's graph, or of a new one with the same features."""
     asked = runs.find_run(run)
     if graph is None:
-        source = asked["source"]
+        dataset = runs.load_source(asked["source"], data_dir)
     else:
-        source = _source(graph, nodes, data_option)
-        kept = {
-            k: v for k, v in asked["source"]["options"].items() if k in ("id_column", "features")
-        }
-        source["options"] = {**kept, **source["options"]}
-    dataset = runs.load_source(source, data_dir)
-    predicted, _ = runs.predict_run(run, dataset)
-    target = output or run / f"predictions-{dataset.name}.csv"
+        dataset = _load_like(asked["source"], _source(graph, nodes, data_option), data_dir)
+    target = output or run / f"predictions-{runs.folder_name(dataset.name)}.csv"
     if target.suffix != ".csv":
         raise ValueError(f"Expected --output to end in .csv (got {target})")
-    folder = target.parent
-    if not folder.is_dir():
-        raise ValueError(f"Expected --output in an existing folder (got {folder})")
-    paths = runs.write_predictions(
-        folder, dataset, predicted, tuple(asked["classes"]), stem=target.stem
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected --output in an existing folder (got {target.parent})")
+    predicted, _ = prediction.predict_run(run, dataset)
+    paths = artifacts.write_predictions(
+        target.parent, dataset, predicted, tuple(asked["classes"]), stem=target.stem
     )
     out.print(f"{dataset.num_nodes} predictions: {paths[0]} and {paths[1].name}", markup=False)
+
+
+def _load_like(
+    trained_on: dict[str, Any], source: dict[str, Any], data_dir: Path | None
+) -> NodeDataset:
+    """A new graph, its columns read as those of the run's own files were.
+
+    A new graph need not have labels or a split: where their columns are absent, so be it.
+    """
+    known = data.known_names()
+    given = source["options"]
+    files = source["graph"] not in known and trained_on["graph"] not in known
+    kept = {k: v for k, v in trained_on["options"].items() if files and k != "name"}
+    while True:
+        try:
+            return runs.load_source({**source, "options": {**kept, **given}}, data_dir)
+        except data.DataError as error:
+            absent = [
+                key
+                for key in ("label_column", "split_column")
+                if key in kept and f"Expected a {key.removesuffix('_column')} column" in str(error)
+            ]
+            if not absent or absent[0] in given:
+                raise
+            del kept[absent[0]]
 
 
 @app.command()
@@ -214,17 +261,17 @@ def evaluate(run: Run, data_dir: DataDir = None, json_: Json = False) -> None:
     dataset = runs.load_source(record["data"]["source"], data_dir)
     if dataset.fingerprint() != record["data"]["fingerprint"]:
         raise ValueError("Expected the data the run was trained on (the files have changed since)")
-    repeats = runs.evaluate_run(run, dataset)
-    summary = runs.summarize_repeats(repeats)
+    repeats = prediction.evaluate_run(run, dataset)
+    summary = records.summarize_repeats(repeats)
     if json_:
         print(json.dumps({"repeats": repeats, "summary": summary}, allow_nan=False))
         return
-    metrics = sorted(summary["test"])
+    metrics = list(dict.fromkeys(metric for scores in summary.values() for metric in scores))
     rows = [
-        [name, *(_score_text(summary[name], metric) for metric in metrics)]
-        for name in ("train", "val", "test")
+        [report.metric_name(metric), *(_score_text(summary[name], metric) for name in records.SETS)]
+        for metric in metrics
     ]
-    out.print(display.table(["set", *metrics], rows))
+    out.print(display.table(["", "training", "validation", "test"], rows, right={1, 2, 3}))
 
 
 def _score_text(summary: dict[str, Any], metric: str) -> str:
@@ -314,8 +361,13 @@ def compare(
     for folder in folders:
         runs.require_record(folder)
     loaded = report.load_runs(folders)
-    rows = report.comparison_rows(loaded)
-    out.print(display.table(rows[0], rows[1:]))
+    columns, *rows = report.comparison_rows(loaded)
+    for line in display.shared_cells(columns[:-1], rows):
+        out.print(line, markup=False)
+    out.print(display.table(*display.differing_cells(columns[:-1], rows)))
+    out.print("\nlearned filters", style="bold")
+    for row in rows:
+        out.print(f"  {row[0]}: {row[-1]}", markup=False)
     for caution in report.cautions(loaded):
         err.print(f"note: {caution}", markup=False)
     page = report.write_comparison(folders, output)
@@ -362,10 +414,56 @@ def datasets() -> None:
         for e in data.list_named()
     ]
     columns = ["published", "nodes", "edges", "features", "classes", ""]
-    out.print(display.table(columns, rows, right={1, 2, 3, 4}))
+    right = {1, 2, 3, 4}
+    if out.width < display.WIDE:
+        columns, *rows = [[row[i] for i in (0, 1, 4, 5)] for row in [columns, *rows]]
+        right = {1, 2}
+    out.print(display.table(columns, rows, right=right))
     out.print()
     bundled = [[entry.name, entry.description] for entry in data.list_bundled()]
     out.print(display.table(["bundled, no download", ""], bundled))
+    out.print("\nAny other graph: an edge file, or a folder with edges.* and nodes.*")
+
+
+@app.command()
+@guarded
+def bench(
+    datasets_: Annotated[
+        str | None,
+        typer.Option("--datasets", help="Names, comma-separated (default: the published ten)."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    threads: Annotated[int | None, typer.Option(help="Of the CPU (default: torch's own).")] = None,
+    population: Annotated[int | None, typer.Option(help="Models trained at once.")] = None,
+    contenders: Annotated[
+        str | None, typer.Option(help="Comma-separated (default: all): single, population, ...")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Seconds, on bundled data.")] = False,
+    output: Annotated[Path | None, typer.Option(help="A folder for record and figures.")] = None,
+    data_dir: DataDir = None,
+    json_: Json = False,
+) -> None:
+    """Time LON-GNN against the textbook and PyG's models on this machine."""
+    from longnn import bench as suite
+
+    split = lambda text: None if text is None else [t.strip() for t in text.split(",")]  # noqa: E731
+    record = suite.run_bench(
+        split(datasets_),
+        device=device,
+        threads=threads,
+        population=population,
+        quick=quick,
+        data_dir=data_dir,
+        contenders=split(contenders),
+        on_progress=lambda text: err.print(text, markup=False),
+    )
+    if output is not None:
+        suite.write_bench(record, output)
+    if json_:
+        print(json.dumps(record, allow_nan=False))
+        return
+    for line in suite.lines(record):
+        out.print(line, markup=False)
 
 
 @app.command()
@@ -375,25 +473,21 @@ def models(
 ) -> None:
     """List the models, or the options of one."""
     if name is None:
-        rows = [[key, cls.__name__, _first_line(cls)] for key, cls in MODELS.items()]
-        out.print(display.table(["--model", "class", ""], rows))
+        rows = [[key, cls.__name__, display.FILTERS.get(key, "")] for key, cls in MODELS.items()]
+        out.print(display.table(["--model", "class", "filter"], rows))
+        out.print("\nlongnn models NAME shows its options")
         return
-    Config(model=name)
-    rows = [[key, repr(value)] for key, value in model_options(name).items()]
+    recommended = Config(model=name).model_arguments()
+    out.print(display.paper(MODELS[name]), markup=False)
+    out.print()
+    options = {**model_options(name), **recommended}
+    rows = [[key, display.plain(value)] for key, value in options.items()]
     out.print(display.table(["--set", "default"], rows))
-
-
-def _first_line(cls: type) -> str:
-    """The paper's title, or the first sentence, of a model's docstring."""
-    text = " ".join((cls.__doc__ or "").split())
-    if '`"' in text:
-        return text.partition('`"')[2].partition(" <")[0].strip('"')
-    return text.partition(":")[0].partition(". ")[0]
 
 
 def main() -> None:
     """Entry point of the command ``longnn``."""
-    app()
+    app(prog_name="longnn")
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         with Path(path).open("rb") as file:
             table = tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"Expected {path} to be TOML ({error})") from error
     nested = [key for key, value in table.items() if isinstance(value, dict | list)]
     if nested:

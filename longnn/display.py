@@ -11,6 +11,27 @@ from rich.table import Table
 
 from longnn.training import Population
 
+#: Columns from which on a table may show everything.
+WIDE = 120
+#: The filter of each model in a few words.
+FILTERS = {
+    "lon": "orthonormal Jacobi, the basis learned",
+    "jacobi-orthnorm": "orthonormal Jacobi, the basis fixed",
+    "jacobi-learnable": "classical Jacobi, the basis learned",
+    "jacobi": "classical Jacobi, the basis fixed",
+    "bern": "Bernstein, not negative",
+    "gpr": "powers of the graph (PageRank)",
+    "cheb": "Chebyshev, a matrix a degree",
+    "cheb2": "values at Chebyshev nodes",
+    "even": "even powers of the graph",
+    "appnp": "personalised PageRank, fixed",
+    "sgc": "one power of the graph, fixed",
+    "gcn": "one hop a layer, fixed",
+    "arma": "rational",
+    "favard": "any orthonormal basis, learned",
+    "optbasis": "the basis best for the signal",
+    "mlp": "none: what is possible without a graph",
+}
 #: Seconds between refreshes of the progress display.
 REFRESH = 0.2
 
@@ -97,6 +118,49 @@ def table(columns: list[str], rows: list[list[str]], *, right: set[int] | None =
     for row in rows:
         made.add_row(*row)
     return made
+
+
+def plain(value: Any) -> str:
+    """A default as it is written after ``--set key=``."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def paper(cls: type) -> str:
+    """A model's name and paper, from its docstring."""
+    text = " ".join((cls.__doc__ or "").split())
+    if '`"' not in text:
+        return text.partition(". ")[0].partition(", :math:")[0]
+    name, _, rest = text.partition('`"')
+    title, _, rest = rest.partition('" <')
+    link, _, rest = rest.partition(">`_")
+    authors = rest.strip().partition(")")[0]
+    return f"{name}{title} {authors}), {link}"
+
+
+def shared_cells(columns: list[str], rows: list[list[str]]) -> list[str]:
+    """What all rows of a table have in common, a line each; nothing for a single row.
+
+    >>> shared_cells(["run", "data"], [["a", "cora"], ["b", "cora"]])
+    ['data: cora']
+    """
+    same = _same(rows, len(columns))
+    return [f"{columns[i]}: {rows[0][i]}" for i in sorted(same) if rows[0][i]]
+
+
+def differing_cells(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """The table without what :func:`shared_cells` says.
+
+    >>> differing_cells(["run", "data"], [["a", "cora"], ["b", "cora"]])
+    (['run'], [['a'], ['b']])
+    """
+    kept = [i for i in range(len(columns)) if i not in _same(rows, len(columns))]
+    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+
+def _same(rows: list[list[str]], width: int) -> set[int]:
+    if len(rows) < 2:
+        return set()
+    return {i for i in range(1, width) if len({row[i] for row in rows}) == 1}
 
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

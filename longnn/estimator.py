@@ -24,7 +24,7 @@ from longnn.config import Config
 from longnn.data import NodeDataset, Split, from_data, make_split
 from longnn.files import atomic_path
 from longnn.nn import model_options as options_of
-from longnn.training import FIELDS, Task
+from longnn.training import FIELDS, Task, regression_scores
 from longnn.workflow import Scaling
 
 _FORMAT = "longnn.estimator/1"
@@ -137,7 +137,7 @@ class _GraphEstimator(BaseEstimator):
             }
         )
         self._problem = problem
-        self.history_ = {f: result.history[f].numpy() for f in FIELDS}
+        self.history_ = {f: result.history[f].contiguous().numpy() for f in FIELDS}
         self.n_epochs_, self.best_epoch_ = result.epochs, result.best_epoch
         self.train_mask_, self.val_mask_ = split.train.numpy(), split.val.numpy()
         return self
@@ -229,6 +229,22 @@ class _GraphEstimator(BaseEstimator):
         )
         return predicted.numpy()
 
+    def _labels(self, data: GraphLike, mask: Any) -> tuple[Tensor, Tensor]:
+        """The labels of a graph and which nodes to score on."""
+        self._check_fitted()
+        dataset = self._dataset(data)
+        keep = dataset.labelled
+        if mask is not None:
+            chosen = torch.as_tensor(np.asarray(mask)).bool()
+            if chosen.shape != keep.shape:
+                raise ValueError(
+                    f"Expected `mask` of shape {tuple(keep.shape)} (got {tuple(chosen.shape)})"
+                )
+            keep = keep & chosen
+        if dataset.data.y is None or not bool(keep.any()):
+            raise ValueError("Expected labelled nodes to score on (got none)")
+        return dataset.data.y, keep
+
     def filter_response(self, eigenvalues: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The learned filter: eigenvalues of the normalised Laplacian and g of each channel.
 
@@ -272,7 +288,9 @@ class _GraphEstimator(BaseEstimator):
             with safetensors.safe_open(str(path), framework="pt") as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except safetensors.SafetensorError as error:
+        except FileNotFoundError:
+            raise
+        except (safetensors.SafetensorError, OSError) as error:
             raise ValueError(f"Expected {path} to be a saved estimator ({error})") from error
         if metadata.get("format") != _FORMAT:
             raise ValueError(f"Expected {path} to be a saved estimator (got another file)")
@@ -337,14 +355,14 @@ class LONGNNClassifier(ClassifierMixin, _GraphEstimator):
 
     def predict(self, data: GraphLike | None = None) -> np.ndarray:
         """The most probable class of each node, shape (nodes,)."""
-        return self.classes_[self._outputs(data).argmax(1)]
+        places = self._outputs(data).argmax(1)
+        return self.classes_[places]
 
     def score(self, data: GraphLike, mask: Any = None) -> float:
         """Accuracy over the labelled nodes of a graph, or over those of them in a mask."""
-        predicted = self._outputs(data).argmax(1)
-        y = self._dataset(data).data.y.numpy()
-        keep = y >= 0 if mask is None else (y >= 0) & np.asarray(mask, dtype=bool)
-        return float((predicted[keep] == y[keep]).mean())
+        y, keep = self._labels(data, mask)
+        predicted = torch.from_numpy(self._outputs(data))
+        return float((predicted.argmax(1)[keep] == y[keep]).double().mean())
 
 
 class LONGNNRegressor(RegressorMixin, _GraphEstimator):
@@ -358,8 +376,8 @@ class LONGNNRegressor(RegressorMixin, _GraphEstimator):
 
     def score(self, data: GraphLike, mask: Any = None) -> float:
         """R2 over the labelled nodes of a graph, or over those of them in a mask."""
-        y = self._dataset(data).data.y
-        keep = ~torch.isnan(y) if mask is None else ~torch.isnan(y) & torch.as_tensor(mask)
-        predicted = torch.from_numpy(self._outputs(data))
-        dataset = self._dataset(data)
-        return workflow.score(predicted, dataset, keep)["r2"]
+        y, keep = self._labels(data, mask)
+        scores = regression_scores(torch.from_numpy(self._outputs(data)), y, keep)
+        if "r2" not in scores:
+            raise ValueError("Expected labels that differ to score on (got one value)")
+        return scores["r2"]

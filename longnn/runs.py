@@ -1,40 +1,38 @@
 """A training run as a folder: everything it takes to trust, repeat, resume and read it.
 
 ``run.json`` (what was asked) is written first and ``record.json`` (what came out) last, both
-atomically; in between lies ``checkpoint.safetensors``. So a folder is complete if it has a record,
-resumable if it has not.
+atomically; in between lies ``checkpoint.safetensors``, removed at the very end. So a folder is
+complete if it has a record and no checkpoint, and resumable otherwise.
 """
 
 import contextlib
-import copy
-import csv
-import dataclasses
 import datetime
-import io
-import json
-import platform
+import difflib
+import inspect
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow
-import pyarrow.csv
-import pyarrow.parquet
-import safetensors
-import safetensors.torch
-import sklearn
 import torch
-import torch_geometric
-from torch import Tensor
 
-from longnn import data, report, workflow
+from longnn import data, records, report, workflow
+from longnn.artifacts import (
+    read_json,
+    require_keys,
+    write_filter_path,
+    write_history,
+    write_predictions,
+    write_weights,
+    writing,
+)
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Split
-from longnn.files import atomic_path, write_json
-from longnn.spectrum import spectral_density
-from longnn.training import FIELDS, Population, Result, load_checkpoint, save_checkpoint, summarize
+from longnn.files import write_json
+from longnn.machine import environment
+from longnn.training import Population, Problem, Result, load_checkpoint, save_checkpoint
 from longnn.version import __version__
 from longnn.workflow import Scaling
 
@@ -48,31 +46,24 @@ Progress = Callable[[Population], None]
 
 def load_source(source: dict[str, Any], data_dir: str | Path | None = None) -> NodeDataset:
     """The dataset of a run: a name or files, and the options they were loaded with."""
-    return data.load(source["graph"], source.get("nodes"), data_dir=data_dir, **source["options"])
-
-
-def environment(device: torch.device) -> dict[str, Any]:
-    """Versions and hardware: what a reader needs to judge whether a number should repeat."""
-    return {
-        "longnn": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "scikit_learn": sklearn.__version__,
-        "platform": platform.platform(),
-        "cpu": _cpu_name(),
-        "threads": torch.get_num_threads(),
-        "device": str(device),
-        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
-    }
-
-
-def _cpu_name() -> str:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    graph, options = source["graph"], dict(source["options"])
+    loader: Callable[..., Any] = data.load_files
+    if source.get("nodes") is None:
+        bundled = {entry.name: entry.make for entry in data.list_bundled()}
+        loader = bundled.get(graph, data.load_named if graph in data.known_names() else loader)
+    parameters = inspect.signature(loader).parameters.values()
+    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    for key in options:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            hint = f"; did you mean `{near[0]}`?" if near else ""
+            choices = f" (it has {', '.join(known)})" if known else " (it has none)"
+            raise DataError(f"Unknown data option `{key}` of {graph}{choices}{hint}")
+    try:
+        return data.load(graph, source.get("nodes"), data_dir=data_dir, **options)
+    except TypeError as error:
+        given = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        raise DataError(f"Expected data options of another type (got {given}: {error})") from error
 
 
 def start_run(
@@ -83,7 +74,14 @@ def start_run(
     *,
     command: str,
 ) -> None:
-    """Create the folder and write down what is asked for."""
+    """Create the folder and write down what is asked for.
+
+    What can be found wrong with the request is found first, so that it leaves no folder behind.
+    """
+    make_splits(dataset, config)
+    workflow.choose_device(config.device)
+    outputs = max(dataset.num_classes, 1) if dataset.task == "classification" else 1
+    workflow.make_model(config, dataset.num_features, outputs, config.seed)
     if (folder / RUN).exists() or (folder / RECORD).exists():
         raise ValueError(
             f"Expected a new folder (got {folder}, which already holds a run); "
@@ -91,42 +89,31 @@ def start_run(
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"Expected a new or empty folder (got {folder}, which is neither)")
-    folder.mkdir(parents=True, exist_ok=True)
-    config.write_toml(folder / CONFIG)
-    write_json(
-        folder / RUN,
-        {
-            "longnn": __version__,
-            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "command": command,
-            "source": source,
-            "fingerprint": dataset.fingerprint(),
-            "features": dataset.num_features,
-            "feature_names": list(dataset.feature_names),
-            "classes": list(dataset.classes),
-            "task": dataset.task,
-        },
-    )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object, or one clear error."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise DataError(f"Expected {path.name} in {path.parent} (there is none)") from error
-    except (ValueError, UnicodeDecodeError) as error:
-        raise DataError(f"Expected {path} to be JSON (it is damaged: {error})") from error
-    if not isinstance(value, dict):
-        raise DataError(f"Expected {path} to hold a JSON object (got {type(value).__name__})")
-    return value
+    asked = {
+        "longnn": __version__,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": command,
+        "source": source,
+        "fingerprint": dataset.fingerprint(),
+        "features": dataset.num_features,
+        "feature_names": list(dataset.feature_names),
+        "classes": list(dataset.classes),
+        "task": dataset.task,
+    }
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        config.write_toml(folder / CONFIG)
+        write_json(folder / RUN, asked)
 
 
 def find_run(folder: Path) -> dict[str, Any]:
     """What was asked of the run in a folder; an error where there is none."""
     if not folder.is_dir():
-        raise DataError(f"Expected a run folder (got {folder}, which does not exist)")
-    return read_json(folder / RUN)
+        what = "is a file" if folder.exists() else "does not exist"
+        raise DataError(f"Expected a run folder (got {folder}, which {what})")
+    keys = ("created", "command", "source", "fingerprint", "features", "feature_names")
+    asked = read_json(folder / RUN)
+    return require_keys(asked, (*keys, "classes", "task"), folder / RUN)
 
 
 def require_record(folder: Path) -> dict[str, Any]:
@@ -137,7 +124,8 @@ def require_record(folder: Path) -> dict[str, Any]:
             f"Expected a finished run in {folder} (it has no {RECORD}: it was interrupted); "
             f"continue it with: longnn train --resume {folder}"
         )
-    return read_json(folder / RECORD)
+    keys = ("config", "data", "repeats", "summary")
+    return require_keys(read_json(folder / RECORD), keys, folder / RECORD)
 
 
 def make_splits(dataset: NodeDataset, config: Config) -> list[Split]:
@@ -161,10 +149,12 @@ def run_training(
     config: Config,
     *,
     on_epoch: Progress | None = None,
+    checkpoint_every: float = CHECKPOINT_EVERY,
 ) -> dict[str, Any]:
     """Train (or go on training) the run in ``folder``; returns its record.
 
-    An interrupt leaves a checkpoint behind, so that the same call goes on where it stopped.
+    An interrupt (Ctrl-C, SIGTERM) waits for the end of the epoch and leaves a checkpoint behind,
+    so that the same call goes on where it stopped; a second one does not wait.
     """
     asked = find_run(folder)
     scaling = choose_scaling(dataset, asked["source"], config)
@@ -174,30 +164,72 @@ def run_training(
     population = workflow.make_population(configs, problem, splits, record_filters=True)
     checkpoint = folder / CHECKPOINT
     if checkpoint.exists():
-        load_checkpoint(population, checkpoint)
+        _restore(population, checkpoint)
     started = time.perf_counter()
-    saved = started
+    with _held_signals() as caught:
+        saved = started
 
-    def watch(population: Population) -> None:
-        nonlocal saved
-        if time.perf_counter() - saved > CHECKPOINT_EVERY:
-            save_checkpoint(population, checkpoint)
-            saved = time.perf_counter()
-        if on_epoch is not None:
-            on_epoch(population)
+        def watch(population: Population) -> None:
+            nonlocal saved
+            if caught or time.perf_counter() - saved >= checkpoint_every:
+                _save(population, checkpoint)
+                saved = time.perf_counter()
+            if caught:
+                raise KeyboardInterrupt
+            if on_epoch is not None:
+                on_epoch(population)
 
-    try:
         results = population.run(watch)
-    except BaseException:
-        # Whatever stopped it, what was trained is kept (unless the disk is what failed).
-        with contextlib.suppress(OSError):
-            save_checkpoint(population, checkpoint)
-        raise
     seconds = time.perf_counter() - started
-    save_checkpoint(population, checkpoint)
+    _save(population, checkpoint)
     record = _finish(folder, asked, dataset, configs, problem, splits, results, scaling, seconds)
     checkpoint.unlink(missing_ok=True)
+    for leftover in folder.glob(".*.tmp"):  # of a write that was killed
+        leftover.unlink(missing_ok=True)
     return record
+
+
+@contextlib.contextmanager
+def _held_signals() -> Iterator[list[int]]:
+    """Ctrl-C and SIGTERM are noted, not acted on: a checkpoint in mid-epoch would be torn."""
+    caught: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if caught:
+            raise KeyboardInterrupt
+        caught.append(number)
+
+    ours = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    previous = {}
+    if threading.current_thread() is threading.main_thread():
+        # Whoever ignores or handles a signal already (nohup, a host program) keeps it.
+        previous = {
+            number: signal.signal(number, note)
+            for number, usual in ours.items()
+            if signal.getsignal(number) is usual
+        }
+    try:
+        yield caught
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _save(population: Population, path: Path) -> None:
+    with writing(path):
+        save_checkpoint(population, path)
+
+
+def _restore(population: Population, path: Path) -> None:
+    remedy = "delete it to begin the run again"
+    try:
+        load_checkpoint(population, path)
+    except ValueError as error:
+        raise DataError(f"{error}; {remedy}") from error
+    except (KeyError, IndexError, RuntimeError) as error:
+        raise DataError(
+            f"Expected {path} to be a checkpoint of this run (it does not fit); {remedy}"
+        ) from error
 
 
 def _finish(
@@ -205,7 +237,7 @@ def _finish(
     asked: dict[str, Any],
     dataset: NodeDataset,
     configs: Sequence[Config],
-    problem: Any,
+    problem: Problem,
     splits: Sequence[Split],
     results: Sequence[Result],
     scaling: Scaling,
@@ -213,204 +245,50 @@ def _finish(
 ) -> dict[str, Any]:
     """Write weights, predictions, history and record, then figures and report."""
     repeats = []
+    largest = records.largest_frequency(problem.operator)
     for i, (config, split, result) in enumerate(zip(configs, splits, results, strict=True)):
         sizes = (problem.features.shape[1], problem.outputs)
         model = workflow.trained_model(config, *sizes, result.state)
         predicted = workflow.predict(model, problem, offset=result.offset, scale=result.scale)
-        start = workflow.make_model(config, *sizes, config.seed)
-        repeats.append(_describe_repeat(dataset, config, split, result, predicted, model, start))
+        if not bool(torch.isfinite(predicted).all()):
+            raise ValueError(
+                f"Expected training to stay finite (with seed {config.seed} it diverged in epoch "
+                f"{result.epochs}); lower the learning rates, e.g. --set lr_transform=0.001"
+            )
+        filters = workflow.describe_filters(model, workflow.make_model(config, *sizes, config.seed))
+        for f in filters:
+            f["words"] = records.put_in_words(f, largest)
+        repeats.append(records.describe_repeat(dataset, config, split, result, predicted, filters))
         if i == 0:
-            sets = {"train": split.train, "val": split.val, "test": split.test}
+            sets = records.masks_of(split)
             write_predictions(folder, dataset, predicted, dataset.classes, sets)
-    _write_weights(folder / WEIGHTS, results, scaling)
-    _write_history(folder / "history.csv", results)
+    write_weights(folder / WEIGHTS, results, scaling)
+    write_history(folder / "history.csv", results)
     if results[0].filter_path is not None:
-        _write_path(folder / "filter_path.npz", results[0].filter_path)
-    density = spectral_density(problem.operator)
-    card = data.describe(dataset).to_dict()
+        write_filter_path(folder / "filter_path.npz", results[0].filter_path)
     record = {
         "longnn": __version__,
         "created": asked["created"],
         "command": asked["command"],
         "config": configs[0].replace(repeat=len(configs)).to_dict(),
         "environment": environment(problem.device),
-        "data": {
-            "name": dataset.name,
-            "source": asked["source"],
-            "fingerprint": asked["fingerprint"],
-            "task": dataset.task,
-            "classes": list(dataset.classes),
-            "notes": list(dataset.notes),
-            "scaling": scaling.kind,
-            "card": card,
-            "density": {
-                "eigenvalues": density.eigenvalues.tolist(),
-                "density": density.density.tolist(),
-            },
-        },
+        "data": records.describe_data(dataset, problem, asked, scaling.kind),
         "metric": "accuracy" if dataset.task == "classification" else "r2",
         "seconds": seconds,
         "repeats": repeats,
-        "summary": summarize_repeats(repeats),
+        "summary": records.summarize_repeats(repeats),
     }
-    write_json(folder / RECORD, record)
-    report.write_report(folder)
+    with writing(folder / RECORD):
+        write_json(folder / RECORD, record)
+    with writing(folder / "report.html"):
+        report.write_report(folder)
     return record
-
-
-def _describe_repeat(
-    dataset: NodeDataset,
-    config: Config,
-    split: Split,
-    result: Result,
-    predicted: Tensor,
-    model: Any,
-    start: Any,
-) -> dict[str, Any]:
-    masks = {"train": split.train, "val": split.val, "test": split.test}
-    filters = workflow.describe_filters(model, start)
-    for f in filters:
-        f["words"] = report.describe_filter(f["eigenvalues"], f["response"])
-    train, val, test = split.sizes
-    described: dict[str, Any] = {
-        "seed": config.seed,
-        "split": {
-            "protocol": split.protocol,
-            "seed": split.seed,
-            "train": train,
-            "val": val,
-            "test": test,
-            "notes": list(split.notes),
-        },
-        "epochs": result.epochs,
-        "best_epoch": result.best_epoch,
-        "stopped": result.stopped,
-        "offset": result.offset,
-        "scale": result.scale,
-        "scores": {name: workflow.score(predicted, dataset, mask) for name, mask in masks.items()},
-        "filters": filters,
-    }
-    if dataset.task == "classification":
-        described["confusion"] = _confusion(predicted, dataset, split.test)
-    return described
-
-
-def _confusion(predicted: Tensor, dataset: NodeDataset, mask: Tensor) -> list[list[int]]:
-    """Counts of test nodes, rows = true class, columns = predicted class."""
-    size = dataset.num_classes
-    pairs = dataset.data.y[mask] * size + predicted.argmax(1)[mask]
-    counts: list[list[int]] = torch.bincount(pairs, minlength=size * size).view(size, size).tolist()
-    return counts
-
-
-def summarize_repeats(repeats: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and interval of each score of each set over the repeats that have it."""
-    summary: dict[str, Any] = {}
-    for name in ("train", "val", "test"):
-        metrics = {metric for r in repeats for metric in r["scores"][name]}
-        summary[name] = {
-            metric: summarize(
-                [r["scores"][name][metric] for r in repeats if metric in r["scores"][name]]
-            )
-            for metric in sorted(metrics)
-        }
-    return summary
-
-
-def write_predictions(
-    folder: Path,
-    dataset: NodeDataset,
-    predicted: Tensor,
-    classes: Sequence[str],
-    sets: dict[str, Tensor] | None = None,
-    stem: str = "predictions",
-) -> list[Path]:
-    """Predictions of every node as CSV and Parquet: id, prediction, probabilities, label, set."""
-    columns: dict[str, Any] = {"id": list(dataset.ids)}
-    y = dataset.data.y
-    if len(classes):
-        columns["predicted"] = [classes[k] for k in predicted.argmax(1).tolist()]
-        for k, name in enumerate(classes):
-            columns[f"p_{name}"] = predicted[:, k].double().numpy()
-        if y is not None:
-            known = dataset.classes
-            columns["label"] = [known[k] if k >= 0 else None for k in y.tolist()]
-    else:
-        columns["predicted"] = predicted.double().numpy()
-        if y is not None:
-            columns["label"] = [None if v != v else v for v in y.tolist()]
-    if sets is not None:
-        where = np.full(dataset.num_nodes, "none", dtype=object)
-        for name, mask in sets.items():
-            where[mask.numpy()] = name
-        columns["set"] = where.tolist()
-    table = pyarrow.table(columns)
-    paths = [folder / f"{stem}.csv", folder / f"{stem}.parquet"]
-    with atomic_path(paths[0]) as temporary:
-        pyarrow.csv.write_csv(table, temporary)
-    with atomic_path(paths[1]) as temporary:
-        pyarrow.parquet.write_table(table, temporary)
-    return paths
-
-
-def _write_weights(path: Path, results: Sequence[Result], scaling: Scaling) -> None:
-    tensors = {
-        f"{i}/{name}": t.contiguous()
-        for i, result in enumerate(results)
-        for name, t in result.state.items()
-    }
-    if scaling.mean is not None and scaling.deviation is not None:
-        tensors["features/mean"] = scaling.mean
-        tensors["features/deviation"] = scaling.deviation
-    metadata = {"format": _FORMAT, "scaling": scaling.kind}
-    with atomic_path(path) as temporary:
-        safetensors.torch.save_file(tensors, str(temporary), metadata=metadata)
-
-
-_FORMAT = "longnn.weights/1"
-
-
-def read_weights(path: Path, repeat: int = 0) -> tuple[dict[str, Tensor], Scaling]:
-    """One repeat's weights and the scaling of features, from a run's weights file."""
-    try:
-        with safetensors.safe_open(str(path), framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise DataError(f"Expected {path.name} in {path.parent} (there is none)") from error
-    except (safetensors.SafetensorError, OSError) as error:
-        raise DataError(f"Expected {path} to hold weights (it is damaged: {error})") from error
-    if metadata.get("format") != _FORMAT:
-        raise DataError(f"Expected {path} to hold weights of a run (got another file)")
-    prefix = f"{repeat}/"
-    state = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-    if not state:
-        raise DataError(f"Expected weights of repeat {repeat} in {path} (got none)")
-    mean, deviation = tensors.get("features/mean"), tensors.get("features/deviation")
-    return state, Scaling(metadata.get("scaling", "none"), mean, deviation)
-
-
-def _write_history(path: Path, results: Sequence[Result]) -> None:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["repeat", "epoch", *FIELDS])
-    for i, result in enumerate(results):
-        columns = [result.history[field].tolist() for field in FIELDS]
-        for epoch, row in enumerate(zip(*columns, strict=True), start=1):
-            writer.writerow([i, epoch, *("" if v != v else repr(v) for v in row)])
-    with atomic_path(path) as temporary:
-        temporary.write_text(buffer.getvalue(), encoding="utf-8")
-
-
-def _write_path(path: Path, beta: Tensor) -> None:
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, epochs=np.arange(1, len(beta) + 1), beta=beta.numpy())
 
 
 def resume(folder: Path, data_dir: str | Path | None = None) -> tuple[NodeDataset, Config]:
     """What a run was about, from its folder alone, checked against the data it was begun on."""
     asked = find_run(folder)
-    if (folder / RECORD).exists():
+    if (folder / RECORD).exists() and not (folder / CHECKPOINT).exists():
         raise DataError(f"Expected an unfinished run (got {folder}, which is complete)")
     config = Config.from_toml(folder / CONFIG)
     dataset = load_source(asked["source"], data_dir)
@@ -437,66 +315,3 @@ def default_folder(root: Path, dataset: str, model: str) -> Path:
     while folder.exists():
         folder, number = root / f"{stem}-{number}", number + 1
     return folder
-
-
-def predict_run(
-    folder: Path, dataset: NodeDataset, *, repeat: int = 0
-) -> tuple[Tensor, dict[str, Any]]:
-    """Predictions of a finished run on a graph, the same or another; and the run's record."""
-    record, asked = require_record(folder), find_run(folder)
-    dataset = _match_features(dataset, asked)
-    config = Config.from_dict(record["config"])
-    state, scaling = read_weights(folder / WEIGHTS, repeat)
-    if repeat >= len(record["repeats"]):
-        raise DataError(f"Expected a repeat below {len(record['repeats'])} (got {repeat})")
-    problem = workflow.make_problem(dataset, config, scaling)
-    problem = dataclasses.replace(problem, task=asked["task"])
-    outputs = len(asked["classes"]) if asked["task"] == "classification" else 1
-    try:
-        model = workflow.trained_model(config, asked["features"], outputs, state)
-    except ValueError as error:
-        raise DataError(f"Expected {folder / WEIGHTS} to fit the run's model ({error})") from error
-    described = record["repeats"][repeat]
-    predicted = workflow.predict(
-        model, problem, offset=described["offset"], scale=described["scale"]
-    )
-    return predicted, record
-
-
-def evaluate_run(folder: Path, dataset: NodeDataset) -> list[dict[str, Any]]:
-    """Scores of every repeat of a finished run, computed again from its weights."""
-    config = Config.from_dict(require_record(folder)["config"])
-    repeats = []
-    for i, split in enumerate(make_splits(dataset, config)):
-        predicted, _ = predict_run(folder, dataset, repeat=i)
-        masks = {"train": split.train, "val": split.val, "test": split.test}
-        scores = {name: workflow.score(predicted, dataset, mask) for name, mask in masks.items()}
-        repeats.append({"seed": split.seed, "scores": scores})
-    return repeats
-
-
-def _match_features(dataset: NodeDataset, asked: dict[str, Any]) -> NodeDataset:
-    """The dataset with its feature columns in the order the run was trained with."""
-    names, given = asked["feature_names"], list(dataset.feature_names)
-    if names and given and names != given:
-        missing = [name for name in names if name not in given]
-        if missing:
-            raise DataError(
-                f"Expected the features the run was trained with (missing {missing[0]!r}; "
-                f"the graph has {', '.join(given[:8])}{', ...' if len(given) > 8 else ''})"
-            )
-        extra = [name for name in given if name not in names]
-        if extra:
-            raise DataError(
-                f"Expected {len(names)} features as the run was trained with (got {len(given)}; "
-                f"not known: {extra[0]!r}); leave them out with --data feature_columns=..."
-            )
-        reordered = copy.copy(dataset.data)
-        reordered.x = dataset.data.x[:, [given.index(name) for name in names]]
-        dataset = dataclasses.replace(dataset, data=reordered, feature_names=tuple(names))
-    if dataset.num_features != asked["features"]:
-        raise DataError(
-            f"Expected {asked['features']} features as the run was trained with "
-            f"(got {dataset.num_features})"
-        )
-    return dataset

@@ -44,6 +44,19 @@ LAYERS = {
     },
     "prediction": {"artifacts", "config", "data", "records", "runs", "workflow"},
     "tuning": {"config", "data", "files", "machine", "nn", "report", "training", "workflow"},
+    "bench": {
+        "config",
+        "data",
+        "files",
+        "graph",
+        "machine",
+        "propagate",
+        "report",
+        "sparse",
+        "textbook",
+        "training",
+        "workflow",
+    },
     "experiments": {
         "config",
         "data",
@@ -59,6 +72,7 @@ LAYERS = {
     "display": {"training"},
     "cli": {
         "artifacts",
+        "bench",
         "config",
         "data",
         "display",

@@ -1,19 +1,125 @@
-"""The code blocks of the README run as they stand."""
+"""The README is true: its Python blocks run as they stand, its commands run in order.
+
+Commands run in one folder that holds a copy of the examples. Training is cut short, which changes
+no command's meaning; ``make`` and downloads have stand-ins or are skipped.
+"""
 
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+from longnn import runs
+from longnn.cli import app
+from tests.commands import ROOT, longnn
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+SHELL = [
+    line.strip()
+    for block in re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+    for line in block.splitlines()
+    if line.strip()
+]
+BRIEF = {"train": ["--set", "epochs=5"], "tune": ["--set", "epochs=5"]}
+NEEDS_DOWNLOAD = ("cora",)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.strip().splitlines()[-1][:40])
+@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.strip().splitlines()[-1][:40])
 def test_python_block_runs(block):
-    exec(compile(block, str(README), "exec"), {"__name__": "readme"})
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
 
 
 def test_the_training_loop_is_short():
-    loop = next(block for block in BLOCKS if "LONConv(" in block)
+    loop = next(block for block in PYTHON if "LONConv(" in block)
     assert len([line for line in loop.splitlines() if line.strip()]) < 25
+
+
+def run(line):
+    """One command of the README, made brief."""
+    program, *arguments = shlex.split(line, comments=True)
+    assert program == "longnn", line
+    result = longnn(*arguments, *BRIEF.get(arguments[0], []))
+    assert result.exit_code == 0, f"{line}\n{result.output}"
+    return result.stdout
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a newcomer stands: a fresh clone, as far as commands can tell."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def few_reports(monkeypatch):
+    """A report of the first run only: each takes longer than a brief training."""
+    write = runs.report.write_report
+    monkeypatch.setattr(
+        "longnn.runs.report.write_report", lambda f: write(f) if f.name == "club" else None
+    )
+
+
+def is_published(line):
+    return any(re.search(rf"\b{name}\b", line) for name in NEEDS_DOWNLOAD)
+
+
+def test_commands_run_in_order(folder, few_reports):
+    lines = [line for line in SHELL if line.startswith("longnn") and not is_published(line)]
+    assert len(lines) >= 9
+    printed = {line: run(line) for line in lines}
+    for line in lines:
+        output = re.search(r"--output (\S+)", line)
+        if output:
+            assert Path(output[1]).exists(), line
+        if line.startswith("longnn train"):
+            assert "report: runs/" in printed[line]
+    assert len(Path("newcomers.csv").read_text().splitlines()) == 21
+    for name in re.findall(r"`(runs/\S+?\.\w+)`", README):
+        assert Path(name).exists(), name
+    table = README.partition("## A run is a folder")[2].partition("##")[0]
+    for path in Path("runs/club").iterdir():
+        listed = path.name in table or (path.suffix == ".parquet" and "`.parquet`" in table)
+        assert listed, path.name
+
+
+def test_commands_on_published_data(folder, data_dir, few_reports, monkeypatch):
+    monkeypatch.setenv("LONGNN_DATA", str(data_dir))
+    lines = [line for line in SHELL if line.startswith("longnn") and is_published(line)]
+    assert any(line.startswith("longnn train cora") for line in lines)
+    for line in lines:
+        run(line.replace("--repeat 10", "--repeat 2"))
+    assert Path("comparison.html").exists()
+
+
+def test_make_targets_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    made = [line.split()[1] for line in SHELL if line.startswith("make ")]
+    assert made == ["demo", "test"]
+    for target in made:
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+    others = [line for line in SHELL if not line.startswith(("longnn ", "make "))]
+    assert not others
+
+
+def test_demo(folder):
+    """The command behind ``make demo``; the target clears its own folder, so it runs again."""
+    recipe = re.search(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    (command,) = re.findall(r"\$\(BIN\)/(longnn .*)", recipe[1])
+    assert "rm -rf demo-run" in recipe[1].split("$(BIN)")[0]
+    assert "report: demo-run/report.html" in run(command)
+    assert (folder / "demo-run" / "report.html").exists()
+
+
+def test_every_command_is_in_the_table():
+    table = README.partition("## The commands")[2].partition("##")[0]
+    for command in app.registered_commands:
+        assert f"longnn {command.callback.__name__}" in table
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\((?!http)([^)#]+)", README):
+        assert (ROOT / target).exists(), target

@@ -19,7 +19,7 @@ from longnn.report.figures import (
 from longnn.report.page import write_report
 from longnn.report.record import Run, Summary, load_run
 from longnn.report.text import text_comparison, text_summary
-from longnn.report.words import describe_filter, interval_text
+from longnn.report.words import describe_filter, interval_text, metric_name
 
 __all__ = [
     "Run",
@@ -37,6 +37,7 @@ __all__ = [
     "interval_text",
     "load_run",
     "load_runs",
+    "metric_name",
     "save_figures",
     "score_distribution",
     "text_comparison",

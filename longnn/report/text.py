@@ -21,14 +21,14 @@ def text_summary(run: Run) -> list[str]:
     for part in ("val", "test"):
         for metric, summary in run.summary.get(part, {}).items():
             name = f"{PARTS[part]} {metric_name(metric)}"
-            lines.append(f"  {name:<24} {interval_text(summary, metric=metric)}")
+            lines.append(f"  {name:<24} {interval_text(summary, metric=metric, short=True)}")
     first = run.repeats[0]
-    seeds = str(first.seed)
+    seeds = f"seed {first.seed}"
     if len(run.repeats) > 1:
-        seeds = f"{first.seed} to {run.repeats[-1].seed}"
+        seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
     lines += ["", *(f"  {line}" for line in learned_text(run)), ""]
-    lines.append(f"  split {first.split.protocol}, seed {seeds}; run folder {run.folder}")
-    lines += [f"  note: {note}" for note in dict.fromkeys([*first.split.notes, *run.data.notes])]
+    lines.append(f"  split {first.split.protocol}, {seeds}")
+    lines += [f"  note: {note}" for note in dict.fromkeys(first.split.notes)]
     return lines
 
 

@@ -55,8 +55,8 @@ def test_kind_survives_a_polynomial_fit_of_degree_ten(kind: str) -> None:
 
 
 def test_mirroring_the_spectrum_swaps_low_and_high() -> None:
-    assert describe_filter(LAM, LOW) == "low-pass, peak at 0.0, amplitude 1"
-    assert describe_filter(LAM, LOW[::-1]) == "high-pass, peak at 2.0, amplitude 1"
+    assert describe_filter(LAM, LOW) == "low-pass, peak at 0, amplitude 1"
+    assert describe_filter(LAM, LOW[::-1]) == "high-pass, peak at 2, amplitude 1"
 
 
 @pytest.mark.parametrize("centre", [0.5, 0.8, 1.0, 1.4])
@@ -67,17 +67,17 @@ def test_bands_are_placed(centre: float) -> None:
 
 
 def test_plateaus_peak_at_the_end_of_the_spectrum() -> None:
-    assert "peak at 2.0" in describe_filter(LAM, HIGH)
+    assert "peak at 2" in describe_filter(LAM, HIGH)
     assert "peak at 0.1" in describe_filter(LAM, 0.8 * np.exp(-10 * (LAM - 0.1) ** 2))
 
 
 @pytest.mark.parametrize(
     ("response", "words"),
     [
-        (1 - 0.7 * LAM, "low-pass, peak at 0.0, amplitude 1, inverts high frequencies (-0.4 at 2)"),
-        (-0.4 + 0.7 * LAM, "peak at 2.0, amplitude 1, inverts low frequencies (-0.4 at 0)"),
+        (1 - 0.7 * LAM, "low-pass, peak at 0, amplitude 1, inverts high frequencies (-0.4 at 2)"),
+        (-0.4 + 0.7 * LAM, "peak at 2, amplitude 1, inverts low frequencies (-0.4 at 0)"),
         (1 - LAM, "band-stop, centre 1.0, amplitude 1, inverts high frequencies (-1 at 2)"),
-        (-LOW, "low-pass, peak at 0.0, amplitude 1, negative throughout"),
+        (-LOW, "low-pass, peak at 0, amplitude 1, negative throughout"),
         (1 - 1.5 * BAND, "inverts middle frequencies (-0.5 at 1)"),
         (np.sin(np.pi * LAM), "comb, 2 pass bands, peak at 0.5, amplitude 1, inverts high"),
         (1 - 0.2 * LAM, "mild low-pass"),
@@ -102,7 +102,7 @@ def test_signs_of_channels_do_not_cancel() -> None:
 
 def test_most_channels_decide_and_the_rest_is_said() -> None:
     words = describe_filter(LAM, np.stack([LOW] * 5 + [HIGH]))
-    assert words == "low-pass (5 of 6 channels), peak at 0.0, amplitude 1"
+    assert words == "low-pass (5 of 6 channels), peak at 0, amplitude 1"
 
 
 def test_low_and_high_channels_are_no_band_stop() -> None:

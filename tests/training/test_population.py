@@ -54,10 +54,7 @@ OF_LON = [{"a": 0.5, "gamma": 0.5, "penalty": 1e-2}, {"b": 1.5, "lr_basis": 0.1}
 def test_each_member_gets_what_it_would_get_alone(dataset, name):
     """Seeds, splits, rates, decays and dropouts differ; results in float64 are the same."""
     extra = {"lon": OF_LON, "jacobi": OF_JACOBI}.get(name, [{}] * 3)
-    configs = [
-        config(model=name, **{k: v for k, v in keys.items()}, **more)
-        for keys, more in zip(VARIED, extra, strict=True)
-    ]
+    configs = [config(model=name, **keys, **more) for keys, more in zip(VARIED, extra, strict=True)]
     together = population(dataset, configs).run()
     for c, result in zip(configs, together, strict=True):
         (alone,) = population(dataset, [c]).run()
@@ -197,19 +194,19 @@ def test_resumed_training_is_bit_identical(dataset, tmp_path, stop):
     configs = [config(seed=s, epochs=30, patience=8, lr_transform=0.1) for s in range(3)]
     whole = population(dataset, configs, record_filters=True).run()
 
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     def kill(p):
         if p.epoch == stop + 10:
-            raise Killed
+            raise KilledError
 
     broken = population(dataset, configs, record_filters=True)
     for _ in range(stop):
         broken.step()
         broken._retire()
     save_checkpoint(broken, tmp_path / "c.safetensors")
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         broken.run(kill)
     again = population(dataset, configs, record_filters=True)
     load_checkpoint(again, tmp_path / "c.safetensors")

@@ -1,0 +1,513 @@
+"""Each thing a user can get wrong: one clear line and exit code 1, a precise exception in Python.
+
+The loader's own tests (``tests/data/test_bad_files.py``) go through the formats one by one; here
+each kind of flaw is followed to the terminal.
+"""
+
+import contextlib
+import json
+import os
+import pickle
+import resource
+import shutil
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+import safetensors.torch
+import scipy.sparse
+import torch
+
+from longnn import LONGNNClassifier, artifacts, prediction, runs
+from longnn.config import Config
+from longnn.data import DataError, MissingFileError, csbm, load, make_split
+from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, succeed
+
+EDGES = (CLUB / "edges.csv").read_text()
+NODES = (CLUB / "nodes.csv").read_text()
+
+
+@pytest.fixture(autouse=True)
+def no_report(monkeypatch):
+    monkeypatch.setattr("longnn.runs.report.write_report", lambda folder: None)
+
+
+@pytest.fixture
+def graph(tmp_path):
+    """The example as a folder of one's own, to damage."""
+    folder = tmp_path / "graph"
+    shutil.copytree(CLUB, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longnn.runs.report.write_report", lambda folder: None)
+        succeed("train", CLUB, *FAST, "--output", folder)
+    return folder
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A finished run, to damage."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+# Files
+
+
+def edit(folder, name, old, new):
+    text = (folder / name).read_text()
+    assert old in text
+    (folder / name).write_text(text.replace(old, new, 1))
+
+
+def directory_instead(folder):
+    (folder / "nodes.csv").unlink()
+    (folder / "nodes.csv").mkdir()
+
+
+def halve(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def parquet_cut(folder):
+    table = pyarrow.table({"source": ["Ada"] * 99, "target": ["Aiko"] * 99})
+    pyarrow.parquet.write_table(table, folder / "edges.parquet")
+    halve(folder / "edges.parquet")
+    (folder / "edges.csv").unlink()
+
+
+def npz_cut(folder):
+    scipy.sparse.save_npz(folder / "edges.npz", scipy.sparse.eye_array(60, format="csr"))
+    halve(folder / "edges.npz")
+    (folder / "edges.csv").unlink()
+
+
+def csv_cut(folder):
+    text = NODES.rstrip("\n")
+    (folder / "nodes.csv").write_text(text[: text.rindex(",") - 3])
+
+
+FLAWS = {
+    "edge file missing": (lambda f: (f / "edges.csv").unlink(), r"a file edges\.\* .*found none"),
+    "folder in place of a file": (directory_instead, r"nodes\.csv: .*readable.*Directory"),
+    "binary junk": (lambda f: (f / "nodes.csv").write_bytes(os.urandom(999)), r"nodes\.csv.*: Exp"),
+    "empty": (lambda f: (f / "edges.csv").write_text(""), r"edges\.csv: .*an empty file"),
+    "truncated csv": (csv_cut, r"nodes\.csv, line 61: Expected 5 columns .*truncated"),
+    "truncated parquet": (parquet_cut, r"edges\.parquet: Expected a readable, complete"),
+    "truncated npz": (npz_cut, r"edges\.npz: Expected a readable, complete"),
+    "unknown node": (
+        lambda f: edit(f, "edges.csv", "Ada,Aiko", "Ada,Zeus"),
+        r"edges\.csv, line 2, column 'target': .*id of a node in nodes\.csv \(got 'Zeus'\)",
+    ),
+    "duplicate id": (
+        lambda f: edit(f, "nodes.csv", "Aiko,", "Ada,"),
+        r"nodes\.csv, line 3, column 'id': .*unique ids \(got 'Ada' again, first on line 2\)",
+    ),
+    "text in a feature column": (
+        lambda f: edit(f, "nodes.csv", "Ada,24", "Ada,young"),
+        r"nodes\.csv, line 2, column 'age': Expected a number \(got 'young'\)",
+    ),
+    "nan feature": (
+        lambda f: edit(f, "nodes.csv", "Ada,24", "Ada,nan"),
+        r"nodes\.csv, line 2, column 'age': Expected a finite number \(got 'nan'\)",
+    ),
+    "nan label": (
+        lambda f: edit(f, "nodes.csv", "4,rowing", "4,nan"),
+        r"nodes\.csv, line 2, column 'label': .*an empty cell for a node to predict \(got 'nan'",
+    ),
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_flaws_of_files(flaw, graph, tmp_path):
+    spoil, message = FLAWS[flaw]
+    spoil(graph)
+    with pytest.raises(DataError, match=message):
+        load(graph)
+    for command in (("info", graph), ("train", graph, *FAST, "--output", tmp_path / "r")):
+        line = fail(*command)
+        with pytest.raises(DataError, match=message):
+            raise DataError(line)
+    assert not (tmp_path / "r").exists()
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(MissingFileError, match="Expected a file here"):
+        load(tmp_path / "none.csv")
+    assert "none.csv: Expected a file here (found none)" in fail("info", tmp_path / "none.csv")
+    assert "nodes.csv: Expected a file here" in fail(
+        "info", CLUB / "edges.csv", "--nodes", tmp_path / "nodes.csv"
+    )
+
+
+def test_unreadable_file(graph):
+    (graph / "nodes.csv").chmod(0)
+    if os.access(graph / "nodes.csv", os.R_OK):
+        pytest.skip("this user may read everything")
+    assert "Permission denied" in fail("info", graph)
+
+
+def test_unknown_names_name_the_nearest():
+    assert "Did you mean cora" in fail("train", "coraa")
+    assert "did you mean `lon`?" in fail("train", *TINY, "--model", "lonn")
+    assert "did you mean `degree`?" in fail("train", *TINY, "--set", "degre=3")
+    assert "did you mean `num_nodes`?" in fail("train", "csbm", "--data", "nodes=3")
+    assert "did you mean `label_column`?" in fail("info", CLUB, "--data", "label_col=team")
+    assert "Expected data options of another type (got phi='high'" in fail(
+        "info", "csbm", "--data", "phi=high"
+    )
+    assert "Expected a label column 'team' (got the columns 'id', 'age'" in fail(
+        "info", CLUB, "--data", "label_column=team"
+    )
+    assert "Expected a graph" in fail("train")
+
+
+class Trap:
+    """Unpickled without care, this creates a folder."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_malicious_pickle_is_never_executed(run, tmp_path):
+    target, path = tmp_path / "pwned", tmp_path / "g.pt"
+    torch.save({"edge_index": Trap(target)}, path)
+    with pytest.raises(DataError, match="without running code"):
+        load(path)
+    assert "without running code" in fail("info", path)
+    assert "without running code" in fail("train", path, "--output", tmp_path / "r")
+    assert "without running code" in fail("predict", run, path)
+    for name in ("weights.safetensors", "checkpoint.safetensors"):
+        (run / name).write_bytes(pickle.dumps(Trap(target)))
+    assert "it is damaged" in fail("predict", run)
+    assert "to be a checkpoint" in fail("train", "--resume", run)
+    assert not target.exists()
+    torch.load(path, weights_only=False)
+    assert target.exists()  # so the trap was a live one
+
+
+# Labels and splits
+
+
+def give_split(folder, choose):
+    """Add a split column: choose(label, how many of it before) -> train, val, test or nothing."""
+    head, *lines = NODES.splitlines()
+    seen, out = {}, [f"{head},split"]
+    for line in lines:
+        label = line.rpartition(",")[2]
+        seen[label] = seen.get(label, -1) + 1
+        out.append(f"{line},{choose(label, seen[label]) if label else ''}")
+    (folder / "nodes.csv").write_text("\n".join(out) + "\n")
+
+
+def test_a_class_without_training_node(graph, tmp_path):
+    give_split(graph, lambda label, k: "test" if label == "chess" or k > 9 else "train")
+    message = r"Expected a training node of each class \(got none of 'chess'\)"
+    with pytest.raises(DataError, match=message):
+        make_split(load(graph))
+    assert "got none of 'chess'" in fail("train", graph, *FAST, "--output", tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_one_class_only(graph, tmp_path):
+    text = NODES.replace("rowing", "chess").replace("tennis", "chess")
+    (graph / "nodes.csv").write_text(text)
+    message = r"Expected at least two classes among the labelled nodes \(got only 'chess'\)"
+    with pytest.raises(DataError, match=message):
+        make_split(load(graph))
+    assert "got only 'chess'" in fail("train", graph, *FAST, "--output", tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_no_labels_at_all(tmp_path):
+    assert "Expected labelled nodes" in fail("train", NEWCOMERS, "--output", tmp_path / "r")
+
+
+def test_no_validation_nodes(graph, tmp_path):
+    """A fifth of the training nodes serves, with a note; where that gives none, an error."""
+    give_split(graph, lambda label, k: "train" if k < 10 else "test")
+    arguments = ("train", graph, *FAST, "--output")
+    assert "No validation nodes were given: 6 of the training nodes" in succeed(
+        *arguments, tmp_path / "carved"
+    )
+    give_split(graph, lambda label, k: "train" if k < 2 else "test")
+    with pytest.raises(DataError, match=r"Expected validation nodes \(got none: train 6, val 0"):
+        make_split(load(graph))
+    assert "Expected validation nodes (got none" in fail(*arguments, tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+# Settings
+
+
+@pytest.mark.parametrize("degree", [-1, 10**6])
+def test_impossible_degrees(degree, tmp_path):
+    line = fail("train", *TINY, "--set", f"degree={degree}", "--output", tmp_path / "r")
+    assert line == f"Expected 0 <= `degree` <= 4096 (got {degree})"
+    assert not (tmp_path / "r").exists()  # a request that cannot be met leaves nothing behind
+    data = csbm(num_nodes=40, num_features=4).data
+    with pytest.raises(ValueError, match=rf"0 <= `degree` <= 4096 \(got {degree}\)"):
+        LONGNNClassifier(degree=degree).fit(data)
+
+
+def test_degree_zero_is_a_filter_that_ignores_the_graph(tmp_path):
+    printed = succeed("train", *TINY, *FAST, "--set", "degree=0", "--output", tmp_path / "r")
+    assert "The filter is all-pass" in printed
+
+
+def test_devices(tmp_path):
+    for name, message in (("gpu0", "to be auto, cpu or cuda"), ("cuda:99", "CUDA device")):
+        if name.startswith("cuda") and torch.cuda.is_available():
+            continue
+        assert message in fail("train", *TINY, "--device", name, "--output", tmp_path / "r")
+        assert not (tmp_path / "r").exists()
+
+
+def test_training_that_diverges(tmp_path):
+    line = fail("train", *TINY, *FAST, "--set", "lr_transform=1e30", "--output", tmp_path / "r")
+    assert "Expected training to stay finite (with seed 0 it diverged in epoch" in line
+    assert "lower the learning rates" in line
+
+
+def test_config_files(tmp_path):
+    assert "c.toml" in fail("train", *TINY, "--config", tmp_path / "c.toml")
+    (tmp_path / "c.toml").write_text("degree = = 3")
+    assert "to be TOML" in fail("train", *TINY, "--config", tmp_path / "c.toml")
+    assert "Expected key=value (got 'degree')" in fail("train", *TINY, "--set", "degree")
+
+
+# Prediction
+
+
+def test_other_features_than_trained_with(run, tmp_path):
+    folder = tmp_path / "new"
+    shutil.copytree(NEWCOMERS, folder)
+    head, *lines = (folder / "nodes.csv").read_text().splitlines()
+    more = [f"{head},shoe", *(f"{line},40" for line in lines)]
+    (folder / "nodes.csv").write_text("\n".join(more) + "\n")
+    message = r"Expected 3 features as the run was trained with \(got 4; not known: 'shoe'\)"
+    with pytest.raises(DataError, match=message):
+        prediction.predict_run(run, load(folder))
+    assert "not known: 'shoe'" in fail("predict", run, folder)
+    # The remedy it names works.
+    columns = ("--data", "feature_columns=age,hours,years", "--output", tmp_path / "p.csv")
+    succeed("predict", run, folder, *columns)
+    edit(folder, "nodes.csv", "age,", "weight,")
+    assert "(missing 'age'; the graph has weight, hours" in fail("predict", run, folder)
+    nameless = tmp_path / "g.npz"
+    pairs = np.array([[0, 1], [1, 2]])
+    np.savez(nameless, x=np.ones((3, 5)), edge_index=pairs)
+    assert "Expected 3 features as the run was trained with (got 5)" in fail(
+        "predict", run, nameless
+    )
+
+
+def test_output_of_predictions(run, tmp_path):
+    assert "to end in .csv" in fail("predict", run, "--output", tmp_path / "p.parquet")
+    assert "in an existing folder" in fail("predict", run, "--output", tmp_path / "no" / "p.csv")
+
+
+# Damaged runs
+
+
+@pytest.mark.parametrize("name", ["record.json", "run.json"])
+def test_damaged_json(name, run):
+    whole = (run / name).read_text()
+    (run / name).write_text(whole[: len(whole) // 2])
+    for command in (("predict", run), ("evaluate", run), ("compare", run)):
+        assert f"{name} to be JSON (it is damaged" in fail(*command)
+    for content in ("{}", "[]"):
+        (run / name).write_text(content)
+        assert name in fail("predict", run)
+    (run / name).unlink()
+    assert fail("evaluate", run)
+
+
+def test_damaged_weights(run):
+    path = run / "weights.safetensors"
+    whole = path.read_bytes()
+    for content in (b"", whole[: len(whole) // 2], b"junk" * 100):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"weights\.safetensors to hold weights \(it is damag"):
+            artifacts.read_weights(path)
+        assert "it is damaged" in fail("predict", run)
+        assert "it is damaged" in fail("evaluate", run)
+    tensors = safetensors.torch.load(whole)
+    safetensors.torch.save_file(tensors, path)
+    assert "got another file" in fail("predict", run)
+    with safetensors.safe_open(str(run / "weights.safetensors"), "pt") as file:
+        assert file.metadata() is None
+    tensors.pop(next(name for name in tensors if name.startswith("0/")))
+    metadata = {"format": "longnn.weights/1", "scaling": "none"}
+    safetensors.torch.save_file(tensors, path, metadata=metadata)
+    assert "to fit the run's model" in fail("predict", run)
+    path.unlink()
+    assert "Expected weights.safetensors in" in fail("evaluate", run)
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """A run with a checkpoint."""
+    folder = tmp_path / "stopped"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longnn.runs._finish", stop)
+        longnn("train", *TINY, *FAST, "--output", folder)
+    assert (folder / "checkpoint.safetensors").exists()
+    return folder
+
+
+def stop(*arguments):
+    raise KeyboardInterrupt
+
+
+def test_damaged_checkpoint(interrupted, tmp_path):
+    path = interrupted / "checkpoint.safetensors"
+    whole = path.read_bytes()
+    for content in (b"", whole[: len(whole) // 2], b"\x00junk" * 100):
+        path.write_bytes(content)
+        line = fail("train", "--resume", interrupted)
+        assert "checkpoint.safetensors to be a checkpoint" in line
+        assert line.endswith("delete it to begin the run again")
+    # One that is whole, but of another run.
+    with safetensors.safe_open(str(write(path, whole)), "pt") as file:
+        metadata = file.metadata()
+    tensors = safetensors.torch.load(whole)
+    tensors.pop("table")
+    safetensors.torch.save_file(tensors, path, metadata=metadata)
+    dataset, config = runs.resume(interrupted)
+    with pytest.raises(DataError, match="a checkpoint of this run"):
+        runs.run_training(interrupted, dataset, config)
+    assert "a checkpoint of this run" in fail("train", "--resume", interrupted)
+    path.unlink()
+    succeed("train", "--resume", interrupted)
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def test_data_that_changed_since(graph, tmp_path):
+    folder = tmp_path / "r"
+    succeed("train", graph, *FAST, "--output", folder)
+    edit(graph, "nodes.csv", "Ada,24", "Ada,25")
+    assert "the files have changed since" in fail("evaluate", folder)
+    (folder / "record.json").unlink()
+    with pytest.raises(DataError, match="the files have changed since"):
+        runs.resume(folder)
+    assert "the files have changed since" in fail("train", "--resume", folder)
+
+
+def test_folders_that_are_no_runs(tmp_path, run):
+    for command in (["predict"], ["evaluate"], ["compare"], ["train", "--resume"]):
+        assert "which does not exist" in fail(*command, tmp_path / "nowhere")
+        assert "run.json" in fail(*command, tmp_path)
+    (tmp_path / "file").touch()
+    assert "which is a file" in fail("evaluate", tmp_path / "file")
+    assert "which is complete" in fail("train", "--resume", run)
+    line = fail("train", CLUB, "--resume", run)
+    assert "--resume RUN alone" in line
+    assert "got --seed too" in fail("train", "--resume", run, "--seed", 0)
+
+
+# Output
+
+
+def test_a_folder_that_holds_a_run(run, tmp_path):
+    before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    line = fail("train", CLUB, *FAST, "--output", run)
+    assert "which already holds a run" in line
+    assert "--resume" in line
+    dataset = load(CLUB)
+    source = {"graph": str(CLUB), "nodes": None, "options": {}}
+    with pytest.raises(ValueError, match="already holds a run"):
+        runs.start_run(run, dataset, source, Config(), command="")
+    assert before == {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("dear")
+    assert "a new or empty folder" in fail("train", CLUB, "--output", tmp_path / "full")
+    (tmp_path / "empty").mkdir()
+    succeed("train", CLUB, *FAST, "--output", tmp_path / "empty")
+
+
+def test_a_place_where_nothing_can_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    line = fail("train", *TINY, *FAST, "--output", tmp_path / "file" / "run")
+    assert line == f"Expected to write {tmp_path / 'file' / 'run'} (Not a directory)"
+    assert "a new or empty folder" in fail("train", *TINY, "--output", tmp_path / "file")
+    source = {"graph": "csbm", "nodes": None, "options": {}}
+    with pytest.raises(OSError, match="Expected to write"):
+        runs.start_run(tmp_path / "file" / "r", load("csbm"), source, Config(), command="")
+
+
+def test_read_only_folder(tmp_path, trained):
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(0o555)
+    if os.access(locked, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    assert "Permission denied" in fail("train", *TINY, *FAST, "--output", locked / "run")
+    assert "Permission denied" in fail("predict", trained, "--output", locked / "p.csv")
+
+
+@contextlib.contextmanager
+def disk_of(size):
+    """No file may grow beyond ``size`` bytes: writing more fails, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_full_disk_while_training(tmp_path):
+    """Weights and checkpoint do not fit: one line, and the run goes on when there is room."""
+    folder = tmp_path / "run"
+    with disk_of(9_000):
+        line = fail("train", *TINY, *FAST, "--checkpoint-every", 0, "--output", folder)
+    assert line.startswith(f"Expected to write {folder / 'checkpoint.safetensors'} (")
+    assert line.endswith(f"when that is mended, go on with: longnn train --resume {folder}")
+    assert {path.name for path in folder.iterdir()} == {"run.json", "config.toml"}
+    succeed("train", "--resume", folder)
+    succeed("train", *TINY, *FAST, "--output", tmp_path / "whole")
+    left, right = (f / "predictions.csv" for f in (folder, tmp_path / "whole"))
+    assert left.read_bytes() == right.read_bytes()
+
+
+def test_full_disk_keeps_the_old_file(run, tmp_path):
+    output = tmp_path / "p.csv"
+    succeed("predict", run, "--output", output)
+    before = output.read_bytes()
+    with disk_of(1_000):
+        line = fail("predict", run, NEWCOMERS, "--output", output)
+    assert line.startswith(f"Expected to write {output} (")
+    assert output.read_bytes() == before
+    assert not list(tmp_path.glob(".*.tmp"))
+    with disk_of(1_000), pytest.raises(OSError, match="Expected to write"):
+        artifacts.write_weights(run / "weights.safetensors", [], prediction_scaling(run))
+
+
+def prediction_scaling(folder):
+    """Means so many that their file is large."""
+    _, scaling = artifacts.read_weights(folder / "weights.safetensors")
+    return type(scaling)("standard", torch.ones(9_999), torch.ones(9_999))
+
+
+def test_debugging_shows_the_traceback(monkeypatch, tmp_path):
+    monkeypatch.setenv("LONGNN_DEBUG", "1")
+    with pytest.raises(MissingFileError):
+        longnn("info", tmp_path / "none.csv")
+
+
+def test_records_hold_no_nan(run):
+    text = (run / "record.json").read_text()
+    json.loads(text, parse_constant=lambda word: pytest.fail(word))

@@ -1,0 +1,411 @@
+"""The command line: what each command prints and leaves behind, and that nothing is lost."""
+
+import csv
+import json
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+import safetensors.torch
+
+import longnn as package
+from longnn.config import Config
+from longnn.nn import MODELS
+from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, start, succeed, succeed_json
+
+FILES = {
+    "config.toml",
+    "run.json",
+    "record.json",
+    "history.csv",
+    "filter_path.npz",
+    "weights.safetensors",
+    "predictions.csv",
+    "predictions.parquet",
+    "report.html",
+}
+FIGURES = ("filter_response", "training_curves", "basis_path", "amplitude_waveform", "confusion")
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    """Leave out the report, which takes longer than a tiny training."""
+    monkeypatch.setattr("longnn.runs.report.write_report", lambda folder: None)
+
+
+@pytest.fixture(scope="module")
+def bundled(tmp_path_factory):
+    """A run of two repeats on a bundled graph: its folder and what --json printed."""
+    folder = tmp_path_factory.mktemp("bundled") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longnn.runs.report.write_report", lambda folder: None)
+        return folder, succeed_json("train", *TINY, *FAST, "--repeat", 2, "--output", folder)
+
+
+@pytest.fixture(scope="module")
+def club(tmp_path_factory):
+    """A run on the user's own files: its folder and what was printed."""
+    folder = tmp_path_factory.mktemp("own") / "club"
+    result = longnn("train", CLUB, *FAST, "--output", folder)
+    assert result.exit_code == 0, result.output
+    return folder, result
+
+
+def rows(path):
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def weights(folder):
+    return safetensors.torch.load_file(folder / "weights.safetensors")
+
+
+def same_outcome(left, right):
+    one, other = weights(left), weights(right)
+    return (
+        one.keys() == other.keys()
+        and all(one[k].numpy().tobytes() == other[k].numpy().tobytes() for k in one)
+        and (left / "predictions.csv").read_bytes() == (right / "predictions.csv").read_bytes()
+        and (left / "history.csv").read_bytes() == (right / "history.csv").read_bytes()
+    )
+
+
+# What a run leaves behind
+
+
+def test_every_promised_file(club):
+    folder, _ = club
+    assert {path.name for path in folder.iterdir()} == FILES | {"figures"}
+    for name in FIGURES:
+        for suffix in ("png", "svg"):
+            assert (folder / "figures" / f"{name}.{suffix}").stat().st_size > 1000
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "<html" in page
+    assert 'src="http' not in page
+    assert not list(folder.rglob("*.tmp"))
+
+
+def test_json_is_the_record(bundled):
+    folder, printed = bundled
+    record = json.loads((folder / "record.json").read_text())
+    assert printed == {"run": str(folder), **record}
+    assert [repeat["seed"] for repeat in record["repeats"]] == [0, 1]
+    assert record["summary"]["test"]["accuracy"]["count"] == 2
+    mean = np.mean([repeat["scores"]["test"]["accuracy"] for repeat in record["repeats"]])
+    assert record["summary"]["test"]["accuracy"]["mean"] == pytest.approx(mean)
+    assert record["environment"]["torch"]
+    assert record["data"]["fingerprint"]
+    assert record["data"]["source"]["options"]["phi"] == -0.6
+
+
+def test_history_has_a_row_an_epoch(bundled):
+    folder, record = bundled
+    found = rows(folder / "history.csv")
+    assert [row["repeat"] for row in found].count("0") == record["repeats"][0]["epochs"]
+    assert {"train_loss", "val_loss", "val_score", "amplitude", "a", "b"} <= found[0].keys()
+    with np.load(folder / "filter_path.npz") as path:
+        assert path["beta"].shape[:2] == (record["repeats"][0]["epochs"], 4)
+
+
+def test_predictions_in_both_formats_agree(club):
+    folder, _ = club
+    text = pyarrow.csv.read_csv(folder / "predictions.csv")
+    binary = pyarrow.parquet.read_table(folder / "predictions.parquet")
+    assert text.column_names == binary.column_names
+    for name in binary.column_names:
+        left, right = text[name].to_pylist(), binary[name].to_pylist()
+        if name == "label":
+            right = ["" if value is None else value for value in right]
+        assert left == right
+
+
+def test_every_node_is_predicted_the_unlabelled_too(club):
+    folder, _ = club
+    given = {row["id"]: row["label"] for row in rows(CLUB / "nodes.csv")}
+    found = rows(folder / "predictions.csv")
+    assert [row["id"] for row in found] == list(given)
+    hidden = [row for row in found if row["label"] == ""]
+    assert len(hidden) == 12
+    for row in found:
+        chances = {k.removeprefix("p_"): float(v) for k, v in row.items() if k.startswith("p_")}
+        assert chances.keys() == {"chess", "rowing", "tennis"}
+        assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
+        assert row["predicted"] == max(chances, key=chances.get)
+        assert row["label"] == given[row["id"]]
+        assert (row["set"] == "none") == (row["label"] == "")
+    record = json.loads((folder / "record.json").read_text())
+    tested = [row for row in found if row["set"] == "test"]
+    right = np.mean([row["predicted"] == row["label"] for row in tested])
+    assert record["repeats"][0]["scores"]["test"]["accuracy"] == pytest.approx(right)
+
+
+def test_summary_says_score_split_seed_filter_and_report(club):
+    folder, result = club
+    assert result.stdout.startswith("LON-GNN on club: test accuracy ")
+    assert "split stratified, seed 0" in result.stdout
+    assert "The filter is " in result.stdout
+    assert "Its basis moved from a = " in result.stdout
+    assert result.stdout.endswith(f"\nreport: {folder / 'report.html'}\n")
+    assert result.stderr == "note: All 136 edges were listed one way; each was made two-way.\n"
+    assert "nan" not in result.stdout.split()
+
+
+# Ways to say what to train
+
+
+def test_config_file_and_set(tmp_path, no_report):
+    (tmp_path / "c.toml").write_text('model = "gpr"\ndegree = 2\nepochs = 5\nlr_basis = 0.5\n')
+    folder = tmp_path / "run"
+    arguments = ("--config", tmp_path / "c.toml", "--set", "degree=4", "--device", "cpu")
+    record = succeed_json("train", *TINY, *arguments, "--seed", 3, "--output", folder)
+    config = record["config"]
+    assert (config["model"], config["degree"], config["epochs"]) == ("gpr", 4, 5)
+    assert (config["lr_basis"], config["seed"]) == (0.5, 3)
+    assert Config.from_toml(folder / "config.toml").to_dict() == config
+    # The run's own file says it all: it gives the same run again.
+    again = tmp_path / "again"
+    succeed("train", *TINY, "--config", folder / "config.toml", "--output", again)
+    assert same_outcome(folder, again)
+
+
+def test_repeats_are_the_single_runs(bundled, tmp_path, no_report):
+    """Training together changes nothing: repeat 1 is the run with seed 1."""
+    folder, _ = bundled
+    succeed("train", *TINY, *FAST, "--seed", 1, "--output", tmp_path / "one")
+    together, alone = weights(folder), weights(tmp_path / "one")
+    for name in alone:
+        if name.startswith("0/"):
+            left = together["1" + name[1:]].numpy()
+            np.testing.assert_allclose(left, alone[name].numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_quiet_is_silent(tmp_path, no_report):
+    result = longnn("train", CLUB, *FAST, "--quiet", "--output", tmp_path / "r")
+    assert (result.exit_code, result.output) == (0, "")
+    assert (tmp_path / "r" / "record.json").exists()
+    assert fail("train", CLUB, *FAST, "--quiet", "--output", tmp_path / "r")
+
+
+def test_default_folders_do_not_collide(tmp_path, monkeypatch, no_report):
+    monkeypatch.chdir(tmp_path)
+    for name in ("csbm-lon", "csbm-lon-2"):
+        assert f"report: runs/{name}/report.html" in succeed("train", *TINY, *FAST)
+        assert Path("runs", name, "record.json").exists()
+    message = fail("info", "missing.csv")
+    assert message == "missing.csv: Expected a file here (found none)."
+
+
+def test_two_files_with_named_columns(tmp_path, no_report):
+    edges, nodes = tmp_path / "friends.csv", tmp_path / "people.tsv"
+    edges.write_text((CLUB / "edges.csv").read_text().replace("source,target", "who,whom"))
+    text = (CLUB / "nodes.csv").read_text().replace("label", "team").replace(",", "\t")
+    nodes.write_text(text)
+    options = ["--nodes", nodes]
+    for pair in ("label_column=team", "source_column=who", "feature_columns=hours,years"):
+        options += ["--data", pair]
+    folder = tmp_path / "run"
+    record = succeed_json("train", edges, *options, *FAST, "--output", folder)
+    assert record["data"]["name"] == "friends"
+    assert record["data"]["scaling"] == "standard"
+    assert len(json.loads((folder / "run.json").read_text())["feature_names"]) == 2
+    # A new graph is read the same way, though it has no column of labels.
+    lines = [line.split("\t") for line in nodes.read_text().splitlines()]
+    other = tmp_path / "others.tsv"
+    other.write_text("".join("\t".join(line[:-1]) + "\n" for line in lines))
+    output = tmp_path / "p.csv"
+    succeed("predict", folder, edges, "--nodes", other, "--output", output)
+    known = rows(folder / "predictions.csv")
+    assert [row["p_chess"] for row in rows(output)] == [row["p_chess"] for row in known]
+    assert "label" not in rows(output)[0]
+
+
+def test_regression(tmp_path, no_report):
+    text = (CLUB / "nodes.csv").read_text().splitlines()
+    table = [line.split(",") for line in text]
+    wanted = [["id", "hours", "years", "label"], *([r[0], r[2], r[3], r[1]] for r in table[1:])]
+    wanted[5][3] = ""
+    nodes = tmp_path / "n.csv"
+    nodes.write_text("".join(",".join(row) + "\n" for row in wanted))
+    arguments = ("train", CLUB / "edges.csv", "--nodes", nodes, "--data", "task=regression")
+    record = succeed_json(*arguments, *FAST, "--output", tmp_path / "r")
+    assert record["metric"] == "r2"
+    assert set(record["repeats"][0]["scores"]["test"]) == {"mae", "r2"}
+    found = rows(tmp_path / "r" / "predictions.csv")
+    assert found[4]["label"] == ""
+    ages = [float(row["predicted"]) for row in found]
+    assert 16 < np.mean(ages) < 60  # in years, not in standard deviations
+    assert "R²" in succeed("evaluate", tmp_path / "r")
+
+
+# After training
+
+
+def test_evaluate_gives_the_record_again(bundled):
+    folder, record = bundled
+    again = succeed_json("evaluate", folder)
+    for name in ("train", "val", "test"):
+        for found, known in zip(again["repeats"], record["repeats"], strict=True):
+            assert found["scores"][name] == pytest.approx(known["scores"][name], abs=1e-6)
+    printed = succeed("evaluate", folder)
+    assert printed.split()[:3] == ["training", "validation", "test"]
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_predict_its_own_graph(bundled):
+    folder, _ = bundled
+    printed = succeed("predict", folder)
+    output = folder / "predictions-csbm.csv"
+    assert printed == f"60 predictions: {output} and predictions-csbm.parquet\n"
+    for found, known in zip(rows(output), rows(folder / "predictions.csv"), strict=True):
+        assert found["predicted"] == known["predicted"]
+        assert float(found["p_plus"]) == pytest.approx(float(known["p_plus"]), abs=1e-6)
+    output.unlink()
+    output.with_suffix(".parquet").unlink()
+
+
+def test_predict_a_new_graph_in_any_order_of_columns(club, tmp_path):
+    folder, _ = club
+    succeed("predict", folder, NEWCOMERS, "--output", tmp_path / "a.csv")
+    found = rows(tmp_path / "a.csv")
+    assert len(found) == 20
+    assert found[0].keys() == {"id", "predicted", "p_chess", "p_rowing", "p_tennis"}
+    table = [line.split(",") for line in (NEWCOMERS / "nodes.csv").read_text().splitlines()]
+    turned = "".join(",".join([row[0], *row[:0:-1]]) + "\n" for row in table)
+    assert turned.startswith("id,years,hours,age\n")
+    (tmp_path / "n.csv").write_text(turned)
+    arguments = (NEWCOMERS / "edges.csv", "--nodes", tmp_path / "n.csv")
+    succeed("predict", folder, *arguments, "--output", tmp_path / "b.csv")
+    assert rows(tmp_path / "b.csv") == found
+    binary = pyarrow.parquet.read_table(tmp_path / "b.parquet")
+    assert binary["predicted"].to_pylist() == [row["predicted"] for row in found]
+
+
+def test_compare_prints_a_table_and_writes_a_page(bundled, tmp_path, no_report):
+    folder, _ = bundled
+    other = tmp_path / "gpr"
+    succeed("train", *TINY, *FAST, "--model", "gpr", "--repeat", 2, "--output", other)
+    page = tmp_path / "both.html"
+    printed = succeed("compare", folder, other, "--output", page)
+    assert "data: csbm\n" in printed
+    assert "GPRGNN" in printed
+    assert "points, better on" in " ".join(printed.split())
+    assert "\nlearned filters\n  run: " in printed
+    assert printed.endswith(f"page: {page}\n")
+    assert "LON-GNN" in page.read_text(encoding="utf-8")
+
+
+# Commands that only print
+
+
+def test_info(tmp_path):
+    printed = succeed("info", CLUB)
+    for line in ("nodes       60", "edges       136", "classes     chess: 18"):
+        assert line in printed
+    assert "0 |" in printed
+    card = succeed_json("info", CLUB)
+    assert (card["nodes"], card["edges"]) == (60, 136)
+    assert len(card["density"]["density"]) == len(card["density"]["eigenvalues"])
+
+
+@pytest.mark.parametrize("width", ["80", "160"])
+def test_lists_fit_the_terminal(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", width)
+    for command in (["datasets"], ["models"], ["models", "lon"]):
+        lines = succeed(*command).splitlines()
+        rest = lines[1:] if len(command) > 1 else lines  # a paper's address is left whole
+        assert max(map(len, rest)) <= int(width), command
+    listed = succeed("datasets")
+    assert all(name in listed for name in ("cora", "ogbn-arxiv", "csbm", "digits"))
+    listed = succeed("models").split()
+    assert set(MODELS) <= set(listed)
+    assert "degree" in succeed("models", "lon")
+
+
+def test_version_and_help():
+    assert succeed("--version") == f"{package.__version__}\n"
+    assert "train" in succeed("--help")
+    assert longnn("train", "--nope").exit_code == 2
+
+
+# Nothing is lost
+
+LONG = ("--device", "cpu", "--set", "epochs=60", "--set", "patience=60", "--set", "degree=3")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longnn.runs.report.write_report", lambda folder: None)
+        succeed("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
+    return folder
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_run_ends_with_the_same_bits(how, uninterrupted, tmp_path, no_report):
+    folder = tmp_path / "run"
+    arguments = ("--repeat", 2, "--checkpoint-every", 0, "--output", folder)
+    process = start("train", *TINY, *LONG, *arguments)
+    checkpoint = folder / "checkpoint.safetensors"
+    end = time.monotonic() + 60
+    while not checkpoint.exists() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
+    process.send_signal(how)
+    _, stderr = process.communicate(timeout=60)
+    if how is signal.SIGINT:
+        assert process.returncode == 130
+        last = stderr.splitlines()[-1]
+        assert last == f"interrupted; go on with: longnn train --resume {folder}"
+        assert "Traceback" not in stderr
+    else:
+        assert process.returncode == -signal.SIGKILL
+    assert not (folder / "record.json").exists()
+    with safetensors.safe_open(str(checkpoint), "pt") as file:
+        assert 0 < int(file.metadata()["epoch"]) < 60
+    assert "it was interrupted" in fail("evaluate", folder)
+    printed = succeed("train", "--resume", folder)
+    assert f"report: {folder / 'report.html'}" in printed
+    assert same_outcome(folder, uninterrupted)
+    assert {path.name for path in folder.iterdir()} == FILES - {"report.html"}
+    left, right = (json.loads((f / "record.json").read_text()) for f in (folder, uninterrupted))
+    assert left["repeats"] == right["repeats"]
+    assert "which is complete" in fail("train", "--resume", folder)
+
+
+def test_killed_before_the_first_checkpoint(uninterrupted, tmp_path, monkeypatch, no_report):
+    """Then all there is is the request, and that is enough."""
+    folder = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr("longnn.runs.workflow.make_problem", interrupt)
+        result = longnn("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
+    assert result.exit_code == 130
+    assert {path.name for path in folder.iterdir()} == {"run.json", "config.toml"}
+    succeed("train", "--resume", folder)
+    assert same_outcome(folder, uninterrupted)
+
+
+def test_stopped_while_the_report_is_written(tmp_path, monkeypatch):
+    """The record is there but not all of the rest: still to be resumed, and quickly done."""
+    folder = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr("longnn.runs.report.write_report", interrupt)
+        result = longnn("train", *TINY, *FAST, "--output", folder)
+    assert result.exit_code == 130
+    assert f"longnn train --resume {folder}" in result.stderr
+    assert not (folder / "report.html").exists()
+    succeed("train", "--resume", folder)
+    assert (folder / "report.html").exists()
+    assert not (folder / "checkpoint.safetensors").exists()
+
+
+def interrupt(*arguments, **options):
+    raise KeyboardInterrupt
+
+
+def test_same_seed_same_bits(bundled, tmp_path, no_report):
+    succeed("train", *TINY, *FAST, "--repeat", 2, "--output", tmp_path / "again")
+    assert same_outcome(bundled[0], tmp_path / "again")

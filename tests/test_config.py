@@ -1,0 +1,142 @@
+"""The table of keys: types, nearest names, TOML there and back."""
+
+import dataclasses
+
+import pytest
+
+from longnn.config import Config, parse_assignment, read_toml
+from longnn.nn import MODELS, model_options
+from longnn.training import Settings
+from longnn.workflow import make_model
+
+
+def test_keys_find_their_place():
+    config = Config.from_dict(
+        {"model": "lon", "degree": 5, "lr_basis": 1, "seed": 3, "hidden_channels": 16}
+    )
+    assert config.options == {"degree": 5}
+    assert config.settings.lr_basis == 1.0
+    assert isinstance(config.settings.lr_basis, float)
+    assert (config.seed, config.hidden_channels) == (3, 16)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_toml_there_and_back(model, tmp_path):
+    values = {"model": model, **model_options(model), "split": "stratified", "seed": 7}
+    config = Config.from_dict({**values, "patience": 3, "wd_transform": 1e-5, "repeat": 2})
+    config.write_toml(tmp_path / "c.toml")
+    again = Config.from_toml(tmp_path / "c.toml")
+    assert again == config
+    assert again.to_dict() == config.to_dict()
+
+
+def test_what_is_not_said_is_recommended_and_written_down(tmp_path):
+    """A file of a default run says all it was trained with, whatever later defaults will be."""
+    Config().write_toml(tmp_path / "c.toml")
+    written = read_toml(tmp_path / "c.toml")
+    assert {field.name for field in dataclasses.fields(Settings)} <= written.keys()
+    again = Config.from_dict(written)
+    assert again.model_arguments() == Config().model_arguments()
+    assert repr(make_model(again, 4, 2, 0)) == repr(make_model(Config(), 4, 2, 0))
+
+
+def test_text_survives_toml(tmp_path):
+    path = tmp_path / "c.toml"
+    Config(split='o"w\\n').write_toml(path)
+    assert Config.from_toml(path).split == 'o"w\\n'
+
+
+UNKNOWN = {
+    "degre": "degree",
+    "lr_transfrom": "lr_transform",
+    "patient": "patience",
+    "hidden_chanels": "hidden_channels",
+    "sede": "seed",
+}
+
+
+@pytest.mark.parametrize(("key", "near"), UNKNOWN.items())
+def test_unknown_keys_name_the_nearest(key, near):
+    with pytest.raises(ValueError, match=rf"Unknown option `{key}` .*; did you mean `{near}`\?"):
+        Config.from_dict({key: 1})
+
+
+def test_unknown_model_names_the_nearest():
+    with pytest.raises(
+        ValueError, match=r"one of appnp, .* \(got 'bernn'\); did you mean `bern`\?"
+    ):
+        Config(model="bernn")
+
+
+def test_an_option_of_another_model_is_unknown():
+    with pytest.raises(ValueError, match="Unknown option `a` of model 'gcn'"):
+        Config.from_dict({"model": "gcn", "a": 0.5})
+
+
+WRONG = {
+    "degree": ("four", "`degree` to be an integer .got 'four'"),
+    "dropout": ("much", "`dropout` to be a number .got 'much'"),
+    "learn_basis": (1, "`learn_basis` to be true or false .got 1"),
+    "weight": (2, "`weight` to be a word .got 2"),
+    "lr_basis": ("fast", "`lr_basis` to be a number .got 'fast'"),
+    "lr_transform": (-0.1, "`lr_transform` >= 0 and finite .got -0.1"),
+    "epochs": (0, "`epochs` to be an integer >= 1 .got 0"),
+    "patience": (True, "`patience` to be an integer .got True"),
+    "monitor": ("luck", "`monitor` to be 'score' or 'loss' .got 'luck'"),
+    "seed": (-1, "`seed` to be an integer >= 0 .got -1"),
+    "repeat": (0, "`repeat` to be an integer >= 1 .got 0"),
+    "hidden_channels": (2.5, "`hidden_channels` to be an integer >= 1 .got 2.5"),
+    "scale": ("log", "`scale` to be one of auto, none, standard, row .got 'log'"),
+    "precision": ("half", "`precision` to be one of float32, float64 .got 'half'"),
+}
+
+
+@pytest.mark.parametrize("key", WRONG)
+def test_values_of_the_wrong_kind(key):
+    value, message = WRONG[key]
+    with pytest.raises(ValueError, match=message):
+        Config.from_dict({key: value})
+
+
+def test_replace_checks_too():
+    assert Config().replace(seed=4).seed == 4
+    with pytest.raises(ValueError, match="did you mean `degree`"):
+        Config().replace(degrees=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("x=5", 5),
+        ("x = 0.5", 0.5),
+        ("x=1e-3", 1e-3),
+        ("x=true", True),
+        ("x=paper", "paper"),
+        ('x="5"', "5"),
+        ("x=a=b", "a=b"),
+        ("x=", ""),
+    ],
+)
+def test_assignments(text, value):
+    assert parse_assignment(text) == ("x", value)
+
+
+@pytest.mark.parametrize("text", ["degree", "=5", ""])
+def test_not_an_assignment(text):
+    with pytest.raises(ValueError, match="Expected key=value"):
+        parse_assignment(text)
+
+
+def test_bad_toml_files(tmp_path):
+    path = tmp_path / "c.toml"
+    with pytest.raises(FileNotFoundError):
+        read_toml(path)
+    path.write_text("degree = = 3")
+    with pytest.raises(ValueError, match=r"c\.toml to be TOML"):
+        read_toml(path)
+    path.write_text("[model]\ndegree = 3\n")
+    with pytest.raises(ValueError, match=r"Expected flat keys in .*c\.toml .* at 'model'"):
+        read_toml(path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match=r"c\.toml to be TOML"):
+        read_toml(path)

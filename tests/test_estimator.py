@@ -1,0 +1,324 @@
+"""The scikit-learn face: conventions, labels of any kind, masks, saving, and what was learned."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+import longnn
+from longnn import LONGNNClassifier, LONGNNRegressor
+from longnn.data import DataError, csbm
+
+EPOCHS = 30
+
+
+@pytest.fixture(scope="module")
+def data():
+    return csbm(phi=-0.7, num_nodes=120, num_features=16, degree=8.0).data
+
+
+def classifier(**options):
+    return LONGNNClassifier(**{"epochs": EPOCHS, "degree": 5, "device": "cpu", **options})
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return classifier().fit(data)
+
+
+@pytest.fixture(scope="module")
+def smooth(data):
+    """The graph with a number for each node."""
+    data = data.clone()
+    data.y = 10 + 3 * data.x[:, 0] + data.x[:, 1]
+    return data
+
+
+def words(data):
+    return np.where(data.y.numpy() > 0, "plus", "minus")
+
+
+def test_parameters_follow_scikit_learn():
+    estimator = classifier(degree=3, model_options={"a": 0.5})
+    assert estimator.get_params()["degree"] == 3
+    copy = clone(estimator.set_params(dropout=0.1))
+    assert copy is not estimator
+    assert copy.get_params() == estimator.get_params()
+    assert repr(copy).startswith("LONGNNClassifier(")
+    assert "degree=3" in repr(copy)
+    assert LONGNNClassifier().hidden_channels == 64
+    assert LONGNNClassifier().degree == 10
+    assert is_classifier(estimator)
+    assert is_regressor(LONGNNRegressor())
+    with pytest.raises(ValueError, match="Invalid parameter 'degre'"):
+        estimator.set_params(degre=3)
+
+
+def test_nothing_is_known_before_fit():
+    estimator = classifier()
+    assert not [name for name in vars(estimator) if name.endswith("_")]
+    for call in (estimator.predict, estimator.predict_proba, estimator.filter_response):
+        with pytest.raises(NotFittedError, match="Expected a fitted LONGNNClassifier"):
+            call()
+    with pytest.raises(NotFittedError):
+        check_is_fitted(estimator)
+
+
+def test_fitted_attributes(fitted, data):
+    check_is_fitted(fitted)
+    assert fitted.classes_.tolist() == [0, 1]
+    assert fitted.n_features_in_ == 16
+    assert 1 <= fitted.best_epoch_ <= fitted.n_epochs_ <= EPOCHS
+    assert set(fitted.history_) >= {"train_loss", "val_loss", "val_score", "a", "b", "amplitude"}
+    assert all(len(column) == fitted.n_epochs_ for column in fitted.history_.values())
+    assert fitted.a_ == pytest.approx(fitted.history_["a"][fitted.best_epoch_ - 1], abs=1e-6)
+    assert fitted.b_ > -1
+    assert not (fitted.train_mask_ & fitted.val_mask_).any()
+    assert fitted.val_mask_.sum() == pytest.approx(0.2 * len(data.y), abs=2)
+
+
+def test_predictions_agree_with_each_other(fitted, data):
+    probabilities = fitted.predict_proba(data)
+    assert probabilities.shape == (120, 2)
+    np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-5)
+    np.testing.assert_array_equal(fitted.predict(), probabilities.argmax(1))
+    np.testing.assert_array_equal(fitted.predict(data), fitted.predict())
+    right = fitted.predict() == data.y.numpy()
+    assert fitted.score(data) == pytest.approx(right.mean())
+    assert fitted.score(data) > 0.8
+    mask = np.arange(120) < 30
+    assert fitted.score(data, mask) == pytest.approx(right[mask].mean())
+
+
+def test_filter_response_is_that_of_the_model(fitted):
+    grid, response = fitted.filter_response()
+    assert grid[[0, -1]].tolist() == [0, 2]
+    inner = fitted.model_.filters()[0]
+    assert response.shape == (inner.channels, len(grid))
+    _, there = fitted.filter_response([0.3, 1.7])
+    expected = inner.response(torch.tensor([0.3, 1.7], dtype=torch.float64)).detach()
+    np.testing.assert_allclose(there, expected)
+    # The same through the Chebyshev coefficients, without the filter's own code.
+    beta = inner.chebyshev_coefficients().detach().double().numpy()
+    series = np.polynomial.chebyshev.chebval(1 - np.array([0.3, 1.7]), beta)
+    np.testing.assert_allclose(there, series, rtol=1e-4, atol=1e-4)
+
+
+def test_same_seed_same_result(fitted, data):
+    np.testing.assert_array_equal(classifier().fit(data).predict_proba(), fitted.predict_proba())
+    other = classifier(seed=1).fit(data).predict_proba()
+    assert np.abs(other - fitted.predict_proba()).max() > 0
+
+
+def test_fitting_leaves_the_data_and_the_global_generator_alone(data):
+    before, state = data.clone(), torch.random.get_rng_state()
+    classifier(epochs=2).fit(data)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert data.keys() == before.keys()
+    assert all(torch.equal(data[key], before[key]) for key in data.keys())  # noqa: SIM118
+
+
+def test_tuple_of_arrays(fitted, data):
+    arrays = (data.x.numpy(), data.edge_index.numpy(), data.y.tolist())
+    again = classifier().fit(arrays)
+    np.testing.assert_array_equal(again.predict_proba(arrays), fitted.predict_proba())
+
+
+def test_labels_may_be_words_and_missing(fitted, data):
+    labels = words(data)
+    named = classifier().fit((data.x, data.edge_index, labels))
+    assert named.classes_.tolist() == ["minus", "plus"]
+    np.testing.assert_array_equal(named.predict_proba(), fitted.predict_proba())
+    assert set(named.predict()) <= {"minus", "plus"}
+    some = labels.astype(object)
+    some[::4] = None
+    partly = classifier().fit((data.x, data.edge_index, some))
+    assert partly.classes_.tolist() == ["minus", "plus"]
+    assert not (partly.train_mask_ | partly.val_mask_)[::4].any()
+    assert len(partly.predict()) == 120
+    known = np.arange(120) % 4 > 0
+    right = (partly.predict() == labels)[known].mean()
+    assert partly.score((data.x, data.edge_index, some)) == pytest.approx(right)
+
+
+@pytest.mark.parametrize("missing", [-1, np.nan])
+def test_numbers_that_mean_unlabelled(data, missing):
+    y = data.y.numpy().astype(float if missing != missing else int)
+    y[:60] = missing
+    estimator = classifier(epochs=2).fit((data.x, data.edge_index, y))
+    assert estimator.classes_.tolist() == [0, 1]
+    assert not (estimator.train_mask_ | estimator.val_mask_)[:60].any()
+
+
+def test_masks_given_or_from_the_data(data):
+    train, val = torch.zeros(2, 120, dtype=torch.bool)
+    train[:70], val[70:100] = True, True
+    given = classifier().fit(data, train_mask=train, val_mask=val.numpy())
+    np.testing.assert_array_equal(given.train_mask_, train)
+    np.testing.assert_array_equal(given.val_mask_, val)
+    own = data.clone()
+    own.train_mask, own.val_mask = train, val
+    np.testing.assert_array_equal(classifier().fit(own).predict_proba(), given.predict_proba())
+    carved = classifier(epochs=2).fit(data, train_mask=train)
+    np.testing.assert_array_equal(carved.train_mask_ | carved.val_mask_, train)
+    with pytest.raises(ValueError, match=r"`val_mask` of shape \(120,\) \(got \(3,\)\)"):
+        classifier().fit(data, train, [True, False, True])
+
+
+def test_labels_outside_the_masks_have_no_say(data):
+    """A wrong label on a test node changes nothing: no test label leaks into training."""
+    train, val = torch.zeros(2, 120, dtype=torch.bool)
+    train[:70], val[70:100] = True, True
+    wrong = data.clone()
+    wrong.y[100:] = 1 - wrong.y[100:]
+    left = classifier().fit(data, train, val).predict_proba()
+    np.testing.assert_array_equal(left, classifier().fit(wrong, train, val).predict_proba())
+
+
+def test_another_graph(fitted):
+    other = csbm(phi=-0.7, num_nodes=50, num_features=16, degree=8.0, seed=3).data
+    assert fitted.predict(other).shape == (50,)
+    del other.y
+    assert fitted.predict_proba(other).shape == (50, 2)
+    with pytest.raises(ValueError, match="Expected labelled nodes to score on"):
+        fitted.score(other)
+
+
+def test_permuting_the_nodes_permutes_the_predictions(fitted, data):
+    order = torch.randperm(120, generator=torch.Generator().manual_seed(0))
+    place = torch.empty_like(order)
+    place[order] = torch.arange(120)
+    permuted = (data.x[order], place[data.edge_index], data.y[order])
+    np.testing.assert_allclose(
+        fitted.predict_proba(permuted), fitted.predict_proba()[order], atol=1e-5
+    )
+
+
+def test_regression(smooth, tmp_path):
+    estimator = LONGNNRegressor(epochs=150, degree=4, device="cpu", dropout=0.0, input_dropout=0.0)
+    estimator.fit(smooth)
+    predicted = estimator.predict()
+    y = smooth.y.numpy()
+    r2 = 1 - ((y - predicted) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    assert estimator.score(smooth) == pytest.approx(r2, abs=1e-5)
+    assert r2 > 0.5
+    assert not hasattr(estimator, "classes_")
+    estimator.save(tmp_path / "r.safetensors")
+    loaded = LONGNNRegressor.load(tmp_path / "r.safetensors")
+    np.testing.assert_array_equal(loaded.predict(smooth), predicted)
+    flat = smooth.clone()
+    flat.y = torch.full((120,), 2.0)
+    with pytest.raises(ValueError, match="labels that differ"):
+        estimator.score(flat)
+
+
+def test_missing_numbers_are_unlabelled(smooth):
+    some = smooth.clone()
+    some.y[::2] = torch.nan
+    estimator = LONGNNRegressor(epochs=2, degree=2, device="cpu").fit(some)
+    assert not (estimator.train_mask_ | estimator.val_mask_)[::2].any()
+    assert np.isfinite(estimator.predict()).all()
+
+
+def test_save_and_load(fitted, data, tmp_path):
+    path = tmp_path / "model.safetensors"
+    fitted.save(path)
+    loaded = LONGNNClassifier.load(path)
+    assert loaded.get_params() == fitted.get_params()
+    np.testing.assert_array_equal(loaded.predict_proba(data), fitted.predict_proba())
+    assert (loaded.a_, loaded.b_, loaded.n_epochs_) == (fitted.a_, fitted.b_, fitted.n_epochs_)
+    np.testing.assert_array_equal(loaded.history_["val_loss"], fitted.history_["val_loss"])
+    with pytest.raises(ValueError, match="Expected the graph to predict on"):
+        loaded.predict()
+    with pytest.raises(ValueError, match=r"Expected a saved LONGNNRegressor \(got a LONGNNClass"):
+        LONGNNRegressor.load(path)
+    assert b"pickle" not in path.read_bytes()
+
+
+def test_words_survive_saving(data, tmp_path):
+    scaled = classifier(epochs=3, scale="standard").fit((data.x, data.edge_index, words(data)))
+    scaled.save(tmp_path / "m")
+    loaded = LONGNNClassifier.load(tmp_path / "m")
+    assert loaded.classes_.tolist() == ["minus", "plus"]
+    np.testing.assert_array_equal(loaded.predict_proba(data), scaled.predict_proba())
+
+
+def test_other_files_are_refused(fitted, tmp_path):
+    path = tmp_path / "m.safetensors"
+    with pytest.raises(FileNotFoundError):
+        LONGNNClassifier.load(path)
+    torch.save({"a": torch.ones(2)}, path)
+    with pytest.raises(ValueError, match="to be a saved estimator"):
+        LONGNNClassifier.load(path)
+    fitted.save(path)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match="to be a saved estimator"):
+        LONGNNClassifier.load(path)
+    with pytest.raises(ValueError, match="to be a saved estimator"):
+        LONGNNClassifier.load(tmp_path)
+    with pytest.raises(NotFittedError):
+        classifier().save(path)
+
+
+def test_wrong_input(fitted, data):
+    with pytest.raises(ValueError, match=r"Expected 16 features \(got 17\)"):
+        fitted.predict((torch.ones(120, 17), data.edge_index, data.y))
+    with pytest.raises(TypeError, match=r"Expected a PyG Data or \(X, edge_index, y\) \(got str"):
+        fitted.predict("cora")
+    with pytest.raises(ValueError, match=r"\(X, edge_index, y\) \(got 2 entries\)"):
+        classifier().fit((data.x, data.edge_index))
+    with pytest.raises(ValueError, match="Expected labels `y` to fit on"):
+        classifier().fit((data.x, data.edge_index, None))
+    with pytest.raises(DataError, match="Expected finite features"):
+        classifier().fit((data.x.numpy() * np.nan, data.edge_index, data.y))
+    with pytest.raises(DataError, match="at least two classes"):
+        classifier().fit((data.x, data.edge_index, np.ones(120, int)))
+    train = data.y == 0
+    with pytest.raises(DataError, match="Expected a training node of each class"):
+        classifier().fit(data, train_mask=train)
+    few = np.isin(np.arange(120), [int(train.nonzero()[0]), int((~train).nonzero()[0])])
+    with pytest.raises(DataError, match=r"Expected validation nodes \(got none"):
+        classifier().fit(data, train_mask=few)
+
+
+@pytest.mark.parametrize("degree", [-1, 10**6])
+def test_impossible_degrees(data, degree):
+    with pytest.raises(ValueError, match=rf"0 <= `degree` <= \d+ \(got {degree}\)"):
+        classifier(degree=degree).fit(data)
+
+
+def test_degree_zero_ignores_the_graph(data):
+    """A constant filter: legal, and without edges it predicts the same."""
+    estimator = classifier(degree=0).fit(data)
+    alone = (data.x, torch.zeros(2, 0, dtype=torch.long), data.y)
+    np.testing.assert_allclose(estimator.predict_proba(alone), estimator.predict_proba(), atol=1e-6)
+
+
+def test_any_model(data):
+    estimator = classifier(model="gcn", epochs=3).fit(data)
+    assert estimator.a_ is None
+    with pytest.raises(ValueError, match="Expected a model with a polynomial filter"):
+        estimator.filter_response()
+    with pytest.raises(ValueError, match="did you mean `lon`"):
+        classifier(model="lonn").fit(data)
+    with pytest.raises(ValueError, match="did you mean `placement`"):
+        classifier(model_options={"placment": "hidden"}).fit(data)
+
+
+def test_import_is_light():
+    """Plain ``import longnn`` brings neither scikit-learn nor matplotlib."""
+    code = "import sys, longnn; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert "longnn" in loaded
+    assert not loaded & {"sklearn", "matplotlib", "pyarrow", "optuna", "typer"}
+    with pytest.raises(AttributeError, match="no attribute 'LONGNNClasifier'"):
+        _ = longnn.LONGNNClasifier
+    assert {"LONGNNClassifier", "LONGNNRegressor"} <= set(longnn.__all__)
