@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-
 from longnn import data, workflow
 from longnn.config import Config
 from longnn.files import write_json, write_text
