@@ -6,7 +6,6 @@ is float32 accuracy. The backward pass is the product with the transpose; its lo
 cut into parts that are added in a fixed order.
 """
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
