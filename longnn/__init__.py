@@ -5,36 +5,40 @@ with, and the means to see what was learned. Start with :class:`LONConv` in a Py
 model, or with :class:`LONGNN`, a whole model.
 """
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from longnn import polynomials
-from longnn.filters import PolynomialFilter
-from longnn.graph import GraphOperator
-from longnn.nn import (
-    APPNP,
-    ARMA,
-    GCN,
-    GPRGNN,
-    LONGNN,
-    MLP,
-    SGC,
-    BernNet,
-    ChebNet,
-    ChebNetII,
-    EvenNet,
-    FavardGNN,
-    JacobiConv,
-    JacobiLearnable,
-    JacobiOrthNorm,
-    LONConv,
-    OptBasisGNN,
-    PolynomialConv,
-    get_model,
-)
-from longnn.propagate import apply_filter
-from longnn.sparse import SparseMatrix
-from longnn.spectrum import extreme_eigenvalues, spectral_density
 from longnn.version import __version__
+
+if TYPE_CHECKING:
+    from longnn import polynomials
+    from longnn.estimator import LONGNNClassifier, LONGNNRegressor
+    from longnn.filters import PolynomialFilter
+    from longnn.graph import GraphOperator
+    from longnn.nn import (
+        APPNP,
+        ARMA,
+        GCN,
+        GPRGNN,
+        LONGNN,
+        MLP,
+        SGC,
+        BernNet,
+        ChebNet,
+        ChebNetII,
+        EvenNet,
+        FavardGNN,
+        JacobiConv,
+        JacobiLearnable,
+        JacobiOrthNorm,
+        LONConv,
+        OptBasisGNN,
+        PolynomialConv,
+        get_model,
+    )
+    from longnn.propagate import apply_filter
+    from longnn.sparse import SparseMatrix
+    from longnn.spectrum import extreme_eigenvalues, spectral_density
 
 __all__ = [
     "APPNP",
@@ -68,11 +72,27 @@ __all__ = [
     "spectral_density",
 ]
 
+#: Where each name is found. Modules are loaded when first asked for: whoever wants a layer does
+#: not wait for scikit-learn, and the command line can settle OpenMP before torch is loaded.
+_HOMES = {
+    "estimator": ("LONGNNClassifier", "LONGNNRegressor"),
+    "filters": ("PolynomialFilter",),
+    "graph": ("GraphOperator",),
+    "propagate": ("apply_filter",),
+    "sparse": ("SparseMatrix",),
+    "spectrum": ("extreme_eigenvalues", "spectral_density"),
+}
+_MODULES = ("data", "nn", "polynomials", "training", "tuning")
+
 
 def __getattr__(name: str) -> Any:
-    """The estimators, loaded when first asked for: scikit-learn takes a while."""
-    if name in ("LONGNNClassifier", "LONGNNRegressor"):
-        from longnn import estimator
-
-        return getattr(estimator, name)
+    if name in _MODULES:
+        return importlib.import_module(f"longnn.{name}")
+    if name in __all__:
+        home = next((home for home, names in _HOMES.items() if name in names), "nn")
+        return getattr(importlib.import_module(f"longnn.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

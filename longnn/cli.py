@@ -477,7 +477,7 @@ def models(
         out.print(display.table(["--model", "class", "filter"], rows))
         out.print("\nlongnn models NAME shows its options")
         return
-    recommended = Config(model=name).model_arguments()
+    recommended = Config(model=name).options
     out.print(display.paper(MODELS[name]), markup=False)
     out.print()
     options = {**model_options(name), **recommended}
@@ -488,7 +488,3 @@ def models(
 def main() -> None:
     """Entry point of the command ``longnn``."""
     app(prog_name="longnn")
-
-
-if __name__ == "__main__":
-    main()

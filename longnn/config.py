@@ -40,7 +40,7 @@ class Config:
     Args:
         model: a short name, see ``longnn models``.
         hidden_channels: hidden units.
-        options: of the model (degree, a, b, dropouts, ...).
+        options: of the model (degree, a, b, dropouts, ...), completed by :data:`RECOMMENDED`.
         settings: of training (learning rates, patience, ...).
         split: the protocol, or None for the dataset's own.
         seed: of the first repeat; weights, dropout and split all follow from it.
@@ -68,6 +68,8 @@ class Config:
                 f"Expected `model` to be one of {', '.join(sorted(MODELS))} (got {self.model!r})"
                 + _suggest(self.model, MODELS)
             )
+        recommended = RECOMMENDED.get(self.model, {})
+        object.__setattr__(self, "options", {**recommended, **self.options})
         known = model_options(self.model)
         for key, value in self.options.items():
             if key not in known:
@@ -119,15 +121,14 @@ class Config:
             for f in dataclasses.fields(self)
             if f.name not in ("options", "settings")
         }
-        return {**own, **self.model_arguments(), **dataclasses.asdict(self.settings)}
-
-    def model_arguments(self) -> dict[str, Any]:
-        """The model's options: as given, and as recommended where nothing is said."""
-        return {**RECOMMENDED.get(self.model, {}), **self.options}
+        return {**own, **self.options, **dataclasses.asdict(self.settings)}
 
     def replace(self, **values: Any) -> Self:
-        """A copy with some keys changed."""
-        return type(self).from_dict({**self.to_dict(), **values})
+        """A copy with some keys changed; another model starts from its own options."""
+        kept = self.to_dict()
+        if values.get("model", self.model) != self.model:
+            kept = {k: v for k, v in kept.items() if k not in self.options}
+        return type(self).from_dict({**kept, **values})
 
     def write_toml(self, path: Path) -> None:
         """Write the flat table; :meth:`from_toml` reads it back."""

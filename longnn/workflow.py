@@ -94,7 +94,7 @@ def make_model(config: Config, in_channels: int, out_channels: int, seed: int) -
             in_channels,
             config.hidden_channels,
             out_channels,
-            **config.model_arguments(),
+            **config.options,
         )
 
 

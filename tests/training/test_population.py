@@ -251,7 +251,7 @@ def test_history_tells_basis_and_amplitude(dataset):
     assert a[0] != 0.5
     assert a[0] == pytest.approx(0.5, abs=0.15)
     assert (result.history["amplitude"] > 0).all()
-    assert result.filter_path.shape == (EPOCHS, 11, 2)
+    assert result.filter_path.shape == (EPOCHS, 11, 8)  # one filter per hidden channel
     (plain,) = population(dataset, [config(model="mlp")], record_filters=True).run()
     assert plain.history["a"].isnan().all()
     assert plain.filter_path is None

@@ -37,6 +37,8 @@ def test_the_published_space_of_lon_is_the_papers():
         "patience": 200,
         "monitor": "score",
         "wd_basis": 0.0,
+        "placement": "output",
+        "weight": "paper",
     }
     grid = (-0.95, *(-0.75 + 0.25 * k for k in range(11)))
     assert space.search["a"].values == space.search["b"].values == grid
@@ -185,7 +187,7 @@ def test_architecture_is_what_a_population_shares():
     base = Config.from_dict({"model": "lon"})
     for same in ({"lr_basis": 0.5}, {"a": 1.0, "gamma": 0.5}, {"dropout": 0.1}, {"seed": 4}):
         assert architecture(base.replace(**same)) == architecture(base)
-    for other in ({"degree": 4}, {"weight": "probability"}, {"epochs": 7}, {"hidden_channels": 3}):
+    for other in ({"degree": 4}, {"weight": "paper"}, {"epochs": 7}, {"hidden_channels": 3}):
         assert architecture(base.replace(**other)) != architecture(base)
     assert architecture(base.replace(degree=10)) == architecture(base), "the default, spelled out"
     jacobi = Config.from_dict({"model": "jacobi"})
