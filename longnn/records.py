@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import torch
 from torch import Tensor
 
 from longnn import data, report, workflow
 from longnn.config import Config
 from longnn.data import NodeDataset, Split
-from longnn.graph import GraphOperator
 from longnn.spectrum import spectral_density
 from longnn.training import Problem, Result, summarize
 
@@ -82,32 +80,6 @@ def describe_repeat(
     if dataset.task == "classification":
         described["confusion"] = _confusion(predicted, dataset, split.test)
     return described
-
-
-def largest_frequency(operator: GraphOperator, *, steps: int = 60) -> float:
-    """The largest eigenvalue of the normalised Laplacian, from below, by Lanczos iteration.
-
-    Without reorthogonalisation: copies of converged eigenvalues may appear, which do no harm.
-    Sixty steps give the two digits that words need.
-    """
-    matrix = operator.matrix.to(torch.float64)
-    generator = torch.Generator().manual_seed(0)
-    v = torch.randn(operator.num_nodes, 1, generator=generator, dtype=torch.float64)
-    v = (v / v.norm()).to(operator.device)
-    previous, beta = torch.zeros_like(v), 0.0
-    diagonal: list[float] = []
-    beside: list[float] = []
-    for _ in range(min(steps, operator.num_nodes)):
-        w = v - matrix @ v - beta * previous
-        diagonal.append(float((v * w).sum()))
-        w = w - diagonal[-1] * v
-        beta = float(w.norm())
-        if beta < 1e-10:
-            break
-        beside.append(beta)
-        previous, v = v, w / beta
-    beside = beside[: len(diagonal) - 1]
-    return float(scipy.linalg.eigvalsh_tridiagonal(np.array(diagonal), np.array(beside))[-1])
 
 
 def put_in_words(described: dict[str, Any], largest: float) -> str:

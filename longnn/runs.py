@@ -32,6 +32,7 @@ from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Split
 from longnn.files import write_json
 from longnn.machine import environment
+from longnn.spectrum import extreme_eigenvalues
 from longnn.training import Population, Problem, Result, load_checkpoint, save_checkpoint
 from longnn.version import __version__
 from longnn.workflow import Scaling
@@ -245,7 +246,7 @@ def _finish(
 ) -> dict[str, Any]:
     """Write weights, predictions, history and record, then figures and report."""
     repeats = []
-    largest = records.largest_frequency(problem.operator)
+    _, largest = extreme_eigenvalues(problem.operator)
     for i, (config, split, result) in enumerate(zip(configs, splits, results, strict=True)):
         sizes = (problem.features.shape[1], problem.outputs)
         model = workflow.trained_model(config, *sizes, result.state)

@@ -38,6 +38,7 @@ LAYERS = {
         "machine",
         "records",
         "report",
+        "spectrum",
         "training",
         "version",
         "workflow",

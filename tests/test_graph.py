@@ -238,9 +238,23 @@ def test_density_integrates_to_one_and_finds_the_mass():
 def test_extreme_eigenvalues(nodes):
     operator = double_operator(random_graph(nodes, probability=0.3), nodes)
     expected = 1 - torch.linalg.eigvalsh(operator.to_dense())
-    low, high = extreme_eigenvalues(operator)
+    low, high = extreme_eigenvalues(operator)  # exact at the lower end
     assert low == pytest.approx(expected.min().item(), abs=1e-8)
     assert high == pytest.approx(expected.max().item(), abs=1e-8)
     ring = torch.arange(nodes)
     bipartite = double_operator(torch.stack([ring, (ring + 1) % nodes]), nodes, symmetrize=True)
-    assert extreme_eigenvalues(bipartite)[1] == pytest.approx(2.0, abs=1e-8)
+    assert extreme_eigenvalues(bipartite) == (0.0, 2.0)
+
+
+def test_extreme_eigenvalues_of_special_graphs():
+    empty = torch.empty(2, 0, dtype=torch.long)
+    assert extreme_eigenvalues(double_operator(empty, 5)) == (1.0, 1.0)
+    # A triangle beside a single edge: that edge is a bipartite component.
+    both = torch.tensor([[0, 1, 2, 3], [1, 2, 0, 4]])
+    assert extreme_eigenvalues(double_operator(both, 6, symmetrize=True)) == (0.0, 2.0)
+    triangle = double_operator(both[:, :3], 4, symmetrize=True)
+    assert extreme_eigenvalues(triangle) == pytest.approx((0.0, 1.5))
+    loops = double_operator(both, 6, symmetrize=True, self_loops="add")
+    assert extreme_eigenvalues(loops)[1] == pytest.approx(
+        1 - torch.linalg.eigvalsh(loops.to_dense()).min().item()
+    )

@@ -327,7 +327,7 @@ class Population:
             )
         else:
             better = loss < self.best_loss
-        better &= self.alive
+        better &= self.alive & torch.isfinite(loss)
         self.best_score.copy_(torch.where(better, score, self.best_score))
         self.best_loss.copy_(torch.where(better, loss, self.best_loss))
         self.best_epoch.copy_(torch.where(better, self.stream[:, 1], self.best_epoch))

@@ -12,6 +12,7 @@ from longnn.training import (
     Population,
     Settings,
     bootstrap_interval,
+    classification_scores,
     load_checkpoint,
     save_checkpoint,
     summarize,
@@ -276,6 +277,14 @@ def test_regression_recovers_a_linear_target(dataset):
     error = (predicted - y)[split.test].square().mean() / y[split.test].var()
     assert error < 0.15
     assert result.history["val_score"].max() > 0.8
+
+
+def test_macro_f1_is_over_the_classes_that_are_there():
+    y = torch.tensor([0, 0, 1, 1])
+    probabilities = torch.eye(3)[torch.tensor([0, 0, 1, 2])]  # one node taken for an absent class
+    scores = classification_scores(probabilities, y, torch.ones(4, dtype=torch.bool))
+    assert scores["accuracy"] == 0.75
+    assert scores["macro_f1"] == pytest.approx((1 + 2 / 3) / 2)
 
 
 def test_summary_and_interval():
