@@ -41,7 +41,7 @@ class TrainableModel(Protocol):
 class Member:
     """One model of the population and what is its own."""
 
-    model: nn.Module
+    model: TrainableModel
     settings: Settings
     seed: int
     train: Tensor  # (nodes,) bool
@@ -65,7 +65,7 @@ class Result:
 class _Watched(nn.Module):
     """A model that also tells its penalties, amplitude and basis, for functional calls."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: TrainableModel) -> None:
         super().__init__()
         self.model: Any = model
 
@@ -110,8 +110,7 @@ class Population:
         self.problem = problem
         self.limits = members[0].settings
         self.count = len(members)
-        first: Any = members[0].model
-        self.record_filters = record_filters and bool(first.filters())
+        self.record_filters = record_filters and bool(members[0].model.filters())
         self.epoch = 0
         self.index = torch.arange(self.count)  # which member each row of the stack is
         self._stack(members)
