@@ -251,7 +251,7 @@ def _finish(
         sizes = (problem.features.shape[1], problem.outputs)
         model = workflow.trained_model(config, *sizes, result.state)
         predicted = workflow.predict(model, problem, offset=result.offset, scale=result.scale)
-        if not bool(torch.isfinite(predicted).all()):
+        if result.best_epoch == 0 or not bool(torch.isfinite(predicted).all()):
             raise ValueError(
                 f"Expected training to stay finite (with seed {config.seed} it diverged in epoch "
                 f"{result.epochs}); lower the learning rates, e.g. --set lr_transform=0.001"
