@@ -15,9 +15,9 @@ from longnn.files import write_text
 from longnn.nn import MODELS, model_options
 from longnn.training import Settings
 
-#: Options that a model is given where nothing is said: one form of LON-GNN that does well on all
-#: ten published graphs untuned. Chosen, with the rates of Settings, by validation accuracy on
-#: tuning splits (seeds from 1000 on), never by a test node; ``results/defaults`` has the outcome.
+#: Options that a model is given where nothing is said. They and the rates of Settings were picked
+#: by validation accuracy on tuning splits (seeds from 1000 on), in a search that is not part of this
+#: repository; ``results/defaults`` says how they do, and Chameleon falls short there.
 RECOMMENDED: dict[str, dict[str, Any]] = {
     "lon": {
         "placement": "hidden",
