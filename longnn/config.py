@@ -16,8 +16,8 @@ from longnn.nn import MODELS, model_options
 from longnn.training import Settings
 
 #: Options that a model is given where nothing is said. They and the rates of Settings were picked
-#: by validation accuracy on tuning splits (seeds from 1000 on), in a search that is not part of this
-#: repository; ``results/defaults`` says how they do, and Chameleon falls short there.
+#: by validation accuracy on tuning splits (seeds from 1000 on), in a search that is not part of the
+#: package; ``results/defaults`` says how they do, and Chameleon falls short there.
 RECOMMENDED: dict[str, dict[str, Any]] = {
     "lon": {
         "placement": "hidden",
