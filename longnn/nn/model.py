@@ -78,7 +78,7 @@ class Model(nn.Module, abc.ABC):
     def penalty(self) -> Tensor:
         """The filter-norm penalty of all trainable filters, a scalar (0 without any)."""
         trained = [f.penalty() for f in self.filters() if f.kind != "fixed"]
-        return torch.stack(trained).sum() if trained else torch.zeros(())
+        return torch.stack(trained).sum() if trained else next(self.parameters()).new_zeros(())
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Parameters by their role: transform, coefficients, factors (of PCD), basis.

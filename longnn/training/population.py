@@ -80,7 +80,8 @@ class _Watched(nn.Module):
             nan = torch.full_like(zero, torch.nan)
             return scores, nan, nan, nan
         first = filters[0]
-        basis = first.basis_parameters()
+        # A fixed basis has nothing to watch, and its numbers are not on the device.
+        basis = first.basis_parameters() if first.learn_basis else {}
         nan = torch.full_like(zero, torch.nan)
         a, b = (basis[k].to(scores) if _scalar(basis.get(k)) else nan for k in ("a", "b"))
         return scores, first.squared_norm().mean().sqrt().to(scores), a, b
