@@ -33,7 +33,7 @@ class PolynomialModel(SpectralGNN):
     basis: ClassVar[str | Basis]
     coefficients: ClassVar[Parametrization] = "free"
     learn_basis: ClassVar[bool] = False
-    shared: ClassVar[bool] = False  # one filter for all channels, or one each
+    shared: ClassVar[bool] = False  # one filter for all channels instead of one each
 
     def __init__(
         self,
@@ -48,12 +48,13 @@ class PolynomialModel(SpectralGNN):
     ) -> None:
         wide = hidden_channels if placement == "hidden" else out_channels
         chosen: dict[str, Any] = {
+            "channels": 1 if self.shared else wide,
             "basis": getattr(self, "basis", None),
             "coefficients": self.coefficients,
             "learn_basis": self.learn_basis,
             **(filter_options or {}),
         }
-        filter = PolynomialFilter(degree=degree, channels=1 if self.shared else wide, **chosen)
+        filter = PolynomialFilter(degree=degree, **chosen)
         super().__init__(
             in_channels,
             hidden_channels,
@@ -82,6 +83,8 @@ class LONGNN(PolynomialModel):
         weight: ``"paper"``, or ``"probability"`` for the weight function scaled to mass one.
         coefficients: ``"pcd"`` (as published) or ``"free"``.
         gamma: of the pcd parametrisation.
+        shared: one filter for all channels instead of one each: fewer numbers to learn on a small
+            graph.
         options: of :class:`~longnn.nn.SpectralGNN` (transform, placement, dropouts).
 
     >>> LONGNN(1433, 64, 7).filters()[0]
@@ -102,6 +105,7 @@ class LONGNN(PolynomialModel):
         weight: Weight = "paper",
         coefficients: Parametrization = "pcd",
         gamma: float = 1.0,
+        shared: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(
@@ -114,6 +118,7 @@ class LONGNN(PolynomialModel):
                 "coefficients": coefficients,
                 "learn_basis": learn_basis,
                 "gamma": gamma,
+                **({"channels": 1} if shared else {}),
             },
             **options,
         )
