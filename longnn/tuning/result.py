@@ -39,7 +39,7 @@ class TuningResult:
     value: float  # its mean validation score
     trials: Sequence[Mapping[str, Any]]
     record: Mapping[str, Any]
-    folder: Path
+    folder: Path | None
 
     def write_recipe(self, path: str | Path) -> Path:
         """Write the winner as TOML that :meth:`Config.from_toml` and ``train --config`` take."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from optuna.storages import BaseStorage
+from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.trial import TrialState
 
 from longnn.config import SCALINGS, Config
@@ -64,7 +64,7 @@ def tune(
     batch: int | None = None,
     storage: str | BaseStorage | None = None,
     study_name: str | None = None,
-    folder: str | Path,
+    folder: str | Path | None,
     split: str | None = None,
     scale: str = "auto",
     seed: int = 0,
@@ -88,7 +88,8 @@ def tune(
         storage: an Optuna storage URL or object (:func:`~longnn.tuning.open_storage`); by default
             the SQLite file ``study.db`` in the folder.
         study_name: by default DATASET-MODEL.
-        folder: for the study, the record ``tuning.json``, ``recipe.toml``, figures and page.
+        folder: for the study, the record ``tuning.json``, ``recipe.toml``, figures and page; None
+            keeps the study in memory and writes nothing.
         split: the protocol, or None for the dataset's own.
         scale: of the features, as in :class:`~longnn.config.Config`.
         seed: of the sampler. A single worker repeats a search exactly.
@@ -104,9 +105,12 @@ def tune(
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f"Expected `{name}` to be an integer >= 1 (got {value!r})")
     chosen = load_space(space, model)
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    url = storage if isinstance(storage, str) else default_url(folder)
+    if folder is None:
+        storage = InMemoryStorage() if storage is None else storage
+    else:
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    url = storage if isinstance(storage, str) else default_url(folder or Path())
     with quiet_optuna():
         place = storage if isinstance(storage, BaseStorage) else open_storage(url)
         try:
@@ -128,9 +132,10 @@ def tune(
         finally:
             if place is not storage:
                 close_storage(place)
-    write_record(folder, result.record)
-    result.write_recipe(folder / RECIPE)
-    write_page(folder)
+    if folder is not None:
+        write_record(folder, result.record)
+        result.write_recipe(folder / RECIPE)
+        write_page(folder)
     return result
 
 
@@ -293,7 +298,7 @@ class _Search:
             )
         )
 
-    def result(self, folder: Path, storage: str | None) -> TuningResult:
+    def result(self, folder: Path | None, storage: str | None) -> TuningResult:
         """The record of the whole search, of all workers."""
         trials = self.ledger.get_trials()
         best = best_trial(trials)
@@ -319,7 +324,7 @@ class _Search:
             "halving": halving,
             "notes": self.notes,
             "best": next(row for row in rows if row["number"] == best.number),
-            "importance": parameter_importance(trials),
+            "importance": {} if folder is None else parameter_importance(trials),
             "space": self.space.to_dict(),
             "seconds": time.perf_counter() - self.started,
             "environment": environment(self.device),
