@@ -25,6 +25,7 @@ EXPERIMENTS = {
     "overpassing": "longnn.experiments.overpassing",
     "regularization": "longnn.experiments.regularization",
     "basis": "longnn.experiments.basis",
+    "defaults": "longnn.experiments.defaults",
 }
 
 _MARKED = re.compile(r"(<!-- table (\S+)/(\S+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -14,6 +14,7 @@ import torch
 
 from longnn.files import write_json
 from longnn.machine import describe_code, environment
+from longnn.workflow import choose_device
 
 #: Of a machine's description, what does not change from one part to the next.
 _PASSING = ("load", "threads")
@@ -49,6 +50,16 @@ class Record:
     def parts(self) -> dict[str, Any]:
         return self._record["parts"]
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self._record["settings"]
+
+    def take(self, key: str, part: dict[str, Any], machine: dict[str, Any]) -> None:
+        """Take over a part of another record, with the machine that it was made on."""
+        made = {**part["made"], "machine": self._number(machine)}
+        self.parts[key] = {**part, "made": made}
+        self._write()
+
     def part(
         self, key: str, compute: Callable[[], dict[str, Any]], *, device: str = "cpu"
     ) -> dict[str, Any]:
@@ -58,21 +69,27 @@ class Record:
             value = compute()
             made = {
                 "seconds": round(time.perf_counter() - started, 3),
-                "machine": self._machine(torch.device(device)),
+                "machine": self._machine(choose_device(device)),
                 **describe_code(self.commit),
             }
             self.parts[key] = {**value, "made": made}
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(self.path, self._record)
+            self._write()
         return dict(self.parts[key])
 
     def _machine(self, device: torch.device) -> int:
         """The number of this machine among those that the record names."""
         here = {k: v for k, v in environment(device).items() if k not in _PASSING}
+        return self._number(here)
+
+    def _number(self, machine: dict[str, Any]) -> int:
         machines: list[dict[str, Any]] = self._record["machines"]
-        if here not in machines:
-            machines.append(here)
-        return machines.index(here)
+        if machine not in machines:
+            machines.append(machine)
+        return machines.index(machine)
+
+    def _write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(self.path, self._record)
 
 
 def read_record(path: Path) -> dict[str, Any]:
