@@ -324,11 +324,18 @@ def _check_symmetric(adjacency: scipy.sparse.csr_matrix) -> None:
         )
 
 
-def _with_self_loops(adjacency: scipy.sparse.csr_matrix, mode: str) -> scipy.sparse.csr_matrix:
-    if mode == "keep":
-        return adjacency
-    if mode not in ("add", "remove"):
+def check_self_loops(mode: SelfLoops) -> SelfLoops:
+    """Raise unless ``mode`` says what to do with self loops."""
+    if mode not in ("keep", "add", "remove"):
         raise ValueError(f"Expected `self_loops` to be 'keep', 'add' or 'remove' (got {mode!r})")
+    return mode
+
+
+def _with_self_loops(
+    adjacency: scipy.sparse.csr_matrix, mode: SelfLoops
+) -> scipy.sparse.csr_matrix:
+    if check_self_loops(mode) == "keep":
+        return adjacency
     loops = adjacency.diagonal()
     target = np.where(loops > 0, loops, 1.0) if mode == "add" else np.zeros_like(loops)
     changed = (adjacency + scipy.sparse.diags_array(target - loops)).tocsr()

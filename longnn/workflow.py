@@ -72,7 +72,7 @@ def make_problem(
         data.edge_index,
         data.edge_weight if "edge_weight" in data else None,
         dataset.num_nodes,
-        self_loops=MODELS[config.model].self_loops,
+        self_loops=config.options.get("self_loops", MODELS[config.model].self_loops),
         dtype=dtype,
     )
     y = data.y if data.y is not None else torch.full((dataset.num_nodes,), -1)

@@ -29,7 +29,7 @@ class Model(nn.Module, abc.ABC):
     """
 
     #: What the model does to the self loops of the graph it is given.
-    self_loops: ClassVar[SelfLoops] = "keep"
+    self_loops: SelfLoops = "keep"
     #: Options whose default differs from that of the class above.
     defaults: ClassVar[Mapping[str, Any]] = {}
 

@@ -4,7 +4,7 @@ GCN, ChebNet and ARMA mix channels between hops; OptBasisGNN's basis depends on 
 use plain products ``operator @ signal``.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,7 +60,7 @@ class GCN(_TwoLayers):
               \tilde P = \tilde D^{-1/2}(A + I)\tilde D^{-1/2}
     """
 
-    self_loops: ClassVar[SelfLoops] = "add"
+    self_loops: SelfLoops = "add"
 
     def __init__(
         self,

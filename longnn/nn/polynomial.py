@@ -12,7 +12,7 @@ from torch import Tensor
 
 from longnn.coefficients import Parametrization
 from longnn.filters import PolynomialFilter
-from longnn.graph import SelfLoops
+from longnn.graph import SelfLoops, check_self_loops
 from longnn.nn.model import Placement, SpectralGNN
 from longnn.polynomials import Basis, Favard, Jacobi, Monomial, Weight, get_basis
 
@@ -85,6 +85,7 @@ class LONGNN(PolynomialModel):
         gamma: of the pcd parametrisation.
         shared: one filter for all channels instead of one each: fewer numbers to learn on a small
             graph.
+        self_loops: ``"keep"``, ``"add"`` or ``"remove"`` those of the graph.
         options: of :class:`~longnn.nn.SpectralGNN` (transform, placement, dropouts).
 
     >>> LONGNN(1433, 64, 7).filters()[0]
@@ -106,6 +107,7 @@ class LONGNN(PolynomialModel):
         coefficients: Parametrization = "pcd",
         gamma: float = 1.0,
         shared: bool = False,
+        self_loops: SelfLoops = "keep",
         **options: Any,
     ) -> None:
         super().__init__(
@@ -122,6 +124,7 @@ class LONGNN(PolynomialModel):
             },
             **options,
         )
+        self.self_loops = check_self_loops(self_loops)
 
 
 class JacobiOrthNorm(LONGNN):
@@ -221,7 +224,7 @@ class GPRGNN(PageRankModel):
     personalised PageRank.
     """
 
-    self_loops: ClassVar[SelfLoops] = "add"
+    self_loops: SelfLoops = "add"
     shared: ClassVar[bool] = True
     basis: ClassVar[str | Basis] = "monomial"
 
@@ -265,7 +268,7 @@ class EvenNet(PageRankModel):
     without self loops (they would bring odd hops back), starting as personalised PageRank.
     """
 
-    self_loops: ClassVar[SelfLoops] = "remove"
+    self_loops: SelfLoops = "remove"
     shared: ClassVar[bool] = True
     basis: ClassVar[str | Basis] = Monomial(even=True)
 
@@ -279,7 +282,7 @@ class APPNP(PageRankModel):
     after K steps the fixed filter :math:`\sum_k r(1-r)^k\tilde P^k + (1-r)^K\tilde P^K`.
     """
 
-    self_loops: ClassVar[SelfLoops] = "add"
+    self_loops: SelfLoops = "add"
     shared: ClassVar[bool] = True
     basis: ClassVar[str | Basis] = "monomial"
     coefficients: ClassVar[Parametrization] = "fixed"
@@ -290,7 +293,7 @@ class SGC(PolynomialModel):
     (Wu et al., 2019): :math:`\hat Y = \tilde P^K X W`, with self loops."""
 
     defaults: ClassVar[Mapping[str, Any]] = {"transform": "linear"}
-    self_loops: ClassVar[SelfLoops] = "add"
+    self_loops: SelfLoops = "add"
     shared: ClassVar[bool] = True
     basis: ClassVar[str | Basis] = "monomial"
     coefficients: ClassVar[Parametrization] = "fixed"

@@ -164,7 +164,7 @@ class _Search:
         self.scale = _resolve_scale(scale, dataset)
         self.splits, self.notes = tuning_splits(dataset, split, repeats)
         self.split = split
-        base = Config(model=space.model)
+        base = space.config(space.fixed)
         scaling = Scaling.fit(self.scale, dataset.data.x)
         self.problem = make_problem(dataset, base, scaling, device=self.device)
         self.started = self.beaten = time.perf_counter()

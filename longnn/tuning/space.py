@@ -75,6 +75,8 @@ class SearchSpace:
             _check_key(key, model)
         own = {k: v for k, v in entries.items() if k in model_options(model) or _is_training(k)}
         search = {k: v for k, v in own.items() if isinstance(v, Entry)}
+        if "self_loops" in search:
+            raise ValueError("Expected one value for `self_loops`: all trials share the graph")
         fixed = {k: v for k, v in own.items() if not isinstance(v, Entry)}
         for key, entry in own.items():
             for value in entry.edges() if isinstance(entry, Entry) else (entry,):

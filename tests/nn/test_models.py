@@ -399,3 +399,18 @@ def test_pagerank_coefficients_sum_to_one():
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_lon_can_add_self_loops_and_share_its_filter():
+    """Self loops are the operator's: the same scores as on a graph that has them."""
+    edges = random_graph(12)
+    x = random_tensor(12, 6).float()
+    torch.manual_seed(0)
+    model = LONGNN(6, 4, 3, shared=True, self_loops="add").eval()
+    assert model.filters()[0].channels == 1
+    torch.manual_seed(0)
+    plain = LONGNN(6, 4, 3, shared=True).eval()
+    looped = torch.cat([edges, torch.arange(12).expand(2, -1)], dim=1)
+    torch.testing.assert_close(model(x, edges), plain(x, looped))
+    with pytest.raises(ValueError, match="self_loops"):
+        LONGNN(6, 4, 3, self_loops="both")

@@ -194,3 +194,9 @@ def test_architecture_is_what_a_population_shares():
     assert architecture(jacobi.replace(a=0.5)) == architecture(jacobi)
     penalized = jacobi.replace(penalty=0.1)
     assert architecture(penalized.replace(a=0.5)) != architecture(penalized)
+
+
+def test_self_loops_are_the_same_in_all_trials():
+    table = {"self_loops": {"choices": ["keep", "add"]}, "gamma": {"choices": [0.5, 1.0]}}
+    with pytest.raises(ValueError, match="share the graph"):
+        load_space(table, "lon")
