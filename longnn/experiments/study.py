@@ -21,7 +21,6 @@ from longnn.experiments.published import DATASETS
 from longnn.experiments.record import Record, read_record
 from longnn.tuning import SearchSpace, load_space, tune
 from longnn.tuning.splits import tuning_seeds
-from longnn.workflow import choose_device
 
 TEN = DATASETS
 #: Keys of a configuration that say nothing about what was chosen.
@@ -39,6 +38,7 @@ class Entry:
         forms: variants of the model between which the search decides too; each gets its share of
             the trials.
         searched: entries that the space has not, as a space's TOML has them.
+        effort: how many times the trials, and twice the finalists where it is above one.
         tuned: False trains the default configuration without any search.
         leave_dropout_on: also score with the hidden dropout left on.
     """
@@ -48,6 +48,7 @@ class Entry:
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     forms: Sequence[Mapping[str, Any]] = ({},)
     searched: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    effort: int = 1
     tuned: bool = True
     leave_dropout_on: bool = False
 
@@ -145,9 +146,9 @@ def _choose(
             dataset,
             space,
             model=entry.model,
-            trials=budget.trials // len(entry.forms),
+            trials=entry.effort * budget.trials // len(entry.forms),
             repeats=budget.repeats,
-            batch=budget.trials if choose_device(device).type == "cuda" else None,
+            batch=budget.trials,
             split="published",
             scale="none",
             folder=None,
@@ -160,7 +161,8 @@ def _choose(
             for trial in result.record["trials"]
             if trial["state"] == "complete" and trial["value"] is not None
         ]
-    candidates = sorted(candidates, key=lambda c: -c[0])[: budget.finalists]
+    finalists = budget.finalists * (1 if entry.effort == 1 else 2)
+    candidates = sorted(candidates, key=lambda c: -c[0])[:finalists]
     configs = [config for _, config in candidates]
     further = tuning_seeds(budget.repeats + budget.confirmations)[budget.repeats :]
     confirmed = [row["val"] for row in train_splits(dataset, configs, further, device=device)]
