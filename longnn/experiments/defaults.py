@@ -4,7 +4,8 @@ Candidates are drawn at random from the space ``compact``, in three forms by tur
 all class channels, one for each, one for each hidden channel. All are trained on the six smaller
 graphs, the best of them on all ten. The regret of a candidate on a graph is how far its mean
 validation accuracy falls short of the best candidate's there; the default is the candidate whose
-worst regret is least. Tuning splits only: no test node is looked at, and nothing printed in the paper enters.
+worst regret is least. Tuning splits only: no test node is looked at, and nothing printed in the
+paper enters.
 """
 
 import functools
