@@ -4,7 +4,7 @@ Each class names its paper and formula and says which basis, which coefficients 
 operator; all else is :class:`~longnn.nn.model.SpectralGNN`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -25,6 +25,17 @@ def personalized_pagerank(degree: int, restart: float) -> Tensor:
     alpha = restart * (1 - restart) ** k
     alpha[-1] = (1 - restart) ** degree
     return alpha
+
+
+def _pagerank_response(degree: int, restart: float) -> Callable[[Tensor], Tensor]:
+    """The filter of :func:`personalized_pagerank` as a function of the Laplacian eigenvalue."""
+    alpha = personalized_pagerank(degree, restart)
+
+    def response(eigenvalues: Tensor) -> Tensor:
+        powers = torch.arange(degree + 1, dtype=torch.float64)
+        return ((1 - eigenvalues)[:, None] ** powers) @ alpha
+
+    return response
 
 
 class PolynomialModel(SpectralGNN):
@@ -85,6 +96,8 @@ class LONGNN(PolynomialModel):
         gamma: of the pcd parametrisation.
         shared: one filter for all channels instead of one each: fewer numbers to learn on a small
             graph.
+        restart: start as personalised PageRank with this restart probability, in (0, 1], where 1 is
+            the identity; 0 for the parametrisation's own start.
         self_loops: ``"keep"``, ``"add"`` or ``"remove"`` those of the graph.
         options: of :class:`~longnn.nn.SpectralGNN` (transform, placement, dropouts).
 
@@ -107,6 +120,7 @@ class LONGNN(PolynomialModel):
         coefficients: Parametrization = "pcd",
         gamma: float = 1.0,
         shared: bool = False,
+        restart: float = 0.0,
         self_loops: SelfLoops = "keep",
         **options: Any,
     ) -> None:
@@ -121,6 +135,7 @@ class LONGNN(PolynomialModel):
                 "learn_basis": learn_basis,
                 "gamma": gamma,
                 **({"channels": 1} if shared else {}),
+                **({"init": _pagerank_response(degree, restart)} if restart else {}),
             },
             **options,
         )

@@ -414,3 +414,18 @@ def test_lon_can_add_self_loops_and_share_its_filter():
     torch.testing.assert_close(model(x, edges), plain(x, looped))
     with pytest.raises(ValueError, match="self_loops"):
         LONGNN(6, 4, 3, self_loops="both")
+
+
+@pytest.mark.parametrize("coefficients", ["free", "pcd"])
+def test_lon_starts_as_personalised_pagerank(coefficients):
+    """The filter of APPNP, whatever the basis; a restart of one is the identity."""
+    grid = torch.linspace(0, 2, 9, dtype=torch.float64)
+    appnp = get_model("appnp", 6, 4, 3, degree=8, restart=0.2).filters()[0]
+    options = {"degree": 8, "a": 0.5, "b": -0.3, "coefficients": coefficients}
+    (ours,) = LONGNN(6, 4, 3, restart=0.2, **options).filters()
+    wanted = appnp.response(grid).expand(3, -1)
+    torch.testing.assert_close(ours.response(grid), wanted, rtol=1e-5, atol=1e-5)
+    (identity,) = LONGNN(6, 4, 3, restart=1.0, **options).filters()
+    torch.testing.assert_close(
+        identity.response(grid), torch.ones(3, 9, dtype=torch.float64), rtol=1e-5, atol=1e-5
+    )

@@ -39,6 +39,7 @@ def test_the_published_space_of_lon_is_the_papers():
         "wd_basis": 0.0,
         "placement": "output",
         "weight": "paper",
+        "restart": 0.0,
     }
     grid = (-0.95, *(-0.75 + 0.25 * k for k in range(11)))
     assert space.search["a"].values == space.search["b"].values == grid
@@ -46,7 +47,7 @@ def test_the_published_space_of_lon_is_the_papers():
     drawn = {values["dropout"] for values in draw(space, 300)}
     assert drawn == {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}
     assert len(space.search) == 13
-    assert space.dropped == ("restart",)
+    assert space.dropped == ()
 
 
 def test_spaces_are_restricted_to_what_a_model_has():
