@@ -36,9 +36,10 @@ class Entry:
         model: its short name.
         fixed: keys that are not searched.
         forms: variants of the model between which the search decides too; each gets its share of
-            the trials.
-        searched: entries that the space has not, as a space's TOML has them.
-        effort: how many times the trials, and twice the finalists where it is above one.
+            the trials. A value may be fixed, or searched as in a space's TOML.
+        searched: entries that the space has not or has otherwise, as a space's TOML has them.
+        effort: how many times the trials; where it is above one, twice the finalists on twice the
+            further splits.
         tuned: False trains the default configuration without any search.
         leave_dropout_on: also score with the hidden dropout left on.
     """
@@ -161,10 +162,10 @@ def _choose(
             for trial in result.record["trials"]
             if trial["state"] == "complete" and trial["value"] is not None
         ]
-    finalists = budget.finalists * (1 if entry.effort == 1 else 2)
-    candidates = sorted(candidates, key=lambda c: -c[0])[:finalists]
+    twice = 1 if entry.effort == 1 else 2
+    candidates = sorted(candidates, key=lambda c: -c[0])[: twice * budget.finalists]
     configs = [config for _, config in candidates]
-    further = tuning_seeds(budget.repeats + budget.confirmations)[budget.repeats :]
+    further = tuning_seeds(budget.repeats + twice * budget.confirmations)[budget.repeats :]
     confirmed = [row["val"] for row in train_splits(dataset, configs, further, device=device)]
     best = max(range(len(configs)), key=lambda i: (sum(confirmed[i]), -i))
     return configs[best], {
@@ -182,9 +183,8 @@ def _space(entry: Entry, form: Mapping[str, Any], budget: Budget) -> SearchSpace
     """The budget's space with what the row fixes or adds."""
     table = {**load_space(budget.space, entry.model).source, "epochs": budget.epochs}
     models = table.get("models", {})
-    own = {**models.get(entry.model, {}), **entry.searched}
-    table["models"] = {**models, entry.model: own}
-    return load_space(table, entry.model).fix({**entry.fixed, **form})
+    own = {**models.get(entry.model, {}), **entry.searched, **entry.fixed, **form}
+    return load_space({**table, "models": {**models, entry.model: own}}, entry.model)
 
 
 def read_study(folder: Path) -> dict[str, dict[str, Any]]:
