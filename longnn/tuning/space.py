@@ -48,10 +48,10 @@ class SearchSpace:
         dropped: keys of the file that the model has not.
         source: the table it was made from.
 
-    >>> table = {"degree": 4, "gamma": {"choices": [0.5, 1.0, 1.5]}, "restart": 0.1}
+    >>> table = {"degree": 4, "gamma": {"choices": [0.5, 1.0, 1.5]}, "published_sign": True}
     >>> space = SearchSpace.from_dict(table, "lon")
     >>> space.fixed, space.dropped
-    ({'degree': 4}, ('restart',))
+    ({'degree': 4}, ('published_sign',))
     """
 
     model: str

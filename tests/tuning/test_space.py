@@ -167,7 +167,7 @@ GOOD = {"gamma": {"choices": [1.0, 2.0]}}
         ({"models": 3}, r"tables \[models.NAME\]"),
         ({"models": {"lonn": {}}}, "did you mean `lon`"),
         ({"models": {"lon": 3}}, r"table \[models.lon\]"),
-        ({"models": {"lon": {"restart": 0.1}}}, "Unknown option `restart` of model 'lon'"),
+        ({"models": {"lon": {"published_sign": True}}}, "Unknown option `published_sign` of mod"),
     ],
 )
 def test_errors(table, message):
