@@ -1,6 +1,7 @@
 """The protocol of accuracies: what is searched, by what it is chosen, what is reported."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from longnn.data import csbm
 from longnn.experiments import ablation, accuracy, defaults, paper, study
 from longnn.experiments.evaluation import train_splits
 from longnn.experiments.scores import average_ranks, difference_table, interval
+from longnn.nn import model_options
 
 SMALL = study.Budget(trials=4, repeats=1, finalists=2, confirmations=1, splits=2, epochs=12)
 
@@ -97,6 +99,12 @@ def test_the_default_is_the_candidate_of_least_regret(tmp_path, quick):
     assert worst == sorted(worst)
     chosen = defaults.winner(tmp_path)
     assert chosen == defaults.candidates(defaults.QUICK)[int(table.rows[0][0])]
+
+
+def test_the_defaults_are_what_the_record_chose():
+    folder = Path(__file__).parents[2] / "results" / "paper" / "defaults"
+    keys = {**model_options("lon"), **Config(model="lon").to_dict()}
+    assert {key: keys[key] for key in defaults.winner(folder)} == defaults.winner(folder)
 
 
 FOUND = {
