@@ -16,7 +16,17 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from longnn import artifacts, data, display, prediction, records, report, runs, tuning
+from longnn import (
+    artifacts,
+    data,
+    display,
+    prediction,
+    recipes,
+    records,
+    report,
+    runs,
+    tuning,
+)
 from longnn.config import Config, parse_assignment, read_toml
 from longnn.data import NodeDataset
 from longnn.graph import GraphOperator
@@ -130,6 +140,9 @@ def train(
     split: Annotated[
         str | None, typer.Option(help="published, stratified, geom-gcn, fixed or own.")
     ] = None,
+    recipe: Annotated[
+        bool, typer.Option("--recipe", help="Start from the tuned recipe of a named dataset.")
+    ] = False,
     config: Annotated[Path | None, typer.Option(help="A TOML file of keys.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set one key.")
@@ -154,6 +167,7 @@ def train(
     if resume is not None:
         given: dict[str, Any] = {"a graph": graph, "--nodes": nodes, "--config": config}
         given |= {"--set": set_, "--output": output, "--data": data_option}
+        given |= {"--recipe": recipe or None}
         given |= {f"--{key}": value for key, value in named.items()}
         extra = [key for key, value in given.items() if value not in (None, [])]
         if extra:
@@ -168,8 +182,10 @@ def train(
         keys = read_toml(config) if config is not None else {}
         keys.update({key: value for key, value in named.items() if value is not None})
         keys.update(parse_assignment(pair) for pair in set_ or [])
-        settings = Config.from_dict(keys)
         source = _source(graph, nodes, data_option)
+        if recipe:
+            keys = {**_recipe(keys.get("model", Config.model), source, quiet=quiet), **keys}
+        settings = Config.from_dict(keys)
         dataset = runs.load_source(source, data_dir)
         folder = output or runs.default_folder(Path("runs"), dataset.name, settings.model)
         runs.start_run(folder, dataset, source, settings, command=_command())
@@ -192,6 +208,25 @@ def train(
         for line in report.text_summary(report.load_run(folder)):
             out.print(line, markup=False)
         out.print(f"\nreport: {folder / 'report.html'}", markup=False)
+
+
+def _recipe(model: str, source: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+    """The keys of a shipped recipe; where there is none, one line and exit code 2."""
+    Config(model=model)
+    try:
+        if source["nodes"] is not None or source["graph"] not in data.known_names():
+            having = ", ".join(dict.fromkeys(name for _, name in recipes.known_recipes()))
+            raise ValueError(
+                f"Expected --recipe with a dataset that has one: {having} (got {source['graph']}); "
+                "for your own graph, `longnn tune` finds one"
+            )
+        keys = recipes.load_recipe(model, source["graph"])
+    except ValueError as error:
+        err.print(f"error: {_message(error)}", markup=False)
+        raise typer.Exit(2) from None
+    if not quiet:
+        err.print(f"note: started from the recipe for {model} on {source['graph']}", markup=False)
+    return keys
 
 
 def _command() -> str:
@@ -422,7 +457,9 @@ def datasets() -> None:
     out.print()
     bundled = [[entry.name, entry.description] for entry in data.list_bundled()]
     out.print(display.table(["bundled, no download", ""], bundled))
-    out.print("\nAny other graph: an edge file, or a folder with edges.* and nodes.*")
+    tuned = ", ".join(dict.fromkeys(name for _, name in recipes.known_recipes()))
+    out.print(f"\nWith a tuned recipe (train --recipe): {tuned}", soft_wrap=False)
+    out.print("Any other graph: an edge file, or a folder with edges.* and nodes.*")
 
 
 @app.command()
@@ -483,6 +520,9 @@ def models(
     options = {**model_options(name), **recommended}
     rows = [[key, display.plain(value)] for key, value in options.items()]
     out.print(display.table(["--set", "default"], rows))
+    tuned = ", ".join(dataset for model, dataset in recipes.known_recipes() if model == name)
+    if tuned:
+        out.print(f"\nwith a tuned recipe (train --recipe): {tuned}", soft_wrap=False)
 
 
 def main() -> None:
