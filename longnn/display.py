@@ -3,13 +3,14 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from longnn.training import Population
+if TYPE_CHECKING:
+    from longnn.training import Population
 
 #: Columns from which on a table may show everything.
 WIDE = 120
@@ -36,7 +37,7 @@ FILTERS = {
 REFRESH = 0.2
 
 
-def progress_text(population: Population) -> str:
+def progress_text(population: "Population") -> str:
     """The state of training in one line: means over the members still in training."""
     mean = lambda field: float(population.rows[field][-1].mean())  # noqa: E731
     parts = [
@@ -64,7 +65,7 @@ def training_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
         task = progress.add_task("starting", total=None)
         shown = 0.0
 
-        def on_epoch(population: Population) -> None:
+        def on_epoch(population: "Population") -> None:
             nonlocal shown
             now = time.perf_counter()
             if now - shown < REFRESH:
