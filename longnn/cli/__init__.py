@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from longnn.cli import bench, lists, runs, tuning
+from longnn.cli import bench, lists, paper, runs, tuning
 from longnn.cli.base import guarded, out
 from longnn.version import __version__
 
@@ -28,6 +28,7 @@ COMMANDS = (
     lists.info,
     lists.datasets,
     bench.bench,
+    paper.paper,
     lists.models,
 )
 for command in COMMANDS:
