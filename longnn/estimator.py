@@ -147,7 +147,7 @@ class _GraphEstimator(BaseEstimator):
         split = self._split(dataset, train_mask, val_mask)
         scaling = Scaling.fit(config.scale, dataset.data.x)
         problem = workflow.make_problem(dataset, config, scaling)
-        (result,) = workflow.make_population([config], problem, [split]).run()
+        (result,) = workflow.run_chunked([config], problem, [split])
         self._restore(
             {
                 "config": config,

@@ -6,7 +6,6 @@ Several processes may work on one study; see :mod:`longnn.tuning.ledger` for how
 import contextlib
 import dataclasses
 import datetime
-import gc
 import itertools
 import time
 from collections import deque
@@ -14,14 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState
 
 from longnn.config import SCALINGS, Config
 from longnn.data import NodeDataset, known_names
 from longnn.machine import environment
-from longnn.training import Population
+from longnn.training import Population, fits
 from longnn.tuning.importance import parameter_importance
 from longnn.tuning.ledger import FINISHED, Claim, Ledger
 from longnn.tuning.page import write_page
@@ -231,7 +229,8 @@ class _Search:
 
     def _fits(self, group: list[Claim], configs: list[Config]) -> bool:
         self.closed = 0
-        try:
+
+        def train() -> None:
             training = Training(
                 group,
                 configs,
@@ -242,15 +241,8 @@ class _Search:
                 on_epoch=lambda p: self._on_epoch(p, group),
             )
             training.run()
-        except torch.OutOfMemoryError:
-            pass  # the error holds the frames that hold the tensors: let it go first
-        else:
-            return True
-        training = None  # type: ignore[assignment]
-        gc.collect()
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-        return False
+
+        return fits(train, self.device)
 
     def _config(self, values: Mapping[str, Any]) -> Config:
         asked = {} if self.split is None else {"split": self.split}
