@@ -6,15 +6,12 @@ not wait for torch.
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from longnn.data import NodeDataset
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -92,7 +89,7 @@ def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> dict
     }
 
 
-def show_notes(dataset: "NodeDataset") -> None:
-    """Print what the user ought to know about a dataset."""
-    for note in dataset.notes:
+def show_notes(notes: Iterable[str]) -> None:
+    """Print what the user ought to know."""
+    for note in notes:
         err.print(f"note: {note}", markup=False)

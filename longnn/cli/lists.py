@@ -27,6 +27,7 @@ def info(
 ) -> None:
     """A card of a graph: size, degrees, classes, homophily, spectrum, warnings."""
     from longnn import data, display, runs
+    from longnn.data.convert import NO_EDGE
     from longnn.graph import GraphOperator
     from longnn.spectrum import spectral_density
 
@@ -46,7 +47,7 @@ def info(
         out.print(line, markup=False)
     out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
     out.print(f"  0 |{display.sparkline(density.histogram(50))}| 2", markup=False)
-    show_notes(dataset)
+    show_notes(note for note in dataset.notes if not note.endswith(NO_EDGE))  # a warning says it
     for warning in card.warnings:
         err.print(f"warning: {warning}", markup=False)
 

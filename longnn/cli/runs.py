@@ -93,7 +93,7 @@ def train(
         folder = output or runs.default_folder(Path("runs"), dataset.name, settings.model)
         runs.start_run(folder, dataset, source, settings, command=_command())
     if not quiet:
-        show_notes(dataset)
+        show_notes(dataset.notes)
     going_on = f"go on with: longnn train --resume {shlex.quote(str(folder))}"
     try:
         with display.training_progress(err, quiet=quiet or json_) as on_epoch:

@@ -57,7 +57,7 @@ def tune(
     # A stable name: running the same command again goes on.
     folder = output or Path("runs") / runs.folder_name(f"{dataset.name}-{model}-tune")
     if not quiet:
-        show_notes(dataset)
+        show_notes(dataset.notes)
     try:
         with display.tuning_progress(err, quiet=quiet or json_) as on_progress:
             result = tuning.tune(
@@ -83,8 +83,7 @@ def tune(
     if json_:
         print(json.dumps({"folder": str(folder), **result.record}, allow_nan=False))
         return
-    for note in result.record["notes"]:
-        err.print(f"note: {note}", markup=False)
+    show_notes(result.record["notes"])
     out.print(f"validation {result.record['metric']} {result.value:.4f} with", markup=False)
     for key in chosen.search:
         out.print(f"  {key} = {result.record['best']['params'][key]}", markup=False)
