@@ -38,6 +38,9 @@ def tune(
     seed: Annotated[int, typer.Option(help="Of the sampler.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
     halving: Annotated[bool, typer.Option(help="Stop the worse half on the way.")] = True,
+    finalists: Annotated[
+        int, typer.Option(help="Best trials to train again on further splits; 0: none.")
+    ] = 8,
     output: Annotated[
         Path | None, typer.Option(help="The folder (default: runs/GRAPH-MODEL-tune).")
     ] = None,
@@ -75,6 +78,7 @@ def tune(
                 seed=seed,
                 device=device,
                 halving=halving,
+                finalists=finalists,
                 on_progress=on_progress,
             )
     except KeyboardInterrupt:
