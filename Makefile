@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types unit slow install clean
+.PHONY: demo test lint types unit slow results install clean
 
 demo: $(STAMP)
 	@echo "A graph of 800 nodes in two classes, whose neighbours mostly differ."
@@ -30,6 +30,13 @@ unit: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m "slow and not gpu"
+
+# Tables, figures and the page of results again, from the committed records.
+results: $(STAMP)
+	$(BIN)/python -c "import sys; from pathlib import Path; \
+	from longnn.experiments.paper import rebuild_all; \
+	print('made again:', *rebuild_all(*map(Path, sys.argv[1:])))" \
+	results/paper $(wildcard docs/results.md)
 
 install: $(STAMP)
 

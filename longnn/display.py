@@ -1,15 +1,25 @@
 """What the terminal shows: one calm progress display, tables, one line for an error."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
-from longnn.training import Population
+if TYPE_CHECKING:
+    from longnn.training import Population
 
 #: Columns from which on a table may show everything.
 WIDE = 120
@@ -36,7 +46,7 @@ FILTERS = {
 REFRESH = 0.2
 
 
-def progress_text(population: Population) -> str:
+def progress_text(population: "Population") -> str:
     """The state of training in one line: means over the members still in training."""
     mean = lambda field: float(population.rows[field][-1].mean())  # noqa: E731
     parts = [
@@ -64,7 +74,7 @@ def training_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
         task = progress.add_task("starting", total=None)
         shown = 0.0
 
-        def on_epoch(population: Population) -> None:
+        def on_epoch(population: "Population") -> None:
             nonlocal shown
             now = time.perf_counter()
             if now - shown < REFRESH:
@@ -110,6 +120,18 @@ def tuning_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
         yield on_progress
 
 
+@contextmanager
+def part_progress(console: Console, name: str) -> Iterator[Callable[[str], None]]:
+    """A callback that prints a line for each finished part; a terminal shows that work goes on."""
+    if not console.is_terminal:
+        yield lambda line: console.print(f"{name}: {line}", markup=False)
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
+        progress.add_task(name, total=None)
+        yield lambda line: progress.console.print(f"{name}: {line}", markup=False)
+
+
 def table(columns: list[str], rows: list[list[str]], *, right: set[int] | None = None) -> Table:
     """A plain table; columns whose index is in ``right`` are aligned right."""
     made = Table(box=None, pad_edge=False, header_style="bold")
@@ -118,6 +140,27 @@ def table(columns: list[str], rows: list[list[str]], *, right: set[int] | None =
     for row in rows:
         made.add_row(*row)
     return made
+
+
+def number_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Text]:
+    """A table of names and numbers, a line a row, as wide as it is: no number is cut.
+
+    Cells are as in Markdown: ``**cells**`` are set in bold.
+
+    >>> [line.plain for line in number_lines(["data", "loss"], [["cora", "**0.5**"]])]
+    ['data  loss', 'cora   0.5']
+    """
+    table = [[cell.strip("*") for cell in row] for row in (columns, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for n, (row, cells) in enumerate(zip(table, (columns, *rows), strict=True)):
+        line = Text()
+        for i, (text, cell, width) in enumerate(zip(row, cells, widths, strict=True)):
+            space = " " * (width - cell_len(text))
+            bold = "bold" if n == 0 or cell.startswith("**") else ""
+            line.append(f"  {space}{text}" if i else text + space, style=bold)
+        lines.append(line)
+    return lines
 
 
 def plain(value: Any) -> str:

@@ -24,6 +24,7 @@ from longnn.config import Config
 from longnn.data import NodeDataset, Split, from_data, make_split
 from longnn.files import atomic_path
 from longnn.nn import model_options as options_of
+from longnn.recipes import load_recipe
 from longnn.training import FIELDS, Task, regression_scores
 from longnn.workflow import Scaling
 
@@ -100,6 +101,28 @@ class _GraphEstimator(BaseEstimator):
         self.device = device
         self.model_options = model_options
 
+    @classmethod
+    def from_recipe(cls, dataset: str, *, model: str = "lon", **parameters: Any) -> Self:
+        """An unfitted estimator with the parameters that were tuned for a named dataset.
+
+        Args:
+            dataset: its name; see :func:`longnn.recipes.known_recipes`.
+            model: the model to take the recipe of.
+            parameters: override the recipe, as in the constructor.
+
+        >>> LONGNNClassifier.from_recipe("csbm", seed=3).seed
+        3
+        """
+        keys = {k: v for k, v in load_recipe(model, dataset).items() if k != "split"}
+        own = set(cls().get_params()) - {"model_options"}
+        # What a recipe does not say is as in the model, not as in the constructor.
+        defaults = {**options_of(model), **Config(model=model).options}
+        plain = {k: v for k, v in defaults.items() if k in own}
+        options = {k: v for k, v in keys.items() if k not in own}
+        options |= parameters.pop("model_options", None) or {}
+        chosen = {k: v for k, v in keys.items() if k in own}
+        return cls(**{**plain, **chosen, "model_options": options, **parameters})
+
     def _config(self) -> Config:
         """The parameters as the configuration of a run; options a model lacks are left out."""
         keys = {k: v for k, v in self.get_params().items() if k != "model_options"}
@@ -124,7 +147,7 @@ class _GraphEstimator(BaseEstimator):
         split = self._split(dataset, train_mask, val_mask)
         scaling = Scaling.fit(config.scale, dataset.data.x)
         problem = workflow.make_problem(dataset, config, scaling)
-        (result,) = workflow.make_population([config], problem, [split]).run()
+        (result,) = workflow.run_chunked([config], problem, [split])
         self._restore(
             {
                 "config": config,

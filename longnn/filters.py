@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any, Self, TypeGuard
 
 import numpy as np
-import scipy.optimize
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -360,6 +359,8 @@ class PolynomialFilter(nn.Module):
         return alpha[:, 0], int(fit.rank)
 
     def _solve_nonnegative(self, V: Tensor, target: Tensor, channel: int) -> tuple[Tensor, int]:
+        import scipy.optimize  # slow to load, and for this alone
+
         design = (self._basis_of(channel) @ V).T.numpy()
         alpha, _ = scipy.optimize.nnls(design, target.numpy(), maxiter=100 * design.shape[1])
         return torch.from_numpy(alpha), int(np.linalg.matrix_rank(design))

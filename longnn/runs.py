@@ -9,8 +9,6 @@ import contextlib
 import datetime
 import difflib
 import inspect
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -32,13 +30,24 @@ from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Split
 from longnn.files import write_json
 from longnn.machine import environment
+from longnn.signals import held_signals
 from longnn.spectrum import extreme_eigenvalues
-from longnn.training import Population, Problem, Result, load_checkpoint, save_checkpoint
+from longnn.training import (
+    Population,
+    Problem,
+    Result,
+    is_out_of_memory,
+    load_checkpoint,
+    save_checkpoint,
+    saved_members,
+)
 from longnn.version import __version__
 from longnn.workflow import Scaling
 
 RUN, RECORD, CONFIG = "run.json", "record.json", "config.toml"
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
+#: One for each population, where memory allows no more than part of the repeats at once.
+CHECKPOINTS = "checkpoint*.safetensors"
 #: Seconds between checkpoints.
 CHECKPOINT_EVERY = 10.0
 
@@ -162,58 +171,59 @@ def run_training(
     problem = workflow.make_problem(dataset, config, scaling)
     splits = make_splits(dataset, config)
     configs = [config.replace(seed=config.seed + i) for i in range(config.repeat)]
-    population = workflow.make_population(configs, problem, splits, record_filters=True)
-    checkpoint = folder / CHECKPOINT
-    if checkpoint.exists():
-        _restore(population, checkpoint)
     started = time.perf_counter()
-    with _held_signals() as caught:
+    with held_signals() as caught:
         saved = started
 
-        def watch(population: Population) -> None:
-            nonlocal saved
-            if caught or time.perf_counter() - saved >= checkpoint_every:
-                _save(population, checkpoint)
-                saved = time.perf_counter()
-            if caught:
-                raise KeyboardInterrupt
-            if on_epoch is not None:
-                on_epoch(population)
+        def train(population: Population, first: int) -> list[Result]:
+            checkpoint = _checkpoint(folder, first)
+            if checkpoint.exists():
+                _restore(population, checkpoint)
 
-        results = population.run(watch)
+            def watch(population: Population) -> None:
+                nonlocal saved
+                if caught or time.perf_counter() - saved >= checkpoint_every:
+                    _save(population, checkpoint)
+                    saved = time.perf_counter()
+                if caught:
+                    raise KeyboardInterrupt
+                if on_epoch is not None:
+                    on_epoch(population)
+
+            try:
+                results = population.run(watch)
+            except (RuntimeError, MemoryError) as error:
+                if is_out_of_memory(error):  # fewer will be tried, to whom it is of no use
+                    checkpoint.unlink(missing_ok=True)
+                raise
+            _save(population, checkpoint)
+            return results
+
+        results = workflow.run_chunked(
+            configs, problem, splits, record_filters=True, begun=_begun(folder), run=train
+        )
     seconds = time.perf_counter() - started
-    _save(population, checkpoint)
     record = _finish(folder, asked, dataset, configs, problem, splits, results, scaling, seconds)
-    checkpoint.unlink(missing_ok=True)
+    for checkpoint in sorted(folder.glob(CHECKPOINTS)):  # the first one last: it stands for all
+        checkpoint.unlink(missing_ok=True)
     for leftover in folder.glob(".*.tmp"):  # of a write that was killed
         leftover.unlink(missing_ok=True)
     return record
 
 
-@contextlib.contextmanager
-def _held_signals() -> Iterator[list[int]]:
-    """Ctrl-C and SIGTERM are noted, not acted on: a checkpoint in mid-epoch would be torn."""
-    caught: list[int] = []
+def _checkpoint(folder: Path, first: int) -> Path:
+    """Of the repeats that are trained together, by the number of the first."""
+    return folder / (CHECKPOINT if first == 0 else f"checkpoint-{first}.safetensors")
 
-    def note(number: int, frame: Any) -> None:
-        if caught:
-            raise KeyboardInterrupt
-        caught.append(number)
 
-    ours = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    previous = {}
-    if threading.current_thread() is threading.main_thread():
-        # Whoever ignores or handles a signal already (nohup, a host program) keeps it.
-        previous = {
-            number: signal.signal(number, note)
-            for number, usual in ours.items()
-            if signal.getsignal(number) is usual
-        }
-    try:
-        yield caught
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+def _begun(folder: Path) -> dict[int, int]:
+    """The first repeat of every checkpoint, and how many repeats it holds."""
+    begun = {}
+    for path in folder.glob(CHECKPOINTS):
+        number = path.stem.removeprefix("checkpoint").removeprefix("-") or "0"
+        with _damage(path):
+            begun[int(number)] = saved_members(path)
+    return begun
 
 
 def _save(population: Population, path: Path) -> None:
@@ -222,12 +232,21 @@ def _save(population: Population, path: Path) -> None:
 
 
 def _restore(population: Population, path: Path) -> None:
+    with _damage(path):
+        load_checkpoint(population, path)
+
+
+@contextlib.contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Say of a checkpoint that cannot be read what to do about it."""
     remedy = "delete it to begin the run again"
     try:
-        load_checkpoint(population, path)
+        yield
     except ValueError as error:
         raise DataError(f"{error}; {remedy}") from error
     except (KeyError, IndexError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
         raise DataError(
             f"Expected {path} to be a checkpoint of this run (it does not fit); {remedy}"
         ) from error

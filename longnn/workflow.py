@@ -5,7 +5,7 @@ model or a population by itself. Nothing here touches files.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,8 @@ from longnn.training import (
     Problem,
     Result,
     classification_scores,
+    count_fitting,
+    fits,
     regression_scores,
 )
 
@@ -117,6 +119,56 @@ def make_population(
         for config, split in zip(configs, splits, strict=True)
     ]
     return Population(members, problem, record_filters=record_filters)
+
+
+def run_chunked(
+    configs: Sequence[Config],
+    problem: Problem,
+    splits: Sequence[Split],
+    *,
+    record_filters: bool = False,
+    begun: Mapping[int, int] | None = None,
+    run: Callable[[Population, int], list[Result]] | None = None,
+) -> list[Result]:
+    """Train members together as far as memory allows; results in the order of the members.
+
+    Usually that is one population. Where memory is short it is several, one after the other; a
+    member's result does not depend on who is trained with it.
+
+    Args:
+        configs, splits: of the members, as in :func:`make_population`.
+        begun: chunks that were begun before, as {first member: how many}; they are kept.
+        run: trains a population, given the number of its first member.
+
+    Raises:
+        MemoryError: where a single member does not fit.
+    """
+
+    def make(start: int, count: int) -> Population:
+        part = slice(start, start + count)
+        return make_population(configs[part], problem, splits[part], record_filters=record_filters)
+
+    results: list[Result] = []
+    begun = begun or {}
+    size = begun.get(0) or count_fitting(lambda n: make(0, n), len(configs), problem.device)
+    while len(results) < len(configs):
+        start = len(results)
+        size = min(begun.get(start, size), len(configs) - start)
+
+        def train(start: int = start, size: int = size) -> None:
+            population = make(start, size)
+            results.extend(population.run() if run is None else run(population, start))
+
+        if fits(train, problem.device):
+            continue
+        if size == 1:
+            raise MemoryError(
+                f"Expected room for one model on {problem.device} (it ran out of memory); use "
+                "fewer hidden channels or another device"
+            )
+        begun = {first: count for first, count in begun.items() if first != start}
+        size //= 2
+    return results
 
 
 def trained_model(

@@ -311,6 +311,32 @@ def test_info(tmp_path):
     assert len(card["density"]["density"]) == len(card["density"]["eigenvalues"])
 
 
+def test_info_names_nodes_without_an_edge_once():
+    result = longnn("info", "csbm")
+    assert result.stderr.splitlines() == [
+        "warning: Nodes without a neighbour, which no filter reaches: 5."
+    ]
+
+
+def test_bench_takes_parts_and_contenders(monkeypatch):
+    asked = []
+
+    def run_bench(datasets, **options):
+        asked.append((datasets, options))
+        raise ValueError("enough")
+
+    monkeypatch.setattr("longnn.bench.run_bench", run_bench)
+    fail("bench", "--quick")
+    fail("bench", "--part", "memory", "--part", "scaling", "--contender", "single", "--commit", "a")
+    fail("bench", "--contenders", "single, gcn", "--datasets", "cora,texas")
+    keys = ("contenders", "parts", "commit")
+    assert [(d, *(options[k] for k in keys)) for d, options in asked] == [
+        (None, None, None, None),
+        (None, ["single"], ["memory", "scaling"], "a"),
+        (["cora", "texas"], ["single", "gcn"], None, None),
+    ]
+
+
 @pytest.mark.parametrize("width", ["80", "160"])
 def test_lists_fit_the_terminal(width, monkeypatch):
     monkeypatch.setenv("COLUMNS", width)

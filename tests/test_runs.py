@@ -13,6 +13,7 @@ from longnn.config import Config
 from longnn.data import DataError, csbm
 from longnn.graph import GraphOperator
 from longnn.spectrum import extreme_eigenvalues
+from longnn.training import Population
 
 SOURCE = {"graph": "csbm", "nodes": None, "options": {"num_nodes": 60, "num_features": 8}}
 
@@ -170,3 +171,48 @@ def test_no_test_nodes_no_test_score(tmp_path, dataset):
 
 def test_folder_names():
     assert runs.folder_name("my graph/lon") == "my-graph-lon"
+
+
+def short_of_memory(monkeypatch, most):
+    """Let memory run out above a number of repeats trained together; returns what is tried."""
+    tried, step = [], Population.step
+
+    def limited(self):
+        if self.epoch == 3:
+            tried.append(self.count)
+            if self.count > most:
+                raise torch.OutOfMemoryError("fake")
+        step(self)
+
+    monkeypatch.setattr(Population, "step", limited)
+    return tried
+
+
+def test_repeats_that_do_not_fit_are_trained_in_turns(tmp_path, dataset, monkeypatch):
+    """And such a run goes on where it was, to the same bits."""
+    tried = short_of_memory(monkeypatch, 2)
+    whole = begin(tmp_path / "whole", dataset, repeat=5)
+    record = runs.run_training(tmp_path / "whole", dataset, whole, checkpoint_every=0)
+    assert tried == [5, 2, 2, 1]
+    assert [repeat["seed"] for repeat in record["repeats"]] == [0, 1, 2, 3, 4]
+    stopped = begin(tmp_path / "stopped", dataset, repeat=5)
+
+    def in_the_second(population):
+        if population.epoch == 4 and not set(population.stream[:, 0].tolist()) & {0, 1}:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt):
+        runs.run_training(tmp_path / "stopped", dataset, stopped, on_epoch=in_the_second)
+    names = {path.name for path in (tmp_path / "stopped").glob("checkpoint*")}
+    assert names == {"checkpoint.safetensors", "checkpoint-2.safetensors"}
+    tried.clear()
+    again = runs.run_training(tmp_path / "stopped", dataset, stopped)
+    assert tried == [1], "of two that were done and two half done nothing is done again"
+    assert again["repeats"] == record["repeats"]
+    assert not list((tmp_path / "stopped").glob("checkpoint*"))
+    for repeat in range(5):
+        left, right = (
+            artifacts.read_weights(tmp_path / name / runs.WEIGHTS, repeat)[0]
+            for name in ("whole", "stopped")
+        )
+        assert all(torch.equal(left[name], right[name]) for name in right)

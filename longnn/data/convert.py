@@ -16,6 +16,9 @@ from torch_geometric.data import Data
 from longnn.data.dataset import MASKS, TASKS, UNLABELLED, NodeDataset, Task
 from longnn.data.errors import DataError
 
+#: How the note about nodes without an edge ends; the card has a warning of its own for them.
+NO_EDGE = "no edge."
+
 
 def from_data(
     data: Data,
@@ -63,7 +66,7 @@ def from_data(
     masks, mask_notes = _masks(data, labelled)
     isolated = nodes - len(torch.unique(index))
     if isolated:
-        edge_notes.append(f"{_count(isolated, 'node')} {_have(isolated)} no edge.")
+        edge_notes.append(f"{_count(isolated, 'node')} {_have(isolated)} {NO_EDGE}")
     clean = Data(x=x, edge_index=index, y=y, **masks)
     if weight is not None:
         clean.edge_weight = weight

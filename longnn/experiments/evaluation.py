@@ -63,8 +63,7 @@ def _train(
     leave_dropout_on: bool,
 ) -> list[dict[str, Any]]:
     members = [c.replace(seed=split.seed) for c in configs for split in splits]
-    population = workflow.make_population(members, problem, [*splits] * len(configs))
-    results = population.run()
+    results = workflow.run_chunked(members, problem, [*splits] * len(configs))
     sizes = (problem.features.shape[1], problem.outputs)
     rows: list[dict[str, Any]] = [{} for _ in configs]
     for i, (config, result) in enumerate(zip(members, results, strict=True)):

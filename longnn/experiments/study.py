@@ -19,7 +19,7 @@ from longnn.experiments.evaluation import train_splits
 from longnn.experiments.paper import Context
 from longnn.experiments.published import DATASETS
 from longnn.experiments.record import Record, read_record
-from longnn.tuning import SearchSpace, load_space, tune
+from longnn.tuning import SearchSpace, confirm, load_space, tune
 from longnn.tuning.splits import tuning_seeds
 
 TEN = DATASETS
@@ -153,6 +153,7 @@ def _choose(
             split="published",
             scale="none",
             folder=None,
+            finalists=0,  # they are held between the forms, below
             device=device,
         )
         trials += result.record["finished"]
@@ -166,13 +167,13 @@ def _choose(
     candidates = sorted(candidates, key=lambda c: -c[0])[: twice * budget.finalists]
     configs = [config for _, config in candidates]
     further = tuning_seeds(budget.repeats + twice * budget.confirmations)[budget.repeats :]
-    confirmed = [row["val"] for row in train_splits(dataset, configs, further, device=device)]
+    confirmed = confirm(dataset, configs, further, split="published", device=device)
     best = max(range(len(configs)), key=lambda i: (sum(confirmed[i]), -i))
     return configs[best], {
         "trials": int(trials),
         "seconds": round(seconds, 2),
         "finalists": [
-            {"search": round(value, 6), "confirmed": again}
+            {"search": round(value, 6), "confirmed": [round(score, 6) for score in again]}
             for (value, _), again in zip(candidates, confirmed, strict=True)
         ],
         "chosen": best,

@@ -34,11 +34,12 @@ def _constant(build):  # type: ignore[no-untyped-def]
         with torch.inference_mode(False), torch.no_grad():
             return build(degree).to(device)
 
-    @torch.compiler.assume_constant_result
     @functools.wraps(build)
     def constant(degree: int, device: torch.device | str = "cpu") -> Tensor:
         return cached(degree, torch.device(device))
 
+    # As torch.compiler.assume_constant_result does, which loads the compiler (a second) first.
+    constant._dynamo_marked_constant = True
     return constant
 
 

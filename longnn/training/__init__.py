@@ -1,6 +1,7 @@
 """Training: one loop for a population of one or more models, its settings, metrics, checkpoints."""
 
-from longnn.training.checkpoint import load_checkpoint, save_checkpoint
+from longnn.training.checkpoint import load_checkpoint, save_checkpoint, saved_members
+from longnn.training.memory import count_fitting, fits, is_out_of_memory
 from longnn.training.metrics import (
     bootstrap_interval,
     classification_scores,
@@ -22,8 +23,12 @@ __all__ = [
     "Task",
     "bootstrap_interval",
     "classification_scores",
+    "count_fitting",
+    "fits",
+    "is_out_of_memory",
     "load_checkpoint",
     "regression_scores",
     "save_checkpoint",
+    "saved_members",
     "summarize",
 ]

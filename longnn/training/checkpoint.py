@@ -4,7 +4,9 @@ Dropout needs no generator state (:mod:`longnn.noise`), so weights, Adam's momen
 far and the history are all there is.
 """
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +61,15 @@ def save_checkpoint(population: Population, path: Path) -> None:
 
 def load_checkpoint(population: Population, path: Path) -> None:
     """Bring a freshly built population to the saved state."""
-    try:
-        with safetensors.safe_open(str(path), framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, OSError) as error:
-        raise ValueError(f"Expected {path} to be a checkpoint ({error})") from error
-    if metadata.get("format") != _FORMAT or metadata.get("count") != str(population.count):
-        raise ValueError(f"Expected {path} to be a checkpoint of this run (got another file)")
+    with _opened(path) as file:
+        metadata = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    other = ValueError(f"Expected {path} to be a checkpoint of this run (got another file)")
+    if metadata.get("count") != str(population.count):
+        raise other
     population._take(tensors["index"])
+    if not torch.equal(tensors["stream"][:, 0], population.stream[:, 0].cpu()):
+        raise other  # its members have other seeds
     for prefix, table in _tables(population).items():
         for name in table:
             with torch.no_grad():
@@ -86,6 +88,25 @@ def load_checkpoint(population: Population, path: Path) -> None:
             filter_path=part.get("path"),
             **numbers,
         )
+
+
+def saved_members(path: Path) -> int:
+    """How many members the population of a checkpoint has."""
+    with _opened(path) as file:
+        return int(file.metadata()["count"])
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    try:
+        with safetensors.safe_open(str(path), framework="pt") as file:
+            if (file.metadata() or {}).get("format") != _FORMAT:
+                raise ValueError(
+                    f"Expected {path} to be a checkpoint of this run (got another file)"
+                )
+            yield file
+    except (safetensors.SafetensorError, OSError) as error:
+        raise ValueError(f"Expected {path} to be a checkpoint ({error})") from error
 
 
 def _tables(population: Population) -> dict[str, dict[str, Tensor]]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import sklearn.metrics
 from torch import Tensor
 
 #: Resamples of the bootstrap; enough that the interval's own error is below a tenth of its width.
@@ -16,6 +15,8 @@ def classification_scores(
     mask: Tensor,  # (nodes,) bool
 ) -> dict[str, float]:
     """Accuracy and macro-F1 over the masked nodes; ROC-AUC where there are two classes."""
+    import sklearn.metrics  # takes longer to load than the rest of training
+
     p, y = probabilities[mask].cpu().numpy(), labels[mask].cpu().numpy()
     if len(y) == 0:
         return {}

@@ -375,13 +375,14 @@ class Population:
 
     def _result(self, row: int, stopped: str, epochs: int) -> Result:
         prefix = len("model.")
+        own = lambda t: t.detach().cpu().clone()  # noqa: E731  # a view would keep the whole stack
         return Result(
-            state={name[prefix:]: p[row].detach().cpu() for name, p in self.best.items()},
+            state={name[prefix:]: own(p[row]) for name, p in self.best.items()},
             best_epoch=int(self.best_epoch[row]),
             epochs=epochs,
             stopped=stopped,
-            history={f: v[:epochs, row].cpu() for f, v in self.rows.items()},
-            filter_path=None if self.path is None else self.path[:epochs, row].cpu(),
+            history={f: own(v[:epochs, row]) for f, v in self.rows.items()},
+            filter_path=None if self.path is None else own(self.path[:epochs, row]),
             offset=float(self.offset[row]),
             scale=float(self.scale[row]),
         )

@@ -1,5 +1,6 @@
 """Search for hyperparameters over populations: many trials trained at once, none on test nodes."""
 
+from longnn.tuning.finalists import confirm
 from longnn.tuning.page import write_page
 from longnn.tuning.result import TuningProgress, TuningResult
 from longnn.tuning.search import tune
@@ -12,6 +13,7 @@ __all__ = [
     "SearchSpace",
     "TuningProgress",
     "TuningResult",
+    "confirm",
     "load_space",
     "open_storage",
     "shipped_spaces",

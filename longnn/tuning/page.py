@@ -57,6 +57,7 @@ def write_page(folder: str | Path) -> Path:
             f'<div class="learned">{paragraph(_finding(record))}</div>',
             alert(record["notes"]),
             section("The winner", pairs("What it was trained with", best["params"]), _use(record)),
+            *_finalists(record),
             section("The search", *pictures.values(), few, _trials(record)),
             section("How the numbers were obtained", paragraph(METHOD), _method(record)),
             section("The space", _space(record)),
@@ -79,11 +80,12 @@ def _origin(record: Mapping[str, Any]) -> str:
 
 def _finding(record: Mapping[str, Any]) -> str:
     best = record["best"]
+    splits = record["repeats"] + len(record.get("finalists", {}).get("seeds", []))
     first = list(record["importance"])[:2]
     mattered = f" What mattered most: {' and '.join(first)}." if first else ""
     return (
-        f"Trial {best['number']} won with a validation {record['metric']} of {best['value']:.4f}, "
-        f"the mean over {record['repeats']} tuning splits.{mattered}"
+        f"Trial {best['number']} won with a validation {record['metric']} of "
+        f"{record.get('value', best['value']):.4f}, the mean over {splits} tuning splits.{mattered}"
     )
 
 
@@ -91,6 +93,26 @@ def _use(record: Mapping[str, Any]) -> str:
     return paragraph("To train it on the reporting splits:") + code_block(
         f"longnn train {record['dataset']['name']} --config {RECIPE} --repeat 10"
     )
+
+
+def _finalists(record: Mapping[str, Any]) -> list[str]:
+    """The best trials of the search on further splits; nothing where there were none."""
+    finals = record.get("finalists", {})
+    if not finals.get("trials"):
+        return []
+    known = lambda value: "diverged" if value is None else f"{value:.4f}"  # noqa: E731
+    rows = []
+    for final in finals["trials"]:
+        scores = final["confirmed"]
+        further = None if None in scores else sum(scores) / len(scores)
+        numbers = (final["searched"], further, final["value"])
+        rows.append([str(final["number"]), *map(known, numbers)])
+    caption = (
+        f"The search chose these by {record['repeats']} splits; {len(finals['seeds'])} further "
+        "ones decided with them"
+    )
+    columns = ["trial", "in the search", "on further splits", "over all"]
+    return [section("The finalists", table(caption, columns, rows, words=[]))]
 
 
 def _trials(record: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ class TuningResult:
     """A finished search. :meth:`write_recipe` writes the winner, ``record`` holds everything."""
 
     config: Config  # the winner
-    value: float  # its mean validation score
+    value: float  # its mean validation score, over the splits of the finalists too
     trials: Sequence[Mapping[str, Any]]
     record: Mapping[str, Any]
     folder: Path | None
@@ -48,12 +48,13 @@ class TuningResult:
         versions = ", ".join(
             f"{name} {record['environment'][name]}" for name in ("longnn", "torch", "optuna")
         )
+        seeds = [*record["seeds"], *record["finalists"]["seeds"]]
         header = [
             f"Recipe for {record['model']} on {record['dataset']['name']}, found by longnn tune.",
             f"Trial {best['number']} of {record['finished']} with {record['repeats']} repeats "
             f"in the space {record['space']['name']!r}.",
-            f"Validation {record['metric']} {best['value']:.4f}, the mean over tuning splits "
-            f"with seeds {record['seeds'][0]} to {record['seeds'][-1]}; no test node was used.",
+            f"Validation {record['metric']} {self.value:.4f}, the mean over tuning splits "
+            f"with seeds {seeds[0]} to {seeds[-1]}; no test node was used.",
             f"Versions: {versions}.",
         ]
         # A name may hold anything; a comment ends with its line.
@@ -93,6 +94,11 @@ def _trial_row(trial: FrozenTrial) -> dict[str, Any]:
 
 def best_trial(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
     """The highest mean score; of equals the lowest loss, then the first."""
+    return next(iter(rank_trials(trials)), None)
+
+
+def rank_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """Trials that trained to their end, the best first."""
     complete = [t for t in trials if t.state == TrialState.COMPLETE and t.values]
 
     def rank(trial: FrozenTrial) -> tuple[float, float, int]:
@@ -100,7 +106,7 @@ def best_trial(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
         loss = sum(losses) / len(losses) if losses and None not in losses else math.inf
         return (-trial.values[0], loss, trial.number)
 
-    return min(complete, key=rank, default=None)
+    return sorted(complete, key=rank)
 
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> Path:

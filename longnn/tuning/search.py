@@ -6,7 +6,6 @@ Several processes may work on one study; see :mod:`longnn.tuning.ledger` for how
 import contextlib
 import dataclasses
 import datetime
-import gc
 import itertools
 import time
 from collections import deque
@@ -14,14 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.trial import TrialState
 
-from longnn.config import SCALINGS, Config
-from longnn.data import NodeDataset, known_names
+from longnn.config import Config
+from longnn.data import NodeDataset
 from longnn.machine import environment
-from longnn.training import Population
+from longnn.training import Population, fits
+from longnn.tuning.finalists import hold_final, resolve_scale
 from longnn.tuning.importance import parameter_importance
 from longnn.tuning.ledger import FINISHED, Claim, Ledger
 from longnn.tuning.page import write_page
@@ -30,6 +29,7 @@ from longnn.tuning.result import (
     TuningProgress,
     TuningResult,
     best_trial,
+    rank_trials,
     trial_rows,
     write_record,
 )
@@ -70,6 +70,7 @@ def tune(
     seed: int = 0,
     device: str = "auto",
     halving: bool | Halving = True,
+    finalists: int = 8,
     on_progress: OnProgress | None = None,
 ) -> TuningResult:
     """Search for the configuration with the best mean validation score.
@@ -95,15 +96,21 @@ def tune(
         seed: of the sampler. A single worker repeats a search exactly.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         halving: stop the worse half of each batch at some epochs; a :class:`Halving` says when.
+        finalists: so many of the best trials are trained again on further tuning splits, and the
+            best mean over all splits wins; 0 to trust the search alone.
         on_progress: called at each epoch with the state of the search.
 
     Raises:
         ValueError: for a bad argument, or a study that was begun with other ones.
         MemoryError: where a single trial does not fit the device.
     """
-    for name, value in (("trials", trials), ("batch", batch or 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"Expected `{name}` to be an integer >= 1 (got {value!r})")
+    for name, value, least in (
+        ("trials", trials, 1),
+        ("batch", batch or 1, 1),
+        ("finalists", finalists, 0),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"Expected `{name}` to be an integer >= {least} (got {value!r})")
     chosen = load_space(space, model)
     if folder is None:
         storage = InMemoryStorage() if storage is None else storage
@@ -128,7 +135,8 @@ def tune(
             name = study_name or f"{dataset.name}-{model}"
             search.ledger = Ledger(place, name, search.terms(), chosen, trials=trials, seed=seed)
             search.run()
-            result = search.result(folder, shown_url(url) if place is not storage else None)
+            shown = shown_url(url) if place is not storage else None
+            result = search.result(folder, shown, finalists)
         finally:
             if place is not storage:
                 close_storage(place)
@@ -161,7 +169,7 @@ class _Search:
         self.on_progress = on_progress
         self.device = choose_device(device)
         self.batch = batch or BATCH.get(self.device.type, BATCH["cpu"])
-        self.scale = _resolve_scale(scale, dataset)
+        self.scale = resolve_scale(scale, dataset)
         self.splits, self.notes = tuning_splits(dataset, split, repeats)
         self.split = split
         base = space.config(space.fixed)
@@ -236,7 +244,8 @@ class _Search:
 
     def _fits(self, group: list[Claim], configs: list[Config]) -> bool:
         self.closed = 0
-        try:
+
+        def train() -> None:
             training = Training(
                 group,
                 configs,
@@ -247,15 +256,8 @@ class _Search:
                 on_epoch=lambda p: self._on_epoch(p, group),
             )
             training.run()
-        except torch.OutOfMemoryError:
-            pass  # the error holds the frames that hold the tensors: let it go first
-        else:
-            return True
-        training = None  # type: ignore[assignment]
-        gc.collect()
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-        return False
+
+        return fits(train, self.device)
 
     def _config(self, values: Mapping[str, Any]) -> Config:
         asked = {} if self.split is None else {"split": self.split}
@@ -298,16 +300,30 @@ class _Search:
             )
         )
 
-    def result(self, folder: Path | None, storage: str | None) -> TuningResult:
+    def result(self, folder: Path | None, storage: str | None, finalists: int) -> TuningResult:
         """The record of the whole search, of all workers."""
         trials = self.ledger.get_trials()
-        best = best_trial(trials)
-        if best is None:
+        ranked = rank_trials(trials)
+        if not ranked:
             raise ValueError(
                 f"Expected a trial that trains to its end (all {self.done} diverged); lower the "
                 "learning rates of the space"
             )
+        chosen = ranked[:finalists]
+        finals = hold_final(
+            self.dataset,
+            chosen,
+            [self._config(trial.user_attrs["values"]) for trial in chosen],
+            repeats=len(self.splits),
+            split=self.split,
+            device=str(self.device),
+            on_epoch=lambda p: self._tell(len(chosen), p.epoch),
+        )
+        number, value = ranked[0].number, ranked[0].values[0]
+        if chosen and finals["trials"][0]["value"] is not None:
+            number, value = (finals["trials"][0][key] for key in ("number", "value"))
         rows = trial_rows(trials)
+        best = next(row for row in rows if row["number"] == number)
         halving = None if self.halving is None else _plain(self.halving)
         record: dict[str, Any] = {
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -323,24 +339,16 @@ class _Search:
             "seed": self.ledger.seed,
             "halving": halving,
             "notes": self.notes,
-            "best": next(row for row in rows if row["number"] == best.number),
-            "importance": {} if folder is None else parameter_importance(trials),
+            "best": best,
+            "value": value,
+            "finalists": finals,
+            "importance": parameter_importance(trials),
             "space": self.space.to_dict(),
             "seconds": time.perf_counter() - self.started,
             "environment": environment(self.device),
             "trials": [row for row in rows if row["state"] != TrialState.WAITING.name.lower()],
         }
-        config = self._config(best.user_attrs["values"])
-        return TuningResult(config, best.values[0], record["trials"], record, folder)
-
-
-def _resolve_scale(scale: str, dataset: NodeDataset) -> str:
-    """``auto``: published and bundled features are ready to use, a user's columns are not."""
-    if scale not in SCALINGS:
-        raise ValueError(f"Expected `scale` to be one of {', '.join(SCALINGS)} (got {scale!r})")
-    if scale != "auto":
-        return scale
-    return "none" if dataset.name in known_names() else "standard"
+        return TuningResult(self._config(best["params"]), value, record["trials"], record, folder)
 
 
 def _plain(halving: Halving) -> dict[str, Any]:

@@ -5,6 +5,7 @@ this module knows them.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import torch
 
@@ -34,12 +35,24 @@ def tuning_seeds(repeats: int) -> list[int]:
 def tuning_splits(
     dataset: NodeDataset, protocol: str | None, repeats: int
 ) -> tuple[list[Split], list[str]]:
-    """One split a repeat, without test nodes, and what the user ought to know about them.
+    """The splits of a search, one a repeat; see :func:`seeded_splits`."""
+    return seeded_splits(dataset, protocol, tuning_seeds(repeats))
+
+
+def seeded_splits(
+    dataset: NodeDataset, protocol: str | None, seeds: Sequence[int]
+) -> tuple[list[Split], list[str]]:
+    """One split a seed, without test nodes, and what the user ought to know about them.
 
     Masks that came with the data are used where there is one set of them: its test nodes take no
     part in any way. Where there are several, the test nodes of one are the training nodes of
     another, so that each of them would leak; random splits are drawn instead.
     """
+    for seed in seeds:
+        if seed in REPORTING_SEEDS:
+            raise ValueError(
+                f"Expected tuning seeds from {FIRST_SEED} on (got {seed}, a seed of reports)"
+            )
     chosen = protocol or dataset.default_split
     notes: list[str] = []
     if chosen in SHIPPED and dataset.num_splits == 1:
@@ -53,7 +66,7 @@ def tuning_splits(
             "see test nodes of another. The search uses random splits of the published kind."
         )
         chosen = "published"
-    splits = [make_split(dataset, chosen, seed) for seed in tuning_seeds(repeats)]
+    splits = [make_split(dataset, chosen, seed) for seed in seeds]
     notes += dict.fromkeys(
         note for split in splits for note in split.notes if "no test nodes" not in note
     )

@@ -100,7 +100,7 @@ class Training:
 
     def _close(self, trial: int, results: list[Result]) -> None:
         claim = self.claims[trial]
-        scores = [_best(r, "val_score") for r in results]
+        scores = [best_score(r) for r in results]
         mean = sum(scores) / len(scores)
         if any(r.stopped == "pruned" for r in results):
             state, value = TrialState.PRUNED, mean if math.isfinite(mean) else None
@@ -136,7 +136,7 @@ class Training:
         """The mean over repeats of the best validation score so far, and of its loss."""
         table = torch.full((2, self.population.count), -torch.inf, dtype=torch.float64)
         for member, result in self.population.results.items():
-            table[0, member] = _best(result, "val_score")
+            table[0, member] = best_score(result)
             table[1, member] = _best(result, "val_loss")
         now = torch.stack([self.population.best_score, self.population.best_loss])
         table[:, self.population.index] = now.double().cpu()
@@ -144,8 +144,12 @@ class Training:
         return means[0].tolist(), means[1].tolist()
 
 
+def best_score(result: Result) -> float:
+    """The validation score at the epoch that is kept; without one (it diverged at once) -inf."""
+    return _best(result, "val_score")
+
+
 def _best(result: Result, field: str) -> float:
-    """A field at the epoch that is kept; without one (it diverged at once) -inf."""
     if result.best_epoch < 1:
         return -math.inf
     return float(result.history[field][result.best_epoch - 1])
@@ -156,7 +160,7 @@ def _describe(results: Sequence[Result]) -> dict[str, Any]:
         return [v if math.isfinite(v) else None for v in values]
 
     return {
-        "scores": plain([_best(r, "val_score") for r in results]),
+        "scores": plain([best_score(r) for r in results]),
         "losses": plain([_best(r, "val_loss") for r in results]),
         "epochs": [r.epochs for r in results],
         "best_epochs": [r.best_epoch for r in results],

@@ -27,6 +27,7 @@ def search(dataset, folder, space=SPACE, **options):
         "trials": 6,
         "repeats": 2,
         "batch": 3,
+        "finalists": 0,
         "device": "cpu",
         "storage": optuna.storages.InMemoryStorage(),
         **options,

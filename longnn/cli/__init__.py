@@ -1,0 +1,49 @@
+"""The command line: it parses, calls and prints; it knows no mathematics.
+
+Results go to standard output, everything else to standard error. A user's mistake is one line
+and a non-zero exit, never a traceback (set LONGNN_DEBUG=1 to see it).
+"""
+
+from typing import Annotated
+
+import typer
+
+from longnn.cli import bench, lists, paper, runs, tuning
+from longnn.cli.base import guarded, out
+from longnn.version import __version__
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Graph neural networks that learn their own filter.",
+    pretty_exceptions_enable=False,
+)
+#: In the order of the help.
+COMMANDS = (
+    runs.train,
+    runs.predict,
+    runs.evaluate,
+    tuning.tune,
+    runs.compare,
+    lists.info,
+    lists.datasets,
+    bench.bench,
+    paper.paper,
+    lists.models,
+)
+for command in COMMANDS:
+    app.command()(guarded(command))
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if show:
+        out.print(__version__)
+        raise typer.Exit()
+
+
+def main() -> None:
+    """Entry point of the command ``longnn``."""
+    app(prog_name="longnn")

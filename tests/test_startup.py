@@ -1,0 +1,46 @@
+"""Starting is quick: a command loads what it needs and no more."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from longnn import runs
+from longnn.cli.runs import CHECKPOINT_EVERY
+from longnn.polynomials import chebyshev
+from tests.commands import ROOT
+
+SLOW = {"torch_geometric", "torch._dynamo", "sklearn", "scipy.stats", "scipy.optimize"}
+SLOW |= {"matplotlib", "optuna", "pyarrow"}
+
+
+def loaded(*arguments):
+    """What a command has loaded when it is done."""
+    program = (
+        "import sys\nfrom longnn.cli import app\n"
+        f"app({list(arguments)!r}, standalone_mode=False)\nprint('loaded', *sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(done.stdout.rpartition("loaded")[2].split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["--version"]])
+def test_help_does_not_wait_for_torch(arguments):
+    assert not {"torch", "numpy", *SLOW} & loaded(*arguments)
+
+
+def test_models_load_nothing_slow_but_torch():
+    assert not SLOW & loaded("models")
+
+
+def test_the_default_shown_is_the_default():
+    assert CHECKPOINT_EVERY == runs.CHECKPOINT_EVERY
+
+
+def test_constants_are_marked_as_the_compiler_marks_them():
+    marked = torch.compiler.assume_constant_result(lambda: None)
+    assert vars(marked).items() <= vars(chebyshev.nodes).items()
+    assert vars(marked)

@@ -1,0 +1,140 @@
+"""Finalists are trained again on splits of their own, and the better one wins, not the luckier."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+
+from longnn.config import Config
+from longnn.data import make_split
+from longnn.training import Population
+from longnn.tuning import confirm, finalists
+from longnn.workflow import Scaling, best_row, make_population, make_problem
+from tests.tuning.examples import SPACE, search, values
+from tests.tuning.test_splits import with_masks
+
+TINY = {"epochs": 6, "degree": 2, "hidden_channels": 4, "device": "cpu"}
+
+
+def test_a_score_is_that_of_its_training(dataset):
+    configs = [
+        Config.from_dict({**TINY, "lr_transform": 0.05}),
+        Config.from_dict({**TINY, "model": "gpr"}),
+        Config.from_dict({**TINY, "lr_transform": 0.01}),
+    ]
+    scores = confirm(dataset, configs, [1003, 1004], device="cpu")
+    assert [len(row) for row in scores] == [2, 2, 2]
+    for config, row in zip(configs, scores, strict=True):
+        problem = make_problem(dataset, config, Scaling("none"))
+        for seed, score in zip((1003, 1004), row, strict=True):
+            one = make_population(
+                [config.replace(seed=seed)], problem, [make_split(dataset, None, seed)]
+            )
+            assert best_row(one.run()[0], "val_score") == pytest.approx(score, abs=1e-6)
+
+
+def test_seeds_of_reports_are_refused(dataset):
+    with pytest.raises(ValueError, match=r"tuning seeds from 1000 on \(got 3"):
+        confirm(dataset, [Config.from_dict(TINY)], [1000, 3])
+
+
+def test_no_test_node_is_used(dataset):
+    masked = with_masks(dataset, 1)
+    turned = masked.data.clone()
+    turned.y = torch.where(masked.data.test_mask, 1 - masked.data.y, masked.data.y)
+    other = dataclasses.replace(masked, data=turned)
+    first, second = (confirm(d, [Config.from_dict(TINY)], [1003]) for d in (masked, other))
+    assert first == second
+
+
+def test_memory_that_runs_out_changes_nothing(dataset, monkeypatch):
+    configs = [Config.from_dict({**TINY, "a": a}) for a in (0.0, 0.5, 1.0)]
+    whole = confirm(dataset, configs, [1003, 1004])
+    run = Population.run
+
+    def limited(self, *arguments):
+        if self.count > 2:
+            raise torch.OutOfMemoryError("fake")
+        return run(self, *arguments)
+
+    monkeypatch.setattr(Population, "run", limited)
+    for row, expected in zip(confirm(dataset, configs, [1003, 1004]), whole, strict=True):
+        assert row == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_best_over_all_splits_wins(dataset, tmp_path, monkeypatch):
+    """Further splits on which the search's favourite does badly overturn it."""
+    plain = search(dataset, tmp_path / "plain")
+    favourite = plain.record["best"]["number"]
+    assert plain.record["finalists"] == {"seeds": [], "trials": []}
+    asked = []
+
+    def fake(dataset, configs, seeds, **options):
+        asked.append((len(configs), seeds))
+        return [[0.0] * 5] + [[0.9] * 5] * (len(configs) - 1)
+
+    monkeypatch.setattr(finalists, "confirm", fake)
+    result = search(dataset, tmp_path / "final", finalists=3)
+    assert asked == [(3, [1002, 1003, 1004, 1005, 1006])]
+    assert values(result) == values(plain), "the search itself is the same"
+    final = result.record["finalists"]["trials"]
+    assert [f["confirmed"][0] for f in final] == [0.9, 0.9, 0.0]
+    assert final[-1]["number"] == favourite
+    best = result.record["best"]
+    assert best["number"] == final[0]["number"] != favourite
+    assert final[0]["searched"] == best["value"]
+    assert result.value == pytest.approx((sum(best["scores"]) + 5 * 0.9) / 7)
+    assert result.config.to_dict()["lr_transform"] == best["params"]["lr_transform"]
+
+
+def test_a_finalist_that_diverges_loses(dataset, tmp_path, monkeypatch):
+    def fake(dataset, configs, seeds, **options):
+        return [[-float("inf")] * 5] + [[0.1] * 5] * (len(configs) - 1)
+
+    monkeypatch.setattr(finalists, "confirm", fake)
+    result = search(dataset, tmp_path, finalists=2)
+    last = result.record["finalists"]["trials"][-1]
+    assert last["value"] is None
+    assert last["confirmed"] == [None] * 5
+    assert result.record["best"]["number"] != last["number"]
+    json.loads((tmp_path / "tuning.json").read_text(), parse_constant=lambda name: 1 / 0)
+    assert "diverged" in (tmp_path / "tuning.html").read_text()
+
+
+def test_what_is_left_behind(dataset, tmp_path):
+    result = search(dataset, tmp_path / "a", finalists=8)
+    again = search(dataset, tmp_path / "b", finalists=8)
+    assert again.record["finalists"] == result.record["finalists"], "it repeats exactly"
+    record = json.loads((tmp_path / "a" / "tuning.json").read_text())
+    assert record == result.record
+    complete = [t for t in record["trials"] if t["state"] == "complete"]
+    assert len(record["finalists"]["trials"]) == len(complete)
+    page = (tmp_path / "a" / "tuning.html").read_text()
+    assert "The finalists" in page
+    assert f"{result.value:.4f}" in page
+    assert "the mean over 7 tuning splits" in page
+    recipe = (tmp_path / "a" / "recipe.toml").read_text()
+    assert "seeds 1000 to 1006" in recipe
+    assert f"{result.value:.4f}" in recipe
+
+
+def test_a_killed_final_is_held_again(dataset, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(finalists, "confirm", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            search(dataset, tmp_path / "a", storage=None, finalists=2)
+    again = search(dataset, tmp_path / "a", storage=None, finalists=2)
+    whole = search(dataset, tmp_path / "b", storage=None, finalists=2)
+    assert again.record["finalists"] == whole.record["finalists"]
+    assert values(again) == values(whole)
+
+
+def interrupt(*arguments, **options):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("wrong", [-1, True, 1.5])
+def test_errors(dataset, tmp_path, wrong):
+    with pytest.raises(ValueError, match="`finalists` to be an integer >= 0"):
+        search(dataset, tmp_path, SPACE, finalists=wrong)
