@@ -38,6 +38,7 @@ from longnn.filters import PolynomialFilter
 DEGREE = 10
 HIGHEST = 40  # of the curve of loss against degree
 SAMPLE = 2  # images for the networks with a ReLU
+SAMPLE_PART = 4  # of the steps of the others
 SAMPLE_RATES = (5e-3, 1e-2)  # and their learning rates
 BASIS_RATE = 2e-4  # of a and b in the paper's Table 2
 BASIS_RATES = (1e-2, 1e-3, 5e-4, 2e-4, 1e-4)  # of a and b in its Table 6
@@ -177,14 +178,14 @@ def model_part(task: Task, name: str, rates: Sequence[float], steps: int) -> Par
 
 
 def network_part(task: Task, name: str, steps: int, device: torch.device) -> Part:
-    """A network with a ReLU on the first few images: its every step runs on the whole grid."""
+    """A network with a ReLU: its every step runs on the whole grid, so few images and steps."""
     some = dataclasses.replace(task.grid, signals=task.grid.signals[:, :SAMPLE])
     trained = train_networks(
         NETWORKS[name],
         some,
         task.targets[..., :SAMPLE],
         rates=SAMPLE_RATES,
-        steps=steps,
+        steps=max(steps // SAMPLE_PART, 1),
         device=device,
     )
     found = describe(trained, task.floor[:, :SAMPLE])
@@ -193,23 +194,35 @@ def network_part(task: Task, name: str, steps: int, device: torch.device) -> Par
 
 def sensitivity_part(task: Task, parts: Mapping[str, Any], steps: int) -> Part:
     """Table 6: the learning rate of a and b, that of the coefficients as chosen before."""
-    found: dict[str, Any] = {}
+    found: Part = {}
     for name in ("LON-GNN", "LON-GNN, a = b = 0"):
-        if f"model/{name}" not in parts:
-            continue
-        chosen = parts[f"model/{name}"]["chosen"]
-        modules = task.modules(name)
-        rows = {}
-        for basis_rate in BASIS_RATES:
-            used = sorted(set(chosen.values()))
-            trained = train(modules, task.problems, rates=used, steps=steps, basis_rate=basis_rate)
-            means = trained.best.mean(-1)
-            rows[f"{basis_rate:g}"] = {
-                f: _round(float(means[used.index(rate), i]))
-                for i, (f, rate) in enumerate(chosen.items())
+        if f"model/{name}" in parts:
+            chosen = parts[f"model/{name}"]["chosen"]
+            modules = task.modules(name)
+            found[name] = {
+                f"{rate:g}": _means_at(task, modules, chosen, rate, steps) for rate in BASIS_RATES
             }
-        found[name] = rows
     return found
+
+
+def _means_at(
+    task: Task,
+    modules: Sequence[nn.Module],
+    chosen: Mapping[str, float],
+    basis_rate: float,
+    steps: int,
+) -> dict[str, float]:
+    """Mean losses of the filters, each at its own learning rate of the coefficients."""
+    numbers = torch.arange(len(task.problems)).view(len(FILTERS), -1)
+    means: dict[str, float] = {}
+    for rate in sorted(set(chosen.values())):
+        names = [name for name in FILTERS if chosen[name] == rate]
+        index = numbers[[list(FILTERS).index(name) for name in names]].flatten()
+        trained = train(
+            modules, task.problems.select(index), rates=[rate], steps=steps, basis_rate=basis_rate
+        )
+        means.update(zip(names, trained.best[0].mean(-1).tolist(), strict=True))
+    return {name: _round(means[name]) for name in FILTERS}
 
 
 def times_part(task: Task, parts: Mapping[str, Any]) -> Part:

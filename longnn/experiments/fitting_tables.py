@@ -66,10 +66,7 @@ def _losses(parts: Parts, settings: Mapping[str, Any]) -> Table:
     for prefix in ("model/", "network/"):
         for key in parts:
             if key.startswith(prefix):
-                extra = (
-                    f" with ReLU, {parts[key]['images']} images" if "images" in parts[key] else ""
-                )
-                add(key.removeprefix(prefix) + extra, parts[key]["losses"])
+                add(_label(parts, key), parts[key]["losses"])
     add("best GPRGNN (self loops)", parts["own"]["GPRGNN"])
     add("best BernNet (coefficients >= 0)", parts["own"]["BernNet"])
     for key in parts:
@@ -85,6 +82,15 @@ def _losses(parts: Parts, settings: Mapping[str, Any]) -> Table:
     return Table("losses", caption, ["model", *FILTERS], rows)
 
 
+def _label(parts: Parts, key: str) -> str:
+    """A model's name; of a network, which had fewer images and steps, how many."""
+    kind, _, name = key.partition("/")
+    part = parts[key]
+    if kind == "model":
+        return name
+    return f"{name} with ReLU ({part['images']} images, {part['steps']} steps)"
+
+
 def _ratio(value: float, floor: float) -> str:
     ratio = value / floor
     shown = f"{ratio:.4f}" if 0.01 <= ratio < 10 else f"{ratio:.3g}"
@@ -95,22 +101,17 @@ def _published(parts: Parts, settings: Mapping[str, Any]) -> Table:
     rows = []
     for name, values in PUBLISHED.items():
         rows.append([f"{name}, paper", *(f"{v:.4f}" for v in values)])
-        ours = _ours(parts, name)
-        if ours is not None:
-            rows.append([f"{name}, here", *(f"{v:.4f}" for v in _means(ours))])
+        for key in (f"model/{name}", f"model/{name}, linear", f"network/{name}"):
+            if key in parts:
+                means = _means(parts[key]["losses"])
+                rows.append([f"{_label(parts, key)}, here", *(f"{v:.4f}" for v in means)])
     floor = _means(parts["floor"]["losses"])
     rows.append(["floor", *(f"{v:.4f}" for v in floor)])
-    caption = f"The paper's Table 2 and the same here, over {_where(settings)}."
+    caption = (
+        "The paper's Table 2 and the same here: sum of squared errors over the interior pixels, "
+        f"mean over {_where(settings)} where the row does not say fewer."
+    )
     return Table("published", caption, ["model", *FILTERS], rows)
-
-
-def _ours(parts: Parts, name: str) -> Mapping[str, list[float]] | None:
-    """A model's losses: of the network with a ReLU where it was trained, else of the filter."""
-    for key in (f"network/{name}", f"model/{name}", f"model/{name}, linear"):
-        if key in parts:
-            losses: Mapping[str, list[float]] = parts[key]["losses"]
-            return losses
-    return None
 
 
 def _sensitivity(parts: Parts, settings: Mapping[str, Any]) -> Table:
