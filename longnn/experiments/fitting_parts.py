@@ -229,7 +229,7 @@ def times_part(task: Task, parts: Mapping[str, Any]) -> Part:
     """Gradient training of LON-GNN until it is near the floor: all images, one image, plainly."""
     part = parts["model/LON-GNN"]
     steps = max(part["steps_to"].values()) or parts["model/LON-GNN"]["steps"]
-    steps = math.ceil(steps / 50) * 50
+    steps = math.ceil(steps / 10) * 10
     grid, images = task.grid, task.grid.num_images
     together: list[float] = []
     alone: list[float] = []

@@ -104,9 +104,9 @@ def _published(parts: Parts, settings: Mapping[str, Any]) -> Table:
         for key in (f"model/{name}", f"model/{name}, linear", f"network/{name}"):
             if key in parts:
                 means = _means(parts[key]["losses"])
-                rows.append([f"{_label(parts, key)}, here", *(f"{v:.4f}" for v in means)])
+                rows.append([f"{_label(parts, key)}, here", *(f"{v:.6f}" for v in means)])
     floor = _means(parts["floor"]["losses"])
-    rows.append(["floor", *(f"{v:.4f}" for v in floor)])
+    rows.append(["floor", *(f"{v:.6f}" for v in floor)])
     caption = (
         "The paper's Table 2 and the same here: sum of squared errors over the interior pixels, "
         f"mean over {_where(settings)} where the row does not say fewer."
@@ -122,7 +122,7 @@ def _sensitivity(parts: Parts, settings: Mapping[str, Any]) -> Table:
     labels = {"LON-GNN": "tuned start", "LON-GNN, a = b = 0": "from a = b = 0"}
     for name, label in labels.items():
         for rate, losses in parts["sensitivity"].get(name, {}).items():
-            rows.append([f"{rate}, {label}", *(f"{losses[f]:.4f}" for f in FILTERS)])
+            rows.append([f"{rate}, {label}", *(f"{losses[f]:.6f}" for f in FILTERS)])
     starts = parts["floor"]["starts"]
     a, b = (statistics.median(values) for values in zip(*starts, strict=True))
     caption = (
