@@ -152,7 +152,7 @@ def _times(parts: Parts) -> Table:
         add(f"{label}, one image alone", times["ms_alone"])
         add(f"{label}, one image through the sparse products", times["ms_plain"])
     caption = (
-        "Milliseconds an image on one CPU thread, everything included: median and largest. "
+        "Milliseconds an image, CPU time of one thread, everything included: median and largest. "
         "The published LON-GNN takes 10,000 to 16,000."
     )
     return Table("times", caption, ["what", "median", "largest"], rows)
