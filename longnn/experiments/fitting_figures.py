@@ -24,7 +24,7 @@ from longnn.report.style import (
 
 Parts = Mapping[str, Any]
 PANELS = ("low", "band", "comb")  # high looks like band, and rejection like low
-#: In the table only: bases whose curves lie on those of others.
+#: In the table only: one is much as Legendre, the other's curve lies under LON-GNN's.
 LEFT_OUT = ("Jacobi (1, 1), orthonormal", "Jacobi of the image, orthonormal")
 MARKERS = ("o", "x", "s", "+", "^")
 

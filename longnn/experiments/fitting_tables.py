@@ -77,7 +77,10 @@ def _losses(parts: Parts, settings: Mapping[str, Any]) -> Table:
         f"Sum of squared errors over the interior pixels, mean over {_where(settings)}; in "
         f"brackets its ratio to the floor of degree {degree}. Models: degree {degree}, "
         f"{settings['steps']} steps of Adam, learning rate of "
-        f"{', '.join(f'{r:g}' for r in settings['rates'])} chosen by the loss."
+        f"{', '.join(f'{r:g}' for r in settings['rates'])} chosen by the loss. "
+        "JacobiConv and LON-GNN take a and b (fixed, and where they start) from the image, the "
+        "best conditioned of a grid; the row a = b = 0 does not. The poles of the rational "
+        "filters come from the formulas of the five filters."
     )
     return Table("losses", caption, ["model", *FILTERS], rows)
 
