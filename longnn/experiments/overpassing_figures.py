@@ -70,14 +70,14 @@ def draw_curves(models: Mapping[str, Mapping[str, Part]], graph: str) -> Figure:
             for axes, field in ((amplitude, "amplitude"), (waveform, "movement")):
                 _band(axes, part["epochs"], part[field], look)
         amplitude.set_title(f"{name}: amplitude ‖g‖")
-        waveform.set_title(f"{name}: waveform, distance to its last")
+        waveform.set_title(f"{name}: waveform g/‖g‖")
         waveform.set_xlabel("epoch")
     for row in grid:
         top = max(axes.get_ylim()[1] for axes in row)
         for axes in row:
             axes.set_ylim(0, top)
     grid[0, 0].set_ylabel("rms response")
-    grid[1, 0].set_ylabel("1 − cosine of the angle")
+    grid[1, 0].set_ylabel("1 − cosine to the last")
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, title="held back by")
     return figure
