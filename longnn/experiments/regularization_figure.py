@@ -19,7 +19,7 @@ def draw_spheres(grams: Mapping[str, np.ndarray], radius: float, a: float, b: fl
     """A sphere for each Gram matrix G: colour is alpha^T G alpha."""
     figure = Figure(figsize=(WIDTH, 3.7))
     FigureCanvasAgg(figure)
-    title = f"Squared norm of the filter, a = {a:g}, b = {b:g}, where the coefficients' is 25"
+    title = f"Squared norm of filters whose coefficients have length 5, a = {a:g}, b = {b:g}"
     figure.suptitle(title, x=0.01, ha="left")
     polar, around = np.meshgrid(np.linspace(0, np.pi, 41), np.linspace(0, 2 * np.pi, 81))
     points = radius * np.stack(
@@ -41,7 +41,7 @@ def draw_spheres(grams: Mapping[str, np.ndarray], radius: float, a: float, b: fl
         for axis, label in ((panel.xaxis, "α₀"), (panel.yaxis, "α₁"), (panel.zaxis, "α₂")):
             axis.set_label_text(label)
             axis.set_ticks([-5, 0, 5])
-        panel.set_box_aspect((1, 1, 1), zoom=0.85)
+        panel.set_box_aspect((1, 1, 1), zoom=0.8)
         axes.append(panel)
     figure.colorbar(
         ScalarMappable(scale, colours), ax=axes, label="‖g‖² = Σ αₖ² ‖pₖ‖²", shrink=0.75, pad=0.08
