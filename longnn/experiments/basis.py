@@ -21,11 +21,11 @@ import scipy.stats
 
 from longnn import data, workflow
 from longnn.config import Config
-from longnn.experiments.basis_figure import draw_panels
+from longnn.experiments.basis_figure import draw_panels, to_small_png
 from longnn.experiments.paper import Context
 from longnn.experiments.record import Record, read_record
 from longnn.experiments.table import Table
-from longnn.report.style import to_png, write_atomically
+from longnn.report.style import write_atomically
 from longnn.spectrum import spectral_density
 
 TITLE = "Learned bases against the spectra of their graphs"
@@ -258,4 +258,4 @@ def draw(folder: Path) -> list[Path]:
     """The spectrum of each graph with the weight at the start and the learned ones over it."""
     parts = read_record(folder / "record.json")["parts"]
     shown = {name: parts[name] for name in (*TEN, *BUNDLED) if name in parts}
-    return [write_atomically(folder / "weights.png", to_png(draw_panels(shown)))]
+    return [write_atomically(folder / "weights.png", to_small_png(draw_panels(shown)))]

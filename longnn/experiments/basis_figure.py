@@ -1,14 +1,16 @@
 """Spectra of graphs with the weights of learned bases over them, a panel a graph."""
 
+import io
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import PIL.Image
 from matplotlib.figure import Figure
 
 from longnn.report.responses import jacobi_weight
-from longnn.report.style import NAVY, ORANGE, PALE, in_style, new_figure, spectrum_axis
+from longnn.report.style import NAVY, ORANGE, PALE, in_style, new_figure, spectrum_axis, to_png
 
 COLUMNS = 2
 
@@ -49,3 +51,11 @@ def draw_panels(parts: Mapping[str, Mapping[str, Any]]) -> Figure:
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure
+
+
+def to_small_png(figure: Figure) -> bytes:
+    """The figure in 64 colours: ten panels of thin lines would take 400 kB in millions."""
+    image = PIL.Image.open(io.BytesIO(to_png(figure))).convert("RGB")
+    with io.BytesIO() as stream:
+        image.quantize(64, dither=PIL.Image.Dither.NONE).save(stream, "png", optimize=True)
+        return stream.getvalue()
