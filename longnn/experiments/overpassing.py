@@ -43,7 +43,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gpr": {"restart": 0.9},
     "lon": {"placement": "output", "weight": "paper", "a": 0.0, "b": 0.0, "gamma": 1.0},
 }
-#: Rates: what GPRGNN's authors have for Cornell, and ("slow") their code's own default.
+#: Rates: what GPRGNN's authors have for Cornell, and ("slow") their code's own default, added
+#: after the first had been seen to stop growing before epoch 80.
 RATE, SLOW_RATE = 0.05, 0.002
 RATES = ("lr_transform", "lr_coefficients", "lr_factors", "lr_basis")
 SLOW = dict.fromkeys(RATES, SLOW_RATE)
@@ -254,7 +255,8 @@ def tables(folder: Path) -> list[Table]:
             "The paper's observations. Over-passing: the amplitude grows by more than 1 % and "
             "growth is more than half of the filter's squared move. Smallest response: of any "
             "channel at any eigenvalue, in absolute value (the paper: above 1 from epoch 80). "
-            f"Transform: growth of the length of the weights before the filter; {over}.",
+            "Transform: growth of the length of the weights before the filter. The slow runs "
+            f"were added after those at {RATE} had been seen; {over}.",
             [
                 "graph, model",
                 "held back by",
