@@ -32,6 +32,16 @@ RECOMMENDED: dict[str, dict[str, Any]] = {
     },
 }
 
+#: LON-GNN as published: a filter for each class channel, PCD, the textbook's weight function.
+PAPER_FORM: dict[str, Any] = {
+    "placement": "output",
+    "weight": "paper",
+    "coefficients": "pcd",
+    "shared": False,
+    "restart": 0.0,
+    "self_loops": "keep",
+}
+
 SCALINGS = ("auto", "none", "standard", "row")
 
 
@@ -42,7 +52,8 @@ class Config:
     Args:
         model: a short name, see ``longnn models``.
         hidden_channels: hidden units.
-        options: of the model (degree, a, b, dropouts, ...), completed by :data:`RECOMMENDED`.
+        options: of the model (degree, a, b, dropouts, ...), completed by :data:`RECOMMENDED` and
+            the model's own defaults.
         settings: of training (learning rates, patience, ...).
         split: the protocol, or None for the dataset's own.
         seed: of the first repeat; weights, dropout and split all follow from it.
@@ -70,9 +81,9 @@ class Config:
                 f"Expected `model` to be one of {', '.join(sorted(MODELS))} (got {self.model!r})"
                 + _suggest(self.model, MODELS)
             )
-        recommended = RECOMMENDED.get(self.model, {})
-        object.__setattr__(self, "options", {**recommended, **self.options})
         known = model_options(self.model)
+        recommended = RECOMMENDED.get(self.model, {})
+        object.__setattr__(self, "options", {**known, **recommended, **self.options})
         for key, value in self.options.items():
             if key not in known:
                 raise ValueError(
@@ -117,7 +128,7 @@ class Config:
         return cls.from_dict(read_toml(path))
 
     def to_dict(self) -> dict[str, Any]:
-        """The flat table: every training key, and the model's options given or recommended."""
+        """The flat table: every key, so that it means the same when defaults have changed."""
         own = {
             f.name: getattr(self, f.name)
             for f in dataclasses.fields(self)

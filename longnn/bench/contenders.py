@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import APPNP, ChebConv, GCNConv
 
 from longnn import workflow
-from longnn.config import Config
+from longnn.config import PAPER_FORM, Config
 from longnn.data import NodeDataset, make_split
 from longnn.textbook import TextbookLONGNN
 from longnn.training import ROLES, Population, Problem
@@ -40,8 +40,8 @@ class Setup:
         return Config.from_dict(
             {
                 "model": "lon",
-                "placement": "output",  # the paper's form, as the textbook has it
-                "weight": "paper",
+                **PAPER_FORM,  # as the textbook has it
+                "filter_dropout": 0.0,
                 "hidden_channels": self.hidden,
                 "degree": self.degree,
                 "input_dropout": self.dropout,

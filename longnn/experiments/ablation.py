@@ -6,8 +6,8 @@ budget of :mod:`longnn.experiments.study`. Rows that ``accuracy`` has are taken 
 
 from pathlib import Path
 
+from longnn.config import PAPER_FORM
 from longnn.experiments.accuracy import ENTRIES as ACCURACY_ENTRIES
-from longnn.experiments.accuracy import PAPER_FORM
 from longnn.experiments.paper import Context
 from longnn.experiments.scores import (
     Study,
@@ -30,7 +30,7 @@ ENTRIES = {
     "jacobi-learnable": Entry("Jacobi+Learnable", "jacobi-learnable"),
     "lon-paper": ACCURACY_ENTRIES["lon-paper"],
     "probability": Entry(
-        "LON-GNN, probability weight", "lon", fixed={"placement": "output", "weight": "probability"}
+        "LON-GNN, probability weight", "lon", fixed={**PAPER_FORM, "weight": "probability"}
     ),
     "penalty": Entry(
         "LON-GNN, norm penalty for weight decay",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from longnn.config import PAPER_FORM
 from longnn.experiments.paper import Context
 from longnn.experiments.published import ACCURACY, BEST_ANYWHERE, best_of_paper
 from longnn.experiments.scores import (
@@ -25,12 +26,10 @@ from longnn.training import summarize
 TITLE = "Table 3: accuracy of every model, one protocol, one search budget"
 
 DATASETS = (*TEN, "cornell-legacy")
-#: The paper's own form: the filter on class channels, the textbook's weight function.
-PAPER_FORM = {"placement": "output", "weight": "paper"}
-
 #: One filter for all channels, with coefficients of its own that start between a strong low-pass
 #: and the identity.
 _SHARED: dict[str, Any] = {
+    "weight": "probability",
     "placement": "output",
     "coefficients": "free",
     "shared": True,
@@ -41,21 +40,17 @@ _SHARED: dict[str, Any] = {
 FORMS: tuple[dict[str, Any], ...] = (
     _SHARED,
     {**_SHARED, "self_loops": "add"},
-    {"placement": "output"},
-    {"placement": "hidden"},
+    {**PAPER_FORM, "weight": "probability"},
+    {**PAPER_FORM, "weight": "probability", "placement": "hidden"},
 )
 #: The winners of the common budget stood at the edge of these.
 _WIDER = {
     "filter_dropout": {"choices": [0.0, 0.2, 0.4, 0.6, 0.8]},
     "lr_coefficients": {"choices": [0.002, 0.005, 0.01, 0.02, 0.05]},
 }
-_PROBABILITY = {"weight": "probability"}
-
 ENTRIES = {
-    "lon": Entry("LON-GNN", "lon", fixed=_PROBABILITY, forms=FORMS),
-    "lon-full": Entry(
-        "LON-GNN, 256 trials", "lon", fixed=_PROBABILITY, forms=FORMS, searched=_WIDER, effort=4
-    ),
+    "lon": Entry("LON-GNN", "lon", forms=FORMS),
+    "lon-full": Entry("LON-GNN, 256 trials", "lon", forms=FORMS, searched=_WIDER, effort=4),
     "lon-paper": Entry("LON-GNN, paper's form", "lon", fixed=PAPER_FORM, leave_dropout_on=True),
     "lon-default": Entry("LON-GNN, untuned", "lon", tuned=False),
     "jacobi": Entry("JacobiConv", "jacobi"),

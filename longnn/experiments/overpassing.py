@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from longnn import data, workflow
-from longnn.config import Config
+from longnn.config import PAPER_FORM, Config
 from longnn.experiments.overpassing_figures import draw_curves, draw_responses
 from longnn.experiments.paper import Context
 from longnn.experiments.record import Record, read_record
@@ -41,7 +41,7 @@ MODELS = {"gpr": "GPRGNN", "lon": "LON-GNN"}
 #: GPRGNN starts as its authors have it on Cornell; LON-GNN is the paper's, not our recommended one.
 OPTIONS: dict[str, dict[str, Any]] = {
     "gpr": {"restart": 0.9},
-    "lon": {"placement": "output", "weight": "paper", "a": 0.0, "b": 0.0, "gamma": 1.0},
+    "lon": {**PAPER_FORM, "a": 0.0, "b": 0.0, "gamma": 1.0, "filter_dropout": 0.0},
 }
 #: Rates: what GPRGNN's authors have for Cornell, and ("slow") their code's own default, added
 #: after the first had been seen to stop growing before epoch 80.

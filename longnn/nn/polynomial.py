@@ -14,7 +14,15 @@ from longnn.coefficients import Parametrization
 from longnn.filters import PolynomialFilter
 from longnn.graph import SelfLoops, check_self_loops
 from longnn.nn.model import Placement, SpectralGNN
-from longnn.polynomials import Basis, Favard, Jacobi, Monomial, Weight, get_basis
+from longnn.polynomials import (
+    Basis,
+    Favard,
+    Jacobi,
+    Monomial,
+    Weight,
+    check_degree,
+    get_basis,
+)
 
 
 def personalized_pagerank(degree: int, restart: float) -> Tensor:
@@ -29,7 +37,7 @@ def personalized_pagerank(degree: int, restart: float) -> Tensor:
 
 def _pagerank_response(degree: int, restart: float) -> Callable[[Tensor], Tensor]:
     """The filter of :func:`personalized_pagerank` as a function of the Laplacian eigenvalue."""
-    alpha = personalized_pagerank(degree, restart)
+    alpha = personalized_pagerank(check_degree(degree), restart)
 
     def response(eigenvalues: Tensor) -> Tensor:
         powers = torch.arange(degree + 1, dtype=torch.float64)

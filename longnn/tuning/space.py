@@ -48,7 +48,7 @@ class SearchSpace:
         dropped: keys of the file that the model has not.
         source: the table it was made from.
 
-    >>> table = {"degree": 4, "gamma": {"choices": [0.5, 1.0, 1.5]}, "published_sign": True}
+    >>> table = {"degree": 4, "a": {"choices": [0.5, 1.0, 1.5]}, "published_sign": True}
     >>> space = SearchSpace.from_dict(table, "lon")
     >>> space.fixed, space.dropped
     ({'degree': 4}, ('published_sign',))
@@ -175,7 +175,7 @@ def architecture(config: Config) -> tuple[tuple[str, Any], ...]:
     The norm in a basis that is neither orthonormal nor learned depends on its a and b, which the
     members of a population share: with a norm penalty those count as architecture too.
     """
-    keys = {**model_options(config.model), **config.to_dict()}
+    keys = config.to_dict()
     varying = VARYING
     learned = keys.get("learn_basis", False) or keys.get("orthonormal", False)
     if config.settings.penalty > 0 and not learned:

@@ -40,6 +40,8 @@ def test_the_published_space_of_lon_is_the_papers():
         "placement": "output",
         "weight": "paper",
         "restart": 0.0,
+        "coefficients": "pcd",
+        "shared": False,
     }
     grid = (-0.95, *(-0.75 + 0.25 * k for k in range(11)))
     assert space.search["a"].values == space.search["b"].values == grid
@@ -92,22 +94,22 @@ def test_ordered_numbers_are_searched_by_their_order():
     """TPE then knows that 0.5 lies between 0.25 and 0.75; words have no order."""
     study = optuna.create_study()
     trial = study.ask()
-    table = {"gamma": {"choices": [0.5, 0.75, 1.0]}, "weight": {"choices": ["paper"]}}
+    table = {"b": {"choices": [0.5, 0.75, 1.0]}, "weight": {"choices": ["paper"]}}
     values = SearchSpace.from_dict(table, "lon").suggest(trial)
-    assert isinstance(trial.distributions["gamma"], optuna.distributions.IntDistribution)
-    assert values["gamma"] == (0.5, 0.75, 1.0)[trial.params["gamma"]]
+    assert isinstance(trial.distributions["b"], optuna.distributions.IntDistribution)
+    assert values["b"] == (0.5, 0.75, 1.0)[trial.params["b"]]
     assert isinstance(trial.distributions["weight"], optuna.distributions.CategoricalDistribution)
     assert not Choices((1.0, 0.5, 0.7)).ordered
     assert not Choices((False, True, 2)).ordered
 
 
 def test_ranges_of_integers_and_floats():
-    table = {"degree": {"low": 2, "high": 8, "step": 3}, "gamma": {"low": 1, "high": 2}}
+    table = {"degree": {"low": 2, "high": 8, "step": 3}, "b": {"low": 1, "high": 2}}
     space = SearchSpace.from_dict(table, "lon")
     assert space.search["degree"] == Range(2, 8, step=3, integer=True)
     drawn = draw(space, 40)
     assert {values["degree"] for values in drawn} == {2, 5, 8}
-    assert all(isinstance(values["gamma"], float) for values in drawn)
+    assert all(isinstance(values["b"], float) for values in drawn)
 
 
 def test_a_key_can_be_fixed():
@@ -122,9 +124,7 @@ def test_a_key_can_be_fixed():
 
 def test_a_space_from_a_file(tmp_path):
     path = tmp_path / "mine.toml"
-    path.write_text(
-        "epochs = 5\ngamma = { choices = [1, 2] }\n[models.gcn]\ndropout = {choices=[0.1]}"
-    )
+    path.write_text("epochs = 5\nb = { choices = [1, 2] }\n[models.gcn]\ndropout = {choices=[0.1]}")
     assert load_space(path, "lon").name == "mine"
     assert list(load_space(path, "gcn").search) == ["dropout"]
     path.write_text("epochs = ")

@@ -1,0 +1,166 @@
+"""Table 5: time an epoch and in all, model by model, ours and the textbook's.
+
+Each model is trained once on published split 0 with the package's rates until it stops by itself;
+LON-GNN is in the paper's form. An epoch is a training step and an evaluation. The textbook's
+LON-GNN (:mod:`longnn.textbook`) is timed over a few epochs, and its total is that times the epochs
+that ours took: it is the same model. Times are what this machine gave, once; for comparisons with
+quartiles and rivals see ``longnn bench``.
+"""
+
+import functools
+import itertools
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+
+from longnn import data, workflow
+from longnn.bench.contenders import Setup, make_contender
+from longnn.bench.timing import plan, time_calls
+from longnn.config import PAPER_FORM, Config
+from longnn.data import NodeDataset
+from longnn.experiments.paper import Context
+from longnn.experiments.published import EPOCH_MS, TOTAL_S
+from longnn.experiments.record import Record, read_record
+from longnn.experiments.study import QUICK_DATASETS, TEN
+from longnn.experiments.table import Table
+from longnn.report.style import colours, in_style, new_figure, to_png, write_atomically
+
+TITLE = "Table 5: time an epoch and in all"
+
+LABELS = {
+    "gcn": "GCN",
+    "appnp": "APPNP",
+    "cheb": "ChebNet",
+    "gpr": "GPRGNN",
+    "bern": "BernNet",
+    "jacobi": "JacobiConv",
+    "lon": "LON-GNN",
+    "textbook": "LON-GNN, textbook",
+}
+#: ChebNet has a weight matrix a degree: degree 10 would be another model.
+OPTIONS: dict[str, dict[str, Any]] = {"lon": PAPER_FORM, "cheb": {"degree": 2}}
+EPOCHS = {True: 30, False: 1000}
+#: Seconds of timing for the textbook's epoch.
+TURN = 1.0
+
+
+def run(context: Context) -> None:
+    """Train and time every model on every graph, as far as not done."""
+    for name in context.choose("datasets", QUICK_DATASETS if context.quick else TEN):
+        settings = {"epochs": EPOCHS[context.quick], "threads": torch.get_num_threads()}
+        record = Record(context.folder / f"{name}.json", settings, commit=context.commit)
+        missing = [k for k in context.choose("models", list(LABELS)) if k not in record.parts]
+        dataset = data.load(name, data_dir=context.data_dir) if missing else None
+        for key in missing:
+            assert dataset is not None
+            measure = _time_textbook if key == "textbook" else functools.partial(_time_model, key)
+            compute = functools.partial(measure, dataset, context)
+            part = record.part(key, compute, device=context.device)
+            context.tell(f"{name}, {LABELS[key]}: {part['epoch_ms']:.2f} ms an epoch")
+
+
+def _time_model(key: str, dataset: NodeDataset, context: Context) -> dict[str, Any]:
+    device = workflow.choose_device(context.device)
+    epochs = EPOCHS[context.quick]
+    config = Config.from_dict({"model": key, "epochs": epochs, **OPTIONS.get(key, {})})
+    problem = workflow.make_problem(dataset, config, workflow.Scaling("none"), device=device)
+    split = data.make_split(dataset, "published", 0)
+    population = workflow.make_population([config], problem, [split])
+    marks = [time.perf_counter()]
+    (result,) = population.run(lambda p: marks.append(time.perf_counter()))
+    seconds = marks[-1] - marks[0]
+    # On a GPU a mark is set every ten epochs, and the first ones compile and capture.
+    gaps = [b - a for a, b in itertools.pairwise(marks)]
+    interval = max(1, round(result.epochs / len(gaps)))
+    epoch = statistics.median(gaps) / interval
+    return {
+        "epoch_ms": round(1e3 * epoch, 4),
+        "total_s": round(seconds, 3),
+        "epochs": result.epochs,
+    }
+
+
+def _time_textbook(dataset: NodeDataset, context: Context) -> dict[str, Any]:
+    device = workflow.choose_device(context.device)
+    contender = make_contender("textbook", dataset, Setup(), device, population=1)
+    count, _ = plan(contender.epoch, TURN, 1, device)
+    return {"epoch_ms": round(1e3 * time_calls(contender.epoch, count, device), 3)}
+
+
+def _read(folder: Path) -> dict[str, dict[str, Any]]:
+    files = {name: folder / f"{name}.json" for name in (*TEN, *QUICK_DATASETS)}
+    return {name: read_record(path)["parts"] for name, path in files.items() if path.is_file()}
+
+
+def tables(folder: Path) -> list[Table]:
+    found = _read(folder)
+    rows, ratios = [], []
+    for key, label in LABELS.items():
+        if any(key in parts for parts in found.values()):
+            rows.append([label, *(_cell(key, parts) for parts in found.values())])
+    for key, milliseconds in EPOCH_MS.items():
+        cells = [
+            f"{milliseconds[d]:.1f} / {TOTAL_S[key][d]:.1f}" if d in TEN else "" for d in found
+        ]
+        ratios.append([LABELS[key], *cells])
+    machines = {
+        m["gpu"] or f"{m['cpu']}, {read_record(path)['settings']['threads']} threads"
+        for path in sorted(folder.glob("*.json"))
+        for m in read_record(path)["machines"]
+    }
+    return [
+        Table(
+            "time",
+            "Milliseconds an epoch / seconds in all, one training on published split 0 until it "
+            f"stops. Measured on {'; '.join(sorted(machines)) or 'no machine yet'}. The textbook's "
+            "total is its epoch times the epochs of LON-GNN.",
+            ["model", *found],
+            rows,
+        ),
+        Table(
+            "time-paper",
+            "The same as printed in the paper's Table 5, on a V100.",
+            ["model", *found],
+            ratios,
+        ),
+    ]
+
+
+def _cell(key: str, parts: dict[str, Any]) -> str:
+    if key not in parts:
+        return ""
+    part = parts[key]
+    total = part.get("total_s")
+    if total is None:
+        epochs = parts.get("lon", {}).get("epochs")
+        total = None if epochs is None else epochs * part["epoch_ms"] / 1e3
+    return f"{part['epoch_ms']:.2f}" + ("" if total is None else f" / {total:.1f}")
+
+
+@in_style
+def _figure(found: dict[str, dict[str, Any]]) -> Figure:
+    figure, grid = new_figure("Time an epoch: training step and evaluation", height=3.6)
+    axes = grid[0, 0]
+    markers = ("o", "D", "s", "^", "v", "<", "P", "X")
+    shades = colours(len(LABELS))
+    for (key, label), marker, shade in zip(LABELS.items(), markers, shades, strict=True):
+        points = [(i, p[key]["epoch_ms"]) for i, p in enumerate(found.values()) if key in p]
+        if points:
+            x, y = zip(*points, strict=True)
+            axes.plot(x, y, marker, color=shade, label=label, ms=6)
+    axes.set_yscale("log")
+    axes.set_ylabel("milliseconds an epoch")
+    axes.set_xticks(range(len(found)), list(found), rotation=30, ha="right")
+    axes.legend(ncols=2, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+    return figure
+
+
+def draw(folder: Path) -> list[Path]:
+    found = _read(folder)
+    if not found:
+        return []
+    return [write_atomically(folder / "time.png", to_png(_figure(found)))]

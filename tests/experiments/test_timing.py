@@ -1,0 +1,22 @@
+"""Table 5: every model is trained and timed, and the tables say on what."""
+
+from longnn.data import csbm
+from longnn.experiments import paper, timing
+
+
+def test_every_model_is_timed(tmp_path, monkeypatch):
+    small = csbm(num_nodes=80, num_features=12, seed=0)
+    monkeypatch.setattr(timing.data, "load", lambda name, data_dir=None: small)
+    monkeypatch.setattr(timing, "EPOCHS", {True: 6})
+    monkeypatch.setattr(timing, "TURN", 0.01)
+    context = paper.Context(tmp_path, device="cpu", quick=True, tell=lambda line: None)
+    measured, printed = paper.run_experiment("time", context)
+    assert [row[0] for row in measured.rows] == list(timing.LABELS.values())
+    assert all(float(row[1].split(" / ")[0]) > 0 for row in measured.rows)
+    assert "threads" in measured.caption
+    assert len(printed.rows) == 7
+    parts = timing._read(tmp_path)["csbm"]
+    textbook, ours = parts["textbook"], parts["lon"]
+    total = textbook["epoch_ms"] * ours["epochs"] / 1e3
+    assert measured.rows[-1][1] == f"{textbook['epoch_ms']:.2f} / {total:.1f}"
+    assert (tmp_path / "time.png").stat().st_size > 5000
