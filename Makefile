@@ -37,6 +37,7 @@ results: $(STAMP)
 	from longnn.experiments.paper import rebuild_all; \
 	print('made again:', *rebuild_all(*map(Path, sys.argv[1:])))" \
 	results/paper $(wildcard docs/results.md)
+	$(BIN)/python -m longnn.experiments.recipes results/paper longnn/recipes
 
 install: $(STAMP)
 

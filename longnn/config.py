@@ -7,7 +7,7 @@ below. An unknown key is an error that names the nearest valid one.
 import dataclasses
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -143,12 +143,14 @@ class Config:
             kept = {k: v for k, v in kept.items() if k not in self.options}
         return type(self).from_dict({**kept, **values})
 
+    def to_toml(self, *, leave_out: Collection[str] = ()) -> list[str]:
+        """The lines of the flat table as TOML."""
+        table = {k: v for k, v in self.to_dict().items() if v is not None and k not in leave_out}
+        return [f"{key} = {_toml(value)}" for key, value in table.items()]
+
     def write_toml(self, path: Path) -> None:
         """Write the flat table; :meth:`from_toml` reads it back."""
-        lines = [
-            f"{key} = {_toml(value)}" for key, value in self.to_dict().items() if value is not None
-        ]
-        write_text(path, "\n".join(lines) + "\n")
+        write_text(path, "\n".join(self.to_toml()) + "\n")
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from longnn.config import PAPER_FORM
 from longnn.experiments.paper import Context
-from longnn.experiments.published import ACCURACY, BEST_ANYWHERE, best_of_paper
+from longnn.experiments.published import ACCURACY
 from longnn.experiments.scores import (
     Study,
     accuracy_table,
@@ -94,33 +94,9 @@ def tables(folder: Path) -> list[Table]:
             "Accuracy minus that of LON-GNN on the same splits, in points, mean and 95 % "
             "bootstrap interval; bold where the interval leaves out zero.",
         ),
-        _goals(study),
         _selection(study),
         _untuned(study),
     ]
-
-
-def _goals(study: Study) -> Table:
-    """LON-GNN against what is printed."""
-    rows = []
-    for d in DATASETS:
-        parts = study.get(d, {})
-        part = parts.get("lon-full", parts.get("lon"))
-        if part is None:
-            continue
-        ours, s = mean(part), summarize([100 * v for v in part["test"]])
-        column = d.removesuffix("-legacy")
-        wanted = (ACCURACY["lon"][column], best_of_paper(column), BEST_ANYWHERE[column])
-        cells = [f"{w:.2f} ({ours - w:+.2f})" for w in wanted]
-        rows.append([d, f"{ours:.2f}", f"{s['low']:.2f} to {s['high']:.2f}", *cells])
-    return Table(
-        "goals",
-        "LON-GNN's test accuracy in %, 256 trials where they were run, and in brackets its "
-        "distance to what is printed: the paper's LON-GNN, the best of any model in the paper, "
-        "the best spectral result found anywhere. The paper's Cornell is the defective one.",
-        ["graph", "ours", "95 % interval", "paper's LON-GNN", "best of the paper", "best anywhere"],
-        rows,
-    )
 
 
 def _form(config: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ EXPERIMENTS = {
     "overpassing": "longnn.experiments.overpassing",
     "regularization": "longnn.experiments.regularization",
     "basis": "longnn.experiments.basis",
+    "recipes": "longnn.experiments.recipes",
     "defaults": "longnn.experiments.defaults",
 }
 

@@ -1,0 +1,48 @@
+"""Recipes come from the records, by validation on splits that no search has seen."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from longnn.config import Config
+from longnn.data import csbm
+from longnn.experiments import paper, recipes, study
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
+    budget = study.Budget(trials=2, repeats=1, finalists=1, confirmations=1, splits=2, epochs=8)
+    monkeypatch.setattr(study, "QUICK", budget)
+    small = csbm(num_nodes=100, num_features=12, seed=1)
+    monkeypatch.setattr(study.data, "load", lambda name, data_dir=None: small)
+    options = {"device": "cpu", "quick": True, "tell": lambda line: None}
+    rows = ["lon-paper", "lon-default", "gpr", "jacobi"]
+    paper.run_experiment("accuracy", paper.Context(tmp_path / "accuracy", models=rows, **options))
+    paper.run_experiment("recipes", paper.Context(tmp_path / "recipes", **options))
+    part = json.loads((tmp_path / "recipes" / "csbm.json").read_text())["parts"]["lon"]
+    assert set(part["fresh"]) == set(rows)
+    means = {key: np.mean(values) for key, values in part["fresh"].items()}
+    assert means[part["chosen"]] == max(means.values())
+    assert recipes.read_choices(tmp_path)["csbm"]["test"] == part["test"]
+
+
+def test_a_relative_is_carried_over_with_its_rates():
+    keys = {"model": "gpr", "restart": 0.2, "lr_transform": 0.01, "dropout": 0.3, "degree": 10}
+    found = recipes.candidates({"gpr": {"config": keys}})["gpr"]
+    assert found.model == "lon"
+    assert found.options["self_loops"] == "add"
+    assert found.options["restart"] == 0.2
+    assert found.options["dropout"] == 0.3
+    assert found.settings.lr_transform == 0.01
+
+
+def test_committed_recipes_are_what_the_records_give():
+    results, target = ROOT / "results" / "paper", ROOT / "longnn" / "recipes"
+    files = recipes.recipe_files(results)
+    committed = {str(p.relative_to(target)) for p in target.glob("*/*.toml")}
+    assert committed - {"lon/csbm.toml"} == set(files)
+    for name, text in files.items():
+        assert (target / name).read_text() == text
+        Config.from_toml(target / name)
