@@ -3,19 +3,7 @@
 Data only. The paper's Cornell is the defective one (it carries Texas's features and labels).
 """
 
-#: Order of the columns in everything below.
-DATASETS = (
-    "cora",
-    "citeseer",
-    "pubmed",
-    "computers",
-    "photo",
-    "chameleon",
-    "squirrel",
-    "actor",
-    "texas",
-    "cornell",
-)
+from longnn.bench.goals import DATASETS
 
 
 def _row(*values: float) -> dict[str, float]:

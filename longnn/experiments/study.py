@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from longnn import data
+from longnn.bench.goals import DATASETS
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.experiments.evaluation import train_splits
 from longnn.experiments.paper import Context
-from longnn.experiments.published import DATASETS
 from longnn.experiments.record import Record, read_record
 from longnn.tuning import SearchSpace, confirm, load_space, tune
 from longnn.tuning.splits import tuning_seeds

@@ -58,22 +58,24 @@ def count_fitting(make: Callable[[int], Population], count: int, device: torch.d
     available = available_memory() if count > 1 and device.type == "cpu" else None
     if available is None or not _forget_peak():
         return count
-    peaks, kept = [], 0
+    growth, kept = [], 0
 
     def try_out(members: int) -> None:
         nonlocal kept
+        gc.collect()  # what others left behind would be given back in the middle
+        before = _status("VmRSS")
         _forget_peak()
         population = make(members)
         for _ in range(min(_EPOCHS, population.limits.epochs)):
             population.step()
-        peaks.append(_status("VmHWM"))
+        growth.append(_status("VmHWM") - before)
         kept = _kept(population) // members
 
     for members in (1, 2):
         if not fits(lambda: try_out(members), device):  # noqa: B023
             return 1
-    each = max(peaks[1] - peaks[0], 0) + kept
-    room = _status("VmRSS") + SHARE * available - peaks[0]
+    each = max(growth[1] - growth[0], 0) + kept
+    room = SHARE * available - growth[0]
     return max(1, min(count, 1 + int(room / max(each, 1))))
 
 

@@ -105,6 +105,7 @@ def test_one_step_equals_torchs_own_adam(dataset):
     c = config(
         dropout=0.0,
         input_dropout=0.0,
+        filter_dropout=0.0,
         epochs=2,
         lr_basis=0.03,
         wd_coefficients=1e-2,
@@ -247,7 +248,8 @@ def test_checkpoint_errors(dataset, tmp_path):
 
 
 def test_history_tells_basis_and_amplitude(dataset):
-    (result,) = population(dataset, [config(a=0.5, lr_basis=0.1)], record_filters=True).run()
+    c = config(a=0.5, lr_basis=0.1, shared=False, placement="hidden")
+    (result,) = population(dataset, [c], record_filters=True).run()
     a = result.history["a"]
     assert a[0] != 0.5
     assert a[0] == pytest.approx(0.5, abs=0.15)
@@ -265,7 +267,13 @@ def test_regression_recovers_a_linear_target(dataset):
     data.y = y
     linear = dataclasses.replace(dataset, data=data, task="regression", classes=())
     c = config(
-        epochs=400, dropout=0.0, input_dropout=0.0, transform="linear", wd_transform=0.0, degree=2
+        epochs=400,
+        dropout=0.0,
+        input_dropout=0.0,
+        filter_dropout=0.0,
+        transform="linear",
+        wd_transform=0.0,
+        degree=2,
     )
     split = make_split(linear, "stratified", 0)
     problem = problem_of(linear, c)
