@@ -22,6 +22,10 @@ from longnn import kernels, noise
 _WIDE = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
 
 
+#: What an operator is given outside of tracing.
+_PLAIN = {Tensor, torch.nn.Parameter, int}
+
+
 def accumulate_dtype(dtype: torch.dtype) -> torch.dtype:
     """The type in which sums over a signal of type ``dtype`` are taken."""
     return _WIDE.get(dtype, dtype)
@@ -71,26 +75,44 @@ def _(crow, col, values, crow_t, col_t, values_t, dense):  # type: ignore[no-unt
 def differentiable(
     op: Any, backward: Callable[..., Any], *, saved: int | None = None
 ) -> Callable[..., Any]:
-    """Give a torch operator its derivative rule, in both forms torch knows.
+    """Give a torch operator its derivative rule, in the three forms that torch knows.
 
     ``torch.compile`` traces the rule registered with the operator; the ``torch.func`` transforms
-    (grad, jacrev, vmap of grad) need an autograd Function. The returned callable picks. The
-    first ``saved`` inputs (by default all) are there for ``backward(ctx, *grads)``.
+    (grad, jacrev, vmap of grad) need an autograd Function with a ``setup_context``; a plain call
+    is cheapest as a Function of the old form around the bare function (6 us instead of 31). The
+    returned callable picks. The first ``saved`` inputs (by default all) are there for
+    ``backward(ctx, *grads)``.
     """
 
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.save_for_backward(*inputs[:saved])
         ctx.site = inputs[-1]  # the one input that is not a tensor, where there is one
 
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        setup_context(ctx, inputs, None)
+        return op._init_fn(*inputs)
+
     op.register_autograd(backward, setup_context=setup_context)
-    members = {
+    under_transforms = {
         "generate_vmap_rule": True,
         "forward": staticmethod(lambda *inputs: op(*inputs)),
         "setup_context": staticmethod(setup_context),
-        "backward": staticmethod(backward),
     }
-    rule: Any = type("Rule", (torch.autograd.Function,), members)
-    return lambda *inputs: op(*inputs) if torch.compiler.is_compiling() else rule.apply(*inputs)
+    # A profiler shows the class' name: that of the operator.
+    plain, transformed = (
+        type(op._qualname, (torch.autograd.Function,), {**of, "backward": staticmethod(backward)})
+        for of in ({"forward": staticmethod(forward)}, under_transforms)
+    )
+
+    def call(*inputs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return op(*inputs)
+        # Tracing shows in the type of the tensors, a torch.func transform does not.
+        traced = any(type(t) not in _PLAIN for t in inputs)
+        rule: Any = transformed if traced or torch._C._are_functorch_transforms_active() else plain
+        return rule.apply(*inputs)
+
+    return call
 
 
 def _product_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
