@@ -1,13 +1,11 @@
 r"""The one training loop: it trains a population of one or more models at once.
 
 Members share graph, features and architecture and differ in seed, split and hyperparameters.
-Their weights are stacked and the model is called under ``vmap``, so that the channels of all
-members lie side by side and one sparse product serves all. Dropout numbers depend on the member's
-seed and the epoch alone: a member's result is the one it would get alone. The loop knows a model
-only through :class:`~longnn.nn.Model`'s interface.
+Their models are stacked (:mod:`longnn.training.stack`) and called as one. Dropout numbers depend
+on the member's seed and the epoch alone: a member's result is the one it would get alone. The
+loop knows a model only through :class:`~longnn.nn.Model`'s interface.
 """
 
-import copy
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
@@ -15,12 +13,12 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
 
 from longnn import kernels
 from longnn.training.adam import PopulationAdam
 from longnn.training.problem import Problem, averaging_weights
 from longnn.training.settings import Settings
+from longnn.training.stack import Stack
 
 #: Ordinary epochs before one is captured as a CUDA graph, and epochs between looks at a GPU.
 WARM_UP, CHECK_EVERY = 3, 10
@@ -63,25 +61,32 @@ class Result:
 
 
 class _Watched(nn.Module):
-    """A model that also tells its penalties, amplitude and basis, for functional calls."""
+    """A model that also tells its penalties, amplitude and basis."""
 
     def __init__(self, model: TrainableModel) -> None:
         super().__init__()
         self.model: Any = model
+        self.filters = model.filters()  # found once: it is a walk through all modules
 
-    def forward(self, x: Any, operator: Any, watch: bool, degree: bool) -> tuple[Tensor, ...]:
+    def train_scores(self, x: Any, operator: Any, penalties: tuple[bool, bool]) -> tuple[Any, ...]:
+        """Scores, and of the filter-norm and the degree penalty those that are asked for."""
         scores = self.model.scores(x, operator)
-        zero = scores.new_zeros(())
-        if not watch:
-            penalties = (f.degree_penalty() for f in self.model.filters()) if degree else ()
-            return scores, self.model.penalty().to(scores), sum(penalties, zero.double()).to(zero)
-        filters = self.model.filters()
-        if not filters:
-            nan = torch.full_like(zero, torch.nan)
+        out = [scores]
+        if penalties[0]:
+            out.append(self.model.penalty().to(scores))
+        if penalties[1]:
+            each = [f.degree_penalty() for f in self.filters]
+            out.append(sum(each, scores.new_zeros(())).to(scores))
+        return tuple(out)
+
+    def watched_scores(self, x: Any, operator: Any) -> tuple[Tensor, ...]:
+        """Scores, amplitude, a and b; NaN where there is no such thing."""
+        scores = self.model.scores(x, operator)
+        nan = scores.new_full((), torch.nan)
+        if not self.filters:
             return scores, nan, nan, nan
-        first = filters[0]
+        first = self.filters[0]
         basis = first.basis_parameters()
-        nan = torch.full_like(zero, torch.nan)
         a, b = (basis[k].to(scores) if _scalar(basis.get(k)) else nan for k in ("a", "b"))
         return scores, first.squared_norm().mean().sqrt().to(scores), a, b
 
@@ -129,10 +134,8 @@ class Population:
                 dropout.site = site
                 dropout.rate = max(r[site] for r in rates)  # off only if off in every member
                 dropout.stream = torch.tensor([member.seed, 0], device=device)
-        self.parameters, self.buffers = stack_module_state(models)
-        self.template = copy.deepcopy(models[0])
         self.stream = torch.tensor([[m.seed, 0] for m in members], device=device)
-        self._share_stream()
+        self.stack = Stack(models, {"stream": self.stream})
         roles = {}
         of = models[0].model.parameter_groups()
         names = {id(p): name for name, p in models[0].named_parameters()}
@@ -151,11 +154,10 @@ class Population:
         self.adam = PopulationAdam(self.parameters, table("lr"), table("wd"))
         self.best = {name: p.detach().clone() for name, p in self.parameters.items()}
 
-    def _share_stream(self) -> None:
-        """All dropouts of a member read one (seed, epoch)."""
-        for name in self.buffers:
-            if name.endswith(".stream"):
-                self.buffers[name] = self.stream
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """The weights now: name -> (members, ...)."""
+        return self.stack.parameters
 
     def _aim(self, members: Sequence[Member]) -> None:
         """Targets and the weights of nodes in loss and validation, shape (members, nodes)."""
@@ -184,7 +186,7 @@ class Population:
             dtype=dtype,
             device=device,
         )
-        self.use_degree = bool((self.penalty[:, 1] > 0).any())
+        self.penalties = tuple((self.penalty > 0).any(0).tolist())  # which any member uses
         self.best_score = torch.full((self.count,), -torch.inf, dtype=dtype, device=device)
         self.best_loss = torch.full((self.count,), torch.inf, dtype=dtype, device=device)
         self.best_epoch = torch.zeros(self.count, dtype=torch.int64, device=device)
@@ -202,26 +204,6 @@ class Population:
     def rows(self) -> dict[str, Tensor]:
         """What was written down so far: field -> (epochs, members in the stack)."""
         return {f: self.table[: self.epoch, i] for i, f in enumerate(FIELDS)}
-
-    def _call(self, *flags: bool) -> tuple[Tensor, ...]:
-        """The model for every member: scores (members, nodes, outputs) and more."""
-        x, operator = self.problem.features, self.problem.operator
-
-        def one(parameters: Any, buffers: Any) -> Any:
-            return functional_call(self.template, (parameters, buffers), (x, operator, *flags))
-
-        return self._for_each(one)
-
-    def _for_each(self, call: Callable[[Any, Any], Any]) -> Any:
-        """The results of a call for every member, stacked; one member needs no vmap."""
-        if len(self.index) > 1 or self.problem.device.type == "cuda":
-            return vmap(call)(self.parameters, self.buffers)
-        single = [
-            {name: t.squeeze(0) for name, t in table.items()}
-            for table in (self.parameters, self.buffers)
-        ]
-        out = call(*single)
-        return tuple(t[None] for t in out) if isinstance(out, tuple) else out[None]
 
     def _losses(self, scores: Tensor, weight: Tensor) -> Tensor:
         """Cross entropy or squared error of each member, averaged by weight, shape (members,)."""
@@ -243,24 +225,26 @@ class Population:
 
     def train_epoch(self) -> Tensor:
         """One step of every member; returns the losses before it, without penalties."""
-        self.template.train()
         self.stream[:, 1].add_(1)
-        scores, penalty, degree_penalty = self._call(False, self.use_degree)
+        x, operator = self.problem.features, self.problem.operator
+        scores, *penalties = self.stack.each(
+            lambda model: model.train_scores(x, operator, self.penalties), training=True
+        )
         losses = self._losses(scores, self.train_weight)
-        total = losses + self.penalty[:, 0] * penalty + self.penalty[:, 1] * degree_penalty
-        values = torch.autograd.grad(total.sum(), list(self.parameters.values()), allow_unused=True)
-        gradients = {
-            name: torch.zeros_like(p) if g is None else g
-            for (name, p), g in zip(self.parameters.items(), values, strict=True)
-        }
-        self.adam.step(self.parameters, gradients, self.stream)
+        total = losses
+        used = (weight for weight, some in zip(self.penalty.T, self.penalties, strict=True) if some)
+        for weight, penalty in zip(used, penalties, strict=True):
+            total = total + weight * penalty
+        self.adam.step(self.parameters, self.stack.gradients(total.sum()), self.stream)
         return losses.detach()
 
     @torch.no_grad()
     def validate(self) -> tuple[Tensor, ...]:
         """Validation loss and score, amplitude, a and b of every member, each (members,)."""
-        self.template.eval()
-        scores, *watched = self._call(True, False)
+        x, operator = self.problem.features, self.problem.operator
+        scores, *watched = self.stack.each(
+            lambda model: model.watched_scores(x, operator), training=False
+        )
         loss = self._losses(scores, self.val_weight)
         return loss, self._score(scores, loss), *watched
 
@@ -308,15 +292,10 @@ class Population:
     @torch.no_grad()
     def _filter_coefficients(self) -> Tensor:
         """The first filter's Chebyshev coefficients, shape (members, degree+1, channels)."""
-        model: Any = self.template.model
-
-        def one(parameters: Any, buffers: Any) -> Tensor:
-            with torch.nn.utils.stateless._reparametrize_module(
-                self.template, {**parameters, **buffers}
-            ):
-                return model.filters()[0].chebyshev_coefficients()
-
-        return self._for_each(one).float()
+        found = self.stack.each(
+            lambda model: model.filters[0].chebyshev_coefficients(), training=False
+        )
+        return found.float()
 
     @torch.no_grad()
     def _keep_best(self, loss: Tensor, score: Tensor) -> None:
@@ -390,13 +369,9 @@ class Population:
         self.index = self.index[rows]
         rows = rows.to(self.problem.device)
         take = lambda t: t[rows]  # noqa: E731
-        self.parameters = {
-            name: take(p.detach()).requires_grad_() for name, p in self.parameters.items()
-        }
         self.best = {name: take(p) for name, p in self.best.items()}
         self.stream = take(self.stream)
-        self.buffers = {name: take(b) for name, b in self.buffers.items()}
-        self._share_stream()
+        self.stack.take(rows, {"stream": self.stream})
         self.adam.take(rows)
         names = ["train_weight", "val_weight", "penalty", "offset", "scale"]
         names += ["best_score", "best_loss", "best_epoch", "stop_epoch", "alive", "diverged"]
