@@ -28,7 +28,6 @@ from longnn.polynomials import (
     check_degree,
     evaluate_series,
     get_basis,
-    jacobi_scale,
     nodes,
     orthonormal_jacobi_matrix,
     transform,
@@ -202,8 +201,8 @@ class PolynomialFilter(nn.Module):
         device = next(iter(self.raw_basis.values())).device
         if isinstance(basis, Jacobi) and basis.orthonormal:
             a, b = basis.jacobi_parameters(device)
-            C = orthonormal_jacobi_matrix(a, b, self.degree)
-            return C if basis.weight == "probability" else C * jacobi_scale(a, b)[..., None, None]
+            unit = basis.weight == "probability"
+            return orthonormal_jacobi_matrix(a, b, self.degree, unit_mass=unit)
         return basis.chebyshev_matrix(self.degree, device=device)
 
     def effective_coefficients(self) -> Tensor:

@@ -21,8 +21,9 @@ import torch
 from torch import Tensor
 
 from longnn import kernels
+from longnn.derivatives import differentiable, save_inputs
 from longnn.graph import GraphOperator
-from longnn.sparse import accumulate_dtype, check_operand, csr, differentiable
+from longnn.sparse import accumulate_dtype, check_operand, csr
 
 
 def _chebyshev_terms(
@@ -113,8 +114,8 @@ def _second_gradient(ctx: Any, u: Tensor, v: Tensor) -> tuple[Tensor | None, ...
     return None, None, None, _filter(*graph, grad, v), d_beta, d_grad
 
 
-_filter = differentiable(chebyshev_filter, _filter_gradient)
-_gradient = differentiable(chebyshev_filter_backward, _second_gradient)
+_filter = differentiable(chebyshev_filter, _filter_gradient, save_inputs)
+_gradient = differentiable(chebyshev_filter_backward, _second_gradient, save_inputs)
 
 
 def _fold(tensor: Tensor, dim: int | None, batch: int) -> Tensor:

@@ -8,7 +8,6 @@ tracing. Graph operators and sparse node features both stand on it; it knows of 
 
 import dataclasses
 import warnings
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -17,13 +16,10 @@ import torch
 from torch import Tensor
 
 from longnn import kernels, noise
+from longnn.derivatives import differentiable
 
 #: Types in which products accumulate; half-precision signals are stored but not summed so.
 _WIDE = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
-
-
-#: What an operator is given outside of tracing.
-_PLAIN = {Tensor, torch.nn.Parameter, int}
 
 
 def accumulate_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -72,55 +68,16 @@ def _(crow, col, values, crow_t, col_t, values_t, dense):  # type: ignore[no-unt
     return dense.new_empty(crow.shape[0] - 1, dense.shape[1])
 
 
-def differentiable(
-    op: Any, backward: Callable[..., Any], *, saved: int | None = None
-) -> Callable[..., Any]:
-    """Give a torch operator its derivative rule, in the three forms that torch knows.
-
-    ``torch.compile`` traces the rule registered with the operator; the ``torch.func`` transforms
-    (grad, jacrev, vmap of grad) need an autograd Function with a ``setup_context``; a plain call
-    is cheapest as a Function of the old form around the bare function (6 us instead of 31). The
-    returned callable picks. The first ``saved`` inputs (by default all) are there for
-    ``backward(ctx, *grads)``.
-    """
-
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs[:saved])
-        ctx.site = inputs[-1]  # the one input that is not a tensor, where there is one
-
-    def forward(ctx: Any, *inputs: Any) -> Any:
-        setup_context(ctx, inputs, None)
-        return op._init_fn(*inputs)
-
-    op.register_autograd(backward, setup_context=setup_context)
-    under_transforms = {
-        "generate_vmap_rule": True,
-        "forward": staticmethod(lambda *inputs: op(*inputs)),
-        "setup_context": staticmethod(setup_context),
-    }
-    # A profiler shows the class' name: that of the operator.
-    plain, transformed = (
-        type(op._qualname, (torch.autograd.Function,), {**of, "backward": staticmethod(backward)})
-        for of in ({"forward": staticmethod(forward)}, under_transforms)
-    )
-
-    def call(*inputs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return op(*inputs)
-        # Tracing shows in the type of the tensors, a torch.func transform does not.
-        traced = any(type(t) not in _PLAIN for t in inputs)
-        rule: Any = transformed if traced or torch._C._are_functorch_transforms_active() else plain
-        return rule.apply(*inputs)
-
-    return call
-
-
 def _product_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     arrays = ctx.saved_tensors
     return *(None,) * 6, _product(*arrays[3:], *arrays[:3], grad)
 
 
-_product = differentiable(csr_matmul, _product_gradient, saved=6)
+def _save_arrays(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.save_for_backward(*inputs[:6])
+
+
+_product = differentiable(csr_matmul, _product_gradient, _save_arrays)
 
 
 @csr_matmul.register_vmap
@@ -200,12 +157,17 @@ def _(info, in_dims, *inputs):  # type: ignore[no-untyped-def]
 
 
 def _dropped_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    *arrays, stream, p, _ = ctx.saved_tensors
+    *arrays, stream, p = ctx.saved_tensors
     swapped = (*arrays[4:], *arrays[:4])
     return *(None,) * 10, _dropped_product(*swapped, stream, p, grad, ctx.site), None
 
 
-_dropped_product = differentiable(dropped_matmul, _dropped_gradient, saved=11)
+def _save_dropped(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.save_for_backward(*inputs[:10])
+    ctx.site = inputs[11]
+
+
+_dropped_product = differentiable(dropped_matmul, _dropped_gradient, _save_dropped)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -78,11 +78,6 @@ def jacobi(
     return _values(Jacobi(a, b, orthonormal=orthonormal, weight=weight), x, degree)
 
 
-def jacobi_scale(a: Tensor, b: Tensor) -> Tensor:
-    r""":math:`\mu^{-1/2}`: what turns the basis of the probability weight into the paper's."""
-    return torch.exp(-0.5 * log_jacobi_mass(a, b))
-
-
 def legendre(
     x: Tensor, degree: int, *, orthonormal: bool = True, weight: Weight = "paper"
 ) -> Tensor:
@@ -154,7 +149,6 @@ __all__ = [
     "get_basis",
     "interpolation",
     "jacobi",
-    "jacobi_scale",
     "legendre",
     "monomial",
     "nodes",
