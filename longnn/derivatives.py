@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.library import CustomOpDef
 
 #: What a function is given outside of tracing.
 _PLAIN = {Tensor, torch.nn.Parameter, int, bool}
@@ -29,7 +28,7 @@ def differentiable(call: Any, backward: Callable[..., Any], save: Save) -> Calla
         backward: gradients of the inputs, from the context and the gradients of the outputs.
         save: ``save(ctx, inputs, output)`` keeps what the backward pass needs.
     """
-    operator = isinstance(call, CustomOpDef)
+    operator = hasattr(call, "register_autograd")
     bare = call._init_fn if operator else call
 
     def forward(ctx: Any, *inputs: Any) -> Any:

@@ -26,7 +26,7 @@ LAYERS = {
     "filters": {"polynomials", "coefficients", "graph", "propagate"},
     "nn": {"filters", "coefficients", "polynomials", "graph", "sparse", "noise"},
     "data": {"graph"},
-    "training": {"graph", "sparse", "files", "kernels"},
+    "training": {"derivatives", "graph", "sparse", "files", "kernels"},
     "config": {"nn", "training", "files"},
     "workflow": {"config", "data", "graph", "nn", "training"},
     "artifacts": {"data", "files", "training", "workflow"},

@@ -36,7 +36,6 @@ from longnn.polynomials.families import (
     get_basis,
 )
 from longnn.polynomials.fused import orthonormal_jacobi_matrix
-from longnn.polynomials.recurrence import log_jacobi_mass
 
 
 def _values(basis: Basis, x: Tensor, degree: int) -> Tensor:

@@ -59,18 +59,22 @@ class PopulationAdam:
         if kernels.usable(stream):
             from longnn.kernels.adam import adam_
 
-            for name, p in parameters.items():
+            for name, stack in parameters.items():
                 moments = (self.mean[name], self.square[name])
                 rates = (self.rates[name], self.decays[name])
-                adam_(p, gradients[name].contiguous(), *moments, *rates, stream, _CONSTANTS)
+                adam_(stack, gradients[name].contiguous(), *moments, *rates, stream, _CONSTANTS)
             return
         epoch = stream[0, 1].float()
         gradients = {name: gradients[name].contiguous() for name in parameters}
         tables = (parameters, gradients, self.mean, self.square)
         columns = [self._parted(table.values()) for table in tables]
         for (rate, decay), places in self._groups.items():
+            p, g, m, v = ([column[i] for i in places] for column in columns)
             torch._fused_adam_(
-                *([column[i] for i in places] for column in columns),
+                p,
+                g,
+                m,
+                v,
                 [],
                 [epoch] * len(places),
                 lr=rate,

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from longnn import kernels
 from longnn.training.adam import PopulationAdam
-from longnn.training.problem import Problem, averaging_weights
+from longnn.training.objective import Objective
+from longnn.training.problem import Problem
 from longnn.training.settings import Settings
 from longnn.training.stack import Stack
 
@@ -160,27 +161,9 @@ class Population:
         return self.stack.parameters
 
     def _aim(self, members: Sequence[Member]) -> None:
-        """Targets and the weights of nodes in loss and validation, shape (members, nodes)."""
+        """What is learned, and what becomes of it, each with a row a member."""
         problem, dtype, device = self.problem, self.problem.dtype, self.problem.device
-        weights = lambda masks: torch.stack(  # noqa: E731
-            [averaging_weights(mask.to(device), dtype) for mask in masks]
-        )
-        self.train_weight = weights([m.train for m in members])
-        self.val_weight = weights([m.val for m in members])
-        if problem.task == "classification":
-            y = problem.labels
-            target = torch.zeros(problem.num_nodes, problem.outputs, dtype=dtype, device=device)
-            known = y >= 0
-            target[known, y[known]] = 1.0
-            self.target: Tensor = target  # (nodes, classes), one-hot
-            self.scale = torch.ones(self.count, dtype=dtype, device=device)
-            self.offset = torch.zeros_like(self.scale)
-        else:
-            y = torch.nan_to_num(problem.labels)
-            self.offset = self.train_weight @ y
-            spread = (self.train_weight * (y - self.offset[:, None]) ** 2).sum(1).sqrt()
-            self.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
-            self.target = (y - self.offset[:, None]) / self.scale[:, None]  # (members, nodes)
+        self.objective = Objective(problem, [m.train for m in members], [m.val for m in members])
         self.penalty = torch.tensor(
             [[m.settings.penalty, m.settings.degree_penalty] for m in members],
             dtype=dtype,
@@ -205,24 +188,6 @@ class Population:
         """What was written down so far: field -> (epochs, members in the stack)."""
         return {f: self.table[: self.epoch, i] for i, f in enumerate(FIELDS)}
 
-    def _losses(self, scores: Tensor, weight: Tensor) -> Tensor:
-        """Cross entropy or squared error of each member, averaged by weight, shape (members,)."""
-        if self.problem.task == "classification":
-            log_p = torch.log_softmax(scores, dim=-1)
-            each = -(log_p * self.target).sum(-1)
-        else:
-            each = (scores[..., 0] - self.target).square()
-        return (each * weight).sum(-1)
-
-    def _score(self, scores: Tensor, loss: Tensor) -> Tensor:
-        """Validation accuracy, or R2, of each member."""
-        if self.problem.task == "classification":
-            hit = (scores.argmax(-1) == self.problem.labels).to(scores.dtype)
-            return (hit * self.val_weight).sum(-1)
-        mean = (self.target * self.val_weight).sum(-1, keepdim=True)
-        spread = ((self.target - mean).square() * self.val_weight).sum(-1)
-        return 1 - loss / spread.clamp_min(torch.finfo(loss.dtype).tiny)
-
     def train_epoch(self) -> Tensor:
         """One step of every member; returns the losses before it, without penalties."""
         self.stream[:, 1].add_(1)
@@ -230,7 +195,7 @@ class Population:
         scores, *penalties = self.stack.each(
             lambda model: model.train_scores(x, operator, self.penalties), training=True
         )
-        losses = self._losses(scores, self.train_weight)
+        losses = self.objective.train_loss(scores)
         total = losses
         used = (weight for weight, some in zip(self.penalty.T, self.penalties, strict=True) if some)
         for weight, penalty in zip(used, penalties, strict=True):
@@ -245,8 +210,7 @@ class Population:
         scores, *watched = self.stack.each(
             lambda model: model.watched_scores(x, operator), training=False
         )
-        loss = self._losses(scores, self.val_weight)
-        return loss, self._score(scores, loss), *watched
+        return *self.objective.validate(scores), *watched
 
     def step(self) -> None:
         """One epoch: train, validate, write down, keep the best, see who is done.
@@ -317,6 +281,9 @@ class Population:
             return
         if better.device.type == "cpu":
             rows = better.nonzero()[:, 0]
+            if len(rows) == len(better):
+                torch._foreach_copy_(list(self.best.values()), list(self.parameters.values()))
+                return
             for name, p in self.parameters.items() if len(rows) else ():
                 self.best[name][rows] = p[rows]
             return
@@ -360,8 +327,8 @@ class Population:
             stopped=stopped,
             history={f: v[:epochs, row].cpu() for f, v in self.rows.items()},
             filter_path=None if self.path is None else self.path[:epochs, row].cpu(),
-            offset=float(self.offset[row]),
-            scale=float(self.scale[row]),
+            offset=float(self.objective.offset[row]),
+            scale=float(self.objective.scale[row]),
         )
 
     def _take(self, rows: Tensor) -> None:
@@ -373,11 +340,9 @@ class Population:
         self.stream = take(self.stream)
         self.stack.take(rows, {"stream": self.stream})
         self.adam.take(rows)
-        names = ["train_weight", "val_weight", "penalty", "offset", "scale"]
-        names += ["best_score", "best_loss", "best_epoch", "stop_epoch", "alive", "diverged"]
-        if self.problem.task == "regression":
-            names.append("target")
-        for name in names:
+        self.objective.take(rows)
+        names = ("best_score", "best_loss", "best_epoch", "stop_epoch", "alive", "diverged")
+        for name in ("penalty", *names):
             setattr(self, name, take(getattr(self, name)))
         self.table = self.table[:, :, rows]
         self.path = None if self.path is None else self.path[:, rows]
