@@ -22,6 +22,11 @@ from longnn.derivatives import differentiable
 _WIDE = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
 
 
+#: On a CPU the members of a batch are multiplied side by side if each has fewer channels than
+#: this: the calls cost more than the work. Wider, they no longer fit the cache together.
+NARROW = 16
+
+
 def accumulate_dtype(dtype: torch.dtype) -> torch.dtype:
     """The type in which sums over a signal of type ``dtype`` are taken."""
     return _WIDE.get(dtype, dtype)
@@ -88,11 +93,18 @@ def _(info, in_dims, crow, col, values, crow_t, col_t, values_t, dense):  # type
         # Members stand apart in `dense` and side by side in the result; nothing is copied.
         out = product(crow, col, values, dense.movedim(in_dims[6], 0).to(values.dtype))
         return out.to(dense.dtype), 0
-    # (batch, columns, channels) -> (columns, batch * channels): one product for the batch.
-    folded = dense.movedim(in_dims[6], 1)
-    flat = folded.reshape(folded.shape[0], -1)
-    out = csr_matmul(crow, col, values, crow_t, col_t, values_t, flat)
-    return out.view(-1, info.batch_size, folded.shape[2]), 1
+    dense = dense.movedim(in_dims[6], 0)  # (batch, columns, channels)
+    if in_dims[2] is None and dense.shape[2] < NARROW:
+        # Side by side, (columns, batch * channels): one product for the batch.
+        folded = dense.movedim(0, 1)
+        flat = folded.reshape(folded.shape[0], -1)
+        out = csr_matmul(crow, col, values, crow_t, col_t, values_t, flat)
+        return out.view(-1, info.batch_size, folded.shape[2]), 1
+    each = values.expand(len(dense), -1) if in_dims[2] is None else values.movedim(in_dims[2], 0)
+    out = dense.new_empty(len(dense), crow.shape[0] - 1, dense.shape[2])
+    for v, d, o in zip(each, dense.to(values.dtype), out, strict=True):
+        torch.mm(csr(crow, col, v, d.shape[0]), d, out=o)
+    return out, 0
 
 
 @torch.library.custom_op("longnn::dropped_matmul", mutates_args=())
@@ -110,7 +122,7 @@ def dropped_matmul(
     dense: Tensor,  # (columns, channels)
     site: int,
 ) -> Tensor:
-    """``dropout(matrix) @ dense`` with dropout on the stored values."""
+    """``dropout(matrix) @ dense``, dropout on the stored values, the mask made in the kernel."""
     rows = (crow, col, values, position)
     return _dropped(rows, stream[None], p[None], dense[None], site)[0].contiguous()
 
@@ -119,26 +131,21 @@ def _dropped(
     rows: tuple[Tensor, ...], stream: Tensor, p: Tensor, dense: Tensor, site: int
 ) -> Tensor:
     """Products of a batch: stream (batch, 2), p (batch,), dense (batch, columns, channels)."""
+    from longnn.kernels.features import product
+
     crow, col, values, position = rows
     moved = len(position) > 0
-    if kernels.usable(values):
-        from longnn.kernels.features import product
-
-        return product(
-            crow,
-            col,
-            values,
-            dense,
-            stream=stream.contiguous(),
-            p=p.contiguous(),
-            site=site,
-            position=position if moved else None,
-            members_first=moved,
-        )
-    masks = noise.masks(stream, p, values, site, [len(values)])
-    masks = masks[:, position] if moved else masks
-    each = (csr(crow, col, values * m, d.shape[0]) @ d for m, d in zip(masks, dense, strict=True))
-    return torch.stack(list(each))
+    return product(
+        crow,
+        col,
+        values,
+        dense,
+        stream=stream.contiguous(),
+        p=p.contiguous(),
+        site=site,
+        position=position if moved else None,
+        members_first=moved,
+    )
 
 
 @dropped_matmul.register_fake
@@ -268,17 +275,22 @@ class SparseMatrix:
     def __matmul__(self, dense: Tensor) -> Tensor:
         check_operand(self, dense)
         if self.dropout is not None:
-            none = self.crow[:0].long()
-            position = none if self.order_t is None else self.order_t
-            rows = (self.crow, self.col, self.values, none)
-            columns = (self.crow_t, self.col_t, self.values_t, position)
-            stream, p, site = self.dropout
-            return _dropped_product(*rows, *columns, stream, p, dense, site)
+            return self._dropped_matmul(dense, *self.dropout)
         if self.dense is not None:
             return self.dense @ dense
         return _product(
             self.crow, self.col, self.values, self.crow_t, self.col_t, self.values_t, dense
         )
+
+    def _dropped_matmul(self, dense: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
+        if not kernels.usable(self.values):  # making the mask twice would cost more than keeping it
+            kept = self.values * noise.quick_mask(stream, p, self.values, site)
+            return dataclasses.replace(self, dropout=None).with_values(kept) @ dense
+        none = self.crow[:0].long()
+        position = none if self.order_t is None else self.order_t
+        rows = (self.crow, self.col, self.values, none)
+        columns = (self.crow_t, self.col_t, self.values_t, position)
+        return _dropped_product(*rows, *columns, stream, p, dense, site)
 
     def to_dense(self) -> Tensor:
         """The dense matrix: for small ones."""

@@ -18,7 +18,7 @@ LAYERS = {
     "textbook": set(),
     "report": set(),
     "polynomials": {"derivatives", "kernels"},
-    "noise": {"kernels"},
+    "noise": {"derivatives", "kernels"},
     "sparse": {"derivatives", "kernels", "noise"},
     "graph": {"sparse"},
     "spectrum": {"graph"},
