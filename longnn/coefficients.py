@@ -115,12 +115,12 @@ class PCD(Coefficients):
 
 
 def _products(factors: Tensor) -> Tensor:
-    """Products of the first 0, 1, 2, ... factors: (terms - 1,) to (terms,)."""
-    return torch.cat([factors.new_ones(1), torch.cumprod(factors, 0)])
+    """Products of the first 0, 1, 2, ... factors: (..., terms - 1) to (..., terms)."""
+    return torch.cat([torch.ones_like(factors[..., :1]), factors], -1).cumprod(-1)
 
 
 def _decomposed(weight: Tensor, eta: Tensor, gamma: Tensor) -> Tensor:
-    return weight * _products(gamma * torch.tanh(eta))[:, None]
+    return weight * _products(gamma[..., None] * torch.tanh(eta))[..., None]
 
 
 def _decomposed_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -129,13 +129,14 @@ def _decomposed_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     torch's own derivative of cumprod reads numbers back from the GPU to look for zeros.
     """
     weight, eta, gamma = ctx.saved_tensors
-    bounded = torch.tanh(eta)
+    bounded, gamma = torch.tanh(eta), gamma[..., None]
     factors = gamma * bounded
-    eye = torch.eye(len(eta), dtype=torch.bool, device=eta.device)
-    others = torch.cumprod(torch.where(eye, 1, factors), dim=1).triu()  # row i: factor i set to 1
-    by_products = (grad[1:] * weight[1:]).sum(1)
-    d_eta = gamma * (1 - bounded * bounded) * (others @ by_products)
-    return grad * _products(factors)[:, None], d_eta, None
+    eye = torch.eye(eta.shape[-1], dtype=torch.bool, device=eta.device)
+    # Row i has factor i set to 1.
+    others = torch.where(eye, 1, factors[..., None, :]).cumprod(-1).triu()
+    by_products = (grad * weight)[..., 1:, :].sum(-1, keepdim=True)
+    d_eta = gamma * (1 - bounded * bounded) * (others @ by_products)[..., 0]
+    return grad * _products(factors)[..., None], d_eta, None
 
 
 #: Effective coefficients of PCD from its weights (terms, channels), eta (terms-1,) and gamma;

@@ -28,8 +28,8 @@ from longnn.polynomials import (
     check_degree,
     evaluate_series,
     get_basis,
+    jacobi_series,
     nodes,
-    orthonormal_jacobi_matrix,
     transform,
     uniform_gram,
 )
@@ -197,13 +197,8 @@ class PolynomialFilter(nn.Module):
         r"""The matrix C of the basis, shape (terms, degree+1) or (channels, terms, degree+1)."""
         if self.matrix is not None:
             return self.matrix
-        basis = self.current_basis()
         device = next(iter(self.raw_basis.values())).device
-        if isinstance(basis, Jacobi) and basis.orthonormal:
-            a, b = basis.jacobi_parameters(device)
-            unit = basis.weight == "probability"
-            return orthonormal_jacobi_matrix(a, b, self.degree, unit_mass=unit)
-        return basis.chebyshev_matrix(self.degree, device=device)
+        return self.current_basis().chebyshev_matrix(self.degree, device=device)
 
     def effective_coefficients(self) -> Tensor:
         r"""The coefficients :math:`\alpha` in the basis, shape (terms, channels), float64."""
@@ -211,7 +206,12 @@ class PolynomialFilter(nn.Module):
 
     def chebyshev_coefficients(self) -> Tensor:
         r""":math:`\beta = C^T\alpha`, shape (degree+1, channels), float64."""
-        C, alpha = self.chebyshev_matrix(), self.effective_coefficients()
+        alpha = self.effective_coefficients()
+        if self.learn_basis and isinstance(self.basis, Jacobi) and self.basis.orthonormal:
+            now = self.basis_parameters()
+            unit = self.basis.weight == "probability"
+            return jacobi_series(now["a"], now["b"], alpha, self.degree, unit_mass=unit)
+        C = self.chebyshev_matrix()
         if C.dim() == 3:  # a basis of its own for each channel
             return torch.einsum("ckj,kc->jc", C, alpha)
         return C.T @ alpha
@@ -236,10 +236,10 @@ class PolynomialFilter(nn.Module):
         orthogonal one each term counts with its norm; in any other the weight is the uniform one
         of mass one, so that the norm is the root mean square over the spectrum.
         """
-        basis = self.current_basis()
         alpha = self.effective_coefficients()
-        if basis.is_orthonormal:
+        if self.basis.is_orthonormal:
             return alpha.square().sum(0)
+        basis = self.current_basis()
         if _is_orthogonal(basis):
             # A fixed basis keeps its norms as a buffer, so that members of a batch have their own.
             norms = self.norms

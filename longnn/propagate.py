@@ -14,7 +14,7 @@ every basis ends here: this module knows nothing of bases or models.
 Nothing per degree is stored: memory is O(nodes x channels), whatever the degree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -150,10 +150,6 @@ def _second_gradient(ctx: Any, u: Tensor, v: Tensor) -> tuple[Tensor | None, ...
     return None, None, None, _filter(*graph, grad, v), d_beta, d_grad
 
 
-_filter = differentiable(chebyshev_filter, _filter_gradient, save_inputs)
-_gradient = differentiable(chebyshev_filter_backward, _second_gradient, save_inputs)
-
-
 def _fold(tensor: Tensor, dim: int | None, batch: int) -> Tensor:
     """(rows, channels) with a batch dimension somewhere, or none -> (rows, batch * channels)."""
     if dim is None:
@@ -163,19 +159,25 @@ def _fold(tensor: Tensor, dim: int | None, batch: int) -> Tensor:
     return tensor.reshape(tensor.shape[0], -1)
 
 
-@chebyshev_filter.register_vmap
-def _(info, in_dims, crow, col, values, *dense):  # type: ignore[no-untyped-def]
-    """A batch of filters and signals on one graph is one filter on more channels."""
-    folded = (_fold(t, dim, info.batch_size) for t, dim in zip(dense, in_dims[3:], strict=True))
-    out = chebyshev_filter(crow, col, values, *folded)
-    return out.view(out.shape[0], info.batch_size, -1), 1
+def _side_by_side(call: Callable[[], Any]) -> Callable[..., Any]:
+    """The vmap rule: a batch of filters and signals on one graph is one filter on more channels."""
+
+    def rule(info: Any, in_dims: Any, crow: Tensor, col: Tensor, values: Tensor, *dense: Tensor):  # type: ignore[no-untyped-def]
+        batch = info.batch_size
+        folded = (_fold(t, dim, batch) for t, dim in zip(dense, in_dims[3:], strict=True))
+        out = call()(crow, col, values, *folded)
+        parted = [t.view(t.shape[0], batch, -1) for t in (out if isinstance(out, tuple) else [out])]
+        return (tuple(parted), (1, 1)) if isinstance(out, tuple) else (parted[0], 1)
+
+    return rule
 
 
-@chebyshev_filter_backward.register_vmap
-def _(info, in_dims, crow, col, values, *dense):  # type: ignore[no-untyped-def]
-    folded = (_fold(t, dim, info.batch_size) for t, dim in zip(dense, in_dims[3:], strict=True))
-    outs = chebyshev_filter_backward(crow, col, values, *folded)
-    return tuple(t.view(t.shape[0], info.batch_size, -1) for t in outs), (1, 1)
+_filter: Callable[..., Any] = differentiable(
+    chebyshev_filter, _filter_gradient, save_inputs, vmap=_side_by_side(lambda: _filter)
+)
+_gradient: Callable[..., Any] = differentiable(
+    chebyshev_filter_backward, _second_gradient, save_inputs, vmap=_side_by_side(lambda: _gradient)
+)
 
 
 def apply_filter(operator: GraphOperator, signal: Tensor, coefficients: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from longnn import kernels, noise
-from longnn.derivatives import differentiable
+from longnn.derivatives import differentiable, to_front
 
 #: Types in which products accumulate; half-precision signals are stored but not summed so.
 _WIDE = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
@@ -59,18 +59,28 @@ def csr_matmul(
     values_t: Tensor,
     dense: Tensor,  # (columns, channels)
 ) -> Tensor:
-    """``matrix @ dense``, shape (rows, channels), in the type of ``dense``."""
+    """``matrix @ dense``, shape (rows, channels), in the type of ``dense``.
+
+    For a batch, ``dense`` of shape (batch, columns, channels), each may have its own values,
+    shape (batch, nnz).
+    """
     wide = dense.to(values.dtype)
     if kernels.usable(values):
         from longnn.kernels.features import product
 
-        return product(crow, col, values, wide[None])[0].to(dense.dtype)
-    return (csr(crow, col, values, dense.shape[0]) @ wide).to(dense.dtype)
+        out = product(crow, col, values, wide.reshape(-1, *wide.shape[-2:]))
+        return (out if wide.dim() == 3 else out[0]).to(dense.dtype)
+    if wide.dim() == 2:
+        return (csr(crow, col, values, wide.shape[0]) @ wide).to(dense.dtype)
+    out = wide.new_empty(wide.shape[0], crow.shape[0] - 1, wide.shape[2])
+    for v, d, o in zip(values.expand(len(wide), -1), wide, out, strict=True):
+        torch.mm(csr(crow, col, v, d.shape[0]), d, out=o)
+    return out.to(dense.dtype)
 
 
 @csr_matmul.register_fake
 def _(crow, col, values, crow_t, col_t, values_t, dense):  # type: ignore[no-untyped-def]
-    return dense.new_empty(crow.shape[0] - 1, dense.shape[1])
+    return dense.new_empty(*dense.shape[:-2], crow.shape[0] - 1, dense.shape[-1])
 
 
 def _product_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -82,29 +92,24 @@ def _save_arrays(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.save_for_backward(*inputs[:6])
 
 
-_product = differentiable(csr_matmul, _product_gradient, _save_arrays)
+def _batch_product(info, in_dims, crow, col, values, crow_t, col_t, values_t, dense):  # type: ignore[no-untyped-def]
+    """The vmap rule; narrow signals are multiplied side by side on a CPU."""
+    own = in_dims[2] is not None
+    if own:
+        values, values_t = (
+            to_front(t, dim, info.batch_size)
+            for t, dim in ((values, in_dims[2]), (values_t, in_dims[5]))
+        )
+    dense = to_front(dense, in_dims[6], info.batch_size)
+    arrays = (crow, col, values, crow_t, col_t, values_t)
+    if own or dense.shape[2] >= NARROW or kernels.usable(values):
+        return _product(*arrays, dense), 0
+    folded = dense.movedim(0, 1)  # (columns, batch, channels)
+    out = _product(*arrays, folded.reshape(folded.shape[0], -1))
+    return out.view(out.shape[0], info.batch_size, -1), 1
 
 
-@csr_matmul.register_vmap
-def _(info, in_dims, crow, col, values, crow_t, col_t, values_t, dense):  # type: ignore[no-untyped-def]
-    if kernels.usable(values):
-        from longnn.kernels.features import product
-
-        # Members stand apart in `dense` and side by side in the result; nothing is copied.
-        out = product(crow, col, values, dense.movedim(in_dims[6], 0).to(values.dtype))
-        return out.to(dense.dtype), 0
-    dense = dense.movedim(in_dims[6], 0)  # (batch, columns, channels)
-    if in_dims[2] is None and dense.shape[2] < NARROW:
-        # Side by side, (columns, batch * channels): one product for the batch.
-        folded = dense.movedim(0, 1)
-        flat = folded.reshape(folded.shape[0], -1)
-        out = csr_matmul(crow, col, values, crow_t, col_t, values_t, flat)
-        return out.view(-1, info.batch_size, folded.shape[2]), 1
-    each = values.expand(len(dense), -1) if in_dims[2] is None else values.movedim(in_dims[2], 0)
-    out = dense.new_empty(len(dense), crow.shape[0] - 1, dense.shape[2])
-    for v, d, o in zip(each, dense.to(values.dtype), out, strict=True):
-        torch.mm(csr(crow, col, v, d.shape[0]), d, out=o)
-    return out, 0
+_product = differentiable(csr_matmul, _product_gradient, _save_arrays, vmap=_batch_product)
 
 
 @torch.library.custom_op("longnn::dropped_matmul", mutates_args=())
@@ -122,45 +127,37 @@ def dropped_matmul(
     dense: Tensor,  # (columns, channels)
     site: int,
 ) -> Tensor:
-    """``dropout(matrix) @ dense``, dropout on the stored values, the mask made in the kernel."""
-    rows = (crow, col, values, position)
-    return _dropped(rows, stream[None], p[None], dense[None], site)[0].contiguous()
+    """``dropout(matrix) @ dense``, dropout on the stored values, the mask made in the kernel.
 
-
-def _dropped(
-    rows: tuple[Tensor, ...], stream: Tensor, p: Tensor, dense: Tensor, site: int
-) -> Tensor:
-    """Products of a batch: stream (batch, 2), p (batch,), dense (batch, columns, channels)."""
+    For a batch: stream (batch, 2), p (batch,), dense (batch, columns, channels).
+    """
     from longnn.kernels.features import product
 
-    crow, col, values, position = rows
     moved = len(position) > 0
-    return product(
+    out = product(
         crow,
         col,
         values,
-        dense,
-        stream=stream.contiguous(),
-        p=p.contiguous(),
+        dense.reshape(-1, *dense.shape[-2:]),
+        stream=stream.reshape(-1, 2).contiguous(),
+        p=p.reshape(-1).contiguous(),
         site=site,
         position=position if moved else None,
         members_first=moved,
     )
+    return out if dense.dim() == 3 else out[0].contiguous()
 
 
 @dropped_matmul.register_fake
 def _(crow, col, values, position, crow_t, col_t, values_t, position_t, stream, p, dense, site):  # type: ignore[no-untyped-def]
-    return dense.new_empty(crow.shape[0] - 1, dense.shape[1])
+    return dense.new_empty(*dense.shape[:-2], crow.shape[0] - 1, dense.shape[-1])
 
 
-@dropped_matmul.register_vmap
-def _(info, in_dims, *inputs):  # type: ignore[no-untyped-def]
-    *arrays, stream, p, dense, site = inputs
-    batch = [
-        t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
-        for t, dim in zip((stream, p, dense), in_dims[8:11], strict=True)
-    ]
-    return _dropped(tuple(arrays[:4]), *batch, site), 0
+def _batch_dropped(info, in_dims, *inputs):  # type: ignore[no-untyped-def]
+    """The vmap rule: the matrix is shared, the rest is each member's own."""
+    own = zip(inputs[8:11], in_dims[8:11], strict=True)
+    batch = (to_front(t, dim, info.batch_size) for t, dim in own)
+    return _dropped_product(*inputs[:8], *batch, inputs[11]), 0
 
 
 def _dropped_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -174,7 +171,9 @@ def _save_dropped(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.site = inputs[11]
 
 
-_dropped_product = differentiable(dropped_matmul, _dropped_gradient, _save_dropped)
+_dropped_product = differentiable(
+    dropped_matmul, _dropped_gradient, _save_dropped, vmap=_batch_dropped
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from longnn.polynomials.families import (
     Weight,
     get_basis,
 )
-from longnn.polynomials.fused import orthonormal_jacobi_matrix
+from longnn.polynomials.fused import jacobi_series, orthonormal_jacobi_matrix
 
 
 def _values(basis: Basis, x: Tensor, degree: int) -> Tensor:
@@ -148,6 +148,7 @@ __all__ = [
     "get_basis",
     "interpolation",
     "jacobi",
+    "jacobi_series",
     "legendre",
     "monomial",
     "nodes",

@@ -8,8 +8,9 @@ operation costs hundreds of tiny tensor operations; here value and derivatives r
     s_{k+1} \dot p_{k+1} &= (x - c_k)\,\dot p_k - \dot c_k\,p_k - s_k\,\dot p_{k-1}
         - \dot s_k\,p_{k-1} - \dot s_{k+1}\,p_{k+1},
 
-once for each of a and b, as the torch operator ``longnn::jacobi_matrix``. The reference is
-:meth:`longnn.polynomials.Jacobi.chebyshev_matrix`; both are tested against each other.
+once for each of a and b, as the torch operator ``longnn::jacobi_series``, which also applies the
+matrix to coefficients. The reference is :meth:`longnn.polynomials.Jacobi.chebyshev_matrix`; both
+are tested against each other.
 """
 
 import functools
@@ -27,32 +28,29 @@ from longnn.polynomials import chebyshev
 from longnn.polynomials.recurrence import log_jacobi_mass
 
 
-def _offdiagonals(degree: int, ab: Any) -> tuple[Any, Any]:
+def _offdiagonals(degree: int, ab: Any, t: Any) -> tuple[Any, Any]:
     """s_1..s_K, (pairs, K), and the derivatives of log s in a and b, (pairs, K, 2)."""
-    k = np.arange(1, degree + 1, dtype=np.float64)
-    t = ab.sum(1, keepdims=True)
+    k = np.arange(1.0, degree + 1)
     shifted = k[:, None] + ab[:, None]  # k + a and k + b
     n = 2 * k + t
-    with np.errstate(divide="ignore", invalid="ignore"):  # column k = 1 is replaced below
-        square = 4 * k * shifted.prod(2) * (k + t) / (n * n * (n - 1) * (n + 1))
-        common = 1 / (k + t) - 2 / n - 1 / (n - 1) - 1 / (n + 1)
-    t = t[:, 0]
-    square[:, 0] = 4 * shifted[:, 0].prod(1) / ((2 + t) ** 2 * (3 + t))
-    common[:, 0] = -2 / (2 + t) - 1 / (3 + t)
+    up, over, under = k + t, n + 1, n - 1
+    # At k = 1 the factor 1 + a + b stands above and below.
+    up[:, 0] = under[:, 0] = 1.0
+    square = 4 * k * shifted[..., 0] * shifted[..., 1] * up / (n * n * under * over)
+    common = 1 / up - 2 / n - 1 / under - 1 / over
     return np.sqrt(square), 0.5 * (1 / shifted + common[..., None])
 
 
-def _diagonals(degree: int, ab: Any) -> tuple[Any, Any]:
+def _diagonals(degree: int, ab: Any, t: Any) -> tuple[Any, Any]:
     """c_0..c_{K-1}, (pairs, K), and their derivatives, (pairs, K, 2)."""
-    k = np.arange(degree, dtype=np.float64)
-    t, d = ab.sum(1, keepdims=True), ab[:, 1:] - ab[:, :1]
-    n = 2 * k + t
+    d = ab[:, 1:] - ab[:, :1]
+    n = 2 * np.arange(1.0, degree) + t
     q = n * (n + 2)
-    with np.errstate(divide="ignore", invalid="ignore"):  # column k = 0 is replaced below
-        c = d * t / q
-        slopes = ((d + _SIGNS * t)[:, None] - (c * (2 * n + 2))[..., None]) / q[..., None]
+    c, slopes = np.empty((len(ab), degree)), np.empty((len(ab), degree, 2))
     c[:, :1] = d / (t + 2)
     slopes[:, 0] = (_SIGNS - c[:, :1]) / (t + 2)
+    c[:, 1:] = d * t / q
+    slopes[:, 1:] = ((d + _SIGNS * t)[:, None] - (c[:, 1:] * (2 * n + 2))[..., None]) / q[..., None]
     return c, slopes
 
 
@@ -65,8 +63,9 @@ def _steps(degree: int, ab: Any) -> Any:
     Let P_k hold p_k and its two derivatives at all nodes, three rows. Then P_{k+1} is a matrix
     times the twelve rows P_{k-1}, x P_{k-1}, P_k, x P_k.
     """
-    s, dlog = _offdiagonals(degree, ab)
-    c, dc = _diagonals(degree, ab)
+    t = ab[:, :1] + ab[:, 1:]
+    s, dlog = _offdiagonals(degree, ab, t)
+    c, dc = _diagonals(degree, ab, t)
     r = 1 / s
     back = np.zeros_like(s)
     back[:, 1:] = s[:, :-1] * r[:, 1:]
@@ -139,29 +138,22 @@ def _matrices(a: Tensor, b: Tensor, degree: int, unit_mass: bool) -> tuple[Tenso
     return scale * outs[0], scale * by_a, scale * by_b
 
 
-@torch.library.custom_op("longnn::jacobi_matrix", mutates_args=())
-def _jacobi_matrix(
-    a: Tensor, b: Tensor, degree: int, unit_mass: bool
+@torch.library.custom_op("longnn::jacobi_series", mutates_args=())
+def _jacobi_series(
+    a: Tensor, b: Tensor, alpha: Tensor, degree: int, unit_mass: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    flat = _matrices(a.reshape(-1), b.reshape(-1), degree, unit_mass)
+    """beta = C^T alpha, its derivatives in a and b, (2, *batch, K+1, channels), and C."""
+    C, *slopes = _matrices(a.reshape(-1), b.reshape(-1), degree, unit_mass)
     shape = (*a.shape, degree + 1, degree + 1)
-    return flat[0].reshape(shape), flat[1].reshape(shape), flat[2].reshape(shape)
+    C = C.reshape(shape)
+    by = torch.stack([s.reshape(shape).mT @ alpha for s in slopes])
+    return C.mT @ alpha, by, C
 
 
-@_jacobi_matrix.register_fake
-def _(a, b, degree, unit_mass):  # type: ignore[no-untyped-def]
-    shape = (*a.shape, degree + 1, degree + 1)
-    return a.new_empty(shape), a.new_empty(shape), a.new_empty(shape)
-
-
-@_jacobi_matrix.register_vmap
-def _(info, in_dims, a, b, degree, unit_mass):  # type: ignore[no-untyped-def]
-    moved = [
-        t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
-        for t, dim in zip((a, b), in_dims[:2], strict=True)
-    ]
-    made = _jacobi_matrix(moved[0].contiguous(), moved[1].contiguous(), degree, unit_mass)
-    return made, (0, 0, 0)
+@_jacobi_series.register_fake
+def _(a, b, alpha, degree, unit_mass):  # type: ignore[no-untyped-def]
+    square = a.new_empty(*a.shape, degree + 1, degree + 1)
+    return torch.empty_like(alpha), alpha.new_empty(2, *alpha.shape), square
 
 
 def _save_slopes(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -170,19 +162,31 @@ def _save_slopes(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-    by_a, by_b = ctx.saved_tensors
-    return (grad * by_a).sum((-2, -1)), (grad * by_b).sum((-2, -1)), None, None
+    by, C = ctx.saved_tensors
+    by_a, by_b = (grad * by).sum((-2, -1)).unbind()
+    return by_a, by_b, C @ grad, None, None
 
 
-_matrix = differentiable(_jacobi_matrix, _gradient, _save_slopes)
+_series = differentiable(_jacobi_series, _gradient, _save_slopes)
+
+
+def jacobi_series(
+    a: Tensor, b: Tensor, alpha: Tensor, degree: int, *, unit_mass: bool = True
+) -> Tensor:
+    r"""Chebyshev coefficients :math:`C^T\alpha` of a series in orthonormal Jacobi polynomials.
+
+    For the probability weight, or with ``unit_mass=False`` for the paper's. Once differentiable.
+
+    Args:
+        a, b: float64, one shape (\*batch); not checked.
+        alpha: float64, shape (\*batch, degree+1, channels).
+    """
+    return _series(a, b, alpha, degree, unit_mass)[0]
 
 
 def orthonormal_jacobi_matrix(
     a: Tensor, b: Tensor, degree: int, *, unit_mass: bool = True
 ) -> Tensor:
-    r"""The matrix C, shape (\*batch, degree+1, degree+1), float64.
-
-    For the probability weight, or with ``unit_mass=False`` for the paper's. Once differentiable
-    in a and b, float64 tensors of one shape; not checked.
-    """
-    return _matrix(a, b, degree, unit_mass)[0]
+    r"""The matrix C, shape (\*batch, degree+1, degree+1), float64: the series of each term."""
+    terms = torch.eye(degree + 1, dtype=a.dtype, device=a.device).expand(*a.shape, -1, -1)
+    return jacobi_series(a, b, terms, degree, unit_mass=unit_mass).mT
