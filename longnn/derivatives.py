@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 #: What a function is given outside of tracing.
-_PLAIN = {Tensor, torch.nn.Parameter, int, bool}
+_PLAIN = {Tensor, torch.nn.Parameter, int, float, bool}
 
 Save = Callable[[Any, tuple[Any, ...], Any], None]
 

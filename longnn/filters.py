@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from longnn.coefficients import Parametrization, make_coefficients
+from longnn.coefficients import PCD, Parametrization, make_coefficients
 from longnn.graph import GraphOperator
 from longnn.polynomials import (
     Basis,
@@ -34,6 +34,7 @@ from longnn.polynomials import (
     uniform_gram,
 )
 from longnn.propagate import apply_filter, chebyshev_stack
+from longnn.published import published_coefficients
 
 Init = str | Tensor | Callable[[Tensor], Tensor] | None
 
@@ -206,15 +207,24 @@ class PolynomialFilter(nn.Module):
 
     def chebyshev_coefficients(self) -> Tensor:
         r""":math:`\beta = C^T\alpha`, shape (degree+1, channels), float64."""
+        basis = self.basis
+        if self.learn_basis and isinstance(basis, Jacobi) and basis.orthonormal:
+            return self._jacobi_coefficients(unit=basis.weight == "probability")
         alpha = self.effective_coefficients()
-        if self.learn_basis and isinstance(self.basis, Jacobi) and self.basis.orthonormal:
-            now = self.basis_parameters()
-            unit = self.basis.weight == "probability"
-            return jacobi_series(now["a"], now["b"], alpha, self.degree, unit_mass=unit)
         C = self.chebyshev_matrix()
         if C.dim() == 3:  # a basis of its own for each channel
             return torch.einsum("ckj,kc->jc", C, alpha)
         return C.T @ alpha
+
+    def _jacobi_coefficients(self, *, unit: bool) -> Tensor:
+        """The same for an orthonormal Jacobi basis that is learned, on the CPU in one pass."""
+        raw, of = self.raw_basis, self.coefficients
+        if isinstance(of, PCD) and raw["a"].device.type == "cpu":
+            bound = self.basis.parameters["a"] + MARGIN
+            numbers = (raw["a"], raw["b"], of.weight, of.eta, of.gamma)
+            return published_coefficients(*numbers, bound=bound, unit=unit)
+        now, alpha = self.basis_parameters(), self.effective_coefficients()
+        return jacobi_series(now["a"], now["b"], alpha, self.degree, unit_mass=unit)
 
     def forward(self, operator: GraphOperator, signal: Tensor) -> Tensor:
         return apply_filter(operator, signal, self.chebyshev_coefficients())

@@ -92,7 +92,7 @@ class Linear(nn.Module):
                 f"Expected features with {self.in_channels} columns (got {x.shape[-1]})"
             )
         out = x @ self.weight
-        return out if self.bias is None else out + self.bias
+        return out if self.bias is None else out.add_(self.bias)  # nobody else holds the product
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, bias={self.bias is not None}"
@@ -139,8 +139,8 @@ class Transform(nn.Module):
     def forward(self, x: Features) -> Tensor:
         h = self.first(self.input_dropout(as_features(x)))
         if self.middle is not None:
-            h = torch.relu(h)
-            h = h + torch.relu(self.middle(self.dropout(h)))
+            h = torch.relu_(h)
+            h = h + torch.relu_(self.middle(self.dropout(h)))
         elif self.last is not None:
-            h = torch.relu(h)
+            h = torch.relu_(h)
         return h if self.last is None else self.last(self.dropout(h))

@@ -35,7 +35,11 @@ from longnn.polynomials.families import (
     Weight,
     get_basis,
 )
-from longnn.polynomials.fused import jacobi_series, orthonormal_jacobi_matrix
+from longnn.polynomials.fused import (
+    jacobi_matrices,
+    jacobi_series,
+    orthonormal_jacobi_matrix,
+)
 
 
 def _values(basis: Basis, x: Tensor, degree: int) -> Tensor:
@@ -148,6 +152,7 @@ __all__ = [
     "get_basis",
     "interpolation",
     "jacobi",
+    "jacobi_matrices",
     "jacobi_series",
     "legendre",
     "monomial",

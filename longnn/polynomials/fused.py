@@ -90,6 +90,14 @@ def _scale(ab: Any) -> tuple[Any, Any]:
     return np.exp(-0.5 * log_mass), -0.5 * slopes
 
 
+def jacobi_matrices(ab: Any, degree: int, *, unit_mass: bool) -> Any:
+    """C, dC/da and dC/db for pairs (a, b), float64 (pairs, 2): an array (3, pairs, K+1, K+1).
+
+    Not to be written to: it is remembered.
+    """
+    return _matrices_numpy(ab.tobytes(), degree, unit_mass)
+
+
 @functools.lru_cache(maxsize=16)
 def _matrices_numpy(pairs: bytes, degree: int, unit_mass: bool) -> Any:
     """C, dC/da and dC/db, (3, pairs, K+1, K+1), by NumPy.
@@ -120,13 +128,13 @@ def _matrices_numpy(pairs: bytes, degree: int, unit_mass: bool) -> Any:
 def _matrices(a: Tensor, b: Tensor, degree: int, unit_mass: bool) -> tuple[Tensor, ...]:
     """For pairs (a, b), float64 (pairs,)."""
     if not kernels.usable(a):
-        pairs = np.stack([a.cpu().numpy(), b.cpu().numpy()], 1).tobytes()
-        made = _matrices_numpy(pairs, degree, unit_mass)
+        pairs = np.stack([a.cpu().numpy(), b.cpu().numpy()], 1)
+        made = jacobi_matrices(pairs, degree, unit_mass=unit_mass)
         return tuple(torch.from_numpy(m.copy()).to(a.device) for m in made)
-    from longnn.kernels.basis import jacobi_matrices
+    from longnn.kernels import basis
 
     nodes, transform = chebyshev.nodes(degree, a.device), chebyshev.transform(degree, a.device)
-    outs = jacobi_matrices(a.contiguous(), b.contiguous(), nodes, transform)
+    outs = basis.jacobi_matrices(a.contiguous(), b.contiguous(), nodes, transform)
     if unit_mass:
         return outs
     scale = torch.exp(-0.5 * log_jacobi_mass(a, b))[:, None, None]
@@ -142,18 +150,19 @@ def _matrices(a: Tensor, b: Tensor, degree: int, unit_mass: bool) -> tuple[Tenso
 def _jacobi_series(
     a: Tensor, b: Tensor, alpha: Tensor, degree: int, unit_mass: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """beta = C^T alpha, its derivatives in a and b, (2, *batch, K+1, channels), and C."""
+    """beta = C^T alpha, its derivatives in a and b, (*batch, 2, K+1, channels), and C."""
     C, *slopes = _matrices(a.reshape(-1), b.reshape(-1), degree, unit_mass)
     shape = (*a.shape, degree + 1, degree + 1)
     C = C.reshape(shape)
-    by = torch.stack([s.reshape(shape).mT @ alpha for s in slopes])
+    by = torch.stack([s.reshape(shape).mT @ alpha for s in slopes], -3)
     return C.mT @ alpha, by, C
 
 
 @_jacobi_series.register_fake
 def _(a, b, alpha, degree, unit_mass):  # type: ignore[no-untyped-def]
     square = a.new_empty(*a.shape, degree + 1, degree + 1)
-    return torch.empty_like(alpha), alpha.new_empty(2, *alpha.shape), square
+    by = alpha.new_empty(*a.shape, 2, *alpha.shape[-2:])
+    return torch.empty_like(alpha), by, square
 
 
 def _save_slopes(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -163,7 +172,7 @@ def _save_slopes(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def _gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
     by, C = ctx.saved_tensors
-    by_a, by_b = (grad * by).sum((-2, -1)).unbind()
+    by_a, by_b = (grad[..., None, :, :] * by).sum((-2, -1)).unbind(-1)
     return by_a, by_b, C @ grad, None, None
 
 
