@@ -132,8 +132,9 @@ def _decomposed_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     bounded, gamma = torch.tanh(eta), gamma[..., None]
     factors = gamma * bounded
     eye = torch.eye(eta.shape[-1], dtype=torch.bool, device=eta.device)
-    # Row i has factor i set to 1.
-    others = torch.where(eye, 1, factors[..., None, :]).cumprod(-1).triu()
+    # Row i has factor i set to 1 (by a tensor: a number would be copied to the GPU).
+    row = factors[..., None, :]
+    others = torch.where(eye, torch.ones_like(row), row).cumprod(-1).triu()
     by_products = (grad * weight)[..., 1:, :].sum(-1, keepdim=True)
     d_eta = gamma * (1 - bounded * bounded) * (others @ by_products)[..., 0]
     return grad * _products(factors)[..., None], d_eta, None

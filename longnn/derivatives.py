@@ -5,7 +5,7 @@ calls, under the ``torch.func`` transforms and under ``torch.compile``. It knows
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -17,7 +17,11 @@ Save = Callable[[Any, tuple[Any, ...], Any], None]
 
 
 def differentiable(
-    call: Any, backward: Callable[..., Any], save: Save, *, vmap: Callable[..., Any] | None = None
+    call: Any,
+    backward: Callable[..., Any],
+    save: Save,
+    *,
+    vmap: Callable[..., Any] | Literal["lead", "torch"] = "lead",
 ) -> Callable[..., Any]:
     """Give a function its derivative rule.
 
@@ -30,8 +34,9 @@ def differentiable(
         call: a torch operator of ours, or a function of torch operations.
         backward: gradients of the inputs, from the context and the gradients of the outputs.
         save: ``save(ctx, inputs, output)`` keeps what the backward pass needs.
-        vmap: ``vmap(info, in_dims, *inputs)`` as torch has it; by default the function is taken
-            to understand a batch in front of each tensor.
+        vmap: ``vmap(info, in_dims, *inputs)`` as torch has it; or ``"lead"`` if the function
+            understands a batch in front of each tensor; or ``"torch"`` to let torch find the rule,
+            which is slow.
     """
     operator = hasattr(call, "register_autograd")
     bare = call._init_fn if operator else call
@@ -46,8 +51,10 @@ def differentiable(
         out = apply(*batch)
         return out, (0,) * len(out) if isinstance(out, tuple) else 0
 
+    batched = lead if vmap == "lead" else vmap
+    found: Any = {"generate_vmap_rule": True}
     under_transforms = {
-        "vmap": staticmethod(vmap or lead),
+        **(found if batched == "torch" else {"vmap": staticmethod(batched)}),
         "forward": staticmethod(lambda *inputs: call(*inputs)),
         "setup_context": staticmethod(save),
     }
@@ -59,7 +66,7 @@ def differentiable(
     )
     if operator:
         call.register_autograd(backward, setup_context=save)
-        call.register_vmap(vmap or lead)
+        call.register_vmap(batched)
 
     def apply(*inputs: Any) -> Any:
         if operator and torch.compiler.is_compiling():

@@ -92,7 +92,7 @@ def chebyshev_filter(
     terms = _chebyshev_terms(crow, col, values, wide, degree, tiles)
     for (_, term), b in zip(terms, tiles.coefficients(beta), strict=True):
         rows.addcmul_(term, b)
-    return out.to(signal.dtype)
+    return out.to(signal.dtype, copy=True)  # not a view of the tiles: it may be changed in place
 
 
 @torch.library.custom_op("longnn::chebyshev_filter_backward", mutates_args=())
@@ -119,7 +119,8 @@ def chebyshev_filter_backward(
     for (_, term), b, moment in zip(terms, tiles.coefficients(beta), moments, strict=True):
         rows.addcmul_(term, b)
         torch.linalg.vecdot(h_rows, term, dim=0, out=moment)
-    return d_signal.to(signal.dtype), tiles.sums(moments).to(coefficients.dtype)
+    d_signal = d_signal.to(signal.dtype, copy=True)
+    return d_signal, tiles.sums(moments).to(coefficients.dtype)
 
 
 @chebyshev_filter.register_fake

@@ -92,7 +92,10 @@ class Linear(nn.Module):
                 f"Expected features with {self.in_channels} columns (got {x.shape[-1]})"
             )
         out = x @ self.weight
-        return out if self.bias is None else out.add_(self.bias)  # nobody else holds the product
+        if self.bias is None:
+            return out
+        # In place a CPU saves a pass; a kernel's product may be a view, which autograd protects.
+        return out.add_(self.bias) if out.device.type == "cpu" else out + self.bias
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, bias={self.bias is not None}"

@@ -81,7 +81,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.save_for_backward(*inputs[1:], output[1])
 
 
-_entropy = differentiable(_cross_entropy, _cross_entropy_gradient, _save)
+_entropy = differentiable(_cross_entropy, _cross_entropy_gradient, _save, vmap="torch")
 
 
 def cross_entropy(scores: Tensor, picked: Picked, labels: Tensor) -> Tensor:
