@@ -25,7 +25,7 @@ LAYERS = {
     "propagate": {"derivatives", "graph", "sparse", "kernels"},
     "published": {"derivatives", "polynomials"},
     "filters": {"polynomials", "coefficients", "graph", "propagate", "published"},
-    "nn": {"filters", "coefficients", "polynomials", "graph", "sparse", "noise"},
+    "nn": {"derivatives", "filters", "coefficients", "polynomials", "graph", "sparse", "noise"},
     "data": {"graph"},
     "training": {"derivatives", "graph", "sparse", "files", "kernels"},
     "config": {"nn", "training", "files"},
