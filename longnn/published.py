@@ -56,7 +56,8 @@ def _published(
 def _flat(weight: Tensor, eta: Tensor, gamma: Tensor) -> tuple[Any, Any, Any]:
     """As float64 arrays with one batch dimension."""
     w, e, g = (t.detach().double().numpy() for t in (weight, eta, gamma))
-    return w.reshape(-1, *w.shape[-2:]), e.reshape(-1, e.shape[-1]), g.reshape(-1)
+    w, g = w.reshape(-1, *w.shape[-2:]), g.reshape(-1)
+    return w, e.reshape(len(g), eta.shape[-1]), g  # at degree 0 there is no eta
 
 
 @_published.register_fake

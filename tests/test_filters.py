@@ -216,8 +216,9 @@ def test_decomposed_coefficients_and_their_derivative_at_zero():
     assert torch.autograd.gradcheck(torch.func.vmap(call), batch)
 
 
+@pytest.mark.parametrize("degree", [0, 1, 5])
 @pytest.mark.parametrize("weight", ["paper", "probability"])
-def test_published_coefficients_in_one_pass(weight):
+def test_published_coefficients_in_one_pass(weight, degree):
     """Against the steps it joins, which serve all other filters; derivatives too, at eta = 0."""
     f = PolynomialFilter(
         Jacobi(0.3, -0.4, weight=weight), 5, 3, coefficients="pcd", learn_basis=True
