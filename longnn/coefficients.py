@@ -11,6 +11,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from longnn.derivatives import differentiable, save_inputs
+
 Parametrization = Literal["free", "pcd", "nonnegative", "fixed"]
 
 
@@ -101,46 +103,46 @@ class PCD(Coefficients):
         self.weight = nn.Parameter(torch.ones(terms, channels))
         self.eta = nn.Parameter(torch.full((terms - 1,), min(1.0 / gamma, 1.0)))
 
-    def _products(self) -> Tensor:
-        steps = cumulative_product(self.gamma * torch.tanh(self.eta))
-        return torch.cat([torch.ones_like(self.gamma)[None], steps])  # (terms,)
-
     def forward(self) -> Tensor:
-        return self.weight * self._products()[:, None]
+        return decomposed(self.weight, self.eta, self.gamma)
 
     def set_(self, alpha: Tensor) -> None:
         with torch.no_grad():
-            self.weight.copy_(alpha / self._products()[:, None])
+            self.weight.copy_(alpha / _products(self.gamma * torch.tanh(self.eta))[:, None])
 
     def factors(self) -> list[nn.Parameter]:
         return [self.eta]
 
 
-class _CumulativeProduct(torch.autograd.Function):
-    """torch.cumprod, whose own derivative reads numbers back from the GPU to look for zeros."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(f: Tensor) -> Tensor:
-        return torch.cumprod(f, dim=0)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        """d out_k / d f_i is the product of the other factors up to k: row i with f_i set to 1."""
-        (f,) = ctx.saved_tensors
-        eye = torch.eye(f.shape[0], dtype=torch.bool, device=f.device)
-        others = torch.cumprod(torch.where(eye, torch.ones_like(f), f), dim=1).triu()
-        return others @ grad
+def _products(factors: Tensor) -> Tensor:
+    """Products of the first 0, 1, 2, ... factors: (..., terms - 1) to (..., terms)."""
+    return torch.cat([torch.ones_like(factors[..., :1]), factors], -1).cumprod(-1)
 
 
-def cumulative_product(factors: Tensor) -> Tensor:
-    """Products of the first 1, 2, ... factors, shape (n,); once differentiable, zeros included."""
-    return _CumulativeProduct.apply(factors)
+def _decomposed(weight: Tensor, eta: Tensor, gamma: Tensor) -> Tensor:
+    return weight * _products(gamma[..., None] * torch.tanh(eta))[..., None]
+
+
+def _decomposed_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    """The derivative of product k in factor i is the product of the others up to k.
+
+    torch's own derivative of cumprod reads numbers back from the GPU to look for zeros.
+    """
+    weight, eta, gamma = ctx.saved_tensors
+    bounded, gamma = torch.tanh(eta), gamma[..., None]
+    factors = gamma * bounded
+    eye = torch.eye(eta.shape[-1], dtype=torch.bool, device=eta.device)
+    # Row i has factor i set to 1 (by a tensor: a number would be copied to the GPU).
+    row = factors[..., None, :]
+    others = torch.where(eye, torch.ones_like(row), row).cumprod(-1).triu()
+    by_products = (grad * weight)[..., 1:, :].sum(-1, keepdim=True)
+    d_eta = gamma * (1 - bounded * bounded) * (others @ by_products)[..., 0]
+    return grad * _products(factors)[..., None], d_eta, None
+
+
+#: Effective coefficients of PCD from its weights (terms, channels), eta (terms-1,) and gamma;
+#: once differentiable in the first two, zeros included.
+decomposed = differentiable(_decomposed, _decomposed_gradient, save_inputs)
 
 
 PARAMETRIZATIONS: dict[str, type[Coefficients]] = {

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from longnn.coefficients import Parametrization, make_coefficients
+from longnn.coefficients import PCD, Parametrization, make_coefficients
 from longnn.graph import GraphOperator
 from longnn.polynomials import (
     Basis,
@@ -27,13 +27,13 @@ from longnn.polynomials import (
     check_degree,
     evaluate_series,
     get_basis,
-    jacobi_scale,
+    jacobi_series,
     nodes,
-    orthonormal_jacobi_matrix,
     transform,
     uniform_gram,
 )
 from longnn.propagate import apply_filter, chebyshev_stack
+from longnn.published import published_coefficients
 
 Init = str | Tensor | Callable[[Tensor], Tensor] | None
 
@@ -197,13 +197,8 @@ class PolynomialFilter(nn.Module):
         r"""The matrix C of the basis, shape (terms, degree+1) or (channels, terms, degree+1)."""
         if self.matrix is not None:
             return self.matrix
-        basis = self.current_basis()
         device = next(iter(self.raw_basis.values())).device
-        if isinstance(basis, Jacobi) and basis.orthonormal:
-            a, b = basis.jacobi_parameters(device)
-            C = orthonormal_jacobi_matrix(a, b, self.degree)
-            return C if basis.weight == "probability" else C * jacobi_scale(a, b)[..., None, None]
-        return basis.chebyshev_matrix(self.degree, device=device)
+        return self.current_basis().chebyshev_matrix(self.degree, device=device)
 
     def effective_coefficients(self) -> Tensor:
         r"""The coefficients :math:`\alpha` in the basis, shape (terms, channels), float64."""
@@ -211,10 +206,24 @@ class PolynomialFilter(nn.Module):
 
     def chebyshev_coefficients(self) -> Tensor:
         r""":math:`\beta = C^T\alpha`, shape (degree+1, channels), float64."""
-        C, alpha = self.chebyshev_matrix(), self.effective_coefficients()
+        basis = self.basis
+        if self.learn_basis and isinstance(basis, Jacobi) and basis.orthonormal:
+            return self._jacobi_coefficients(unit=basis.weight == "probability")
+        alpha = self.effective_coefficients()
+        C = self.chebyshev_matrix()
         if C.dim() == 3:  # a basis of its own for each channel
             return torch.einsum("ckj,kc->jc", C, alpha)
         return C.T @ alpha
+
+    def _jacobi_coefficients(self, *, unit: bool) -> Tensor:
+        """The same for an orthonormal Jacobi basis that is learned, on the CPU in one pass."""
+        raw, of = self.raw_basis, self.coefficients
+        if isinstance(of, PCD) and raw["a"].device.type == "cpu":
+            bound = self.basis.parameters["a"] + MARGIN
+            numbers = (raw["a"], raw["b"], of.weight, of.eta, of.gamma)
+            return published_coefficients(*numbers, bound=bound, unit=unit)
+        now, alpha = self.basis_parameters(), self.effective_coefficients()
+        return jacobi_series(now["a"], now["b"], alpha, self.degree, unit_mass=unit)
 
     def forward(self, operator: GraphOperator, signal: Tensor) -> Tensor:
         return apply_filter(operator, signal, self.chebyshev_coefficients())
@@ -236,10 +245,10 @@ class PolynomialFilter(nn.Module):
         orthogonal one each term counts with its norm; in any other the weight is the uniform one
         of mass one, so that the norm is the root mean square over the spectrum.
         """
-        basis = self.current_basis()
         alpha = self.effective_coefficients()
-        if basis.is_orthonormal:
+        if self.basis.is_orthonormal:
             return alpha.square().sum(0)
+        basis = self.current_basis()
         if _is_orthogonal(basis):
             # A fixed basis keeps its norms as a buffer, so that members of a batch have their own.
             norms = self.norms

@@ -14,33 +14,64 @@ every basis ends here: this module knows nothing of bases or models.
 Nothing per degree is stored: memory is O(nodes x channels), whatever the degree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from longnn import kernels
+from longnn.derivatives import differentiable, save_inputs
 from longnn.graph import GraphOperator
-from longnn.sparse import accumulate_dtype, check_operand, csr, differentiable
+from longnn.sparse import accumulate_dtype, check_operand, csr
+
+#: Numbers of a row below which broadcasting over rows is slow: it goes row by row.
+WIDE_ROW = 256
+
+
+class _Tiles:
+    """Signals of one shape (nodes, channels), seen as fewer and wider rows.
+
+    One coefficient a channel times a signal of seven channels is handled seven numbers at a
+    time. Several nodes taken as one row, with the coefficients repeated, are handled four times
+    faster. Nodes are filled up with zeros to a whole number of rows.
+    """
+
+    def __init__(self, like: Tensor) -> None:
+        self.nodes, self.channels = like.shape
+        self.repeat = -(-WIDE_ROW // max(self.channels, 1))
+        self.rows = -(-self.nodes // self.repeat)
+
+    def new(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """A signal of zeros, shape (nodes, channels), and the same memory as wide rows."""
+        wide = like.new_zeros(self.rows, self.repeat * self.channels)
+        return wide.view(-1, self.channels)[: self.nodes], wide
+
+    def coefficients(self, beta: Tensor) -> tuple[Tensor, ...]:
+        """Each degree's coefficients, repeated to the width of a row."""
+        return beta.repeat(1, self.repeat).unbind()
+
+    def sums(self, wide: Tensor) -> Tensor:
+        """Sums over the nodes of a row: (degree+1, width) to (degree+1, channels)."""
+        return wide.view(-1, self.repeat, self.channels).sum(1)
 
 
 def _chebyshev_terms(
-    crow: Tensor, col: Tensor, values: Tensor, signal: Tensor, degree: int
-) -> Iterator[Tensor]:
-    """Yield T_0(P) H, ..., T_K(P) H; each is valid until the one after the next is made."""
+    crow: Tensor, col: Tensor, values: Tensor, signal: Tensor, degree: int, tiles: _Tiles
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield T_0(P) H, ..., T_K(P) H and their wide rows; valid until the one after the next."""
     matrix = csr(crow, col, values, signal.shape[0])
-    previous = signal
+    previous, current = tiles.new(signal), tiles.new(signal)
+    previous[0].copy_(signal)
     yield previous
     if degree == 0:
         return
-    current = matrix @ signal
+    torch.mm(matrix, previous[0], out=current[0])
     yield current
-    for j in range(2, degree + 1):
-        # T_{j} = 2 P T_{j-1} - T_{j-2}, written over T_{j-2}, unless that is the caller's signal.
-        out = torch.empty_like(signal) if j == 2 else previous
-        torch.addmm(previous, matrix, current, beta=-1, alpha=2, out=out)
-        previous, current = current, out
+    for _ in range(2, degree + 1):
+        # T_{j} = 2 P T_{j-1} - T_{j-2}, written over T_{j-2}.
+        torch.addmm(previous[0], matrix, current[0], beta=-1, alpha=2, out=previous[0])
+        previous, current = current, previous
         yield current
 
 
@@ -56,10 +87,12 @@ def chebyshev_filter(
         from longnn.kernels.chebyshev import chebyshev_filter as kernel
 
         return kernel(crow, col, values, wide, beta.contiguous())[0].to(signal.dtype)
-    out = torch.zeros_like(wide)
-    for j, term in enumerate(_chebyshev_terms(crow, col, values, wide, degree)):
-        out.addcmul_(term, beta[j])
-    return out.to(signal.dtype)
+    tiles = _Tiles(wide)
+    out, rows = tiles.new(wide)
+    terms = _chebyshev_terms(crow, col, values, wide, degree, tiles)
+    for (_, term), b in zip(terms, tiles.coefficients(beta), strict=True):
+        rows.addcmul_(term, b)
+    return out.to(signal.dtype, copy=True)  # not a view of the tiles: it may be changed in place
 
 
 @torch.library.custom_op("longnn::chebyshev_filter_backward", mutates_args=())
@@ -77,12 +110,17 @@ def chebyshev_filter_backward(
         found, moments = kernel(crow, col, values, wide, beta.contiguous(), h.contiguous())
         assert moments is not None
         return found.to(signal.dtype), moments.to(coefficients.dtype)
-    d_signal = torch.zeros_like(wide)
-    d_beta = torch.empty_like(beta)
-    for j, term in enumerate(_chebyshev_terms(crow, col, values, wide, degree)):
-        d_signal.addcmul_(term, beta[j])
-        torch.linalg.vecdot(h, term, dim=0, out=d_beta[j])
-    return d_signal.to(signal.dtype), d_beta.to(coefficients.dtype)
+    tiles = _Tiles(wide)
+    d_signal, rows = tiles.new(wide)
+    h_signal, h_rows = tiles.new(wide)
+    h_signal.copy_(h)
+    moments = rows.new_empty(degree + 1, rows.shape[1])
+    terms = _chebyshev_terms(crow, col, values, wide, degree, tiles)
+    for (_, term), b, moment in zip(terms, tiles.coefficients(beta), moments, strict=True):
+        rows.addcmul_(term, b)
+        torch.linalg.vecdot(h_rows, term, dim=0, out=moment)
+    d_signal = d_signal.to(signal.dtype, copy=True)
+    return d_signal, tiles.sums(moments).to(coefficients.dtype)
 
 
 @chebyshev_filter.register_fake
@@ -113,10 +151,6 @@ def _second_gradient(ctx: Any, u: Tensor, v: Tensor) -> tuple[Tensor | None, ...
     return None, None, None, _filter(*graph, grad, v), d_beta, d_grad
 
 
-_filter = differentiable(chebyshev_filter, _filter_gradient)
-_gradient = differentiable(chebyshev_filter_backward, _second_gradient)
-
-
 def _fold(tensor: Tensor, dim: int | None, batch: int) -> Tensor:
     """(rows, channels) with a batch dimension somewhere, or none -> (rows, batch * channels)."""
     if dim is None:
@@ -126,19 +160,25 @@ def _fold(tensor: Tensor, dim: int | None, batch: int) -> Tensor:
     return tensor.reshape(tensor.shape[0], -1)
 
 
-@chebyshev_filter.register_vmap
-def _(info, in_dims, crow, col, values, *dense):  # type: ignore[no-untyped-def]
-    """A batch of filters and signals on one graph is one filter on more channels."""
-    folded = (_fold(t, dim, info.batch_size) for t, dim in zip(dense, in_dims[3:], strict=True))
-    out = chebyshev_filter(crow, col, values, *folded)
-    return out.view(out.shape[0], info.batch_size, -1), 1
+def _side_by_side(call: Callable[[], Any]) -> Callable[..., Any]:
+    """The vmap rule: a batch of filters and signals on one graph is one filter on more channels."""
+
+    def rule(info: Any, in_dims: Any, crow: Tensor, col: Tensor, values: Tensor, *dense: Tensor):  # type: ignore[no-untyped-def]
+        batch = info.batch_size
+        folded = (_fold(t, dim, batch) for t, dim in zip(dense, in_dims[3:], strict=True))
+        out = call()(crow, col, values, *folded)
+        parted = [t.view(t.shape[0], batch, -1) for t in (out if isinstance(out, tuple) else [out])]
+        return (tuple(parted), (1, 1)) if isinstance(out, tuple) else (parted[0], 1)
+
+    return rule
 
 
-@chebyshev_filter_backward.register_vmap
-def _(info, in_dims, crow, col, values, *dense):  # type: ignore[no-untyped-def]
-    folded = (_fold(t, dim, info.batch_size) for t, dim in zip(dense, in_dims[3:], strict=True))
-    outs = chebyshev_filter_backward(crow, col, values, *folded)
-    return tuple(t.view(t.shape[0], info.batch_size, -1) for t in outs), (1, 1)
+_filter: Callable[..., Any] = differentiable(
+    chebyshev_filter, _filter_gradient, save_inputs, vmap=_side_by_side(lambda: _filter)
+)
+_gradient: Callable[..., Any] = differentiable(
+    chebyshev_filter_backward, _second_gradient, save_inputs, vmap=_side_by_side(lambda: _gradient)
+)
 
 
 def apply_filter(operator: GraphOperator, signal: Tensor, coefficients: Tensor) -> Tensor:
@@ -189,5 +229,6 @@ def chebyshev_stack(operator: GraphOperator, signal: Tensor, degree: int) -> Ten
     check_operand(operator.matrix, signal)
     matrix = operator.matrix
     wide = operator.scale_in(signal.detach()).to(matrix.dtype).contiguous()
-    terms = _chebyshev_terms(matrix.crow, matrix.col, matrix.values, wide, degree)
-    return torch.stack([operator.scale_out(term).clone() for term in terms])
+    arrays = (matrix.crow, matrix.col, matrix.values)
+    terms = _chebyshev_terms(*arrays, wide, degree, _Tiles(wide))
+    return torch.stack([operator.scale_out(term).clone() for term, _ in terms])

@@ -7,7 +7,7 @@ import scipy.special
 import torch
 
 from longnn import PolynomialFilter
-from longnn.coefficients import PARAMETRIZATIONS, cumulative_product
+from longnn.coefficients import PARAMETRIZATIONS, decomposed
 from longnn.polynomials import (
     Bernstein,
     Chebyshev,
@@ -18,6 +18,7 @@ from longnn.polynomials import (
     Legendre,
     Monomial,
 )
+from longnn.published import published_coefficients
 
 from .helpers import double_operator, exact_filter, random_graph, random_tensor
 
@@ -202,12 +203,54 @@ def test_penalty_is_the_integral_of_the_squared_filter(name):
         torch.testing.assert_close(f.penalty(), f.effective_coefficients().square().sum())
 
 
-def test_cumulative_product_and_its_derivative_at_zero():
-    f = torch.tensor([0.5, -2.0, 0.0, 3.0], dtype=torch.float64, requires_grad=True)
-    torch.testing.assert_close(cumulative_product(f), torch.cumprod(f, 0))
-    assert torch.autograd.gradcheck(cumulative_product, (f,))
-    batch = torch.stack([f.detach(), f.detach() + 1]).requires_grad_()
-    assert torch.autograd.gradcheck(torch.func.vmap(cumulative_product), (batch,))
+def test_decomposed_coefficients_and_their_derivative_at_zero():
+    eta = torch.tensor([0.5, -2.0, 0.0, 3.0], dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+    gamma = torch.tensor(1.5, dtype=torch.float64)
+    products = torch.cumprod(gamma * torch.tanh(eta), 0)
+    expected = weight * torch.cat([torch.ones(1), products])[:, None]
+    torch.testing.assert_close(decomposed(weight, eta, gamma), expected)
+    call = lambda weight, eta: decomposed(weight, eta, gamma)  # noqa: E731
+    assert torch.autograd.gradcheck(call, (weight, eta))
+    batch = [torch.stack([t.detach(), t.detach() + 1]).requires_grad_() for t in (weight, eta)]
+    assert torch.autograd.gradcheck(torch.func.vmap(call), batch)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 5])
+@pytest.mark.parametrize("weight", ["paper", "probability"])
+def test_published_coefficients_in_one_pass(weight, degree):
+    """Against the steps it joins, which serve all other filters; derivatives too, at eta = 0."""
+    f = PolynomialFilter(
+        Jacobi(0.3, -0.4, weight=weight), 5, 3, coefficients="pcd", learn_basis=True
+    )
+    f = f.double()
+    with torch.no_grad():
+        f.coefficients.eta[2] = 0.0
+        f.coefficients.weight.normal_(generator=torch.Generator().manual_seed(0))
+    one_pass = f.chebyshev_coefficients()
+    steps = f.chebyshev_matrix().T @ f.effective_coefficients()
+    torch.testing.assert_close(one_pass, steps, rtol=1e-12, atol=1e-12)
+    g = torch.linspace(-1, 2, steps.numel(), dtype=torch.float64).reshape(steps.shape)
+    inputs = list(f.parameters())
+    for ours, theirs in zip(
+        torch.autograd.grad((one_pass * g).sum(), inputs),
+        torch.autograd.grad((steps * g).sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+    def call(a, b, w, eta):
+        gamma = torch.tensor(0.7, dtype=torch.float64)
+        return published_coefficients(a, b, w, eta, gamma, bound=-1.0, unit=weight != "paper")
+
+    raw = f.raw_basis
+    state = (raw["a"], raw["b"], f.coefficients.weight, f.coefficients.eta)
+    state = [t.detach().clone().requires_grad_() for t in state]
+    assert torch.autograd.gradcheck(call, state)
+    batch = [torch.stack([t.detach() + 0.1 * i for i in range(3)]).requires_grad_() for t in state]
+    assert torch.autograd.gradcheck(torch.func.vmap(call), batch)
+    shared = [state[0], *batch[1:]]
+    assert torch.autograd.gradcheck(torch.func.vmap(call, in_dims=(None, 0, 0, 0)), shared)
 
 
 def test_amplitude_and_waveform():

@@ -203,3 +203,14 @@ def test_peak_memory_does_not_grow_with_the_degree():
         peaks[degree] = float(result.stdout)
     print(f"peak growth in MiB by degree: {peaks}")
     assert peaks[100] < 1.2 * peaks[5] + 8
+
+
+def test_the_result_may_be_changed_in_place():
+    """It is a tensor of its own, not a view of the loop's memory."""
+    operator = double_operator(random_graph(NODES), NODES)
+    x, beta = random_tensor(NODES, 3).requires_grad_(), random_tensor(4, 3, seed=1)
+    y = apply_filter(operator, x, beta)
+    expected = y.detach().relu()
+    torch.testing.assert_close(y.relu_(), expected)
+    y.sum().backward()
+    assert x.grad is not None

@@ -25,7 +25,7 @@ from longnn.experiments.waveform import amplitude, describe_move, movement, over
 from longnn.report.responses import chebyshev_response
 from longnn.report.style import to_png, write_atomically
 from longnn.training import Population
-from longnn.training.problem import averaging_weights
+from longnn.training.objective import Objective
 
 TITLE = "Over-passing: amplitude and waveform over training (Figure 1)"
 
@@ -143,10 +143,10 @@ class _Watch:
     """Looks at a population every twenty epochs: losses, accuracies, length of the transform."""
 
     def __init__(self, population: Population, splits: Sequence[data.Split]) -> None:
-        like = population.val_weight
-        self.weights = {
-            part: torch.stack([averaging_weights(getattr(s, part), like.dtype) for s in splits])
-            for part in PARTS
+        masks = {part: [getattr(s, part) for s in splits] for part in PARTS}
+        # Each part of the splits in turn takes the place of the validation nodes.
+        self.objectives = {
+            part: Objective(population.problem, masks["train"], of) for part, of in masks.items()
         }
         self.epochs: list[int] = []
         self.rows: dict[str, list[Tensor]] = {}
@@ -155,13 +155,13 @@ class _Watch:
         if population.epoch % 20:
             return
         self.epochs.append(population.epoch)
-        kept = population.val_weight
-        for part, weight in self.weights.items():
-            population.val_weight = weight.to(kept.device)
+        kept = population.objective
+        for part, objective in self.objectives.items():
+            population.objective = objective
             loss, accuracy, *_ = population.validate()
             self.rows.setdefault(f"{part}_loss", []).append(loss.cpu())
             self.rows.setdefault(f"{part}_accuracy", []).append(accuracy.cpu())
-        population.val_weight = kept
+        population.objective = kept
         of = [p for name, p in population.parameters.items() if ".transform." in name]
         squares = torch.stack([p.detach().square().flatten(1).sum(1) for p in of]).sum(0)
         self.rows.setdefault("transform", []).append(squares.sqrt().cpu())

@@ -35,8 +35,11 @@ from longnn.polynomials.families import (
     Weight,
     get_basis,
 )
-from longnn.polynomials.fused import orthonormal_jacobi_matrix
-from longnn.polynomials.recurrence import log_jacobi_mass
+from longnn.polynomials.fused import (
+    jacobi_matrices,
+    jacobi_series,
+    orthonormal_jacobi_matrix,
+)
 
 
 def _values(basis: Basis, x: Tensor, degree: int) -> Tensor:
@@ -76,11 +79,6 @@ def jacobi(
     tensor([[ 1.0000], [ 0.5000], [-0.1250]])
     """
     return _values(Jacobi(a, b, orthonormal=orthonormal, weight=weight), x, degree)
-
-
-def jacobi_scale(a: Tensor, b: Tensor) -> Tensor:
-    r""":math:`\mu^{-1/2}`: what turns the basis of the probability weight into the paper's."""
-    return torch.exp(-0.5 * log_jacobi_mass(a, b))
 
 
 def legendre(
@@ -154,7 +152,8 @@ __all__ = [
     "get_basis",
     "interpolation",
     "jacobi",
-    "jacobi_scale",
+    "jacobi_matrices",
+    "jacobi_series",
     "legendre",
     "monomial",
     "nodes",

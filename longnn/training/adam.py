@@ -1,7 +1,8 @@
 r"""Adam for a population: one update for all members, each with its own rates.
 
 The algorithm is that of :class:`torch.optim.Adam` with L2 weight decay; torch's takes one
-learning rate per parameter, a population needs one per member.
+learning rate per parameter, a population needs one per member. Where there is no kernel of our
+own, torch's fused update does the work: one call for all weights that share their rates.
 
 .. math::
     m \leftarrow \beta_1 m + (1-\beta_1) g, \quad v \leftarrow \beta_2 v + (1-\beta_2) g^2, \quad
@@ -10,6 +11,7 @@ learning rate per parameter, a population needs one per member.
 """
 
 import math
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -32,7 +34,19 @@ class PopulationAdam:
         self.mean = {name: torch.zeros_like(p) for name, p in parameters.items()}
         self.square = {name: torch.zeros_like(p) for name, p in parameters.items()}
         self.rates, self.decays = rates, decays
-        self._decayed = {name: bool((d > 0).any()) for name, d in decays.items()}
+        self._group()
+
+    def _group(self) -> None:
+        """Who shares rates: (rate, decay) -> places among all stacks, or all rows of stacks."""
+        pairs = [
+            list(zip(self.rates[name].tolist(), self.decays[name].tolist(), strict=True))
+            for name in self.mean
+        ]
+        self._alike = all(len(set(of)) == 1 for of in pairs)  # no need to part the stacks
+        self._groups: dict[tuple[float, float], list[int]] = {}
+        shown = ([of[0]] for of in pairs) if self._alike else pairs
+        for place, pair in enumerate(pair for of in shown for pair in of):
+            self._groups.setdefault(pair, []).append(place)
 
     @torch.no_grad()
     def step(
@@ -45,31 +59,40 @@ class PopulationAdam:
         if kernels.usable(stream):
             from longnn.kernels.adam import adam_
 
-            for name, p in parameters.items():
+            for name, stack in parameters.items():
                 moments = (self.mean[name], self.square[name])
                 rates = (self.rates[name], self.decays[name])
-                adam_(p, gradients[name].contiguous(), *moments, *rates, stream, _CONSTANTS)
+                adam_(stack, gradients[name].contiguous(), *moments, *rates, stream, _CONSTANTS)
             return
-        t = stream[0, 1].double()
-        correction1, correction2 = 1 - BETA1**t, (1 - BETA2**t).sqrt()
-        for name, p in parameters.items():
-            g = gradients[name]
-            if self._decayed[name]:
-                g = torch.addcmul(g, p, _align(self.decays[name], p))
-            m, v = self.mean[name], self.square[name]
-            m.lerp_(g, 1 - BETA1)
-            v.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
-            # lr m / c1 / (sqrt(v) / c2 + eps)
-            denominator = v.sqrt().div_(correction2.to(p.dtype)).add_(EPSILON)
-            step = _align(self.rates[name] / correction1.to(p.dtype), p)
-            p.sub_(m.div(denominator).mul_(step))
+        epoch = stream[0, 1].float()
+        gradients = {name: gradients[name].contiguous() for name in parameters}
+        tables = (parameters, gradients, self.mean, self.square)
+        columns = [self._parted(table.values()) for table in tables]
+        for (rate, decay), places in self._groups.items():
+            p, g, m, v = ([column[i] for i in places] for column in columns)
+            torch._fused_adam_(
+                p,
+                g,
+                m,
+                v,
+                [],
+                [epoch] * len(places),
+                lr=rate,
+                beta1=BETA1,
+                beta2=BETA2,
+                weight_decay=decay,
+                eps=EPSILON,
+                amsgrad=False,
+                maximize=False,
+            )
+
+    def _parted(self, stacks: Iterable[Tensor]) -> list[Tensor]:
+        """The stacks, or the rows of all of them, one after the other."""
+        return list(stacks) if self._alike else [row for s in stacks for row in s.unbind()]
 
     def take(self, members: Tensor) -> None:
         """Keep only the given members."""
         for table in (self.mean, self.square, self.rates, self.decays):
             for name in table:
                 table[name] = table[name][members]
-
-
-def _align(per_member: Tensor, like: Tensor) -> Tensor:
-    return per_member.reshape(-1, *(1,) * (like.dim() - 1))
+        self._group()

@@ -1,13 +1,11 @@
 r"""The one training loop: it trains a population of one or more models at once.
 
 Members share graph, features and architecture and differ in seed, split and hyperparameters.
-Their weights are stacked and the model is called under ``vmap``, so that the channels of all
-members lie side by side and one sparse product serves all. Dropout numbers depend on the member's
-seed and the epoch alone: a member's result is the one it would get alone. The loop knows a model
-only through :class:`~longnn.nn.Model`'s interface.
+Their models are stacked (:mod:`longnn.training.stack`) and called as one. Dropout numbers depend
+on the member's seed and the epoch alone: a member's result is the one it would get alone. The
+loop knows a model only through :class:`~longnn.nn.Model`'s interface.
 """
 
-import copy
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
@@ -15,12 +13,13 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
 
 from longnn import kernels
 from longnn.training.adam import PopulationAdam
-from longnn.training.problem import Problem, averaging_weights
+from longnn.training.objective import Objective
+from longnn.training.problem import Problem
 from longnn.training.settings import Settings
+from longnn.training.stack import Stack
 
 #: Ordinary epochs before one is captured as a CUDA graph, and epochs between looks at a GPU.
 WARM_UP, CHECK_EVERY = 3, 10
@@ -63,26 +62,33 @@ class Result:
 
 
 class _Watched(nn.Module):
-    """A model that also tells its penalties, amplitude and basis, for functional calls."""
+    """A model that also tells its penalties, amplitude and basis."""
 
     def __init__(self, model: TrainableModel) -> None:
         super().__init__()
         self.model: Any = model
+        self.filters = model.filters()  # found once: it is a walk through all modules
 
-    def forward(self, x: Any, operator: Any, watch: bool, degree: bool) -> tuple[Tensor, ...]:
+    def train_scores(self, x: Any, operator: Any, penalties: tuple[bool, bool]) -> tuple[Any, ...]:
+        """Scores, and of the filter-norm and the degree penalty those that are asked for."""
         scores = self.model.scores(x, operator)
-        zero = scores.new_zeros(())
-        if not watch:
-            penalties = (f.degree_penalty() for f in self.model.filters()) if degree else ()
-            return scores, self.model.penalty().to(scores), sum(penalties, zero.double()).to(zero)
-        filters = self.model.filters()
-        if not filters:
-            nan = torch.full_like(zero, torch.nan)
+        out = [scores]
+        if penalties[0]:
+            out.append(self.model.penalty().to(scores))
+        if penalties[1]:
+            each = [f.degree_penalty() for f in self.filters]
+            out.append(sum(each, scores.new_zeros(())).to(scores))
+        return tuple(out)
+
+    def watched_scores(self, x: Any, operator: Any) -> tuple[Tensor, ...]:
+        """Scores, amplitude, a and b; NaN where there is no such thing."""
+        scores = self.model.scores(x, operator)
+        nan = scores.new_full((), torch.nan)
+        if not self.filters:
             return scores, nan, nan, nan
-        first = filters[0]
+        first = self.filters[0]
         # A fixed basis has nothing to watch, and its numbers are not on the device.
         basis = first.basis_parameters() if first.learn_basis else {}
-        nan = torch.full_like(zero, torch.nan)
         a, b = (basis[k].to(scores) if _scalar(basis.get(k)) else nan for k in ("a", "b"))
         return scores, first.squared_norm().mean().sqrt().to(scores), a, b
 
@@ -130,10 +136,8 @@ class Population:
                 dropout.site = site
                 dropout.rate = max(r[site] for r in rates)  # off only if off in every member
                 dropout.stream = torch.tensor([member.seed, 0], device=device)
-        self.parameters, self.buffers = stack_module_state(models)
-        self.template = copy.deepcopy(models[0])
         self.stream = torch.tensor([[m.seed, 0] for m in members], device=device)
-        self._share_stream()
+        self.stack = Stack(models, {"stream": self.stream})
         roles = {}
         of = models[0].model.parameter_groups()
         names = {id(p): name for name, p in models[0].named_parameters()}
@@ -152,40 +156,21 @@ class Population:
         self.adam = PopulationAdam(self.parameters, table("lr"), table("wd"))
         self.best = {name: p.detach().clone() for name, p in self.parameters.items()}
 
-    def _share_stream(self) -> None:
-        """All dropouts of a member read one (seed, epoch)."""
-        for name in self.buffers:
-            if name.endswith(".stream"):
-                self.buffers[name] = self.stream
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """The weights now: name -> (members, ...)."""
+        return self.stack.parameters
 
     def _aim(self, members: Sequence[Member]) -> None:
-        """Targets and the weights of nodes in loss and validation, shape (members, nodes)."""
+        """What is learned, and what becomes of it, each with a row a member."""
         problem, dtype, device = self.problem, self.problem.dtype, self.problem.device
-        weights = lambda masks: torch.stack(  # noqa: E731
-            [averaging_weights(mask.to(device), dtype) for mask in masks]
-        )
-        self.train_weight = weights([m.train for m in members])
-        self.val_weight = weights([m.val for m in members])
-        if problem.task == "classification":
-            y = problem.labels
-            target = torch.zeros(problem.num_nodes, problem.outputs, dtype=dtype, device=device)
-            known = y >= 0
-            target[known, y[known]] = 1.0
-            self.target: Tensor = target  # (nodes, classes), one-hot
-            self.scale = torch.ones(self.count, dtype=dtype, device=device)
-            self.offset = torch.zeros_like(self.scale)
-        else:
-            y = torch.nan_to_num(problem.labels)
-            self.offset = self.train_weight @ y
-            spread = (self.train_weight * (y - self.offset[:, None]) ** 2).sum(1).sqrt()
-            self.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
-            self.target = (y - self.offset[:, None]) / self.scale[:, None]  # (members, nodes)
+        self.objective = Objective(problem, [m.train for m in members], [m.val for m in members])
         self.penalty = torch.tensor(
             [[m.settings.penalty, m.settings.degree_penalty] for m in members],
             dtype=dtype,
             device=device,
         )
-        self.use_degree = bool((self.penalty[:, 1] > 0).any())
+        self.penalties = tuple((self.penalty > 0).any(0).tolist())  # which any member uses
         self.best_score = torch.full((self.count,), -torch.inf, dtype=dtype, device=device)
         self.best_loss = torch.full((self.count,), torch.inf, dtype=dtype, device=device)
         self.best_epoch = torch.zeros(self.count, dtype=torch.int64, device=device)
@@ -204,66 +189,29 @@ class Population:
         """What was written down so far: field -> (epochs, members in the stack)."""
         return {f: self.table[: self.epoch, i] for i, f in enumerate(FIELDS)}
 
-    def _call(self, *flags: bool) -> tuple[Tensor, ...]:
-        """The model for every member: scores (members, nodes, outputs) and more."""
-        x, operator = self.problem.features, self.problem.operator
-
-        def one(parameters: Any, buffers: Any) -> Any:
-            return functional_call(self.template, (parameters, buffers), (x, operator, *flags))
-
-        return self._for_each(one)
-
-    def _for_each(self, call: Callable[[Any, Any], Any]) -> Any:
-        """The results of a call for every member, stacked; one member needs no vmap."""
-        if len(self.index) > 1 or self.problem.device.type == "cuda":
-            return vmap(call)(self.parameters, self.buffers)
-        single = [
-            {name: t.squeeze(0) for name, t in table.items()}
-            for table in (self.parameters, self.buffers)
-        ]
-        out = call(*single)
-        return tuple(t[None] for t in out) if isinstance(out, tuple) else out[None]
-
-    def _losses(self, scores: Tensor, weight: Tensor) -> Tensor:
-        """Cross entropy or squared error of each member, averaged by weight, shape (members,)."""
-        if self.problem.task == "classification":
-            log_p = torch.log_softmax(scores, dim=-1)
-            each = -(log_p * self.target).sum(-1)
-        else:
-            each = (scores[..., 0] - self.target).square()
-        return (each * weight).sum(-1)
-
-    def _score(self, scores: Tensor, loss: Tensor) -> Tensor:
-        """Validation accuracy, or R2, of each member."""
-        if self.problem.task == "classification":
-            hit = (scores.argmax(-1) == self.problem.labels).to(scores.dtype)
-            return (hit * self.val_weight).sum(-1)
-        mean = (self.target * self.val_weight).sum(-1, keepdim=True)
-        spread = ((self.target - mean).square() * self.val_weight).sum(-1)
-        return 1 - loss / spread.clamp_min(torch.finfo(loss.dtype).tiny)
-
     def train_epoch(self) -> Tensor:
         """One step of every member; returns the losses before it, without penalties."""
-        self.template.train()
         self.stream[:, 1].add_(1)
-        scores, penalty, degree_penalty = self._call(False, self.use_degree)
-        losses = self._losses(scores, self.train_weight)
-        total = losses + self.penalty[:, 0] * penalty + self.penalty[:, 1] * degree_penalty
-        values = torch.autograd.grad(total.sum(), list(self.parameters.values()), allow_unused=True)
-        gradients = {
-            name: torch.zeros_like(p) if g is None else g
-            for (name, p), g in zip(self.parameters.items(), values, strict=True)
-        }
-        self.adam.step(self.parameters, gradients, self.stream)
+        x, operator = self.problem.features, self.problem.operator
+        scores, *penalties = self.stack.each(
+            lambda model: model.train_scores(x, operator, self.penalties), training=True
+        )
+        losses = self.objective.train_loss(scores)
+        total = losses
+        used = (weight for weight, some in zip(self.penalty.T, self.penalties, strict=True) if some)
+        for weight, penalty in zip(used, penalties, strict=True):
+            total = total + weight * penalty
+        self.adam.step(self.parameters, self.stack.gradients(total.sum()), self.stream)
         return losses.detach()
 
     @torch.no_grad()
     def validate(self) -> tuple[Tensor, ...]:
         """Validation loss and score, amplitude, a and b of every member, each (members,)."""
-        self.template.eval()
-        scores, *watched = self._call(True, False)
-        loss = self._losses(scores, self.val_weight)
-        return loss, self._score(scores, loss), *watched
+        x, operator = self.problem.features, self.problem.operator
+        scores, *watched = self.stack.each(
+            lambda model: model.watched_scores(x, operator), training=False
+        )
+        return *self.objective.validate(scores), *watched
 
     def step(self) -> None:
         """One epoch: train, validate, write down, keep the best, see who is done.
@@ -309,15 +257,10 @@ class Population:
     @torch.no_grad()
     def _filter_coefficients(self) -> Tensor:
         """The first filter's Chebyshev coefficients, shape (members, degree+1, channels)."""
-        model: Any = self.template.model
-
-        def one(parameters: Any, buffers: Any) -> Tensor:
-            with torch.nn.utils.stateless._reparametrize_module(
-                self.template, {**parameters, **buffers}
-            ):
-                return model.filters()[0].chebyshev_coefficients()
-
-        return self._for_each(one).float()
+        found = self.stack.each(
+            lambda model: model.filters[0].chebyshev_coefficients(), training=False
+        )
+        return found.float()
 
     @torch.no_grad()
     def _keep_best(self, loss: Tensor, score: Tensor) -> None:
@@ -339,6 +282,9 @@ class Population:
             return
         if better.device.type == "cpu":
             rows = better.nonzero()[:, 0]
+            if len(rows) == len(better):
+                torch._foreach_copy_(list(self.best.values()), list(self.parameters.values()))
+                return
             for name, p in self.parameters.items() if len(rows) else ():
                 self.best[name][rows] = p[rows]
             return
@@ -383,8 +329,8 @@ class Population:
             stopped=stopped,
             history={f: own(v[:epochs, row]) for f, v in self.rows.items()},
             filter_path=None if self.path is None else own(self.path[:epochs, row]),
-            offset=float(self.offset[row]),
-            scale=float(self.scale[row]),
+            offset=float(self.objective.offset[row]),
+            scale=float(self.objective.scale[row]),
         )
 
     def _take(self, rows: Tensor) -> None:
@@ -392,19 +338,13 @@ class Population:
         self.index = self.index[rows]
         rows = rows.to(self.problem.device)
         take = lambda t: t[rows]  # noqa: E731
-        self.parameters = {
-            name: take(p.detach()).requires_grad_() for name, p in self.parameters.items()
-        }
         self.best = {name: take(p) for name, p in self.best.items()}
         self.stream = take(self.stream)
-        self.buffers = {name: take(b) for name, b in self.buffers.items()}
-        self._share_stream()
+        self.stack.take(rows, {"stream": self.stream})
         self.adam.take(rows)
-        names = ["train_weight", "val_weight", "penalty", "offset", "scale"]
-        names += ["best_score", "best_loss", "best_epoch", "stop_epoch", "alive", "diverged"]
-        if self.problem.task == "regression":
-            names.append("target")
-        for name in names:
+        self.objective.take(rows)
+        names = ("best_score", "best_loss", "best_epoch", "stop_epoch", "alive", "diverged")
+        for name in ("penalty", *names):
             setattr(self, name, take(getattr(self, name)))
         self.table = self.table[:, :, rows]
         self.path = None if self.path is None else self.path[:, rows]

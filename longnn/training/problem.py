@@ -71,9 +71,3 @@ class Problem:
     @property
     def dtype(self) -> torch.dtype:
         return self.operator.dtype
-
-
-def averaging_weights(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Weights (nodes,) that turn a sum over nodes into the mean over the masked ones."""
-    mask = mask.to(dtype)
-    return mask / mask.sum().clamp_min(1)

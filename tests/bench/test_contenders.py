@@ -39,7 +39,8 @@ def test_a_population_learns(small):
         population.step()
     assert population.rows["val_score"].max(0).values.min() > 0.75
     assert torch.equal(population.stream[:, 0], torch.arange(3))  # seeds differ
-    assert not torch.equal(population.train_weight[0], population.train_weight[1])  # so do splits
+    rows = population.objective.train.rows
+    assert not torch.equal(rows[0], rows[1])  # so do splits
 
 
 def test_the_work_is_that_of_the_setup():

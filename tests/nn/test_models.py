@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.autograd import gradcheck
 from torch_geometric import nn as pyg
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import add_self_loops
@@ -9,6 +10,7 @@ from torch_geometric.utils import add_self_loops
 from longnn import LONGNN, SparseMatrix, get_model, textbook
 from longnn.nn import MODELS
 from longnn.nn.polynomial import personalized_pagerank
+from longnn.nn.transform import narrow_matmul
 
 from ..helpers import double_operator, random_graph, random_tensor
 
@@ -429,3 +431,13 @@ def test_lon_starts_as_personalised_pagerank(coefficients):
     torch.testing.assert_close(
         identity.response(grid), torch.ones(3, 9, dtype=torch.float64), rtol=1e-5, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_product_with_few_channels_and_its_derivative(channels):
+    x, w = random_tensor(9, 5).requires_grad_(), random_tensor(5, channels, seed=1).requires_grad_()
+    torch.testing.assert_close(narrow_matmul(x, w), x @ w)
+    assert gradcheck(narrow_matmul, (x, w))
+    narrow_matmul(x, w).add_(1.0)  # a tensor of its own
+    batch = random_tensor(2, 5, channels, seed=2).requires_grad_()
+    assert gradcheck(torch.func.vmap(narrow_matmul, in_dims=(None, 0)), (x, batch))
