@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from longnn.config import Config
-from longnn.data import csbm
+from longnn.data import csbm, make_split
 from longnn.experiments import ablation, accuracy, defaults, paper, study
-from longnn.experiments.evaluation import train_splits
+from longnn.experiments.evaluation import _halve_validation, judge, train_splits
 from longnn.experiments.scores import average_ranks, difference_table, interval
 from longnn.nn import model_options
 
@@ -36,6 +37,19 @@ def test_splits_are_trained_as_they_would_be_alone():
         (alone,) = train_splits(small_graph(), [config], [1], device="cpu", protocol="stratified")
         assert row["test"][1] == alone["test"][0]
         assert ("a" in row) == (config.model == "lon")
+
+
+def test_judges_are_validation_nodes_that_did_not_stop_the_training():
+    dataset = small_graph()
+    whole = make_split(dataset, "published", 1000)
+    half = _halve_validation(whole)
+    assert not (half.val & half.test).any()
+    assert torch.equal(half.val | half.test, whole.val)
+    assert torch.equal(half.train, whole.train)
+    config = Config.from_dict({"model": "mlp", "epochs": 10})
+    (scores,) = judge(dataset, [config], [1000, 1001], device="cpu")
+    (rows,) = train_splits(dataset, [config], [half], device="cpu")
+    assert scores[0] == rows["test"][0]
 
 
 def test_dropout_left_on_is_scored_beside_the_clean_score():
