@@ -2,14 +2,19 @@
 
 import os
 
+#: Cores that others keep busy, from which on idle threads should not spin.
+BUSY = 0.5
+
 
 def main() -> None:
     """Settle OpenMP, then hand over to the command line.
 
-    By default OpenMP's idle threads spin. Where other programs want the cores too, an epoch of a
-    small graph then takes twenty times as long. The setting is read when torch is loaded.
+    By default OpenMP's idle threads spin, which is right on a machine of one's own: to wake them
+    takes longer than many a step of training. Where other programs want the cores too, an epoch of
+    a small graph then takes several times as long. The setting is read when torch is loaded.
     """
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY:
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from longnn import cli
 
     cli.main()

@@ -1,12 +1,13 @@
 """Starting is quick: a command loads what it needs and no more."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 import torch
 
-from longnn import runs
+from longnn import __main__, runs
 from longnn.cli.runs import CHECKPOINT_EVERY
 from longnn.polynomials import chebyshev
 from tests.commands import ROOT
@@ -44,3 +45,13 @@ def test_constants_are_marked_as_the_compiler_marks_them():
     marked = torch.compiler.assume_constant_result(lambda: None)
     assert vars(marked).items() <= vars(chebyshev.nodes).items()
     assert vars(marked)
+
+
+@pytest.mark.parametrize(("load", "policy"), [(0.1, None), (1.5, "passive")])
+def test_idle_threads_spin_where_nobody_else_wants_the_cores(load, policy, monkeypatch):
+    monkeypatch.setenv("OMP_WAIT_POLICY", "x")  # so that it is put back
+    monkeypatch.delenv("OMP_WAIT_POLICY")
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr("longnn.cli.main", lambda: None)
+    __main__.main()
+    assert os.environ.get("OMP_WAIT_POLICY") == policy
