@@ -27,7 +27,7 @@ from longnn.experiments.published import EPOCH_MS, TOTAL_S
 from longnn.experiments.record import Record, read_record
 from longnn.experiments.study import QUICK_DATASETS, TEN
 from longnn.experiments.table import Table
-from longnn.report.style import colours, in_style, new_figure, to_png, write_atomically
+from longnn.report.style import ORANGE, colours, in_style, new_figure, to_png, write_atomically
 
 TITLE = "Table 5: time an epoch and in all"
 
@@ -143,7 +143,7 @@ def _cell(key: str, parts: dict[str, Any]) -> str:
 
 @in_style
 def _figure(found: dict[str, dict[str, Any]]) -> Figure:
-    figure, grid = new_figure("Time an epoch: training step and evaluation", height=3.6)
+    figure, grid = new_figure("Time an epoch: training step and evaluation", height=4.0)
     axes = grid[0, 0]
     markers = ("o", "D", "s", "^", "v", "<", "P", "X")
     shades = colours(len(LABELS))
@@ -151,11 +151,11 @@ def _figure(found: dict[str, dict[str, Any]]) -> Figure:
         points = [(i, p[key]["epoch_ms"]) for i, p in enumerate(found.values()) if key in p]
         if points:
             x, y = zip(*points, strict=True)
-            axes.plot(x, y, marker, color=shade, label=label, ms=6)
+            axes.plot(x, y, marker, color=ORANGE if key == "lon" else shade, label=label, ms=6)
     axes.set_yscale("log")
     axes.set_ylabel("milliseconds an epoch")
     axes.set_xticks(range(len(found)), list(found), rotation=30, ha="right")
-    axes.legend(ncols=2, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+    figure.legend(ncols=4, loc="outside lower center")
     return figure
 
 
