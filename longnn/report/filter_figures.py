@@ -59,11 +59,22 @@ def filter_response(run: Run) -> Figure:
         kind = f"{what}{found.basis} basis, degree {found.degree}"
         axes.set_title(plain(kind), loc="left", color=GREY)
         _draw_density(axes, run)
-        _draw_filter(axes, found, others)
+        _draw_filter(axes, found, others, _largest_eigenvalue(run))
     return figure
 
 
-def _draw_filter(axes: Axes, found: LearnedFilter, others: Sequence[LearnedFilter]) -> None:
+def _largest_eigenvalue(run: Run) -> float:
+    """Where the graph's spectrum ends, by its density; 2 where that is not known."""
+    if run.data.density is None:
+        return 2.0
+    lam, density = run.data.density
+    present = lam[np.nan_to_num(density) > 0.02 * density_top(lam, density)]
+    return float(present.max()) if len(present) else 2.0
+
+
+def _draw_filter(
+    axes: Axes, found: LearnedFilter, others: Sequence[LearnedFilter], largest: float
+) -> None:
     lam = found.eigenvalues
     response = align_signs(found.response)[0]
     mean = response.mean(axis=0)
@@ -85,7 +96,21 @@ def _draw_filter(axes: Axes, found: LearnedFilter, others: Sequence[LearnedFilte
         axes.plot(lam, mean, color=NAVY, lw=2.5, label="their mean")
     else:
         axes.plot(lam, mean, color=NAVY, lw=2.5, label="response")
+    _show_inside(axes, largest)
     _finish_spectrum(axes)
+
+
+def _show_inside(axes: Axes, largest: float) -> None:
+    """Scale by what lies inside the spectrum: beyond it a polynomial may go anywhere."""
+    inside = [
+        np.asarray(line.get_ydata())[np.asarray(line.get_xdata()) <= largest + 0.02]
+        for line in axes.lines
+    ]
+    values = np.nan_to_num(np.concatenate([v.ravel() for v in inside] + [np.zeros(1)]))
+    low, high = float(values.min()), float(values.max())
+    if high > low:
+        margin = 0.08 * (high - low)
+        axes.set_ylim(low - margin, high + margin)
 
 
 def _finish_spectrum(axes: Axes) -> None:

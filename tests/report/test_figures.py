@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from longnn.report import Run, figures, load_run, save_figures, style
+from longnn.report import Run, figures, filter_figures, load_run, save_figures, style
 from longnn.report.figures import comparison_plates, plates
 from longnn.report.responses import chebyshev_response, jacobi_weight
 from tests.report.examples import edit_record, write_run
@@ -275,3 +275,15 @@ def test_hostile_names_are_drawn_as_they_are(runs: dict[str, Run], name: str) ->
     figure = figures.compare_filters([run, runs["single"]])
     assert len(figure.axes[0].get_legend_handles_labels()[1]) == 3  # density and both runs
     ET.fromstring(style.to_svg(figure))
+
+
+def test_a_filter_is_scaled_by_what_lies_inside_the_spectrum():
+    """Beyond the largest eigenvalue of the graph a polynomial may go anywhere."""
+    figure = Figure()
+    axes = figure.subplots()
+    lam = np.linspace(0, 2, 101)
+    axes.plot(lam, np.where(lam > 1.8, -100.0, 1.0))
+    filter_figures._show_inside(axes, 1.7)
+    low, high = axes.get_ylim()
+    assert -0.2 < low < 0
+    assert 1 < high < 1.2
