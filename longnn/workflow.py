@@ -230,8 +230,3 @@ def describe_filters(model: Model, start: Model, *, points: int = 101) -> list[d
 
 def _scalars(values: dict[str, Tensor]) -> dict[str, float]:
     return {name: float(v.detach()) for name, v in values.items() if v.dim() == 0}
-
-
-def best_row(result: Result, field: str) -> float:
-    """A member's history at its best epoch."""
-    return float(result.history[field][max(result.best_epoch, 1) - 1])

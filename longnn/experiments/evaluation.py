@@ -72,7 +72,7 @@ def train_splits(
     for i, config in enumerate(configs):
         groups.setdefault((config.model, architecture(config)), []).append(i)
     found: dict[int, dict[str, Any]] = {}
-    for (_, _), numbers in groups.items():
+    for numbers in groups.values():
         chosen = [configs[i] for i in numbers]
         problem = workflow.make_problem(
             dataset, chosen[0], Scaling("none"), device=workflow.choose_device(device)
