@@ -9,7 +9,11 @@ import functools
 import importlib.util
 import os
 
+import torch
 from torch import Tensor
+
+#: Compute capability from which Triton compiles for a GPU.
+_CAPABILITY = (8, 0)
 
 
 @functools.cache
@@ -18,8 +22,13 @@ def available() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
+@functools.cache
+def _capable(device: torch.device) -> bool:
+    return torch.cuda.get_device_capability(device) >= _CAPABILITY
+
+
 def usable(tensor: Tensor) -> bool:
     """Whether the kernels run on this tensor's device."""
     if os.environ.get("LONGNN_KERNELS") == "0":
         return False
-    return tensor.is_cuda and available()
+    return tensor.is_cuda and available() and _capable(tensor.device)

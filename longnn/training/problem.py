@@ -13,7 +13,7 @@ Task = Literal["classification", "regression"]
 
 #: Features with at most this share of nonzeros are kept sparse; on a GPU, above the second share,
 #: products without dropout go through a dense copy (measured on an H200).
-SPARSE_BELOW = {"cpu": 0.2, "cuda": 0.5}
+SPARSE_BELOW = {"cpu": 0.2, "cuda": 0.08}
 DENSE_COPY_ABOVE = 0.03
 
 
