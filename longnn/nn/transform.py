@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from longnn import kernels
+from longnn.activation import activate
 from longnn.derivatives import differentiable, save_inputs
 from longnn.noise import dropout
 from longnn.sparse import DenseMatrix, SparseMatrix
@@ -104,14 +106,30 @@ class Linear(nn.Module):
             nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(self, x: Features) -> Tensor:
+        return self._add_bias(self._product(x))
+
+    def activated(self, x: Features, dropout: Dropout) -> Tensor:
+        r""":math:`\mathrm{dropout}(\mathrm{ReLU}(X W + b))`."""
+        out = self._product(x)
+        drops = dropout.training and dropout.rate > 0
+        known = not drops or dropout.stream is not None
+        if self.bias is None or not known or not kernels.usable(out):
+            h = dropout(torch.relu_(self._add_bias(out)))
+            assert isinstance(h, Tensor)
+            return h
+        stream, p = (dropout.stream, dropout.p) if drops else (None, None)
+        return activate(out, self.bias, stream, p, dropout.site)
+
+    def _product(self, x: Features) -> Tensor:
         if x.shape[-1] != self.in_channels:
             raise ValueError(
                 f"Expected features with {self.in_channels} columns (got {x.shape[-1]})"
             )
         if isinstance(x, Tensor) and self.out_channels < NARROW and x.device.type == "cpu":
-            out = narrow_matmul(x, self.weight)
-        else:
-            out = x @ self.weight
+            return narrow_matmul(x, self.weight)
+        return x @ self.weight
+
+    def _add_bias(self, out: Tensor) -> Tensor:
         if self.bias is None:
             return out
         # In place a CPU saves a pass; a kernel's product may be a view, which autograd protects.
@@ -160,10 +178,11 @@ class Transform(nn.Module):
                 layer.reset_parameters()
 
     def forward(self, x: Features) -> Tensor:
-        h = self.first(self.input_dropout(as_features(x)))
-        if self.middle is not None:
-            h = torch.relu_(h)
-            h = h + torch.relu_(self.middle(self.dropout(h)))
-        elif self.last is not None:
-            h = torch.relu_(h)
-        return h if self.last is None else self.last(self.dropout(h))
+        x = self.input_dropout(as_features(x))
+        if self.last is None:
+            return self.first(x)
+        if self.middle is None:
+            return self.last(self.first.activated(x, self.dropout))
+        h = torch.relu_(self.first(x))
+        h = h + torch.relu_(self.middle(self.dropout(h)))
+        return self.last(self.dropout(h))

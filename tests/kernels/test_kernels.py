@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from longnn import noise
+from longnn.activation import activate
 from longnn.polynomials import Jacobi, nodes, transform
 from longnn.sparse import SparseMatrix
 from longnn.training.adam import BETA1, BETA2, EPSILON
@@ -62,16 +63,17 @@ STREAM = torch.tensor([[3, 1], [4, 7], [2**40 + 5, 1000]])
 RATES = torch.tensor([0.0, 0.3, 0.8], dtype=torch.float64)
 
 
-@pytest.mark.parametrize("channels", [1, 6, 70])
-def test_feature_product(channels):
-    x = sparse_features()
-    w = random_tensor(3, 11, channels).to(DEVICE)
+@pytest.mark.parametrize(("members", "channels", "full"), [(3, 1, 0), (9, 6, 0), (2, 70, 1)])
+def test_feature_product(members, channels, full):
+    """Short rows, of few members and of many, and long ones."""
+    x = SparseMatrix.from_dense(random_tensor(NODES, 40)).to(DEVICE) if full else sparse_features()
+    w = random_tensor(members, x.shape[1], channels).to(DEVICE)
     plain = features.product(x.crow, x.col, x.values, w)
     torch.testing.assert_close(plain, x.to_dense() @ w)
     # A batch that is not in front in memory, and a transpose.
     strided = w.movedim(0, 1).contiguous().movedim(1, 0)
     torch.testing.assert_close(features.product(x.crow, x.col, x.values, strided), plain)
-    g = random_tensor(3, NODES, channels, seed=4).to(DEVICE)
+    g = random_tensor(members, NODES, channels, seed=4).to(DEVICE)
     back = features.product(x.crow_t, x.col_t, x.values_t, g, members_first=True)
     torch.testing.assert_close(back, x.to_dense().T @ g)
 
@@ -102,6 +104,36 @@ def test_dropout_makes_the_numbers_of_noise(layout, site):
     out = dropout.dropout(x, STREAM.to(DEVICE), p.to(DEVICE), site)
     torch.testing.assert_close(out, x * masks, rtol=1e-6, atol=0)
     assert out.stride() == x.stride()
+
+
+@pytest.mark.parametrize("drop", [True, False])
+@pytest.mark.parametrize("layout", ["members first", "rows first"])
+def test_activation_and_its_gradient(layout, drop):
+    x = random_tensor(3, 13, 70).to(DEVICE)
+    if layout == "rows first":
+        x = x.movedim(0, 1).contiguous().movedim(1, 0)
+    bias, grad = (random_tensor(*s, seed=4).to(DEVICE) for s in ((3, 70), (3, 13, 70)))
+    stream, p = (STREAM.to(DEVICE), RATES.to(DEVICE)) if drop else (None, None)
+    masks = noise.masks(STREAM, RATES, x.new_empty(0).cpu(), 2, [13, 70]).to(DEVICE) if drop else 1
+    out = dropout.dropout(x, stream, p, 2, bias=bias)
+    torch.testing.assert_close(out, torch.relu(x + bias[:, None]) * masks)
+    back = dropout.activation_gradient(grad, out, stream, p)
+    torch.testing.assert_close(back, grad * masks * (x + bias[:, None] > 0))
+    assert out.stride() == back.stride() == x.stride()
+
+
+def test_activation_under_autograd_and_vmap():
+    x, bias = random_tensor(3, 5, 4).to(DEVICE), random_tensor(3, 4, seed=1).to(DEVICE)
+    stream, p = STREAM.to(DEVICE), RATES.to(DEVICE)
+    leaves = [t.requires_grad_() for t in (x, bias)]
+
+    def batched(x, bias):
+        return torch.vmap(lambda x, bias, s, p: activate(x, bias, s, p, 1))(x, bias, stream, p)
+
+    assert torch.autograd.gradcheck(batched, leaves)
+    assert torch.autograd.gradcheck(lambda x, b: activate(x, b, None, None, 1), [x[1], bias[1]])
+    alone = torch.stack([activate(*t, 1) for t in zip(x, bias, stream, p, strict=True)])
+    torch.testing.assert_close(batched(x, bias), alone)
 
 
 @pytest.mark.parametrize("count", [40, 1100])
