@@ -16,8 +16,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-#: Edges above which a row is cut into pieces of that length.
-PIECE = 128
+#: Edges above which a row is cut into pieces of that length, and pieces that are read at once.
+PIECE, PIECES = 128, 8
 
 
 class Pieces(NamedTuple):
@@ -102,6 +102,7 @@ def _step(
     LAST: tl.constexpr,
     GRADIENT: tl.constexpr,
     ROWS: tl.constexpr,
+    PIECES: tl.constexpr,  # of a long row, how many are read at once
     EDGES: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
@@ -122,8 +123,11 @@ def _step(
         pieces = tl.where(row < rows, tl.load(pointer + last + 1), piece)
         end = tl.where(pieces > piece, start, end)  # a long row is the sum of its pieces
         product = _gather(col, values, current, start, end, c, channels, inside, EDGES)
-        for k in range(piece, pieces):
-            product += tl.load(scratch + k * channels + c, mask=inside, other=0.0)
+        for first in range(piece, pieces, PIECES):
+            k = first + tl.arange(0, PIECES)
+            some = (k[:, None] < pieces) & inside[None, :]
+            place = k[:, None].to(tl.int64) * channels + c[None, :]
+            product += tl.sum(tl.load(scratch + place, mask=some, other=0.0), axis=0)
         here = row * channels + c
         store = inside & (row + c * 0 < rows)
         if FIRST:
@@ -147,13 +151,13 @@ def _step(
             tl.store(partial_first + block * channels + c, dot0, mask=inside)
 
 
-def _tile(channels: int, degree: float) -> tuple[int, int, int]:
+def _tile(channels: int) -> tuple[int, int, int]:
     """Edges and channels of a tile, and warps of a program, by measurement on an H200."""
     if channels <= 16:
         return 64, max(triton.next_power_of_2(channels), 2), 2
     if channels <= 32:
         return 32, 32, 2
-    return 8 if degree < 32 else 16, 64, 1
+    return 8, 64, 1
 
 
 def chebyshev_filter(
@@ -167,7 +171,7 @@ def chebyshev_filter(
     """The filtered x, and, given a signal, the gradient of beta: (degree+1, channels)."""
     rows, channels = x.shape
     degree = beta.shape[0] - 1
-    edges, wide, warps = _tile(channels, col.shape[0] / max(rows, 1))
+    edges, wide, warps = _tile(channels)
     blocks_of_channels = triton.cdiv(channels, wide)
     per = 1 if signal is None else 2 if channels <= 32 else 4
     blocks = triton.cdiv(rows, per)
@@ -177,12 +181,14 @@ def chebyshev_filter(
     partial = x.new_empty(degree + 1 if signal is not None else 1, blocks, channels)
     buffers = [torch.empty_like(x) for _ in range(min(degree, 2))]
     sizes = {"EDGES": edges, "CHANNELS": wide, "num_warps": warps}
+    # A piece is many edges for one program: four times the tile and the warps shorten the wait.
+    long = {"EDGES": 4 * edges, "CHANNELS": wide, "num_warps": 4 * warps}
     current = previous = x
     for j in range(1, degree + 1):
         out = buffers[j % 2] if degree > 1 else x
         if pieces.number:
             _piece[(pieces.number, blocks_of_channels)](
-                col, values, current, pieces.bounds, scratch, channels, **sizes
+                col, values, current, pieces.bounds, scratch, channels, **long
             )
         _step[(blocks, blocks_of_channels)](
             crow,
@@ -204,6 +210,7 @@ def chebyshev_filter(
             LAST=j == degree,
             GRADIENT=signal is not None,
             ROWS=per,
+            PIECES=PIECES,
             **sizes,
         )
         previous, current = current, out
