@@ -110,8 +110,10 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _tables(population: Population) -> dict[str, dict[str, Tensor]]:
+    averages = {"averages": population.stack.evaluated} if population.averages else {}
     return {
         "parameters": population.parameters,
+        **averages,
         "best": population.best,
         "mean": population.adam.mean,
         "square": population.adam.square,

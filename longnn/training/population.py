@@ -137,7 +137,9 @@ class Population:
                 dropout.rate = max(r[site] for r in rates)  # off only if off in every member
                 dropout.stream = torch.tensor([member.seed, 0], device=device)
         self.stream = torch.tensor([[m.seed, 0] for m in members], device=device)
-        self.stack = Stack(models, {"stream": self.stream})
+        kept = [m.settings.averaging for m in members]
+        self.averaging = torch.tensor(kept, dtype=problem.dtype, device=device)
+        self.stack = Stack(models, {"stream": self.stream}, averaged=any(kept))
         roles = {}
         of = models[0].model.parameter_groups()
         names = {id(p): name for name, p in models[0].named_parameters()}
@@ -160,6 +162,11 @@ class Population:
     def parameters(self) -> dict[str, Tensor]:
         """The weights now: name -> (members, ...)."""
         return self.stack.parameters
+
+    @property
+    def averages(self) -> bool:
+        """Whether any member is evaluated with an average of its weights."""
+        return self.stack.evaluated is not self.stack.parameters
 
     def _aim(self, members: Sequence[Member]) -> None:
         """What is learned, and what becomes of it, each with a row a member."""
@@ -202,6 +209,11 @@ class Population:
         for weight, penalty in zip(used, penalties, strict=True):
             total = total + weight * penalty
         self.adam.step(self.parameters, self.stack.gradients(total.sum()), self.stream)
+        if self.averages:
+            # In the first epochs less is kept: the weights still move far.
+            epoch = self.stream[:, 1].to(self.averaging)
+            kept = torch.minimum(self.averaging, (1 + epoch) / (10 + epoch))
+            self.stack.average(1 - kept)
         return losses.detach()
 
     @torch.no_grad()
@@ -274,21 +286,22 @@ class Population:
         self.best_score.copy_(torch.where(better, score, self.best_score))
         self.best_loss.copy_(torch.where(better, loss, self.best_loss))
         self.best_epoch.copy_(torch.where(better, self.stream[:, 1], self.best_epoch))
+        weights = self.stack.evaluated
         if kernels.usable(better):
             from longnn.kernels.adam import keep_
 
-            for name, p in self.parameters.items():
+            for name, p in weights.items():
                 keep_(self.best[name], p, better)
             return
         if better.device.type == "cpu":
             rows = better.nonzero()[:, 0]
             if len(rows) == len(better):
-                torch._foreach_copy_(list(self.best.values()), list(self.parameters.values()))
+                torch._foreach_copy_(list(self.best.values()), list(weights.values()))
                 return
-            for name, p in self.parameters.items() if len(rows) else ():
+            for name, p in weights.items() if len(rows) else ():
                 self.best[name][rows] = p[rows]
             return
-        for name, p in self.parameters.items():
+        for name, p in weights.items():
             mask = better.reshape(-1, *(1,) * (p.dim() - 1))
             self.best[name].copy_(torch.where(mask, p, self.best[name]))
 
@@ -344,7 +357,7 @@ class Population:
         self.adam.take(rows)
         self.objective.take(rows)
         names = ("best_score", "best_loss", "best_epoch", "stop_epoch", "alive", "diverged")
-        for name in ("penalty", *names):
+        for name in ("penalty", "averaging", *names):
             setattr(self, name, take(getattr(self, name)))
         self.table = self.table[:, :, rows]
         self.path = None if self.path is None else self.path[:, rows]

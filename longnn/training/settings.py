@@ -23,6 +23,9 @@ class Settings:
         wd_transform, wd_coefficients, wd_factors, wd_basis: L2 weight decays of the same.
         penalty: weight of the filter-norm penalty, the sum over channels of squared norms.
         degree_penalty: weight of the penalty that empties high degrees.
+        averaging: how much of the moving average of the weights stays at each epoch, below 1. With
+            0.95, say, what is validated, kept and used is an average over about 20 epochs; with 0
+            the weights themselves.
     """
 
     epochs: int = 1000
@@ -38,6 +41,7 @@ class Settings:
     wd_basis: float = 0.0
     penalty: float = 0.0
     degree_penalty: float = 0.0
+    averaging: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("epochs", "patience"):
@@ -50,6 +54,8 @@ class Settings:
             value = getattr(self, field.name)
             if isinstance(field.default, float) and not 0 <= value < float("inf"):
                 raise ValueError(f"Expected `{field.name}` >= 0 and finite (got {value!r})")
+        if self.averaging >= 1:
+            raise ValueError(f"Expected `averaging` below 1 (got {self.averaging!r})")
 
     def rates(self, kind: Literal["lr", "wd"]) -> dict[str, float]:
         """Learning rates or weight decays by role."""

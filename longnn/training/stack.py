@@ -3,7 +3,8 @@ r"""Models alike in architecture, stacked, and called as one.
 Weights and buffers stand in tables, shape (members, ...). Several members are called under
 ``vmap``, so that their channels lie side by side and one sparse product serves all. One member
 alone on the CPU needs no transform: its model holds views of the tables for good, and a call
-costs what a plain call costs.
+costs what a plain call costs. Models are evaluated with their weights or with a moving average of
+them, which the stack then keeps too.
 """
 
 import copy
@@ -22,10 +23,17 @@ class Stack:
     Args:
         models: at least one, all alike, on one device.
         shared: tables that stand for all buffers of a name, by the last part of the name.
+        averaged: evaluate with a moving average of the weights, see :meth:`average`.
     """
 
-    def __init__(self, models: Sequence[nn.Module], shared: dict[str, Tensor]) -> None:
+    def __init__(
+        self, models: Sequence[nn.Module], shared: dict[str, Tensor], *, averaged: bool = False
+    ) -> None:
         self.parameters, self.buffers = stack_module_state(list(models))
+        #: What models are evaluated with: name -> (members, ...).
+        self.evaluated = self.parameters
+        if averaged:
+            self.evaluated = {name: p.detach().clone() for name, p in self.parameters.items()}
         # One in training mode and one not: switching a module costs more than calling it.
         self.modules = {
             True: copy.deepcopy(models[0]).train(),
@@ -47,8 +55,14 @@ class Stack:
         if len(first) != 1 or first.device.type != "cpu":
             return
         self._leaves = {name: nn.Parameter(p.detach()[0]) for name, p in self.parameters.items()}
-        views = {**self._leaves, **{name: b[0] for name, b in self.buffers.items()}}
-        for module in self.modules.values():
+        evaluated = self._leaves
+        if self.evaluated is not self.parameters:
+            evaluated = {
+                name: nn.Parameter(p[0], requires_grad=False) for name, p in self.evaluated.items()
+            }
+        for training, module in self.modules.items():
+            weights = self._leaves if training else evaluated
+            views = {**weights, **{name: b[0] for name, b in self.buffers.items()}}
             for name, value in views.items():
                 owner, _, last = name.rpartition(".")
                 setattr(module.get_submodule(owner), last, value)
@@ -64,7 +78,13 @@ class Stack:
             with _reparametrize_module(module, {**parameters, **buffers}):
                 return call(module)
 
-        return vmap(one)(self.parameters, self.buffers)
+        return vmap(one)(self.parameters if training else self.evaluated, self.buffers)
+
+    @torch.no_grad()
+    def average(self, weight: Tensor) -> None:
+        """Move the averages toward the weights, each member's by its ``weight`` (members,)."""
+        for name, p in self.evaluated.items():
+            p.lerp_(self.parameters[name], weight.view(-1, *(1,) * (p.dim() - 1)))
 
     def gradients(self, total: Tensor) -> dict[str, Tensor]:
         """The gradients of a scalar, shaped as the parameters; zero where it does not depend."""
@@ -77,8 +97,12 @@ class Stack:
 
     def take(self, rows: Tensor, shared: dict[str, Tensor]) -> None:
         """Keep only the given members."""
+        averaged = self.evaluated is not self.parameters
         self.parameters = {
             name: p.detach()[rows].requires_grad_() for name, p in self.parameters.items()
         }
+        self.evaluated = (
+            {name: p[rows] for name, p in self.evaluated.items()} if averaged else self.parameters
+        )
         self.buffers = {name: b[rows] for name, b in self.buffers.items()}
         self.share(shared)
