@@ -238,14 +238,18 @@ class OptBasisFilter(nn.Module):
         for alpha in self.weight[1:]:
             w = operator @ v
             w = w - (w * v).sum(0) * v - (w * previous).sum(0) * previous
-            v, previous = _unit(w), v
+            # Where P v has nothing new, as in a small component, the basis ends: what is left of w
+            # is rounding, and its direction and gradient are noise.
+            v, previous = _unit(w, least=torch.finfo(w.dtype).eps ** 0.5), v
             out = out + alpha * v
         return out
 
 
-def _unit(x: Tensor) -> Tensor:
-    """Columns scaled to length one; a column that is zero stays zero, with zero gradient."""
-    return x / x.square().sum(0).clamp_min(1e-24).sqrt()
+def _unit(x: Tensor, *, least: float = 1e-12) -> Tensor:
+    """Columns scaled to length one; one that is not longer than ``least`` becomes zero, with zero
+    gradient."""
+    square = x.square().sum(0)
+    return torch.where(square > least**2, x * square.clamp_min(least**2).rsqrt(), 0.0)
 
 
 class OptBasisGNN(SpectralGNN):

@@ -7,8 +7,9 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import add_self_loops
 
-from longnn import LONGNN, SparseMatrix, get_model, textbook
+from longnn import LONGNN, GraphOperator, SparseMatrix, get_model, textbook
 from longnn.nn import MODELS
+from longnn.nn.nonpolynomial import OptBasisFilter
 from longnn.nn.polynomial import personalized_pagerank
 from longnn.nn.transform import narrow_matmul
 
@@ -259,6 +260,20 @@ def test_favard_equals_its_recurrence():
             out = out + alpha[k + 1] * now
         expected = out @ model.readout.weight + model.readout.bias
         torch.testing.assert_close(model(x, EDGES), expected)
+
+
+def test_optbasis_ends_where_the_krylov_space_does():
+    """A channel that lives on a component of two nodes has two basis vectors, and a gradient."""
+    edges = torch.tensor([[0, 1, 2, 3, 3, 4], [1, 0, 3, 2, 4, 3]])
+    operator = GraphOperator.from_edge_index(edges, num_nodes=5)
+    signal = torch.tensor([1.0, 2.0, 0, 0, 0])[:, None].requires_grad_()
+    filter = OptBasisFilter(6, 1)
+    torch.nn.init.ones_(filter.weight)
+    out = filter(operator, signal)
+    out.square().sum().backward()
+    assert out.detach().norm() == pytest.approx(2**0.5, rel=1e-5)  # two vectors, each with weight 1
+    assert signal.grad.abs().max() < 10
+    torch.testing.assert_close(filter.weight.grad[2:], torch.zeros(5, 1))
 
 
 def test_optbasis_is_orthonormal_and_spans_the_krylov_space():
