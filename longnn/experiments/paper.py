@@ -21,6 +21,7 @@ EXPERIMENTS = {
     "filters": "longnn.experiments.fitting",
     "accuracy": "longnn.experiments.accuracy",
     "ablation": "longnn.experiments.ablation",
+    "search": "longnn.experiments.search",
     "time": "longnn.experiments.timing",
     "overpassing": "longnn.experiments.overpassing",
     "regularization": "longnn.experiments.regularization",

@@ -1,17 +1,20 @@
 """Which configuration of LON-GNN becomes the recipe: candidates judged on fresh tuning splits.
 
 The best of many trials owes part of its validation accuracy to luck, and so does the best of a few
-rows, all the more on a small graph. What ``accuracy`` chose for LON-GNN, its defaults, and the
-choices of its relatives carried over to LON-GNN are trained again on tuning splits that none of
-them has seen, stopped by one half of the validation nodes and judged by the other half. On graphs
-of a few hundred nodes, where training is cheap and luck is great, the best of a hundred random
-configurations judged in the same way join them. The best mean wins, and is then reported on the
-published splits. For other models the row of ``accuracy`` is the recipe.
+rows, all the more on a small graph. So every training here is stopped by one half of the validation
+nodes of a tuning split and judged by the other half, and every round has splits of its own.
+
+Random configurations of several forms of LON-GNN race: all on two splits, the best of them on four
+more. The best few of these, what ``accuracy`` and ``search`` chose for LON-GNN, its defaults, and
+the choices of its relatives carried over to LON-GNN are then judged on splits that none of them has
+seen. The best mean wins, and is reported on the published splits. For other models the row of
+``accuracy`` is the recipe.
 
 ``python -m longnn.experiments.recipes RESULTS TARGET`` writes the recipes of the package.
 """
 
 import functools
+import itertools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,44 +43,63 @@ TITLE = "Recipes: LON-GNN at its best, against what is printed (not in the paper
 ROWS = ("lon", "lon-full", "lon-paper", "lon-default")
 #: Relatives with one filter for all channels; LON-GNN learns its basis instead of theirs.
 RELATIVES = ("gpr", "appnp", "even", "bern", "cheb2")
-#: Tuning splits that were used before, for drawing candidates on a small graph, and for judging
-#: all (more on a small graph: its splits judge by few nodes); random candidates; reported splits.
-FULL = {
+#: Tuning splits used before (by ``accuracy`` and ``search``); rounds of the race, as how many
+#: random candidates on how many splits; how many of them join the others, to be judged by how many
+#: fresh splits (more on a small graph: its splits judge by few nodes); reported splits.
+FULL: dict[str, Any] = {
     "used": 12,
-    "first": 4,
+    "rounds": [[192, 2], [32, 4]],
+    "kept": 8,
     "fresh": 12,
     "fresh_small": 30,
-    "drawn": 96,
-    "kept": 8,
     "splits": 10,
+    "epochs": 1000,
 }
-QUICK = {"used": 2, "first": 1, "fresh": 1, "fresh_small": 1, "drawn": 4, "kept": 1, "splits": 2}
+QUICK: dict[str, Any] = {
+    "used": 2,
+    "rounds": [[4, 1], [2, 1]],
+    "kept": 1,
+    "fresh": 1,
+    "fresh_small": 1,
+    "splits": 2,
+    "epochs": 40,
+}
 #: Nodes up to which a graph is small.
 SMALL = 500
-#: Where random candidates for small graphs come from: one filter for all channels.
+#: What is drawn for every form.
 SPACE: dict[str, Any] = {
     **PAPER_FORM,
     "weight": "probability",
-    "coefficients": "free",
-    "shared": True,
     "monitor": {"choices": ["score", "loss"]},
-    "lr_transform": {"choices": [0.02, 0.05]},
+    "averaging": {"choices": [0.0, 0.9, 0.98]},
+    "lr_transform": {"choices": [0.01, 0.02, 0.05]},
     "lr_coefficients": {"choices": [0.002, 0.005, 0.01, 0.02, 0.05]},
+    "lr_factors": {"choices": [0.01, 0.05]},
     "lr_basis": {"choices": [0.005, 0.02]},
-    "wd_transform": {"choices": [2e-4, 5e-4, 1e-3, 2e-3]},
+    "wd_transform": {"choices": [0.0, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3]},
     "wd_coefficients": {"choices": [0.0, 5e-5, 5e-4]},
-    "input_dropout": {"choices": [0.2, 0.5, 0.7, 0.8]},
-    "dropout": {"choices": [0.2, 0.5, 0.7, 0.8]},
+    "input_dropout": {"low": 0.0, "high": 0.8, "step": 0.1},
+    "dropout": {"low": 0.0, "high": 0.8, "step": 0.1},
     "filter_dropout": {"choices": [0.0, 0.2, 0.4, 0.6]},
-    "a": {"choices": [-0.5, 0.0, 0.5, 1.0]},
-    "b": {"choices": [-0.5, 0.0, 0.5, 1.0]},
-    "restart": {"choices": [0.3, 0.5, 0.9, 1.0]},
+    "a": {"choices": [-0.5, 0.0, 0.5, 1.0, 1.5]},
+    "b": {"choices": [-0.5, 0.0, 0.5, 1.0, 1.5]},
 }
+_SHARED = {"coefficients": "free", "shared": True, "restart": {"choices": [0.1, 0.3, 0.6, 1.0]}}
+_PCD = {"gamma": {"choices": [0.5, 0.75, 1.0, 1.25, 1.5]}}
+#: The forms, in equal shares: one filter for all class channels, without and with self loops; one
+#: for each, after an MLP or a linear map; one for each hidden channel.
+FORMS: tuple[dict[str, Any], ...] = (
+    _SHARED,
+    {**_SHARED, "self_loops": "add"},
+    _PCD,
+    {**_PCD, "transform": "linear"},
+    {**_PCD, "placement": "hidden"},
+)
 
 
 def candidates(rows: Mapping[str, Any]) -> dict[str, Config]:
-    """Configurations of LON-GNN, by the row of ``accuracy`` that they come from."""
-    found = {key: _config(rows[key]["config"]) for key in ROWS if key in rows}
+    """Configurations of LON-GNN, by the row of ``accuracy`` that they come from, or ``search``."""
+    found = {key: _config(rows[key]["config"]) for key in (*ROWS, "search") if key in rows}
     for key in (*RELATIVES, "jacobi"):
         if key in rows:
             found[key] = _carry_over(key, rows[key]["config"])
@@ -114,46 +136,64 @@ def run(context: Context) -> None:
         record = Record(context.folder / f"{name}.json", settings, commit=context.commit)
         if "lon" in record.parts:
             continue
-        compute = functools.partial(_choose, name, candidates(study[name]), context, settings)
+        rows = dict(study[name])
+        path = context.folder.parent / "search" / f"{name}.json"
+        if path.is_file():
+            rows["search"] = read_record(path)["parts"]["search"]
+        compute = functools.partial(_choose, name, candidates(rows), context, settings)
         part = record.part("lon", compute, device=context.device)
         context.tell(f"{name}: {part['chosen']}, {mean(part):.2f} % on the published splits")
 
 
 def _choose(
-    name: str, configs: Mapping[str, Config], context: Context, settings: Mapping[str, int]
+    name: str, configs: Mapping[str, Config], context: Context, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     dataset = data.load(name, data_dir=context.data_dir)
-    small = dataset.num_nodes <= SMALL
-    count = settings["fresh_small" if small else "fresh"]
-    begin, end = settings["used"], settings["used"] + settings["first"] + count
-    seeds = tuning_seeds(end)[begin:]
-    first, rest = seeds[: settings["first"]], seeds[settings["first"] :]
-    if small:
-        drawn = _draw(settings)
-        scores = judge(dataset, drawn, first, device=context.device)
-        order = sorted(range(len(drawn)), key=lambda i: -float(np.mean(scores[i])))
-        best = {f"random {i}": drawn[i] for i in order[: settings["kept"]]}
-        configs = {**configs, **best}
-    judged = judge(dataset, list(configs.values()), rest, device=context.device)
-    fresh = dict(zip(configs, judged, strict=True))
-    chosen = max(fresh, key=lambda key: float(np.mean(fresh[key])))
+    rounds = settings["rounds"]
+    fresh = settings["fresh_small" if dataset.num_nodes <= SMALL else "fresh"]
+    seeds = iter(tuning_seeds(settings["used"] + sum(n for _, n in rounds) + fresh))
+    used = list(itertools.islice(seeds, settings["used"]))
+    racing = _draw(rounds[0][0], settings["epochs"])
+    history = []
+    for count, splits in rounds:
+        numbers = list(racing)[:count]
+        scores = judge(
+            dataset,
+            [racing[i] for i in numbers],
+            list(itertools.islice(seeds, splits)),
+            device=context.device,
+        )
+        means = dict(zip(numbers, (float(np.mean(s)) for s in scores), strict=True))
+        racing = {i: racing[i] for i in sorted(numbers, key=lambda i: -means[i])}
+        history.append({str(i): round(means[i], 6) for i in racing})
+    best = {f"random {i}": racing[i] for i in list(racing)[: settings["kept"]]}
+    configs = {**configs, **best}
+    judged = judge(dataset, list(configs.values()), list(seeds), device=context.device)
+    found = dict(zip(configs, judged, strict=True))
+    chosen = max(found, key=lambda key: float(np.mean(found[key])))
     config = configs[chosen]
     (row,) = train_splits(dataset, [config], range(settings["splits"]), device=context.device)
     return {
         "fingerprint": dataset.fingerprint(),
-        "fresh": fresh,
+        "used": used,
+        "race": history,
+        "fresh": found,
         "chosen": chosen,
         "config": config.to_dict(),
         **row,
     }
 
 
-def _draw(settings: Mapping[str, int]) -> list[Config]:
-    """Random configurations for a small graph, in a fixed order."""
+def _draw(count: int, epochs: int) -> dict[int, Config]:
+    """Random configurations, the forms in turn, in a fixed order."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    space = load_space(SPACE, "lon")
-    return [space.config(space.suggest(study.ask())) for _ in range(settings["drawn"])]
+    spaces = [load_space({**SPACE, "epochs": epochs, **form}, "lon") for form in FORMS]
+    drawn = {}
+    for i in range(count):
+        space = spaces[i % len(spaces)]
+        drawn[i] = space.config(space.suggest(study.ask()))
+    return drawn
 
 
 def read_choices(results: Path) -> dict[str, dict[str, Any]]:
@@ -199,7 +239,7 @@ def _goals(choices: Mapping[str, Mapping[str, Any]]) -> Table:
 
 def _candidates(choices: Mapping[str, Mapping[str, Any]]) -> Table:
     """What the choice was made by."""
-    keys = [*ROWS, *RELATIVES, "jacobi"]
+    keys = [*ROWS, "search", *RELATIVES, "jacobi"]
     rows = []
     for d, part in choices.items():
         fresh = part.get("fresh", {})
@@ -211,7 +251,8 @@ def _candidates(choices: Mapping[str, Mapping[str, Any]]) -> Table:
         text = f"{100 * max(drawn):.1f}" if drawn else ""
         cells.append(f"**{text}**" if part["chosen"].startswith("random") else text)
         rows.append([d, *cells, f"{mean(part, 'val'):.1f}", f"{mean(part):.1f}"])
-    titles = [ENTRIES[k].label if k in ROWS else f"as {ENTRIES[k].label}" for k in keys]
+    named = {"search": "paper's search", **{k: ENTRIES[k].label for k in ROWS}}
+    titles = [named[k] if k in named else f"as {ENTRIES[k].label}" for k in keys]
     titles.append("best of random")
     return Table(
         "candidates",

@@ -17,7 +17,7 @@ def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
     monkeypatch.setattr(study, "QUICK", budget)
     small = csbm(num_nodes=100, num_features=12, seed=1)
     monkeypatch.setattr(study.data, "load", lambda name, data_dir=None: small)
-    monkeypatch.setattr(recipes, "SPACE", {**recipes.SPACE, "epochs": 5})
+    monkeypatch.setattr(recipes, "QUICK", {**recipes.QUICK, "epochs": 5})
     options = {"device": "cpu", "quick": True, "tell": lambda line: None}
     rows = ["lon-paper", "lon-default", "gpr", "jacobi"]
     paper.run_experiment("accuracy", paper.Context(tmp_path / "accuracy", models=rows, **options))
@@ -25,6 +25,11 @@ def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
     part = json.loads((tmp_path / "recipes" / "csbm.json").read_text())["parts"]["lon"]
     assert len(part["fresh"]) == len(rows) + recipes.QUICK["kept"]
     assert set(rows) <= set(part["fresh"])
+    race = part["race"]
+    assert [len(means) for means in race] == [count for count, _ in recipes.QUICK["rounds"]]
+    best = sorted(race[0], key=lambda i: -race[0][i])[: len(race[1])]
+    assert set(race[1]) == set(best)
+    assert f"random {next(iter(race[1]))}" in part["fresh"]
     means = {key: np.mean(values) for key, values in part["fresh"].items()}
     assert means[part["chosen"]] == max(means.values())
     assert recipes.read_choices(tmp_path)["csbm"]["test"] == part["test"]
