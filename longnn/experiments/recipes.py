@@ -44,11 +44,13 @@ ROWS = ("lon", "lon-full", "lon-paper", "lon-default")
 #: Relatives with one filter for all channels; LON-GNN learns its basis instead of theirs.
 RELATIVES = ("gpr", "appnp", "even", "bern", "cheb2")
 #: Tuning splits used before (by ``accuracy`` and ``search``); rounds of the race, as how many
-#: random candidates on how many splits; how many of them join the others, to be judged by how many
-#: fresh splits (more on a small graph: its splits judge by few nodes); reported splits.
+#: random candidates on how many splits (fewer on a large graph, where luck is less); how many of
+#: them join the others, to be judged by how many fresh splits (more on a small graph: its splits
+#: judge by few nodes); reported splits.
 FULL: dict[str, Any] = {
     "used": 12,
     "rounds": [[192, 2], [32, 4]],
+    "rounds_large": [[80, 2], [16, 4]],
     "kept": 8,
     "fresh": 12,
     "fresh_small": 30,
@@ -58,14 +60,15 @@ FULL: dict[str, Any] = {
 QUICK: dict[str, Any] = {
     "used": 2,
     "rounds": [[4, 1], [2, 1]],
+    "rounds_large": [[4, 1], [2, 1]],
     "kept": 1,
     "fresh": 1,
     "fresh_small": 1,
     "splits": 2,
     "epochs": 40,
 }
-#: Nodes up to which a graph is small.
-SMALL = 500
+#: Nodes up to which a graph is small, and from which it is large.
+SMALL, LARGE = 500, 5000
 #: What is drawn for every form.
 SPACE: dict[str, Any] = {
     **PAPER_FORM,
@@ -149,7 +152,7 @@ def _choose(
     name: str, configs: Mapping[str, Config], context: Context, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     dataset = data.load(name, data_dir=context.data_dir)
-    rounds = settings["rounds"]
+    rounds = settings["rounds_large" if dataset.num_nodes >= LARGE else "rounds"]
     fresh = settings["fresh_small" if dataset.num_nodes <= SMALL else "fresh"]
     seeds = iter(tuning_seeds(settings["used"] + sum(n for _, n in rounds) + fresh))
     used = list(itertools.islice(seeds, settings["used"]))
