@@ -4,11 +4,11 @@ The best of many trials owes part of its validation accuracy to luck, and so doe
 rows, all the more on a small graph. So every training here is stopped by one half of the validation
 nodes of a tuning split and judged by the other half, and every round has splits of its own.
 
-Random configurations of several forms of LON-GNN race: all on two splits, the best of them on four
-more. The best few of these, what ``accuracy`` and ``search`` chose for LON-GNN, its defaults, and
-the choices of its relatives carried over to LON-GNN are then judged on splits that none of them has
-seen. The best mean wins, and is reported on the published splits. For other models the row of
-``accuracy`` is the recipe.
+On small and middling graphs random configurations of several forms of LON-GNN race: all on two
+splits, the best of them on four more. The best few of these, what ``accuracy`` and ``search`` chose
+for LON-GNN, its defaults, and the choices of its relatives carried over to LON-GNN are then judged
+on splits that none of them has seen. The best mean wins, and is reported on the published splits.
+For other models the row of ``accuracy`` is the recipe.
 
 ``python -m longnn.experiments.recipes RESULTS TARGET`` writes the recipes of the package.
 """
@@ -43,29 +43,25 @@ TITLE = "Recipes: LON-GNN at its best, against what is printed (not in the paper
 ROWS = ("lon", "lon-full", "lon-paper", "lon-default")
 #: Relatives with one filter for all channels; LON-GNN learns its basis instead of theirs.
 RELATIVES = ("gpr", "appnp", "even", "bern", "cheb2")
-#: Tuning splits used before (by ``accuracy`` and ``search``); rounds of the race, as how many
-#: random candidates on how many splits (fewer on a large graph, where luck is less); how many of
-#: them join the others, to be judged by how many fresh splits (more on a small graph: its splits
-#: judge by few nodes); reported splits.
-FULL: dict[str, Any] = {
-    "used": 12,
-    "rounds": [[192, 2], [32, 4]],
-    "rounds_large": [[80, 2], [16, 4]],
-    "kept": 8,
-    "fresh": 12,
-    "fresh_small": 30,
-    "splits": 10,
-    "epochs": 1000,
+#: Tuning splits used before (by ``accuracy`` and ``search``), how many of the race join the other
+#: candidates, reported splits.
+COMMON: dict[str, Any] = {"used": 12, "kept": 8, "splits": 10, "epochs": 1000}
+#: By the size of the graph: rounds of the race, as how many random candidates on how many splits;
+#: the fresh splits that judge; whether relatives' choices are carried over. A small graph's splits judge by few nodes, so luck is great; a
+#: large graph's trainings are dear, and its rows of ``accuracy`` are closer to what they promise.
+SIZES: dict[str, dict[str, Any]] = {
+    "small": {"rounds": [[128, 2], [24, 4]], "fresh": 30, "relatives": True},
+    "medium": {"rounds": [[96, 2], [16, 4]], "fresh": 12, "relatives": True},
+    "large": {"rounds": [], "fresh": 4, "relatives": False},
 }
 QUICK: dict[str, Any] = {
     "used": 2,
-    "rounds": [[4, 1], [2, 1]],
-    "rounds_large": [[4, 1], [2, 1]],
     "kept": 1,
-    "fresh": 1,
-    "fresh_small": 1,
     "splits": 2,
     "epochs": 40,
+    "rounds": [[4, 1], [2, 1]],
+    "fresh": 1,
+    "relatives": True,
 }
 #: Nodes up to which a graph is small, and from which it is large.
 SMALL, LARGE = 500, 5000
@@ -74,7 +70,6 @@ SPACE: dict[str, Any] = {
     **PAPER_FORM,
     "weight": "probability",
     "monitor": {"choices": ["score", "loss"]},
-    "averaging": {"choices": [0.0, 0.9, 0.98]},
     "lr_transform": {"choices": [0.01, 0.02, 0.05]},
     "lr_coefficients": {"choices": [0.002, 0.005, 0.01, 0.02, 0.05]},
     "lr_factors": {"choices": [0.01, 0.05]},
@@ -100,10 +95,10 @@ FORMS: tuple[dict[str, Any], ...] = (
 )
 
 
-def candidates(rows: Mapping[str, Any]) -> dict[str, Config]:
+def candidates(rows: Mapping[str, Any], *, relatives: bool = True) -> dict[str, Config]:
     """Configurations of LON-GNN, by the row of ``accuracy`` that they come from, or ``search``."""
     found = {key: _config(rows[key]["config"]) for key in (*ROWS, "search") if key in rows}
-    for key in (*RELATIVES, "jacobi"):
+    for key in (*RELATIVES, "jacobi") if relatives else ():
         if key in rows:
             found[key] = _carry_over(key, rows[key]["config"])
     return found
@@ -129,13 +124,14 @@ def _carry_over(key: str, keys: Mapping[str, Any]) -> Config:
 
 def run(context: Context) -> None:
     """Decide and report, graph by graph, as far as not done."""
-    settings = QUICK if context.quick else FULL
     study = read_study(context.folder.parent / "accuracy")
     known = [d for d in (QUICK_DATASETS if context.quick else DATASETS) if d in study]
     if not known:
         context.tell("nothing to choose from: run `accuracy` first")
         return
     for name in context.choose("datasets", known):
+        dataset = data.load(name, data_dir=context.data_dir)
+        settings = QUICK if context.quick else settings_for(dataset.num_nodes)
         record = Record(context.folder / f"{name}.json", settings, commit=context.commit)
         if "lon" in record.parts:
             continue
@@ -143,20 +139,32 @@ def run(context: Context) -> None:
         path = context.folder.parent / "search" / f"{name}.json"
         if path.is_file():
             rows["search"] = read_record(path)["parts"]["search"]
-        compute = functools.partial(_choose, name, candidates(rows), context, settings)
+        configs = candidates(rows, relatives=settings["relatives"])
+        compute = functools.partial(_choose, dataset, configs, settings, context.device)
         part = record.part("lon", compute, device=context.device)
         context.tell(f"{name}: {part['chosen']}, {mean(part):.2f} % on the published splits")
 
 
+def settings_for(nodes: int) -> dict[str, Any]:
+    """The effort for a graph of so many nodes.
+
+    >>> settings_for(183)["fresh"], settings_for(2708)["fresh"]
+    (30, 12)
+    """
+    size = "small" if nodes <= SMALL else "large" if nodes >= LARGE else "medium"
+    return {**COMMON, **SIZES[size]}
+
+
 def _choose(
-    name: str, configs: Mapping[str, Config], context: Context, settings: Mapping[str, Any]
+    dataset: data.NodeDataset,
+    configs: Mapping[str, Config],
+    settings: Mapping[str, Any],
+    device: str,
 ) -> dict[str, Any]:
-    dataset = data.load(name, data_dir=context.data_dir)
-    rounds = settings["rounds_large" if dataset.num_nodes >= LARGE else "rounds"]
-    fresh = settings["fresh_small" if dataset.num_nodes <= SMALL else "fresh"]
-    seeds = iter(tuning_seeds(settings["used"] + sum(n for _, n in rounds) + fresh))
-    used = list(itertools.islice(seeds, settings["used"]))
-    racing = _draw(rounds[0][0], settings["epochs"])
+    rounds = settings["rounds"]
+    count = settings["used"] + sum(n for _, n in rounds) + settings["fresh"]
+    seeds = iter(tuning_seeds(count)[settings["used"] :])
+    racing = _draw(rounds[0][0] if rounds else 0, settings["epochs"])
     history = []
     for count, splits in rounds:
         numbers = list(racing)[:count]
@@ -164,21 +172,20 @@ def _choose(
             dataset,
             [racing[i] for i in numbers],
             list(itertools.islice(seeds, splits)),
-            device=context.device,
+            device=device,
         )
         means = dict(zip(numbers, (float(np.mean(s)) for s in scores), strict=True))
         racing = {i: racing[i] for i in sorted(numbers, key=lambda i: -means[i])}
         history.append({str(i): round(means[i], 6) for i in racing})
     best = {f"random {i}": racing[i] for i in list(racing)[: settings["kept"]]}
     configs = {**configs, **best}
-    judged = judge(dataset, list(configs.values()), list(seeds), device=context.device)
+    judged = judge(dataset, list(configs.values()), list(seeds), device=device)
     found = dict(zip(configs, judged, strict=True))
     chosen = max(found, key=lambda key: float(np.mean(found[key])))
     config = configs[chosen]
-    (row,) = train_splits(dataset, [config], range(settings["splits"]), device=context.device)
+    (row,) = train_splits(dataset, [config], range(settings["splits"]), device=device)
     return {
         "fingerprint": dataset.fingerprint(),
-        "used": used,
         "race": history,
         "fresh": found,
         "chosen": chosen,
@@ -260,9 +267,9 @@ def _candidates(choices: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table(
         "candidates",
         "Accuracy in % of LON-GNN's candidates on the judging half of the validation nodes, mean "
-        "over fresh tuning splits (12, on small graphs 30), the chosen one in bold; its validation "
-        "and test accuracy on the published splits. A row without candidates has not been decided "
-        "so: its recipe is the longest search's.",
+        "over fresh tuning splits (30 on small graphs, 4 on large ones, else 12), the chosen one "
+        "in bold; its validation and test accuracy on the published splits. A row without "
+        "candidates has not been decided so: its recipe is the longest search's.",
         ["graph", *titles, "published val.", "test"],
         rows,
     )
