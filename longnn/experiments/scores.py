@@ -38,11 +38,20 @@ def mean(part: Mapping[str, Any], key: str = "test") -> float:
     return 100 * float(np.mean(part[key]))
 
 
-def accuracy_table(study: Study, labels: Mapping[str, str], name: str, caption: str) -> Table:
-    """Rows = models, columns = datasets; the best of each column in bold; average rank last."""
+def accuracy_table(
+    study: Study,
+    labels: Mapping[str, str],
+    name: str,
+    caption: str,
+    models: Mapping[str, str] | None = None,
+) -> Table:
+    """Rows = models, columns = datasets; the best of each column in bold; average rank last.
+
+    ``models`` tells which rows are variants of one model, as in :func:`average_ranks`.
+    """
     datasets = [d for d in study if any(key in study[d] for key in labels)]
     best = {d: max(mean(p) for k, p in study[d].items() if k in labels) for d in datasets}
-    ranks = average_ranks(study, list(labels))
+    ranks = average_ranks(study, models or {key: key for key in labels})
     rows = []
     for key, label in labels.items():
         if not any(key in study[d] for d in datasets):
@@ -57,17 +66,21 @@ def accuracy_table(study: Study, labels: Mapping[str, str], name: str, caption: 
     return Table(name, caption, ["model", *datasets, "average rank"], rows)
 
 
-def average_ranks(study: Study, keys: Sequence[str]) -> dict[str, float]:
-    """Mean rank (1 = best, ties share) over the datasets that have all of the rows there are."""
-    present = [k for k in keys if any(k in parts for parts in study.values())]
-    whole = [d for d in study if all(k in study[d] for k in present)]
-    if not whole:
-        return {}
-    values = np.array([[mean(study[d][k]) for k in present] for d in whole])  # (datasets, rows)
-    above = (values[:, None, :] > values[:, :, None] + 1e-9).sum(-1)
-    equal = (np.abs(values[:, None, :] - values[:, :, None]) <= 1e-9).sum(-1)
-    ranks = above + (equal + 1) / 2
-    return dict(zip(present, ranks.mean(0).tolist(), strict=True))
+def average_ranks(study: Study, models: Mapping[str, str]) -> dict[str, float]:
+    """Mean rank of each row (1 = best, ties share) over the datasets that have it.
+
+    ``models`` tells which model a row is of. A row is ranked among the rows of other models: one
+    model in three variants would take three ranks otherwise.
+    """
+    ranks: dict[str, list[float]] = {}
+    for parts in study.values():
+        here = {key: mean(parts[key]) for key in models if key in parts}
+        for key, value in here.items():
+            others = [v for k, v in here.items() if models[k] != models[key]]
+            above = sum(v > value + 1e-9 for v in others)
+            equal = sum(abs(v - value) <= 1e-9 for v in others)
+            ranks.setdefault(key, []).append(1 + above + equal / 2)
+    return {key: float(np.mean(of)) for key, of in ranks.items()}
 
 
 def difference_table(

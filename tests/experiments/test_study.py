@@ -128,9 +128,14 @@ FOUND = {
 
 
 def test_ranks_are_shared_between_equals():
-    assert average_ranks(FOUND, ["x", "y", "z"]) == {"x": 2.0, "y": 2.0, "z": 2.0}
+    assert average_ranks(FOUND, {k: k for k in "xyz"}) == {"x": 2.0, "y": 2.0, "z": 2.0}
     partial = {"cora": FOUND["cora"], "texas": {"x": FOUND["texas"]["x"]}}
-    assert average_ranks(partial, ["x", "y"]) == {"x": 2.0, "y": 1.0}
+    assert average_ranks(partial, {"x": "x", "y": "y"}) == {"x": 1.5, "y": 1.0}
+
+
+def test_variants_of_a_model_do_not_rank_against_each_other():
+    ranks = average_ranks(FOUND, {"x": "one", "z": "one", "y": "other"})
+    assert ranks == {"x": 1.5, "y": 2.0, "z": 1.5}
 
 
 def test_differences_are_paired():
