@@ -23,6 +23,14 @@ def test_search_is_recorded_and_its_winner_tested(tmp_path, monkeypatch):
     (row,) = train_splits(small, [config], range(2), device="cpu")
     assert row["test"] == parts["winner"]["test"]
     assert table.rows[0][1].startswith("3 (")
+    # Killed between the two, only what is missing is done.
+    record = json.loads((tmp_path / "csbm.json").read_text())
+    del record["parts"]["winner"]
+    (tmp_path / "csbm.json").write_text(json.dumps(record))
+    paper.run_experiment("search", context)
+    again = json.loads((tmp_path / "csbm.json").read_text())["parts"]
+    assert again["search"] == parts["search"]
+    assert again["winner"]["test"] == parts["winner"]["test"]
     before = (tmp_path / "csbm.json").read_bytes()
     paper.run_experiment("search", context)
     assert (tmp_path / "csbm.json").read_bytes() == before  # nothing is done twice
