@@ -8,7 +8,7 @@ On small and middling graphs random configurations of several forms of LON-GNN r
 splits, the best of them on four more. The best few of these, what ``accuracy`` and ``search`` chose
 for LON-GNN, its defaults, and the choices of its relatives carried over to LON-GNN are then judged
 on splits that none of them has seen. The best mean wins, and is reported on the published splits.
-For other models the row of ``accuracy`` is the recipe.
+For other models the row of ``accuracy`` or ``ablation`` is the recipe.
 
 ``python -m longnn.experiments.recipes RESULTS TARGET`` writes the recipes of the package.
 """
@@ -25,6 +25,7 @@ import optuna
 
 from longnn import data
 from longnn.config import PAPER_FORM, Config
+from longnn.experiments import ablation
 from longnn.experiments.accuracy import DATASETS, ENTRIES
 from longnn.experiments.evaluation import judge, train_splits
 from longnn.experiments.paper import Context
@@ -47,8 +48,9 @@ RELATIVES = ("gpr", "appnp", "even", "bern", "cheb2")
 #: candidates, reported splits.
 COMMON: dict[str, Any] = {"used": 12, "kept": 8, "splits": 10, "epochs": 1000}
 #: By the size of the graph: rounds of the race, as how many random candidates on how many splits;
-#: the fresh splits that judge; whether relatives' choices are carried over. A small graph's splits judge by few nodes, so luck is great; a
-#: large graph's trainings are dear, and its rows of ``accuracy`` are closer to what they promise.
+#: the fresh splits that judge; whether relatives' choices are carried over. A small graph's splits
+#: judge by few nodes, so luck is great; a large graph's trainings are dear, and its rows of
+#: ``accuracy`` are closer to what they promise.
 SIZES: dict[str, dict[str, Any]] = {
     "small": {"rounds": [[128, 2], [24, 4]], "fresh": 30, "relatives": True},
     "medium": {"rounds": [[96, 2], [16, 4]], "fresh": 12, "relatives": True},
@@ -282,14 +284,15 @@ def draw(folder: Path) -> list[Path]:
 def recipe_files(results: Path) -> dict[str, str]:
     """Every recipe that the records give: MODEL/DATASET.toml to its text."""
     files: dict[str, str] = {}
-    study: Study = read_study(results / "accuracy")
     choices = read_choices(results)
-    for name, rows in study.items():
-        for key, entry in ENTRIES.items():
-            part = choices.get(name) if key == "lon" else rows.get(key)
-            if part is None or key != entry.model or name in QUICK_DATASETS:
-                continue
-            files[f"{entry.model}/{name}.toml"] = _recipe(name, entry.model, part)
+    for experiment, entries in (("accuracy", ENTRIES), ("ablation", ablation.ENTRIES)):
+        study: Study = read_study(results / experiment)
+        for name, rows in study.items():
+            for key, entry in entries.items():
+                part = choices.get(name) if key == "lon" else rows.get(key)
+                if part is None or key != entry.model or name in QUICK_DATASETS:
+                    continue
+                files.setdefault(f"{key}/{name}.toml", _recipe(name, key, part))
     return files
 
 
