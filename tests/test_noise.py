@@ -51,6 +51,13 @@ def test_batch_equals_loop_and_torch_equals_numpy():
     assert torch.equal(kept.view(3, 7, 33), together > 0)
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 16, 17])
+def test_blocks_of_hashes_join_without_a_seam(size, monkeypatch):
+    whole = noise._mask_numpy([2**32 - 3, 5], 30000, size)
+    monkeypatch.setattr(noise, "_BLOCK", 4)
+    assert np.array_equal(noise._mask_numpy([2**32 - 3, 5], 30000, size), whole)
+
+
 def test_vmap_over_a_batched_signal_at_any_dimension():
     streams = torch.tensor([[3, 1], [4, 7]])
     x = torch.empty(5, 2, 6)
