@@ -1,9 +1,9 @@
 """What an epoch needs: the peak of memory while a contender is built and trained.
 
 On a GPU torch counts what it hands out. On a CPU only the operating system knows all of it (NumPy,
-MKL and the allocator take their own), so a child process loads the data, splits itself once per
-contender, and reads by how much the copy's resident memory grew. The child is this module run as a
-program.
+MKL and the allocator take their own), so a child process splits itself once per contender; each
+copy loads the data, trains, and reads by how much its resident memory grew. The child is this
+module run as a program.
 """
 
 import contextlib
@@ -98,23 +98,27 @@ def _peak_cpu(
 
 def _child(path: str) -> None:
     order = json.load(sys.stdin)
-    torch.set_num_threads(order["threads"])
-    saved = torch.load(path, weights_only=True)
-    dataset = NodeDataset(
-        "it", Data(**saved), classes=tuple(order["classes"]), default_split="published"
-    )
-    setup = Setup(**order["setup"])
-    found = {key: _in_copy(key, dataset, setup, order["population"]) for key in order["keys"]}
-    print(json.dumps(found))
+    print(json.dumps({key: _in_copy(key, path, order) for key in order["keys"]}))
 
 
-def _in_copy(key: str, dataset: NodeDataset, setup: Setup, population: int) -> float | None:
-    """Train in a copy of this process. No thread pool exists yet, so the copy may make its own."""
+def _in_copy(key: str, path: str, order: dict[str, Any]) -> float | None:
+    """Train in a copy of this process.
+
+    The parent has done nothing but import: had it started a pool of threads, the copy would wait
+    for threads that it does not have.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            growth = _growth(key, dataset, setup, population)
+            torch.set_num_threads(order["threads"])
+            dataset = NodeDataset(
+                "it",
+                Data(**torch.load(path, weights_only=True)),
+                classes=tuple(order["classes"]),
+                default_split="published",
+            )
+            growth = _growth(key, dataset, Setup(**order["setup"]), order["population"])
             os.write(writer, str(growth).encode())
         finally:
             os._exit(0)

@@ -69,7 +69,16 @@ def test_an_unknown_contender_is_named():
         check_keys(["gcn", "gat"])
 
 
-def test_memory_grows_with_the_data():
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_memory_grows_with_the_data(two_threads):
+    """With a pool of threads: a process that has one cannot be copied."""
     # Dropout on dense features makes a copy of them; APPNP's signal is as small as the classes.
     wide = csbm(num_nodes=4000, num_features=2000)
     mib = wide.data.x.nbytes / 2**20
