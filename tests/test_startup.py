@@ -47,8 +47,12 @@ def test_constants_are_marked_as_the_compiler_marks_them():
     assert vars(marked)
 
 
-@pytest.mark.parametrize(("load", "policy"), [(0.1, None), (1.5, "passive")])
-def test_idle_threads_spin_where_nobody_else_wants_the_cores(load, policy, monkeypatch):
+@pytest.mark.parametrize(
+    ("command", "load", "policy"),
+    [("train", 0.1, None), ("train", 1.5, "passive"), ("bench", 1.5, None)],
+)
+def test_idle_threads_spin_where_nobody_else_wants_the_cores(command, load, policy, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["longnn", command])
     monkeypatch.setenv("OMP_WAIT_POLICY", "x")  # so that it is put back
     monkeypatch.delenv("OMP_WAIT_POLICY")
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
