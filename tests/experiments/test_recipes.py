@@ -23,8 +23,8 @@ def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
     paper.run_experiment("accuracy", paper.Context(tmp_path / "accuracy", models=rows, **options))
     paper.run_experiment("recipes", paper.Context(tmp_path / "recipes", **options))
     part = json.loads((tmp_path / "recipes" / "csbm.json").read_text())["parts"]["lon"]
-    assert len(part["fresh"]) == len(rows) + recipes.QUICK["kept"]
-    assert set(rows) <= set(part["fresh"])
+    assert len(part["fresh"]) == 2 * len(rows) + recipes.QUICK["kept"]
+    assert {*rows, *(f"{row}, slow" for row in rows)} <= set(part["fresh"])
     race = part["race"]
     assert [len(means) for means in race] == [count for count, _ in recipes.QUICK["rounds"]]
     best = sorted(race[0], key=lambda i: -race[0][i])[: len(race[1])]
@@ -43,6 +43,8 @@ def test_a_relative_is_carried_over_with_its_rates():
     assert found.options["restart"] == 0.2
     assert found.options["dropout"] == 0.3
     assert found.settings.lr_transform == 0.01
+    slow = recipes.candidates({"gpr": {"config": keys}})["gpr, slow"]
+    assert slow == found.replace(**recipes.SLOW)
 
 
 def test_committed_recipes_are_what_the_records_give():
