@@ -156,7 +156,7 @@ def settings_for(nodes: int) -> dict[str, Any]:
     """The effort for a graph of so many nodes.
 
     >>> settings_for(183)["fresh"], settings_for(2708)["fresh"]
-    (30, 12)
+    (20, 8)
     """
     size = "small" if nodes <= SMALL else "large" if nodes >= LARGE else "medium"
     return {**COMMON, **SIZES[size]}
