@@ -108,9 +108,7 @@ def read_image_grid(path: str | Path) -> ImageGrid:
         raise MissingFileError("Expected a file here (found none).", path=path)
     try:
         content = scipy.io.loadmat(path, variable_names=["A", "F", "mask"])
-    except (OSError, ValueError, TypeError, EOFError, NotImplementedError) as error:
-        raise unreadable(path, error) from error
-    except Exception as error:  # SciPy's own reader errors, zlib.error of a truncated file
+    except Exception as error:  # SciPy's own reader errors, zlib.error of a truncated file, ...
         raise unreadable(path, error) from error
     missing = [key for key in ("A", "F", "mask") if key not in content]
     if missing:
