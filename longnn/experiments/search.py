@@ -104,8 +104,7 @@ def tables(folder: Path) -> list[Table]:
             "(stopped early by halving), seconds for the search with its finalists, the most "
             "seconds aimed for on a GPU, validation accuracy of the winner in % over the tuning "
             "splits; its test accuracy on the published splits, mean ± half the 95 % bootstrap "
-            "interval, and the paper's. Cora had the GPU for itself; the other nine ran at the "
-            "same time on one GPU, with five more processes.",
+            "interval, and the paper's.",
             ["graph", "trials", "seconds", "limit", "validation", "test", "paper", "device"],
             rows,
         )

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+from scipy.special import eval_jacobi, roots_jacobi
 
 from longnn.config import Config
 from longnn.data import csbm
 from longnn.experiments import paper, recipes, study
+from longnn.tuning import load_space
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,6 +47,20 @@ def test_a_relative_is_carried_over_with_its_rates():
     assert found.settings.lr_transform == 0.01
     slow = recipes.candidates({"gpr": {"config": keys}})["gpr, slow"]
     assert slow == found.replace(**recipes.SLOW)
+
+
+def test_how_far_a_step_of_adam_moves_the_filter():
+    """The numbers of docs/results.md: orthonormal polynomials at the ends of the spectrum."""
+    a, b = (Config(model="lon").options[key] for key in ("a", "b"))
+    k = np.arange(11)
+    low, high = (eval_jacobi(k, a, b, x) for x in (1.0, -1.0))  # x = 1 is eigenvalue 0
+    x, w = roots_jacobi(20, a, b)
+    norms = np.sqrt([(w * eval_jacobi(i, a, b, x) ** 2).sum() / w.sum() for i in k])
+    assert np.round(np.abs(low / norms)[10]) == 9
+    assert np.round(np.abs(high / norms)[10]) in (27, 28)
+    slowest = min(load_space("compact", "lon").source["lr_coefficients"]["choices"])
+    assert slowest == 0.005
+    assert np.isclose(slowest * np.abs(low / norms).sum(), 0.28, atol=0.005)
 
 
 def test_committed_recipes_are_what_the_records_give():
