@@ -3,6 +3,7 @@
 ``MODELS`` maps a short name to each model; :func:`get_model` builds one.
 """
 
+import functools
 import inspect
 from typing import Any
 
@@ -50,6 +51,11 @@ def model_options(name: str) -> dict[str, Any]:
     >>> model_options("gcn")
     {'input_dropout': 0.5, 'dropout': 0.5}
     """
+    return dict(_options(name))
+
+
+@functools.cache
+def _options(name: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for cls in MODELS[name].__mro__:
         if "__init__" not in vars(cls) or cls is Model:

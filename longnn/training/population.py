@@ -21,8 +21,9 @@ from longnn.training.problem import Problem
 from longnn.training.settings import Settings
 from longnn.training.stack import Stack
 
-#: Ordinary epochs before one is captured as a CUDA graph, and epochs between looks at a GPU.
-WARM_UP, CHECK_EVERY = 3, 10
+#: Ordinary epochs before one is captured as a CUDA graph (the first compiles kernels and opens
+#: libraries, which a capture cannot), and epochs between looks at a GPU.
+WARM_UP, CHECK_EVERY = 1, 10
 #: What is written down at each epoch, for each member.
 FIELDS = ("train_loss", "val_loss", "val_score", "amplitude", "a", "b")
 
@@ -228,7 +229,7 @@ class Population:
     def step(self) -> None:
         """One epoch: train, validate, write down, keep the best, see who is done.
 
-        On a GPU the epoch becomes one CUDA graph after a few ordinary ones.
+        On a GPU the epoch becomes one CUDA graph after an ordinary one.
         """
         if self._graph is not None:
             self._graph.replay()
