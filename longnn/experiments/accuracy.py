@@ -27,7 +27,7 @@ TITLE = "Table 3: accuracy of every model, one protocol, one search budget"
 
 DATASETS = (*TEN, "cornell-legacy")
 #: One filter for all channels, with coefficients of its own that start between a strong low-pass
-#: and the identity. Orthonormal polynomials are large at the ends of the spectrum, so that the rates
+#: and the identity. Orthonormal polynomials are large at the ends of the spectrum, where the rates
 #: of the space, which suit other bases, would make such a filter jump: it learns at slower ones.
 _SHARED: dict[str, Any] = {
     "weight": "probability",

@@ -17,6 +17,8 @@ from longnn.training import Problem
 from longnn.tuning.space import architecture
 from longnn.workflow import Scaling
 
+#: Nodes up to which a graph is small: half its validation nodes are few to judge by.
+SMALL = 500
 #: Random draws of the dropout that is left on, where that is asked for.
 DRAWS = 10
 
