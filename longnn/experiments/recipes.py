@@ -1,23 +1,23 @@
-"""Which configuration of LON-GNN becomes the recipe: candidates judged on fresh tuning splits.
+"""Which configuration of LON-GNN becomes the recipe: a race, judged on tuning splits of its own.
 
 The best of many trials owes part of its validation accuracy to luck, and so does the best of a few
 rows, all the more on a small graph. So every training here is stopped by one half of the validation
 nodes of a tuning split and judged by the other half, and every round has splits of its own.
 
-On small and middling graphs random configurations of several forms of LON-GNN race: all on two
-splits, the best of them on four more. The best few of these, what ``accuracy`` and ``search`` chose
-for LON-GNN, its defaults, and the choices of its relatives carried over to LON-GNN, each also with
-slow filter rates, are then judged on splits that none of them has seen. The best mean wins, and is
-reported on the published splits. For other models the row of ``accuracy`` or ``ablation`` is the
-recipe.
+In the first round meet: what ``accuracy`` and ``search`` chose for LON-GNN, its defaults, and the
+choices of its relatives carried over to LON-GNN, each also with slow filter rates; and random
+configurations of several forms. The best become parents: in each further round they run again,
+together with children that differ from a parent in one to three keys. The parents that are left
+are judged on fresh splits, the best mean wins, and is reported on the published splits. For other
+models the row of ``accuracy`` or ``ablation`` is the recipe.
 
 ``python -m longnn.experiments.recipes RESULTS TARGET`` writes the recipes of the package.
 """
 
 import functools
-import itertools
+import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from longnn import data
 from longnn.config import PAPER_FORM, Config
 from longnn.experiments import ablation
 from longnn.experiments.accuracy import DATASETS, ENTRIES
-from longnn.experiments.evaluation import judge, train_splits
+from longnn.experiments.evaluation import SMALL, judge, train_splits
 from longnn.experiments.paper import Context
 from longnn.experiments.published import ACCURACY, BEST_ANYWHERE, best_of_paper
 from longnn.experiments.record import Record, read_record
@@ -45,29 +45,28 @@ TITLE = "Recipes: LON-GNN at its best, against what is printed (not in the paper
 ROWS = ("lon", "lon-full", "lon-paper", "lon-default")
 #: Relatives with one filter for all channels; LON-GNN learns its basis instead of theirs.
 RELATIVES = ("gpr", "appnp", "even", "bern", "cheb2")
-#: Tuning splits used before (by ``accuracy`` and ``search``), how many of the race join the other
-#: candidates, reported splits.
-COMMON: dict[str, Any] = {"used": 12, "kept": 6, "splits": 10, "epochs": 1000}
-#: By the size of the graph: rounds of the race, as how many random candidates on how many splits;
-#: the fresh splits that judge; whether relatives' choices are carried over. A small graph's splits
-#: judge by few nodes, so luck is great; a large graph's trainings are dear, and its rows of
-#: ``accuracy`` are closer to what they promise.
+#: Tuning splits used before (by ``accuracy`` and ``search``), reported splits.
+COMMON: dict[str, Any] = {"used": 12, "splits": 10, "epochs": 1000}
+#: By the size of the graph: random configurations; splits of each round; parents, and children a
+#: round; the fresh splits that judge. A small graph's splits judge by few nodes, so luck is great;
+#: a large graph's trainings are dear.
 SIZES: dict[str, dict[str, Any]] = {
-    "small": {"rounds": [[64, 2], [16, 4]], "fresh": 20, "relatives": True},
-    "medium": {"rounds": [[48, 2], [12, 4]], "fresh": 8, "relatives": True},
-    "large": {"rounds": [], "fresh": 3, "relatives": False},
+    "small": {"random": 80, "rounds": [6, 10, 10], "parents": 10, "children": 30, "fresh": 40},
+    "medium": {"random": 60, "rounds": [3, 6, 6], "parents": 8, "children": 24, "fresh": 20},
+    "large": {"random": 0, "rounds": [2, 3], "parents": 6, "children": 12, "fresh": 6},
 }
 QUICK: dict[str, Any] = {
     "used": 2,
-    "kept": 1,
     "splits": 2,
     "epochs": 40,
-    "rounds": [[4, 1], [2, 1]],
+    "random": 4,
+    "rounds": [1, 1],
+    "parents": 2,
+    "children": 2,
     "fresh": 1,
-    "relatives": True,
 }
-#: Nodes up to which a graph is small, and from which it is large.
-SMALL, LARGE = 500, 5000
+#: Nodes from which a graph is large.
+LARGE = 5000
 #: What is drawn for every form.
 SPACE: dict[str, Any] = {
     **PAPER_FORM,
@@ -88,24 +87,54 @@ SPACE: dict[str, Any] = {
 _SHARED = {"coefficients": "free", "shared": True, "restart": {"choices": [0.1, 0.3, 0.6, 1.0]}}
 _PCD = {"gamma": {"choices": [0.5, 0.75, 1.0, 1.25, 1.5]}}
 #: The forms, in equal shares: one filter for all class channels, without and with self loops; one
-#: for each, after an MLP or a linear map.
+#: for each, after an MLP or a linear map; one for each hidden channel.
 FORMS: tuple[dict[str, Any], ...] = (
     _SHARED,
     {**_SHARED, "self_loops": "add"},
     _PCD,
     {**_PCD, "transform": "linear"},
+    {**_PCD, "placement": "hidden"},
 )
+#: What a child may change, by steps along these values, ...
+STEPS: dict[str, tuple[float, ...]] = {
+    "lr_transform": (0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
+    "lr_coefficients": (1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05),
+    "lr_factors": (5e-4, 5e-3, 0.01, 0.02, 0.05),
+    "lr_basis": (5e-4, 2e-3, 5e-3, 0.01, 0.02, 0.05),
+    "wd_transform": (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3),
+    "wd_coefficients": (0.0, 5e-5, 5e-4, 5e-3),
+    "penalty": (0.0, 1e-5, 1e-4, 1e-3),
+    "input_dropout": tuple(i / 10 for i in range(10)),
+    "dropout": tuple(i / 10 for i in range(10)),
+    "filter_dropout": tuple(i / 10 for i in range(10)),
+    "a": (-0.75, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0),
+    "b": (-0.75, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0),
+    "gamma": (0.5, 0.75, 1.0, 1.25, 1.5),
+    "restart": (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
+    "hidden_channels": (32, 64, 128, 256),
+    "degree": (5, 10, 15),
+}
+#: ... or to another of these.
+SWITCHES: dict[str, tuple[str, ...]] = {
+    "monitor": ("score", "loss"),
+    "weight": ("probability", "paper"),
+    "self_loops": ("keep", "add"),
+    "transform": ("mlp", "linear", "residual"),
+    "placement": ("output", "hidden"),
+}
+#: Keys that only one way of making coefficients has.
+_ONLY = {"gamma": "pcd", "lr_factors": "pcd", "restart": "free"}
 #: Orthonormal polynomials are large at the ends of the spectrum (at the default a and b the tenth
 #: is 9 and 28 there), so a rate that suits the coefficients of monomials makes the filter jump:
 #: every candidate is judged with slow filter rates too.
 SLOW = {"lr_coefficients": 5e-4, "lr_factors": 5e-4, "lr_basis": 2e-3}
 
 
-def candidates(rows: Mapping[str, Any], *, relatives: bool = True) -> dict[str, Config]:
+def candidates(rows: Mapping[str, Any]) -> dict[str, Config]:
     """Configurations of LON-GNN, by the row of ``accuracy`` that they come from, or ``search``;
     each as it was found and with slow filter rates."""
     found = {key: _config(rows[key]["config"]) for key in (*ROWS, "search") if key in rows}
-    for key in (*RELATIVES, "jacobi") if relatives else ():
+    for key in (*RELATIVES, "jacobi"):
         if key in rows:
             found[key] = _carry_over(key, rows[key]["config"])
     return {**found, **{f"{key}, slow": config.replace(**SLOW) for key, config in found.items()}}
@@ -146,7 +175,7 @@ def run(context: Context) -> None:
         path = context.folder.parent / "search" / f"{name}.json"
         if path.is_file():
             rows["search"] = read_record(path)["parts"]["search"]
-        configs = candidates(rows, relatives=settings["relatives"])
+        configs = candidates(rows)
         compute = functools.partial(_choose, dataset, configs, settings, context.device)
         part = record.part("lon", compute, device=context.device)
         context.tell(f"{name}: {part['chosen']}, {mean(part):.2f} % on the published splits")
@@ -156,7 +185,7 @@ def settings_for(nodes: int) -> dict[str, Any]:
     """The effort for a graph of so many nodes.
 
     >>> settings_for(183)["fresh"], settings_for(2708)["fresh"]
-    (20, 8)
+    (40, 20)
     """
     size = "small" if nodes <= SMALL else "large" if nodes >= LARGE else "medium"
     return {**COMMON, **SIZES[size]}
@@ -168,40 +197,36 @@ def _choose(
     settings: Mapping[str, Any],
     device: str,
 ) -> dict[str, Any]:
-    rounds = settings["rounds"]
-    count = settings["used"] + sum(n for _, n in rounds) + settings["fresh"]
-    seeds = iter(tuning_seeds(count)[settings["used"] :])
-    racing = _draw(rounds[0][0] if rounds else 0, settings["epochs"])
-    history = []
-    for count, splits in rounds:
-        numbers = list(racing)[:count]
-        scores = judge(
-            dataset,
-            [racing[i] for i in numbers],
-            list(itertools.islice(seeds, splits)),
-            device=device,
-        )
-        means = dict(zip(numbers, (float(np.mean(s)) for s in scores), strict=True))
-        racing = {i: racing[i] for i in sorted(numbers, key=lambda i: -means[i])}
-        history.append({str(i): round(means[i], 6) for i in racing})
-    best = {f"random {i}": racing[i] for i in list(racing)[: settings["kept"]]}
-    configs = {**configs, **best}
-    judged = judge(dataset, list(configs.values()), list(seeds), device=device)
-    found = dict(zip(configs, judged, strict=True))
-    chosen = max(found, key=lambda key: float(np.mean(found[key])))
-    config = configs[chosen]
-    (row,) = train_splits(dataset, [config], range(settings["splits"]), device=device)
+    rounds, fresh = settings["rounds"], settings["fresh"]
+    seeds = tuning_seeds(settings["used"] + sum(rounds) + fresh)[settings["used"] :]
+    generator = random.Random(0)
+    racing = {**configs, **_draw(settings["random"], settings["epochs"])}
+    history: list[dict[str, float]] = []
+    for splits in rounds:
+        if history:
+            racing |= _children(racing, settings["children"], len(history), generator)
+        judged = judge(dataset, list(racing.values()), seeds[:splits], device=device)
+        seeds = seeds[splits:]
+        means = dict(zip(racing, (float(np.mean(s)) for s in judged), strict=True))
+        order = sorted(racing, key=lambda name: -means[name])
+        history.append({name: round(means[name], 6) for name in order})
+        racing = {name: racing[name] for name in order[: settings["parents"]]}
+    judged = judge(dataset, list(racing.values()), seeds, device=device)
+    found = dict(zip(racing, judged, strict=True))
+    chosen = max(found, key=lambda name: float(np.mean(found[name])))
+    (row,) = train_splits(dataset, [racing[chosen]], range(settings["splits"]), device=device)
     return {
         "fingerprint": dataset.fingerprint(),
         "race": history,
         "fresh": found,
+        "configs": {name: config.to_dict() for name, config in racing.items()},
         "chosen": chosen,
-        "config": config.to_dict(),
+        "config": racing[chosen].to_dict(),
         **row,
     }
 
 
-def _draw(count: int, epochs: int) -> dict[int, Config]:
+def _draw(count: int, epochs: int) -> dict[str, Config]:
     """Random configurations, the forms in turn, in a fixed order."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -209,8 +234,45 @@ def _draw(count: int, epochs: int) -> dict[int, Config]:
     drawn = {}
     for i in range(count):
         space = spaces[i % len(spaces)]
-        drawn[i] = space.config(space.suggest(study.ask()))
+        drawn[f"random {i}"] = space.config(space.suggest(study.ask()))
     return drawn
+
+
+def _children(
+    parents: Mapping[str, Config], count: int, generation: int, generator: random.Random
+) -> dict[str, Config]:
+    """Each parent in turn has a child that differs in one to three keys."""
+    names = list(parents)
+    children = {}
+    for i in range(count):
+        parent = names[i % len(names)]
+        child = vary(parents[parent], generator)
+        children[f"{parent.split(' > ')[0]} > {generation}.{i}"] = child
+    return children
+
+
+def vary(config: Config, generator: random.Random) -> Config:
+    """A configuration that differs in one to three keys that matter to it."""
+    keys = config.to_dict()
+    known = [
+        key
+        for key in (*STEPS, *SWITCHES)
+        if _ONLY.get(key, keys["coefficients"]) == keys["coefficients"]
+    ]
+    changed: dict[str, Any] = {}
+    for key in generator.sample(known, generator.choice((1, 2, 3))):
+        if key in SWITCHES:
+            changed[key] = generator.choice([v for v in SWITCHES[key] if v != keys[key]])
+        else:
+            changed[key] = _step(STEPS[key], keys[key], generator)
+    return config.replace(**changed)
+
+
+def _step(values: Sequence[float], now: float, generator: random.Random) -> float:
+    """One or two places along the values from the nearest to where it stands, never the same."""
+    at = min(range(len(values)), key=lambda i: abs(values[i] - now))
+    near = [i for i in range(len(values)) if i != at and abs(i - at) <= 2]
+    return values[generator.choice(near)]
 
 
 def read_choices(results: Path) -> dict[str, dict[str, Any]]:
@@ -230,7 +292,7 @@ def read_choices(results: Path) -> dict[str, dict[str, Any]]:
 
 def tables(folder: Path) -> list[Table]:
     choices = read_choices(folder.parent)
-    return [_goals(choices), _candidates(choices)]
+    return [_goals(choices), _candidates(choices), _finals(choices)]
 
 
 def _goals(choices: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -255,34 +317,71 @@ def _goals(choices: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _candidates(choices: Mapping[str, Mapping[str, Any]]) -> Table:
-    """What the choice was made by."""
+    """Where the race began and how it went."""
     keys = [*ROWS, "search", *RELATIVES, "jacobi"]
     rows = []
     for d, part in choices.items():
-        fresh = part.get("fresh", {})
+        first = part["race"][0] if part.get("race") else {}
         cells = []
         for key in keys:
-            both = []
-            for name in (key, f"{key}, slow"):
-                text = f"{100 * float(np.mean(fresh[name])):.1f}" if name in fresh else ""
-                both.append(f"**{text}**" if name == part["chosen"] and text else text)
-            cells.append(" / ".join(filter(None, both)))
-        drawn = [float(np.mean(v)) for key, v in fresh.items() if key.startswith("random")]
-        text = f"{100 * max(drawn):.1f}" if drawn else ""
-        cells.append(f"**{text}**" if part["chosen"].startswith("random") else text)
-        rows.append([d, *cells, f"{mean(part, 'val'):.1f}", f"{mean(part):.1f}"])
+            both = (f"{100 * first[n]:.1f}" for n in (key, f"{key}, slow") if n in first)
+            cells.append(" / ".join(both))
+        drawn = [v for name, v in first.items() if name.startswith("random")]
+        cells.append(f"{100 * max(drawn):.1f}" if drawn else "")
+        rows.append([d, *cells])
     named = {"search": "paper's search", **{k: ENTRIES[k].label for k in ROWS}}
     titles = [named[k] if k in named else f"as {ENTRIES[k].label}" for k in keys]
-    titles.append("best of random")
     return Table(
         "candidates",
-        "Accuracy in % of LON-GNN's candidates on the judging half of the validation nodes, mean "
-        "over fresh tuning splits, as found / with slow filter rates, the chosen one in bold; its "
-        "validation and test accuracy on the published splits. A row without candidates has not "
-        "been decided so: its recipe is the longest search's.",
-        ["graph", *titles, "published val.", "test"],
+        "The first round: accuracy in % of LON-GNN's candidates on the judging half of the "
+        "validation nodes, mean over tuning splits, as found / with slow filter rates. A row "
+        "without candidates has not been decided so: its recipe is the longest search's.",
+        ["graph", *titles, "best of random"],
         rows,
     )
+
+
+def _finals(choices: Mapping[str, Mapping[str, Any]]) -> Table:
+    """What the choice was made by, how it held, and what won."""
+    rows = []
+    for d, part in choices.items():
+        fresh = {name: 100 * float(np.mean(v)) for name, v in part.get("fresh", {}).items()}
+        ranked = sorted(fresh.values(), reverse=True)
+        spread = f"{ranked[0]:.2f} ({ranked[0] - ranked[-1]:.2f})" if ranked else ""
+        kept = {k: v for k, v in part["config"].items() if k in _SHOWN}
+        rows.append(
+            [
+                d,
+                part["chosen"],
+                spread,
+                f"{mean(part, 'val'):.2f}",
+                f"{mean(part):.2f}",
+                ", ".join(f"{_SHOWN[k]} {v}" for k, v in kept.items()),
+            ]
+        )
+    return Table(
+        "finals",
+        "The winner (parent > round.number is a child of that candidate); its accuracy in % on the "
+        "judging nodes of fresh splits, in brackets how far ahead of the last finalist; its "
+        "validation and test accuracy on the published splits; what it is.",
+        ["graph", "winner", "fresh", "published val.", "test", "configuration"],
+        rows,
+    )
+
+
+#: Keys of a configuration that tell its form and rates, and how the table shortens them.
+_SHOWN = {
+    "placement": "filter at",
+    "transform": "after",
+    "hidden_channels": "hidden",
+    "coefficients": "coefficients",
+    "shared": "shared",
+    "degree": "degree",
+    "lr_coefficients": "rate",
+    "lr_basis": "of basis",
+    "wd_transform": "decay",
+    "monitor": "stopped by",
+}
 
 
 def draw(folder: Path) -> list[Path]:
@@ -307,7 +406,7 @@ def recipe_files(results: Path) -> dict[str, str]:
 def _recipe(name: str, model: str, part: Mapping[str, Any]) -> str:
     s = summarize([100 * v for v in part["test"]])
     how = (
-        "Chosen between several candidates by held-out validation nodes of fresh tuning splits."
+        "Chosen in a race by held-out validation nodes of tuning splits, see docs/results.md."
         if "fresh" in part
         else "Chosen by validation on tuning splits: a search, its finalists on further splits."
     )

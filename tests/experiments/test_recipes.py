@@ -1,9 +1,11 @@
 """Recipes come from the records, by validation on splits that no search has seen."""
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy.special import eval_jacobi, roots_jacobi
 
 from longnn.config import Config
@@ -25,13 +27,17 @@ def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
     paper.run_experiment("accuracy", paper.Context(tmp_path / "accuracy", models=rows, **options))
     paper.run_experiment("recipes", paper.Context(tmp_path / "recipes", **options))
     part = json.loads((tmp_path / "recipes" / "csbm.json").read_text())["parts"]["lon"]
-    assert len(part["fresh"]) == 2 * len(rows) + recipes.QUICK["kept"]
-    assert {*rows, *(f"{row}, slow" for row in rows)} <= set(part["fresh"])
-    race = part["race"]
-    assert [len(means) for means in race] == [count for count, _ in recipes.QUICK["rounds"]]
-    best = sorted(race[0], key=lambda i: -race[0][i])[: len(race[1])]
-    assert set(race[1]) == set(best)
-    assert f"random {next(iter(race[1]))}" in part["fresh"]
+    quick, race = recipes.QUICK, part["race"]
+    named = {*rows, *(f"{row}, slow" for row in rows)}
+    assert named | {f"random {i}" for i in range(quick["random"])} == set(race[0])
+    parents = list(race[0])[: quick["parents"]]
+    assert set(parents) < set(race[1])
+    assert len(race[1]) == quick["parents"] + quick["children"]
+    children = set(race[1]) - set(parents)
+    assert {child.partition(" > ")[0] for child in children} == set(parents)
+    assert all(list(means.values()) == sorted(means.values(), reverse=True) for means in race)
+    assert list(part["fresh"]) == list(race[1])[: quick["parents"]]
+    assert part["config"] == part["configs"][part["chosen"]]
     means = {key: np.mean(values) for key, values in part["fresh"].items()}
     assert means[part["chosen"]] == max(means.values())
     assert recipes.read_choices(tmp_path)["csbm"]["test"] == part["test"]
@@ -47,6 +53,19 @@ def test_a_relative_is_carried_over_with_its_rates():
     assert found.settings.lr_transform == 0.01
     slow = recipes.candidates({"gpr": {"config": keys}})["gpr, slow"]
     assert slow == found.replace(**recipes.SLOW)
+
+
+@pytest.mark.parametrize("form", [{"coefficients": "pcd"}, {"coefficients": "free", "a": 0.4}])
+def test_a_child_differs_in_a_few_keys_that_matter_to_it(form):
+    parent, generator = Config.from_dict({"model": "lon", **form}), random.Random(3)
+    before, seen = parent.to_dict(), set()
+    for _ in range(300):
+        child = recipes.vary(parent, generator).to_dict()
+        changed = {key for key in before if child[key] != before[key]}
+        assert 1 <= len(changed) <= 3
+        seen |= changed
+    other = {"restart"} if form["coefficients"] == "pcd" else {"gamma", "lr_factors"}
+    assert seen == {*recipes.STEPS, *recipes.SWITCHES} - other
 
 
 def test_how_far_a_step_of_adam_moves_the_filter():
