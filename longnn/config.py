@@ -26,7 +26,7 @@ RECOMMENDED: dict[str, dict[str, Any]] = {
         "restart": 1.0,
         "a": 0.5,
         "b": 1.0,
-        "input_dropout": 0.3,
+        "input_dropout": 0.5,
         "dropout": 0.2,
         "filter_dropout": 0.4,
     },

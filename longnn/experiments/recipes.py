@@ -15,6 +15,7 @@ models the row of ``accuracy`` or ``ablation`` is the recipe.
 """
 
 import functools
+import itertools
 import random
 import sys
 from collections.abc import Mapping, Sequence
@@ -53,7 +54,7 @@ COMMON: dict[str, Any] = {"used": 12, "splits": 10, "epochs": 1000}
 SIZES: dict[str, dict[str, Any]] = {
     "small": {"random": 80, "rounds": [6, 10, 10], "parents": 10, "children": 30, "fresh": 40},
     "medium": {"random": 60, "rounds": [3, 6, 6], "parents": 8, "children": 24, "fresh": 20},
-    "large": {"random": 0, "rounds": [2, 3], "parents": 6, "children": 12, "fresh": 6},
+    "large": {"random": 20, "rounds": [2, 4, 4], "parents": 6, "children": 14, "fresh": 10},
 }
 QUICK: dict[str, Any] = {
     "used": 2,
@@ -175,9 +176,14 @@ def run(context: Context) -> None:
         path = context.folder.parent / "search" / f"{name}.json"
         if path.is_file():
             rows["search"] = read_record(path)["parts"]["search"]
-        configs = candidates(rows)
-        compute = functools.partial(_choose, dataset, configs, settings, context.device)
-        part = record.part("lon", compute, device=context.device)
+        racing = {**candidates(rows), **_draw(settings["random"], settings["epochs"])}
+        for i, splits in enumerate(settings["rounds"]):
+            held = functools.partial(_round, dataset, racing, i, settings, context.device)
+            part = record.part(f"round {i + 1}", held, device=context.device)
+            context.tell(f"{name}: round {i + 1} on {splits} splits")
+            racing = {key: Config.from_dict(keys) for key, keys in part["parents"].items()}
+        final = functools.partial(_final, dataset, racing, settings, context.device)
+        part = record.part("lon", final, device=context.device)
         context.tell(f"{name}: {part['chosen']}, {mean(part):.2f} % on the published splits")
 
 
@@ -191,35 +197,48 @@ def settings_for(nodes: int) -> dict[str, Any]:
     return {**COMMON, **SIZES[size]}
 
 
-def _choose(
+def _seeds(settings: Mapping[str, Any]) -> list[list[int]]:
+    """The splits of each round, and last the fresh ones: no split twice."""
+    counts = [settings["used"], *settings["rounds"], settings["fresh"]]
+    ends = list(itertools.accumulate(counts))
+    seeds = tuning_seeds(ends[-1])
+    return [seeds[start:end] for start, end in itertools.pairwise(ends)]
+
+
+def _round(
     dataset: data.NodeDataset,
-    configs: Mapping[str, Config],
+    racing: Mapping[str, Config],
+    number: int,
     settings: Mapping[str, Any],
     device: str,
 ) -> dict[str, Any]:
-    rounds, fresh = settings["rounds"], settings["fresh"]
-    seeds = tuning_seeds(settings["used"] + sum(rounds) + fresh)[settings["used"] :]
-    generator = random.Random(0)
-    racing = {**configs, **_draw(settings["random"], settings["epochs"])}
-    history: list[dict[str, float]] = []
-    for splits in rounds:
-        if history:
-            racing |= _children(racing, settings["children"], len(history), generator)
-        judged = judge(dataset, list(racing.values()), seeds[:splits], device=device)
-        seeds = seeds[splits:]
-        means = dict(zip(racing, (float(np.mean(s)) for s in judged), strict=True))
-        order = sorted(racing, key=lambda name: -means[name])
-        history.append({name: round(means[name], 6) for name in order})
-        racing = {name: racing[name] for name in order[: settings["parents"]]}
-    judged = judge(dataset, list(racing.values()), seeds, device=device)
+    """Judge who races, from the second round on with children; the best are parents."""
+    if number > 0:
+        racing = {**racing, **_children(racing, settings["children"], number)}
+    judged = judge(dataset, list(racing.values()), _seeds(settings)[number], device=device)
+    means = {key: float(np.mean(s)) for key, s in zip(racing, judged, strict=True)}
+    order = sorted(racing, key=lambda key: -means[key])
+    return {
+        "fingerprint": dataset.fingerprint(),
+        "means": {key: round(means[key], 6) for key in order},
+        "parents": {key: racing[key].to_dict() for key in order[: settings["parents"]]},
+    }
+
+
+def _final(
+    dataset: data.NodeDataset,
+    racing: Mapping[str, Config],
+    settings: Mapping[str, Any],
+    device: str,
+) -> dict[str, Any]:
+    """The best on fresh splits, and its report."""
+    judged = judge(dataset, list(racing.values()), _seeds(settings)[-1], device=device)
     found = dict(zip(racing, judged, strict=True))
-    chosen = max(found, key=lambda name: float(np.mean(found[name])))
+    chosen = max(found, key=lambda key: float(np.mean(found[key])))
     (row,) = train_splits(dataset, [racing[chosen]], range(settings["splits"]), device=device)
     return {
         "fingerprint": dataset.fingerprint(),
-        "race": history,
         "fresh": found,
-        "configs": {name: config.to_dict() for name, config in racing.items()},
         "chosen": chosen,
         "config": racing[chosen].to_dict(),
         **row,
@@ -238,11 +257,9 @@ def _draw(count: int, epochs: int) -> dict[str, Config]:
     return drawn
 
 
-def _children(
-    parents: Mapping[str, Config], count: int, generation: int, generator: random.Random
-) -> dict[str, Config]:
+def _children(parents: Mapping[str, Config], count: int, generation: int) -> dict[str, Config]:
     """Each parent in turn has a child that differs in one to three keys."""
-    names = list(parents)
+    generator, names = random.Random(generation), list(parents)
     children = {}
     for i in range(count):
         parent = names[i % len(names)]
@@ -281,8 +298,11 @@ def read_choices(results: Path) -> dict[str, dict[str, Any]]:
     found = {}
     for name in study:
         path = results / "recipes" / f"{name}.json"
-        part = read_record(path)["parts"].get("lon") if path.is_file() else None
-        if part is None:
+        parts = read_record(path)["parts"] if path.is_file() else {}
+        part = parts.get("lon")
+        if part is not None:
+            part = {**part, "race": parts.get("round 1", {}).get("means", {})}
+        else:
             key = next((k for k in ("lon-full", "lon") if k in study[name]), None)
             part = None if key is None else {**study[name][key], "chosen": key}
         if part is not None:
@@ -321,7 +341,7 @@ def _candidates(choices: Mapping[str, Mapping[str, Any]]) -> Table:
     keys = [*ROWS, "search", *RELATIVES, "jacobi"]
     rows = []
     for d, part in choices.items():
-        first = part["race"][0] if part.get("race") else {}
+        first = part.get("race", {})
         cells = []
         for key in keys:
             both = (f"{100 * first[n]:.1f}" for n in (key, f"{key}, slow") if n in first)

@@ -32,10 +32,10 @@ class Settings:
     patience: int = 200
     monitor: Monitor = "score"
     lr_transform: float = 0.05
-    lr_coefficients: float = 0.005
+    lr_coefficients: float = 0.002
     lr_factors: float = 0.05
-    lr_basis: float = 0.02
-    wd_transform: float = 1e-4
+    lr_basis: float = 0.002
+    wd_transform: float = 5e-5
     wd_coefficients: float = 0.0
     wd_factors: float = 0.0
     wd_basis: float = 0.0

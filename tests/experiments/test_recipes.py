@@ -12,6 +12,7 @@ from longnn.config import Config
 from longnn.data import csbm
 from longnn.experiments import paper, recipes, study
 from longnn.tuning import load_space
+from longnn.tuning.splits import tuning_seeds
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,8 +27,9 @@ def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
     rows = ["lon-paper", "lon-default", "gpr", "jacobi"]
     paper.run_experiment("accuracy", paper.Context(tmp_path / "accuracy", models=rows, **options))
     paper.run_experiment("recipes", paper.Context(tmp_path / "recipes", **options))
-    part = json.loads((tmp_path / "recipes" / "csbm.json").read_text())["parts"]["lon"]
-    quick, race = recipes.QUICK, part["race"]
+    parts = json.loads((tmp_path / "recipes" / "csbm.json").read_text())["parts"]
+    quick, part = recipes.QUICK, parts["lon"]
+    race = [parts[f"round {i + 1}"]["means"] for i in range(len(quick["rounds"]))]
     named = {*rows, *(f"{row}, slow" for row in rows)}
     assert named | {f"random {i}" for i in range(quick["random"])} == set(race[0])
     parents = list(race[0])[: quick["parents"]]
@@ -37,7 +39,7 @@ def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
     assert {child.partition(" > ")[0] for child in children} == set(parents)
     assert all(list(means.values()) == sorted(means.values(), reverse=True) for means in race)
     assert list(part["fresh"]) == list(race[1])[: quick["parents"]]
-    assert part["config"] == part["configs"][part["chosen"]]
+    assert part["config"] == parts["round 2"]["parents"][part["chosen"]]
     means = {key: np.mean(values) for key, values in part["fresh"].items()}
     assert means[part["chosen"]] == max(means.values())
     assert recipes.read_choices(tmp_path)["csbm"]["test"] == part["test"]
@@ -53,6 +55,15 @@ def test_a_relative_is_carried_over_with_its_rates():
     assert found.settings.lr_transform == 0.01
     slow = recipes.candidates({"gpr": {"config": keys}})["gpr, slow"]
     assert slow == found.replace(**recipes.SLOW)
+
+
+def test_no_split_is_used_twice():
+    for size in recipes.SIZES.values():
+        settings = {**recipes.COMMON, **size}
+        groups = recipes._seeds(settings)
+        assert [len(g) for g in groups] == [*settings["rounds"], settings["fresh"]]
+        seeds = [seed for group in groups for seed in group]
+        assert len({*seeds, *tuning_seeds(settings["used"])}) == len(seeds) + settings["used"]
 
 
 @pytest.mark.parametrize("form", [{"coefficients": "pcd"}, {"coefficients": "free", "a": 0.4}])
