@@ -30,7 +30,7 @@ def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
     parts = json.loads((tmp_path / "recipes" / "csbm.json").read_text())["parts"]
     quick, part = recipes.QUICK, parts["lon"]
     race = [parts[f"round {i + 1}"]["means"] for i in range(len(quick["rounds"]))]
-    named = {*rows, *(f"{row}, slow" for row in rows)}
+    named = {*rows, *(f"{row}, {word}" for row in rows for word in recipes.SLOWER)}
     assert named | {f"random {i}" for i in range(quick["random"])} == set(race[0])
     parents = list(race[0])[: quick["parents"]]
     assert set(parents) < set(race[1])
@@ -54,7 +54,7 @@ def test_a_relative_is_carried_over_with_its_rates():
     assert found.options["dropout"] == 0.3
     assert found.settings.lr_transform == 0.01
     slow = recipes.candidates({"gpr": {"config": keys}})["gpr, slow"]
-    assert slow == found.replace(**recipes.SLOW)
+    assert slow == found.replace(**recipes.SLOWER["slow"])
 
 
 def test_no_split_is_used_twice():
