@@ -6,10 +6,10 @@ nodes of a tuning split and judged by the other half, and every round has splits
 
 In the first round meet: what ``accuracy`` and ``search`` chose for LON-GNN, its defaults, and the
 choices of its relatives carried over to LON-GNN, each also with slow filter rates and with a filter
-that all but stands still; and random configurations of several forms. The best become parents: in each further round they run again,
-together with children that differ from a parent in one to three keys. The parents that are left
-are judged on fresh splits, the best mean wins, and is reported on the published splits. For other
-models the row of ``accuracy`` or ``ablation`` is the recipe.
+that all but stands still; and random configurations of several forms. The best become parents: in
+each further round they run again, together with children that differ from a parent in one to three
+keys. The parents that are left are judged on fresh splits, the best mean wins, and is reported on
+the published splits. For other models the row of ``accuracy`` or ``ablation`` is the recipe.
 
 ``python -m longnn.experiments.recipes RESULTS TARGET`` writes the recipes of the package.
 """
