@@ -1,7 +1,9 @@
 """Table 4: what each part of LON-GNN is worth, and rows the paper has not.
 
 All in the paper's form (the filter on class channels), each row with a search of its own and the
-budget of :mod:`longnn.experiments.study`. Rows that ``accuracy`` has are taken from it.
+budget of :mod:`longnn.experiments.study`. Rows that ``accuracy`` has are taken from it. JacobiConv
+has a linear transform and LON-GNN an MLP: the row between them tells what of the next step is due to
+the basis.
 """
 
 from pathlib import Path
@@ -26,6 +28,7 @@ _NO_DECAY = {**PAPER_FORM, "wd_coefficients": 0.0, "wd_factors": 0.0}
 
 ENTRIES = {
     "jacobi": ACCURACY_ENTRIES["jacobi"],
+    "jacobi-mlp": Entry("JacobiConv after an MLP", "jacobi", fixed={"transform": "mlp"}),
     "jacobi-orthnorm": Entry("Jacobi+OrthNorm", "jacobi-orthnorm"),
     "jacobi-learnable": Entry("Jacobi+Learnable", "jacobi-learnable"),
     "lon-paper": ACCURACY_ENTRIES["lon-paper"],
