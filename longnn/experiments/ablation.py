@@ -2,8 +2,8 @@
 
 All in the paper's form (the filter on class channels), each row with a search of its own and the
 budget of :mod:`longnn.experiments.study`. Rows that ``accuracy`` has are taken from it. JacobiConv
-has a linear transform and LON-GNN an MLP: the row between them tells what of the next step is due to
-the basis.
+has a linear transform and LON-GNN an MLP: the row between them tells how much of the next step is
+due to the basis.
 """
 
 from pathlib import Path
