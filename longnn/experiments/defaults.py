@@ -117,7 +117,7 @@ def _round(
     if key not in record.parts:
         compute = functools.partial(_train, name, context, settings, key, drawn)
         record.part(key, compute, device=context.device)
-        context.tell(f"{name}: {key} round, {len(drawn)} candidates")
+        context.tell(f"{name}: {key} round" if key != "earlier" else f"{name}: the earlier choice")
 
 
 def _train(

@@ -186,10 +186,10 @@ def run(context: Context) -> None:
         if path.is_file():
             rows["search"] = read_record(path)["parts"]["search"]
         racing = {**candidates(rows), **_draw(settings["random"], settings["epochs"])}
-        for i, splits in enumerate(settings["rounds"]):
+        for i in range(len(settings["rounds"])):
             held = functools.partial(_round, dataset, racing, i, settings, context.device)
             part = record.part(f"round {i + 1}", held, device=context.device)
-            context.tell(f"{name}: round {i + 1} on {splits} splits")
+            context.tell(f"{name}: round {i + 1} of {len(settings['rounds'])}")
             racing = {key: Config.from_dict(keys) for key, keys in part["parents"].items()}
         final = functools.partial(_final, dataset, racing, settings, context.device)
         part = record.part("lon", final, device=context.device)
