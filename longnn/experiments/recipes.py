@@ -16,36 +16,38 @@ the published splits. For other models the row of ``accuracy`` or ``ablation`` i
 
 import functools
 import itertools
-import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import optuna
 
 from longnn import data
-from longnn.config import PAPER_FORM, Config
+from longnn.config import Config
 from longnn.experiments import ablation
 from longnn.experiments.accuracy import DATASETS, ENTRIES
 from longnn.experiments.evaluation import SMALL, judge, train_splits
 from longnn.experiments.paper import Context
 from longnn.experiments.published import ACCURACY, BEST_ANYWHERE, best_of_paper
+from longnn.experiments.recipe_candidates import (
+    RELATIVES,
+    ROWS,
+    SLOWER,
+    candidates,
+    children_of,
+    complete,
+    draw_random,
+)
 from longnn.experiments.record import Record, read_record
 from longnn.experiments.scores import Study, mean
 from longnn.experiments.study import QUICK_DATASETS, read_study
 from longnn.experiments.table import Table
-from longnn.nn import MODELS, model_options
 from longnn.training import summarize
-from longnn.tuning import load_space
 from longnn.tuning.splits import tuning_seeds
 
 TITLE = "Recipes: LON-GNN at its best, against what is printed (not in the paper)"
 
-ROWS = ("lon", "lon-full", "lon-paper", "lon-default")
-#: Relatives with one filter for all channels; LON-GNN learns its basis instead of theirs.
-RELATIVES = ("gpr", "appnp", "even", "bern", "cheb2")
 #: Tuning splits used before (by ``accuracy`` and ``search``), reported splits.
 COMMON: dict[str, Any] = {"used": 12, "splits": 10, "epochs": 1000}
 #: By the size of the graph: random configurations; splits of each round; parents, and children a
@@ -68,104 +70,6 @@ QUICK: dict[str, Any] = {
 }
 #: Nodes from which a graph is large.
 LARGE = 5000
-#: What is drawn for every form.
-SPACE: dict[str, Any] = {
-    **PAPER_FORM,
-    "weight": "probability",
-    "monitor": {"choices": ["score", "loss"]},
-    "lr_transform": {"choices": [0.01, 0.02, 0.05]},
-    "lr_coefficients": {"choices": [1e-4, 5e-4, 2e-3, 0.01]},
-    "lr_factors": {"choices": [5e-4, 5e-3, 0.05]},
-    "lr_basis": {"choices": [5e-4, 2e-3, 0.01]},
-    "wd_transform": {"choices": [0.0, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3]},
-    "wd_coefficients": {"choices": [0.0, 5e-5, 5e-4]},
-    "input_dropout": {"low": 0.0, "high": 0.8, "step": 0.1},
-    "dropout": {"low": 0.0, "high": 0.8, "step": 0.1},
-    "filter_dropout": {"choices": [0.0, 0.2, 0.4, 0.6]},
-    "a": {"choices": [-0.5, 0.0, 0.5, 1.0, 1.5]},
-    "b": {"choices": [-0.5, 0.0, 0.5, 1.0, 1.5]},
-}
-_SHARED = {"coefficients": "free", "shared": True, "restart": {"choices": [0.1, 0.3, 0.6, 1.0]}}
-_PCD = {"gamma": {"choices": [0.5, 0.75, 1.0, 1.25, 1.5]}}
-#: The forms, in equal shares: one filter for all class channels, without and with self loops; one
-#: for each, after an MLP or a linear map; one for each hidden channel.
-FORMS: tuple[dict[str, Any], ...] = (
-    _SHARED,
-    {**_SHARED, "self_loops": "add"},
-    _PCD,
-    {**_PCD, "transform": "linear"},
-    {**_PCD, "placement": "hidden"},
-)
-#: What a child may change, by steps along these values, ...
-STEPS: dict[str, tuple[float, ...]] = {
-    "lr_transform": (0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
-    "lr_coefficients": (1e-6, 1e-5, 1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05),
-    "lr_factors": (5e-4, 5e-3, 0.01, 0.02, 0.05),
-    "lr_basis": (1e-6, 1e-5, 1e-4, 5e-4, 2e-3, 5e-3, 0.01, 0.02, 0.05),
-    "wd_transform": (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3),
-    "wd_coefficients": (0.0, 5e-5, 5e-4, 5e-3),
-    "penalty": (0.0, 1e-5, 1e-4, 1e-3),
-    "input_dropout": tuple(i / 10 for i in range(10)),
-    "dropout": tuple(i / 10 for i in range(10)),
-    "filter_dropout": tuple(i / 10 for i in range(10)),
-    "a": (-0.75, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0),
-    "b": (-0.75, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0),
-    "gamma": (0.5, 0.75, 1.0, 1.25, 1.5),
-    "restart": (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
-    "hidden_channels": (32, 64, 128, 256),
-    "degree": (5, 10, 15),
-}
-#: ... or to another of these.
-SWITCHES: dict[str, tuple[str, ...]] = {
-    "monitor": ("score", "loss"),
-    "weight": ("probability", "paper"),
-    "self_loops": ("keep", "add"),
-    "transform": ("mlp", "linear", "residual"),
-    "placement": ("output", "hidden"),
-}
-#: Keys that only one way of making coefficients has.
-_ONLY = {"gamma": "pcd", "lr_factors": "pcd", "restart": "free"}
-#: Orthonormal polynomials are large at the ends of the spectrum (at the default a and b the tenth
-#: is 9 and 28 there), so a rate that suits the coefficients of monomials makes the filter jump:
-#: every candidate is judged at slower filter rates too. The last all but hold a filter where it
-#: starts, as APPNP does.
-SLOWER: dict[str, dict[str, float]] = {
-    "slow": {"lr_coefficients": 5e-4, "lr_factors": 5e-4, "lr_basis": 2e-3},
-    "still": {"lr_coefficients": 1e-6, "lr_factors": 1e-6, "lr_basis": 1e-6},
-}
-
-
-def candidates(rows: Mapping[str, Any]) -> dict[str, Config]:
-    """Configurations of LON-GNN, by the row of ``accuracy`` that they come from, or ``search``;
-    each as it was found and with slower filter rates."""
-    found = {key: _config(rows[key]["config"]) for key in (*ROWS, "search") if key in rows}
-    for key in (*RELATIVES, "jacobi"):
-        if key in rows:
-            found[key] = _carry_over(key, rows[key]["config"])
-    slower = {
-        f"{key}, {word}": config.replace(**rates)
-        for word, rates in SLOWER.items()
-        for key, config in found.items()
-    }
-    return {**found, **slower}
-
-
-def _config(keys: Mapping[str, Any]) -> Config:
-    """A recorded configuration; what it does not say was the model's own default."""
-    return Config.from_dict({**model_options(keys["model"]), **keys})
-
-
-def _carry_over(key: str, keys: Mapping[str, Any]) -> Config:
-    """The rates, decays and dropouts of a relative, in the form of LON-GNN nearest to it."""
-    form: dict[str, Any] = {**PAPER_FORM, "weight": "probability"}
-    if key == "jacobi":
-        form["transform"] = "linear"
-    else:
-        form |= {"coefficients": "free", "shared": True, "restart": keys.get("restart", 1.0)}
-        form["self_loops"] = MODELS[key].self_loops
-    known = model_options("lon")
-    own = {k: v for k, v in keys.items() if k not in model_options(key) or k in known}
-    return Config.from_dict({**own, **form, "model": "lon"})
 
 
 def run(context: Context) -> None:
@@ -185,7 +89,7 @@ def run(context: Context) -> None:
         path = context.folder.parent / "search" / f"{name}.json"
         if path.is_file():
             rows["search"] = read_record(path)["parts"]["search"]
-        racing = {**candidates(rows), **_draw(settings["random"], settings["epochs"])}
+        racing = {**candidates(rows), **draw_random(settings["random"], settings["epochs"])}
         for i in range(len(settings["rounds"])):
             held = functools.partial(_round, dataset, racing, i, settings, context.device)
             part = record.part(f"round {i + 1}", held, device=context.device)
@@ -223,7 +127,7 @@ def _round(
 ) -> dict[str, Any]:
     """Judge who races, from the second round on with children; the best are parents."""
     if number > 0:
-        racing = {**racing, **_children(racing, settings["children"], number)}
+        racing = {**racing, **children_of(racing, settings["children"], number)}
     judged = judge(dataset, list(racing.values()), _seeds(settings)[number], device=device)
     means = {key: float(np.mean(s)) for key, s in zip(racing, judged, strict=True)}
     order = sorted(racing, key=lambda key: -means[key])
@@ -254,53 +158,6 @@ def _final(
     }
 
 
-def _draw(count: int, epochs: int) -> dict[str, Config]:
-    """Random configurations, the forms in turn, in a fixed order."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    spaces = [load_space({**SPACE, "epochs": epochs, **form}, "lon") for form in FORMS]
-    drawn = {}
-    for i in range(count):
-        space = spaces[i % len(spaces)]
-        drawn[f"random {i}"] = space.config(space.suggest(study.ask()))
-    return drawn
-
-
-def _children(parents: Mapping[str, Config], count: int, generation: int) -> dict[str, Config]:
-    """Each parent in turn has a child that differs in one to three keys."""
-    generator, names = random.Random(generation), list(parents)
-    children = {}
-    for i in range(count):
-        parent = names[i % len(names)]
-        child = vary(parents[parent], generator)
-        children[f"{parent.split(' > ')[0]} > {generation}.{i}"] = child
-    return children
-
-
-def vary(config: Config, generator: random.Random) -> Config:
-    """A configuration that differs in one to three keys that matter to it."""
-    keys = config.to_dict()
-    known = [
-        key
-        for key in (*STEPS, *SWITCHES)
-        if _ONLY.get(key, keys["coefficients"]) == keys["coefficients"]
-    ]
-    changed: dict[str, Any] = {}
-    for key in generator.sample(known, generator.choice((1, 2, 3))):
-        if key in SWITCHES:
-            changed[key] = generator.choice([v for v in SWITCHES[key] if v != keys[key]])
-        else:
-            changed[key] = _step(STEPS[key], keys[key], generator)
-    return config.replace(**changed)
-
-
-def _step(values: Sequence[float], now: float, generator: random.Random) -> float:
-    """One or two places along the values from the nearest to where it stands, never the same."""
-    at = min(range(len(values)), key=lambda i: abs(values[i] - now))
-    near = [i for i in range(len(values)) if i != at and abs(i - at) <= 2]
-    return values[generator.choice(near)]
-
-
 def read_choices(results: Path) -> dict[str, dict[str, Any]]:
     """Dataset -> the recipe of LON-GNN; the longest search's row where none was chosen yet."""
     study = read_study(results / "accuracy")
@@ -310,7 +167,7 @@ def read_choices(results: Path) -> dict[str, dict[str, Any]]:
         parts = read_record(path)["parts"] if path.is_file() else {}
         part = parts.get("lon")
         if part is not None:
-            part = {**part, "race": parts.get("round 1", {}).get("means", {})}
+            part = {**part, "race": parts["round 1"]["means"]}
         else:
             key = next((k for k in ("lon-full", "lon") if k in study[name]), None)
             part = None if key is None else {**study[name][key], "chosen": key}
@@ -346,7 +203,7 @@ def _goals(choices: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _candidates(choices: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Where the race began and how it went."""
+    """Where the race began."""
     keys = [*ROWS, "search", *RELATIVES, "jacobi"]
     rows = []
     for d, part in choices.items():
@@ -447,7 +304,7 @@ def _recipe(name: str, model: str, part: Mapping[str, Any]) -> str:
         "interval) over the published splits 0 to 9.",
     ]
     lines = [f"# {line}" for line in header] + [""]
-    lines += _config(part["config"]).to_toml(leave_out=("seed", "repeat", "device", "scale"))
+    lines += complete(part["config"]).to_toml(leave_out=("seed", "repeat", "device", "scale"))
     return "\n".join(lines) + "\n"
 
 

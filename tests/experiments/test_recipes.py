@@ -10,7 +10,7 @@ from scipy.special import eval_jacobi, roots_jacobi
 
 from longnn.config import Config
 from longnn.data import csbm
-from longnn.experiments import paper, recipes, study
+from longnn.experiments import paper, recipe_candidates, recipes, study
 from longnn.tuning import load_space
 from longnn.tuning.splits import tuning_seeds
 
@@ -30,7 +30,7 @@ def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
     parts = json.loads((tmp_path / "recipes" / "csbm.json").read_text())["parts"]
     quick, part = recipes.QUICK, parts["lon"]
     race = [parts[f"round {i + 1}"]["means"] for i in range(len(quick["rounds"]))]
-    named = {*rows, *(f"{row}, {word}" for row in rows for word in recipes.SLOWER)}
+    named = {*rows, *(f"{row}, {word}" for row in rows for word in recipe_candidates.SLOWER)}
     assert named | {f"random {i}" for i in range(quick["random"])} == set(race[0])
     parents = list(race[0])[: quick["parents"]]
     assert set(parents) < set(race[1])
@@ -47,14 +47,14 @@ def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
 
 def test_a_relative_is_carried_over_with_its_rates():
     keys = {"model": "gpr", "restart": 0.2, "lr_transform": 0.01, "dropout": 0.3, "degree": 10}
-    found = recipes.candidates({"gpr": {"config": keys}})["gpr"]
+    found = recipe_candidates.candidates({"gpr": {"config": keys}})["gpr"]
     assert found.model == "lon"
     assert found.options["self_loops"] == "add"
     assert found.options["restart"] == 0.2
     assert found.options["dropout"] == 0.3
     assert found.settings.lr_transform == 0.01
-    slow = recipes.candidates({"gpr": {"config": keys}})["gpr, slow"]
-    assert slow == found.replace(**recipes.SLOWER["slow"])
+    slow = recipe_candidates.candidates({"gpr": {"config": keys}})["gpr, slow"]
+    assert slow == found.replace(**recipe_candidates.SLOWER["slow"])
 
 
 def test_no_split_is_used_twice():
@@ -71,12 +71,12 @@ def test_a_child_differs_in_a_few_keys_that_matter_to_it(form):
     parent, generator = Config.from_dict({"model": "lon", **form}), random.Random(3)
     before, seen = parent.to_dict(), set()
     for _ in range(300):
-        child = recipes.vary(parent, generator).to_dict()
+        child = recipe_candidates.vary(parent, generator).to_dict()
         changed = {key for key in before if child[key] != before[key]}
         assert 1 <= len(changed) <= 3
         seen |= changed
     other = {"restart"} if form["coefficients"] == "pcd" else {"gamma", "lr_factors"}
-    assert seen == {*recipes.STEPS, *recipes.SWITCHES} - other
+    assert seen == {*recipe_candidates.STEPS, *recipe_candidates.SWITCHES} - other
 
 
 def test_how_far_a_step_of_adam_moves_the_filter():

@@ -118,6 +118,7 @@ def test_the_default_is_the_candidate_of_least_regret(tmp_path, quick):
 def test_the_defaults_are_what_the_record_chose():
     folder = Path(__file__).parents[2] / "results" / "paper" / "defaults"
     keys = {**model_options("lon"), **Config(model="lon").to_dict()}
+    assert defaults.winner(folder)
     assert {key: keys[key] for key in defaults.winner(folder)} == defaults.winner(folder)
 
 
