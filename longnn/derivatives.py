@@ -99,3 +99,29 @@ def to_front(value: Any, dim: int | None, batch: int) -> Any:
 def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     """Keep the inputs, all of them tensors."""
     ctx.save_for_backward(*inputs)
+
+
+def side_by_side(call: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+    """The vmap rule of a function of a graph's three arrays and signals of shape (rows, channels):
+    a batch on one graph is one call on more channels. What is no tensor stays as it is."""
+
+    def rule(info: Any, in_dims: Any, crow: Tensor, col: Tensor, values: Tensor, *dense: Any):  # type: ignore[no-untyped-def]
+        batch = info.batch_size
+        folded = (_fold(t, dim, batch) for t, dim in zip(dense, in_dims[3:], strict=True))
+        out = call()(crow, col, values, *folded)
+        if isinstance(out, tuple):
+            return tuple(t.view(t.shape[0], batch, -1) for t in out), (1,) * len(out)
+        return out.view(out.shape[0], batch, -1), 1
+
+    return rule
+
+
+def _fold(value: Any, dim: int | None, batch: int) -> Any:
+    """(rows, channels) with a batch dimension somewhere, or none -> (rows, batch * channels)."""
+    if not isinstance(value, Tensor):
+        return value
+    if dim is None:
+        value = value[:, None].expand(-1, batch, -1)
+    else:
+        value = value.movedim(dim, 1)
+    return value.reshape(value.shape[0], -1)

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from longnn import kernels
-from longnn.derivatives import differentiable, save_inputs
+from longnn.derivatives import differentiable, save_inputs, side_by_side
 from longnn.graph import GraphOperator
 from longnn.sparse import accumulate_dtype, check_operand, csr
 
@@ -151,33 +151,11 @@ def _second_gradient(ctx: Any, u: Tensor, v: Tensor) -> tuple[Tensor | None, ...
     return None, None, None, _filter(*graph, grad, v), d_beta, d_grad
 
 
-def _fold(tensor: Tensor, dim: int | None, batch: int) -> Tensor:
-    """(rows, channels) with a batch dimension somewhere, or none -> (rows, batch * channels)."""
-    if dim is None:
-        tensor = tensor[:, None].expand(-1, batch, -1)
-    else:
-        tensor = tensor.movedim(dim, 1)
-    return tensor.reshape(tensor.shape[0], -1)
-
-
-def _side_by_side(call: Callable[[], Any]) -> Callable[..., Any]:
-    """The vmap rule: a batch of filters and signals on one graph is one filter on more channels."""
-
-    def rule(info: Any, in_dims: Any, crow: Tensor, col: Tensor, values: Tensor, *dense: Tensor):  # type: ignore[no-untyped-def]
-        batch = info.batch_size
-        folded = (_fold(t, dim, batch) for t, dim in zip(dense, in_dims[3:], strict=True))
-        out = call()(crow, col, values, *folded)
-        parted = [t.view(t.shape[0], batch, -1) for t in (out if isinstance(out, tuple) else [out])]
-        return (tuple(parted), (1, 1)) if isinstance(out, tuple) else (parted[0], 1)
-
-    return rule
-
-
 _filter: Callable[..., Any] = differentiable(
-    chebyshev_filter, _filter_gradient, save_inputs, vmap=_side_by_side(lambda: _filter)
+    chebyshev_filter, _filter_gradient, save_inputs, vmap=side_by_side(lambda: _filter)
 )
 _gradient: Callable[..., Any] = differentiable(
-    chebyshev_filter_backward, _second_gradient, save_inputs, vmap=_side_by_side(lambda: _gradient)
+    chebyshev_filter_backward, _second_gradient, save_inputs, vmap=side_by_side(lambda: _gradient)
 )
 
 

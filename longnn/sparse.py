@@ -85,7 +85,7 @@ def _(crow, col, values, crow_t, col_t, values_t, dense):  # type: ignore[no-unt
 
 def _product_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     arrays = ctx.saved_tensors
-    return *(None,) * 6, _product(*arrays[3:], *arrays[:3], grad)
+    return *(None,) * 6, csr_product(*arrays[3:], *arrays[:3], grad)
 
 
 def _save_arrays(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -103,13 +103,13 @@ def _batch_product(info, in_dims, crow, col, values, crow_t, col_t, values_t, de
     dense = to_front(dense, in_dims[6], info.batch_size)
     arrays = (crow, col, values, crow_t, col_t, values_t)
     if own or dense.shape[2] >= NARROW or kernels.usable(values):
-        return _product(*arrays, dense), 0
+        return csr_product(*arrays, dense), 0
     folded = dense.movedim(0, 1)  # (columns, batch, channels)
-    out = _product(*arrays, folded.reshape(folded.shape[0], -1))
+    out = csr_product(*arrays, folded.reshape(folded.shape[0], -1))
     return out.view(out.shape[0], info.batch_size, -1), 1
 
 
-_product = differentiable(csr_matmul, _product_gradient, _save_arrays, vmap=_batch_product)
+csr_product = differentiable(csr_matmul, _product_gradient, _save_arrays, vmap=_batch_product)
 
 
 @torch.library.custom_op("longnn::dropped_matmul", mutates_args=())
@@ -278,7 +278,7 @@ class SparseMatrix:
             return self._dropped_matmul(dense, *self.dropout)
         if self.dense is not None:
             return self.dense @ dense
-        return _product(
+        return csr_product(
             self.crow, self.col, self.values, self.crow_t, self.col_t, self.values_t, dense
         )
 

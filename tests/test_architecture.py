@@ -25,6 +25,7 @@ LAYERS = {
     "graph": {"sparse"},
     "spectrum": {"graph"},
     "propagate": {"derivatives", "graph", "sparse", "kernels"},
+    "lanczos": {"derivatives", "graph", "sparse"},
     "published": {"derivatives", "polynomials"},
     "filters": {"polynomials", "coefficients", "graph", "propagate", "published"},
     "nn": {
@@ -34,6 +35,7 @@ LAYERS = {
         "coefficients",
         "polynomials",
         "graph",
+        "lanczos",
         "sparse",
         "noise",
         "kernels",

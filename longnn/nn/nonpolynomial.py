@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from longnn.graph import GraphOperator, SelfLoops
+from longnn.lanczos import lanczos_basis
 from longnn.nn.model import Model, Placement, SpectralGNN, check_placement
 from longnn.nn.transform import Dropout, Features, Linear, Transform, as_features
 from longnn.polynomials import check_degree
@@ -217,9 +218,8 @@ class ARMA(_TwoLayers):
 class OptBasisFilter(nn.Module):
     r"""A filter in the basis that is orthonormal for the signal's own spectral density.
 
-    For each channel, Lanczos' recurrence on the signal x itself:
-    :math:`v_0 = x/\|x\|`, :math:`v_{k+1} \propto P v_k - \langle Pv_k, v_k\rangle v_k
-    - \langle Pv_k, v_{k-1}\rangle v_{k-1}`, and the output :math:`\sum_k\alpha_k v_k`.
+    Each channel has the vectors of :func:`~longnn.lanczos.lanczos_basis`, which start from the
+    signal itself, and the output :math:`\sum_k\alpha_k v_k`.
     """
 
     def __init__(self, degree: int, channels: int) -> None:
@@ -233,23 +233,11 @@ class OptBasisFilter(nn.Module):
         nn.init.ones_(self.weight[0])
 
     def forward(self, operator: GraphOperator, signal: Tensor) -> Tensor:
-        v, previous = _unit(signal), torch.zeros_like(signal)
-        out = self.weight[0] * v
-        for alpha in self.weight[1:]:
-            w = operator @ v
-            w = w - (w * v).sum(0) * v - (w * previous).sum(0) * previous
-            # Where P v has nothing new, as in a small component, the basis ends: what is left of w
-            # is rounding, and its direction and gradient are noise.
-            v, previous = _unit(w, least=torch.finfo(w.dtype).eps ** 0.5), v
-            out = out + alpha * v
+        vectors = lanczos_basis(operator, signal, self.degree)
+        out = self.weight[0] * vectors[0]
+        for alpha, v in zip(self.weight[1:], vectors[1:], strict=True):
+            out = torch.addcmul(out, v, alpha)
         return out
-
-
-def _unit(x: Tensor, *, least: float = 1e-12) -> Tensor:
-    """Columns scaled to length one; one that is not longer than ``least`` becomes zero, with zero
-    gradient."""
-    square = x.square().sum(0)
-    return torch.where(square > least**2, x * square.clamp_min(least**2).rsqrt(), 0.0)
 
 
 class OptBasisGNN(SpectralGNN):
