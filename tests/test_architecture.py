@@ -88,6 +88,7 @@ LAYERS = {
         "nn",
         "polynomials",
         "propagate",
+        "recipes",
         "report",
         "spectrum",
         "textbook",

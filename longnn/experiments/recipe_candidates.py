@@ -11,9 +11,12 @@ import optuna
 
 from longnn.config import PAPER_FORM, Config
 from longnn.nn import MODELS, model_options
+from longnn.nn.model import PLACEMENTS
 from longnn.tuning import load_space
 
 ROWS = ("lon", "lon-full", "lon-paper", "lon-default")
+#: The winner of the paper's search, and the recipe that the package has had so far.
+OTHERS = ("search", "recipe")
 #: Relatives with one filter for all channels; LON-GNN learns its basis instead of theirs.
 RELATIVES = ("gpr", "appnp", "even", "bern", "cheb2")
 #: What is drawn for every form.
@@ -21,7 +24,7 @@ SPACE: dict[str, Any] = {
     **PAPER_FORM,
     "weight": "probability",
     "monitor": {"choices": ["score", "loss"]},
-    "lr_transform": {"choices": [0.01, 0.02, 0.05]},
+    "lr_transform": {"choices": [0.005, 0.01, 0.02, 0.05]},
     "lr_coefficients": {"choices": [1e-4, 5e-4, 2e-3, 0.01]},
     "lr_factors": {"choices": [5e-4, 5e-3, 0.05]},
     "lr_basis": {"choices": [5e-4, 2e-3, 0.01]},
@@ -35,14 +38,22 @@ SPACE: dict[str, Any] = {
 }
 _SHARED = {"coefficients": "free", "shared": True, "restart": {"choices": [0.1, 0.3, 0.6, 1.0]}}
 _PCD = {"gamma": {"choices": [0.5, 0.75, 1.0, 1.25, 1.5]}}
-#: The forms, in equal shares: one filter for all class channels, without and with self loops; one
-#: for each, after an MLP or a linear map; one for each hidden channel.
+_FEATURES = {"placement": "features", "normalize": True}
+#: The forms, in equal shares: one filter for all class channels, without and with self loops, and
+#: after normalised hidden units; one for each class, after an MLP or a linear map; one for each
+#: hidden channel; filtered features, normalised, before an MLP, by one filter (then also with more
+#: hidden units) or by one for each; and a filter at either place.
 FORMS: tuple[dict[str, Any], ...] = (
     _SHARED,
     {**_SHARED, "self_loops": "add"},
+    {**_SHARED, "normalize": True},
     _PCD,
     {**_PCD, "transform": "linear"},
     {**_PCD, "placement": "hidden"},
+    {**_SHARED, **_FEATURES},
+    {**_SHARED, **_FEATURES, "hidden_channels": 256},
+    {**_PCD, **_FEATURES},
+    {**_SHARED, **_FEATURES, "placement": "both"},
 )
 #: What a child may change, by steps along these values, ...
 STEPS: dict[str, tuple[float, ...]] = {
@@ -60,16 +71,17 @@ STEPS: dict[str, tuple[float, ...]] = {
     "b": (-0.75, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0),
     "gamma": (0.5, 0.75, 1.0, 1.25, 1.5),
     "restart": (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
-    "hidden_channels": (32, 64, 128, 256),
+    "hidden_channels": (32, 64, 128, 256, 512),
     "degree": (5, 10, 15),
 }
 #: ... or to another of these.
-SWITCHES: dict[str, tuple[str, ...]] = {
+SWITCHES: dict[str, tuple[Any, ...]] = {
     "monitor": ("score", "loss"),
     "weight": ("probability", "paper"),
     "self_loops": ("keep", "add"),
     "transform": ("mlp", "linear", "residual"),
-    "placement": ("output", "hidden"),
+    "placement": PLACEMENTS,
+    "normalize": (False, True),
 }
 #: Keys that only one way of making coefficients has.
 _ONLY = {"gamma": "pcd", "lr_factors": "pcd", "restart": "free"}
@@ -84,9 +96,9 @@ SLOWER: dict[str, dict[str, float]] = {
 
 
 def candidates(rows: Mapping[str, Any]) -> dict[str, Config]:
-    """Configurations of LON-GNN, by the row of ``accuracy`` that they come from, or ``search``;
-    each as it was found and with slower filter rates."""
-    found = {key: complete(rows[key]["config"]) for key in (*ROWS, "search") if key in rows}
+    """Configurations of LON-GNN, by the row of ``accuracy`` that they come from, or ``search``, or
+    ``recipe``; each as it was found and with slower filter rates."""
+    found = {key: complete(rows[key]["config"]) for key in (*ROWS, *OTHERS) if key in rows}
     for key in (*RELATIVES, "jacobi"):
         if key in rows:
             found[key] = _carry_over(key, rows[key]["config"])

@@ -4,12 +4,13 @@ The best of many trials owes part of its validation accuracy to luck, and so doe
 rows, all the more on a small graph. So every training here is stopped by one half of the validation
 nodes of a tuning split and judged by the other half, and every round has splits of its own.
 
-In the first round meet: what ``accuracy`` and ``search`` chose for LON-GNN, its defaults, and the
-choices of its relatives carried over to LON-GNN, each also with slow filter rates and with a filter
-that all but stands still; and random configurations of several forms. The best become parents: in
-each further round they run again, together with children that differ from a parent in one to three
-keys. The parents that are left are judged on fresh splits, the best mean wins, and is reported on
-the published splits. For other models the row of ``accuracy`` or ``ablation`` is the recipe.
+In the first round meet: what ``accuracy`` and ``search`` chose for LON-GNN, its defaults, the
+recipe that the package has so far, and the choices of its relatives carried over to LON-GNN, each
+also with slow filter rates and with a filter that all but stands still; and random configurations
+of several forms. The best become parents: in each further round they run again, together with
+children that differ from a parent in one to three keys. The parents that are left are judged on
+fresh splits, the best mean wins, and is reported on the published splits. For other models the row
+of ``accuracy`` or ``ablation`` is the recipe.
 
 ``python -m longnn.experiments.recipes RESULTS TARGET`` writes the recipes of the package.
 """
@@ -31,6 +32,7 @@ from longnn.experiments.evaluation import SMALL, judge, train_splits
 from longnn.experiments.paper import Context
 from longnn.experiments.published import ACCURACY, BEST_ANYWHERE, best_of_paper
 from longnn.experiments.recipe_candidates import (
+    OTHERS,
     RELATIVES,
     ROWS,
     SLOWER,
@@ -43,20 +45,22 @@ from longnn.experiments.record import Record, read_record
 from longnn.experiments.scores import Study, mean
 from longnn.experiments.study import QUICK_DATASETS, read_study
 from longnn.experiments.table import Table
+from longnn.recipes import known_recipes, load_recipe
 from longnn.training import summarize
 from longnn.tuning.splits import tuning_seeds
 
 TITLE = "Recipes: LON-GNN at its best, against what is printed (not in the paper)"
 
-#: Tuning splits used before (by ``accuracy`` and ``search``), reported splits.
-COMMON: dict[str, Any] = {"used": 12, "splits": 10, "epochs": 1000}
+#: Tuning splits used before (by ``accuracy``, ``search`` and the race for the recipe so far),
+#: reported splits.
+COMMON: dict[str, Any] = {"used": 80, "splits": 10, "epochs": 1000}
 #: By the size of the graph: random configurations; splits of each round; parents, and children a
 #: round; the fresh splits that judge. A small graph's splits judge by few nodes, so luck is great;
 #: a large graph's trainings are dear.
 SIZES: dict[str, dict[str, Any]] = {
-    "small": {"random": 80, "rounds": [6, 10, 10], "parents": 10, "children": 30, "fresh": 40},
-    "medium": {"random": 60, "rounds": [3, 6, 6], "parents": 8, "children": 24, "fresh": 20},
-    "large": {"random": 20, "rounds": [2, 4, 4], "parents": 6, "children": 14, "fresh": 10},
+    "small": {"random": 100, "rounds": [6, 10, 10], "parents": 10, "children": 30, "fresh": 40},
+    "medium": {"random": 70, "rounds": [3, 6, 6], "parents": 8, "children": 24, "fresh": 20},
+    "large": {"random": 40, "rounds": [2, 4, 4], "parents": 6, "children": 18, "fresh": 10},
 }
 QUICK: dict[str, Any] = {
     "used": 2,
@@ -89,6 +93,8 @@ def run(context: Context) -> None:
         path = context.folder.parent / "search" / f"{name}.json"
         if path.is_file():
             rows["search"] = read_record(path)["parts"]["search"]
+        if ("lon", name) in known_recipes():
+            rows["recipe"] = {"config": load_recipe("lon", name)}
         racing = {**candidates(rows), **draw_random(settings["random"], settings["epochs"])}
         for i in range(len(settings["rounds"])):
             held = functools.partial(_round, dataset, racing, i, settings, context.device)
@@ -204,7 +210,7 @@ def _goals(choices: Mapping[str, Mapping[str, Any]]) -> Table:
 
 def _candidates(choices: Mapping[str, Mapping[str, Any]]) -> Table:
     """Where the race began."""
-    keys = [*ROWS, "search", *RELATIVES, "jacobi"]
+    keys = [*ROWS, *OTHERS, *RELATIVES, "jacobi"]
     rows = []
     for d, part in choices.items():
         first = part.get("race", {})
@@ -215,7 +221,8 @@ def _candidates(choices: Mapping[str, Mapping[str, Any]]) -> Table:
         drawn = [v for name, v in first.items() if name.startswith("random")]
         cells.append(f"{100 * max(drawn):.1f}" if drawn else "")
         rows.append([d, *cells])
-    named = {"search": "paper's search", **{k: ENTRIES[k].label for k in ROWS}}
+    named = {k: ENTRIES[k].label for k in ROWS}
+    named |= {"search": "paper's search", "recipe": "recipe so far"}
     titles = [named[k] if k in named else f"as {ENTRIES[k].label}" for k in keys]
     return Table(
         "candidates",
@@ -260,6 +267,7 @@ def _finals(choices: Mapping[str, Mapping[str, Any]]) -> Table:
 _SHOWN = {
     "placement": "filter at",
     "transform": "after",
+    "normalize": "normalised",
     "hidden_channels": "hidden",
     "coefficients": "coefficients",
     "shared": "shared",

@@ -72,7 +72,7 @@ def _options(name: str) -> dict[str, Any]:
 
 
 #: Arguments that take objects, not values.
-_NOT_OPTIONS = ("filter", "filter_options")
+_NOT_OPTIONS = ("filter", "output_filter", "filter_options")
 
 
 def get_model(

@@ -7,16 +7,24 @@ feature transform and one polynomial filter. Subclasses choose the filter.
 
 import abc
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from longnn.filters import PolynomialFilter
 from longnn.graph import GraphOperator, SelfLoops, as_operator
-from longnn.nn.transform import Dropout, Features, Linear, Transform, TransformKind
+from longnn.nn.transform import (
+    Dropout,
+    Features,
+    Linear,
+    Transform,
+    TransformKind,
+    normalize_rows,
+)
 
-Placement = Literal["output", "hidden"]
+Placement = Literal["output", "hidden", "features", "both"]
+PLACEMENTS = get_args(Placement)
 
 
 class Model(nn.Module, abc.ABC):
@@ -123,14 +131,21 @@ class SpectralGNN(Model):
 
     .. math:: \hat Y = g(P)\, t_\theta(X)
 
-    With ``placement="hidden"`` it acts on hidden channels between two linear maps:
-    :math:`\hat Y = g(P)\,\mathrm{ReLU}(X W_1)\, W_2`.
+    Elsewhere it acts on the hidden channels between two linear maps, which are activated before or
+    after it:
+
+    - ``"hidden"``: :math:`\hat Y = g(P)\,\mathrm{ReLU}(X W_1)\, W_2`
+    - ``"features"``: :math:`\hat Y = \mathrm{ReLU}(g(P)\,X W_1)\, W_2`, an MLP of filtered features
+    - ``"both"``: :math:`\hat Y = g_2(P)\,\mathrm{ReLU}(g_1(P)\,X W_1)\, W_2`, a filter at both
 
     Args:
         in_channels, hidden_channels, out_channels: features, hidden units, classes.
         filter: the polynomial filter; its channels are 1 or those it acts on.
+        output_filter: under ``"both"`` the second one.
         transform: ``"linear"``, ``"mlp"`` or ``"residual"``.
-        placement: ``"output"`` or ``"hidden"``.
+        placement: ``"output"``, ``"hidden"``, ``"features"`` or ``"both"``.
+        normalize: divide the hidden units of every node by their root mean square, before a ReLU
+            that follows: what a node's neighbours have in common counts, not how many they are.
         input_dropout, dropout: on the features and inside the transform.
         filter_dropout: just before the filter.
     """
@@ -142,39 +157,52 @@ class SpectralGNN(Model):
         out_channels: int,
         *,
         filter: nn.Module,
+        output_filter: nn.Module | None = None,
         transform: TransformKind = "mlp",
         placement: Placement = "output",
+        normalize: bool = False,
         input_dropout: float = 0.5,
         dropout: float = 0.5,
         filter_dropout: float = 0.0,
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels)
         check_placement(placement)
-        hidden = placement == "hidden"
-        # Under "hidden" the map after the filter takes the place of the transform's last one.
-        kind: TransformKind = "linear" if hidden and transform == "mlp" else transform
+        inside = placement != "output"
+        # Inside, the map after the filter takes the place of the transform's last one.
+        kind: TransformKind = "linear" if inside and transform == "mlp" else transform
         self.transform = Transform(
             kind,
             in_channels,
             hidden_channels,
-            hidden_channels if hidden else out_channels,
+            hidden_channels if inside else out_channels,
+            normalize=normalize and not inside,
             input_dropout=input_dropout,
             dropout=dropout,
         )
-        self.activate = hidden and transform != "linear"
+        self.activate_before = placement == "hidden" and transform != "linear"
+        self.activate_after = placement in ("features", "both") and transform != "linear"
+        self.normalize = normalize and inside
         self.filter_dropout = Dropout(filter_dropout)
         self.filter = filter
-        self.readout = Linear(hidden_channels, out_channels) if hidden else None
-        self.readout_dropout = Dropout(dropout if hidden else 0.0)
+        self.readout = Linear(hidden_channels, out_channels) if inside else None
+        self.readout_dropout = Dropout(dropout if inside else 0.0)
+        self.output_filter = output_filter
 
     def scores(self, x: Features, operator: GraphOperator) -> Tensor:
         h = self.transform(x)
-        h = torch.relu(h) if self.activate else h
+        h = torch.relu(h) if self.activate_before else h
         h = self.filter(operator, self.filter_dropout(h))
-        return h if self.readout is None else self.readout(self.readout_dropout(h))
+        if self.readout is None:
+            return h
+        h = normalize_rows(h) if self.normalize else h
+        h = torch.relu(h) if self.activate_after else h
+        h = self.readout(self.readout_dropout(h))
+        return h if self.output_filter is None else self.output_filter(operator, h)
 
 
 def check_placement(placement: str) -> None:
     """Raise unless ``placement`` names where a filter may stand."""
-    if placement not in ("output", "hidden"):
-        raise ValueError(f"Expected `placement` to be 'output' or 'hidden' (got {placement!r})")
+    if placement not in PLACEMENTS:
+        raise ValueError(
+            f"Expected `placement` to be one of {', '.join(PLACEMENTS)} (got {placement!r})"
+        )

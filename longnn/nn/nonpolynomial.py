@@ -260,19 +260,21 @@ class OptBasisGNN(SpectralGNN):
         **options: Any,
     ) -> None:
         check_placement(placement)
-        wide = hidden_channels if placement == "hidden" else out_channels
+        inside = placement != "output"
         super().__init__(
             in_channels,
             hidden_channels,
             out_channels,
-            filter=OptBasisFilter(degree, wide),
+            filter=OptBasisFilter(degree, hidden_channels if inside else out_channels),
+            output_filter=OptBasisFilter(degree, out_channels) if placement == "both" else None,
             placement=placement,
             **options,
         )
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         groups = super().parameter_groups()
-        coefficients = list(self.filter.parameters())
+        found = (self.filter, self.output_filter)
+        coefficients = [p for f in found if f is not None for p in f.parameters()]
         ids = {id(p) for p in coefficients}
         groups["transform"] = [p for p in groups["transform"] if id(p) not in ids]
         groups["coefficients"] = coefficients

@@ -65,20 +65,23 @@ class PolynomialModel(SpectralGNN):
         filter_options: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        wide = hidden_channels if placement == "hidden" else out_channels
         chosen: dict[str, Any] = {
-            "channels": 1 if self.shared else wide,
             "basis": getattr(self, "basis", None),
             "coefficients": self.coefficients,
             "learn_basis": self.learn_basis,
             **(filter_options or {}),
         }
-        filter = PolynomialFilter(degree=degree, **chosen)
+        shared = chosen.pop("shared", self.shared)
+
+        def make(wide: int) -> PolynomialFilter:
+            return PolynomialFilter(degree=degree, channels=1 if shared else wide, **chosen)
+
         super().__init__(
             in_channels,
             hidden_channels,
             out_channels,
-            filter=filter,
+            filter=make(out_channels if placement == "output" else hidden_channels),
+            output_filter=make(out_channels) if placement == "both" else None,
             placement=placement,
             **options,
         )
@@ -142,7 +145,7 @@ class LONGNN(PolynomialModel):
                 "coefficients": coefficients,
                 "learn_basis": learn_basis,
                 "gamma": gamma,
-                **({"channels": 1} if shared else {}),
+                "shared": shared,
                 **({"init": _pagerank_response(degree, restart)} if restart else {}),
             },
             **options,

@@ -146,7 +146,8 @@ class Transform(nn.Module):
     - ``mlp``: :math:`\mathrm{ReLU}(X W_1)\,W_2`
     - ``residual``: :math:`H = \mathrm{ReLU}(X W_1)`, then :math:`(H + \mathrm{ReLU}(H W_2)) W_3`
 
-    with dropout on the input and before each further map.
+    with dropout on the input and before each further map, and under ``normalize`` the rows of
+    :math:`X W_1` divided by their root mean square.
     """
 
     def __init__(
@@ -156,6 +157,7 @@ class Transform(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
+        normalize: bool = False,
         input_dropout: float = 0.0,
         dropout: float = 0.0,
     ) -> None:
@@ -165,6 +167,7 @@ class Transform(nn.Module):
                 f"Expected `transform` to be 'linear', 'mlp' or 'residual' (got {kind!r})"
             )
         self.kind = kind
+        self.normalize = normalize and kind != "linear"
         self.input_dropout = Dropout(input_dropout)
         self.dropout = Dropout(dropout)
         wide = out_channels if kind == "linear" else hidden_channels
@@ -181,8 +184,16 @@ class Transform(nn.Module):
         x = self.input_dropout(as_features(x))
         if self.last is None:
             return self.first(x)
-        if self.middle is None:
+        if self.middle is None and not self.normalize:
             return self.last(self.first.activated(x, self.dropout))
-        h = torch.relu_(self.first(x))
-        h = h + torch.relu_(self.middle(self.dropout(h)))
+        h = self.first(x)
+        h = torch.relu_(normalize_rows(h) if self.normalize else h)
+        if self.middle is not None:
+            h = h + torch.relu_(self.middle(self.dropout(h)))
         return self.last(self.dropout(h))
+
+
+def normalize_rows(h: Tensor) -> Tensor:
+    """Rows divided by their root mean square; a row of zeros stays."""
+    square = h.square().mean(-1, keepdim=True)
+    return h * (square + torch.finfo(h.dtype).eps).rsqrt()

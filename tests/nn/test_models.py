@@ -11,7 +11,7 @@ from longnn import LONGNN, GraphOperator, SparseMatrix, get_model, textbook
 from longnn.nn import MODELS
 from longnn.nn.nonpolynomial import OptBasisFilter
 from longnn.nn.polynomial import personalized_pagerank
-from longnn.nn.transform import narrow_matmul
+from longnn.nn.transform import narrow_matmul, normalize_rows
 
 from ..helpers import double_operator, random_graph, random_tensor
 
@@ -148,30 +148,58 @@ OPTIONS = [
     {"placement": "hidden"},
     {"placement": "hidden", "transform": "linear"},
     {"placement": "hidden", "transform": "residual"},
+    {"placement": "features"},
+    {"placement": "features", "transform": "linear"},
+    {"placement": "features", "transform": "residual", "normalize": True},
+    {"placement": "both"},
+    {"placement": "both", "normalize": True, "shared": True},
+    {"placement": "hidden", "normalize": True},
+    {"normalize": True},
+    {"normalize": True, "transform": "residual"},
     {"coefficients": "free", "weight": "probability"},
 ]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_forms_of_lon_gnn(options):
-    """Each form equals its formula, with the filter applied by exact powers of P."""
+    """Each form equals its formula, with the filter applied in the eigenvectors of P."""
     model, x = build("lon", **options), features()
-    t, f = model.transform, model.filter
-    P = double_operator(EDGES, NODES).to_dense()
+    t = model.transform
+    place, kind = options.get("placement", "output"), options.get("transform", "mlp")
+    eigenvalues, U = torch.linalg.eigh(double_operator(EDGES, NODES).to_dense())
+
+    def filtered(f, h):
+        return U @ (f.response(1 - eigenvalues).T * (U.T @ h))
+
+    def normed(h):
+        return h / h.square().mean(1, keepdim=True).sqrt() if options.get("normalize") else h
+
     h = x @ t.first.weight + t.first.bias
-    if options.get("transform") == "residual":
+    h = h if t.last is None or place != "output" else normed(h)
+    if kind == "residual":
         h = torch.relu(h)
         h = h + torch.relu(h @ t.middle.weight + t.middle.bias)
         h = h @ t.last.weight + t.last.bias
     elif t.last is not None:
         h = torch.relu(h) @ t.last.weight + t.last.bias
-    if options.get("placement") == "hidden" and options.get("transform") != "linear":
+    if place == "hidden" and kind != "linear":
         h = torch.relu(h)
-    eigenvalues, U = torch.linalg.eigh(P)
-    h = U @ (f.response(1 - eigenvalues).T * (U.T @ h))
-    if model.readout is not None:
+    h = filtered(model.filter, h)
+    if place != "output":
+        h = normed(h)
+        h = torch.relu(h) if place in ("features", "both") and kind != "linear" else h
         h = h @ model.readout.weight + model.readout.bias
+    if place == "both":
+        h = filtered(model.output_filter, h)
     torch.testing.assert_close(model(x, EDGES), h)
+
+
+def test_a_node_without_hidden_units_is_normalised_to_nothing_with_a_gradient():
+    h = torch.tensor([[3.0, 4.0], [0.0, 0.0]], requires_grad=True)
+    out = normalize_rows(h)
+    torch.testing.assert_close(out.square().mean(1), torch.tensor([1.0, 0.0]))
+    out.sum().backward()
+    assert h.grad.isfinite().all()
 
 
 def test_lon_gnn_equals_the_textbook():
@@ -408,7 +436,7 @@ def test_pagerank_coefficients_sum_to_one():
         (lambda: get_model("lom", 1, 1, 1), r"`model` to be one of \[.*'lon'.*\(got 'lom'\)"),
         (lambda: LONGNN(0, 8, 2), r"`in_channels` >= 1 \(got 0\)"),
         (lambda: LONGNN(3, 8, 2, transform="deep"), r"'residual' \(got 'deep'\)"),
-        (lambda: LONGNN(3, 8, 2, placement="input"), r"'hidden' \(got 'input'\)"),
+        (lambda: LONGNN(3, 8, 2, placement="input"), r"features, both \(got 'input'\)"),
         (lambda: LONGNN(3, 8, 2, dropout=1.0), r"0 <= dropout < 1 \(got 1\)"),
         (lambda: get_model("arma", 3, 8, 2, stacks=0), r"`layers` >= 1 \(got 0, 1\)"),
     ],
