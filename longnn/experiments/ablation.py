@@ -1,9 +1,10 @@
 """Table 4: what each part of LON-GNN is worth, and rows the paper has not.
 
-All in the paper's form (the filter on class channels), each row with a search of its own and the
-budget of :mod:`longnn.experiments.study`. Rows that ``accuracy`` has are taken from it. JacobiConv
-has a linear transform and LON-GNN an MLP: the row between them tells how much of the next step is
-due to the basis.
+In the paper's form (the filter on class channels), each row with a search of its own and the budget
+of :mod:`longnn.experiments.study`. Rows that ``accuracy`` has are taken from it. JacobiConv has a
+linear transform and LON-GNN an MLP: the row between them tells how much of the next step is due to
+the basis. The last rows have an MLP of filtered features, normalised, with LON-GNN's basis, the
+same basis fixed, and with GPRGNN's: where that form gains, they tell whether the basis has a share.
 """
 
 from pathlib import Path
@@ -25,6 +26,9 @@ from longnn.experiments.table import Table
 TITLE = "Table 4: the ablation, with rows the paper has not"
 
 _NO_DECAY = {**PAPER_FORM, "wd_coefficients": 0.0, "wd_factors": 0.0}
+_FEATURES = {"placement": "features", "normalize": True}
+_LON_FEATURES = {"weight": "probability", "coefficients": "free", "shared": True, **_FEATURES}
+_START = {"restart": {"choices": [0.1, 0.3, 1.0]}}
 
 ENTRIES = {
     "jacobi": ACCURACY_ENTRIES["jacobi"],
@@ -50,6 +54,14 @@ ENTRIES = {
         fixed={**PAPER_FORM, "degree": 20},
         searched={"degree_penalty": {"choices": [1e-5, 1e-4, 1e-3]}},
     ),
+    "features": Entry("LON-GNN, filtered features", "lon", fixed=_LON_FEATURES, searched=_START),
+    "features-fixed": Entry(
+        "the same, a and b fixed",
+        "lon",
+        fixed={**_LON_FEATURES, "learn_basis": False},
+        searched=_START,
+    ),
+    "features-gpr": Entry("GPRGNN, filtered features", "gpr", fixed=_FEATURES),
 }
 LABELS = {key: entry.label for key, entry in ENTRIES.items()}
 

@@ -9,8 +9,9 @@ recipe that the package has so far, and the choices of its relatives carried ove
 also with slow filter rates and with a filter that all but stands still; and random configurations
 of several forms. The best become parents: in each further round they run again, together with
 children that differ from a parent in one to three keys. The parents that are left are judged on
-fresh splits, the best mean wins, and is reported on the published splits. For other models the row
-of ``accuracy`` or ``ablation`` is the recipe.
+fresh splits together with the recipe so far, which only there can lose its place; the best mean
+wins, and is reported on the published splits. For other models the row of ``accuracy`` or
+``ablation`` is the recipe.
 
 ``python -m longnn.experiments.recipes RESULTS TARGET`` writes the recipes of the package.
 """
@@ -79,11 +80,11 @@ LARGE = 5000
 def run(context: Context) -> None:
     """Decide and report, graph by graph, as far as not done."""
     study = read_study(context.folder.parent / "accuracy")
-    known = [d for d in (QUICK_DATASETS if context.quick else DATASETS) if d in study]
-    if not known:
+    decided = [d for d in (QUICK_DATASETS if context.quick else DATASETS) if d in study]
+    if not decided:
         context.tell("nothing to choose from: run `accuracy` first")
         return
-    for name in context.choose("datasets", known):
+    for name in context.choose("datasets", decided):
         dataset = data.load(name, data_dir=context.data_dir)
         settings = QUICK if context.quick else settings_for(dataset.num_nodes)
         record = Record(context.folder / f"{name}.json", settings, commit=context.commit)
@@ -95,12 +96,15 @@ def run(context: Context) -> None:
             rows["search"] = read_record(path)["parts"]["search"]
         if ("lon", name) in known_recipes():
             rows["recipe"] = {"config": load_recipe("lon", name)}
-        racing = {**candidates(rows), **draw_random(settings["random"], settings["epochs"])}
+        known = candidates(rows)
+        racing = {**known, **draw_random(settings["random"], settings["epochs"])}
         for i in range(len(settings["rounds"])):
             held = functools.partial(_round, dataset, racing, i, settings, context.device)
             part = record.part(f"round {i + 1}", held, device=context.device)
             context.tell(f"{name}: round {i + 1} of {len(settings['rounds'])}")
             racing = {key: Config.from_dict(keys) for key, keys in part["parents"].items()}
+        if "recipe" in known:
+            racing["recipe"] = known["recipe"]
         final = functools.partial(_final, dataset, racing, settings, context.device)
         part = record.part("lon", final, device=context.device)
         context.tell(f"{name}: {part['chosen']}, {mean(part):.2f} % on the published splits")

@@ -11,6 +11,7 @@ from scipy.special import eval_jacobi, roots_jacobi
 from longnn.config import Config
 from longnn.data import csbm
 from longnn.experiments import paper, recipe_candidates, recipes, study
+from longnn.recipes import load_recipe
 from longnn.tuning import load_space
 from longnn.tuning.splits import tuning_seeds
 
@@ -39,11 +40,16 @@ def test_the_winner_of_fresh_splits_is_the_recipe(tmp_path, monkeypatch):
     children = set(race[1]) - set(parents)
     assert {child.partition(" > ")[0] for child in children} == set(parents)
     assert all(list(means.values()) == sorted(means.values(), reverse=True) for means in race)
-    assert list(part["fresh"]) == list(race[1])[: quick["parents"]]
-    assert part["config"] == parts["round 2"]["parents"][part["chosen"]]
+    assert {*part["fresh"]} == {*list(race[1])[: quick["parents"]], "recipe"}
+    finalists = {"recipe": known_recipe("csbm"), **parts["round 2"]["parents"]}
+    assert part["config"] == finalists[part["chosen"]]
     means = {key: np.mean(values) for key, values in part["fresh"].items()}
     assert means[part["chosen"]] == max(means.values())
     assert recipes.read_choices(tmp_path)["csbm"]["test"] == part["test"]
+
+
+def known_recipe(name):
+    return recipe_candidates.complete(load_recipe("lon", name)).to_dict()
 
 
 def test_a_relative_is_carried_over_with_its_rates():
