@@ -4,7 +4,7 @@ In the paper's form (the filter on class channels), each row with a search of it
 of :mod:`longnn.experiments.study`. Rows that ``accuracy`` has are taken from it. JacobiConv has a
 linear transform and LON-GNN an MLP: the row between them tells how much of the next step is due to
 the basis. The last rows have an MLP of filtered features, normalised, with LON-GNN's basis, the
-same basis fixed, and with GPRGNN's: where that form gains, they tell whether the basis has a share.
+same basis fixed, and GPRGNN's: where that form gains, they tell whether the basis has a share.
 """
 
 from pathlib import Path
