@@ -97,7 +97,8 @@ def test_accuracy_and_ablation_share_rows(tmp_path, quick):
 
 
 def test_every_row_can_be_searched():
-    for entry in [*accuracy.ENTRIES.values(), *ablation.ENTRIES.values()]:
+    rows = (accuracy.ENTRIES, ablation.ENTRIES, ablation.FILTERED)
+    for entry in [entry for of in rows for entry in of.values()]:
         for form in entry.forms if entry.tuned else ():
             space = study._space(entry, form, SMALL)
             assert space.fixed["epochs"] == SMALL.epochs
@@ -144,3 +145,15 @@ def test_differences_are_paired():
     table = difference_table(FOUND, {"x": "X", "y": "Y"}, "x", "d", "")
     assert table.rows == [["Y", "**+10.00 [+10.00, +10.00]**", "**-10.00 [-10.00, -10.00]**"]]
     assert interval([0.5, 0.7]).startswith("60.00 ± ")
+
+
+def test_steps_of_the_ablation_are_paired(tmp_path):
+    tests = {"jacobi": [0.5, 0.6], "jacobi-mlp": [0.6, 0.7], "jacobi-orthnorm": [0.6, 0.7]}
+    record = {"settings": {}, "machines": [], "parts": {k: {"test": v} for k, v in tests.items()}}
+    (tmp_path / "cora.json").write_text(json.dumps(record))
+    steps = next(t for t in ablation.tables(tmp_path) if t.name == "steps")
+    assert [row[1] for row in steps.rows] == [
+        "**+10.00 [+10.00, +10.00]**",
+        "+0.00 [+0.00, +0.00]",
+        "",
+    ]

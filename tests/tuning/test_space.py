@@ -80,7 +80,7 @@ def test_every_draw_of_every_shipped_space_builds(space, name):
 
 def test_the_wide_space_adds_to_the_published_one():
     published, wide = load_space("published", "lon"), load_space("wide", "lon")
-    added = {"penalty", "placement", "weight", "transform"}
+    added = {"penalty", "placement", "normalize", "weight", "transform"}
     assert set(wide.search) == set(published.search) | added
     assert {k: v for k, v in wide.search.items() if k not in added} == published.search
     drawn = [values["penalty"] for values in draw(wide, 60)]
