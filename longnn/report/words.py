@@ -297,9 +297,15 @@ def learned_text(run: Run) -> list[str]:
         layer = "filter" if len(run.filters) == 1 else f"filter of layer {index + 1}"
         lines.append(f"The {layer} is {words}.")
         if {"a", "b"} <= found.learned.keys():
-            a, b = found.learned["a"], found.learned["b"]
-            start = ""
+            end, start = _basis_text(found.learned), ""
             if {"a", "b"} <= found.start.keys():
-                start = f"from a = {found.start['a']:z.2f}, b = {found.start['b']:z.2f} "
-            lines.append(f"Its basis moved {start}to a = {a:z.2f}, b = {b:z.2f}.")
+                start = _basis_text(found.start)
+            if start == end:
+                lines.append(f"Its basis stayed at {end}.")
+            else:
+                lines.append(f"Its basis moved {f'from {start} ' if start else ''}to {end}.")
     return lines
+
+
+def _basis_text(values: Mapping[str, float]) -> str:
+    return f"a = {values['a']:z.2f}, b = {values['b']:z.2f}"

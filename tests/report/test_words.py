@@ -188,6 +188,11 @@ def test_what_was_learned(runs: dict[str, Run]) -> None:
     first, second = learned_text(runs["single"])
     assert first == f"The filter is {runs['single'].filters[0].words}."
     assert second.startswith("Its basis moved from a = 0.00, b = 0.00 to a = 0.")
+    filter = runs["single"].filters[0]
+    still = dataclasses.replace(filter, start=filter.learned)
+    repeat = dataclasses.replace(runs["single"].repeats[0], filters=(still,))
+    _, second = learned_text(dataclasses.replace(runs["single"], repeats=(repeat,)))
+    assert second.startswith("Its basis stayed at a = 0.")
     assert len(learned_text(runs["bern"])) == 2  # two layers, a fixed basis
     assert "layer 2" in learned_text(runs["bern"])[1]
     assert "no polynomial filter" in learned_text(runs["gcn"])[0]
