@@ -145,7 +145,8 @@ class SpectralGNN(Model):
         transform: ``"linear"``, ``"mlp"`` or ``"residual"``.
         placement: ``"output"``, ``"hidden"``, ``"features"`` or ``"both"``.
         normalize: divide the hidden units of every node by their root mean square, before a ReLU
-            that follows: what a node's neighbours have in common counts, not how many they are.
+            that follows (a linear transform before the last filter has none): what a node's
+            neighbours have in common counts, not how many they are.
         input_dropout, dropout: on the features and inside the transform.
         filter_dropout: just before the filter.
     """
