@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import optuna
 
 from longnn import data
 from longnn.config import Config
@@ -26,7 +25,7 @@ from longnn.experiments.paper import Context
 from longnn.experiments.record import Record, read_record
 from longnn.experiments.study import QUICK_DATASETS, TEN
 from longnn.experiments.table import Table
-from longnn.tuning import load_space
+from longnn.tuning import draw_random, load_space
 from longnn.tuning.splits import tuning_seeds
 
 TITLE = "How the defaults were chosen (not in the paper)"
@@ -82,10 +81,8 @@ QUICK: dict[str, Any] = {"candidates": 4, "kept": 2, "splits": [1, 1], "small": 
 
 def candidates(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Random configurations, in a fixed order, and last the earlier choice."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     space = load_space({**SPACE, "epochs": settings["epochs"]}, "lon")
-    drawn = [space.suggest(study.ask()) for _ in range(settings["candidates"])]
+    drawn = draw_random([space], settings["candidates"])
     return [*drawn, {**EARLIER, "epochs": settings["epochs"]}]
 
 

@@ -7,12 +7,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import optuna
-
 from longnn.config import PAPER_FORM, Config
 from longnn.nn import MODELS, model_options
 from longnn.nn.model import PLACEMENTS
-from longnn.tuning import load_space
+from longnn.tuning import draw_random, load_space
 
 ROWS = ("lon", "lon-full", "lon-paper", "lon-default")
 #: The winner of the paper's search, and the recipe that the package has had so far.
@@ -128,16 +126,13 @@ def _carry_over(key: str, keys: Mapping[str, Any]) -> Config:
     return Config.from_dict({**own, **form, "model": "lon"})
 
 
-def draw_random(count: int, epochs: int) -> dict[str, Config]:
+def random_candidates(count: int, epochs: int) -> dict[str, Config]:
     """Random configurations, the forms in turn, in a fixed order."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     spaces = [load_space({**SPACE, "epochs": epochs, **form}, "lon") for form in FORMS]
-    drawn = {}
-    for i in range(count):
-        space = spaces[i % len(spaces)]
-        drawn[f"random {i}"] = space.config(space.suggest(study.ask()))
-    return drawn
+    return {
+        f"random {i}": spaces[i % len(spaces)].config(values)
+        for i, values in enumerate(draw_random(spaces, count))
+    }
 
 
 def children_of(parents: Mapping[str, Config], count: int, generation: int) -> dict[str, Config]:

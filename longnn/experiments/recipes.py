@@ -40,7 +40,7 @@ from longnn.experiments.recipe_candidates import (
     candidates,
     children_of,
     complete,
-    draw_random,
+    random_candidates,
 )
 from longnn.experiments.record import Record, read_record
 from longnn.experiments.scores import Study, mean
@@ -97,7 +97,7 @@ def run(context: Context) -> None:
         if ("lon", name) in known_recipes():
             rows["recipe"] = {"config": load_recipe("lon", name)}
         known = candidates(rows)
-        racing = {**known, **draw_random(settings["random"], settings["epochs"])}
+        racing = {**known, **random_candidates(settings["random"], settings["epochs"])}
         for i in range(len(settings["rounds"])):
             held = functools.partial(_round, dataset, racing, i, settings, context.device)
             part = record.part(f"round {i + 1}", held, device=context.device)

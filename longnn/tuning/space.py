@@ -11,11 +11,12 @@ import dataclasses
 import functools
 import itertools
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
+import optuna
 from optuna.trial import BaseTrial
 
 from longnn.config import Config
@@ -158,6 +159,15 @@ def load_space(
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"Expected {path} to be TOML ({error})") from error
     return SearchSpace.from_dict(table, model, name=path.stem)
+
+
+def draw_random(
+    spaces: Sequence[SearchSpace], count: int, *, seed: int = 0
+) -> list[dict[str, Any]]:
+    """Random values of the searched keys, from the spaces in turn; the same for the same seed."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+    return [spaces[i % len(spaces)].suggest(study.ask()) for i in range(count)]
 
 
 def shipped_spaces() -> list[str]:

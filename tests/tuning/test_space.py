@@ -5,7 +5,7 @@ import pytest
 
 from longnn.config import Config
 from longnn.nn import MODELS
-from longnn.tuning import SearchSpace, load_space, shipped_spaces
+from longnn.tuning import SearchSpace, draw_random, load_space, shipped_spaces
 from longnn.tuning.entries import Choices, Range
 from longnn.tuning.space import architecture
 from longnn.workflow import make_model
@@ -15,8 +15,7 @@ DECAYS = (0.0, 5e-5, 1e-4, 5e-4, 1e-3)
 
 
 def draw(space, count, seed=0):
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-    return [space.suggest(study.ask()) for _ in range(count)]
+    return draw_random([space], count, seed=seed)
 
 
 @pytest.fixture(autouse=True)
