@@ -42,6 +42,9 @@ PAPER_FORM: dict[str, Any] = {
     "self_loops": "keep",
 }
 
+#: The other way round: an MLP of filtered features, its hidden units normalised.
+FEATURES_FORM: dict[str, Any] = {"placement": "features", "normalize": True}
+
 SCALINGS = ("auto", "none", "standard", "row")
 
 

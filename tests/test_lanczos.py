@@ -7,7 +7,8 @@ from torch.func import vmap
 
 from longnn.graph import GraphOperator
 from longnn.lanczos import lanczos_basis
-from tests.helpers import double_operator, random_graph, random_tensor
+
+from .helpers import double_operator, random_graph, random_tensor
 
 NODES, CHANNELS, DEGREE = 12, 3, 4
 

@@ -11,7 +11,7 @@ fixed, and GPRGNN's: where that form gains, it tells whether the basis has a sha
 
 from pathlib import Path
 
-from longnn.config import PAPER_FORM
+from longnn.config import FEATURES_FORM, PAPER_FORM
 from longnn.experiments.accuracy import ENTRIES as ACCURACY_ENTRIES
 from longnn.experiments.paper import Context
 from longnn.experiments.scores import (
@@ -29,8 +29,12 @@ from longnn.experiments.table import Table
 TITLE = "Table 4: the ablation, with rows the paper has not"
 
 _NO_DECAY = {**PAPER_FORM, "wd_coefficients": 0.0, "wd_factors": 0.0}
-_FEATURES = {"placement": "features", "normalize": True}
-_LON_FEATURES = {"weight": "probability", "coefficients": "free", "shared": True, **_FEATURES}
+_LON_FEATURES = {
+    **FEATURES_FORM,
+    "weight": "probability",
+    "coefficients": "free",
+    "shared": True,
+}
 _START = {"restart": {"choices": [0.1, 0.3, 1.0]}}
 
 ENTRIES = {
@@ -66,7 +70,7 @@ FILTERED = {
         fixed={**_LON_FEATURES, "learn_basis": False},
         searched=_START,
     ),
-    "features-gpr": Entry("GPRGNN, filtered features", "gpr", fixed=_FEATURES),
+    "features-gpr": Entry("GPRGNN, filtered features", "gpr", fixed=FEATURES_FORM),
 }
 LABELS = {key: entry.label for key, entry in ENTRIES.items()}
 FILTERED_LABELS = {

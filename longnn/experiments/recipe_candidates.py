@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from longnn.config import PAPER_FORM, Config
+from longnn.config import FEATURES_FORM, PAPER_FORM, Config
 from longnn.nn import MODELS, model_options
 from longnn.nn.model import PLACEMENTS
 from longnn.tuning import draw_random, load_space
@@ -36,7 +36,6 @@ SPACE: dict[str, Any] = {
 }
 _SHARED = {"coefficients": "free", "shared": True, "restart": {"choices": [0.1, 0.3, 0.6, 1.0]}}
 _PCD = {"gamma": {"choices": [0.5, 0.75, 1.0, 1.25, 1.5]}}
-_FEATURES = {"placement": "features", "normalize": True}
 #: The forms, in equal shares: one filter for all class channels, without and with self loops, and
 #: after normalised hidden units; one for each class, after an MLP or a linear map; one for each
 #: hidden channel; filtered features, normalised, before an MLP, by one filter (then also with more
@@ -48,10 +47,10 @@ FORMS: tuple[dict[str, Any], ...] = (
     _PCD,
     {**_PCD, "transform": "linear"},
     {**_PCD, "placement": "hidden"},
-    {**_SHARED, **_FEATURES},
-    {**_SHARED, **_FEATURES, "hidden_channels": 256},
-    {**_PCD, **_FEATURES},
-    {**_SHARED, **_FEATURES, "placement": "both"},
+    {**_SHARED, **FEATURES_FORM},
+    {**_SHARED, **FEATURES_FORM, "hidden_channels": 256},
+    {**_PCD, **FEATURES_FORM},
+    {**_SHARED, **FEATURES_FORM, "placement": "both"},
 )
 #: What a child may change, by steps along these values, ...
 STEPS: dict[str, tuple[float, ...]] = {

@@ -80,11 +80,11 @@ LARGE = 5000
 def run(context: Context) -> None:
     """Decide and report, graph by graph, as far as not done."""
     study = read_study(context.folder.parent / "accuracy")
-    decided = [d for d in (QUICK_DATASETS if context.quick else DATASETS) if d in study]
-    if not decided:
+    ready = [d for d in (QUICK_DATASETS if context.quick else DATASETS) if d in study]
+    if not ready:
         context.tell("nothing to choose from: run `accuracy` first")
         return
-    for name in context.choose("datasets", decided):
+    for name in context.choose("datasets", ready):
         dataset = data.load(name, data_dir=context.data_dir)
         settings = QUICK if context.quick else settings_for(dataset.num_nodes)
         record = Record(context.folder / f"{name}.json", settings, commit=context.commit)

@@ -2,7 +2,7 @@ r"""What every model is: features and a graph in, one score per node and class o
 
 :class:`Model` is the interface that training relies on and the place where a graph in any form
 becomes an operator. :class:`SpectralGNN` is the shape that LON-GNN and most rivals share: a
-feature transform and one polynomial filter. Subclasses choose the filter.
+feature transform and a polynomial filter, or two. Subclasses choose the filter.
 """
 
 import abc
@@ -125,7 +125,7 @@ class Model(nn.Module, abc.ABC):
 
 
 class SpectralGNN(Model):
-    r"""A feature transform and one polynomial filter.
+    r"""A feature transform and a polynomial filter, or one at each of two places.
 
     With ``placement="output"`` the filter acts on the class channels, as in the paper:
 
