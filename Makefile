@@ -34,10 +34,10 @@ slow: $(STAMP)
 # Tables, figures and the page of results again, from the committed records.
 results: $(STAMP)
 	$(BIN)/python -c "import sys; from pathlib import Path; \
-	from longnn.experiments.paper import rebuild_all; \
+	from longnn.studies._paper import rebuild_all; \
 	print('made again:', *rebuild_all(*map(Path, sys.argv[1:])))" \
 	results/paper $(wildcard docs/results.md)
-	$(BIN)/python -m longnn.experiments.recipes results/paper longnn/recipes
+	$(BIN)/python -m longnn.studies._recipes results/paper longnn/recipes
 
 install: $(STAMP)
 

@@ -8,13 +8,14 @@ model, or with :class:`LONGNN`, a whole model.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from longnn.version import __version__
+from longnn._base.version import __version__
 
 if TYPE_CHECKING:
     from longnn import polynomials
     from longnn.estimator import LONGNNClassifier, LONGNNRegressor
     from longnn.filters import PolynomialFilter
-    from longnn.graph import GraphOperator
+    from longnn.graphs import GraphOperator, apply_filter, extreme_eigenvalues, spectral_density
+    from longnn.matrices import SparseMatrix
     from longnn.nn import (
         APPNP,
         ARMA,
@@ -34,11 +35,8 @@ if TYPE_CHECKING:
         LONConv,
         OptBasisGNN,
         PolynomialConv,
-        get_model,
     )
-    from longnn.propagate import apply_filter
-    from longnn.sparse import SparseMatrix
-    from longnn.spectrum import extreme_eigenvalues, spectral_density
+    from longnn.registry import get_model
 
 __all__ = [
     "APPNP",
@@ -77,10 +75,9 @@ __all__ = [
 _HOMES = {
     "estimator": ("LONGNNClassifier", "LONGNNRegressor"),
     "filters": ("PolynomialFilter",),
-    "graph": ("GraphOperator",),
-    "propagate": ("apply_filter",),
-    "sparse": ("SparseMatrix",),
-    "spectrum": ("extreme_eigenvalues", "spectral_density"),
+    "graphs": ("GraphOperator", "apply_filter", "extreme_eigenvalues", "spectral_density"),
+    "matrices": ("SparseMatrix",),
+    "registry": ("get_model",),
 }
 _MODULES = ("data", "nn", "polynomials", "training", "tuning")
 

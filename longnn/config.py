@@ -1,146 +1,148 @@
-"""The configuration of a run: one flat table of keys, from TOML, the command line or Python.
+"""The configuration of a run: one flat table, from TOML, the command line or Python.
 
-Keys are those of :class:`~longnn.training.Settings`, the options of the chosen model, and the few
-below. An unknown key is an error that names the nearest valid one.
+It is the one source of defaults: :class:`Settings` says how a model is trained, the options of a
+model are those of its class (:mod:`longnn.registry`), and :class:`Config` joins them with the
+split, the seed and the device. The command line, the estimator and the search fill in from here.
+An unknown name is an error that names the nearest valid one.
 """
 
 import dataclasses
-import difflib
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from longnn.files import write_text
-from longnn.nn import MODELS, model_options
-from longnn.training import Settings
+from longnn._base.files import write_text
+from longnn._base.suggestions import did_you_mean
+from longnn.registry import OPTIONS, find_model, model_options
 
-#: Options that a model is given where nothing is said. They and the rates of Settings are the
-#: choice of ``longnn paper defaults``: least regret in validation over ten graphs.
-RECOMMENDED: dict[str, dict[str, Any]] = {
-    "lon": {
-        "placement": "output",
-        "weight": "probability",
-        "coefficients": "free",
-        "shared": True,
-        "restart": 1.0,
-        "a": 0.5,
-        "b": 1.0,
-        "input_dropout": 0.5,
-        "dropout": 0.2,
-        "filter_dropout": 0.4,
-    },
-}
-
-#: LON-GNN as published: a filter for each class channel, PCD, the textbook's weight function.
-PAPER_FORM: dict[str, Any] = {
-    "placement": "output",
-    "weight": "paper",
-    "coefficients": "pcd",
-    "shared": False,
-    "restart": 0.0,
-    "self_loops": "keep",
-}
-
-#: The other way round: an MLP of filtered features, its hidden units normalised.
-FEATURES_FORM: dict[str, Any] = {"placement": "features", "normalize": True}
-
+#: The roles of parameters, each with a learning rate and a weight decay of its own.
+ROLES = ("transform", "coefficients", "factors", "basis")
 SCALINGS = ("auto", "none", "standard", "row")
+PRECISIONS = ("float32", "float64")
+
+
+def _described(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:
+    """A field with what ``longnn models --settings`` says about it."""
+    return dataclasses.field(default=default, metadata={"meaning": meaning, "choices": choices})
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How one model is trained; each field says what it means.
+
+    >>> Settings(epochs=100).patience
+    200
+    """
+
+    epochs: int = _described(1000, "most epochs to train")
+    patience: int = _described(200, "stop after this many epochs without a better validation")
+    monitor: str = _described(
+        "score",
+        "what better means: a higher validation score (accuracy or R2, ties broken by the loss) "
+        "or a lower validation loss",
+        ("score", "loss"),
+    )
+    lr_transform: float = _described(0.05, "learning rate of the feature transform")
+    lr_coefficients: float = _described(0.002, "learning rate of the filter's coefficients")
+    lr_factors: float = _described(0.05, "learning rate of the factors of PCD")
+    lr_basis: float = _described(0.002, "learning rate of a and b")
+    wd_transform: float = _described(5e-5, "L2 weight decay of the feature transform")
+    wd_coefficients: float = _described(0.0, "L2 weight decay of the filter's coefficients")
+    wd_factors: float = _described(0.0, "L2 weight decay of the factors of PCD")
+    wd_basis: float = _described(0.0, "L2 weight decay of a and b")
+    penalty: float = _described(0.0, "weight of the penalty on the squared norm of the filters")
+    degree_penalty: float = _described(0.0, "weight of the penalty that empties high degrees")
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "patience"):
+            _check_integer(name, getattr(self, name), least=1)
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            _check_choice(field.name, value, field.metadata["choices"])
+            if isinstance(field.default, float) and not 0 <= value < float("inf"):
+                raise ValueError(f"Expected `{field.name}` >= 0 and finite (got {value!r})")
+
+    def rates(self, kind: Literal["lr", "wd"]) -> dict[str, float]:
+        """Learning rates or weight decays by role."""
+        return {role: getattr(self, f"{kind}_{role}") for role in ROLES}
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
     """What to train and how.
 
-    Args:
-        model: a short name, see ``longnn models``.
-        hidden_channels: hidden units.
-        options: of the model (degree, a, b, dropouts, ...), completed by :data:`RECOMMENDED` and
-            the model's own defaults.
-        settings: of training (learning rates, patience, ...).
-        split: the protocol, or None for the dataset's own.
-        seed: of the first repeat; weights, dropout and split all follow from it.
-        repeat: how many repeats, with seeds seed, seed + 1, ...
-        scale: features ``"standard"`` (mean 0, deviation 1), ``"row"`` (rows sum to one),
-            ``"none"``, or ``"auto"``: standard for a user's own columns, none for the rest.
-        device: ``"cpu"``, ``"cuda"``, or ``"auto"``.
-        precision: ``"float32"`` or ``"float64"``.
+    ``options`` are those of the model (degree, a, b, dropouts, ...), completed by its defaults;
+    ``settings`` are those of training. Every other field says what it means.
+
+    >>> config = Config(options={"degree": 4})
+    >>> config.options["degree"], config.settings.patience
+    (4, 200)
     """
 
-    model: str = "lon"
-    hidden_channels: int = 64
+    model: str = _described("lon", "name of the model, see `longnn models`")
+    hidden_channels: int = _described(64, "hidden units")
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Settings = dataclasses.field(default_factory=Settings)
-    split: str | None = None
-    seed: int = 0
-    repeat: int = 1
-    scale: str = "auto"
-    device: str = "auto"
-    precision: str = "float32"
+    split: str | None = _described(None, "split protocol; by default the dataset's own")
+    seed: int = _described(0, "seed of the first repeat: of its weights, dropout and split")
+    repeat: int = _described(1, "number of repeats, with seeds seed, seed + 1, ...")
+    scale: str = _described(
+        "auto",
+        "scaling of features: none, standard (mean 0, deviation 1), row (rows sum to one), or "
+        "auto: none for named datasets, by column for your own",
+        SCALINGS,
+    )
+    device: str = _described("auto", "cpu, cuda, or auto: the GPU where there is one")
+    precision: str = _described("float32", "type of all numbers in training", PRECISIONS)
 
     def __post_init__(self) -> None:
-        if self.model not in MODELS:
-            raise ValueError(
-                f"Expected `model` to be one of {', '.join(sorted(MODELS))} (got {self.model!r})"
-                + _suggest(self.model, MODELS)
-            )
-        known = model_options(self.model)
-        recommended = RECOMMENDED.get(self.model, {})
-        object.__setattr__(self, "options", {**known, **recommended, **self.options})
+        known = find_model(self.model).options
+        object.__setattr__(self, "options", {**known, **self.options})
         for key, value in self.options.items():
             if key not in known:
                 raise ValueError(
                     f"Unknown option `{key}` of model {self.model!r}"
-                    + _suggest(key, [*known, *_flat_keys()])
+                    + did_you_mean(key, [*known, *_TOP, *_SETTINGS])
                 )
             _check_type(key, value, known[key])
         _check_integer("hidden_channels", self.hidden_channels, least=1)
         _check_integer("repeat", self.repeat, least=1)
         _check_integer("seed", self.seed, least=0)
-        for key, choices in (("scale", SCALINGS), ("precision", ("float32", "float64"))):
-            if getattr(self, key) not in choices:
-                raise ValueError(
-                    f"Expected `{key}` to be one of {', '.join(choices)} "
-                    f"(got {getattr(self, key)!r})"
-                )
+        for key in ("scale", "precision"):
+            _check_choice(key, getattr(self, key), _TOP[key].metadata["choices"])
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """From a flat table of keys.
+        """From a flat table.
 
         >>> Config.from_dict({"model": "lon", "degree": 5, "lr_basis": 0.02}).options["degree"]
         5
         """
-        own = {f.name for f in dataclasses.fields(cls)} - {"options", "settings"}
-        training = {f.name: f for f in dataclasses.fields(Settings)}
         top: dict[str, Any] = {}
         settings: dict[str, Any] = {}
         options: dict[str, Any] = {}
         for key, value in values.items():
-            if key in own:
+            if key in _TOP:
                 top[key] = value
-            elif key in training:
-                settings[key] = _check_type(key, value, training[key].default)
+            elif key in _SETTINGS:
+                settings[key] = _check_type(key, value, _SETTINGS[key].default)
             else:
                 options[key] = value
         return cls(**top, settings=Settings(**settings), options=options)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
-        """From a TOML file of flat keys."""
+        """From a flat TOML file."""
         return cls.from_dict(read_toml(path))
 
     def to_dict(self) -> dict[str, Any]:
-        """The flat table: every key, so that it means the same when defaults have changed."""
-        own = {
-            f.name: getattr(self, f.name)
-            for f in dataclasses.fields(self)
-            if f.name not in ("options", "settings")
-        }
+        """The complete flat table: it means the same after defaults have changed."""
+        own = {key: getattr(self, key) for key in _TOP}
         return {**own, **self.options, **dataclasses.asdict(self.settings)}
 
     def replace(self, **values: Any) -> Self:
-        """A copy with some keys changed; another model starts from its own options."""
+        """A copy with some values changed; another model starts from its own options."""
         kept = self.to_dict()
         if values.get("model", self.model) != self.model:
             kept = {k: v for k, v in kept.items() if k not in self.options}
@@ -149,11 +151,66 @@ class Config:
     def to_toml(self, *, leave_out: Collection[str] = ()) -> list[str]:
         """The lines of the flat table as TOML."""
         table = {k: v for k, v in self.to_dict().items() if v is not None and k not in leave_out}
-        return [f"{key} = {_toml(value)}" for key, value in table.items()]
+        return [f"{key} = {toml_value(value)}" for key, value in table.items()]
 
     def write_toml(self, path: Path) -> None:
         """Write the flat table; :meth:`from_toml` reads it back."""
         write_text(path, "\n".join(self.to_toml()) + "\n")
+
+
+_SETTINGS = {field.name: field for field in dataclasses.fields(Settings)}
+_TOP = {
+    field.name: field
+    for field in dataclasses.fields(Config)
+    if field.name not in ("options", "settings")
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """One name of a configuration, explained."""
+
+    name: str
+    meaning: str
+    type: str
+    choices: tuple[str, ...]
+    default: Any
+
+
+def explain_options(model: str) -> list[Explanation]:
+    """Every option of a model: meaning, type, choices, default.
+
+    >>> explain_options("gcn")[0].meaning
+    'dropout rate on the features'
+    """
+    found = []
+    for name, default in model_options(model).items():
+        option = OPTIONS[name]
+        found.append(Explanation(name, option.meaning, _type(default), option.choices, default))
+    return found
+
+
+def explain_settings() -> list[Explanation]:
+    """Every setting of training, and what else a configuration holds, the options apart.
+
+    >>> [entry.name for entry in explain_settings()][:3]
+    ['model', 'hidden_channels', 'split']
+    """
+    return [
+        Explanation(
+            name,
+            field.metadata["meaning"],
+            _type(field.default),
+            field.metadata["choices"],
+            field.default,
+        )
+        for name, field in {**_TOP, **_SETTINGS}.items()
+    ]
+
+
+def settings_names() -> list[str]:
+    """The names of all settings, those of training and those beside them."""
+    return [*_TOP, *_SETTINGS]
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
@@ -185,14 +242,18 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     return key.strip(), parsed
 
 
-def _flat_keys() -> list[str]:
-    own = [f.name for f in dataclasses.fields(Config) if f.name not in ("options", "settings")]
-    return own + [f.name for f in dataclasses.fields(Settings)]
+def toml_value(value: Any) -> str:
+    """A plain value as TOML writes it.
 
-
-def _suggest(word: str, choices: Any) -> str:
-    near = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.5)
-    return f"; did you mean `{near[0]}`?" if near else ""
+    >>> toml_value("loss"), toml_value(True)
+    ('"loss"', 'true')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return repr(value)
 
 
 def _check_integer(key: str, value: Any, *, least: int) -> None:
@@ -200,30 +261,27 @@ def _check_integer(key: str, value: Any, *, least: int) -> None:
         raise ValueError(f"Expected `{key}` to be an integer >= {least} (got {value!r})")
 
 
+def _check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:
+    if choices and value not in choices:
+        raise ValueError(f"Expected `{key}` to be one of {', '.join(choices)} (got {value!r})")
+
+
+def _type(default: Any) -> str:
+    kinds = {bool: "true or false", int: "an integer", float: "a number"}
+    return kinds.get(type(default), "a word")
+
+
 def _check_type(key: str, value: Any, default: Any) -> Any:
     """The value in the type of its default (an int is a float), or an error."""
     if isinstance(default, bool):
         fits = isinstance(value, bool)
-        kind = "true or false"
     elif isinstance(default, int):
         fits = isinstance(value, int) and not isinstance(value, bool)
-        kind = "an integer"
     elif isinstance(default, float):
         fits = isinstance(value, int | float) and not isinstance(value, bool)
-        kind = "a number"
         value = float(value) if fits else value
     else:
         fits = isinstance(value, str)
-        kind = "a word"
     if not fits:
-        raise ValueError(f"Expected `{key}` to be {kind} (got {value!r})")
+        raise ValueError(f"Expected `{key}` to be {_type(default)} (got {value!r})")
     return value
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    return repr(value)

@@ -19,14 +19,13 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn import workflow
+from longnn import training
+from longnn._base.files import atomic_path
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, from_data, make_split
-from longnn.files import atomic_path
-from longnn.nn import model_options as options_of
 from longnn.recipes import load_recipe
-from longnn.training import FIELDS, Task, regression_scores
-from longnn.workflow import Scaling
+from longnn.registry import model_options as options_of
+from longnn.training import FIELDS, Scaling, Task, regression_scores
 
 _FORMAT = "longnn.estimator/1"
 #: A PyG Data, or a tuple (X, edge_index, y).
@@ -146,8 +145,8 @@ class _GraphEstimator(BaseEstimator):
         dataset = self._dataset(data, learn_classes=True)
         split = self._split(dataset, train_mask, val_mask)
         scaling = Scaling.fit(config.scale, dataset.data.x)
-        problem = workflow.make_problem(dataset, config, scaling)
-        (result,) = workflow.run_chunked([config], problem, [split])
+        problem = training.make_problem(dataset, config, scaling)
+        (result,) = training.run_chunked([config], problem, [split])
         self._restore(
             {
                 "config": config,
@@ -170,7 +169,7 @@ class _GraphEstimator(BaseEstimator):
         self._fitted = fitted
         self._problem = None
         self.n_features_in_ = fitted["features"]
-        self.model_ = workflow.trained_model(
+        self.model_ = training.trained_model(
             fitted["config"], fitted["features"], fitted["outputs"], fitted["state"]
         )
         filters = self.model_.filters()
@@ -242,12 +241,12 @@ class _GraphEstimator(BaseEstimator):
                 raise ValueError(
                     f"Expected {self.n_features_in_} features (got {dataset.num_features})"
                 )
-            problem = workflow.make_problem(dataset, fitted["config"], fitted["scaling"])
+            problem = training.make_problem(dataset, fitted["config"], fitted["scaling"])
         elif self._problem is None:
             raise ValueError("Expected the graph to predict on: a loaded estimator has none")
         else:
             problem = self._problem
-        predicted = workflow.predict(
+        predicted = training.predict(
             self.model_, problem, offset=fitted["offset"], scale=fitted["scale"]
         )
         return predicted.numpy()

@@ -3,148 +3,58 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import longnn
 
 ROOT = Path(longnn.__file__).parent
 
-#: Each module and the modules of the package it may import.
-LAYERS = {
-    "version": set(),
-    "machine": {"version"},
-    "kernels": set(),
-    "files": set(),
-    "signals": set(),
-    "derivatives": set(),
-    "coefficients": {"derivatives"},
-    "textbook": set(),
-    "report": set(),
-    "polynomials": {"derivatives", "kernels"},
-    "noise": {"derivatives", "kernels"},
-    "activation": {"derivatives", "kernels"},
-    "sparse": {"derivatives", "kernels", "noise"},
-    "graph": {"sparse"},
-    "spectrum": {"graph"},
-    "propagate": {"derivatives", "graph", "sparse", "kernels"},
-    "lanczos": {"derivatives", "graph", "sparse"},
-    "published": {"derivatives", "polynomials"},
-    "filters": {"polynomials", "coefficients", "graph", "propagate", "published"},
-    "nn": {
-        "activation",
-        "derivatives",
-        "filters",
-        "coefficients",
-        "polynomials",
-        "graph",
-        "lanczos",
-        "sparse",
-        "noise",
-        "kernels",
-    },
-    "data": {"graph"},
-    "training": {"derivatives", "graph", "sparse", "files", "kernels"},
-    "config": {"nn", "training", "files"},
-    "recipes": {"config"},
-    "workflow": {"config", "data", "graph", "nn", "training"},
-    "artifacts": {"data", "files", "training", "workflow"},
-    "records": {"config", "data", "graph", "report", "spectrum", "training", "workflow"},
-    "runs": {
-        "artifacts",
-        "config",
-        "data",
-        "files",
-        "machine",
-        "records",
-        "report",
-        "signals",
-        "spectrum",
-        "training",
-        "version",
-        "workflow",
-    },
-    "prediction": {"artifacts", "config", "data", "records", "runs", "workflow"},
-    "tuning": {"config", "data", "files", "machine", "nn", "report", "training", "workflow"},
-    "bench": {
-        "config",
-        "data",
-        "files",
-        "graph",
-        "machine",
-        "propagate",
-        "report",
-        "sparse",
-        "textbook",
-        "training",
-        "workflow",
-    },
-    "experiments": {
-        "bench",
-        "coefficients",
-        "config",
-        "data",
-        "files",
-        "filters",
-        "graph",
-        "machine",
-        "nn",
-        "polynomials",
-        "propagate",
-        "recipes",
-        "report",
-        "spectrum",
-        "textbook",
-        "training",
-        "tuning",
-        "workflow",
-    },
-    "estimator": {"config", "data", "files", "nn", "recipes", "training", "workflow"},
-    "display": {"training"},
-    "cli": {
-        "artifacts",
-        "bench",
-        "config",
-        "data",
-        "display",
-        "experiments",
-        "graph",
-        "nn",
-        "prediction",
-        "recipes",
-        "records",
-        "report",
-        "runs",
-        "spectrum",
-        "tuning",
-        "version",
-    },
-    "__main__": {"cli"},
-}
-
-
-def imports(path):
-    """Names of the package's modules that a file imports, wherever in the file."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            names = [node.module]
-            if node.module == "longnn":
-                names = [f"longnn.{alias.name}" for alias in node.names]
-        for name in names:
-            if name.split(".")[0] == "longnn" and name.count("."):
-                yield name.split(".")[1]
+#: From the bottom up. A module may import what stands in a line above its own; those that share a
+#: line are siblings and know nothing of each other.
+LAYERS = (
+    ("_base",),
+    ("kernels",),
+    ("polynomials", "matrices"),
+    ("graphs",),
+    ("filters",),
+    ("nn",),
+    ("registry",),
+    ("config", "data"),
+    ("training", "recipes"),
+    ("estimator", "records"),
+    ("report",),
+    ("runs",),
+    ("tuning", "bench"),
+    ("studies",),
+    ("cli",),
+    ("__main__",),
+)
+HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 
 
 def modules():
-    for path in ROOT.rglob("*.py"):
+    """Every file of the package but its root, with the layer it belongs to."""
+    for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
         if parts != ("__init__",):
             yield parts[0], path
 
 
+def imports(path):
+    """Modules of longnn that a file imports, wherever in the file, in full."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.split(".")[0] == "longnn")
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            if node.module == "longnn":
+                yield from (f"longnn.{alias.name}" for alias in node.names)
+            elif node.module.startswith("longnn."):
+                yield node.module
+
+
 def test_every_module_has_its_layer():
-    assert {name for name, _ in modules()} == set(LAYERS)
+    assert {name for name, _ in modules()} == set(HEIGHT)
 
 
 def test_imports_point_down():
@@ -152,20 +62,41 @@ def test_imports_point_down():
         f"{path.relative_to(ROOT)} imports {target}"
         for name, path in modules()
         for target in imports(path)
-        if target != name and target not in LAYERS[name]
+        if target != "longnn"
+        and target.split(".")[1] != name
+        and HEIGHT[target.split(".")[1]] >= HEIGHT[name]
     ]
     assert not wrong
 
 
-def test_layers_have_no_cycle():
-    order = []
-    remaining = dict(LAYERS)
-    while remaining:
-        ready = [name for name, needs in remaining.items() if needs <= set(order)]
-        assert ready, f"a cycle among {sorted(remaining)}"
-        order += ready
-        for name in ready:
-            del remaining[name]
+def test_packages_are_imported_by_what_they_export():
+    """Only its root: a package's own files are private. The base has no root worth loading."""
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {target}"
+        for name, path in modules()
+        for target in imports(path)
+        if target.count(".") > 1 and target.split(".")[1] not in (name, "_base")
+    ]
+    assert not wrong
+
+
+def test_private_files_are_underscored():
+    """In packages; a study is a public name by itself, and so are the modules of the base."""
+    wrong = [
+        str(path.relative_to(ROOT))
+        for name, path in modules()
+        if path.parent != ROOT
+        and name not in ("_base", "studies")
+        and not path.stem.startswith("_")
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(HEIGHT) if (ROOT / n).is_dir()])
+def test_a_package_exports_what_it_names(name):
+    module = __import__(f"longnn.{name}", fromlist=["__all__"])
+    for export in getattr(module, "__all__", ()):
+        assert getattr(module, export) is not None
 
 
 def test_every_module_says_what_it_is_for():
@@ -175,3 +106,19 @@ def test_every_module_says_what_it_is_for():
         if not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert not missing
+
+
+def test_private_torch_is_used_in_one_file():
+    """What torch may change without a word; its own compiler's names do not count."""
+    wrong = []
+    for _, path in modules():
+        if path.name == "torch_private.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            dotted = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
+            if dotted.startswith("torch.") and any(p.startswith("_") for p in dotted.split(".")):
+                wrong.append(f"{path.relative_to(ROOT)}: {dotted}")
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
+                named = [*node.module.split("."), *(a.name for a in node.names)]
+                wrong += [f"{path.relative_to(ROOT)}: {n}" for n in named if n.startswith("_")]
+    assert not wrong

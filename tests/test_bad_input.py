@@ -19,9 +19,12 @@ import safetensors.torch
 import scipy.sparse
 import torch
 
-from longnn import LONGNNClassifier, artifacts, prediction, runs
+from longnn import LONGNNClassifier
 from longnn.config import Config
 from longnn.data import DataError, MissingFileError, csbm, load, make_split
+from longnn.runs import _artifacts as artifacts
+from longnn.runs import _prediction as prediction
+from longnn.runs import _runs as runs
 from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, succeed
 
 EDGES = (CLUB / "edges.csv").read_text()
@@ -30,7 +33,7 @@ NODES = (CLUB / "nodes.csv").read_text()
 
 @pytest.fixture(autouse=True)
 def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs.report.write_report", lambda folder: None)
+    monkeypatch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def graph(tmp_path):
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs.report.write_report", lambda folder: None)
+        patch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
         succeed("train", CLUB, *FAST, "--output", folder)
     return folder
 

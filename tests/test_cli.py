@@ -14,7 +14,7 @@ import safetensors.torch
 
 import longnn as package
 from longnn.config import Config
-from longnn.nn import MODELS
+from longnn.registry import MODELS
 from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, start, succeed, succeed_json
 
 FILES = {
@@ -34,7 +34,7 @@ FIGURES = ("filter_response", "training_curves", "basis_path", "amplitude_wavefo
 @pytest.fixture
 def no_report(monkeypatch):
     """Leave out the report, which takes longer than a tiny training."""
-    monkeypatch.setattr("longnn.runs.report.write_report", lambda folder: None)
+    monkeypatch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def bundled(tmp_path_factory):
     """A run of two repeats on a bundled graph: its folder and what --json printed."""
     folder = tmp_path_factory.mktemp("bundled") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs.report.write_report", lambda folder: None)
+        patch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
         return folder, succeed_json("train", *TINY, *FAST, "--repeat", 2, "--output", folder)
 
 
@@ -370,7 +370,7 @@ LONG = ("--device", "cpu", "--set", "epochs=60", "--set", "patience=60", "--set"
 def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs.report.write_report", lambda folder: None)
+        patch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
         succeed("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
     return folder
 
@@ -410,7 +410,7 @@ def test_killed_before_the_first_checkpoint(uninterrupted, tmp_path, monkeypatch
     """Then all there is is the request, and that is enough."""
     folder = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr("longnn.runs.workflow.make_problem", interrupt)
+        patch.setattr("longnn.runs._runs.training.make_problem", interrupt)
         result = longnn("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
     assert result.exit_code == 130
     assert {path.name for path in folder.iterdir()} == {"run.json", "config.toml"}
@@ -422,7 +422,7 @@ def test_stopped_while_the_report_is_written(tmp_path, monkeypatch):
     """The record is there but not all of the rest: still to be resumed, and quickly done."""
     folder = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr("longnn.runs.report.write_report", interrupt)
+        patch.setattr("longnn.runs._runs.report.write_report", interrupt)
         result = longnn("train", *TINY, *FAST, "--output", folder)
     assert result.exit_code == 130
     assert f"longnn train --resume {folder}" in result.stderr

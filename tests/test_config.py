@@ -4,10 +4,9 @@ import dataclasses
 
 import pytest
 
-from longnn.config import Config, parse_assignment, read_toml
-from longnn.nn import MODELS, model_options
-from longnn.training import Settings
-from longnn.workflow import make_model
+from longnn.config import Config, Settings, parse_assignment, read_toml
+from longnn.registry import MODELS, model_options
+from longnn.training._fit import make_model
 
 
 def test_keys_find_their_place():
@@ -82,7 +81,7 @@ WRONG = {
     "lr_transform": (-0.1, "`lr_transform` >= 0 and finite .got -0.1"),
     "epochs": (0, "`epochs` to be an integer >= 1 .got 0"),
     "patience": (True, "`patience` to be an integer .got True"),
-    "monitor": ("luck", "`monitor` to be 'score' or 'loss' .got 'luck'"),
+    "monitor": ("luck", "`monitor` to be one of score, loss .got 'luck'"),
     "seed": (-1, "`seed` to be an integer >= 0 .got -1"),
     "repeat": (0, "`repeat` to be an integer >= 1 .got 0"),
     "hidden_channels": (2.5, "`hidden_channels` to be an integer >= 1 .got 2.5"),

@@ -7,7 +7,8 @@ import scipy.special
 import torch
 
 from longnn import PolynomialFilter
-from longnn.coefficients import PARAMETRIZATIONS, decomposed
+from longnn.filters._coefficients import PARAMETRIZATIONS, decomposed
+from longnn.filters._fused import published_coefficients
 from longnn.polynomials import (
     Bernstein,
     Chebyshev,
@@ -18,7 +19,6 @@ from longnn.polynomials import (
     Legendre,
     Monomial,
 )
-from longnn.published import published_coefficients
 
 from .helpers import double_operator, exact_filter, random_graph, random_tensor
 
@@ -39,7 +39,7 @@ FILTERS = {
         Jacobi(2.0, 1.0, orthonormal=False), DEGREE, CHANNELS, learn_basis=True
     ),
     "published-sign": lambda: PolynomialFilter(
-        Jacobi(2.0, 1.0, orthonormal=False, published_sign=True), DEGREE, CHANNELS
+        Jacobi(2.0, 1.0, orthonormal=False, reversed_sign=True), DEGREE, CHANNELS
     ),
     "legendre": lambda: PolynomialFilter(Legendre(), DEGREE, 1),
     "chebyshev": lambda: PolynomialFilter(Chebyshev(1, orthonormal=False), DEGREE, CHANNELS),

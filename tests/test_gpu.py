@@ -6,9 +6,9 @@ import torch
 from longnn import apply_filter
 from longnn.config import Config
 from longnn.data import csbm, make_split
-from longnn.nn import MODELS
-from longnn.training import population as module
-from longnn.workflow import Scaling, make_population, make_problem
+from longnn.registry import MODELS
+from longnn.training import _population as module
+from longnn.training._fit import Scaling, make_population, make_problem
 
 from .helpers import double_operator, random_graph, random_tensor
 

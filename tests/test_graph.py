@@ -11,8 +11,8 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_dense_adj
 
 from longnn import GraphOperator, extreme_eigenvalues, spectral_density
-from longnn.graph import as_operator
-from longnn.spectrum import chebyshev_moments
+from longnn.graphs._operator import as_operator
+from longnn.graphs._spectrum import chebyshev_moments
 
 from .helpers import double_operator, random_graph, random_tensor
 

@@ -5,8 +5,8 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import vmap
 
-from longnn.graph import GraphOperator
-from longnn.lanczos import lanczos_basis
+from longnn.graphs._lanczos import lanczos_basis
+from longnn.graphs._operator import GraphOperator
 
 from .helpers import double_operator, random_graph, random_tensor
 

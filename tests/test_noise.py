@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from longnn import noise
-from longnn.nn.transform import Dropout
+from longnn.matrices import _noise as noise
+from longnn.nn._transform import Dropout
 
 
 def mask(seed=1, epoch=1, site=0, p=0.5, size=1001, dtype=torch.float32):

@@ -9,7 +9,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 from longnn import GraphOperator, apply_filter
-from longnn.propagate import chebyshev_stack
+from longnn.graphs._propagate import chebyshev_stack
 
 from .helpers import double_operator, exact_filter, random_graph, random_tensor
 

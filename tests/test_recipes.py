@@ -5,13 +5,13 @@ import pytest
 from longnn import LONGNNClassifier, LONGNNRegressor, recipes
 from longnn.config import Config
 from longnn.data import known_names
-from longnn.nn import MODELS, model_options
+from longnn.registry import MODELS, model_options
 from tests.commands import CLUB, FAST, TINY, longnn, succeed, succeed_json
 
 
 @pytest.fixture
 def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs.report.write_report", lambda folder: None)
+    monkeypatch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
 
 
 @pytest.mark.parametrize(("model", "dataset"), recipes.known_recipes())

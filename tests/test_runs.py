@@ -8,19 +8,23 @@ import numpy as np
 import pytest
 import torch
 
-from longnn import artifacts, prediction, records, runs, workflow
 from longnn.config import Config
 from longnn.data import DataError, csbm
-from longnn.graph import GraphOperator
-from longnn.spectrum import extreme_eigenvalues
+from longnn.graphs._operator import GraphOperator
+from longnn.graphs._spectrum import extreme_eigenvalues
+from longnn.runs import _artifacts as artifacts
+from longnn.runs import _prediction as prediction
+from longnn.runs import _records as records
+from longnn.runs import _runs as runs
 from longnn.training import Population
+from longnn.training import _fit as workflow
 
 SOURCE = {"graph": "csbm", "nodes": None, "options": {"num_nodes": 60, "num_features": 8}}
 
 
 @pytest.fixture(autouse=True)
 def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs.report.write_report", lambda folder: None)
+    monkeypatch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
 
 
 @pytest.fixture

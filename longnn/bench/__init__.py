@@ -4,8 +4,21 @@
 record into files and :func:`lines` into text. Nothing here is imported by the library itself.
 """
 
-from longnn.bench.goals import DATASETS, check_goals
-from longnn.bench.output import lines, read_bench, write_bench
-from longnn.bench.suite import run_bench
+from longnn.bench._contenders import Setup, make_contender
+from longnn.bench._goals import DATASETS, check_goals
+from longnn.bench._output import lines, read_bench, write_bench
+from longnn.bench._suite import run_bench
+from longnn.bench._timing import plan, time_calls
 
-__all__ = ["DATASETS", "check_goals", "lines", "read_bench", "run_bench", "write_bench"]
+__all__ = [
+    "DATASETS",
+    "Setup",
+    "check_goals",
+    "lines",
+    "make_contender",
+    "plan",
+    "read_bench",
+    "run_bench",
+    "time_calls",
+    "write_bench",
+]

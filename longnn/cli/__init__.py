@@ -8,9 +8,13 @@ from typing import Annotated
 
 import typer
 
-from longnn.cli import bench, lists, paper, runs, tuning
-from longnn.cli.base import guarded, out
-from longnn.version import __version__
+from longnn._base.version import __version__
+from longnn.cli import _bench as bench
+from longnn.cli import _lists as lists
+from longnn.cli import _paper as paper
+from longnn.cli import _runs as runs
+from longnn.cli import _tuning as tuning
+from longnn.cli._base import guarded, out
 
 app = typer.Typer(
     add_completion=False,

@@ -9,19 +9,20 @@ import difflib
 from pathlib import Path
 from typing import Any
 
-from longnn.data.card import GraphCard, describe, homophily
-from longnn.data.catalog import CATALOG, NamedEntry
-from longnn.data.convert import from_data, symmetrize
-from longnn.data.dataset import NodeDataset, row_normalize
-from longnn.data.errors import DataError, DatasetUnavailable, MissingFileError
-from longnn.data.files import SUFFIXES, load_files
-from longnn.data.images import ImageGrid, grid_edges, image_grid, read_image_grid
-from longnn.data.named import find_named, list_named, load_named
-from longnn.data.rawfiles import data_root
-from longnn.data.splits import PROTOCOLS, Split, make_split
-from longnn.data.synthetic import BUNDLED, BundledEntry, csbm, digits, list_bundled
+from longnn.data._card import GraphCard, describe, homophily
+from longnn.data._catalog import CATALOG, NamedEntry
+from longnn.data._convert import NO_EDGE, from_data, symmetrize
+from longnn.data._dataset import NodeDataset, row_normalize
+from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
+from longnn.data._files import SUFFIXES, load_files
+from longnn.data._images import ImageGrid, grid_edges, image_grid, read_image_grid
+from longnn.data._named import find_named, list_named, load_named
+from longnn.data._rawfiles import data_root
+from longnn.data._splits import PROTOCOLS, Split, make_split
+from longnn.data._synthetic import BUNDLED, BundledEntry, csbm, digits, list_bundled
 
 __all__ = [
+    "NO_EDGE",
     "PROTOCOLS",
     "BundledEntry",
     "DataError",
@@ -32,6 +33,7 @@ __all__ = [
     "NamedEntry",
     "NodeDataset",
     "Split",
+    "_",
     "csbm",
     "data_root",
     "describe",

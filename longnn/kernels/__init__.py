@@ -2,18 +2,62 @@
 
 Each file holds one kernel and the function that launches it. The torch operators above call them
 for CUDA tensors and have a plain form for everything else. Under ``TRITON_INTERPRET=1`` the same
-kernels run on the CPU, which is how they are tested where there is no GPU.
+kernels run on the CPU, which is how they are tested where there is no GPU. A kernel's file, and
+Triton with it, is loaded when the kernel is first used.
 """
 
 import functools
+import importlib
 import importlib.util
 import os
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from longnn.kernels._adam import adam_, keep_
+    from longnn.kernels._basis import jacobi_matrices
+    from longnn.kernels._chebyshev import chebyshev_filter
+    from longnn.kernels._dense import product as dense_product
+    from longnn.kernels._dropout import activation_gradient, dropout
+    from longnn.kernels._features import product as feature_product
+
+__all__ = [
+    "activation_gradient",
+    "adam_",
+    "available",
+    "chebyshev_filter",
+    "dense_product",
+    "dropout",
+    "feature_product",
+    "jacobi_matrices",
+    "keep_",
+    "usable",
+]
+
+#: The file and the function behind each name.
+_HOMES = {
+    "activation_gradient": ("_dropout", "activation_gradient"),
+    "adam_": ("_adam", "adam_"),
+    "chebyshev_filter": ("_chebyshev", "chebyshev_filter"),
+    "dense_product": ("_dense", "product"),
+    "dropout": ("_dropout", "dropout"),
+    "feature_product": ("_features", "product"),
+    "jacobi_matrices": ("_basis", "jacobi_matrices"),
+    "keep_": ("_adam", "keep_"),
+}
 #: Compute capability from which Triton compiles for a GPU.
 _CAPABILITY = (8, 0)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, function = _HOMES[name]
+    return globals().setdefault(
+        name, getattr(importlib.import_module(f"{__name__}.{module}"), function)
+    )
 
 
 @functools.cache

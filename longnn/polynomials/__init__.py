@@ -11,7 +11,7 @@ families as objects, which filters take.
 import torch
 from torch import Tensor
 
-from longnn.polynomials.chebyshev import (
+from longnn.polynomials._chebyshev import (
     MAX_DEGREE,
     check_degree,
     evaluate_series,
@@ -19,7 +19,7 @@ from longnn.polynomials.chebyshev import (
     transform,
     uniform_gram,
 )
-from longnn.polynomials.families import (
+from longnn.polynomials._families import (
     FAMILIES,
     Basis,
     Bernstein,
@@ -35,11 +35,7 @@ from longnn.polynomials.families import (
     Weight,
     get_basis,
 )
-from longnn.polynomials.fused import (
-    jacobi_matrices,
-    jacobi_series,
-    orthonormal_jacobi_matrix,
-)
+from longnn.polynomials._fused import jacobi_matrices, jacobi_series, orthonormal_jacobi_matrix
 
 
 def _values(basis: Basis, x: Tensor, degree: int) -> Tensor:

@@ -3,8 +3,10 @@
 Reads run folders and never trains: nothing here imports another part of longnn.
 """
 
-from longnn.report.comparison import cautions, comparison_rows, load_runs, write_comparison
-from longnn.report.figures import (
+from longnn.records import Run, Summary, load_run
+from longnn.report._comparison import cautions, comparison_rows, load_runs, write_comparison
+from longnn.report._figures import (
+    Plate,
     amplitude_waveform,
     basis_path,
     compare_filters,
@@ -16,33 +18,89 @@ from longnn.report.figures import (
     score_distribution,
     training_curves,
 )
-from longnn.report.page import write_report
-from longnn.report.record import Run, Summary, load_run
-from longnn.report.text import text_comparison, text_summary
-from longnn.report.words import describe_filter, interval_text, metric_name
+from longnn.report._markup import (
+    alert,
+    code_block,
+    document,
+    heading,
+    pairs,
+    paragraph,
+    section,
+    table,
+    value_text,
+)
+from longnn.report._page import embed, write_report
+from longnn.report._responses import chebyshev_response, jacobi_weight
+from longnn.report._style import (
+    GREY,
+    LINES,
+    NAVY,
+    ORANGE,
+    PALE,
+    SKY,
+    WIDTH,
+    colours,
+    in_style,
+    new_figure,
+    plain,
+    spectrum_axis,
+    to_png,
+    to_svg,
+    write_atomically,
+)
+from longnn.report._text import text_comparison, text_summary
+from longnn.report._words import describe_filter, interval_text, metric_name
 
 __all__ = [
+    "GREY",
+    "LINES",
+    "NAVY",
+    "ORANGE",
+    "PALE",
+    "SKY",
+    "WIDTH",
+    "Plate",
     "Run",
     "Summary",
+    "alert",
     "amplitude_waveform",
     "basis_path",
     "cautions",
+    "chebyshev_response",
+    "code_block",
+    "colours",
     "compare_filters",
     "compare_scores",
     "comparison_rows",
     "confusion",
     "density",
     "describe_filter",
+    "document",
+    "embed",
     "filter_response",
+    "heading",
+    "in_style",
     "interval_text",
+    "jacobi_weight",
     "load_run",
     "load_runs",
     "metric_name",
+    "new_figure",
+    "pairs",
+    "paragraph",
+    "plain",
     "save_figures",
     "score_distribution",
+    "section",
+    "spectrum_axis",
+    "table",
     "text_comparison",
     "text_summary",
+    "to_png",
+    "to_svg",
     "training_curves",
+    "value_text",
+    "write_atomically",
     "write_comparison",
     "write_report",
 ]

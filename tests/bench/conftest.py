@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from longnn.bench.goals import DATASETS
+from longnn.bench._goals import DATASETS
 from longnn.data import csbm
 
 

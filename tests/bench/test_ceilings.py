@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from longnn.bench.ceilings import _work_of, count_work, features_call, measure_ceilings, weigh
-from longnn.bench.contenders import Setup, make_population, make_problem
-from longnn.bench.counting import count_calls, filter_products
-from longnn.bench.scaling import SIZES, random_dataset
+from longnn.bench._ceilings import _work_of, count_work, features_call, measure_ceilings, weigh
+from longnn.bench._contenders import Setup, make_population, make_problem
+from longnn.bench._counting import count_calls, filter_products
+from longnn.bench._scaling import SIZES, random_dataset
 
 CPU = torch.device("cpu")
 SIZE = {
@@ -85,7 +85,7 @@ def test_the_feature_product_runs_for_both_kinds(small, kind):
 
 def test_ceilings_are_in_order(monkeypatch):
     for name, value in (("_MEMORY", 2**22), ("_CACHE", 2**12), ("_SIDE", 64)):
-        monkeypatch.setattr(f"longnn.bench.ceilings.{name}", {"cpu": value})
+        monkeypatch.setattr(f"longnn.bench._ceilings.{name}", {"cpu": value})
     found = measure_ceilings(CPU, {"rounds": 1, "seconds": 0.001})
     assert set(found) == set(CEILINGS)
     assert all(value > 0 for value in found.values())

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from longnn.bench.contenders import (
+from longnn.bench._contenders import (
     DESCRIPTIONS,
     LABELS,
     RIVALS,
@@ -15,7 +15,7 @@ from longnn.bench.contenders import (
     make_population,
     plain_epoch,
 )
-from longnn.bench.memory import peak_memory
+from longnn.bench._memory import peak_memory
 from longnn.data import csbm
 
 CPU = torch.device("cpu")

@@ -5,19 +5,20 @@ import dataclasses
 import pytest
 import torch
 
-from longnn import data, workflow
-from longnn.bench.contenders import Setup, make_population, make_problem
-from longnn.bench.counting import (
+from longnn import data
+from longnn.bench._contenders import Setup, make_population, make_problem
+from longnn.bench._counting import (
     count_calls,
     filter_products,
     operators,
     saved_shapes,
     sparse_products,
 )
-from longnn.bench.scaling import SIZES, filter_call, random_dataset, random_operator
+from longnn.bench._scaling import SIZES, filter_call, random_dataset, random_operator
 from longnn.config import Config
+from longnn.graphs._propagate import apply_filter
 from longnn.nn import LONGNN
-from longnn.propagate import apply_filter
+from longnn.training import _fit as workflow
 
 CPU = torch.device("cpu")
 K = Setup().degree
@@ -105,7 +106,7 @@ def test_a_model_keeps_as_many_signals_whatever_its_degree(small):
     problem = make_problem(small, Setup(), CPU)
 
     def kept(degree):
-        model = LONGNN(small.num_features, 8, small.num_classes, degree)
+        model = LONGNN(small.num_features, 8, small.num_classes, degree=degree)
         shapes = saved_shapes(lambda: model.scores(problem.features.values, problem.operator))
         return sorted(shape for shape in shapes if shape and shape[0] == small.num_nodes)
 

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from longnn.bench.goals import DATASETS, GOALS, LARGE, SMALL, check_goals
-from longnn.bench.tables import goal_status, goal_value
+from longnn.bench._goals import DATASETS, GOALS, LARGE, SMALL, check_goals
+from longnn.bench._tables import goal_status, goal_value
 from tests.bench.conftest import made_up, summary
 
 

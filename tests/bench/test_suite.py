@@ -12,12 +12,13 @@ import pytest
 import torch
 
 import longnn
-from longnn.bench import lines, read_bench, run_bench, suite, write_bench
-from longnn.bench.contenders import EPOCHS, LABELS, Setup
-from longnn.bench.scaling import Sizes, fit_exponent, measure_scaling, random_dataset
-from longnn.bench.suite import EFFORTS, Effort
-from longnn.bench.timing import MOST_CALLS, WARM_UP, compare, round_robin, summarize
-from longnn.machine import describe_code
+from longnn._base.provenance import describe_code
+from longnn.bench import _suite as suite
+from longnn.bench import lines, read_bench, run_bench, write_bench
+from longnn.bench._contenders import EPOCHS, LABELS, Setup
+from longnn.bench._scaling import Sizes, fit_exponent, measure_scaling, random_dataset
+from longnn.bench._suite import EFFORTS, Effort
+from longnn.bench._timing import MOST_CALLS, WARM_UP, compare, round_robin, summarize
 from tests.bench.conftest import made_up
 
 CPU = torch.device("cpu")
@@ -32,7 +33,7 @@ def record(small):
         patch.setitem(suite.EFFORTS, "quick", TINY)
         patch.setitem(suite.SIZES, "quick", SWEEPS)
         for name, value in (("_MEMORY", 2**20), ("_CACHE", 2**12), ("_SIDE", 64)):
-            patch.setattr(f"longnn.bench.ceilings.{name}", {"cpu": value})
+            patch.setattr(f"longnn.bench._ceilings.{name}", {"cpu": value})
         told = []
         found = run_bench(
             [small],
@@ -133,7 +134,7 @@ def test_a_contender_that_fails_does_not_stop_the_others(small, monkeypatch):
     def fail(*sizes):
         raise RuntimeError("out of memory\nand more")
 
-    monkeypatch.setitem(longnn.bench.contenders.RIVALS, "gcn", fail)
+    monkeypatch.setitem(longnn.bench._contenders.RIVALS, "gcn", fail)
     record = run_bench([small], quick=True, contenders=["single", "gcn"], parts=())
     part = record["datasets"]["csbm"]
     assert part["failed"] == {"gcn": "out of memory"}
@@ -183,7 +184,7 @@ def test_contenders_take_turns():
 
 
 def test_a_slow_contender_has_few_rounds(monkeypatch):
-    monkeypatch.setattr("longnn.bench.timing.SLOW", 0.01)
+    monkeypatch.setattr("longnn.bench._timing.SLOW", 0.01)
     calls = {"slow": lambda: time.sleep(0.02), "fast": lambda: None}
     times = round_robin(calls, CPU, rounds=5, seconds=0.0)
     assert (len(times["slow"]), len(times["fast"])) == (3, 5)
@@ -238,7 +239,7 @@ def test_the_commit_is_that_of_the_checkout():
 
 
 def test_an_installed_copy_has_no_commit(monkeypatch, tmp_path):
-    monkeypatch.setattr("longnn.machine._PACKAGE", tmp_path)
+    monkeypatch.setattr("longnn._base.provenance._PACKAGE", tmp_path)
     assert describe_code() == {"commit": None, "dirty": None}
 
 

@@ -149,7 +149,7 @@ def test_bad_options(write: Write, tmp_path: Path) -> None:
 
 
 def test_identity_features_have_a_limit(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longnn.data.files.MAX_IDENTITY", 3)
+    monkeypatch.setattr("longnn.data._files.MAX_IDENTITY", 3)
     with pytest.raises(DataError, match=r"at most 3 nodes for identity features .got 4"):
         load_files(write("e.csv", EDGES), features="identity")
 

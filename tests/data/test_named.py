@@ -24,7 +24,7 @@ from longnn.data import (
     load_named,
     row_normalize,
 )
-from longnn.data.rawfiles import cache_root, data_root
+from longnn.data._rawfiles import cache_root, data_root
 from tests.data.examples import write_webkb
 
 NAMES = [

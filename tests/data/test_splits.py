@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data import DataError, NodeDataset, csbm, from_data, load_named, make_split
-from longnn.data.splits import PROTOCOLS
+from longnn.data._splits import PROTOCOLS
 
 RANDOM = ("published", "stratified")
 

@@ -8,17 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from longnn import noise
-from longnn.activation import activate
+from longnn.matrices import _noise as noise
+from longnn.matrices._sparse import SparseMatrix
+from longnn.nn._activation import activate
 from longnn.polynomials import Jacobi, nodes, transform
-from longnn.sparse import SparseMatrix
-from longnn.training.adam import BETA1, BETA2, EPSILON
+from longnn.training._adam import BETA1, BETA2, EPSILON
 
 from ..helpers import double_operator, random_graph, random_tensor
 
 pytest.importorskip("triton")
 
-from longnn.kernels import adam, basis, chebyshev, dense, dropout, features
+from longnn.kernels import _adam as adam
+from longnn.kernels import _basis as basis
+from longnn.kernels import _chebyshev as chebyshev
+from longnn.kernels import _dense as dense
+from longnn.kernels import _dropout as dropout
+from longnn.kernels import _features as features
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 NODES = 37

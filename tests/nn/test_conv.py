@@ -119,7 +119,9 @@ def test_errors_and_repr():
         LONConv(3)(torch.zeros(NODES, 2), EDGES)
     with pytest.raises(ValueError, match=r"Expected `a` > -1 \(got -1\)"):
         LONConv(3, a=-1.0)
-    assert repr(PolynomialConv(2, 4, basis="bernstein")).startswith("PolynomialConv(2, degree=4,")
+    assert repr(PolynomialConv(2, degree=4, basis="bernstein")).startswith(
+        "PolynomialConv(2, degree=4,"
+    )
 
 
 def test_half_precision_signal():

@@ -7,11 +7,12 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import add_self_loops
 
-from longnn import LONGNN, GraphOperator, SparseMatrix, get_model, textbook
-from longnn.nn import MODELS
-from longnn.nn.nonpolynomial import OptBasisFilter
-from longnn.nn.polynomial import personalized_pagerank
-from longnn.nn.transform import narrow_matmul, normalize_rows
+from longnn import LONGNN, GraphOperator, SparseMatrix, get_model
+from longnn.bench import _textbook as textbook
+from longnn.nn._nonpolynomial import OptBasisFilter
+from longnn.nn._polynomial import personalized_pagerank
+from longnn.nn._transform import narrow_matmul, normalize_rows
+from longnn.registry import MODELS, PAPER_FORM
 
 from ..helpers import double_operator, random_graph, random_tensor
 
@@ -204,7 +205,7 @@ def test_a_node_without_hidden_units_is_normalised_to_nothing_with_a_gradient():
 
 def test_lon_gnn_equals_the_textbook():
     """Same weights, message passing against the Chebyshev matrix: values and all gradients."""
-    model = build("lon", a=0.7, b=-0.3, gamma=1.25)
+    model = build("lon", a=0.7, b=-0.3, gamma=1.25, **PAPER_FORM)
     plain = textbook.TextbookLONGNN(FEATURES, HIDDEN, CLASSES, gamma=1.25).double().eval()
     t, f = model.transform, model.filter
     with torch.no_grad():
@@ -250,7 +251,7 @@ TEXTBOOK = {
 
 @pytest.mark.parametrize("name", TEXTBOOK)
 def test_polynomial_models_equal_message_passing(name):
-    model, x = build(name), features()
+    model, x = build(name, **(PAPER_FORM if name == "lon" else {})), features()
     with torch.no_grad():
         h = model.transform(x)
         alpha = model.filter.effective_coefficients()
@@ -399,11 +400,11 @@ def test_mlp_does_not_see_the_graph():
     torch.testing.assert_close(model(x, EDGES), model(x, nothing))
 
 
-def test_published_sign_changes_jacobi_conv_only_where_a_differs_from_b():
+def test_reversed_sign_changes_jacobi_conv_only_where_a_differs_from_b():
     x = features()
-    same = [build("jacobi", a=0.5, b=0.5, published_sign=s)(x, EDGES) for s in (False, True)]
+    same = [build("jacobi", a=0.5, b=0.5, reversed_sign=s)(x, EDGES) for s in (False, True)]
     torch.testing.assert_close(*same)
-    other = [build("jacobi", a=1.0, b=0.5, published_sign=s)(x, EDGES) for s in (False, True)]
+    other = [build("jacobi", a=1.0, b=0.5, reversed_sign=s)(x, EDGES) for s in (False, True)]
     assert not torch.allclose(*other)
 
 
@@ -433,7 +434,10 @@ def test_pagerank_coefficients_sum_to_one():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: get_model("lom", 1, 1, 1), r"`model` to be one of \[.*'lon'.*\(got 'lom'\)"),
+        (
+            lambda: get_model("lom", 1, 1, 1),
+            r"`model` to be one of .* lon, .*\(got 'lom'\); did you mean",
+        ),
         (lambda: LONGNN(0, 8, 2), r"`in_channels` >= 1 \(got 0\)"),
         (lambda: LONGNN(3, 8, 2, transform="deep"), r"'residual' \(got 'deep'\)"),
         (lambda: LONGNN(3, 8, 2, placement="input"), r"features, both \(got 'input'\)"),
@@ -466,7 +470,7 @@ def test_lon_starts_as_personalised_pagerank(coefficients):
     """The filter of APPNP, whatever the basis; a restart of one is the identity."""
     grid = torch.linspace(0, 2, 9, dtype=torch.float64)
     appnp = get_model("appnp", 6, 4, 3, degree=8, restart=0.2).filters()[0]
-    options = {"degree": 8, "a": 0.5, "b": -0.3, "coefficients": coefficients}
+    options = {"degree": 8, "a": 0.5, "b": -0.3, "coefficients": coefficients, "shared": False}
     (ours,) = LONGNN(6, 4, 3, restart=0.2, **options).filters()
     wanted = appnp.response(grid).expand(3, -1)
     torch.testing.assert_close(ours.response(grid), wanted, rtol=1e-5, atol=1e-5)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from longnn.report import Run, load_run, load_runs, text_comparison, write_comparison
-from longnn.report.comparison import cautions, differences, paired_text
+from longnn.report._comparison import cautions, differences, paired_text
 from tests.report.examples import edit_record
 from tests.report.pagecheck import check_page
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from longnn.report import Run, load_run, markup, text_summary, write_report
-from longnn.report.figures import plates
-from longnn.report.words import headline
+from longnn.report import Run, load_run, text_summary, write_report
+from longnn.report import _markup as markup
+from longnn.report._figures import plates
+from longnn.report._words import headline
 from tests.report.examples import edit_record, write_run
 from tests.report.pagecheck import check_page
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from longnn.report.responses import (
+from longnn.report._responses import (
     align_signs,
     chebyshev_response,
     jacobi_weight,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from longnn.report import Run, Summary, describe_filter, interval_text
-from longnn.report.words import headline, learned_text, number_text, score_text, splits_text
+from longnn.report._words import headline, learned_text, number_text, score_text, splits_text
 
 LAM = np.linspace(0, 2, 101)
 LOW = np.exp(-10 * LAM**2)

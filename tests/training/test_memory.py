@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from longnn import workflow
 from longnn.config import Config
 from longnn.data import csbm, make_split
-from longnn.training import Population, memory
+from longnn.training import Population
+from longnn.training import _fit as workflow
+from longnn.training import _memory as memory
 
 CPU = torch.device("cpu")
 CONFIG = Config.from_dict(

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch.autograd import gradcheck
 
-from longnn.training.objective import Picked, cross_entropy
+from longnn.training._objective import Picked, cross_entropy
 
 NODES, CLASSES = 12, 4
 

@@ -5,20 +5,19 @@ import dataclasses
 import pytest
 import torch
 
-from longnn.config import Config
+from longnn.config import Config, Settings
 from longnn.data import csbm, make_split
-from longnn.nn import MODELS
+from longnn.registry import MODELS
 from longnn.training import (
     Population,
-    Settings,
     bootstrap_interval,
     classification_scores,
     load_checkpoint,
     save_checkpoint,
     summarize,
 )
-from longnn.training.adam import PopulationAdam
-from longnn.workflow import Scaling, make_model, make_population, make_problem, predict
+from longnn.training._adam import PopulationAdam
+from longnn.training._fit import Scaling, make_model, make_population, make_problem, predict
 
 EPOCHS = 12
 
@@ -50,8 +49,8 @@ VARIED = [
 OF_JACOBI = [{"a": 0.5, "penalty": 1e-2}, {"b": 0.25, "penalty": 1e-2}, {"gamma": 1.5}]
 OF_LON = [
     {"a": 0.5, "gamma": 0.5, "penalty": 1e-2},
-    {"b": 1.5, "lr_basis": 0.1, "averaging": 0.8},
-    {"gamma": 1.5, "averaging": 0.5},
+    {"b": 1.5, "lr_basis": 0.1},
+    {"gamma": 1.5},
 ]
 
 
@@ -158,31 +157,6 @@ def test_best_weights_are_kept_and_patience_stops(dataset):
     torch.testing.assert_close(accuracy, best)
 
 
-@pytest.mark.parametrize("members", [1, 2])
-def test_averaged_weights_are_what_is_validated_and_kept(dataset, members):
-    """By hand: the average after each step, from the weights that plain training makes."""
-    plain, averaged = (
-        population(dataset, [config(seed=s, averaging=a) for s in range(members)])
-        for a in (0.0, 0.5)
-    )
-    expected = {name: p.detach().clone() for name, p in plain.parameters.items()}
-    for epoch in range(1, EPOCHS + 1):
-        plain.step()
-        averaged.step()
-        kept = min(0.5, (1 + epoch) / (10 + epoch))
-        for name, p in plain.parameters.items():
-            expected[name] = kept * expected[name] + (1 - kept) * p.detach()
-            torch.testing.assert_close(averaged.parameters[name], p)
-            torch.testing.assert_close(averaged.stack.evaluated[name], expected[name])
-    (first, *_), problem = averaged.run(), averaged.problem
-    model = make_model(config(), problem.features.shape[1], problem.outputs, 0)
-    model.load_state_dict(first.state)
-    val = make_split(dataset, "published", 0).val
-    hit = predict(model, problem)[val].argmax(1) == problem.labels[val]
-    best = first.history["val_score"][first.best_epoch - 1]
-    assert hit.double().mean().item() == pytest.approx(best.item())
-
-
 def test_monitor_loss(dataset):
     (result,) = population(dataset, [config(monitor="loss", epochs=40)]).run()
     assert result.best_epoch == int(result.history["val_loss"].argmin()) + 1
@@ -220,9 +194,9 @@ def test_a_diverging_member_stops_alone(dataset):
     assert wild.epochs < 60
 
 
-@pytest.mark.parametrize(("stop", "averaging"), [(1, 0.0), (7, 0.0), (7, 0.9)])
-def test_resumed_training_is_bit_identical(dataset, tmp_path, stop, averaging):
-    keys = {"epochs": 30, "patience": 8, "lr_transform": 0.1, "averaging": averaging}
+@pytest.mark.parametrize("stop", [1, 7])
+def test_resumed_training_is_bit_identical(dataset, tmp_path, stop):
+    keys = {"epochs": 30, "patience": 8, "lr_transform": 0.1}
     configs = [config(seed=s, **keys) for s in range(3)]
     whole = population(dataset, configs, record_filters=True).run()
 
@@ -341,10 +315,9 @@ def test_summary_and_interval():
     [
         (lambda: Population([], None), "at least one member"),
         (lambda: Settings(epochs=0), r"`epochs` to be an integer >= 1 \(got 0\)"),
-        (lambda: Settings(monitor="f1"), r"'score' or 'loss' \(got 'f1'\)"),
+        (lambda: Settings(monitor="f1"), r"score, loss \(got 'f1'\)"),
         (lambda: Settings(lr_basis=-1.0), r"`lr_basis` >= 0 and finite \(got -1.0\)"),
         (lambda: Settings(penalty=float("nan")), r"`penalty` >= 0 and finite \(got nan\)"),
-        (lambda: Settings(averaging=1.0), r"`averaging` below 1 \(got 1.0\)"),
     ],
 )
 def test_errors(call, message):

@@ -9,8 +9,9 @@ import torch
 from longnn.config import Config
 from longnn.data import make_split
 from longnn.training import Population
-from longnn.tuning import confirm, finalists
-from longnn.workflow import Scaling, make_population, make_problem
+from longnn.training._fit import Scaling, make_population, make_problem
+from longnn.tuning import _finalists as finalists
+from longnn.tuning import confirm
 from tests.tuning.examples import SPACE, search, values
 from tests.tuning.test_splits import with_masks
 

@@ -8,11 +8,12 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from longnn.tuning import ledger as ledgers
-from longnn.tuning import load_space, open_storage, workers
-from longnn.tuning.ledger import Ledger
-from longnn.tuning.storage import close_storage, quiet_optuna
-from longnn.tuning.workers import Worker, is_alive
+from longnn.tuning import _ledger as ledgers
+from longnn.tuning import _workers as workers
+from longnn.tuning import load_space, open_storage
+from longnn.tuning._ledger import Ledger
+from longnn.tuning._storage import close_storage, quiet_optuna
+from longnn.tuning._workers import Worker, is_alive
 from tests.tuning.examples import SPACE
 
 TERMS = {"data": "abc", "model": "lon"}

@@ -8,7 +8,8 @@ import pytest
 
 from longnn.config import Config
 from longnn.data import csbm
-from longnn.tuning import Halving, importance, write_page
+from longnn.tuning import Halving, write_page
+from longnn.tuning import _importance as importance
 from tests.tuning.examples import SPACE, search
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}

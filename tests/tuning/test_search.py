@@ -9,12 +9,12 @@ import optuna
 import pytest
 import torch
 
-from longnn import workflow
 from longnn.config import Config
 from longnn.data import make_split
-from longnn.nn import MODELS
+from longnn.registry import MODELS
+from longnn.training import _fit as workflow
 from longnn.tuning import Halving
-from longnn.tuning.training import Training
+from longnn.tuning._training import Training
 from tests.tuning.examples import SPACE, search, values
 from tests.tuning.test_splits import with_masks
 

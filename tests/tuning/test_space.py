@@ -4,11 +4,11 @@ import optuna
 import pytest
 
 from longnn.config import Config
-from longnn.nn import MODELS
+from longnn.registry import MODELS
+from longnn.training._fit import make_model
 from longnn.tuning import SearchSpace, draw_random, load_space, shipped_spaces
-from longnn.tuning.entries import Choices, Range
-from longnn.tuning.space import architecture
-from longnn.workflow import make_model
+from longnn.tuning._entries import Choices, Range
+from longnn.tuning._space import architecture
 
 RATES = (5e-4, 1e-3, 5e-3, 1e-2, 5e-2)
 DECAYS = (0.0, 5e-5, 1e-4, 5e-4, 1e-3)
@@ -166,7 +166,7 @@ GOOD = {"gamma": {"choices": [1.0, 2.0]}}
         ({"models": 3}, r"tables \[models.NAME\]"),
         ({"models": {"lonn": {}}}, "did you mean `lon`"),
         ({"models": {"lon": 3}}, r"table \[models.lon\]"),
-        ({"models": {"lon": {"published_sign": True}}}, "Unknown option `published_sign` of mod"),
+        ({"models": {"lon": {"reversed_sign": True}}}, "Unknown option `reversed_sign` of mod"),
     ],
 )
 def test_errors(table, message):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from longnn.data import make_split
-from longnn.tuning.splits import REPORTING_SEEDS, tuning_seeds, tuning_splits
+from longnn.tuning._splits import REPORTING_SEEDS, tuning_seeds, tuning_splits
 from tests.tuning.examples import graph
 
 

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from longnn.tuning import open_storage
-from longnn.tuning.ledger import FINISHED
-from longnn.tuning.storage import close_storage, shown_url
+from longnn.tuning._ledger import FINISHED
+from longnn.tuning._storage import close_storage, shown_url
 from tests.tuning.examples import graph, search
 
 
@@ -24,14 +24,14 @@ from tests.tuning.examples import graph, search
     ],
 )
 def test_errors(url, error, message, monkeypatch):
-    monkeypatch.setattr("longnn.tuning.storage.ATTEMPTS", 1)
+    monkeypatch.setattr("longnn.tuning._storage.ATTEMPTS", 1)
     with pytest.raises(error, match=message):
         open_storage(url)
 
 
 def test_a_server_that_does_not_answer(monkeypatch):
     pytest.importorskip("psycopg", reason='no PostgreSQL driver: pip install "longnn[postgres]"')
-    monkeypatch.setattr("longnn.tuning.storage.ATTEMPTS", 1)
+    monkeypatch.setattr("longnn.tuning._storage.ATTEMPTS", 1)
     with pytest.raises(ConnectionError, match=r"me:\*\*\*@127.0.0.1:9/x") as caught:
         open_storage("postgresql://me:secret@127.0.0.1:9/x")
     assert "secret" not in str(caught.value)
@@ -41,7 +41,7 @@ def test_a_missing_driver_names_the_extra(monkeypatch):
     def missing(url):
         raise ImportError("no driver")
 
-    monkeypatch.setattr("longnn.tuning.storage._open_database", missing)
+    monkeypatch.setattr("longnn.tuning._storage._open_database", missing)
     with pytest.raises(ValueError, match=r'pip install "longnn\[postgres\]"'):
         open_storage("postgresql://me:secret@h/x")
 

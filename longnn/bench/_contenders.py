@@ -1,0 +1,216 @@
+"""Who is timed: each contender is one function that trains an epoch and evaluates.
+
+All do the same work on the same data: a training step with dropout on the training nodes, then the
+validation accuracy with dropout off. The rivals are written as their users write them, with what
+favours them where there is a choice: the accuracy is never read back from the device, nodes are
+picked by index and not by mask, and no best weights are kept, which a population does do.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.nn import APPNP, ChebConv, GCNConv
+
+from longnn import training
+from longnn.bench._textbook import TextbookLONGNN
+from longnn.config import ROLES, Config
+from longnn.data import NodeDataset, make_split
+from longnn.registry import PAPER_FORM
+from longnn.training import Population, Problem
+
+#: Epochs that any one contender can be asked for.
+EPOCHS = 2000
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """The work of one epoch. The learning rate is low, so that long timings stay in bounds."""
+
+    degree: int = 10
+    hidden: int = 64
+    dropout: float = 0.5
+    lr: float = 1e-3
+    weight_decay: float = 5e-4
+
+    def config(self, seed: int = 0, *, device: str = "cpu", epochs: int = EPOCHS) -> Config:
+        """The same as a configuration of LON-GNN."""
+        return Config.from_dict(
+            {
+                "model": "lon",
+                **PAPER_FORM,  # as the textbook has it
+                "filter_dropout": 0.0,
+                "hidden_channels": self.hidden,
+                "degree": self.degree,
+                "input_dropout": self.dropout,
+                "dropout": self.dropout,
+                "epochs": epochs,
+                "patience": epochs,
+                "seed": seed,
+                "device": device,
+                **{f"lr_{role}": self.lr for role in ROLES},
+                **{f"wd_{role}": self.weight_decay for role in ROLES},
+            }
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Contender:
+    """One epoch of training and evaluation of ``models`` models."""
+
+    key: str
+    epoch: Callable[[], Any]
+    models: int = 1
+
+
+#: What each contender is, in the order of the tables.
+LABELS = {
+    "single": "LON-GNN",
+    "population": "LON-GNN population",
+    "textbook": "textbook LON-GNN",
+    "gcn": "PyG GCN",
+    "gcn_cached": "PyG GCN cached",
+    "appnp": "PyG APPNP",
+    "cheb": "PyG ChebConv",
+}
+
+#: The rivals in words, for the report.
+DESCRIPTIONS = {
+    "single": "one model, a Population of one, Population.step()",
+    "population": "several models at once, time per model; member i has seed i and split i",
+    "textbook": "longnn.textbook: message passing, dense features, torch.optim.Adam",
+    "gcn": "two GCNConv with their defaults (cached=False), dense features",
+    "gcn_cached": "the same with cached=True, which PyG allows on one fixed graph",
+    "appnp": "Linear-ReLU-Linear and APPNP(K, alpha=0.1), dense features",
+    "cheb": "two ChebConv(K=3), dense features",
+}
+
+
+def make_problem(
+    dataset: NodeDataset, setup: Setup, device: torch.device, *, epochs: int = EPOCHS
+) -> Problem:
+    """Features, operator and labels of a dataset as the library wants them."""
+    config = setup.config(device=device.type, epochs=epochs)
+    return training.make_problem(dataset, config, training.Scaling("none"), device=device)
+
+
+def make_population(
+    dataset: NodeDataset,
+    setup: Setup,
+    device: torch.device,
+    members: int,
+    *,
+    problem: Problem | None = None,
+    epochs: int = EPOCHS,
+) -> Population:
+    """LON-GNN; member i has seed i and the published split i."""
+    problem = problem or make_problem(dataset, setup, device, epochs=epochs)
+    configs = [setup.config(i, device=device.type, epochs=epochs) for i in range(members)]
+    splits = [make_split(dataset, "published", i) for i in range(members)]
+    return training.make_population(configs, problem, splits)
+
+
+def make_contender(
+    key: str,
+    dataset: NodeDataset,
+    setup: Setup,
+    device: torch.device,
+    *,
+    population: int,
+    epochs: int = EPOCHS,
+) -> Contender:
+    """One contender, ready to run on a device."""
+    if key in ("single", "population"):
+        members = 1 if key == "single" else population
+        stacked = make_population(dataset, setup, device, members, epochs=epochs)
+        return Contender(key, stacked.step, members)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        sizes = (dataset.num_features, setup.hidden, dataset.num_classes)
+        model = RIVALS[key](*sizes, setup)
+    return Contender(key, plain_epoch(model.to(device), dataset, setup))
+
+
+def plain_epoch(model: nn.Module, dataset: NodeDataset, setup: Setup) -> Callable[[], Tensor]:
+    """The loop of a PyG tutorial, as one function; it returns the validation accuracy."""
+    device = next(model.parameters()).device
+    split = make_split(dataset, "published", 0)
+    x, edges, y = (t.to(device) for t in (dataset.data.x, dataset.data.edge_index, dataset.data.y))
+    train, val = (mask.nonzero()[:, 0].to(device) for mask in (split.train, split.val))
+    y_train, y_val = y[train], y[val]
+    optimizer = torch.optim.Adam(model.parameters(), lr=setup.lr, weight_decay=setup.weight_decay)
+
+    def epoch() -> Tensor:
+        model.train()
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x, edges)[train], y_train)
+        loss.backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            return (model(x, edges)[val].argmax(1) == y_val).float().mean()
+
+    return epoch
+
+
+class TwoLayers(nn.Module):
+    """Two graph convolutions of PyG with a ReLU between, dropout before each."""
+
+    def __init__(self, first: nn.Module, second: nn.Module, dropout: float) -> None:
+        super().__init__()
+        self.first, self.second, self.dropout = first, second, dropout
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        h = F.dropout(x, self.dropout, self.training)
+        h = torch.relu(self.first(h, edges))
+        return self.second(F.dropout(h, self.dropout, self.training), edges)
+
+
+class PredictThenPropagate(nn.Module):
+    """Linear, ReLU, Linear, then PyG's APPNP."""
+
+    def __init__(self, features: int, hidden: int, classes: int, setup: Setup) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(features, hidden), nn.Linear(hidden, classes)
+        self.propagate, self.dropout = APPNP(K=setup.degree, alpha=0.1), setup.dropout
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        h = F.dropout(x, self.dropout, self.training)
+        h = F.dropout(torch.relu(self.first(h)), self.dropout, self.training)
+        return self.propagate(self.second(h), edges)
+
+
+def _gcn(features: int, hidden: int, classes: int, setup: Setup, **options: Any) -> nn.Module:
+    layers = (GCNConv(features, hidden, **options), GCNConv(hidden, classes, **options))
+    return TwoLayers(*layers, setup.dropout)
+
+
+def _gcn_cached(features: int, hidden: int, classes: int, setup: Setup) -> nn.Module:
+    return _gcn(features, hidden, classes, setup, cached=True)
+
+
+def _cheb(features: int, hidden: int, classes: int, setup: Setup) -> nn.Module:
+    return TwoLayers(ChebConv(features, hidden, K=3), ChebConv(hidden, classes, K=3), setup.dropout)
+
+
+def _textbook(features: int, hidden: int, classes: int, setup: Setup) -> nn.Module:
+    return TextbookLONGNN(features, hidden, classes, setup.degree, dropout=setup.dropout)
+
+
+RIVALS: dict[str, Callable[..., nn.Module]] = {
+    "textbook": _textbook,
+    "gcn": _gcn,
+    "gcn_cached": _gcn_cached,
+    "appnp": PredictThenPropagate,
+    "cheb": _cheb,
+}
+
+
+def check_keys(keys: Sequence[str]) -> None:
+    """Raise unless all name contenders."""
+    unknown = [key for key in keys if key not in LABELS]
+    if unknown:
+        raise ValueError(f"Expected contenders among {', '.join(LABELS)} (got {unknown[0]!r})")

@@ -1,0 +1,141 @@
+"""Graphs kept as arrays: SciPy sparse `.npz`, Matrix Market `.mtx`, PyG `Data` files.
+
+Each becomes a PyG `Data` with whatever the file holds. Nothing in a file is ever executed:
+`.npz` is read without pickles and `.pt` with PyTorch's restricted unpickler.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+
+from longnn.data._dataset import MASKS
+from longnn.data._errors import DataError, MissingFileError
+from longnn.data._tables import unreadable
+
+ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")
+_KEYS = ("x", "y", "edge_index", "edge_weight", *MASKS)
+# Plain records of PyG: what a saved `Data` is made of besides tensors.
+_SAFE = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
+
+
+def read_arrays(path: str | Path, *, as_features: bool = False) -> tuple[Data, tuple[str, ...]]:
+    """What a file of arrays holds, and the class names where its labels are text.
+
+    Args:
+        path: `.npz` (a SciPy sparse matrix, or arrays named `edge_index`, `edge_weight`, `x`,
+            `y`, `train_mask`, ..., or both), `.mtx`, `.pt` or `.pth`.
+        as_features: Read a sparse matrix as node features instead of an adjacency.
+
+    Raises:
+        MissingFileError: If there is no such file.
+        DataError: If it is empty, truncated, unsafe or holds something else.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise MissingFileError("Expected a file here (found none).", path=path)
+    suffix = path.suffix.lower()
+    try:
+        if path.stat().st_size == 0:
+            raise DataError("Expected a graph (got an empty file).", path=path)
+        if suffix == ".npz":
+            fields = _read_npz(path, as_features)
+        elif suffix == ".mtx":
+            fields = _matrix(path, sp.coo_array(scipy.io.mmread(path)), as_features)
+        else:
+            fields = _read_pyg(path)
+    except DataError:
+        raise
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise unreadable(path, error) from error
+    classes: tuple[str, ...] = ()
+    if isinstance(fields.get("y"), np.ndarray) and fields["y"].dtype.kind in "US":
+        names, codes = np.unique(fields["y"].astype(str), return_inverse=True)
+        classes, fields["y"] = tuple(names.tolist()), codes
+    return _as_data(path, fields), classes
+
+
+def _read_npz(path: Path, as_features: bool) -> dict[str, Any]:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        fields = {key: archive[key] for key in _KEYS if key in archive.files}
+        names = ", ".join(archive.files)
+        if "format" in archive.files:  # as scipy.sparse.save_npz writes
+            stream.seek(0)
+            matrix = sp.coo_array(sp.load_npz(stream))
+            return {**_matrix(path, matrix, as_features), **fields}
+    if not fields:
+        raise DataError(
+            f"Expected a SciPy sparse matrix or arrays named {', '.join(_KEYS)} (got {names}).",
+            path=path,
+        )
+    return fields
+
+
+def _matrix(path: Path, matrix: sp.coo_array, as_features: bool) -> dict[str, Any]:
+    if as_features:
+        return {"x": matrix.toarray()}
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise DataError(f"Expected a square adjacency (got {matrix.shape}).", path=path)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    fields: dict[str, Any] = {"edge_index": np.stack([matrix.row, matrix.col])}
+    if matrix.dtype.kind == "c":
+        raise DataError("Expected real weights (got complex ones).", path=path)
+    if not (matrix.data == 1).all():
+        fields["edge_weight"] = matrix.data.astype(np.float64)
+    fields["num_nodes"] = matrix.shape[0]
+    return fields
+
+
+def _read_pyg(path: Path) -> dict[str, Any]:
+    try:
+        # On exit `safe_globals` forgets all it was given, even what PyG had registered before.
+        new = [kind for kind in _SAFE if kind not in torch.serialization.get_safe_globals()]
+        with torch.serialization.safe_globals(new), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of odd pickles: we raise or it is fine
+            saved = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, AttributeError, IndexError) as error:
+        named = re.search(r"GLOBAL (\S+)", str(error))
+        what = f"one that refers to {named[1]}" if named else "a damaged or foreign one"
+        raise DataError(
+            f"Expected a complete PyG Data file that loads without running code (got {what}); "
+            "save one with torch.save(data.to_dict(), path).",
+            path=path,
+        ) from error
+    if isinstance(saved, tuple) and saved:  # PyG's own processed files: (fields, slices, class)
+        saved = saved[0]
+    fields = saved.to_dict() if isinstance(saved, Data) else saved
+    if not isinstance(fields, dict):
+        raise DataError(f"Expected a PyG Data (got {type(fields).__name__}).", path=path)
+    if "edge_index" not in fields:
+        held = ", ".join(map(str, fields)) or "nothing"
+        raise DataError(f"Expected `edge_index` in the file (got {held}).", path=path)
+    return {key: fields[key] for key in (*_KEYS, "num_nodes") if fields.get(key) is not None}
+
+
+def _as_data(path: Path, fields: dict[str, Any]) -> Data:
+    data = Data()
+    for key, value in fields.items():
+        if key == "num_nodes":
+            data.num_nodes = int(value)
+        elif isinstance(value, Tensor):
+            data[key] = value
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            data[key] = torch.from_numpy(np.ascontiguousarray(value))
+        else:
+            kind = getattr(value, "dtype", type(value).__name__)
+            raise DataError(f"Expected `{key}` to hold numbers (got {kind}).", path=path)
+    return data

@@ -1,0 +1,219 @@
+"""The card of a graph: what to know before training on it.
+
+Sizes, degrees, components, classes, homophily, and warnings in words. The spectral density
+is computed elsewhere and put on the card by the caller.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from longnn.data._dataset import NodeDataset
+
+IMBALANCED = 10.0  # largest class / smallest, from which on we warn
+SMALL_CLASS = 5  # labelled nodes
+
+
+@dataclass(frozen=True)
+class GraphCard:
+    """A graph at a glance.
+
+    Degrees count neighbours, a self loop not among them. Homophily is taken over edges
+    without self loops whose two ends are labelled, and is None where it means nothing (no
+    such edge, or regression):
+    *edge* is the share of them that join nodes of one class; *node* the mean over nodes of
+    the share of neighbours in the node's class; *adjusted* is edge homophily minus what
+    chance would give, `(h - sum_k D_k^2/(2E)^2) / (1 - sum_k D_k^2/(2E)^2)` with `D_k` the
+    degrees of class k summed (Platonov et al. 2023, "Characterizing graph datasets").
+    `imbalance` is the size of the largest class over that of the smallest one that has
+    labelled nodes.
+    """
+
+    name: str
+    task: str
+    nodes: int
+    edges: int
+    features: int
+    weighted: bool
+    degree_min: int
+    degree_median: float
+    degree_mean: float
+    degree_max: int
+    components: int
+    largest_component_share: float
+    isolated_nodes: int
+    class_counts: dict[str, int]
+    imbalance: float | None
+    labelled_share: float
+    edge_homophily: float | None
+    node_homophily: float | None
+    adjusted_homophily: float | None
+    feature_density: float
+    duplicate_rows: int
+    zero_rows: int
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    fingerprint: str
+
+    def lines(self) -> list[str]:
+        """The card for a terminal, without notes and warnings."""
+        rows = [
+            ("graph", self.name),
+            ("nodes", f"{self.nodes:,}"),
+            ("edges", f"{self.edges:,}" + (", weighted" if self.weighted else "")),
+            ("features", f"{self.features:,} ({self.feature_density:.1%} nonzero)"),
+            (
+                "degree",
+                f"min {self.degree_min}, median {self.degree_median:g}, "
+                f"mean {self.degree_mean:.1f}, max {self.degree_max}",
+            ),
+            (
+                "components",
+                f"{self.components:,}, the largest with {self.largest_component_share:.1%} "
+                f"of the nodes; {self.isolated_nodes:,} isolated",
+            ),
+            ("labelled", f"{self.labelled_share:.1%} of the nodes"),
+        ]
+        if self.class_counts:
+            counts = ", ".join(f"{name}: {n:,}" for name, n in self.class_counts.items())
+            rows.append(("classes", counts))
+        if self.edge_homophily is not None:
+            parts = (
+                ("edge", self.edge_homophily),
+                ("node", self.node_homophily),
+                ("adjusted", self.adjusted_homophily),
+            )
+            shown = ", ".join(f"{name} {value:.3f}" for name, value in parts if value is not None)
+            rows.append(("homophily", shown))
+        return [f"{name:<12}{value}" for name, value in rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, ready for JSON."""
+        fields = dataclasses.asdict(self)
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
+
+
+def describe(dataset: NodeDataset) -> GraphCard:
+    """Compute the card of a dataset."""
+    row, col = dataset.data.edge_index
+    row, col = row[row != col], col[row != col]
+    nodes = dataset.num_nodes
+    degree = torch.bincount(row, minlength=nodes)
+    components, largest = _components(row, col, nodes)
+    counts = _class_counts(dataset)
+    present = [count for count in counts.values() if count]
+    edge, node, adjusted = homophily(dataset)
+    x = dataset.data.x
+    card = GraphCard(
+        name=dataset.name,
+        task=dataset.task,
+        nodes=nodes,
+        edges=dataset.num_edges,
+        features=dataset.num_features,
+        weighted=dataset.data.get("edge_weight") is not None,
+        degree_min=int(degree.min()),
+        degree_median=float(np.median(degree.numpy())),
+        degree_mean=float(degree.double().mean()),
+        degree_max=int(degree.max()),
+        components=components,
+        largest_component_share=largest,
+        isolated_nodes=int((degree == 0).sum()),
+        class_counts=counts,
+        imbalance=max(present) / min(present) if present else None,
+        labelled_share=float(dataset.labelled.double().mean()),
+        edge_homophily=edge,
+        node_homophily=node,
+        adjusted_homophily=adjusted,
+        feature_density=int(x.count_nonzero()) / x.numel(),
+        duplicate_rows=nodes - len({values.tobytes() for values in x.numpy()}),
+        zero_rows=int((x == 0).all(dim=1).sum()),
+        notes=dataset.notes,
+        warnings=(),
+        fingerprint=dataset.fingerprint(),
+    )
+    return dataclasses.replace(card, warnings=tuple(_warnings(card)))
+
+
+def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float | None]:
+    """Edge, node and adjusted homophily (see `GraphCard`)."""
+    if dataset.task == "regression":
+        return None, None, None
+    y, known = dataset.data.y, dataset.labelled
+    row, col = dataset.data.edge_index
+    keep = (row != col) & known[row] & known[col]
+    row, col = row[keep], col[keep]
+    if len(row) == 0:
+        return None, None, None
+    same = (y[row] == y[col]).double()
+    edge = float(same.mean())
+    zeros = torch.zeros(dataset.num_nodes, dtype=torch.float64)
+    agree, degree = zeros.index_add(0, row, same), zeros.index_add(0, row, torch.ones_like(same))
+    node = float((agree[degree > 0] / degree[degree > 0]).mean())
+    # sum_k D_k^2 / (2E)^2, with 2E = the number of arcs
+    share = torch.bincount(y[row], minlength=dataset.num_classes).double() / len(row)
+    chance = float((share**2).sum())
+    return edge, node, (edge - chance) / (1 - chance) if chance < 1 else None
+
+
+def _components(row: Tensor, col: Tensor, nodes: int) -> tuple[int, float]:
+    ones = np.ones(len(row), dtype=np.int8)
+    adjacency = sp.coo_array((ones, (row.numpy(), col.numpy())), shape=(nodes, nodes))
+    count, label = connected_components(adjacency.tocsr(), directed=False)
+    return int(count), float(np.bincount(label).max() / nodes)
+
+
+def _class_counts(dataset: NodeDataset) -> dict[str, int]:
+    if dataset.task == "regression":
+        return {}
+    known = dataset.data.y[dataset.labelled]
+    counts = torch.bincount(known, minlength=dataset.num_classes).tolist()
+    return dict(zip(dataset.classes, counts, strict=True))
+
+
+def _warnings(card: GraphCard) -> list[str]:
+    found = []
+    if card.edges == 0:
+        found.append("There are no edges: a graph filter has nothing to work on.")
+    elif card.isolated_nodes:
+        found.append(f"Nodes without a neighbour, which no filter reaches: {card.isolated_nodes}.")
+    if card.components - card.isolated_nodes > 1:
+        found.append(
+            f"The graph falls into {card.components} components; the largest holds "
+            f"{card.largest_component_share:.0%} of the nodes."
+        )
+    if card.labelled_share == 0:
+        found.append("No node has a label: the graph can be predicted on, not trained on.")
+    elif card.task == "classification":
+        found += _class_warnings(card)
+    if card.zero_rows:
+        found.append(f"Nodes whose features are all zero: {card.zero_rows}.")
+    if card.duplicate_rows > card.nodes // 10:
+        found.append(
+            f"Nodes whose features repeat those of another: {card.duplicate_rows} "
+            f"({card.duplicate_rows / card.nodes:.0%}); copies across splits flatter the score."
+        )
+    return found
+
+
+def _class_warnings(card: GraphCard) -> list[str]:
+    found = []
+    present = {name: count for name, count in card.class_counts.items() if count}
+    if len(present) == 1:
+        found.append(f"All labelled nodes are of one class, {next(iter(present))!r}.")
+    if card.imbalance is not None and card.imbalance >= IMBALANCED:
+        found.append(
+            f"The largest class is {card.imbalance:.0f} times the smallest: look at macro-F1, "
+            "not only at accuracy."
+        )
+    small = [name for name, count in card.class_counts.items() if count < SMALL_CLASS]
+    if small:
+        found.append(f"Classes with fewer than {SMALL_CLASS} labelled nodes: {', '.join(small)}.")
+    return found

@@ -1,0 +1,233 @@
+"""From whatever form a graph arrives in to the one form of `NodeDataset`.
+
+Edges are made two-way, repeats merged, self loops dropped, labels and masks brought to one
+type; whatever was changed is said in a note. Knows nothing of where the graph came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from longnn.data._dataset import MASKS, TASKS, UNLABELLED, NodeDataset, Task
+from longnn.data._errors import DataError
+
+#: How the note about nodes without an edge ends; the card has a warning of its own for them.
+NO_EDGE = "no edge."
+
+
+def from_data(
+    data: Data,
+    *,
+    name: str = "graph",
+    task: Task | None = None,
+    classes: Sequence[str] | None = None,
+    ids: Sequence[str] | Sequence[int] = (),
+    feature_names: Sequence[str] = (),
+    self_loops: bool = False,
+    notes: Sequence[str] = (),
+    default_split: str | None = None,
+) -> NodeDataset:
+    """A checked `NodeDataset` from a PyG `Data` as users have them.
+
+    Args:
+        data: `x` (nodes, features) of any real type, dense or sparse; `edge_index` (2, arcs)
+            in one or both directions; optionally `edge_weight` (arcs,), `y` (nodes,) or
+            (nodes, 1), and masks. It is not changed.
+        name: A short name.
+        task: Default: regression for floating `y`, else classification.
+        classes: Names of the classes; default: `"0"`, `"1"`, ...
+        ids: One a node; default: 0, 1, ...
+        feature_names: One a feature, or none.
+        self_loops: Keep self loops instead of dropping them.
+        notes: Sentences to carry along.
+        default_split: Default: `"own"` where there are masks, else `"stratified"`.
+
+    Raises:
+        DataError: Naming what is missing or wrong.
+
+    >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 1]]), y=torch.arange(3))
+    >>> from_data(data).notes
+    ('All 1 edges were listed one way; each was made two-way.', '1 self loop was dropped.', \
+'1 node has no edge.')
+    """
+    x = _features(data.get("x"))
+    nodes = len(x)
+    index, weight = _edge_tensors(data, nodes)
+    index, weight, edge_notes = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
+    y, task = _labels(data.get("y"), task, nodes)
+    if task == "classification" and classes is None:
+        classes = [str(c) for c in range(int(y.max()) + 1)]
+    labelled = y != UNLABELLED if task == "classification" else ~torch.isnan(y)
+    masks, mask_notes = _masks(data, labelled)
+    isolated = nodes - len(torch.unique(index))
+    if isolated:
+        edge_notes.append(f"{_count(isolated, 'node')} {_have(isolated)} {NO_EDGE}")
+    clean = Data(x=x, edge_index=index, y=y, **masks)
+    if weight is not None:
+        clean.edge_weight = weight
+    return NodeDataset(
+        name,
+        clean,
+        task=task,
+        classes=tuple(classes or ()),
+        ids=ids,
+        feature_names=tuple(feature_names),
+        notes=(*notes, *edge_notes, *mask_notes),
+        default_split=default_split or ("own" if masks else "stratified"),
+    )
+
+
+def symmetrize(
+    index: Tensor,  # (2, arcs)
+    weight: Tensor | None = None,  # (arcs,)
+    *,
+    num_nodes: int,
+    self_loops: bool = False,
+) -> tuple[Tensor, Tensor | None, list[str]]:
+    """Both directions of every edge, sorted, each once, and notes on what was changed.
+
+    The weights of an arc listed several times are added; where both directions carry a
+    weight the edge takes their mean, so listing an edge both ways changes nothing.
+
+    >>> symmetrize(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)[0]
+    tensor([[0, 1, 1, 2],
+            [1, 0, 2, 1]])
+    """
+    notes: list[str] = []
+    loops = index[0] == index[1]
+    if not self_loops and bool(loops.any()):
+        dropped = int(loops.sum())
+        index = index[:, ~loops]
+        weight = None if weight is None else weight[~loops]
+        notes.append(f"{_count(dropped, 'self loop')} {_was(dropped)} dropped.")
+    arcs = index.shape[1]
+    key, weight = _merge(index[0] * num_nodes + index[1], weight, mean=False)
+    if repeats := arcs - len(key):
+        how = "merged" if weight is None else "merged, their weights added"
+        notes.append(f"{_count(repeats, 'repeated edge')} {_was(repeats)} {how}.")
+    row, col = key // num_nodes, key % num_nodes
+    both = torch.cat([key, col * num_nodes + row])
+    doubled = None if weight is None else torch.cat([weight, weight])
+    full, doubled = _merge(both, doubled, mean=True)
+    if one_way := len(full) - len(key):
+        edges = int((full // num_nodes <= full % num_nodes).sum())
+        share = f"All {edges}" if one_way == edges else f"{one_way} of {edges}"
+        notes.insert(0, f"{share} edges were listed one way; each was made two-way.")
+    result = torch.stack([full // num_nodes, full % num_nodes])
+    return result, None if doubled is None else doubled.float(), notes
+
+
+def _merge(key: Tensor, weight: Tensor | None, *, mean: bool) -> tuple[Tensor, Tensor | None]:
+    """Sorted distinct keys, with the sum or mean of the weights of each."""
+    if weight is None:
+        return torch.unique(key), None
+    unique, inverse, count = torch.unique(key, return_inverse=True, return_counts=True)
+    total = torch.zeros(len(unique), dtype=torch.float64)
+    total.index_add_(0, inverse, weight.double())
+    return unique, total / count if mean else total
+
+
+def _features(x: object) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise DataError(
+            f"Expected node features `x` (got {type(x).__name__}); without features use "
+            "features='degree' or 'identity'."
+        )
+    x = x.detach().cpu()
+    x = x.to_dense() if x.layout != torch.strided else x
+    if x.is_complex():
+        raise DataError(f"Expected real features (got {x.dtype}).")
+    return (x[:, None] if x.dim() == 1 else x).float()
+
+
+def _edge_tensors(data: Data, nodes: int) -> tuple[Tensor, Tensor | None]:
+    index = data.get("edge_index")
+    if not isinstance(index, Tensor) or index.dim() != 2 or index.shape[0] != 2:
+        shape = tuple(index.shape) if isinstance(index, Tensor) else type(index).__name__
+        raise DataError(f"Expected `edge_index` of shape (2, arcs) (got {shape}).")
+    index = index.detach().cpu().long()
+    outside = ((index < 0) | (index >= nodes)).any(dim=0).nonzero()
+    if len(outside):
+        arc = int(outside[0])
+        raise DataError(
+            f"Expected edges between nodes 0..{nodes - 1} (got {index[:, arc].tolist()} "
+            f"as edge {arc})."
+        )
+    weight = data.get("edge_weight")
+    if weight is None:
+        return index, None
+    weight = weight.detach().cpu().reshape(-1)
+    if len(weight) != index.shape[1]:
+        raise DataError(f"Expected {index.shape[1]} edge weights (got {len(weight)}).")
+    return index, weight
+
+
+def _labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:
+    if task is not None and task not in TASKS:
+        raise DataError(f"Expected `task` to be one of {', '.join(TASKS)} (got {task!r}).")
+    if not isinstance(y, Tensor):
+        y = torch.full((nodes,), UNLABELLED)
+        return (y.float() * float("nan"), task) if task == "regression" else (y, "classification")
+    y = y.detach().cpu()
+    y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
+    if y.shape != (nodes,):
+        raise DataError(
+            f"Expected one label a node, `y` of shape ({nodes},) (got {tuple(y.shape)})."
+        )
+    floating = y.is_floating_point()
+    if task is None:
+        task = "regression" if floating else "classification"
+    if task == "regression":
+        return y.float(), task
+    if floating:
+        whole = torch.isnan(y) | (y == y.round())
+        if not bool(whole.all()):
+            row = int((~whole).nonzero()[0])
+            raise DataError(
+                f"Expected whole numbers as classes (got {float(y[row])}); use task='regression'.",
+                row=row + 1,
+                value=float(y[row]),
+            )
+        y = torch.nan_to_num(y, nan=float(UNLABELLED))
+    return y.long(), cast(Task, task)
+
+
+def _masks(data: Data, labelled: Tensor) -> tuple[dict[str, Tensor], list[str]]:
+    """The masks without unlabelled nodes: a node that is to be predicted is in none."""
+    masks: dict[str, Tensor] = {}
+    lost = torch.zeros_like(labelled)
+    for key in MASKS:
+        mask = data.get(key)
+        if mask is None:
+            continue
+        mask = mask.detach().cpu().bool()
+        if mask.dim() not in (1, 2) or len(mask) != len(labelled):
+            raise DataError(
+                f"Expected `{key}` of shape ({len(labelled)},) or ({len(labelled)}, splits) "
+                f"(got {tuple(mask.shape)})."
+            )
+        known = labelled if mask.dim() == 1 else labelled[:, None]
+        lost |= (mask & ~known).reshape(len(labelled), -1).any(dim=1)
+        masks[key] = mask & known
+    number = int(lost.sum())
+    note = (
+        f"{_count(number, 'node')} in a mask {_have(number)} no label and {_was(number)} left out."
+    )
+    return masks, [note] if number else []
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"

@@ -1,0 +1,269 @@
+"""The user's own graph, from files: an edge file, perhaps a node file, → `NodeDataset`.
+
+This module brings the two together: it matches the ids the edges name with the nodes, and
+makes features where there are none. How each format is read is `tables`' and `arrays`'
+business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from longnn.data._arrays import ARRAY_SUFFIXES, read_arrays
+from longnn.data._convert import from_data, symmetrize
+from longnn.data._dataset import MASKS, TASKS, NodeDataset, Task
+from longnn.data._edgetable import is_whole, read_edges
+from longnn.data._errors import DataError, MissingFileError
+from longnn.data._nodetable import Nodes, read_nodes
+from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
+
+Features = Literal["auto", "columns", "degree", "identity"]
+FEATURES = ("auto", "columns", "degree", "identity")
+SUFFIXES = (*TABLE_SUFFIXES, *ARRAY_SUFFIXES)
+MAX_IDENTITY = 20_000  # nodes: 1.6 GB of float32
+
+
+def load_files(
+    edges: str | Path,
+    nodes: str | Path | None = None,
+    *,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    feature_columns: Sequence[str] | None = None,
+    split_column: str | None = None,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    weight_column: str | None = None,
+    features: Features = "auto",
+    task: Task | None = None,
+    directed: bool = False,
+    self_loops: bool = False,
+    name: str | None = None,
+) -> NodeDataset:
+    """A graph from the user's files.
+
+    Args:
+        edges: CSV, TSV or Parquet with one edge a row; `.npz` or `.mtx` with an adjacency
+            matrix; `.pt` with a PyG `Data`; or a folder holding `edges.*` and `nodes.*`.
+        nodes: CSV, TSV or Parquet with one node a row, or `.npz` with `x` and `y`. Without
+            it the nodes are those the edges name.
+        id_column: Default: id, node or node_id, else the first column; the row number where
+            the edges are a matrix.
+        label_column: Default: label, y, class or target. An empty cell means "predict me".
+        feature_columns: Default: all columns that are not id, label or split.
+        split_column: Default: split. Holds train, val, test or nothing.
+        source_column, target_column: Default: source/src/from and target/dst/to, else the
+            first two columns.
+        weight_column: Default: weight or edge_weight; without one all edges weigh 1.
+        features: `"columns"` of the node file, `"degree"` (log(1 + degree)), `"identity"`
+            (one feature a node), or `"auto"`: columns if there are any, else degree.
+        task: Default: classification for text or few distinct whole numbers.
+        directed: The file lists both directions of each edge, and one that lacks its
+            reverse is an error; default: each line is an edge both ways.
+        self_loops: Keep self loops.
+        name: Default: from the file or folder.
+
+    Raises:
+        DataError: Naming file, line, column and value of what is wrong.
+    """
+    if features not in FEATURES:
+        raise DataError(f"Expected `features` to be one of {FEATURES} (got {features!r}).")
+    if task is not None and task not in TASKS:
+        raise DataError(f"Expected `task` to be one of {TASKS} (got {task!r}).")
+    edge_path, node_path = _find_files(Path(edges), None if nodes is None else Path(nodes))
+    edge_options = {"source": source_column, "target": target_column, "weight": weight_column}
+    node_options = {"id": id_column, "label": label_column, "split": split_column}
+    edge_table = _table_or_none(edge_path, edge_options)
+    node_table = _table_or_none(node_path, {**node_options, "feature": feature_columns})
+    edge_data, classes = read_arrays(edge_path) if edge_table is None else (None, ())
+    want = features in ("auto", "columns")
+    if node_table is not None:
+        known = read_nodes(
+            node_table,
+            id_column=id_column,
+            label_column=label_column,
+            split_column=split_column,
+            feature_columns=feature_columns,
+            task=task,
+            want_features=want,
+            ids_needed=edge_table is not None,
+        )
+    elif node_path is not None:
+        known = _nodes_of(*read_arrays(node_path, as_features=True), want)
+        known.source = node_path.name
+    else:
+        known = Nodes() if edge_data is None else _nodes_of(edge_data, classes, want)
+    if edge_table is not None:
+        index, weight = read_edges(edge_table, known, tuple(edge_options.values()))
+    else:
+        assert edge_data is not None
+        index, weight = _edges_of_arrays(edge_data, known, edge_path)
+    if directed:
+        _check_both_ways(index, edge_path, edge_table)
+    index, weight = _drop_weightless(index, weight, known.notes)
+    _add_features(known, index, features)
+    return from_data(
+        Data(x=known.x, edge_index=index, edge_weight=weight, y=known.y, **known.masks),
+        name=name or (edge_path.parent.name if edge_path.stem == "edges" else edge_path.stem),
+        task=task or known.task,
+        classes=known.classes,
+        ids=_user_ids(known.ids),
+        feature_names=known.feature_names,
+        self_loops=self_loops,
+        notes=known.notes,
+    )
+
+
+def _table_or_none(path: Path | None, options: dict[str, Any]) -> Table | None:
+    """The file as a table if it is one; else column options make no sense."""
+    if path is not None and path.suffix.lower() in TABLE_SUFFIXES:
+        return read_table(path)
+    given = next((f"{key}_column" for key, value in options.items() if value is not None), None)
+    if given is not None:
+        raise DataError(
+            f"Expected no `{given}` without a {', '.join(TABLE_SUFFIXES)} file to look in "
+            f"(got {options[given.removesuffix('_column')]!r}).",
+            path=path,
+        )
+    return None
+
+
+def _find_files(edges: Path, nodes: Path | None) -> tuple[Path, Path | None]:
+    if edges.is_dir() and nodes is None:
+        folder = edges
+        found = {stem: sorted(folder.glob(f"{stem}.*")) for stem in ("edges", "nodes")}
+        found = {k: [p for p in v if p.suffix.lower() in SUFFIXES] for k, v in found.items()}
+        for stem, paths in found.items():
+            if len(paths) > 1:
+                names = ", ".join(path.name for path in paths)
+                raise DataError(f"Expected one {stem} file (got {names}).", path=folder)
+        if not found["edges"]:
+            choices = ", ".join(SUFFIXES)
+            raise MissingFileError(
+                f"Expected a file edges.* ({choices}) in the folder (found none).", path=folder
+            )
+        edges = found["edges"][0]
+        nodes = found["nodes"][0] if found["nodes"] else None
+    for path in (edges, nodes):
+        if path is None:
+            continue
+        if not path.exists():
+            raise MissingFileError("Expected a file here (found none).", path=path)
+        if path.suffix.lower() not in SUFFIXES:
+            raise DataError(
+                f"Expected a file of type {', '.join(SUFFIXES)} (got {path.suffix!r}).", path=path
+            )
+    return edges, nodes
+
+
+def _nodes_of(data: Data, classes: tuple[str, ...], want_features: bool) -> Nodes:
+    """The nodes of an array file."""
+    x, y = data.get("x"), data.get("y")
+    sizes = [len(value) for value in (x, y) if value is not None]
+    count = sizes[0] if sizes else data.get("num_nodes")
+    nodes = Nodes(count=count, x=x if want_features else None, y=y, classes=classes or None)
+    if classes:
+        nodes.task = "classification"
+    nodes.masks = {key: data[key] for key in MASKS if data.get(key) is not None}
+    return nodes
+
+
+def _edges_of_arrays(data: Data, nodes: Nodes, path: Path) -> tuple[Tensor, Tensor | None]:
+    index = data.get("edge_index")
+    if index is None:
+        raise DataError("Expected an adjacency matrix or `edge_index` in the file.", path=path)
+    size = data.get("num_nodes")
+    if nodes.count is None:
+        nodes.count = size or int(index.max()) + 1
+    if size is not None and nodes.count != size:
+        raise DataError(
+            f"Expected {size} nodes, as many as the adjacency has rows "
+            f"(got {nodes.count} in {nodes.source}).",
+            path=path,
+        )
+    _check_order(nodes, path)
+    weight = data.get("edge_weight")
+    if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
+        raise DataError("Expected weights finite and >= 0 (got others).", path=path)
+    return index, weight
+
+
+def _check_order(nodes: Nodes, path: Path) -> None:
+    """Rows of the node file are rows of the matrix: refuse ids that say otherwise."""
+    if nodes.ids is None:
+        return
+    texts = nodes.ids.to_pylist()
+    if not all(text.isdecimal() for text in texts):
+        return
+    ids = np.array([int(text) for text in texts])
+    if (ids != np.sort(ids)).any() and np.ptp(ids) == len(ids) - 1:
+        row = int((ids != np.sort(ids)).argmax())
+        raise DataError(
+            f"Expected the nodes of {nodes.source} in the order of the matrix "
+            f"(got id {ids[row]} as row {row + 1}); sort the node file by id.",
+            path=path,
+        )
+
+
+def _check_both_ways(index: Tensor, path: Path, table: Table | None) -> None:
+    size = int(index.max()) + 1
+    there, back = index[0] * size + index[1], index[1] * size + index[0]
+    alone = (~torch.isin(back, there)).nonzero()
+    if len(alone) == 0:
+        return
+    message = (
+        "Expected both directions of each edge (got one that lacks its reverse); filters need "
+        "an undirected graph: use directed=False to complete it."
+    )
+    if table is not None:
+        raise table.error(message, int(alone[0]))
+    raise DataError(message, path=path)
+
+
+def _drop_weightless(
+    index: Tensor, weight: Tensor | None, notes: list[str]
+) -> tuple[Tensor, Tensor | None]:
+    if weight is None or bool((weight != 0).all()):
+        return index, weight
+    keep = weight.reshape(-1) != 0
+    notes.append(f"Edges of weight 0, which are none, were dropped: {int((~keep).sum())}.")
+    return index[:, keep], weight.reshape(-1)[keep]
+
+
+def _add_features(nodes: Nodes, index: Tensor, features: str) -> None:
+    if nodes.x is not None:
+        return
+    count = nodes.count or 0
+    if features == "columns":
+        raise DataError(
+            f"Expected feature columns in {nodes.source} (got none); use features='degree' or "
+            "'identity'."
+        )
+    if features == "identity":
+        if count > MAX_IDENTITY:
+            raise DataError(
+                f"Expected at most {MAX_IDENTITY} nodes for identity features (got {count}); "
+                "use features='degree'."
+            )
+        nodes.x = torch.eye(count)
+        return
+    both = symmetrize(index.long(), num_nodes=count)[0]
+    nodes.x = torch.log1p(torch.bincount(both[0], minlength=count).float())[:, None]
+    nodes.feature_names = ("log_degree",)
+    if features == "auto":
+        nodes.notes.append("There are no features: log(1 + degree) is used.")
+
+
+def _user_ids(ids: Any) -> Sequence[str] | Sequence[int]:
+    """Whole numbers where all ids are, else text, just as the user wrote them."""
+    if ids is None:
+        return ()
+    texts: list[str] = ids.to_pylist()
+    return [int(text) for text in texts] if all(is_whole(text) for text in texts) else texts

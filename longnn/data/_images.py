@@ -1,0 +1,147 @@
+"""Grey images as signals on the pixel grid, for fitting filters.
+
+Bundled photographs, or the 50 images of BernNet's `2Dgrid.mat`; both in one form, so that
+an experiment can use either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from longnn.data._errors import DataError, MissingFileError
+from longnn.data._tables import unreadable
+
+BORDER = 2  # pixels left out of losses, as in 2Dgrid.mat
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ImageGrid:
+    """Images as signals on one pixel grid.
+
+    Args:
+        name: Of the collection.
+        edge_index: 4-neighbour grid, both directions, sorted, int64 (2, arcs).
+        signals: Grey values in [0, 1], float64 (nodes, images).
+        mask: The interior pixels, on which losses are taken, bool (nodes,).
+        height, width: Of an image. Node i is the pixel in row `i % height`, column
+            `i // height` (column-major, as in MATLAB).
+    """
+
+    name: str
+    edge_index: Tensor
+    signals: Tensor
+    mask: Tensor
+    height: int
+    width: int
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.signals.shape[0])
+
+    @property
+    def num_images(self) -> int:
+        return int(self.signals.shape[1])
+
+    def image(self, k: int) -> Tensor:  # (height, width)
+        """Image k as rows and columns of pixels."""
+        return self.signals[:, k].reshape(self.width, self.height).t()
+
+    def __repr__(self) -> str:
+        return f"ImageGrid({self.name!r}, {self.num_images} images, {self.height}x{self.width})"
+
+
+def image_grid(*, size: int = 100, images: int | None = None, seed: int = 0) -> ImageGrid:
+    """Square grey patches of scikit-learn's two photographs.
+
+    Patches do not overlap; `seed` shuffles them, so that the first few are a fair sample.
+
+    Args:
+        size: Pixels along a side, more than 4.
+        images: How many patches (default: all; 48 of size 100).
+        seed: Of the shuffle.
+    """
+    from sklearn.datasets import load_sample_images
+
+    if not 2 * BORDER < size <= 427:
+        raise DataError(f"Expected `size` in {2 * BORDER + 1}..427 (got {size}).")
+    luma = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
+    patches = []
+    for photo in load_sample_images().images:
+        grey = photo @ luma / 255.0
+        for top in range(0, grey.shape[0] - size + 1, size):
+            for left in range(0, grey.shape[1] - size + 1, size):
+                patches.append(grey[top : top + size, left : left + size])
+    wanted = len(patches) if images is None else images
+    if not 1 <= wanted <= len(patches):
+        raise DataError(
+            f"Expected `images` in 1..{len(patches)} for patches of size {size} (got {images}); "
+            "smaller patches give more."
+        )
+    order = np.random.default_rng(seed).permutation(len(patches))[:wanted]
+    signals = np.stack([patches[k].reshape(-1, order="F") for k in order], axis=1)
+    return ImageGrid(
+        "photographs",
+        grid_edges(size, size),
+        torch.from_numpy(signals),
+        _interior(size, size),
+        size,
+        size,
+    )
+
+
+def read_image_grid(path: str | Path) -> ImageGrid:
+    """The images of a MATLAB file with `A` (adjacency), `F` (signals) and `mask`.
+
+    Raises:
+        MissingFileError: If there is no such file.
+        DataError: If it cannot be read, lacks a variable, or is not a square grid.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise MissingFileError("Expected a file here (found none).", path=path)
+    try:
+        content = scipy.io.loadmat(path, variable_names=["A", "F", "mask"])
+    except Exception as error:  # SciPy's own reader errors, zlib.error of a truncated file, ...
+        raise unreadable(path, error) from error
+    missing = [key for key in ("A", "F", "mask") if key not in content]
+    if missing:
+        raise DataError(f"Expected the variables A, F and mask (no {missing}).", path=path)
+    adjacency = sp.coo_array(sp.csr_array(content["A"]))
+    signals = np.asarray(content["F"], dtype=np.float64)
+    mask = np.asarray(content["mask"]).reshape(-1).astype(bool)
+    side = round(len(signals) ** 0.5)
+    index = torch.from_numpy(np.stack([adjacency.row, adjacency.col]).astype(np.int64))
+    if side**2 != len(signals) or not torch.equal(index, grid_edges(side, side)):
+        raise DataError("Expected the adjacency of a square 4-neighbour grid.", path=path)
+    if len(mask) != len(signals) or not np.isfinite(signals).all():
+        raise DataError("Expected a mask of the pixels and finite signals.", path=path)
+    return ImageGrid(
+        path.stem, index, torch.from_numpy(signals), torch.from_numpy(mask), side, side
+    )
+
+
+def grid_edges(height: int, width: int) -> Tensor:  # (2, arcs)
+    """The 4-neighbour grid, column-major, both directions, sorted.
+
+    >>> grid_edges(2, 1)
+    tensor([[0, 1],
+            [1, 0]])
+    """
+    node = torch.arange(height * width).reshape(width, height)  # [column, row]
+    down = torch.stack([node[:, :-1].reshape(-1), node[:, 1:].reshape(-1)])
+    right = torch.stack([node[:-1].reshape(-1), node[1:].reshape(-1)])
+    arcs = torch.cat([down, down.flip(0), right, right.flip(0)], dim=1)
+    return arcs[:, torch.argsort(arcs[0] * height * width + arcs[1])]
+
+
+def _interior(height: int, width: int) -> Tensor:  # (nodes,)
+    mask = torch.zeros(width, height, dtype=torch.bool)
+    mask[BORDER:-BORDER, BORDER:-BORDER] = True
+    return mask.reshape(-1)

@@ -1,0 +1,249 @@
+"""Which nodes to train on, to select on and to test on.
+
+Protocols are functions in one table; `make_split` picks one, then checks what it made: a
+split nobody can learn from is an error that says what to do. Unlabelled nodes are in no set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from longnn.data._dataset import MASKS, NodeDataset
+from longnn.data._errors import DataError
+
+CARVED = 0.2  # share of the user's training nodes that becomes a missing validation set
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Split:
+    """Three disjoint sets of nodes.
+
+    Args:
+        train, val, test: bool (nodes,).
+        protocol: How they were made.
+        seed: From which seed, or which of the fixed splits.
+        notes: Sentences the user ought to read.
+    """
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    protocol: str
+    seed: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        return int(self.train.sum()), int(self.val.sum()), int(self.test.sum())
+
+    def __repr__(self) -> str:
+        train, val, test = self.sizes
+        return f"Split({self.protocol!r}, seed={self.seed}, train={train}, val={val}, test={test})"
+
+
+def make_split(dataset: NodeDataset, protocol: str | None = None, seed: int = 0) -> Split:
+    """Split the labelled nodes of a dataset.
+
+    Args:
+        dataset: What to split.
+        protocol: `"published"` (train takes min(class size, round(0.6 n / C)) nodes of each
+            class, validation round(0.2 n) of the rest, test what remains), `"stratified"`
+            (60/20/20 of each class), `"geom-gcn"` or `"fixed"` (the masks that came with the
+            dataset), `"own"` (the user's masks). Default: `dataset.default_split`.
+            For regression the random ones are a plain random 60/20/20.
+        seed: Of the generator; for masks, which of them (modulo their number).
+
+    Raises:
+        DataError: If there is one class only, a class without training node, or an empty
+            set; each says what to do.
+    """
+    chosen = protocol or dataset.default_split
+    if chosen not in PROTOCOLS:
+        raise DataError(
+            f"Expected a split protocol among {', '.join(PROTOCOLS)} (got {chosen!r}).",
+            value=chosen,
+        )
+    if seed < 0:
+        raise DataError(f"Expected `seed` >= 0 (got {seed}).", value=seed)
+    _check_classes(dataset)
+    train, val, test, notes = PROTOCOLS[chosen](dataset, seed)
+    if chosen in _SHIPPED:
+        _check_masks(dataset, train, val, test)
+    notes += _check_sets(dataset, train, val, test, chosen)
+    return Split(train, val, test, chosen, seed, tuple(notes))
+
+
+_Sets = tuple[Tensor, Tensor, Tensor, list[str]]
+
+
+def _published(dataset: NodeDataset, seed: int) -> _Sets:
+    """One permutation a class, in class order, then one over the rest."""
+    if dataset.task == "regression":
+        return _random(dataset, seed)
+    generator = torch.Generator().manual_seed(seed)
+    y = dataset.data.y
+    labelled = int(dataset.labelled.sum())
+    quota = round(0.6 * labelled / dataset.num_classes)
+    train, rest = [], []
+    for c in range(dataset.num_classes):
+        nodes = (y == c).nonzero().view(-1)
+        nodes = nodes[torch.randperm(len(nodes), generator=generator)]
+        train.append(nodes[:quota])
+        rest.append(nodes[quota:])
+    others = torch.cat(rest)
+    others = others[torch.randperm(len(others), generator=generator)]
+    size = round(0.2 * labelled)
+    return *_to_masks(len(y), torch.cat(train), others[:size], others[size:]), []
+
+
+def _stratified(dataset: NodeDataset, seed: int) -> _Sets:
+    """60/20/20 of each class, rounded; each class gives at least one training node."""
+    if dataset.task == "regression":
+        return _random(dataset, seed)
+    generator = torch.Generator().manual_seed(seed)
+    sets: tuple[list[Tensor], ...] = ([], [], [])
+    for c in range(dataset.num_classes):
+        nodes = (dataset.data.y == c).nonzero().view(-1)
+        nodes = nodes[torch.randperm(len(nodes), generator=generator)]
+        first = max(1, round(0.6 * len(nodes)))
+        second = max(first, round(0.8 * len(nodes)))
+        for part, piece in zip(sets, nodes.tensor_split((first, second)), strict=True):
+            part.append(piece)
+    return *_to_masks(dataset.num_nodes, *(torch.cat(part) for part in sets)), []
+
+
+def _random(dataset: NodeDataset, seed: int) -> _Sets:
+    generator = torch.Generator().manual_seed(seed)
+    nodes = dataset.labelled.nonzero().view(-1)
+    nodes = nodes[torch.randperm(len(nodes), generator=generator)]
+    cuts = (round(0.6 * len(nodes)), round(0.8 * len(nodes)))
+    return *_to_masks(dataset.num_nodes, *nodes.tensor_split(cuts)), []
+
+
+def _fixed(dataset: NodeDataset, seed: int) -> _Sets:
+    if dataset.num_splits == 0:
+        raise DataError(
+            f"Expected {dataset.name!r} to come with masks (it has none); use the protocol "
+            "'published' or 'stratified', or give the nodes a split column."
+        )
+    train, val, test = (_column(dataset, key, seed) for key in MASKS)
+    return train, val, test, []
+
+
+def _own(dataset: NodeDataset, seed: int) -> _Sets:
+    """The user's masks; a missing validation set is carved out of the training nodes."""
+    train, val, test, notes = _fixed(dataset, seed)
+    if bool(val.any()) or not bool(train.any()):
+        return train, val, test, notes
+    generator = torch.Generator().manual_seed(seed)
+    y = dataset.data.y if dataset.task == "classification" else torch.zeros(len(train))
+    for c in torch.unique(y[train]):
+        nodes = (train & (y == c)).nonzero().view(-1)
+        nodes = nodes[torch.randperm(len(nodes), generator=generator)]
+        val[nodes[: round(CARVED * len(nodes))]] = True
+    train = train & ~val
+    notes.append(
+        f"No validation nodes were given: {int(val.sum())} of the training nodes, 20 % of each "
+        f"class drawn with seed {seed}, are used for validation."
+    )
+    return train, val, test, notes
+
+
+_SHIPPED = ("geom-gcn", "fixed", "own")
+PROTOCOLS: dict[str, Callable[[NodeDataset, int], _Sets]] = {
+    "published": _published,
+    "stratified": _stratified,
+    "geom-gcn": _fixed,
+    "fixed": _fixed,
+    "own": _own,
+}
+
+
+def _column(dataset: NodeDataset, key: str, seed: int) -> Tensor:
+    mask = dataset.data.get(key)
+    if mask is None:
+        return torch.zeros(dataset.num_nodes, dtype=torch.bool)
+    return (mask if mask.dim() == 1 else mask[:, seed % mask.shape[1]]).clone()
+
+
+def _to_masks(size: int, *sets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    train, val, test = torch.zeros(3, size, dtype=torch.bool)
+    for mask, nodes in zip((train, val, test), sets, strict=True):
+        mask[nodes] = True
+    return train, val, test
+
+
+def _check_classes(dataset: NodeDataset) -> None:
+    if not bool(dataset.labelled.any()):
+        raise DataError(
+            f"Expected labelled nodes in {dataset.name!r} (got none); name the label column."
+        )
+    if dataset.task == "regression":
+        return
+    present = torch.unique(dataset.data.y[dataset.labelled]).tolist()
+    if len(present) < 2:
+        only = dataset.classes[present[0]]
+        raise DataError(
+            f"Expected at least two classes among the labelled nodes (got only {only!r}); "
+            "label nodes of another class, or check the label column.",
+            value=only,
+        )
+
+
+def _check_masks(dataset: NodeDataset, train: Tensor, val: Tensor, test: Tensor) -> None:
+    double = (train & val) | (train & test) | (val & test)
+    if bool(double.any()):
+        node = dataset.ids[int(double.nonzero()[0])]
+        raise DataError(
+            f"Expected each node in one set (got node {node!r} in two); correct the masks."
+        )
+    hidden = (train | val | test) & ~dataset.labelled
+    if bool(hidden.any()):
+        node = dataset.ids[int(hidden.nonzero()[0])]
+        raise DataError(
+            f"Expected a label for each node in a mask (got none for node {node!r}); label it "
+            "or take it out of the mask."
+        )
+
+
+def _check_sets(
+    dataset: NodeDataset, train: Tensor, val: Tensor, test: Tensor, protocol: str
+) -> list[str]:
+    remedy = (
+        "correct the masks or the split column, or use the protocol 'stratified'"
+        if protocol in _SHIPPED
+        else "label more nodes, or choose the sets with a split column"
+    )
+    sizes = f"train {int(train.sum())}, val {int(val.sum())}, test {int(test.sum())}"
+    notes = []
+    for name, mask in (("training", train), ("validation", val), ("test", test)):
+        if bool(mask.any()):
+            continue
+        if name == "test" and protocol in _SHIPPED:
+            notes.append("There are no test nodes: no test score can be given.")
+            continue
+        raise DataError(f"Expected {name} nodes (got none: {sizes}); {remedy}.")
+    if dataset.task == "classification":
+        notes += _check_training_classes(dataset, train, protocol, remedy)
+    return notes
+
+
+def _check_training_classes(
+    dataset: NodeDataset, train: Tensor, protocol: str, remedy: str
+) -> list[str]:
+    y, classes = dataset.data.y, range(dataset.num_classes)
+    absent = [
+        dataset.classes[c]
+        for c in classes
+        if bool((y == c).any()) and not bool((train & (y == c)).any())
+    ]
+    if not absent:
+        return []
+    names = ", ".join(map(repr, absent))
+    if protocol in ("geom-gcn", "fixed"):  # Texas: a class of one node, often not in train
+        return [f"No training node has class {names}: it cannot be learned in this split."]
+    raise DataError(f"Expected a training node of each class (got none of {names}); {remedy}.")

@@ -1,0 +1,413 @@
+r"""Learnable polynomial graph filters: a basis, coefficients, and what can be said of them.
+
+.. math:: g(P)\,H = \sum_k \alpha_k\,p_k(P)\,H = \sum_j T_j(P)\,H\,\beta_j,
+          \qquad \beta = C^T \alpha
+
+A filter joins a basis (:mod:`longnn.polynomials`) and a parametrisation of its coefficients
+(:mod:`longnn.filters`), hands :math:`\beta` to the one hot loop, and knows its response, its
+norm, its best fit and its truncation. It knows no model.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, Self, TypeGuard
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from longnn.filters._coefficients import PCD, Parametrization, make_coefficients
+from longnn.filters._fused import published_coefficients
+from longnn.graphs import GraphOperator, apply_filter, chebyshev_stack
+from longnn.polynomials import (
+    Basis,
+    Jacobi,
+    OrthogonalBasis,
+    check_degree,
+    evaluate_series,
+    get_basis,
+    jacobi_series,
+    nodes,
+    transform,
+    uniform_gram,
+)
+
+Init = str | Tensor | Callable[[Tensor], Tensor] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Truncation:
+    """What :meth:`PolynomialFilter.truncate` did: a shorter filter and what it cost."""
+
+    filter: "PolynomialFilter"
+    degree_before: int
+    degree: int
+    dropped_norm: float  # the norm of what was dropped, exactly (Parseval)
+    relative: float  # the same over the norm of the filter before
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """What :meth:`PolynomialFilter.fit_least_squares` found."""
+
+    squared_error: Tensor  # (channels,) or (1,) if shared, of the fitted filter, over the mask
+    rank: int  # of the least-squares problem; below `terms` the fit is not unique
+
+
+class PolynomialFilter(nn.Module):
+    r"""A polynomial of the graph operator, with learnable coefficients and perhaps basis.
+
+    Args:
+        basis: a name (``"jacobi"``, ``"chebyshev"``, ``"bernstein"``, ...) or a
+            :class:`~longnn.polynomials.Basis`.
+        degree: the highest power of the operator.
+        channels: 1 for one filter that all channels share, else one filter per channel.
+        coefficients: ``"free"``, ``"pcd"``, ``"nonnegative"`` or ``"fixed"``
+            (:mod:`longnn.filters`).
+        init: the filter at the start: ``"identity"``, a function of the Laplacian eigenvalue
+            :math:`\lambda \in [0, 2]`, or coefficients of shape (terms,) or (terms, channels).
+            By default each parametrisation's own: the identity for free ones, all ones for pcd
+            and non-negative ones.
+        learn_basis: train the basis' parameters (a and b of Jacobi), kept inside their domain by
+            :math:`a = -1 + \mathrm{softplus}(\cdot)`.
+        gamma: of the pcd parametrisation.
+
+    Shapes:
+        - input: an operator, and a signal of shape (nodes, channels)
+        - output: shape (nodes, channels)
+
+    >>> PolynomialFilter("jacobi", degree=4, channels=8, learn_basis=True)
+    PolynomialFilter(jacobi, degree=4, channels=8, coefficients=free, a=0, b=0 learnable)
+    """
+
+    matrix: Tensor | None
+    norms: Tensor | None
+
+    def __init__(
+        self,
+        basis: str | Basis = "jacobi",
+        degree: int = 10,
+        channels: int = 1,
+        *,
+        coefficients: Parametrization = "free",
+        init: Init = None,
+        learn_basis: bool = False,
+        gamma: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.basis = get_basis(basis)
+        self.degree = check_degree(degree)
+        if channels < 1:
+            raise ValueError(f"Expected `channels` >= 1 (got {channels})")
+        self.channels = channels
+        self.kind = coefficients
+        self.gamma = gamma
+        terms = self.basis.terms(degree)
+        self.coefficients = make_coefficients(coefficients, terms, channels, gamma=gamma)
+        if coefficients == "fixed" and init is None:
+            raise ValueError("Expected `init` with coefficients='fixed' (got None)")
+        self.init = init
+        self.raw_basis = nn.ParameterDict()
+        self.learn_basis = learn_basis
+        if learn_basis and not self.basis.parameters:
+            raise ValueError(
+                f"Expected a basis with parameters for learn_basis=True (got {self.basis!r})"
+            )
+        fixed = None if learn_basis else self.basis.chebyshev_matrix(degree)
+        self.register_buffer("matrix", fixed, persistent=False)
+        self.register_buffer("norms", self._fixed_norms(), persistent=False)
+        if learn_basis:
+            for name in self.basis.parameters:
+                shape = self.basis.initial(name, degree=degree, channels=channels).shape
+                self.raw_basis[name] = nn.Parameter(torch.empty(shape))
+        self.reset_parameters()
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
+        """Move with the module; the matrix of a fixed basis stays float64 whatever the weights."""
+        super()._apply(fn, recurse)
+        if self.matrix is not None:
+            device = self.matrix.device
+            self.matrix = self.basis.chebyshev_matrix(self.degree, device=device)
+            norms = self._fixed_norms()
+            self.norms = None if norms is None else norms.to(device)
+        return self
+
+    def _fixed_norms(self) -> Tensor | None:
+        """Squared norms of the terms of a fixed orthogonal basis, shape (terms,), or None."""
+        if self.learn_basis or not _is_orthogonal(self.basis):
+            return None
+        return self.basis.squared_norms(self.degree)
+
+    def reset_parameters(self) -> None:
+        """Go back to the initial basis and filter."""
+        for name, raw in self.raw_basis.items():
+            value = self.basis.initial(name, degree=self.degree, channels=self.channels)
+            with torch.no_grad():
+                raw.copy_(_unconstrain(value, self.basis.parameters[name]))
+        fresh = make_coefficients(
+            self.kind, self.coefficients.terms, self.channels, gamma=self.gamma
+        )
+        self.coefficients.load_state_dict(fresh.state_dict())
+        init = "identity" if self.init is None and self.kind == "free" else self.init
+        if init is not None:
+            self.coefficients.set_(self._initial_coefficients(init))
+
+    def _initial_coefficients(self, init: Init) -> Tensor:
+        shape = (self.coefficients.terms, self.channels)
+        if isinstance(init, str):
+            if init != "identity":
+                raise ValueError(
+                    "Expected `init` to be 'identity', a function or a tensor of coefficients "
+                    f"(got {init!r})"
+                )
+            init = torch.ones_like
+        if callable(init):
+            values = init(1 - nodes(self.degree))  # eigenvalues of L at the nodes of P
+            init = self._from_chebyshev(transform(self.degree) @ values)
+        alpha = torch.as_tensor(init, dtype=torch.float64)
+        alpha = alpha[:, None] if alpha.dim() == 1 else alpha
+        if alpha.shape not in (shape, (shape[0], 1)):
+            raise ValueError(f"Expected `init` of shape {shape} (got {tuple(alpha.shape)})")
+        return alpha.expand(shape)
+
+    def _from_chebyshev(self, beta: Tensor) -> Tensor:
+        """Coefficients in this basis of a Chebyshev series: the least-squares C^T alpha = beta."""
+        C = self.chebyshev_matrix().detach().cpu()
+        C = C[0] if C.dim() == 3 else C
+        solution = torch.linalg.lstsq(C.T, beta.reshape(C.shape[1], -1), driver="gelsd").solution
+        return solution.reshape(-1, *beta.shape[1:])
+
+    def basis_parameters(self) -> dict[str, Tensor]:
+        """The basis' parameters now, float64: learned ones where they are learned."""
+        if not self.learn_basis:
+            return {name: self.basis.parameter(name) for name in self.basis.parameters}
+        return {
+            name: _constrain(raw.double(), self.basis.parameters[name])
+            for name, raw in self.raw_basis.items()
+        }
+
+    def current_basis(self) -> Basis:
+        """The basis at its present parameters."""
+        return self.basis.at(**self.basis_parameters()) if self.learn_basis else self.basis
+
+    def chebyshev_matrix(self) -> Tensor:
+        r"""The matrix C of the basis, shape (terms, degree+1) or (channels, terms, degree+1)."""
+        if self.matrix is not None:
+            return self.matrix
+        device = next(iter(self.raw_basis.values())).device
+        return self.current_basis().chebyshev_matrix(self.degree, device=device)
+
+    def effective_coefficients(self) -> Tensor:
+        r"""The coefficients :math:`\alpha` in the basis, shape (terms, channels), float64."""
+        return self.coefficients().double()
+
+    def chebyshev_coefficients(self) -> Tensor:
+        r""":math:`\beta = C^T\alpha`, shape (degree+1, channels), float64."""
+        basis = self.basis
+        if self.learn_basis and isinstance(basis, Jacobi) and basis.orthonormal:
+            return self._jacobi_coefficients(unit=basis.weight == "probability")
+        alpha = self.effective_coefficients()
+        C = self.chebyshev_matrix()
+        if C.dim() == 3:  # a basis of its own for each channel
+            return torch.einsum("ckj,kc->jc", C, alpha)
+        return C.T @ alpha
+
+    def _jacobi_coefficients(self, *, unit: bool) -> Tensor:
+        """The same for an orthonormal Jacobi basis that is learned, on the CPU in one pass."""
+        raw, of = self.raw_basis, self.coefficients
+        if isinstance(of, PCD) and raw["a"].device.type == "cpu":
+            bound = self.basis.parameters["a"] + MARGIN
+            numbers = (raw["a"], raw["b"], of.weight, of.eta, of.gamma)
+            return published_coefficients(*numbers, bound=bound, unit=unit)
+        now, alpha = self.basis_parameters(), self.effective_coefficients()
+        return jacobi_series(now["a"], now["b"], alpha, self.degree, unit_mass=unit)
+
+    def forward(self, operator: GraphOperator, signal: Tensor) -> Tensor:
+        return apply_filter(operator, signal, self.chebyshev_coefficients())
+
+    def response(self, eigenvalues: Tensor) -> Tensor:
+        r"""The filter :math:`g(\lambda)` at eigenvalues :math:`\lambda\in[0,2]` of the Laplacian.
+
+        Returns:
+            shape (channels, \*eigenvalues.shape), float64.
+        """
+        beta = self.chebyshev_coefficients()
+        x = 1 - torch.as_tensor(eigenvalues, dtype=torch.float64, device=beta.device)
+        return evaluate_series(x, beta)
+
+    def squared_norm(self) -> Tensor:
+        r""":math:`\|g_c\|^2 = \int g_c^2\,w\,dx` for each channel, shape (channels,), float64.
+
+        In an orthonormal basis this is :math:`\sum_k\alpha_k^2` (the paper's theorem); in an
+        orthogonal one each term counts with its norm; in any other the weight is the uniform one
+        of mass one, so that the norm is the root mean square over the spectrum.
+        """
+        alpha = self.effective_coefficients()
+        if self.basis.is_orthonormal:
+            return alpha.square().sum(0)
+        basis = self.current_basis()
+        if _is_orthogonal(basis):
+            # A fixed basis keeps its norms as a buffer, so that members of a batch have their own.
+            norms = self.norms
+            if norms is None:
+                norms = basis.squared_norms(self.degree, device=alpha.device)
+            return (alpha.square() * norms[:, None]).sum(0)
+        beta = self.chebyshev_coefficients()
+        return torch.einsum("ic,ij,jc->c", beta, uniform_gram(self.degree, beta.device), beta)
+
+    def norm(self) -> Tensor:
+        """The norm of each channel's filter, its *amplitude*, shape (channels,), float64."""
+        return self.squared_norm().sqrt()
+
+    def waveform(self, eigenvalues: Tensor) -> Tensor:
+        """The response divided by its norm: the filter's shape, whatever its amplitude."""
+        return self.response(eigenvalues) / self.norm().reshape(
+            -1, *(1,) * torch.as_tensor(eigenvalues).dim()
+        )
+
+    def penalty(self) -> Tensor:
+        """The filter-norm penalty: squared norms summed over the channels, a scalar."""
+        return self.squared_norm().sum()
+
+    def degree_penalty(self) -> Tensor:
+        r"""A penalty that empties high terms: :math:`\sum_{k=1}^K \|(\alpha_k,\dots,\alpha_K)\|`.
+
+        In an orthonormal basis the k-th summand is the distance of the filter from the
+        polynomials of degree below k, so the penalty is lowest for filters that a low degree
+        already expresses. Train with it, then :meth:`truncate`.
+        """
+        self._require_orthonormal("degree_penalty")
+        energy = self.effective_coefficients().square().sum(1)  # (terms,)
+        tails = energy.flip(0).cumsum(0).flip(0)[1:]
+        tiny = torch.finfo(tails.dtype).tiny  # the root has a slope at zero
+        return (tails + tiny).sqrt().sum()
+
+    def truncate(self, tolerance: float = 1e-3) -> Truncation:
+        """The shortest filter within ``tolerance`` times the norm of this one.
+
+        Exact in an orthonormal basis: dropping terms changes the squared norm by the sum of
+        their squared coefficients (Parseval), and no filter of that degree is nearer.
+        """
+        self._require_orthonormal("truncate")
+        if not 0 <= tolerance < 1:
+            raise ValueError(f"Expected 0 <= `tolerance` < 1 (got {tolerance:g})")
+        with torch.no_grad():
+            alpha = self.effective_coefficients()
+            energy = alpha.square().sum(1).cpu()
+            tails = torch.cat([energy.flip(0).cumsum(0).flip(0)[1:], torch.zeros(1)])
+            total = math.sqrt(energy.sum().item())
+            within = tails.sqrt() <= tolerance * total
+            degree = int(within.nonzero()[0])
+            basis = self.current_basis()
+            values = {name: v.detach() for name, v in self.basis_parameters().items()}
+            shorter = PolynomialFilter(
+                basis.at(**_cut_tables(values, degree)),
+                degree,
+                self.channels,
+                coefficients="fixed" if self.kind == "fixed" else "free",
+                init=alpha[: degree + 1],
+                learn_basis=self.learn_basis,
+            ).to(alpha.device)
+        dropped = tails[degree].sqrt().item()
+        relative = dropped / total if total > 0 else 0.0
+        return Truncation(shorter, self.degree, degree, dropped, relative)
+
+    def _require_orthonormal(self, what: str) -> None:
+        if not self.basis.is_orthonormal:
+            raise ValueError(f"Expected an orthonormal basis for {what} (got {self.basis!r})")
+
+    def fit_least_squares(
+        self, operator: GraphOperator, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> Fit:
+        r"""Set the coefficients to the best ones for turning signals x into y, in closed form.
+
+        .. math:: \min_\alpha \sum_{i\in mask} \big(g_\alpha(P)x - y\big)_i^2
+
+        Solved in float64 over the Chebyshev terms :math:`T_j(P)x`, which stay well conditioned
+        where powers do not; non-negative coefficients by non-negative least squares.
+
+        Args:
+            operator: the graph.
+            x, y: signals before and after, shape (nodes, channels) or (nodes,).
+            mask: shape (nodes,), the nodes that count; by default all.
+        """
+        if self.kind == "fixed":
+            raise ValueError("Expected trainable coefficients for a fit (got fixed ones)")
+        x, y = (t[:, None] if t.dim() == 1 else t for t in (x, y))
+        if x.shape != y.shape:
+            raise ValueError(f"Expected x and y alike (got {tuple(x.shape)}, {tuple(y.shape)})")
+        if self.channels not in (1, x.shape[1]):
+            raise ValueError(f"Expected {self.channels} channels (got {x.shape[1]})")
+        keep = slice(None) if mask is None else mask.bool()
+        terms = chebyshev_stack(operator.to(torch.float64), x.double(), self.degree)
+        V, target = terms[:, keep].cpu(), y.double()[keep].cpu()  # (K+1, m, c), (m, c)
+        if self.channels == 1:
+            V, target = V.flatten(1)[..., None], target.reshape(-1, 1)
+        solve = self._solve_nonnegative if self.kind == "nonnegative" else self._solve_free
+        solved = [solve(V[..., c], target[:, c], c) for c in range(self.channels)]
+        self.coefficients.set_(torch.stack([alpha for alpha, _ in solved], 1))
+        beta = self.chebyshev_coefficients().detach().cpu()
+        error = (torch.einsum("jmc,jc->mc", V, beta) - target).square().sum(0)
+        return Fit(error, min(rank for _, rank in solved))
+
+    def _basis_of(self, channel: int) -> Tensor:
+        C = self.chebyshev_matrix().detach().cpu()
+        return C[channel] if C.dim() == 3 else C
+
+    def _solve_free(self, V: Tensor, target: Tensor, channel: int) -> tuple[Tensor, int]:
+        C = self._basis_of(channel)  # (terms, K+1)
+        if C.shape[0] == C.shape[1]:  # complete: fit in Chebyshev terms, then change basis
+            fit = torch.linalg.lstsq(V.T, target[:, None], driver="gelsd")
+            alpha = torch.linalg.lstsq(C.T, fit.solution, driver="gelsd").solution
+        else:
+            fit = torch.linalg.lstsq((C @ V).T, target[:, None], driver="gelsd")
+            alpha = fit.solution
+        return alpha[:, 0], int(fit.rank)
+
+    def _solve_nonnegative(self, V: Tensor, target: Tensor, channel: int) -> tuple[Tensor, int]:
+        import scipy.optimize  # slow to load, and for this alone
+
+        design = (self._basis_of(channel) @ V).T.numpy()
+        alpha, _ = scipy.optimize.nnls(design, target.numpy(), maxiter=100 * design.shape[1])
+        return torch.from_numpy(alpha), int(np.linalg.matrix_rank(design))
+
+    def __repr__(self) -> str:
+        parts = [
+            self.basis.name,
+            f"degree={self.degree}",
+            f"channels={self.channels}",
+            f"coefficients={self.kind}",
+        ]
+        values = {k: v for k, v in self.basis_parameters().items() if v.dim() == 0}
+        shown = ", ".join(f"{name}={round(v.item(), 4) + 0.0:g}" for name, v in values.items())
+        if shown:
+            parts.append(shown + (" learnable" if self.learn_basis else ""))
+        return f"PolynomialFilter({', '.join(parts)})"
+
+
+def _is_orthogonal(basis: Basis) -> TypeGuard[OrthogonalBasis]:
+    return isinstance(basis, OrthogonalBasis) and basis.orthogonal
+
+
+#: How far inside its open bound a learned parameter stays: softplus alone rounds onto the bound.
+MARGIN = 1e-6
+
+
+def _constrain(raw: Tensor, bound: float) -> Tensor:
+    """A trainable number into (bound, inf): bound + softplus(raw), or itself without a bound."""
+    return raw if bound == -math.inf else bound + MARGIN + F.softplus(raw)
+
+
+def _unconstrain(value: Tensor, bound: float) -> Tensor:
+    """The inverse: raw = log(expm1(value - bound)), stable for large values."""
+    if bound == -math.inf:
+        return value
+    excess = (value - bound - MARGIN).clamp_min(MARGIN)
+    return excess + torch.log(-torch.expm1(-excess))
+
+
+def _cut_tables(values: dict[str, Any], degree: int) -> dict[str, Any]:
+    """Recurrence tables, one number per degree, cut to a lower degree; scalars as they are."""
+    return {name: v if v.dim() == 0 else v[..., : degree + 1] for name, v in values.items()}

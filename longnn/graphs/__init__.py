@@ -1,0 +1,25 @@
+"""Graphs as operators: checked and normalised once, applied by one loop, described by spectra."""
+
+from longnn.graphs._lanczos import lanczos_basis
+from longnn.graphs._operator import GraphOperator, SelfLoops, as_operator, check_self_loops
+from longnn.graphs._propagate import apply_filter, chebyshev_stack
+from longnn.graphs._spectrum import (
+    SpectralDensity,
+    chebyshev_moments,
+    extreme_eigenvalues,
+    spectral_density,
+)
+
+__all__ = [
+    "GraphOperator",
+    "SelfLoops",
+    "SpectralDensity",
+    "apply_filter",
+    "as_operator",
+    "chebyshev_moments",
+    "chebyshev_stack",
+    "check_self_loops",
+    "extreme_eigenvalues",
+    "lanczos_basis",
+    "spectral_density",
+]

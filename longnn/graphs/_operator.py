@@ -1,0 +1,343 @@
+r"""From edges to a checked, normalised operator on node signals.
+
+:class:`GraphOperator` is the propagation matrix :math:`P = D^{-1/2} A D^{-1/2} = I - L` of an
+undirected graph: symmetric, eigenvalues in [-1, 1]. (The paper prints :math:`D^{1/2} A D^{-1/2}`;
+that matrix is not symmetric.) Everything a user can get wrong about a graph is checked here,
+once; nothing below or above checks again. The random-walk form :math:`D^{-1} A` is similar to
+it, :math:`D^{-1/2} P D^{1/2}`, and is kept as P with two diagonal scalings.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import safetensors.torch
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from longnn.matrices import SparseMatrix
+
+SelfLoops = Literal["keep", "add", "remove"]
+Normalization = Literal["symmetric", "random_walk"]
+Duplicates = Literal["sum", "error"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GraphOperator:
+    """A normalised adjacency matrix; ``operator @ signal`` multiplies by it.
+
+    Build one with :meth:`from_edge_index`, :meth:`from_data`, :meth:`from_torch_sparse` or
+    :meth:`from_scipy`; all take the same options:
+
+    Args:
+        normalization: ``"symmetric"`` for :math:`D^{-1/2} A D^{-1/2}`, ``"random_walk"`` for
+            :math:`D^{-1} A`.
+        self_loops: ``"keep"`` them as they are, ``"add"`` one of weight 1 where a node has none
+            (as GCN does), or ``"remove"`` them.
+        symmetrize: make a directed graph undirected, each edge with the larger of its two
+            weights; without it a directed graph is an error.
+        duplicates: ``"sum"`` the weights of an edge listed twice, or make it an ``"error"``.
+        dtype: of the values; they are computed in float64 and rounded once.
+    """
+
+    matrix: SparseMatrix
+    root_degree: Tensor | None = None  # (nodes,) D^{1/2} (1 where isolated), random walk only
+
+    @classmethod
+    def from_edge_index(
+        cls,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        num_nodes: int | None = None,
+        *,
+        normalization: Normalization = "symmetric",
+        self_loops: SelfLoops = "keep",
+        symmetrize: bool = False,
+        duplicates: Duplicates = "sum",
+        dtype: torch.dtype = torch.float32,
+    ) -> Self:
+        """From PyG's edge list, shape (2, edges), and optional weights, shape (edges,).
+
+        >>> GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
+        GraphOperator(nodes=3, edges=1, normalization='symmetric', dtype=float32, device=cpu)
+        """
+        index, weight, size = _check_edges(edge_index, edge_weight, num_nodes)
+        if duplicates == "error":
+            _refuse_duplicates(index, size)
+        elif duplicates != "sum":
+            raise ValueError(f"Expected `duplicates` to be 'sum' or 'error' (got {duplicates!r})")
+        adjacency = scipy.sparse.csr_matrix((weight, (index[0], index[1])), shape=(size, size))
+        adjacency.sum_duplicates()
+        adjacency.eliminate_zeros()
+        if symmetrize:
+            adjacency = adjacency.maximum(adjacency.T).tocsr()
+        _check_symmetric(adjacency)
+        adjacency = _with_self_loops(adjacency, self_loops)
+        operator = cls._normalized(adjacency, normalization, dtype)
+        return operator.to(edge_index.device)
+
+    @classmethod
+    def from_data(cls, data: Any, **options: Any) -> Self:
+        """From a PyG ``Data`` (or ``Batch``): its edge_index, edge_weight and num_nodes."""
+        index = getattr(data, "edge_index", None)
+        if index is None:
+            raise ValueError("Expected a PyG Data object with an `edge_index` (got none)")
+        weight = getattr(data, "edge_weight", None)
+        return cls.from_edge_index(index, weight, data.num_nodes, **options)
+
+    @classmethod
+    def from_torch_sparse(cls, adjacency: Tensor, **options: Any) -> Self:
+        """From a square torch sparse tensor (COO, CSR or CSC), entry (i, j) = edge i-j."""
+        if adjacency.layout is torch.strided:
+            raise TypeError("Expected a torch sparse tensor (got a dense one)")
+        if adjacency.dim() != 2 or adjacency.shape[0] != adjacency.shape[1]:
+            raise ValueError(f"Expected a square matrix (got shape {tuple(adjacency.shape)})")
+        coo = adjacency.to_sparse_coo()
+        # Duplicates are kept apart, so that the option `duplicates` sees them.
+        index, value = coo._indices(), coo._values()
+        return cls.from_edge_index(index, value, adjacency.shape[0], **options)
+
+    @classmethod
+    def from_scipy(cls, adjacency: Any, **options: Any) -> Self:
+        """From a square SciPy sparse matrix or array."""
+        if not scipy.sparse.issparse(adjacency):
+            raise TypeError(f"Expected a SciPy sparse matrix (got {type(adjacency).__name__})")
+        if adjacency.shape[0] != adjacency.shape[1]:
+            raise ValueError(f"Expected a square matrix (got shape {adjacency.shape})")
+        coo = adjacency.tocoo()
+        index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+        weight = torch.from_numpy(np.asarray(coo.data, dtype=np.float64))
+        return cls.from_edge_index(index, weight, adjacency.shape[0], **options)
+
+    @classmethod
+    def _normalized(
+        cls, adjacency: scipy.sparse.csr_matrix, normalization: str, dtype: torch.dtype
+    ) -> Self:
+        """D^{-1/2} A D^{-1/2}, with 0 for the inverse degree of an isolated node."""
+        if normalization not in ("symmetric", "random_walk"):
+            raise ValueError(
+                "Expected `normalization` to be 'symmetric' or 'random_walk' "
+                f"(got {normalization!r})"
+            )
+        degree = np.asarray(adjacency.sum(axis=1)).ravel()
+        root = np.sqrt(np.where(degree > 0, degree, 1.0))
+        rows = np.repeat(np.arange(len(degree)), np.diff(adjacency.indptr))
+        values = adjacency.data / (root[rows] * root[adjacency.indices])
+        matrix = scipy.sparse.csr_matrix(
+            (values, adjacency.indices, adjacency.indptr), adjacency.shape
+        )
+        scale = torch.from_numpy(root).to(dtype) if normalization == "random_walk" else None
+        return cls(SparseMatrix.from_scipy(matrix, symmetric=True, dtype=dtype), scale)
+
+    @property
+    def num_nodes(self) -> int:
+        return self.matrix.shape[0]
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges, each counted once; a self loop counts as one."""
+        loops = int((_row_indices(self.matrix) == self.matrix.col).sum())
+        return (self.matrix.nnz + loops) // 2
+
+    @property
+    def normalization(self) -> Normalization:
+        return "symmetric" if self.root_degree is None else "random_walk"
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.matrix.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.matrix.device
+
+    def scale_in(self, signal: Tensor) -> Tensor:
+        """D^{1/2} H for the random walk, else H: what P is applied to."""
+        if self.root_degree is None:
+            return signal
+        return signal * self.root_degree[:, None].to(signal.dtype)
+
+    def scale_out(self, signal: Tensor) -> Tensor:
+        """D^{-1/2} H for the random walk, else H: what becomes of P's result."""
+        if self.root_degree is None:
+            return signal
+        return signal / self.root_degree[:, None].to(signal.dtype)
+
+    def __matmul__(self, signal: Tensor) -> Tensor:
+        return self.scale_out(self.matrix @ self.scale_in(signal))
+
+    def to(self, target: torch.device | torch.dtype | str) -> Self:
+        """The operator on another device, or with values of another type.
+
+        Rounding float64 to float32 is exact to half a digit; widening float32 to float64 does
+        not bring the lost digits back: build with ``dtype=torch.float64`` for those.
+        """
+        scale = None if self.root_degree is None else self.root_degree.to(target)
+        return type(self)(self.matrix.to(target), scale)
+
+    def to_dense(self) -> Tensor:
+        """The dense matrix, shape (nodes, nodes): for small graphs."""
+        return self.scale_out(self.scale_in(self.matrix.to_dense().T).T)
+
+    def save(self, path: str | Path) -> None:
+        """Write the operator as safetensors: plain numbers, no pickle."""
+        tensors = {"crow": self.matrix.crow, "col": self.matrix.col, "values": self.matrix.values}
+        if self.root_degree is not None:
+            tensors["root_degree"] = self.root_degree
+        safetensors.torch.save_file(tensors, str(path), metadata={"format": _FORMAT})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an operator written by :meth:`save`."""
+        try:
+            with safetensors.safe_open(str(path), framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except safetensors.SafetensorError as error:
+            raise ValueError(f"Expected {path} to be a saved GraphOperator ({error})") from error
+        if metadata.get("format") != _FORMAT:
+            raise ValueError(f"Expected {path} to be a saved GraphOperator (got another file)")
+        crow, col, values = tensors["crow"], tensors["col"], tensors["values"]
+        matrix = SparseMatrix(crow, col, values, crow, col, None, values)
+        return cls(matrix, tensors.get("root_degree"))
+
+    def __repr__(self) -> str:
+        dtype = str(self.dtype).removeprefix("torch.")
+        return (
+            f"GraphOperator(nodes={self.num_nodes}, edges={self.num_edges}, "
+            f"normalization={self.normalization!r}, dtype={dtype}, device={self.device})"
+        )
+
+
+_FORMAT = "longnn.GraphOperator/1"
+
+
+def as_operator(
+    graph: GraphOperator | Tensor,
+    edge_weight: Tensor | None = None,
+    num_nodes: int | None = None,
+    **options: Any,
+) -> GraphOperator:
+    """What a layer is given as its graph, as an operator.
+
+    A :class:`GraphOperator` passes unchanged; a torch sparse adjacency or an edge list becomes
+    one with the given options.
+    """
+    if isinstance(graph, GraphOperator):
+        if edge_weight is not None:
+            raise ValueError("Expected no `edge_weight` beside a GraphOperator, which has its own")
+        return graph
+    if not isinstance(graph, Tensor):
+        raise TypeError(
+            "Expected the graph as an edge_index, a torch sparse adjacency or a GraphOperator "
+            f"(got {type(graph).__name__})"
+        )
+    if graph.layout is not torch.strided:
+        return GraphOperator.from_torch_sparse(graph, **options)
+    return GraphOperator.from_edge_index(graph, edge_weight, num_nodes, **options)
+
+
+def _row_indices(matrix: SparseMatrix) -> Tensor:
+    counts = (matrix.crow[1:] - matrix.crow[:-1]).long()
+    return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+
+
+def _check_edges(
+    edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int | None
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """The edges as NumPy arrays and the number of nodes, or an error that names the culprit."""
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(f"Expected `edge_index` as a tensor (got {type(edge_index).__name__})")
+    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
+        raise TypeError(f"Expected `edge_index` of an integer type (got {edge_index.dtype})")
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise ValueError(
+            f"Expected `edge_index` of shape (2, edges) (got {tuple(edge_index.shape)})"
+        )
+    index = edge_index.detach().cpu().numpy().astype(np.int64)
+    highest = int(index.max()) if index.size else -1
+    size = highest + 1 if num_nodes is None else int(num_nodes)
+    if size < 0:
+        raise ValueError(f"Expected `num_nodes` >= 0 (got {num_nodes})")
+    wrong = np.argwhere((index < 0) | (index >= size))
+    if len(wrong):
+        row, position = wrong[0]
+        raise ValueError(
+            f"Expected node indices in 0..{size - 1} "
+            f"(got {index[row, position]} at edge_index[{row}, {position}])"
+        )
+    return index, _check_weights(edge_weight, index.shape[1]), size
+
+
+def _check_weights(edge_weight: Tensor | None, edges: int) -> np.ndarray:
+    if edge_weight is None:
+        return np.ones(edges)
+    if not isinstance(edge_weight, Tensor):
+        raise TypeError(f"Expected `edge_weight` as a tensor (got {type(edge_weight).__name__})")
+    if edge_weight.is_complex():
+        raise TypeError(f"Expected real `edge_weight` (got {edge_weight.dtype})")
+    if edge_weight.requires_grad:
+        raise ValueError(
+            "Expected `edge_weight` without gradient: the operator is fixed, filters are learned. "
+            "Pass edge_weight.detach()"
+        )
+    weight = edge_weight.detach().cpu().double().numpy()
+    if weight.ndim == 2 and weight.shape[1] == 1:
+        weight = weight[:, 0]
+    if weight.shape != (edges,):
+        raise ValueError(
+            f"Expected `edge_weight` of shape ({edges},), one per edge (got {weight.shape})"
+        )
+    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(wrong):
+        raise ValueError(
+            "Expected finite, non-negative edge weights "
+            f"(got {weight[wrong[0]]:g} at edge_weight[{wrong[0]}])"
+        )
+    return weight
+
+
+def _refuse_duplicates(index: np.ndarray, size: int) -> None:
+    keys = index[0] * size + index[1]
+    order = np.argsort(keys, kind="stable")
+    repeats = order[1:][keys[order][1:] == keys[order][:-1]]
+    if len(repeats):
+        at = int(repeats.min())
+        raise ValueError(
+            f"Expected each edge once (got {index[0, at]} -> {index[1, at]} again at position "
+            f"{at}); pass duplicates='sum' to add the weights"
+        )
+
+
+def _check_symmetric(adjacency: scipy.sparse.csr_matrix) -> None:
+    difference = abs(adjacency - adjacency.T).tocoo()
+    scale = abs(adjacency).max() if adjacency.nnz else 0.0
+    wrong = np.flatnonzero(difference.data > 1e-6 * scale)
+    if len(wrong):
+        i, j = int(difference.row[wrong[0]]), int(difference.col[wrong[0]])
+        raise ValueError(
+            f"Expected an undirected graph (got {i} -> {j} with weight {adjacency[i, j]:g} but "
+            f"{j} -> {i} with {adjacency[j, i]:g}); pass symmetrize=True, or use "
+            "torch_geometric.utils.to_undirected"
+        )
+
+
+def check_self_loops(mode: SelfLoops) -> SelfLoops:
+    """Raise unless ``mode`` says what to do with self loops."""
+    if mode not in ("keep", "add", "remove"):
+        raise ValueError(f"Expected `self_loops` to be 'keep', 'add' or 'remove' (got {mode!r})")
+    return mode
+
+
+def _with_self_loops(
+    adjacency: scipy.sparse.csr_matrix, mode: SelfLoops
+) -> scipy.sparse.csr_matrix:
+    if check_self_loops(mode) == "keep":
+        return adjacency
+    loops = adjacency.diagonal()
+    target = np.where(loops > 0, loops, 1.0) if mode == "add" else np.zeros_like(loops)
+    changed = (adjacency + scipy.sparse.diags_array(target - loops)).tocsr()
+    changed.eliminate_zeros()
+    return scipy.sparse.csr_matrix(changed)

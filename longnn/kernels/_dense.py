@@ -1,0 +1,185 @@
+"""Dense features times every member's weights, each member with a dropout mask of its own.
+
+The masked features of a population would be members times as large as the features; here a tile
+of them is masked on its way into the matrix units. Each float32 is taken as a sum of three
+bfloat16, and of their nine products the six that count are summed: float32 accuracy at the speed
+of the fastest units. The backward pass is the product with the transpose; its long sum over nodes
+is cut into parts that are added in a fixed order.
+
+Two neighbouring features share one 32-bit hash, so features of even and of odd number are kept
+apart: then one tile of hashes masks one tile of each, with nothing to be exchanged.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+from longnn.kernels._hashing import hash32, prepare
+
+#: Rows of a multiple of so many numbers can be read sixteen bytes at a time.
+ALIGNED = 16
+
+_halves: "WeakIdKeyDictionary" = WeakIdKeyDictionary()
+
+
+def halves_of(x: Tensor) -> Tensor:
+    """Even and odd columns of x, (2, nodes, pairs), padded by zeros; made once for each x."""
+    found: Tensor | None = _halves.get(x)
+    if found is None:
+        nodes, features = x.shape
+        pairs = triton.cdiv(triton.cdiv(features, 2), ALIGNED) * ALIGNED
+        found = x.new_zeros(2, nodes, pairs)
+        for i in range(2):
+            part = x[:, i::2]
+            found[i, :, : part.shape[1]] = part
+        _halves[x] = found
+    return found
+
+
+@triton.jit
+def _masked(halves, keys, member, n, p, nodes, end, features, pairs):
+    """Tiles (nodes, pairs) of even and odd features, zero where the member drops."""
+    inside = (n[:, None] < end) & (p[None, :] < pairs)
+    place = halves + n[:, None].to(tl.int64) * pairs + p[None, :]
+    even = tl.load(place, mask=inside, other=0.0)
+    odd = tl.load(place + nodes.to(tl.int64) * pairs, mask=inside, other=0.0)
+    # Rows count as even in length, so pairs never straddle two (noise for dense features, too).
+    h = hash32(keys, member, n[:, None] * ((features + 1) // 2) + p[None, :])
+    threshold = tl.load(keys + 3 * member + 2).to(tl.uint32)
+    even = tl.where((h & 0xFFFF) >= threshold, even, 0.0)
+    odd = tl.where((h >> 16) >= threshold, odd, 0.0)
+    return even, odd
+
+
+@triton.jit
+def _forward(
+    halves,
+    keys,
+    scales,
+    dense,
+    out,
+    nodes,
+    features,
+    pairs,
+    columns,
+    dm,  # strides of dense: member, feature, column
+    df,
+    dc,
+    om,  # strides of out: member, node, column
+    on,
+    oc,
+    NODES: tl.constexpr,
+    PAIRS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    STAGES: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    member = tl.program_id(1).to(tl.int64)
+    n = tl.program_id(0) * NODES + tl.arange(0, NODES)
+    c = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros([NODES, COLUMNS], dtype=tl.float32)
+    weights = dense + member * dm + c[None, :] * dc
+    some = c[None, :] < columns
+    for first in tl.range(0, pairs, PAIRS, num_stages=STAGES):
+        p = first + tl.arange(0, PAIRS)
+        even, odd = _masked(halves, keys, member, n, p, nodes, nodes, features, pairs)
+        f = 2 * p[:, None]
+        w0 = tl.load(weights + f * df, mask=(f < features) & some, other=0.0)
+        w1 = tl.load(weights + (f + 1) * df, mask=(f + 1 < features) & some, other=0.0)
+        total += tl.dot(even, w0, input_precision=PRECISION)
+        total += tl.dot(odd, w1, input_precision=PRECISION)
+    total *= tl.load(scales + member)
+    place = member * om + n[:, None].to(tl.int64) * on + c[None, :] * oc
+    tl.store(out + place, total, mask=(n[:, None] < nodes) & some)
+
+
+@triton.jit
+def _backward(
+    halves,
+    keys,
+    scales,
+    grad,
+    out,
+    nodes,
+    features,
+    pairs,
+    columns,
+    part,  # how many nodes one program sums over
+    gm,  # strides of grad: member, node, column
+    gn,
+    gc,
+    op,  # strides of out: part, member, feature, column
+    om,
+    of,
+    oc,
+    NODES: tl.constexpr,
+    PAIRS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    STAGES: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    tiles = tl.cdiv(columns, COLUMNS)
+    p = (tl.program_id(0) // tiles) * PAIRS + tl.arange(0, PAIRS)
+    c = (tl.program_id(0) % tiles) * COLUMNS + tl.arange(0, COLUMNS)
+    member = tl.program_id(1).to(tl.int64)
+    start = tl.program_id(2) * part
+    end = tl.minimum(start + part, nodes)
+    total0 = tl.zeros([PAIRS, COLUMNS], dtype=tl.float32)
+    total1 = tl.zeros([PAIRS, COLUMNS], dtype=tl.float32)
+    some = c[None, :] < columns
+    for at in tl.range(start, end, NODES, num_stages=STAGES):
+        n = at + tl.arange(0, NODES)
+        even, odd = _masked(halves, keys, member, n, p, nodes, end, features, pairs)
+        g = tl.load(
+            grad + member * gm + n[:, None].to(tl.int64) * gn + c[None, :] * gc,
+            mask=(n[:, None] < end) & some,
+            other=0.0,
+        )
+        total0 += tl.dot(tl.trans(even), g, input_precision=PRECISION)
+        total1 += tl.dot(tl.trans(odd), g, input_precision=PRECISION)
+    scale = tl.load(scales + member)
+    place = out + tl.program_id(2).to(tl.int64) * op + member * om + c[None, :] * oc
+    f = 2 * p[:, None].to(tl.int64)
+    tl.store(place + f * of, total0 * scale, mask=(f < features) & some)
+    tl.store(place + (f + 1) * of, total1 * scale, mask=(f + 1 < features) & some)
+
+
+def product(
+    x: Tensor,  # (nodes, features), contiguous, float32
+    dense: Tensor,  # (members, features, channels), or (members, nodes, channels) if transposed
+    stream: Tensor,  # (members, 2) int64, contiguous
+    p: Tensor,  # (members,), contiguous
+    site: int,
+    *,
+    transposed: bool = False,
+) -> Tensor:
+    """dropout(x) @ dense, or its transpose times dense: (members, rows, channels)."""
+    members, _, columns = dense.shape
+    nodes, features = x.shape
+    halves = halves_of(x)
+    pairs = halves.shape[2]
+    keys, scales = prepare(stream, p, site)
+    wide = min(max(triton.next_power_of_2(columns), 16), 64)
+    precision = "bf16x6" if x.is_cuda else "ieee"  # the interpreter has no other
+    sizes = {"COLUMNS": wide, "PRECISION": precision, "num_warps": 4}
+    shape = (nodes, features, pairs, columns)
+    if not transposed:
+        out = dense.new_empty(nodes, members, columns).movedim(1, 0)
+        grid = (triton.cdiv(nodes, 64), members, triton.cdiv(columns, wide))
+        _forward[grid](
+            halves, keys, scales, dense, out, *shape, *dense.stride(), *out.stride(),
+            NODES=64, PAIRS=32, STAGES=3, **sizes,
+        )  # fmt: skip
+        return out
+    blocks = triton.cdiv(pairs, 64) * triton.cdiv(columns, wide)
+    # Enough programs to fill the chip, each with a sum long enough to be worth it.
+    parts = max(1, min(triton.cdiv(nodes, 512), 1536 // max(blocks * members, 1)))
+    part = triton.cdiv(triton.cdiv(nodes, parts), 32) * 32
+    out = torch.empty(parts, members, features, columns, dtype=x.dtype, device=x.device)
+    _backward[(blocks, members, parts)](
+        halves, keys, scales, dense, out, *shape, part, *dense.stride(), *out.stride(),
+        NODES=32, PAIRS=64, STAGES=2, **sizes,
+    )  # fmt: skip
+    return out[0] if parts == 1 else out.sum(0)

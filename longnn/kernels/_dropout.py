@@ -1,0 +1,135 @@
+"""Dropout of a population's dense signals, alone or after bias and ReLU: one pass, nothing stored.
+
+The backward pass of the latter needs no hash: what is not positive in the result was dropped, or
+was not positive before.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from longnn.kernels._hashing import keep, prepare
+
+#: Elements of a tile.
+BLOCK = 1024
+
+
+@triton.jit
+def _pass(
+    x,
+    bias,  # (members, columns), contiguous
+    out,
+    keys,
+    scales,
+    rows,
+    columns,
+    sm,  # strides of x and out: member, row, column
+    sr,
+    sc,
+    ACTIVATE: tl.constexpr,  # ReLU(x + bias) first
+    DROP: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    member = tl.program_id(1).to(tl.int64)
+    r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    c = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = (r[:, None] < rows) & (c[None, :] < columns)
+    place = member * sm + r[:, None] * sr + c[None, :] * sc
+    v = tl.load(x + place, mask=inside, other=0.0)
+    if ACTIVATE:
+        b = tl.load(bias + member * columns + c, mask=c < columns, other=0.0)
+        v = tl.maximum(v + b[None, :], 0.0)
+    if DROP:
+        scale = tl.load(scales + member).to(v.dtype)
+        kept = keep(keys, member, r[:, None] * columns + c[None, :])
+        v = tl.where(kept, v * scale, 0.0)
+    tl.store(out + place, v, mask=inside)
+
+
+@triton.jit
+def _gradient(
+    grad,
+    result,
+    out,
+    scales,
+    rows,
+    columns,
+    gm,  # strides of grad
+    gr,
+    gc,
+    sm,  # strides of result and out
+    sr,
+    sc,
+    DROP: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    member = tl.program_id(1).to(tl.int64)
+    r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    c = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = (r[:, None] < rows) & (c[None, :] < columns)
+    g = tl.load(grad + member * gm + r[:, None] * gr + c[None, :] * gc, mask=inside, other=0.0)
+    if DROP:
+        g *= tl.load(scales + member).to(g.dtype)
+    place = member * sm + r[:, None] * sr + c[None, :] * sc
+    y = tl.load(result + place, mask=inside, other=0.0)
+    tl.store(out + place, tl.where(y > 0, g, 0.0), mask=inside)
+
+
+def _like(x: Tensor) -> tuple[Tensor, Tensor]:
+    """x and an empty tensor of the same strides: those of a dense, permuted tensor are kept."""
+    out = torch.empty_like(x)
+    if out.stride() != x.stride():
+        x = x.contiguous()
+        out = torch.empty_like(x)
+    return x, out
+
+
+def _tiles(x: Tensor) -> tuple[tuple[int, int, int], dict[str, int]]:
+    members, rows, columns = x.shape
+    wide = min(triton.next_power_of_2(columns), 256)
+    tall = BLOCK // wide
+    grid = (triton.cdiv(rows, tall), members, triton.cdiv(columns, wide))
+    return grid, {"ROWS": tall, "COLUMNS": wide}
+
+
+def dropout(
+    x: Tensor,  # (members, rows, columns) of any strides; the result has them too
+    stream: Tensor | None,  # (members, 2) int64, contiguous; None: nothing is dropped
+    p: Tensor | None,  # (members,), contiguous
+    site: int,
+    *,
+    bias: Tensor | None = None,  # (members, columns), contiguous
+) -> Tensor:
+    """dropout(x), or, given a bias, dropout(ReLU(x + bias))."""
+    x, out = _like(x)
+    keys = scales = x
+    if stream is not None and p is not None:
+        keys, scales = prepare(stream, p, site)
+    grid, sizes = _tiles(x)
+    _pass[grid](
+        x, x if bias is None else bias, out, keys, scales, *x.shape[1:], *x.stride(),
+        ACTIVATE=bias is not None, DROP=stream is not None, **sizes,
+    )  # fmt: skip
+    return out
+
+
+def activation_gradient(
+    grad: Tensor,  # (members, rows, columns)
+    result: Tensor,  # dropout(ReLU(x + bias)), as it was
+    stream: Tensor | None,
+    p: Tensor | None,
+) -> Tensor:
+    """The gradient of x, in the strides of the result."""
+    result, out = _like(result)
+    scales = result
+    if stream is not None and p is not None:
+        _, scales = prepare(stream, p, 0)  # the scale is the same at every site
+    grid, sizes = _tiles(result)
+    _gradient[grid](
+        grad, result, out, scales, *result.shape[1:], *grad.stride(), *result.stride(),
+        DROP=stream is not None, **sizes,
+    )  # fmt: skip
+    return out

@@ -1,0 +1,315 @@
+"""Figures of what was learned: responses over the spectrum, the path of the basis, the amplitude.
+
+Each function takes a run (or arrays) and returns a matplotlib figure; none writes a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from longnn.records import History, LearnedFilter, Run
+from longnn.report._responses import (
+    align_signs,
+    jacobi_weight,
+    mean_response,
+    spectral_coordinates,
+    waveform_distance,
+)
+from longnn.report._style import (
+    FAINT,
+    GREY,
+    LINES,
+    NAVY,
+    ORANGE,
+    PALE,
+    SKY,
+    colours,
+    in_style,
+    new_figure,
+    plain,
+    spectrum_axis,
+)
+
+MANY = 12  # channels, above which a band stands for them
+PANELS = 4  # filters shown of a model that has more
+SPECIAL = {"Legendre": (0.0, 0.0), "Chebyshev": (-0.5, -0.5), "Chebyshev, 2nd kind": (0.5, 0.5)}
+
+
+@in_style
+def filter_response(run: Run) -> Figure:
+    """The learned responses over the graph's spectral density, a panel for each filter."""
+    shown = run.filters[:PANELS]
+    if not shown:
+        raise ValueError(f"Expected a model with filters (got {run.model!r}).")
+    many = f" (first {PANELS} of {len(run.filters)})" if len(run.filters) > PANELS else ""
+    title = f"Learned filter on {plain(run.data.name, 30)}{many}"
+    figure, grid = new_figure(title, height=0.7 + 3.4 * len(shown), rows=len(shown))
+    for index, (axes, found) in enumerate(zip(grid[:, 0], shown, strict=True)):
+        others = [
+            repeat.filters[index] for repeat in run.repeats[1:] if index < len(repeat.filters)
+        ]
+        what = "" if len(run.filters) == 1 else f"layer {index + 1}: "
+        kind = f"{what}{found.basis} basis, degree {found.degree}"
+        axes.set_title(plain(kind), loc="left", color=GREY)
+        _draw_density(axes, run)
+        _draw_filter(axes, found, others, _largest_eigenvalue(run))
+    return figure
+
+
+def _largest_eigenvalue(run: Run) -> float:
+    """Where the graph's spectrum ends, by its density; 2 where that is not known."""
+    if run.data.density is None:
+        return 2.0
+    lam, density = run.data.density
+    present = lam[np.nan_to_num(density) > 0.02 * density_top(lam, density)]
+    return float(present.max()) if len(present) else 2.0
+
+
+def _draw_filter(
+    axes: Axes, found: LearnedFilter, others: Sequence[LearnedFilter], largest: float
+) -> None:
+    lam = found.eigenvalues
+    response = align_signs(found.response)[0]
+    mean = response.mean(axis=0)
+    for index, other in enumerate(others):
+        label = "mean of another repeat" if index == 0 else None
+        curve = mean_response(other.response)
+        axes.plot(other.eigenvalues, curve, color=ORANGE, ls="--", lw=1, alpha=0.5, label=label)
+    if found.channels > MANY:
+        low, lower, upper, high = np.quantile(response, [0.05, 0.25, 0.75, 0.95], axis=0)
+        count = found.channels
+        axes.fill_between(lam, low, high, color=SKY, alpha=0.35, lw=0, label="90 % of the channels")
+        axes.plot(lam, np.stack([low, high], axis=1), color=SKY, lw=0.8)  # apart from the density
+        axes.fill_between(lam, lower, upper, color=SKY, lw=0, label="half of the channels")
+        axes.plot(lam, mean, color=NAVY, lw=2.5, label=f"mean of {count} channels")
+    elif found.channels > 1:
+        for index, channel in enumerate(response):
+            label = f"each of {found.channels} channels" if index == 0 else None
+            axes.plot(lam, channel, color=SKY, lw=1.1, label=label)
+        axes.plot(lam, mean, color=NAVY, lw=2.5, label="their mean")
+    else:
+        axes.plot(lam, mean, color=NAVY, lw=2.5, label="response")
+    _show_inside(axes, largest)
+    _finish_spectrum(axes)
+
+
+def _show_inside(axes: Axes, largest: float) -> None:
+    """Scale by what lies inside the spectrum: beyond it a polynomial may go anywhere."""
+    inside = [
+        np.asarray(line.get_ydata())[np.asarray(line.get_xdata()) <= largest + 0.02]
+        for line in axes.lines
+    ]
+    values = np.nan_to_num(np.concatenate([v.ravel() for v in inside] + [np.zeros(1)]))
+    low, high = float(values.min()), float(values.max())
+    if high > low:
+        margin = 0.08 * (high - low)
+        axes.set_ylim(low - margin, high + margin)
+
+
+def _finish_spectrum(axes: Axes) -> None:
+    axes.axhline(0, color=GREY, lw=0.8)
+    spectrum_axis(axes)
+    axes.set_ylabel("response g(λ)")
+    ends: dict[str, Any] = {
+        "transform": axes.get_xaxis_transform(),
+        "color": GREY,
+        "fontsize": 9,
+        "va": "bottom",
+    }
+    axes.text(0.02, 0.01, "← low frequency (smooth)", ha="left", **ends)
+    axes.text(1.98, 0.01, "high frequency (rough) →", ha="right", **ends)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low - 0.09 * (high - low), high)  # room for the two notes
+    columns = 2 if len(axes.get_legend_handles_labels()[0]) == 4 else 3
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns)
+
+
+def _draw_density(axes: Axes, run: Run) -> None:
+    """The graph's spectral density behind the curves, on a scale of its own without numbers."""
+    if run.data.density is None:
+        return
+    lam, density = run.data.density
+    density = np.nan_to_num(density)
+    behind = axes.twinx()
+    behind.fill_between(lam, density, color=PALE, lw=0)
+    behind.set_ylim(0, 1.35 * density_top(lam, density))
+    behind.set_yticks([])
+    behind.set_ylabel("density of the graph's eigenvalues", color=GREY, fontsize=8)
+    behind.grid(False)
+    behind.set_zorder(axes.get_zorder() - 1)
+    axes.patch.set_visible(False)
+    axes.fill_between([], [], color=PALE, label="graph's spectrum")
+
+
+@in_style
+def density(eigenvalues: ArrayLike, density: ArrayLike) -> Figure:
+    """The spectral density of a graph.
+
+    Args:
+        eigenvalues: (points,) of the normalised Laplacian.
+        density: (points,), of integral one.
+    """
+    lam, values = np.asarray(eigenvalues, dtype=float), np.asarray(density, dtype=float)
+    if lam.ndim != 1 or lam.shape != values.shape or len(lam) == 0:
+        raise ValueError(
+            f"Expected eigenvalues and density of one length (got {lam.shape} and {values.shape})."
+        )
+    figure, grid = new_figure("Spectral density of the graph", height=3.2)
+    axes = grid[0, 0]
+    axes.fill_between(lam, values, color=SKY, alpha=0.5, lw=0)
+    axes.plot(lam, values, color=NAVY)
+    spectrum_axis(axes, label="Laplacian eigenvalue λ   (0 smooth, 2 rough)")
+    axes.set_ylabel("share of eigenvalues per unit")
+    top = density_top(lam, values)
+    axes.set_ylim(0, 1.05 * top)
+    if np.nan_to_num(values).max() > 1.05 * top:
+        axes.text(
+            0.99, 0.98, "narrow peaks are cut off", transform=axes.transAxes, ha="right", va="top",
+            color=GREY, fontsize=9,
+        )  # fmt: skip
+    return figure
+
+
+def density_top(eigenvalues: np.ndarray, density: np.ndarray) -> float:
+    """A height that shows the body of a density, not one narrow peak.
+
+    Estimates shoot up at the ends of the spectrum, and many equal eigenvalues make a spike
+    anywhere: the ends are passed over, and no peak counts for more than four times the mean.
+    """
+    inner = np.interp(np.linspace(0.02, 1.98, 400), eigenvalues, np.nan_to_num(density))
+    return max(min(float(inner.max()), 4 * float(inner.mean())), 1e-12)
+
+
+@in_style
+def basis_path(run: Run) -> Figure:
+    """The path of (a, b) over training, and the weight functions at its two ends."""
+    history = run.history
+    if history is None or not history.has("a", "b"):
+        raise ValueError(f"Expected the history of a and b (got none for {run.model!r}).")
+    figure, grid = new_figure("How the basis was learned", height=3.7, columns=2)
+    plane, weights = grid[0]
+    first, *others = [r for r in history.repeats if history.of(r).has("a", "b")]
+    for index, repeat in enumerate(others):
+        rows = history.of(repeat)
+        label = "other repeats" if index == 0 else None
+        plane.plot(rows["a"], rows["b"], color=ORANGE, lw=1, alpha=FAINT, label=label)
+    rows = history.of(first)
+    known = np.isfinite(rows["a"]) & np.isfinite(rows["b"])
+    a, b = rows["a"][known], rows["b"][known]
+    plane.plot(a, b, color=NAVY, lw=1.5)
+    best = _best(run, first, rows["epoch"][known])
+    plane.plot(a[0], b[0], "o", color=NAVY, mfc="white", ms=8, label="start")
+    plane.plot(a[best], b[best], "s", color=NAVY, ms=7, label="best epoch")
+    _name_special_points(plane)
+    plane.set_title("Path in the plane", loc="left")
+    plane.set_xlabel("a")
+    plane.set_ylabel("b")
+    plane.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=3, columnspacing=1)
+    _draw_weights(weights, (a[0], b[0]), (a[best], b[best]))
+    return figure
+
+
+def _best(run: Run, repeat: int, epochs: np.ndarray) -> int:
+    """The row of the epoch whose weights were kept."""
+    if repeat >= len(run.repeats):
+        return len(epochs) - 1
+    return int(np.argmin(np.abs(epochs - run.repeats[repeat].best_epoch)))
+
+
+def _name_special_points(axes: Axes) -> None:
+    for name, (a, b) in SPECIAL.items():
+        axes.plot(a, b, "+", color=GREY, ms=9, mew=1.5)
+        left = a < 0
+        axes.annotate(
+            name, (a, b), xytext=(6 if left else -6, 5), textcoords="offset points",
+            color=GREY, fontsize=8, ha="left" if left else "right",
+        )  # fmt: skip
+    low_a, high_a = axes.get_xlim()
+    low_b, high_b = axes.get_ylim()
+    axes.set_xlim(min(low_a, -0.75), max(high_a, 0.75))
+    axes.set_ylim(min(low_b, -0.75), max(high_b, 0.85))
+
+
+def _draw_weights(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
+    lam = np.linspace(0.005, 1.995, 400)
+    inner = (lam > 0.08) & (lam < 1.92)  # a weight with a or b < 0 has no bound at the ends
+    top = 0.0
+    for (a, b), name, line, colour in ((start, "start", "--", ORANGE), (end, "best", "-", NAVY)):
+        curve = jacobi_weight(lam, a, b)
+        top = max(top, float(curve[inner].max()))
+        axes.plot(lam, curve, line, color=colour, label=f"{name}: a={a:z.2f}, b={b:z.2f}")
+    axes.set_ylim(0, 1.2 * top)
+    spectrum_axis(axes, label="eigenvalue λ = 1 − x")
+    axes.set_ylabel("weight, mass one")
+    axes.set_title("Weight (1−x)ᵃ(1+x)ᵇ", loc="left")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=1)
+
+
+@in_style
+def amplitude_waveform(run: Run) -> Figure:
+    """The filter's norm over training, and how far its waveform still was from the last one."""
+    if run.path is None:
+        raise ValueError("Expected the path of the filter, filter_path.npz (got none).")
+    figure, grid = new_figure("Amplitude and waveform of the filter", height=3.4, columns=2)
+    left, right = grid[0]
+    filters = spectral_coordinates(run.path.beta, np.linspace(0, 2, 101))
+    if run.history is not None and run.history.has("amplitude"):
+        _draw_amplitude(left, run.history)
+    else:
+        left.plot(run.path.epochs, np.sqrt((filters**2).sum(axis=2).mean(axis=1)), color=NAVY)
+    left.set_title("Amplitude", loc="left")
+    left.set_ylabel("norm ‖g‖")
+    left.set_ylim(bottom=0)
+    right.plot(run.path.epochs, waveform_distance(filters), color=NAVY)
+    right.set_title("Waveform", loc="left")
+    right.set_ylabel("distance of g/‖g‖ from its last")
+    right.set_ylim(bottom=0)
+    for axes in (left, right):
+        axes.set_xlabel("epoch")
+        axes.axvline(run.repeats[0].best_epoch, color=ORANGE, ls=":", lw=1.5, label="best epoch")
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
+    return figure
+
+
+def _draw_amplitude(axes: Axes, history: History) -> None:
+    first, *others = history.repeats
+    for index, repeat in enumerate(others):
+        rows = history.of(repeat)
+        label = "other repeats" if index == 0 else None
+        axes.plot(rows["epoch"], rows["amplitude"], color=SKY, lw=1, alpha=0.6, label=label)
+    rows = history.of(first)
+    axes.plot(
+        rows["epoch"], rows["amplitude"], color=NAVY, label="first repeat" if others else None
+    )
+
+
+@in_style
+def compare_filters(runs: Sequence[Run]) -> Figure:
+    """The mean responses of several runs over each other; runs without a filter are left out."""
+    runs = [run for run in runs if run.filters]
+    if not runs:
+        raise ValueError("Expected at least one run with a filter (got none).")
+    legend = math.ceil(len(runs) / 2)
+    figure, grid = new_figure("Learned filters, mean over channels", height=3.7 + 0.2 * legend)
+    axes = grid[0, 0]
+    same = len({run.data.fingerprint for run in runs}) == 1
+    if same:
+        _draw_density(axes, runs[0])
+    for index, (run, colour) in enumerate(zip(runs, colours(len(runs)), strict=True)):
+        found = run.filters[0]
+        label = plain(run.name, 34) + (" (layer 1)" if len(run.filters) > 1 else "")
+        line = LINES[index % len(LINES)]
+        axes.plot(
+            found.eigenvalues, mean_response(found.response), color=colour, ls=line, label=label
+        )
+    _finish_spectrum(axes)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+    return figure

@@ -1,0 +1,272 @@
+"""The report: one run folder, one page that a person who did not run it can read.
+
+Knows the order of things and the sentences between them; HTML is `markup`, pictures are
+`figures`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from longnn.records import Repeat, Run, load_run
+from longnn.report._figures import Plate, plates, save_plates
+from longnn.report._markup import (
+    alert,
+    code_block,
+    document,
+    heading,
+    items,
+    pairs,
+    paragraph,
+    picture,
+    section,
+    table,
+)
+from longnn.report._style import write_atomically
+from longnn.report._words import (
+    PARTS,
+    headline,
+    interval_text,
+    learned_text,
+    metric_name,
+    model_name,
+    number_text,
+    score_text,
+    splits_text,
+)
+
+LEARNED = ("filter_response", "basis_path", "amplitude_waveform")
+CLASSES = 30  # rows of the table of classes; the rest are summed up
+
+METHOD = (
+    "Each repeat was trained on its training nodes only. The epoch to keep was chosen on the "
+    "validation nodes, and its weights were then scored on the test nodes once: no test label "
+    "had a part in training or in any choice."
+)
+INTERVAL = (
+    "The interval is the 95 % confidence interval of the mean over the repeats. It is about the "
+    "mean, not about single runs."
+)
+
+
+def write_report(folder: str | Path) -> Path:
+    """Write `report.html` into a run folder, and its figures into `figures/`.
+
+    Raises:
+        FileNotFoundError: The folder holds no record.
+        ValueError: The record is damaged.
+    """
+    run = load_run(folder)
+    drawn = plates(run)
+    pictures = embed(drawn, run.folder / "figures")
+    learned = [pictures[plate.name] for plate in drawn if plate.name in LEARNED]
+    result = [pictures[plate.name] for plate in drawn if plate.name not in LEARNED]
+    lines = "".join(paragraph(line) for line in learned_text(run))
+    content = document(
+        title=headline(run),
+        header=heading(headline(run)) + paragraph(_origin(run), kind="soft"),
+        main=[
+            f'<div class="learned">{lines}</div>',
+            section("What was learned", *learned),
+            section("How well it does", _scores(run), *result, _repeats(run)),
+            section("How the numbers were obtained", *_method(run)),
+            section("The data", *_data(run)),
+            section("To do it again", *_reproduction(run)),
+            section("Not on this page", items(absences(run)) if absences(run) else ""),
+        ],
+        footer=paragraph(
+            f"Written by longnn {run.version} from the run folder {run.name}. The page stands "
+            "alone: it needs no network and no other file."
+        ),
+    )
+    return write_atomically(run.folder / "report.html", content)
+
+
+def embed(drawn: Sequence[Plate], folder: Path) -> dict[str, str]:
+    """Save the figures and return each as HTML, by name."""
+    files = save_plates(drawn, folder)
+    return {
+        plate.name: picture(plate, svg, png)
+        for plate, svg, png in zip(drawn, files[::2], files[1::2], strict=True)
+    }
+
+
+def absences(run: Run) -> list[str]:
+    """What a reader may look for in vain, and why."""
+    found = list(run.missing)
+    if run.filters and not ({"a", "b"} <= run.filters[0].learned.keys()):
+        found.append(f"{model_name(run)} has a fixed basis: there is no path of a and b.")
+    elif run.filters and run.history is not None and not run.history.has("a", "b"):
+        found.append("The history holds no a and b: their path is not drawn.")
+    if len(run.repeats) == 1:
+        found.append("There is one repeat only: no interval and no distribution of scores.")
+    if run.data.task == "classification" and run.repeats[0].confusion is None:
+        found.append("The record holds no confusion matrix.")
+    return found
+
+
+def _origin(run: Run) -> str:
+    made = f"Run {run.name}"
+    if run.created:
+        made += f", {run.created.replace('T', ' ').removesuffix('+00:00')}"
+        made += " UTC" if run.created.endswith("+00:00") else ""
+    return f"{made}, longnn {run.version}."
+
+
+def _scores(run: Run) -> str:
+    metrics = list(dict.fromkeys(m for found in run.summary.values() for m in found))
+    parts = [part for part in ("val", "test") if part in run.summary]
+    if not metrics or not parts:
+        return paragraph("The record holds no scores.")
+
+    def cell(part: str, metric: str) -> str:
+        summary = run.score(part, metric)
+        return "n/a" if summary is None else interval_text(summary, metric=metric, short=True)
+
+    rows = [[metric_name(metric), *(cell(part, metric) for part in parts)] for metric in metrics]
+    over = "mean ± 95 % interval over" if len(run.repeats) > 1 else "on"
+    caption = f"Scores, {over} {splits_text(run)}"
+    return table(caption, ["score", *(PARTS[part] for part in parts)], rows, words=[0])
+
+
+def _repeats(run: Run) -> str:
+    metrics = dict.fromkeys(m for repeat in run.repeats for m in repeat.scores.get("test", {}))
+    timed = any(math.isfinite(repeat.seconds) for repeat in run.repeats)
+    protocols = {repeat.split.protocol for repeat in run.repeats}
+    sizes = {(r.split.train, r.split.val, r.split.test) for r in run.repeats}
+
+    def cells(repeat: Repeat) -> dict[str, str]:
+        val, test = repeat.scores.get("val", {}), repeat.scores.get("test", {})
+        learned, split = _learned(repeat), repeat.split
+        row = {"seed": str(repeat.seed), "split": str(split.seed)}
+        if len(protocols) > 1:
+            row["protocol"] = split.protocol
+        row[f"val {metric_name(run.metric)}"] = _score(val, run.metric)
+        row |= {f"test {metric_name(metric)}": _score(test, metric) for metric in metrics}
+        row |= {key: f"{learned[key]:z.2f}" for key in ("a", "b") if key in learned}
+        row |= {"best epoch": str(repeat.best_epoch), "epochs": str(repeat.epochs)}
+        row["stopped by"] = repeat.stopped
+        if timed:
+            row["seconds"] = f"{repeat.seconds:.1f}"
+        if len(sizes) > 1:
+            row["train / val / test nodes"] = f"{split.train} / {split.val} / {split.test}"
+        return row
+
+    rows = [cells(repeat) for repeat in run.repeats]
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    caption = f"Every repeat ({protocols.pop()} splits)" if len(protocols) == 1 else "Every repeat"
+    if len(sizes) == 1:
+        caption += f", train / val / test nodes: {' / '.join(map(str, sizes.pop()))}"
+    words = [columns.index(name) for name in ("protocol", "stopped by") if name in columns]
+    lines = [[row.get(column, "n/a") for column in columns] for row in rows]
+    return table(caption, columns, lines, words=words)
+
+
+def _score(scores: dict[str, float], metric: str) -> str:
+    return score_text(scores.get(metric, math.nan), metric)
+
+
+def _learned(repeat: Repeat) -> dict[str, float]:
+    return repeat.filters[0].learned if repeat.filters else {}
+
+
+def _method(run: Run) -> list[str]:
+    protocols = " and ".join(sorted({repeat.split.protocol for repeat in run.repeats}))
+    plural = "s" if len(run.repeats) > 1 else ""
+    notes = list(dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes))
+    blocks = [
+        paragraph(f"Split protocol: {protocols}; {len(run.repeats)} repeat{plural}."),
+        paragraph(METHOD),
+    ]
+    if len(run.repeats) > 1:
+        blocks.append(paragraph(INTERVAL))
+    return [*blocks, alert(notes)]
+
+
+def _data(run: Run) -> list[str]:
+    card = run.data.card
+    warnings = [str(text) for text in card.get("warnings") or ()]
+    notes = dict.fromkeys([*run.data.notes, *(str(text) for text in card.get("notes") or ())])
+    return [
+        alert(warnings),
+        pairs(f"The graph {run.data.name}", card_rows(card)),
+        _classes(card.get("class_counts")),
+        "<h3>Notes</h3>" + items(notes) if notes else "",
+        paragraph("The record holds no card of the graph.") if not card else "",
+    ]
+
+
+def card_rows(card: dict[str, Any]) -> dict[str, Any]:
+    """The card of a graph with names and units a reader understands."""
+
+    def show(key: str, form: str, scale: float = 1) -> str | None:
+        value = card.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None if value is None else str(value)
+        return form.format(value * scale)
+
+    def count(key: str) -> str | None:
+        return show(key, "{:,}")
+
+    def share(key: str) -> str | None:
+        return show(key, "{:.1f} %", 100)
+
+    low, high = count("degree_min"), count("degree_max")
+    median, mean = show("degree_median", "{:g}"), show("degree_mean", "{:.1f}")
+    rows: dict[str, Any] = {
+        "task": card.get("task"),
+        "nodes": count("nodes"),
+        "edges": count("edges"),
+        "features per node": count("features"),
+        "features that are not zero": share("feature_density"),
+        "weighted edges": card.get("weighted"),
+        "neighbours per node": f"{low} to {high}, median {median}, mean {mean}" if low else None,
+        "connected components": count("components"),
+        "nodes in the largest component": share("largest_component_share"),
+        "nodes without a neighbour": count("isolated_nodes"),
+        "nodes with a label": share("labelled_share"),
+        "largest class over smallest": show("imbalance", "{:.1f}"),
+        "edges within a class (edge homophily)": show("edge_homophily", "{:.3f}"),
+        "neighbours of the own class (node homophily)": show("node_homophily", "{:.3f}"),
+        "edges within a class, beyond chance (adjusted homophily)": show(
+            "adjusted_homophily", "{:.3f}"
+        ),
+        "nodes whose features repeat another's": count("duplicate_rows"),
+        "nodes whose features are all zero": count("zero_rows"),
+    }
+    return {name: value for name, value in rows.items() if value is not None}
+
+
+def _classes(counts: Any) -> str:
+    if not isinstance(counts, dict) or not all(isinstance(n, int) for n in counts.values()):
+        return ""
+    total = max(sum(counts.values()), 1)
+    rows = [[name, f"{n:,}", f"{100 * n / total:.1f} %"] for name, n in counts.items()]
+    if len(rows) > CLASSES:
+        rest = sum(list(counts.values())[CLASSES:])
+        more = [f"{len(rows) - CLASSES} more", f"{rest:,}", f"{100 * rest / total:.1f} %"]
+        rows = [*rows[:CLASSES], more]
+    if not rows:
+        return ""
+    return table("Labelled nodes of each class", ["class", "nodes", "share"], rows, words=[0])
+
+
+def _reproduction(run: Run) -> list[str]:
+    took = f" It took {number_text(run.seconds)} s." if math.isfinite(run.seconds) else ""
+    blocks = []
+    if run.command:
+        blocks += [
+            code_block(run.command),
+            paragraph(
+                "With the same version, machine and data the command gives the same numbers." + took
+            ),
+        ]
+    versions = {"longnn": run.version, "data fingerprint": run.data.fingerprint or "not recorded"}
+    return [
+        *blocks,
+        pairs("Versions, machine and data", versions | run.environment),
+        pairs("Configuration", run.config),
+    ]

@@ -1,0 +1,190 @@
+"""Figures of how well it went: curves over training, scores over repeats, confusion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from longnn.records import Run, Summary
+from longnn.report._style import (
+    FAINT,
+    GREY,
+    NAVY,
+    ORANGE,
+    SKY,
+    colours,
+    in_style,
+    new_figure,
+    plain,
+)
+from longnn.report._words import PERCENT, metric_name
+
+NUMBERED = 12  # classes, up to which the cells of a confusion matrix hold their counts
+
+
+@in_style
+def training_curves(run: Run) -> Figure:
+    """Training and validation loss, and the validation score, against the epoch."""
+    if run.history is None:
+        raise ValueError("Expected a history of the epochs, history.csv (got none).")
+    figure, grid = new_figure("Training", height=3.5, columns=2)
+    losses, scores = grid[0]
+    scale = _scale(run.metric)
+    first, *others = run.history.repeats
+    for repeat in others:
+        rows = run.history.of(repeat)
+        losses.plot(rows["epoch"], rows["train_loss"], color=SKY, ls="--", lw=0.8, alpha=FAINT)
+        losses.plot(rows["epoch"], rows["val_loss"], color=NAVY, lw=0.8, alpha=FAINT / 2)
+        scores.plot(rows["epoch"], scale * rows["val_score"], color=NAVY, lw=0.8, alpha=FAINT / 2)
+    rows = run.history.of(first)
+    train, *_ = losses.plot(rows["epoch"], rows["train_loss"], color=SKY, ls="--", lw=1.6)
+    val, *_ = losses.plot(rows["epoch"], rows["val_loss"], color=NAVY, lw=1.6)
+    scores.plot(rows["epoch"], scale * rows["val_score"], color=NAVY, lw=1.6)
+    epoch = run.repeats[0].best_epoch
+    for axes in (losses, scores):
+        best = axes.axvline(epoch, color=ORANGE, ls=":", lw=1.5)
+        axes.set_xlabel("epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    losses.set_title("Loss", loc="left")
+    losses.set_ylabel("loss")
+    scores.set_title(f"Validation {metric_name(run.metric)}", loc="left")
+    scores.set_ylabel(_unit(run.metric))
+    figure.legend(
+        [train, val, best],
+        ["training", "validation", f"best epoch ({epoch})"],
+        loc="outside lower center",
+        ncols=3,
+    )
+    return figure
+
+
+def _scale(metric: str) -> float:
+    return 100.0 if metric in PERCENT else 1.0
+
+
+def _unit(metric: str) -> str:
+    return f"{metric_name(metric)} (%)" if metric in PERCENT else metric_name(metric)
+
+
+@in_style
+def score_distribution(run: Run) -> Figure:
+    """The scores of the repeats, with their mean and its 95 % interval."""
+    if len(run.repeats) < 2:
+        raise ValueError("Expected at least two repeats (got one).")
+    figure, grid = new_figure(f"Scores of {len(run.repeats)} repeats", height=2.6)
+    axes = grid[0, 0]
+    parts = {"val": (SKY, "D"), "test": (NAVY, "o")}
+    for row, (part, (colour, marker)) in enumerate(parts.items()):
+        values = [repeat.scores.get(part, {}).get(run.metric, np.nan) for repeat in run.repeats]
+        _draw_scores(axes, row, values, run.score(part), _scale(run.metric), colour, marker)
+    axes.set_yticks([0, 1], ["validation", "test"])
+    axes.set_ylim(1.65, -0.45)
+    axes.set_ylabel("part of the nodes")
+    axes.set_xlabel(_unit(run.metric))
+    axes.grid(False, axis="y")
+    _explain_scores(figure)
+    return figure
+
+
+def _explain_scores(figure: Figure) -> None:
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    figure.legend(
+        list(unique.values()), list(unique), loc="outside lower center", ncols=len(unique)
+    )
+
+
+def _draw_scores(
+    axes: Axes,
+    row: int,
+    values: Sequence[float],
+    summary: Summary | None,
+    scale: float,
+    colour: object,
+    marker: str = "o",
+) -> None:
+    """Dots in a row, spread a little so that equal ones do not hide each other."""
+    scores = scale * np.asarray(values, dtype=float)
+    spread = 0.16 * ((np.argsort(np.argsort(scores)) % 3) - 1) if len(scores) > 1 else 0.0
+    label = "one repeat each" if len(scores) > 1 else None
+    axes.plot(
+        scores, row + spread + 0.0 * scores, marker, color=colour, mec="white", ms=6, alpha=0.8,
+        label=label,
+    )  # fmt: skip
+    if summary is None or not np.isfinite(summary.mean):
+        return
+    mean = scale * summary.mean
+    if summary.count > 1 and np.isfinite(summary.low + summary.high):
+        reach = [[mean - scale * summary.low], [scale * summary.high - mean]]
+        axes.errorbar(
+            [mean], [row + 0.36], xerr=np.maximum(reach, 0), fmt="|", color=ORANGE, ms=12, mew=2.5,
+            elinewidth=2, capsize=4, label="mean and its 95 % interval",
+        )  # fmt: skip
+
+
+@in_style
+def confusion(run: Run) -> Figure:
+    """True against predicted classes of the first repeat's test nodes."""
+    counts = run.repeats[0].confusion
+    if counts is None:
+        raise ValueError("Expected a confusion matrix in the first repeat (got none).")
+    size = len(counts)
+    given = run.data.classes
+    names = [plain(given[i] if size == len(given) else str(i), 16) for i in range(size)]
+    totals = counts.sum(axis=1, keepdims=True)
+    share = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
+    figure, grid = new_figure("Which classes are taken for which", height=5.4)
+    axes = grid[0, 0]
+    image = axes.imshow(
+        share,
+        cmap=LinearSegmentedColormap.from_list("shares", ["white", SKY, NAVY]),
+        vmin=0,
+        vmax=1,
+    )
+    step = max(1, size // 20)
+    ticks = np.arange(0, size, step)
+    turned = size > 8 or max(map(len, names)) > 5
+    axes.set_xticks(ticks, names[::step], rotation=90 if turned else 0)
+    axes.set_yticks(ticks, names[::step])
+    axes.set_xlabel("predicted class")
+    axes.set_ylabel("true class")
+    axes.set_title("Test nodes of the first repeat", loc="left", color=GREY)
+    axes.grid(False)
+    if size <= NUMBERED:
+        for (row, column), count in np.ndenumerate(counts):
+            colour = "white" if share[row, column] > 0.5 else "black"
+            axes.text(
+                column, row, f"{count:.0f}", ha="center", va="center", color=colour, fontsize=9
+            )
+    figure.colorbar(image, ax=axes, shrink=0.8).set_label("share of the true class")
+    return figure
+
+
+@in_style
+def compare_scores(runs: Sequence[Run]) -> Figure:
+    """Test scores of several runs, a panel for each metric and a row for each run."""
+    if not runs:
+        raise ValueError("Expected at least one run (got none).")
+    metrics = list(dict.fromkeys(run.metric for run in runs))
+    sizes = [sum(run.metric == metric for run in runs) + 0.2 for metric in metrics]
+    height = 0.9 + 0.5 * sum(sizes) + 0.6 * len(metrics)
+    figure, grid = new_figure("Test scores", height=height, rows=len(metrics), ratios=sizes)
+    shades = dict(zip([id(run) for run in runs], colours(len(runs)), strict=True))
+    for axes, metric in zip(grid[:, 0], metrics, strict=True):
+        own = [run for run in runs if run.metric == metric]
+        for row, run in enumerate(own):
+            values = [repeat.scores.get("test", {}).get(metric, np.nan) for repeat in run.repeats]
+            summary = run.score("test")
+            _draw_scores(axes, row, values, summary, _scale(metric), shades[id(run)])
+        axes.set_yticks(range(len(own)), [plain(run.name, 24) for run in own])
+        axes.set_ylim(len(own) - 0.35, -0.45)
+        axes.set_ylabel("run")
+        axes.set_xlabel(_unit(metric))
+        axes.grid(False, axis="y")
+    _explain_scores(figure)
+    return figure

@@ -1,0 +1,38 @@
+"""The same content for a terminal: plain lines, no colours, no tables wider than they must be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from longnn.records import Run
+from longnn.report._comparison import cautions, comparison_rows
+from longnn.report._words import PARTS, headline, interval_text, learned_text, metric_name
+
+
+def text_summary(run: Run) -> list[str]:
+    """A run in a few lines."""
+    lines = [headline(run), ""]
+    for part in ("val", "test"):
+        for metric, summary in run.summary.get(part, {}).items():
+            name = f"{PARTS[part]} {metric_name(metric)}"
+            lines.append(f"  {name:<24} {interval_text(summary, metric=metric, short=True)}")
+    first = run.repeats[0]
+    seeds = f"seed {first.seed}"
+    if len(run.repeats) > 1:
+        seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
+    lines += ["", *(f"  {line}" for line in learned_text(run)), ""]
+    lines.append(f"  split {first.split.protocol}, {seeds}")
+    lines += [f"  note: {note}" for note in dict.fromkeys(first.split.notes)]
+    return lines
+
+
+def text_comparison(runs: Sequence[Run]) -> list[str]:
+    """A table of runs, with what speaks against comparing them."""
+    rows = comparison_rows(runs)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return [*lines, *(f"note: {caution}" for caution in cautions(runs))]

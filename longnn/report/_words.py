@@ -1,0 +1,311 @@
+"""What was learned and how well, in words.
+
+A filter becomes a short phrase by rules anyone can check against the figure; a score becomes
+text with its interval. Knows numbers, not HTML.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from longnn.records import Run, Summary
+from longnn.report._responses import mean_response
+
+FLAT = 0.75  # least over greatest magnitude, from which on a filter passes everything
+MILD = 0.5  # the same, from which on a filter only leans to one side
+LEVELS = (0.4, 0.6)  # of the range: below the first a band ends, above the second one begins
+NARROW = 0.1  # a dip or bump narrower than this (in eigenvalues) is a ripple, not a band
+DEAD = 0.01  # channels below this share of the strongest have no say
+INVERTED = 0.1  # share of the peak that the other sign must reach to be worth a word
+LOPSIDED = 0.25  # difference of an interval's halves, from which on both bounds are given
+AGREEMENT = 2 / 3  # of the channels, for the filter to be of one kind
+
+Bands = list[tuple[bool, float, float]]  # (passes?, from, to), along the spectrum
+
+_KINDS = {
+    (True,): "all-pass",
+    (True, False): "low-pass",
+    (False, True): "high-pass",
+    (False, True, False): "band-pass",
+    (True, False, True): "band-stop",
+}
+
+MODELS = {
+    "lon": "LON-GNN",
+    "jacobi-orthnorm": "JacobiConv (orthonormal)",
+    "jacobi-learnable": "JacobiConv (learnable)",
+    "jacobi": "JacobiConv",
+    "bern": "BernNet",
+    "gpr": "GPRGNN",
+    "cheb": "ChebNet",
+    "cheb2": "ChebNetII",
+    "even": "EvenNet",
+    "appnp": "APPNP",
+    "sgc": "SGC",
+    "gcn": "GCN",
+    "arma": "ARMA",
+    "favard": "FavardGNN",
+    "optbasis": "OptBasisGNN",
+    "mlp": "MLP",
+}
+
+METRICS = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+    "roc_auc": "ROC AUC",
+    "r2": "R²",
+    "mae": "mean absolute error",
+}
+PERCENT = ("accuracy", "macro_f1", "roc_auc")
+PARTS = {"train": "training", "val": "validation", "test": "test"}
+
+
+def describe_filter(eigenvalues: ArrayLike, response: ArrayLike) -> str:
+    """A learned filter in words.
+
+    The kind is judged on the magnitude, channel by channel: where it lies above and below the
+    middle of its range decides between low-pass, high-pass, band-pass, band-stop and comb; a
+    nearly flat one is all-pass. Peak, amplitude (the height of the peak) and inverted
+    frequencies are those of the mean over the channels of that kind.
+
+    Args:
+        eigenvalues: (points,) increasing in [0, 2].
+        response: (points,) or (channels, points).
+
+    >>> lam = np.linspace(0, 2, 101)
+    >>> describe_filter(lam, 0.8 * np.exp(-10 * (lam - 0.1) ** 2))
+    'low-pass, peak at 0.1, amplitude 0.8'
+    >>> describe_filter(lam, 1 - 0.7 * lam)
+    'low-pass, peak at 0, amplitude 1, inverts high frequencies (-0.4 at 2)'
+    """
+    grid = np.asarray(eigenvalues, dtype=np.float64)
+    values = np.atleast_2d(np.asarray(response, dtype=np.float64))
+    if grid.ndim != 1 or len(grid) < 2 or values.ndim != 2 or values.shape[1] != len(grid):
+        raise ValueError(
+            "Expected `response` of shape (points,) or (channels, points), with two points or "
+            f"more (got {np.shape(response)} over {np.shape(eigenvalues)})."
+        )
+    if not np.isfinite(values).all():
+        return "not finite: training diverged"
+    strength = np.abs(values).max(axis=1)
+    if strength.max(initial=0.0) < 1e-9:
+        return "zero: nothing passes"
+    values = values[strength >= DEAD * strength.max()]
+    bands = [_bands(grid, channel) for channel in np.abs(values)]
+    kinds = [_KINDS.get(tuple(passes for passes, _, _ in found), "comb") for found in bands]
+    kind, count = Counter(kinds).most_common(1)[0]
+    if count < AGREEMENT * len(kinds):
+        return ", ".join([_mixture(kinds), *_peak(grid, values), *_signs(grid, values)])
+    chosen = [index for index, found in enumerate(kinds) if found == kind]
+    values = values[chosen]
+    phrase = _shape(kind, values, [bands[index] for index in chosen])
+    if count < len(kinds):
+        phrase = f"{phrase} ({count} of {len(kinds)} channels)"
+    peak = _peak(grid, values)
+    if kind in ("all-pass", "band-pass", "band-stop"):  # the peak says nothing new
+        peak = peak[1:]
+    return ", ".join([phrase, *peak, *_signs(grid, values)])
+
+
+def _bands(grid: np.ndarray, magnitude: np.ndarray) -> Bands:
+    """Where a channel passes and where it stops, with hysteresis and without ripples."""
+    low, high = magnitude.min(), magnitude.max()
+    if low >= FLAT * high:
+        return [(True, float(grid[0]), float(grid[-1]))]
+    states = _states((magnitude - low) / (high - low))
+    peak = int(np.argmax(magnitude))
+    while True:
+        runs = [list(run) for _, run in groupby(range(len(states)), states.__getitem__)]
+        inner = [float(grid[run[0] - 1] + grid[run[0]]) / 2 for run in runs[1:]]
+        edges = [float(grid[0]), *inner, float(grid[-1])]
+        widths = [end - start for start, end in pairwise(edges)]
+        ripples = [k for k, run in enumerate(runs) if widths[k] < NARROW and peak not in run]
+        if not ripples:
+            return [(states[run[0]], edges[k], edges[k + 1]) for k, run in enumerate(runs)]
+        for i in runs[min(ripples, key=widths.__getitem__)]:
+            states[i] = not states[i]
+
+
+def _states(level: np.ndarray) -> list[bool]:
+    """Pass or stop at each point; a change counts from where the level crossed one half."""
+    states: list[bool] = []
+    state = bool(level[0] >= 0.5)
+    for i, value in enumerate(level):
+        changed = value <= LEVELS[0] if state else value >= LEVELS[1]
+        if changed:
+            state = not state
+            for j in range(i - 1, -1, -1):
+                if (level[j] >= 0.5) != state:
+                    break
+                states[j] = state
+        states.append(state)
+    return states
+
+
+def _shape(kind: str, values: np.ndarray, bands: list[Bands]) -> str:
+    """The kind of filter and where its band is."""
+    if kind == "comb":
+        count = int(np.median([sum(passes for passes, _, _ in found) for found in bands]))
+        return f"comb, {count} pass bands"
+    magnitude = np.abs(values).mean(axis=0)
+    mild = kind != "all-pass" and magnitude.min() > MILD * magnitude.max()
+    kind = f"mild {kind}" if mild else kind
+    if kind.endswith(("band-pass", "band-stop")):
+        # three bands: the one in the middle is the one that names the filter
+        return f"{kind}, centre {np.median([sum(found[1][1:]) / 2 for found in bands]):.1f}"
+    return kind
+
+
+def _mixture(kinds: list[str]) -> str:
+    found = Counter(kinds).most_common()
+    named = [f"{count} {kind}" for kind, count in found[:3]]
+    rest = sum(count for _, count in found[3:])
+    named += [f"{rest} other"] if rest else []
+    return f"mixed ({len(kinds)} channels: {', '.join(named)})"
+
+
+def _peak(grid: np.ndarray, values: np.ndarray) -> list[str]:
+    magnitude = np.abs(values).mean(axis=0)
+    top = grid[magnitude >= 0.999 * magnitude.max()]  # of a plateau, the end of the spectrum
+    place = top[-1] if grid[-1] in top and grid[0] not in top else top[0]
+    return [f"peak at {round(float(place), 1):g}", f"amplitude {number_text(magnitude.max())}"]
+
+
+def _signs(grid: np.ndarray, values: np.ndarray) -> list[str]:
+    """Which frequencies the filter turns over, if any."""
+    mean = mean_response(values)
+    threshold = INVERTED * np.abs(mean).max()
+    if mean.min() >= -threshold:
+        return []
+    if mean.max() <= threshold:
+        return ["negative throughout"]
+    lowest = int(np.argmin(mean))
+    place = float(grid[lowest])
+    region = "low" if place < 2 / 3 else "high" if place > 4 / 3 else "middle"
+    return [f"inverts {region} frequencies ({number_text(mean[lowest])} at {round(place, 1):g})"]
+
+
+def number_text(value: float) -> str:
+    """Two significant digits, without exponents in everyday sizes.
+
+    >>> [number_text(value) for value in (0.8, 0.0341, 12.3, 1234.5)]
+    ['0.8', '0.034', '12', '1234']
+    """
+    return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.2g}"
+
+
+def score_text(value: float, metric: str = "accuracy") -> str:
+    """One score with its unit.
+
+    >>> score_text(0.8857), score_text(0.51234, "r2"), score_text(float("nan"))
+    ('88.6 %', '0.512', 'n/a')
+    """
+    if not math.isfinite(value):
+        return "n/a"
+    return f"{100 * value:.1f} %" if metric in PERCENT else f"{value:.3f}"
+
+
+def interval_text(
+    summary: Summary | Mapping[str, Any],
+    *,
+    metric: str = "accuracy",
+    unit: str = "split",
+    short: bool = False,
+) -> str:
+    """A mean score with its 95 % interval; `short` leaves out what the interval is.
+
+    Args:
+        summary: Or the record's own mapping of mean, low, high, std and count.
+        metric: Decides between per cent and a plain number.
+        unit: What was repeated.
+
+    >>> interval_text(Summary(0.886, 0.882, 0.890, 0.006, 10))
+    '88.6 % ± 0.4 (95 % interval over 10 splits)'
+    >>> interval_text(Summary(0.886, 0.886, 0.886, 0.0, 1))
+    '88.6 % (one split)'
+    """
+    if isinstance(summary, Mapping):
+        summary = Summary(**summary)
+    mean = score_text(summary.mean, metric)
+    if summary.count == 1:
+        return mean if short else f"{mean} (one {unit})"
+    scale, digits = (100, 1) if metric in PERCENT else (1, 3)
+    below, above = scale * (summary.mean - summary.low), scale * (summary.high - summary.mean)
+    over = f"over {summary.count} {unit}s"
+    if not math.isfinite(below + above):
+        return mean if short else f"{mean} ({over})"
+    if abs(below - above) <= max(10.0**-digits, LOPSIDED * (below + above) / 2):
+        text = f"{mean} ± {max(below, above):.{digits}f}"
+        return text if short else f"{text} (95 % interval {over})"
+    bounds = f"{scale * summary.low:.{digits}f} to {scale * summary.high:.{digits}f}"
+    return f"{mean} ({bounds})" if short else f"{mean} (95 % interval {bounds}, {over})"
+
+
+def model_name(run: Run) -> str:
+    """The model as papers write it."""
+    return MODELS.get(run.model, run.model)
+
+
+def metric_name(metric: str) -> str:
+    return METRICS.get(metric, metric.replace("_", " "))
+
+
+def splits_text(run: Run) -> str:
+    """On how many splits of which protocol: "10 published splits", "one stratified split"."""
+    protocols = sorted({repeat.split.protocol for repeat in run.repeats})
+    splits = {(repeat.split.protocol, repeat.split.seed) for repeat in run.repeats}
+    name = " and ".join(protocols)
+    count = len(run.repeats)
+    if count == 1:
+        return f"one {name} split"
+    if len(splits) == count:
+        return f"{count} {name} splits"
+    return f"{count} runs on {len(splits)} {name} split{'s' * (len(splits) > 1)}"
+
+
+def result_text(run: Run) -> tuple[str, str]:
+    """What was scored and the score: ("test accuracy", "88.6 % ± 0.4")."""
+    for part in ("test", "val", "train"):
+        summary = run.score(part)
+        if summary is not None:
+            what = f"{PARTS[part]} {metric_name(run.metric)}"
+            return what, interval_text(summary, metric=run.metric, short=True)
+    return metric_name(run.metric), "not scored"
+
+
+def headline(run: Run) -> str:
+    """The result in one sentence."""
+    what, score = result_text(run)
+    preposition = "on" if len(run.repeats) == 1 else "over"
+    return f"{model_name(run)} on {run.data.name}: {what} {score} {preposition} {splits_text(run)}"
+
+
+def learned_text(run: Run) -> list[str]:
+    """What was learned, one sentence per filter of the first repeat."""
+    if not run.filters:
+        return [f"{model_name(run)} has no polynomial filter whose shape could be shown."]
+    lines = []
+    for index, found in enumerate(run.filters):
+        words = found.words or describe_filter(found.eigenvalues, found.response)
+        layer = "filter" if len(run.filters) == 1 else f"filter of layer {index + 1}"
+        lines.append(f"The {layer} is {words}.")
+        if {"a", "b"} <= found.learned.keys():
+            end, start = _basis_text(found.learned), ""
+            if {"a", "b"} <= found.start.keys():
+                start = _basis_text(found.start)
+            if start == end:
+                lines.append(f"Its basis stayed at {end}.")
+            else:
+                lines.append(f"Its basis moved {f'from {start} ' if start else ''}to {end}.")
+    return lines
+
+
+def _basis_text(values: Mapping[str, float]) -> str:
+    return f"a = {values['a']:z.2f}, b = {values['b']:z.2f}"

@@ -1,0 +1,114 @@
+"""How many members fit into memory: measured, and fewer where it runs out all the same.
+
+A GPU says when it is full, and then less is tried. A CPU's operating system ends the process
+instead, so there the cost of a member is measured first.
+"""
+
+import contextlib
+import gc
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from longnn.training._population import Population
+
+#: Of the memory that is free, the share to use: other programs want some too.
+SHARE = 0.7
+#: Epochs until the peak: the second has Adam's state.
+_EPOCHS = 2
+#: Limits of a container, as (limit, use): cgroups of both versions.
+_CGROUP = Path("/sys/fs/cgroup")
+_CGROUPS = (
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on whatever device."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+
+
+def fits(call: Callable[[], object], device: torch.device) -> bool:
+    """Make a call that needs memory; False if it ran out, with what it had taken given back."""
+    try:
+        call()
+        return True
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    # The error held the frames that held the tensors; it is gone by now.
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    return False
+
+
+def count_fitting(make: Callable[[int], Population], count: int, device: torch.device) -> int:
+    """How many members, ``count`` at most, can be trained together.
+
+    ``make`` builds a population of so many members. On a CPU one of one and one of two are tried
+    for a few epochs; by their difference is told what a member costs. Elsewhere, and where the
+    system does not say, there is nothing to go by but trying: ``count``.
+    """
+    available = available_memory() if count > 1 and device.type == "cpu" else None
+    if available is None or not _forget_peak():
+        return count
+    growth, kept = [], 0
+
+    def try_out(members: int) -> None:
+        nonlocal kept
+        gc.collect()  # what others left behind would be given back in the middle
+        before = _status("VmRSS")
+        _forget_peak()
+        population = make(members)
+        for _ in range(min(_EPOCHS, population.limits.epochs)):
+            population.step()
+        growth.append(_status("VmHWM") - before)
+        kept = _kept(population) // members
+
+    for members in (1, 2):
+        if not fits(lambda: try_out(members), device):  # noqa: B023
+            return 1
+    each = max(growth[1] - growth[0], 0) + kept
+    room = SHARE * available - growth[0]
+    return max(1, min(count, 1 + int(room / max(each, 1))))
+
+
+def available_memory() -> int | None:
+    """Bytes that a program can still take on this machine or in this container; None: unknown."""
+    found = []
+    with contextlib.suppress(OSError, TypeError):
+        text = Path("/proc/meminfo").read_text()
+        found.append(int(re.search(r"MemAvailable:\s+(\d+)", text)[1]) * 1024)  # type: ignore[index]
+    for limit, use in _CGROUPS:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the limit is "max"
+            most, now = (int((_CGROUP / name).read_text()) for name in (limit, use))
+            found.append(max(most - now, 0))
+    return min(found, default=None)
+
+
+def _kept(population: Population) -> int:
+    """Bytes to be taken later: what is written down is copied when members stop, and kept."""
+    tensors = [population.table, *([] if population.path is None else [population.path])]
+    return 2 * sum(t.numel() * t.element_size() for t in tensors)
+
+
+def _forget_peak() -> bool:
+    """Let the peak of resident memory begin anew; False where the system has no such thing."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _status(key: str) -> int:
+    """Bytes of resident memory: ``VmRSS`` now, ``VmHWM`` at the peak."""
+    found = re.search(rf"{key}:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024

@@ -1,0 +1,378 @@
+r"""The one training loop: it trains a population of one or more models at once.
+
+Members share graph, features and architecture and differ in seed, split and hyperparameters.
+Their models are stacked (:mod:`longnn.training`) and called as one. Dropout numbers depend
+on the member's seed and the epoch alone: a member's result is the one it would get alone. The
+loop knows a model only through :class:`~longnn.nn.Model`'s interface.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from longnn import kernels
+from longnn._base.torch_private import copy_each_
+from longnn.config import Settings
+from longnn.training._adam import PopulationAdam
+from longnn.training._objective import Objective
+from longnn.training._problem import Problem
+from longnn.training._stack import Stack
+
+#: Ordinary epochs before one is captured as a CUDA graph (the first compiles kernels and opens
+#: libraries, which a capture cannot), and epochs between looks at a GPU.
+WARM_UP, CHECK_EVERY = 1, 10
+#: What is written down at each epoch, for each member.
+FIELDS = ("train_loss", "val_loss", "val_score", "amplitude", "a", "b")
+
+
+class TrainableModel(Protocol):
+    """The interface of a model, as far as training needs it."""
+
+    def scores(self, x: Any, operator: Any) -> Tensor: ...
+    def filters(self) -> list[Any]: ...
+    def penalty(self) -> Tensor: ...
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One model of the population and what is its own."""
+
+    model: TrainableModel
+    settings: Settings
+    seed: int
+    train: Tensor  # (nodes,) bool
+    val: Tensor  # (nodes,) bool
+
+
+@dataclasses.dataclass
+class Result:
+    """What became of a member."""
+
+    state: dict[str, Tensor]  # the best weights, by name
+    best_epoch: int
+    epochs: int
+    stopped: str  # "patience", "epochs", "diverged" or "pruned"
+    history: dict[str, Tensor]  # field -> (epochs,)
+    filter_path: Tensor | None  # (epochs, degree+1, channels) Chebyshev coefficients
+    offset: float = 0.0  # regression: labels = offset + scale * output
+    scale: float = 1.0
+
+
+class _Watched(nn.Module):
+    """A model that also tells its penalties, amplitude and basis."""
+
+    def __init__(self, model: TrainableModel) -> None:
+        super().__init__()
+        self.model: Any = model
+        self.filters = model.filters()  # found once: it is a walk through all modules
+
+    def train_scores(self, x: Any, operator: Any, penalties: tuple[bool, bool]) -> tuple[Any, ...]:
+        """Scores, and of the filter-norm and the degree penalty those that are asked for."""
+        scores = self.model.scores(x, operator)
+        out = [scores]
+        if penalties[0]:
+            out.append(self.model.penalty().to(scores))
+        if penalties[1]:
+            each = [f.degree_penalty() for f in self.filters]
+            out.append(sum(each, scores.new_zeros(())).to(scores))
+        return tuple(out)
+
+    def watched_scores(self, x: Any, operator: Any) -> tuple[Tensor, ...]:
+        """Scores, amplitude, a and b; NaN where there is no such thing."""
+        scores = self.model.scores(x, operator)
+        nan = scores.new_full((), torch.nan)
+        if not self.filters:
+            return scores, nan, nan, nan
+        first = self.filters[0]
+        # A fixed basis has nothing to watch, and its numbers are not on the device.
+        basis = first.basis_parameters() if first.learn_basis else {}
+        a, b = (basis[k].to(scores) if _scalar(basis.get(k)) else nan for k in ("a", "b"))
+        return scores, first.squared_norm().mean().sqrt().to(scores), a, b
+
+
+def _scalar(value: Tensor | None) -> bool:
+    return value is not None and value.dim() == 0
+
+
+class Population:
+    """Members in training: :meth:`run` trains them to the end, :meth:`step` one epoch.
+
+    :func:`~longnn.training.save_checkpoint` writes its state, and
+    :func:`~longnn.training.load_checkpoint` brings a fresh population to it, bit by bit.
+
+    Args:
+        members: at least one; all models alike in architecture.
+        problem: what they learn.
+        record_filters: keep the first filter's coefficients at every epoch.
+    """
+
+    def __init__(
+        self, members: Sequence[Member], problem: Problem, *, record_filters: bool = False
+    ) -> None:
+        if not members:
+            raise ValueError("Expected at least one member (got none)")
+        shared = [(m.settings.epochs, m.settings.patience, m.settings.monitor) for m in members]
+        if len(set(shared)) > 1:
+            raise ValueError("Expected the same epochs, patience and monitor in all members")
+        self.problem = problem
+        self.limits = members[0].settings
+        self.count = len(members)
+        self.record_filters = record_filters and bool(members[0].model.filters())
+        self.epoch = 0
+        self.index = torch.arange(self.count)  # which member each row of the stack is
+        self._stack(members)
+        self._aim(members)
+        self.results: dict[int, Result] = {}
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._eager = 0  # epochs run outside a CUDA graph since the stack last changed
+
+    def _stack(self, members: Sequence[Member]) -> None:
+        """Stack weights and buffers, shape (members, ...), and set up dropout and Adam."""
+        problem, device = self.problem, self.problem.device
+        models = [_Watched(m.model).to(device, problem.dtype) for m in members]
+        rates = [[d.rate for d in _dropouts(m)] for m in models]
+        for model, member in zip(models, members, strict=True):
+            for site, dropout in enumerate(_dropouts(model)):
+                dropout.site = site
+                dropout.rate = max(r[site] for r in rates)  # off only if off in every member
+                dropout.stream = torch.tensor([member.seed, 0], device=device)
+        self.stream = torch.tensor([[m.seed, 0] for m in members], device=device)
+        self.stack = Stack(models, {"stream": self.stream})
+        roles = {}
+        of = models[0].model.parameter_groups()
+        names = {id(p): name for name, p in models[0].named_parameters()}
+        for role, parameters in of.items():
+            roles.update({names[id(p)]: role for p in parameters})
+
+        def table(kind: Any) -> dict[str, Tensor]:
+            values = [m.settings.rates(kind) for m in members]
+            return {
+                name: torch.tensor(
+                    [v[roles[name]] for v in values], dtype=problem.dtype, device=device
+                )
+                for name in self.parameters
+            }
+
+        self.adam = PopulationAdam(self.parameters, table("lr"), table("wd"))
+        self.best = {name: p.detach().clone() for name, p in self.parameters.items()}
+
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """The weights now: name -> (members, ...)."""
+        return self.stack.parameters
+
+    def _aim(self, members: Sequence[Member]) -> None:
+        """What is learned, and what becomes of it, each with a row a member."""
+        problem, dtype, device = self.problem, self.problem.dtype, self.problem.device
+        self.objective = Objective(problem, [m.train for m in members], [m.val for m in members])
+        self.penalty = torch.tensor(
+            [[m.settings.penalty, m.settings.degree_penalty] for m in members],
+            dtype=dtype,
+            device=device,
+        )
+        self.penalties = tuple((self.penalty > 0).any(0).tolist())  # which any member uses
+        self.best_score = torch.full((self.count,), -torch.inf, dtype=dtype, device=device)
+        self.best_loss = torch.full((self.count,), torch.inf, dtype=dtype, device=device)
+        self.best_epoch = torch.zeros(self.count, dtype=torch.int64, device=device)
+        self.stop_epoch = torch.zeros_like(self.best_epoch)
+        self.alive = torch.ones(self.count, dtype=torch.bool, device=device)
+        self.diverged = torch.zeros_like(self.alive)
+        shape = (self.limits.epochs, len(FIELDS), self.count)
+        self.table = torch.full(shape, torch.nan, dtype=dtype, device=device)
+        self.path: Tensor | None = None
+        if self.record_filters:
+            coefficients = self._filter_coefficients()  # (members, degree+1, channels)
+            self.path = coefficients.new_zeros(self.limits.epochs, *coefficients.shape)
+
+    @property
+    def rows(self) -> dict[str, Tensor]:
+        """What was written down so far: field -> (epochs, members in the stack)."""
+        return {f: self.table[: self.epoch, i] for i, f in enumerate(FIELDS)}
+
+    def train_epoch(self) -> Tensor:
+        """One step of every member; returns the losses before it, without penalties."""
+        self.stream[:, 1].add_(1)
+        x, operator = self.problem.features, self.problem.operator
+        scores, *penalties = self.stack.each(
+            lambda model: model.train_scores(x, operator, self.penalties), training=True
+        )
+        losses = self.objective.train_loss(scores)
+        total = losses
+        used = (weight for weight, some in zip(self.penalty.T, self.penalties, strict=True) if some)
+        for weight, penalty in zip(used, penalties, strict=True):
+            total = total + weight * penalty
+        self.adam.step(self.parameters, self.stack.gradients(total.sum()), self.stream)
+        return losses.detach()
+
+    @torch.no_grad()
+    def validate(self) -> tuple[Tensor, ...]:
+        """Validation loss and score, amplitude, a and b of every member, each (members,)."""
+        x, operator = self.problem.features, self.problem.operator
+        scores, *watched = self.stack.each(
+            lambda model: model.watched_scores(x, operator), training=False
+        )
+        return *self.objective.validate(scores), *watched
+
+    def step(self) -> None:
+        """One epoch: train, validate, write down, keep the best, see who is done.
+
+        On a GPU the epoch becomes one CUDA graph after an ordinary one.
+        """
+        if self._graph is not None:
+            self._graph.replay()
+        else:
+            self._epoch()
+            self._eager += 1
+            if self.problem.device.type == "cuda" and self._eager == WARM_UP:
+                self._capture()
+        self.epoch += 1
+
+    def _capture(self) -> None:
+        """Record an epoch as a CUDA graph; a model that cannot be recorded goes on without."""
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._epoch()
+        except RuntimeError as error:
+            torch.cuda.synchronize()
+            logging.getLogger(__name__).warning("no CUDA graph: %s", str(error).splitlines()[0])
+        else:
+            self._graph = graph
+
+    def _epoch(self) -> None:
+        """All of an epoch that happens on the device: no number is read back."""
+        row = torch.stack([self.train_epoch(), *self.validate()])  # (fields, members)
+        at = self.stream[0, 1:] - 1
+        self.table.index_copy_(0, at, row[None])
+        if self.path is not None:
+            self.path.index_copy_(0, at, self._filter_coefficients()[None])
+        self._keep_best(loss=row[1], score=row[2])
+        finite = torch.isfinite(row[0]) & torch.isfinite(row[1])
+        epoch = self.stream[:, 1]
+        self.stop_epoch.copy_(torch.where(self.alive, epoch, self.stop_epoch))
+        self.diverged.logical_or_(self.alive & ~finite)
+        waiting = epoch - self.best_epoch < self.limits.patience
+        self.alive.logical_and_(finite & waiting)
+
+    @torch.no_grad()
+    def _filter_coefficients(self) -> Tensor:
+        """The first filter's Chebyshev coefficients, shape (members, degree+1, channels)."""
+        found = self.stack.each(
+            lambda model: model.filters[0].chebyshev_coefficients(), training=False
+        )
+        return found.float()
+
+    @torch.no_grad()
+    def _keep_best(self, loss: Tensor, score: Tensor) -> None:
+        if self.limits.monitor == "score":
+            better = (score > self.best_score) | (
+                (score == self.best_score) & (loss < self.best_loss)
+            )
+        else:
+            better = loss < self.best_loss
+        better &= self.alive & torch.isfinite(loss)
+        self.best_score.copy_(torch.where(better, score, self.best_score))
+        self.best_loss.copy_(torch.where(better, loss, self.best_loss))
+        self.best_epoch.copy_(torch.where(better, self.stream[:, 1], self.best_epoch))
+        weights = {name: p.detach() for name, p in self.parameters.items()}
+        if kernels.usable(better):
+            for name, p in weights.items():
+                kernels.keep_(self.best[name], p, better)
+            return
+        if better.device.type == "cpu":
+            rows = better.nonzero()[:, 0]
+            if len(rows) == len(better):
+                copy_each_([*self.best.values()], [*weights.values()])
+                return
+            for name, p in weights.items() if len(rows) else ():
+                self.best[name][rows] = p[rows]
+            return
+        for name, p in weights.items():
+            mask = better.reshape(-1, *(1,) * (p.dim() - 1))
+            self.best[name].copy_(torch.where(mask, p, self.best[name]))
+
+    def _retire(self) -> None:
+        """Write the results of members that are done, and drop them where that pays.
+
+        Dropping rows changes the shapes, which on a GPU costs a new graph: wait for half.
+        """
+        alive = self.alive.cpu()
+        if self.epoch >= self.limits.epochs:
+            alive = torch.zeros_like(alive)
+        if bool(alive.all()):
+            return
+        if self.problem.device.type == "cuda" and 2 * int(alive.sum()) > len(alive):
+            return
+        diverged, stops = self.diverged.cpu(), self.stop_epoch.cpu()
+        for row in (~alive).nonzero()[:, 0].tolist():
+            patient = bool(self.alive[row])
+            why = "diverged" if diverged[row] else "epochs" if patient else "patience"
+            self.results[int(self.index[row])] = self._result(row, why, int(stops[row]))
+        self._take(alive.nonzero()[:, 0])
+
+    def stop(self, members: Sequence[int], why: str = "pruned") -> None:
+        """End the training of some members now, by their number; the others go on."""
+        rows = torch.isin(self.index, torch.tensor(list(members), dtype=torch.int64))
+        for row in rows.nonzero()[:, 0].tolist():
+            self.results[int(self.index[row])] = self._result(row, why, self.epoch)
+        if bool(rows.any()):
+            self._take((~rows).nonzero()[:, 0])
+
+    def _result(self, row: int, stopped: str, epochs: int) -> Result:
+        prefix = len("model.")
+        own = lambda t: t.detach().cpu().clone()  # noqa: E731  # a view would keep the whole stack
+        return Result(
+            state={name[prefix:]: own(p[row]) for name, p in self.best.items()},
+            best_epoch=int(self.best_epoch[row]),
+            epochs=epochs,
+            stopped=stopped,
+            history={f: own(v[:epochs, row]) for f, v in self.rows.items()},
+            filter_path=None if self.path is None else own(self.path[:epochs, row]),
+            offset=float(self.objective.offset[row]),
+            scale=float(self.objective.scale[row]),
+        )
+
+    def _take(self, rows: Tensor) -> None:
+        """Keep only the given rows of everything that is stacked."""
+        self.index = self.index[rows]
+        rows = rows.to(self.problem.device)
+        take = lambda t: t[rows]  # noqa: E731
+        self.best = {name: take(p) for name, p in self.best.items()}
+        self.stream = take(self.stream)
+        self.stack.take(rows, {"stream": self.stream})
+        self.adam.take(rows)
+        self.objective.take(rows)
+        names = ("best_score", "best_loss", "best_epoch", "stop_epoch", "alive", "diverged")
+        for name in ("penalty", *names):
+            setattr(self, name, take(getattr(self, name)))
+        self.table = self.table[:, :, rows]
+        self.path = None if self.path is None else self.path[:, rows]
+        self._graph, self._eager = None, 0
+
+    @property
+    def finished(self) -> bool:
+        return len(self.index) == 0
+
+    def run(self, on_epoch: Callable[["Population"], None] | None = None) -> list[Result]:
+        """Train until every member has stopped; results in the order of the members.
+
+        ``on_epoch`` is called after every epoch, on a GPU after every ten.
+        """
+        interval = CHECK_EVERY if self.problem.device.type == "cuda" else 1
+        while not self.finished:
+            for _ in range(min(interval, self.limits.epochs - self.epoch)):
+                self.step()
+            if on_epoch is not None:
+                on_epoch(self)
+            if not self.finished:
+                self._retire()
+        return [self.results[i] for i in range(self.count)]
+
+
+def _dropouts(model: nn.Module) -> list[Any]:
+    return [m for m in model.modules() if hasattr(m, "stream") and hasattr(m, "rate")]

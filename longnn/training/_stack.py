@@ -1,0 +1,85 @@
+r"""Models alike in architecture, stacked, and called as one.
+
+Weights and buffers stand in tables, shape (members, ...). Several members are called under
+``vmap``, so that their channels lie side by side and one sparse product serves all. One member
+alone on the CPU needs no transform: its model holds views of the tables for good, and a call
+costs what a plain call costs.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import stack_module_state, vmap
+
+from longnn._base.torch_private import reparametrize
+
+
+class Stack:
+    """Stacked models; weights in ``parameters``, changed in place by whoever trains them.
+
+    Args:
+        models: at least one, all alike, on one device.
+        shared: tables that stand for all buffers of a name, by the last part of the name.
+    """
+
+    def __init__(self, models: Sequence[nn.Module], shared: dict[str, Tensor]) -> None:
+        self.parameters, self.buffers = stack_module_state(list(models))
+        # One in training mode and one not: switching a module costs more than calling it.
+        self.modules = {
+            True: copy.deepcopy(models[0]).train(),
+            False: copy.deepcopy(models[0]).eval(),
+        }
+        self.share(shared)
+
+    def share(self, shared: dict[str, Tensor]) -> None:
+        """Let buffers be tables that the caller holds and changes."""
+        for name in self.buffers:
+            last = name.rpartition(".")[2]
+            self.buffers[name] = shared.get(last, self.buffers[name])
+        self._bind()
+
+    def _bind(self) -> None:
+        """Make the weights of a single member those of the modules themselves."""
+        first = next(iter(self.parameters.values()))
+        self._leaves: dict[str, Tensor] | None = None
+        if len(first) != 1 or first.device.type != "cpu":
+            return
+        self._leaves = {name: nn.Parameter(p.detach()[0]) for name, p in self.parameters.items()}
+        views = {**self._leaves, **{name: b[0] for name, b in self.buffers.items()}}
+        for module in self.modules.values():
+            for name, value in views.items():
+                owner, _, last = name.rpartition(".")
+                setattr(module.get_submodule(owner), last, value)
+
+    def each(self, call: Callable[[Any], Any], *, training: bool) -> Any:
+        """The results of a function of a member's model, a tensor or a tuple, stacked."""
+        module = self.modules[training]
+        if self._leaves is not None:
+            out = call(module)
+            return tuple(t[None] for t in out) if isinstance(out, tuple) else out[None]
+
+        def one(parameters: Any, buffers: Any) -> Any:
+            with reparametrize(module, {**parameters, **buffers}):
+                return call(module)
+
+        return vmap(one)(self.parameters, self.buffers)
+
+    def gradients(self, total: Tensor) -> dict[str, Tensor]:
+        """The gradients of a scalar, shaped as the parameters; zero where it does not depend."""
+        leaves = self.parameters if self._leaves is None else self._leaves
+        found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+        return {
+            name: torch.zeros_like(p) if g is None else g.view_as(p)
+            for (name, p), g in zip(self.parameters.items(), found, strict=True)
+        }
+
+    def take(self, rows: Tensor, shared: dict[str, Tensor]) -> None:
+        """Keep only the given members."""
+        self.parameters = {
+            name: p.detach()[rows].requires_grad_() for name, p in self.parameters.items()
+        }
+        self.buffers = {name: b[rows] for name, b in self.buffers.items()}
+        self.share(shared)

@@ -1,0 +1,101 @@
+"""The figures of a search, from its record alone, in the style of all figures."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from longnn.report import GREY, NAVY, ORANGE, SKY, Plate, in_style, new_figure, plain
+
+#: Keys shown in the figure of importance.
+SHOWN = 16
+
+
+def plates(record: Mapping[str, Any]) -> list[Plate]:
+    """The figures this search can have, in reading order."""
+    best = record["best"]
+    found = [
+        Plate(
+            "tuning_history",
+            lambda: draw_history(record),
+            "The search",
+            "Each mark is one trial: a dot trained to its end, a cross stopped on the way because "
+            "the better half did better at the same epoch. The line is the best so far.",
+            f"Validation score of {record['finished']} trials in their order; the best is trial "
+            f"{best['number']} with {best['value']:.4f}.",
+        )
+    ]
+    importance = record["importance"]
+    if importance:
+        first = ", ".join(f"{key} {value:.2f}" for key, value in list(importance.items())[:3])
+        found.append(
+            Plate(
+                "tuning_importance",
+                lambda: draw_importance(record),
+                "What mattered",
+                "How much each key decided whether a trial was among the best fifth "
+                "(PED-ANOVA; the bars sum to one). A low bar means that the search found nothing "
+                "to choose there, not that every value is good.",
+                f"Importance of the searched keys, highest first: {first}.",
+            )
+        )
+    return found
+
+
+@in_style
+def draw_history(record: Mapping[str, Any]) -> Figure:
+    """Score of each trial in their order, and the best so far."""
+    title = f"{record['model']} on {record['dataset']['name']}: {record['finished']} trials"
+    figure, grid = new_figure(title, height=3.6)
+    axes = grid[0, 0]
+    known = [t for t in record["trials"] if t["value"] is not None]
+    for state, marker, colour, label in (
+        ("pruned", "x", GREY, "stopped early"),
+        ("complete", "o", SKY, "trained to the end"),
+    ):
+        shown = [t for t in known if t["state"] == state]
+        if shown:
+            points = [[t[k] for t in shown] for k in ("number", "value")]
+            axes.scatter(*points, marker=marker, c=colour, s=22, linewidths=1.2, label=label)
+    best, steps = -math.inf, []
+    for trial in (t for t in known if t["state"] == "complete"):
+        best = max(best, trial["value"])
+        steps.append((trial["number"], best))
+    axes.step(*zip(*steps, strict=True), where="post", color=NAVY, label="best so far")
+    winner = record["best"]
+    axes.scatter(
+        [winner["number"]], [winner["value"]], marker="*", s=140, c=ORANGE, zorder=3, label="winner"
+    )
+    _focus(axes, [t["value"] for t in known], winner["value"])
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("trial")
+    axes.set_ylabel(f"validation {record['metric']}")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.2)
+    return figure
+
+
+def _focus(axes: Any, values: list[float], best: float) -> None:
+    """Leave the few worst trials out of sight where they would flatten all others."""
+    ordered = sorted(values)
+    low = ordered[len(ordered) // 10]
+    if best > low > ordered[0]:
+        margin = 0.15 * (best - low)
+        axes.set_ylim(max(ordered[0] - margin, low - 4 * (best - low)), best + margin)
+
+
+@in_style
+def draw_importance(record: Mapping[str, Any]) -> Figure:
+    """Bars of importance, the highest first."""
+    importance = list(record["importance"].items())[:SHOWN]
+    title = f"{record['model']} on {record['dataset']['name']}: what mattered"
+    figure, grid = new_figure(title, height=1.2 + 0.26 * len(importance))
+    axes = grid[0, 0]
+    names = [plain(key) for key, _ in importance]
+    axes.barh(names, [value for _, value in importance], color=NAVY, height=0.65)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlim(left=0)
+    axes.set_xlabel("importance")
+    return figure
