@@ -31,6 +31,7 @@ def from_data(
     self_loops: bool = False,
     notes: Sequence[str] = (),
     default_split: str | None = None,
+    ready: bool = False,
 ) -> NodeDataset:
     """A checked `NodeDataset` from a PyG `Data` as users have them.
 
@@ -46,6 +47,7 @@ def from_data(
         self_loops: Keep self loops instead of dropping them.
         notes: Sentences to carry along.
         default_split: Default: `"own"` where there are masks, else `"stratified"`.
+        ready: Whether the features are ready to use (see `NodeDataset`).
 
     Raises:
         DataError: Naming what is missing or wrong.
@@ -79,6 +81,7 @@ def from_data(
         feature_names=tuple(feature_names),
         notes=(*notes, *edge_notes, *mask_notes),
         default_split=default_split or ("own" if masks else "stratified"),
+        ready=ready,
     )
 
 

@@ -4,12 +4,11 @@ A graph with features, labels and perhaps masks, in one agreed form: undirected 
 both directions, sorted; unlabelled nodes marked. Knows nothing of files or of training.
 """
 
-from __future__ import annotations
-
+import copy
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -17,6 +16,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data._errors import DataError
+
+if TYPE_CHECKING:
+    from longnn.data._source import Source
 
 Task = Literal["classification", "regression"]
 TASKS = ("classification", "regression")
@@ -41,6 +43,9 @@ class NodeDataset:
         feature_names: One name a feature, or empty.
         notes: Sentences the user ought to read.
         default_split: The split protocol used unless another is asked for.
+        ready: Whether the features are ready to use, so that ``scale="auto"`` leaves them as they
+            are: those of named and bundled datasets, and identity features.
+        source: Where the graph comes from, or None where it was made from tensors.
 
     Raises:
         DataError: If `data` is not of that form, naming the entry at fault.
@@ -58,7 +63,9 @@ class NodeDataset:
     ids: Sequence[str] | Sequence[int] = ()
     feature_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    default_split: str = field(default="stratified")
+    default_split: str = "stratified"
+    ready: bool = False
+    source: "Source | None" = None
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:
@@ -111,6 +118,12 @@ class NodeDataset:
             digest.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
             digest.update(array.data)
         return digest.hexdigest()
+
+    def with_source(self, source: "Source") -> "NodeDataset":
+        """The same dataset, with a record of where it comes from; nothing is checked again."""
+        dataset = copy.copy(self)
+        object.__setattr__(dataset, "source", source)
+        return dataset
 
     def __repr__(self) -> str:
         what = f"classes={self.num_classes}" if self.task == "classification" else "regression"

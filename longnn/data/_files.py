@@ -26,6 +26,7 @@ from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
 
 Features = Literal["auto", "columns", "degree", "identity"]
 FEATURES = ("auto", "columns", "degree", "identity")
+OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
 SUFFIXES = (*TABLE_SUFFIXES, *ARRAY_SUFFIXES)
 MAX_IDENTITY = 20_000  # nodes: 1.6 GB of float32
 
@@ -46,6 +47,7 @@ def load_files(
     directed: bool = False,
     self_loops: bool = False,
     name: str | None = None,
+    optional_columns: Sequence[str] = (),
 ) -> NodeDataset:
     """A graph from the user's files.
 
@@ -69,6 +71,8 @@ def load_files(
             reverse is an error; default: each line is an edge both ways.
         self_loops: Keep self loops.
         name: Default: from the file or folder.
+        optional_columns: ``label_column``, ``split_column`` or both: of those, one that is named
+            but absent is ignored. A new graph to predict on has none of them.
 
     Raises:
         DataError: Naming file, line, column and value of what is wrong.
@@ -77,19 +81,20 @@ def load_files(
         raise DataError(f"Expected `features` to be one of {FEATURES} (got {features!r}).")
     if task is not None and task not in TASKS:
         raise DataError(f"Expected `task` to be one of {TASKS} (got {task!r}).")
+    _check_optional(optional_columns)
     edge_path, node_path = _find_files(Path(edges), None if nodes is None else Path(nodes))
     edge_options = {"source": source_column, "target": target_column, "weight": weight_column}
     node_options = {"id": id_column, "label": label_column, "split": split_column}
     edge_table = _table_or_none(edge_path, edge_options)
-    node_table = _table_or_none(node_path, {**node_options, "feature": feature_columns})
+    node_table = _read_node_table(node_path, node_options, feature_columns, optional_columns)
     edge_data, classes = read_arrays(edge_path) if edge_table is None else (None, ())
     want = features in ("auto", "columns")
     if node_table is not None:
         known = read_nodes(
             node_table,
             id_column=id_column,
-            label_column=label_column,
-            split_column=split_column,
+            label_column=node_options["label"],
+            split_column=node_options["split"],
             feature_columns=feature_columns,
             task=task,
             want_features=want,
@@ -118,7 +123,32 @@ def load_files(
         feature_names=known.feature_names,
         self_loops=self_loops,
         notes=known.notes,
+        ready=features == "identity",
     )
+
+
+def _check_optional(columns: Sequence[str]) -> None:
+    for column in columns:
+        if column not in OPTIONAL:
+            raise DataError(
+                f"Expected `optional_columns` among {', '.join(OPTIONAL)} (got {column!r}).",
+                value=column,
+            )
+
+
+def _read_node_table(
+    path: Path | None,
+    options: dict[str, str | None],
+    feature_columns: Sequence[str] | None,
+    optional: Sequence[str],
+) -> Table | None:
+    """The node file as a table if it is one; optional columns it lacks leave the options."""
+    required = {k: None if f"{k}_column" in optional else v for k, v in options.items()}
+    table = _table_or_none(path, {**required, "feature": feature_columns})
+    for key, column in options.items():
+        if required[key] is None and (table is None or column not in table.columns):
+            options[key] = None
+    return table
 
 
 def _table_or_none(path: Path | None, options: dict[str, Any]) -> Table | None:

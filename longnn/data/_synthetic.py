@@ -6,8 +6,6 @@ Each is a function of its options and its seed alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,15 +14,6 @@ from torch_geometric.data import Data
 from longnn.data._convert import from_data
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
-
-
-@dataclass(frozen=True)
-class BundledEntry:
-    """One bundled dataset: its name, one line on it, and the function that makes it."""
-
-    name: str
-    description: str
-    make: Callable[..., NodeDataset]
 
 
 def csbm(
@@ -92,7 +81,9 @@ def csbm(
         edge_index=torch.from_numpy(np.stack([np.r_[rows, cols], np.r_[cols, rows]])),
         y=torch.from_numpy((sign > 0).astype(np.int64)),
     )
-    return from_data(data, name="csbm", classes=("minus", "plus"), default_split="published")
+    return from_data(
+        data, name="csbm", classes=("minus", "plus"), default_split="published", ready=True
+    )
 
 
 def _block_edges(
@@ -145,18 +136,5 @@ def digits(*, neighbours: int = 10) -> NodeDataset:
         classes=names,
         feature_names=tuple(bunch.feature_names),
         default_split="published",
+        ready=True,
     )
-
-
-BUNDLED = {
-    entry.name: entry
-    for entry in (
-        BundledEntry("csbm", "random two-class graph; phi dials homophily from -1 to 1", csbm),
-        BundledEntry("digits", "handwritten digits linked to their nearest neighbours", digits),
-    )
-}
-
-
-def list_bundled() -> tuple[BundledEntry, ...]:
-    """The table of bundled and generated datasets."""
-    return tuple(BUNDLED.values())

@@ -1,8 +1,8 @@
 """Training: one loop for a population of one or more models, its metrics and checkpoints."""
 
+from longnn.data import Scaling
 from longnn.training._checkpoint import load_checkpoint, save_checkpoint, saved_members
 from longnn.training._fit import (
-    Scaling,
     choose_device,
     describe_filters,
     make_model,

@@ -4,7 +4,6 @@ The command line, the estimator and the experiments all come through here; none 
 model or a population by itself. Nothing here touches files.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 
 from longnn.config import Config
-from longnn.data import NodeDataset, Split, row_normalize
+from longnn.data import NodeDataset, Scaling, Split
 from longnn.graphs import GraphOperator
 from longnn.nn import Model
 from longnn.registry import MODELS, get_model
@@ -20,30 +19,6 @@ from longnn.training._memory import count_fitting, fits
 from longnn.training._metrics import classification_scores, regression_scores
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem
-
-
-@dataclasses.dataclass(frozen=True)
-class Scaling:
-    """What was done to the features before training, to be done again before prediction."""
-
-    kind: str  # "none", "row" or "standard"
-    mean: Tensor | None = None  # (features,)
-    deviation: Tensor | None = None  # (features,)
-
-    @classmethod
-    def fit(cls, kind: str, x: Tensor) -> "Scaling":
-        """Find mean and deviation of each feature; constant features keep their scale."""
-        if kind != "standard":
-            return cls(kind)
-        mean, deviation = x.double().mean(0), x.double().std(0, unbiased=False)
-        return cls(kind, mean, torch.where(deviation > 0, deviation, torch.ones_like(deviation)))
-
-    def apply(self, x: Tensor) -> Tensor:
-        if self.kind == "row":
-            return row_normalize(x)
-        if self.mean is None or self.deviation is None:
-            return x
-        return ((x.double() - self.mean) / self.deviation).to(x.dtype)
 
 
 def choose_device(name: str) -> torch.device:
