@@ -8,10 +8,15 @@ import functools
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+
+import longnn
+
+if TYPE_CHECKING:
+    from longnn.data import Source
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -60,33 +65,10 @@ def message(error: Exception) -> str:
     return " ".join(text.split()) or type(error).__name__
 
 
-def _options(pairs: list[str] | None) -> dict[str, Any]:
-    from longnn.config import parse_assignment
-
-    options = dict(parse_assignment(pair) for pair in pairs or [])
-    for key, value in options.items():
-        if key.endswith("_column"):
-            options[key] = str(value)
-        elif key == "feature_columns":
-            options[key] = [column.strip() for column in str(value).split(",")]
-    return options
-
-
-def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> dict[str, Any]:
-    """How a dataset was named on the command line, with paths made absolute."""
-    from longnn import data
-
-    path = Path(graph)
-    known = data.known_names()
-    if graph.lower() not in known and path.exists():
-        graph = str(path.resolve())
-    else:
-        graph = graph.lower() if graph.lower() in known else graph
-    return {
-        "graph": graph,
-        "nodes": None if nodes is None else str(nodes.resolve()),
-        "options": _options(pairs),
-    }
+def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> "Source":
+    """What was named on the command line, resolved."""
+    options = dict(longnn.config.parse_assignment(pair) for pair in pairs or [])
+    return longnn.data.Source.resolve(graph, nodes, options=options)
 
 
 def show_notes(notes: Iterable[str]) -> None:

@@ -26,13 +26,13 @@ def info(
     json_: Json = False,
 ) -> None:
     """A card of a graph: size, degrees, classes, homophily, spectrum, warnings."""
-    from longnn import data, runs
+    from longnn import data
     from longnn.cli import _display as display
     from longnn.data import NO_EDGE
     from longnn.graphs import GraphOperator, spectral_density
 
     source = read_source(graph, nodes, data_option)
-    dataset = runs.load_source(source, data_dir)
+    dataset = source.load(data_dir)
     card = data.describe(dataset)
     operator = GraphOperator.from_data(dataset.data)
     density = spectral_density(operator)

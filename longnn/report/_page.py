@@ -59,7 +59,7 @@ def write_report(folder: str | Path) -> Path:
         FileNotFoundError: The folder holds no record.
         ValueError: The record is damaged.
     """
-    run = load_run(folder)
+    run = folder if isinstance(folder, Run) else load_run(folder)
     drawn = plates(run)
     pictures = embed(drawn, run.folder / "figures")
     learned = [pictures[plate.name] for plate in drawn if plate.name in LEARNED]
@@ -134,7 +134,7 @@ def _scores(run: Run) -> str:
 
 def _repeats(run: Run) -> str:
     metrics = dict.fromkeys(m for repeat in run.repeats for m in repeat.scores.get("test", {}))
-    timed = any(math.isfinite(repeat.seconds) for repeat in run.repeats)
+    timed = False
     protocols = {repeat.split.protocol for repeat in run.repeats}
     sizes = {(r.split.train, r.split.val, r.split.test) for r in run.repeats}
 
@@ -255,7 +255,7 @@ def _classes(counts: Any) -> str:
 
 
 def _reproduction(run: Run) -> list[str]:
-    took = f" It took {number_text(run.seconds)} s." if math.isfinite(run.seconds) else ""
+    took = f" It took {number_text(sum(run.seconds.values()))} s." if run.seconds else ""
     blocks = []
     if run.command:
         blocks += [
