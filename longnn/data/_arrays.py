@@ -27,7 +27,7 @@ from longnn.data._errors import DataError, MissingFileError
 from longnn.data._tables import unreadable
 
 ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")
-_KEYS = ("x", "y", "edge_index", "edge_weight", *MASKS)
+_KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", *MASKS)
 # Plain records of PyG: what a saved `Data` is made of besides tensors.
 _SAFE = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
 

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from longnn.data._dataset import MASKS, TASKS, UNLABELLED, NodeDataset, Task
 from longnn.data._errors import DataError
+from longnn.graphs import edge_weight_of
 
 #: How the note about nodes without an edge ends; the card has a warning of its own for them.
 NO_EDGE = "no edge."
@@ -37,8 +38,8 @@ def from_data(
 
     Args:
         data: `x` (nodes, features) of any real type, dense or sparse; `edge_index` (2, arcs)
-            in one or both directions; optionally `edge_weight` (arcs,), `y` (nodes,) or
-            (nodes, 1), and masks. It is not changed.
+            in one or both directions; optionally `edge_weight` or `edge_attr`, (arcs,) or
+            (arcs, 1), `y` (nodes,) or (nodes, 1), and masks. It is not changed.
         name: A short name.
         task: Default: regression for floating `y`, else classification.
         classes: Names of the classes; default: `"0"`, `"1"`, ...
@@ -161,13 +162,21 @@ def _edge_tensors(data: Data, nodes: int) -> tuple[Tensor, Tensor | None]:
             f"Expected edges between nodes 0..{nodes - 1} (got {index[:, arc].tolist()} "
             f"as edge {arc})."
         )
-    weight = data.get("edge_weight")
+    weight = edge_weights(data)
     if weight is None:
         return index, None
     weight = weight.detach().cpu().reshape(-1)
     if len(weight) != index.shape[1]:
         raise DataError(f"Expected {index.shape[1]} edge weights (got {len(weight)}).")
     return index, weight
+
+
+def edge_weights(data: Data) -> Tensor | None:
+    """``edge_weight``, else an ``edge_attr`` with one value per edge, else None."""
+    try:
+        return edge_weight_of(data)
+    except ValueError as error:
+        raise DataError(f"{error}.") from error
 
 
 def _labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data._arrays import ARRAY_SUFFIXES, read_arrays
-from longnn.data._convert import from_data, symmetrize
+from longnn.data._convert import edge_weights, from_data, symmetrize
 from longnn.data._dataset import MASKS, TASKS, NodeDataset, Task
 from longnn.data._edgetable import is_whole, read_edges
 from longnn.data._errors import DataError, MissingFileError
@@ -219,7 +219,7 @@ def _edges_of_arrays(data: Data, nodes: Nodes, path: Path) -> tuple[Tensor, Tens
             path=path,
         )
     _check_order(nodes, path)
-    weight = data.get("edge_weight")
+    weight = edge_weights(data)
     if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
         raise DataError("Expected weights finite and >= 0 (got others).", path=path)
     return index, weight

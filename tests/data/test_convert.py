@@ -142,3 +142,20 @@ def test_refuses(changes: dict[str, Any], message: str) -> None:
         from_data(Data(**fields), task="classification")
     with pytest.raises(DataError, match="one of classification, regression"):
         from_data(Data(x=torch.eye(2), edge_index=EDGE), task="ranking")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_an_edge_attribute_with_one_value_per_edge_is_the_weight(shape: tuple[int, ...]) -> None:
+    edges = torch.tensor([[0, 1], [1, 2]])
+    value = torch.tensor([2.0, 3.0]).reshape(shape)
+    d = from_data(Data(x=torch.eye(3), edge_index=edges, edge_attr=value))
+    assert d.data.edge_weight.tolist() == [2, 2, 3, 3]
+    both = Data(x=torch.eye(3), edge_index=edges, edge_attr=torch.ones(2, 5), edge_weight=value)
+    assert from_data(both).data.edge_weight.tolist() == [2, 2, 3, 3]
+
+
+def test_edge_attributes_that_are_no_weights_are_refused() -> None:
+    data = Data(x=torch.eye(2), edge_index=EDGE, edge_attr=torch.ones(1, 3))
+    message = r"`edge_attr` of shape \(1,\) or \(1, 1\), one weight per edge \(got \(1, 3\)\)"
+    with pytest.raises(DataError, match=message):
+        from_data(data)

@@ -80,6 +80,17 @@ def test_one_file_with_everything(form: str, tmp_path: Path) -> None:
     assert d.default_split == "own"
 
 
+@pytest.mark.parametrize("form", [".pt", ".npz"])
+def test_edge_attributes_of_a_file_are_weights(form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"graph{form}"
+    fields = {"x": X, "y": Y, "edge_index": PAIRS.T, "edge_attr": WEIGHT[:, None]}
+    if form == ".npz":
+        np.savez(path, **fields)
+    else:
+        torch.save(Data(**{key: torch.from_numpy(v) for key, v in fields.items()}), path)
+    assert load_files(path).fingerprint() == reference().fingerprint()
+
+
 def test_sparse_features_and_text_labels(tmp_path: Path) -> None:
     sp.save_npz(tmp_path / "edges.npz", adjacency())
     sp.save_npz(tmp_path / "nodes.npz", sp.csr_array(X))
