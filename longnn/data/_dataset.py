@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -186,8 +187,11 @@ def _check_edges(data: Data, nodes: int) -> None:
     key = index[0] * nodes + index[1]
     if not bool((key[1:] > key[:-1]).all()):
         raise DataError("Expected `edge_index` sorted, no arc twice; see `from_data`.")
-    back, order = torch.sort(index[1] * nodes + index[0])
-    if not torch.equal(back, key):
+    start = np.zeros(nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(index[0].cpu().numpy(), minlength=nodes), out=start[1:])
+    col = index[1].cpu().numpy()
+    back = _transpose(np.zeros(len(col), dtype=np.int8), col, start)
+    if not (np.array_equal(back.indptr, start) and np.array_equal(back.indices, col)):
         raise DataError("Expected both directions of each edge in `edge_index`; see `from_data`.")
     if weight is None:
         return
@@ -195,8 +199,16 @@ def _check_edges(data: Data, nodes: int) -> None:
         raise DataError(f"Expected `edge_weight` to be float32 (arcs,) (got {_form(weight)}).")
     if not bool((torch.isfinite(weight) & (weight >= 0)).all()):
         raise DataError("Expected `edge_weight` finite and >= 0; drop or shift such edges.")
-    if not torch.equal(weight[order], weight):
+    values = weight.detach().cpu().numpy()
+    if not np.array_equal(_transpose(values, col, start).data, values):
         raise DataError("Expected the same `edge_weight` in both directions.")
+
+
+def _transpose(values: np.ndarray, col: np.ndarray, start: np.ndarray) -> sp.csr_array:
+    """The transpose of a matrix in compressed rows, made by counting: nothing is sorted again."""
+    size = len(start) - 1
+    matrix = sp.csr_array((values, col, start), shape=(size, size))
+    return sp.csr_array(matrix.T.tocsr())
 
 
 def _check_labels(dataset: NodeDataset) -> None:
@@ -238,7 +250,7 @@ def _check_masks(data: Data, nodes: int) -> None:
 def _check_ids(ids: Sequence[str] | Sequence[int], nodes: int) -> None:
     if len(ids) != nodes:
         raise DataError(f"Expected {nodes} ids, one a node (got {len(ids)}).")
-    if isinstance(ids, range):
+    if isinstance(ids, range) or len(set(ids)) == nodes:
         return
     seen: set[object] = set()
     for row, value in enumerate(ids):

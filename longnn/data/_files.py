@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from longnn.data._arrays import ARRAY_SUFFIXES, read_arrays
 from longnn.data._convert import edge_weights, from_data, symmetrize
 from longnn.data._dataset import MASKS, TASKS, NodeDataset, Task
-from longnn.data._edgetable import is_whole, read_edges
+from longnn.data._edgetable import read_edges, whole_numbers
 from longnn.data._errors import DataError, MissingFileError
 from longnn.data._nodetable import Nodes, read_nodes
 from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
@@ -295,5 +295,5 @@ def _user_ids(ids: Any) -> Sequence[str] | Sequence[int]:
     """Whole numbers where all ids are, else text, just as the user wrote them."""
     if ids is None:
         return ()
-    texts: list[str] = ids.to_pylist()
-    return [int(text) for text in texts] if all(is_whole(text) for text in texts) else texts
+    numbers = whole_numbers(ids)
+    return ids.to_pylist() if numbers is None else numbers

@@ -7,6 +7,7 @@ id such as `007` stays what it is. Knows nothing of graphs.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -127,6 +128,8 @@ class Table:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        with contextlib.suppress(pa.ArrowInvalid):  # numbers and nothing else, as most columns are
+            return pc.cast(self.columns[column], pa.float64()).to_numpy(zero_copy_only=False)
         text = self.texts(column)
         lower = pc.utf8_lower(text)
         for word, digit in (("true", "1"), ("false", "0")):

@@ -182,6 +182,25 @@ def test_ids_of_any_type(ids: str, expected: list[Any], write: Write, tmp_path: 
     assert list(alone.ids) == expected
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ("z,a\nb,z\nc,d\n", ["z", "a", "b", "c", "d"]),  # as they appear, edge by edge
+        ("10,9\n2,10\n", [2, 9, 10]),
+        ("1,0\n2,1\n", [0, 1, 2]),
+        (f"{10**30},5\n", [5, 10**30]),
+        ("-0,1\n", ["-0", "1"]),
+        ("+1,1\n", ["+1", "1"]),
+    ],
+)
+def test_ids_that_only_edges_name(rows: str, expected: list[Any], write: Write) -> None:
+    d = load_files(write("e.csv", "from,to\n" + rows))
+    assert list(d.ids) == expected
+    ends = [line.split(",") for line in rows.split()]
+    arcs = {(str(d.ids[i]), str(d.ids[j])) for i, j in d.data.edge_index.t().tolist()}
+    assert arcs == {(a, b) for a, b in ends} | {(b, a) for a, b in ends}
+
+
 def test_integer_column_made_float_by_a_null_still_matches(tmp_path: Path) -> None:
     pq.write_table(pa.table({"s": [1.0, 2.0], "t": [2.0, 3.0]}), tmp_path / "edges.parquet")
     nodes = {"id": [1, 2, 3], "f": [1, 2, 3], "label": [5.0, None, 7.0]}
