@@ -17,6 +17,8 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from longnn.data._dataset import NodeDataset
+from longnn.data._errors import DataError
+from longnn.data._splits import make_split
 
 IMBALANCED = 10.0  # largest class / smallest, from which on we warn
 SMALL_CLASS = 5  # labelled nodes
@@ -139,7 +141,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
         warnings=(),
         fingerprint=dataset.fingerprint(),
     )
-    return dataclasses.replace(card, warnings=tuple(_warnings(card)))
+    return dataclasses.replace(card, warnings=(*_warnings(card), *_split_warnings(dataset)))
 
 
 def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float | None]:
@@ -214,6 +216,14 @@ def _warnings(card: GraphCard) -> list[str]:
             f"({card.duplicate_rows / card.nodes:.0%}); copies across splits flatter the score."
         )
     return found
+
+
+def _split_warnings(dataset: NodeDataset) -> tuple[str, ...]:
+    """What the default split leaves out, in the words of the split itself."""
+    try:
+        return make_split(dataset).test_notes
+    except DataError:  # there is nothing to split: training will say why
+        return ()
 
 
 def _class_warnings(card: GraphCard) -> list[str]:

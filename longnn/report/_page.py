@@ -176,7 +176,7 @@ def _learned(repeat: Repeat) -> dict[str, float]:
 def _method(run: Run) -> list[str]:
     protocols = " and ".join(sorted({repeat.split.protocol for repeat in run.repeats}))
     plural = "s" if len(run.repeats) > 1 else ""
-    notes = list(dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes))
+    notes = _split_notes(run)
     blocks = [
         paragraph(f"Split protocol: {protocols}; {len(run.repeats)} repeat{plural}."),
         paragraph(METHOD),
@@ -186,9 +186,14 @@ def _method(run: Run) -> list[str]:
     return [*blocks, alert(notes)]
 
 
+def _split_notes(run: Run) -> list[str]:
+    return list(dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes))
+
+
 def _data(run: Run) -> list[str]:
     card = run.data.card
-    warnings = [str(text) for text in card.get("warnings") or ()]
+    said = _split_notes(run)  # above; the card repeats what is true of the default split
+    warnings = [text for text in map(str, card.get("warnings") or ()) if text not in said]
     notes = dict.fromkeys([*run.data.notes, *(str(text) for text in card.get("notes") or ())])
     return [
         alert(warnings),
