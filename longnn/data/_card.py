@@ -1,10 +1,8 @@
 """The card of a graph: what to know before training on it.
 
-Sizes, degrees, components, classes, homophily, and warnings in words. The spectral density
-is computed elsewhere and put on the card by the caller.
+Sizes, degrees, components, classes, homophily, and warnings in words. Knows nothing of spectra:
+the caller adds the spectral density.
 """
-
-from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
@@ -26,17 +24,22 @@ SMALL_CLASS = 5  # labelled nodes
 
 @dataclass(frozen=True)
 class GraphCard:
-    """A graph at a glance.
+    r"""A graph at a glance.
 
-    Degrees count neighbours, a self loop not among them. Homophily is taken over edges
-    without self loops whose two ends are labelled, and is None where it means nothing (no
-    such edge, or regression):
-    *edge* is the share of them that join nodes of one class; *node* the mean over nodes of
-    the share of neighbours in the node's class; *adjusted* is edge homophily minus what
-    chance would give, `(h - sum_k D_k^2/(2E)^2) / (1 - sum_k D_k^2/(2E)^2)` with `D_k` the
-    degrees of class k summed (Platonov et al. 2023, "Characterizing graph datasets").
-    `imbalance` is the size of the largest class over that of the smallest one that has
-    labelled nodes.
+    Degrees count neighbours; a self loop is not one. Homophily is computed over the edges without
+    self loops whose two ends are labelled. It is None if there is no such edge, and for regression.
+
+    *Edge* homophily :math:`h` is the share of these edges that join nodes of one class. *Node*
+    homophily is the mean over nodes of the share of neighbours in the node's class. *Adjusted*
+    homophily is edge homophily corrected for chance (`Platonov et al. 2023
+    <https://arxiv.org/abs/2209.06177>`_), with :math:`D_k` the sum of the degrees of class k and
+    :math:`E` the number of edges:
+
+    .. math::
+        \frac{h - \sum_k D_k^2 / (2E)^2}{1 - \sum_k D_k^2 / (2E)^2}
+
+    ``imbalance`` is the size of the largest class divided by that of the smallest, among classes
+    with labelled nodes.
     """
 
     name: str
@@ -104,7 +107,12 @@ class GraphCard:
 
 
 def describe(dataset: NodeDataset) -> GraphCard:
-    """Compute the card of a dataset."""
+    """Compute the card of a dataset.
+
+    >>> from longnn.data import csbm
+    >>> describe(csbm(num_nodes=40, num_features=8)).class_counts
+    {'minus': 20, 'plus': 20}
+    """
     row, col = dataset.data.edge_index
     row, col = row[row != col], col[row != col]
     nodes = dataset.num_nodes
@@ -145,7 +153,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
 
 
 def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float | None]:
-    """Edge, node and adjusted homophily (see `GraphCard`)."""
+    """Edge, node and adjusted homophily (see :class:`GraphCard`)."""
     if dataset.task == "regression":
         return None, None, None
     y, known = dataset.data.y, dataset.labelled

@@ -1,10 +1,8 @@
-"""From whatever form a graph arrives in to the one form of `NodeDataset`.
+"""From whatever form a graph arrives in to the one form of :class:`NodeDataset`.
 
-Edges are made two-way, repeats merged, self loops dropped, labels and masks brought to one
-type; whatever was changed is said in a note. Knows nothing of where the graph came from.
+Edges are made two-way, repeats merged, self loops dropped, labels and masks brought to one type;
+a note reports each change. Knows nothing of where the graph came from.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import cast
@@ -34,24 +32,24 @@ def from_data(
     default_split: str | None = None,
     ready: bool = False,
 ) -> NodeDataset:
-    """A checked `NodeDataset` from a PyG `Data` as users have them.
+    """Make a checked :class:`NodeDataset` from any PyG ``Data``.
 
     Args:
-        data: `x` (nodes, features) of any real type, dense or sparse; `edge_index` (2, arcs)
-            in one or both directions; optionally `edge_weight` or `edge_attr`, (arcs,) or
-            (arcs, 1), `y` (nodes,) or (nodes, 1), and masks. It is not changed.
-        name: A short name.
-        task: Default: regression for floating `y`, else classification.
-        classes: Names of the classes; default: `"0"`, `"1"`, ...
-        ids: One a node; default: 0, 1, ...
-        feature_names: One a feature, or none.
-        self_loops: Keep self loops instead of dropping them.
-        notes: Sentences to carry along.
-        default_split: Default: `"own"` where there are masks, else `"stratified"`.
-        ready: Whether the features are ready to use (see `NodeDataset`).
+        data: ``x`` (nodes, features) of any real type, dense or sparse; ``edge_index`` (2, arcs)
+            in one or both directions; optionally ``edge_weight`` or ``edge_attr``, (arcs,) or
+            (arcs, 1), ``y`` (nodes,) or (nodes, 1), and masks. It is not changed.
+        name: a short name.
+        task: by default regression for floating ``y``, else classification.
+        classes: names of the classes; by default ``"0"``, ``"1"``, ...
+        ids: one per node; by default 0, 1, ...
+        feature_names: one per feature, or none.
+        self_loops: keep self loops instead of dropping them.
+        notes: sentences to carry along.
+        default_split: by default ``"own"`` if there are masks, else ``"stratified"``.
+        ready: whether the features are ready to use (see :class:`NodeDataset`).
 
     Raises:
-        DataError: Naming what is missing or wrong.
+        DataError: naming what is missing or wrong.
 
     >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 1]]), y=torch.arange(3))
     >>> from_data(data).notes
@@ -97,8 +95,8 @@ def symmetrize(
 ) -> tuple[Tensor, Tensor | None, list[str]]:
     """Both directions of every edge, sorted, each once, and notes on what was changed.
 
-    The weights of an arc listed several times are added; where both directions carry a
-    weight the edge takes their mean, so listing an edge both ways changes nothing.
+    The weights of an arc listed several times are added. If both directions have a weight, the
+    edge takes their mean, so that listing an edge both ways changes nothing.
 
     >>> symmetrize(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)[0]
     tensor([[0, 1, 1, 2],

@@ -1,7 +1,7 @@
-"""`NodeDataset`: the one thing every loader returns, checked once, where it is made.
+""":class:`NodeDataset`: the one thing every loader returns, checked once, where it is made.
 
-A graph with features, labels and perhaps masks, in one agreed form: undirected edges in
-both directions, sorted; unlabelled nodes marked. Knows nothing of files or of training.
+A graph with features, labels and perhaps masks, in one form: undirected edges in both directions,
+sorted; unlabelled nodes marked. Knows nothing of files or of training.
 """
 
 import copy
@@ -29,27 +29,27 @@ UNLABELLED = -1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NodeDataset:
-    """A graph whose nodes are to be classified or regressed on.
+    """A graph for node classification or regression.
 
     Args:
-        name: A short name for titles and file names.
-        data: `x` float32 (nodes, features); `edge_index` int64 (2, arcs), both directions,
-            sorted by row then column, no arc twice; optionally `edge_weight` float32 (arcs,),
-            the same both ways; `y` int64 (nodes,) with -1 for an unlabelled node, or float32
-            with NaN; optionally `train_mask`, `val_mask`, `test_mask`, bool (nodes,) or
+        name: a short name for titles and file names.
+        data: ``x`` float32 (nodes, features); ``edge_index`` int64 (2, arcs), both directions,
+            sorted by row then column, no arc twice; optionally ``edge_weight`` float32 (arcs,),
+            the same both ways; ``y`` int64 (nodes,) with -1 for an unlabelled node, or float32
+            with NaN; optionally ``train_mask``, ``val_mask``, ``test_mask``, bool (nodes,) or
             (nodes, splits).
-        task: `"classification"` or `"regression"`.
-        classes: Class names in the order of the labels; empty for regression.
-        ids: One unique id a node, as the user gave them (default: 0, 1, ...).
-        feature_names: One name a feature, or empty.
-        notes: Sentences the user ought to read.
-        default_split: The split protocol used unless another is asked for.
-        ready: Whether the features are ready to use, so that ``scale="auto"`` leaves them as they
+        task: ``"classification"`` or ``"regression"``.
+        classes: class names in the order of the labels; empty for regression.
+        ids: one unique id per node, as the user gave them (default: 0, 1, ...).
+        feature_names: one name per feature, or empty.
+        notes: sentences the user ought to read.
+        default_split: the default split protocol.
+        ready: whether the features are ready to use, so that ``scale="auto"`` leaves them as they
             are: those of named and bundled datasets, and identity features.
-        source: Where the graph comes from, or None where it was made from tensors.
+        source: where the graph comes from, or None if it was made from tensors.
 
     Raises:
-        DataError: If `data` is not of that form, naming the entry at fault.
+        DataError: if ``data`` is not of that form, naming the entry at fault.
 
     >>> x, edges = torch.eye(2), torch.tensor([[0, 1], [1, 0]])
     >>> data = Data(x=x, edge_index=edges, y=torch.tensor([0, -1]))
@@ -97,7 +97,7 @@ class NodeDataset:
 
     @property
     def num_splits(self) -> int:
-        """How many train/validation/test splits came with the data."""
+        """Number of train/validation/test splits that came with the data."""
         mask = self.data.get("train_mask")
         return 0 if mask is None else 1 if mask.dim() == 1 else int(mask.shape[1])
 
@@ -138,8 +138,8 @@ class NodeDataset:
 def row_normalize(x: Tensor) -> Tensor:  # (nodes, features) -> (nodes, features)
     """Divide each row by the sum of its absolute values; a zero row stays zero.
 
-    The protocol of the published tables for bag-of-words features. Summed in float64, so
-    that the result does not depend on how a machine orders the sum.
+    The usual treatment of bag-of-words features. Summed in float64, so that the result does not
+    depend on how a machine orders the sum.
 
     >>> row_normalize(torch.tensor([[1.0, 3.0], [0.0, 0.0]]))
     tensor([[0.2500, 0.7500],

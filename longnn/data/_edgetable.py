@@ -1,10 +1,8 @@
 """A table of edges → node numbers and weights.
 
-Matches the ids the edges name with the nodes there are. Knows nothing of features, labels
-or of making a graph undirected.
+Matches the ids in the edges with those of the nodes. Knows nothing of features, labels or of making
+a graph undirected.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,9 +25,9 @@ def read_edges(
     """Arcs (2, rows) and weights (rows,) of a table, row by row.
 
     Args:
-        table: One edge a row.
-        nodes: The nodes there are; where they are unknown, those the edges name are added.
-        wanted: The source, target and weight columns the user named, if any.
+        table: one edge per row.
+        nodes: the known nodes; if none are known, those that the edges name are added.
+        wanted: the source, target and weight columns the user named, if any.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -86,7 +84,7 @@ def _edge_columns(table: Table, wanted: tuple[str | None, ...]) -> tuple[str, st
 
 
 def _ids_of_edges(ends: list[Any]) -> Any:
-    """The ids the edges name: whole numbers by value, else in order of appearance."""
+    """The ids in the edges: whole numbers by value, else in order of appearance."""
     import pyarrow as pa
 
     both = pa.concat_arrays([end.cast(pa.string()) for end in ends]).dictionary_encode()
@@ -110,7 +108,7 @@ def _read_weights(table: Table, column: str) -> Tensor:
 
 
 def whole_numbers(texts: Any) -> Sequence[int] | None:
-    """The numbers of ids that are all whole numbers written the usual way (`007` is not).
+    """The numbers of ids that are all whole numbers written the usual way (``007`` is not).
 
     Args:
         texts: a pyarrow array of strings without nulls.

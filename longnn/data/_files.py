@@ -1,11 +1,8 @@
-"""The user's own graph, from files: an edge file, perhaps a node file, → `NodeDataset`.
+"""The user's own graph, from files: an edge file, perhaps a node file, → :class:`NodeDataset`.
 
-This module brings the two together: it matches the ids the edges name with the nodes, and
-makes features where there are none. How each format is read is `tables`' and `arrays`'
-business.
+This module combines the two, and makes features if there are none. How each format is read is the
+business of :mod:`longnn.data._tables` and :mod:`longnn.data._arrays`.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,30 +49,38 @@ def load_files(
     """A graph from the user's files.
 
     Args:
-        edges: CSV, TSV or Parquet with one edge a row; `.npz` or `.mtx` with an adjacency
-            matrix; `.pt` with a PyG `Data`; or a folder holding `edges.*` and `nodes.*`.
-        nodes: CSV, TSV or Parquet with one node a row, or `.npz` with `x` and `y`. Without
-            it the nodes are those the edges name.
-        id_column: Default: id, node or node_id, else the first column; the row number where
-            the edges are a matrix.
-        label_column: Default: label, y, class or target. An empty cell means "predict me".
-        feature_columns: Default: all columns that are not id, label or split.
-        split_column: Default: split. Holds train, val, test or nothing.
-        source_column, target_column: Default: source/src/from and target/dst/to, else the
+        edges: CSV, TSV or Parquet with one edge per row; ``.npz`` or ``.mtx`` with an adjacency
+            matrix; ``.pt`` with a PyG ``Data``; or a folder with ``edges.*`` and ``nodes.*``.
+        nodes: CSV, TSV or Parquet with one node per row, or ``.npz`` with ``x`` and ``y``. Without
+            it the nodes are those in the edges.
+        id_column: by default id, node or node_id, else the first column; the row number if the
+            edges are a matrix.
+        label_column: by default label, y, class or target. An empty cell means "predict me".
+        feature_columns: by default all columns that are not id, label or split.
+        split_column: by default split. Its cells are train, val, test or empty.
+        source_column, target_column: by default source/src/from and target/dst/to, else the
             first two columns.
-        weight_column: Default: weight or edge_weight; without one all edges weigh 1.
-        features: `"columns"` of the node file, `"degree"` (log(1 + degree)), `"identity"`
-            (one feature a node), or `"auto"`: columns if there are any, else degree.
-        task: Default: classification for text or few distinct whole numbers.
-        directed: The file lists both directions of each edge, and one that lacks its
-            reverse is an error; default: each line is an edge both ways.
-        self_loops: Keep self loops.
-        name: Default: from the file or folder.
-        optional_columns: ``label_column``, ``split_column`` or both: of those, one that is named
-            but absent is ignored. A new graph to predict on has none of them.
+        weight_column: by default weight or edge_weight; without one all edges have weight 1.
+        features: ``"columns"`` of the node file, ``"degree"`` (log(1 + degree)), ``"identity"``
+            (one feature per node), or ``"auto"``: columns if there are any, else degree.
+        task: by default classification for text or few distinct whole numbers.
+        directed: the file lists both directions of each edge, and an edge without its reverse is
+            an error; by default each line is an edge in both directions.
+        self_loops: keep self loops.
+        name: by default that of the file or folder.
+        optional_columns: ``label_column``, ``split_column`` or both: if the file does not have the
+            column that the option names, the option is ignored. For a new graph to predict on,
+            which need not have labels.
 
     Raises:
-        DataError: Naming file, line, column and value of what is wrong.
+        DataError: naming file, line, column and value of what is wrong.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     edges = Path(folder, "edges.csv")
+    ...     _ = edges.write_text("source,target\\nann,bob\\nbob,eve\\n")
+    ...     load_files(edges, name="friends").ids
+    ['ann', 'bob', 'eve']
     """
     if features not in FEATURES:
         raise DataError(f"Expected `features` to be one of {FEATURES} (got {features!r}).")

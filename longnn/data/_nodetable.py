@@ -1,10 +1,8 @@
 """A table of nodes → ids, features, labels and masks.
 
-Guesses which column is which from its name, and says what it took for what by the errors it
-raises. An empty label cell means "predict me". Knows nothing of edges.
+Guesses the role of a column from its name; errors report the guess. An empty label cell means
+"predict me". Knows nothing of edges.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,19 +32,19 @@ _PARTS = {
 
 @dataclass(eq=False)
 class Nodes:
-    """What is known of the nodes before the edges are read.
+    """What is known about the nodes before the edges are read.
 
     Args:
-        ids: One text a node (a pyarrow array), or None: the nodes are 0, 1, ...
-        count: How many, or None where only the edges can say.
-        x: Features (nodes, features), or None.
-        feature_names: One a feature, or empty.
-        y: Labels as `NodeDataset` wants them, or None.
-        classes: Names of the classes, or None.
-        task: What the labels are for, or None where there are none.
-        masks: `train_mask`, ...
-        notes: Sentences for the user.
-        source: Where the nodes come from, for messages.
+        ids: one text per node (a pyarrow array), or None: the nodes are 0, 1, ...
+        count: number of nodes, or None if only the edges can tell.
+        x: features (nodes, features), or None.
+        feature_names: one per feature, or empty.
+        y: labels as :class:`NodeDataset` wants them, or None.
+        classes: names of the classes, or None.
+        task: what the labels are for, or None if there are none.
+        masks: ``train_mask``, ...
+        notes: sentences for the user.
+        source: where the nodes come from, for messages.
     """
 
     ids: Any = None
@@ -72,7 +70,7 @@ def read_nodes(
     want_features: bool,
     ids_needed: bool,
 ) -> Nodes:
-    """Read the nodes; `ids_needed` where edges name them, else their order will do."""
+    """Read the nodes; ``ids_needed`` if the edges refer to ids, not to positions."""
     label = table.find(label_column, LABEL_NAMES, "label")
     split = table.find(split_column, SPLIT_NAMES, "split")
     key = table.find(id_column, ID_NAMES, "id")
@@ -155,8 +153,8 @@ def read_labels(
 ) -> tuple[Tensor, tuple[str, ...] | None, Task]:
     """Labels, class names and task of a column; an empty cell is unlabelled.
 
-    Text, or few distinct whole numbers, are classes; other numbers a quantity; `task`
-    overrides. Class names are sorted, numbers by value.
+    Text, or few distinct whole numbers, are classes; other numbers are a quantity; ``task``
+    overrides this. Class names are sorted, numbers by value.
     """
     texts, codes = _distinct(table, column, missing=MISSING)
     values = np.full(len(texts), np.nan)  # one per distinct text

@@ -1,7 +1,7 @@
-"""Which nodes to train on, to select on and to test on.
+"""Which nodes are for training, for validation and for testing.
 
-Protocols are functions in one table; `make_split` picks one, then checks what it made: a
-split nobody can learn from is an error that says what to do. Unlabelled nodes are in no set.
+Protocols are functions in one table; :func:`make_split` calls one, then checks the result: a split
+that no model can learn from is an error that says what to do. Unlabelled nodes are in no set.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,10 @@ class Split:
 
     Args:
         train, val, test: bool (nodes,).
-        protocol: How they were made.
-        seed: From which seed, or which of the fixed splits.
-        notes: Sentences the user ought to read.
-        test_notes: Those of them that are about the test set.
+        protocol: how they were made.
+        seed: the seed, or the number of the fixed split.
+        notes: sentences the user ought to read.
+        test_notes: those of them that are about the test set.
     """
 
     train: Tensor
@@ -56,17 +56,21 @@ def make_split(dataset: NodeDataset, protocol: str | None = None, seed: int = 0)
     """Split the labelled nodes of a dataset.
 
     Args:
-        dataset: What to split.
-        protocol: `"published"` (train takes min(class size, round(0.6 n / C)) nodes of each
-            class, validation round(0.2 n) of the rest, test what remains), `"stratified"`
-            (60/20/20 of each class), `"geom-gcn"` or `"fixed"` (the masks that came with the
-            dataset), `"own"` (the user's masks). Default: `dataset.default_split`.
-            For regression the random ones are a plain random 60/20/20.
-        seed: Of the generator; for masks, which of them (modulo their number).
+        dataset: the dataset to split.
+        protocol: ``"published"`` (training takes min(class size, round(0.6 n / C)) nodes of each
+            class, validation round(0.2 n) of the rest, testing all others), ``"stratified"``
+            (60/20/20 % of each class), ``"geom-gcn"`` or ``"fixed"`` (the masks that came with the
+            dataset), ``"own"`` (the user's masks). Default: ``dataset.default_split``.
+            For regression the first two are a random 60/20/20 %.
+        seed: seed of the generator; for masks, which of them (modulo their number).
 
     Raises:
-        DataError: If there is one class only, a class without training node, or an empty
-            set; each says what to do.
+        DataError: for one class only, a class without training node, or an empty set; the
+            message says what to do.
+
+    >>> from longnn.data import csbm
+    >>> make_split(csbm(num_nodes=100, num_features=5), "stratified", seed=1)
+    Split('stratified', seed=1, train=60, val=20, test=20)
     """
     chosen = protocol or dataset.default_split
     if chosen not in PROTOCOLS:
@@ -90,7 +94,7 @@ _Sets = tuple[Tensor, Tensor, Tensor, list[str]]
 
 
 def _published(dataset: NodeDataset, seed: int) -> _Sets:
-    """One permutation a class, in class order, then one over the rest."""
+    """One permutation per class, in class order, then one over the rest."""
     if dataset.task == "regression":
         return _random(dataset, seed)
     generator = torch.Generator().manual_seed(seed)

@@ -3,8 +3,6 @@
 Each is a function of its options and its seed alone.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -44,15 +42,15 @@ def csbm(
     all in the features at 0.
 
     Args:
-        phi: The dial, in [-1, 1].
+        phi: the dial, in [-1, 1].
         num_nodes: n, at least 2 (the paper: 5000).
         num_features: f (the paper: 2000; the default keeps its ratio n / f).
         degree: d, the mean degree.
-        eps: Distance from the detection threshold, > -1.
-        seed: Of the generator.
+        eps: distance from the detection threshold, > -1.
+        seed: seed of the generator.
 
     Raises:
-        DataError: If an option is out of range, or makes an edge probability leave [0, 1].
+        DataError: if an option is out of range, or makes an edge probability leave [0, 1].
     """
     if not -1 <= phi <= 1:
         raise DataError(f"Expected `phi` in [-1, 1] (got {phi}).", value=phi)
@@ -113,7 +111,10 @@ def digits(*, neighbours: int = 10) -> NodeDataset:
     of the other (Euclidean).
 
     Args:
-        neighbours: How many nearest neighbours, 1 to 1796.
+        neighbours: number of nearest neighbours, 1 to 1796.
+
+    >>> digits()
+    NodeDataset('digits', nodes=1797, edges=..., features=64, classes=10, labelled=1797, splits=0)
     """
     from sklearn.datasets import load_digits
     from sklearn.neighbors import kneighbors_graph
