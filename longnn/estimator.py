@@ -157,10 +157,9 @@ class _GraphEstimator(BaseEstimator):
         """
         config = self.config()
         dataset = self._dataset(data, learn_classes=True)
-        one_way = getattr(dataset, "one_way", 0)
-        if one_way:
+        if dataset.one_way:
             warnings.warn(
-                f"{one_way} edges were listed one way; each was made two-way, since "
+                f"{dataset.one_way} edges were listed one way; each was made two-way, since "
                 "filters need an undirected graph",
                 UserWarning,
                 stacklevel=2,

@@ -127,9 +127,7 @@ def test_edge_attributes_are_weights_where_there_is_one_per_edge(shape):
     data = Data(edge_index=index, edge_attr=torch.rand(4, 2), edge_weight=weight, num_nodes=3)
     assert torch.equal(GraphOperator.from_data(data).to_dense(), expected)
     data = Data(edge_index=index, edge_attr=torch.rand(4, 2), num_nodes=3)
-    with pytest.raises(
-        ValueError, match=r"weight per edge \(got \(4, 2\)\); set `edge_weight`"
-    ):
+    with pytest.raises(ValueError, match=r"weight per edge \(got \(4, 2\)\); set `edge_weight`"):
         GraphOperator.from_data(data)
 
 

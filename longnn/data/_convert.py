@@ -5,7 +5,7 @@ a note reports each change. Knows nothing of where the graph came from.
 """
 
 from collections.abc import Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -59,7 +59,8 @@ def from_data(
     x = _features(data.get("x"))
     nodes = len(x)
     index, weight = _edge_tensors(data, nodes)
-    index, weight, edge_notes = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
+    edges = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
+    index, weight, edge_notes = edges.index, edges.weight, list(edges.notes)
     y, task = _labels(data.get("y"), task, nodes)
     if task == "classification" and classes is None:
         classes = [str(c) for c in range(int(y.max()) + 1)]
@@ -83,7 +84,17 @@ def from_data(
         notes=(*notes, *edge_notes, *mask_notes),
         default_split=default_split or ("own" if masks else "stratified"),
         ready=ready,
+        one_way=edges.one_way,
     )
+
+
+class Symmetrized(NamedTuple):
+    """Undirected edges, and what was done to make them so."""
+
+    index: Tensor  # (2, arcs), both directions, sorted, each once
+    weight: Tensor | None  # (arcs,)
+    notes: tuple[str, ...]
+    one_way: int  # edges that were listed in one direction only
 
 
 def symmetrize(
@@ -92,7 +103,7 @@ def symmetrize(
     *,
     num_nodes: int,
     self_loops: bool = False,
-) -> tuple[Tensor, Tensor | None, list[str]]:
+) -> Symmetrized:
     """Both directions of every edge, sorted, each once, and notes on what was changed.
 
     The weights of an arc listed several times are added. If both directions have a weight, the
@@ -119,11 +130,13 @@ def symmetrize(
     doubled = None if weight is None else torch.cat([weight, weight])
     full, doubled = _merge(both, doubled, mean=True)
     row, col = _rows_and_columns(full, num_nodes)
-    if one_way := len(full) - len(key):
+    one_way = len(full) - len(key)
+    if one_way:
         edges = int((row <= col).sum())
         share = f"All {edges}" if one_way == edges else f"{one_way} of {edges}"
         notes.insert(0, f"{share} edges were listed one way; each was made two-way.")
-    return torch.stack([row, col]), None if doubled is None else doubled.float(), notes
+    made = None if doubled is None else doubled.float()
+    return Symmetrized(torch.stack([row, col]), made, tuple(notes), one_way)
 
 
 def _rows_and_columns(key: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:

@@ -46,6 +46,7 @@ class NodeDataset:
         default_split: the default split protocol.
         ready: whether the features are ready to use, so that ``scale="auto"`` leaves them as they
             are: those of named and bundled datasets, and identity features.
+        one_way: how many edges were listed in one direction only, and made two-way.
         source: where the graph comes from, or None if it was made from tensors.
 
     Raises:
@@ -66,6 +67,7 @@ class NodeDataset:
     notes: tuple[str, ...] = ()
     default_split: str = "stratified"
     ready: bool = False
+    one_way: int = 0
     source: "Source | None" = None
 
     def __post_init__(self) -> None:
