@@ -324,7 +324,7 @@ def test_info_names_nodes_without_an_edge_once():
     ]
 
 
-def test_bench_takes_parts_and_contenders(monkeypatch):
+def test_bench_takes_sections_and_contenders(monkeypatch):
     asked = []
 
     def run_bench(datasets, **options):
@@ -333,9 +333,10 @@ def test_bench_takes_parts_and_contenders(monkeypatch):
 
     monkeypatch.setattr("longnn.bench.run_bench", run_bench)
     fail("bench", "--quick")
-    fail("bench", "--part", "memory", "--part", "scaling", "--contender", "single", "--commit", "a")
+    fail("bench", "--section", "memory", "--section", "scaling", "--contender", "single",
+         "--commit", "a")  # fmt: skip
     fail("bench", "--contenders", "single, gcn", "--datasets", "cora,texas")
-    keys = ("contenders", "parts", "commit")
+    keys = ("contenders", "sections", "commit")
     assert [(d, *(options[k] for k in keys)) for d, options in asked] == [
         (None, None, None, None),
         (None, ["single"], ["memory", "scaling"], "a"),
