@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,19 @@ def test_page_compares_all_runs(folders: dict[str, Path], tmp_path: Path) -> Non
     assert [row[0] for row in table[1:]] == ["ten", "gcn", "bern", "single"]
     assert [row[1] for row in table[1:]] == ["LON-GNN", "GCN", "BernNet", "LON-GNN"]
     assert "layer 2" in table[3][-1]
+    assert table[1][-2] == "the first run"
+    assert "better on" in table[4][-2]
+    assert table[4][-2].endswith("of 1 common split")
+    for said in (
+        "4 runs on cora. The best score is that of ten: test accuracy 88.4 %",
+        "Without a filter: gcn.",
+        "Of models with several layers, the first layer is shown.",
+        "The grey area shows where the eigenvalues of the graph are.",
+        "The orange bar is the mean",
+    ):
+        assert said in page.text
     assert "not all tested on the same splits" in page.text
-    assert "One repeat only, so no interval: single." in page.text
+    assert "Only one repeat, so no interval: single." in page.text
 
 
 def test_runs_without_filters_have_no_filter_figure(
@@ -46,8 +58,8 @@ def test_differences_are_taken_split_by_split(folders: dict[str, Path], tmp_path
 
     edit_record(folder, improve)
     first, better = load_run(folders["ten"]), load_run(folder)
-    assert paired_text(first, better) == "+1.0 points, better on 10 of 10"
-    assert paired_text(better, first) == "-1.0 points, better on 0 of 10"
+    assert paired_text(first, better) == "+1.0 percentage points, better on 10 of 10 common splits"
+    assert paired_text(better, first) == "-1.0 percentage points, better on 0 of 10 common splits"
     assert cautions([first, better]) == []
 
 
@@ -55,19 +67,49 @@ def test_runs_on_other_data_are_not_comparable(folders: dict[str, Path], tmp_pat
     folder = Path(shutil.copytree(folders["ten"], tmp_path / "other"))
     edit_record(folder, lambda record: record["data"].update(fingerprint="0" * 64))
     first, other = load_run(folders["ten"]), load_run(folder)
-    assert paired_text(first, other) == "not comparable"
+    assert paired_text(first, other) == "not comparable: other data"
     assert "not all on the same data" in cautions([first, other])[0]
 
 
 def test_metrics_that_differ(runs: dict[str, Run]) -> None:
-    assert "scored differently: accuracy, R²" in " ".join(
-        cautions([runs["ten"], runs["regression"]])
-    )
+    found = " ".join(cautions([runs["ten"], runs["regression"]]))
+    assert "not all scored by the same number: accuracy, R²" in found
+    assert paired_text(runs["ten"], runs["regression"]) == "not comparable: another score"
+
+
+def test_an_error_is_better_when_smaller(folders: dict[str, Path], tmp_path: Path) -> None:
+    copies = [Path(shutil.copytree(folders["regression"], tmp_path / name)) for name in "ab"]
+
+    def larger(record: Any) -> None:
+        for repeat in record["repeats"]:
+            repeat["scores"]["test"]["mae"] += 0.1
+        record["summary"]["test"]["mae"]["mean"] += 0.1
+
+    edit_record(copies[1], larger)
+    for folder in copies:
+        edit_record(folder, lambda record: record.update(metric="mae"))
+    first, other = load_runs(copies)
+    assert paired_text(first, other) == "+0.100, better on 0 of 2 common splits"
+    page = check_page(write_comparison(copies, tmp_path / "c.html").read_text(encoding="utf-8"))
+    assert "The best score is that of a: test mean absolute error" in page.text
+
+
+def test_runs_of_one_repeat_have_no_interval(folders: dict[str, Path], tmp_path: Path) -> None:
+    out = write_comparison([folders["single"]], tmp_path / "c.html")
+    page = check_page(out.read_text(encoding="utf-8"))
+    assert "One run." in page.text
+    assert "No run has more than one repeat, so there is no interval." in page.text
+    assert "orange" not in page.text
+    assert "confidence interval" not in page.text
 
 
 def test_settings_that_differ(runs: dict[str, Run]) -> None:
     assert differences([runs["ten"], runs["gcn"]]) == {"model": "ten: lon; gcn: gcn"}
     assert differences([runs["ten"], runs["single"]]) == {}
+    other = dataclasses.replace(
+        runs["ten"], label="b", config={**runs["ten"].config, "split": True}
+    )
+    assert differences([runs["ten"], other]) == {"split": "ten: none; b: yes"}
 
 
 def test_equal_names_are_told_apart(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from longnn.report import Run, load_run, save_figures
+from longnn.report import Figures, Run, figures_of, load_run, save_figures
 from longnn.report import _figures as figures
 from longnn.report import _filter_figures as filter_figures
 from longnn.report import _style as style
@@ -168,6 +168,96 @@ def test_confusion_counts_and_names(tmp_path: Path) -> None:
     assert labels[0] == "cat"
     assert len(labels[2]) == 16
     style.to_svg(figure)  # the dollar sign is no formula
+
+
+@pytest.mark.parametrize("size", [3, 25])
+def test_classes_without_test_nodes_have_a_grey_row(tmp_path: Path, size: int) -> None:
+    classes = tuple(f"c{k}" for k in range(size))
+    folder = write_run(tmp_path / "run", classes=classes, confusion=True, epochs=10)
+
+    def empty(record: dict) -> None:  # type: ignore[type-arg]
+        record["repeats"][0]["confusion"][1] = [0] * size
+
+    edit_record(folder, empty)
+    run = load_run(folder)
+    axes = figures.confusion(run).axes[0]
+    noted = [text for text in axes.texts if text.get_text() == "no test node"]
+    assert [text.get_position() for text in noted] == [((size - 1) / 2, 1)]
+    assert len(axes.texts) == (1 + 6 if size == 3 else 1)  # no zeros in the empty row
+    assert len(axes.patches) == 1
+    (plate,) = [plate for plate in plates(run) if plate.name == "confusion"]
+    assert plate.caption.endswith("Grey rows are classes without test nodes.")
+
+
+def test_every_figure_of_a_run_can_be_drawn_alone(runs: dict[str, Run], tmp_path: Path) -> None:
+    drawn = figures_of(runs["ten"])
+    assert isinstance(drawn, Figures)
+    titles = {
+        "filter": "Learned filter on cora",
+        "training": "Training",
+        "basis": "How the basis was learned",
+        "amplitude": "Amplitude and waveform of the filter",
+        "confusion": "Which classes are confused",
+        "scores": "Scores of 10 repeats",
+        "density": "Spectral density of the graph",
+    }
+    for name, title in titles.items():
+        figure = getattr(drawn, name)()
+        assert isinstance(figure, Figure)
+        assert figure.get_suptitle() == title
+    assert repr(figures_of(runs["gcn"])) == "Figures(gcn: score_distribution, training_curves)"
+    files = figures_of(runs["gcn"]).save(tmp_path)
+    assert [file.name for file in files] == [
+        "score_distribution.svg",
+        "score_distribution.png",
+        "training_curves.svg",
+        "training_curves.png",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "expected"),
+    [
+        ("filter", "gcn", r"Expected a model with filters \(got 'gcn'\)"),
+        ("basis", "bern", "Expected the history of a and b"),
+        ("amplitude", "gcn", "Expected the path of the filter"),
+        ("scores", "single", r"Expected at least two repeats \(got one\)"),
+        ("confusion", "gcn", "Expected a confusion matrix"),
+    ],
+)
+def test_a_figure_that_a_run_has_not_says_why(
+    runs: dict[str, Run], name: str, run: str, expected: str
+) -> None:
+    with pytest.raises(ValueError, match=expected):
+        getattr(figures_of(runs[run]), name)()
+
+
+def test_a_run_without_history_or_density_says_so(runs: dict[str, Run]) -> None:
+    data = dataclasses.replace(runs["single"].data, density=None)
+    bare = figures_of(dataclasses.replace(runs["single"], history=None, data=data))
+    with pytest.raises(ValueError, match="Expected a history of the epochs"):
+        bare.training()
+    with pytest.raises(ValueError, match="Expected the spectral density of the graph"):
+        bare.density()
+
+
+def test_a_run_has_one_colour_in_a_comparison(runs: dict[str, Run]) -> None:
+    compared = [runs["gcn"], runs["ten"], runs["bern"]]
+    scores = [line.get_color() for line in figures.compare_scores(compared).axes[0].lines]
+    curves = figures.compare_filters(compared).axes[0].get_legend_handles_labels()
+    for handle, label in zip(*curves, strict=True):
+        if label in ("ten", "bern (layer 1)"):
+            assert handle.get_color() in scores
+
+
+@pytest.mark.parametrize("names", [("single",), ("single", "ten"), ("regression", "single")])
+def test_the_legend_of_scores_names_every_mark(
+    runs: dict[str, Run], names: tuple[str, ...]
+) -> None:
+    (legend,) = figures.compare_scores([runs[name] for name in names]).legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    bar = [] if names == ("single",) else ["mean and its 95 % interval"]
+    assert texts == ["one repeat", *bar]
 
 
 def test_density_for_info() -> None:

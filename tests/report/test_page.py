@@ -32,7 +32,7 @@ def test_page_is_whole(pages: dict[str, str], runs: dict[str, Run], name: str) -
     for settings in (run.config, run.environment):
         for key in settings:
             assert any(row[0] == key for table in page.tables for row in table)
-    assert "no test label had a part in training" in page.text
+    assert "no test label was used in training" in page.text
     for text in [*run.data.notes, *run.data.card["warnings"]]:
         assert text in page.text
 
@@ -68,9 +68,58 @@ def test_regression_has_no_classes_and_no_percent(pages: dict[str, str]) -> None
 
 def test_what_is_absent_is_said(pages: dict[str, str]) -> None:
     assert "has no polynomial filter" in check_page(pages["gcn"]).text
-    assert "There is one repeat only" in check_page(pages["single"]).text
+    assert "There is only one repeat" in check_page(pages["single"]).text
     assert "BernNet has a fixed basis" in check_page(pages["bern"]).text
     assert "no confusion matrix" in check_page(pages["wide"]).text
+
+
+def empty_rows(record: Any, classes: dict[int, list[int]]) -> None:
+    """Take the test nodes of classes away, by repeat."""
+    for repeat, rows in classes.items():
+        for row in rows:
+            counts = record["repeats"][repeat]["confusion"]
+            counts[row] = [0] * len(counts)
+
+
+@pytest.mark.parametrize(
+    ("classes", "sentence"),
+    [
+        (
+            {k: [1, 4] for k in range(10)},
+            "2 of 7 classes have no test node: 1, 4; the scores say nothing about them.",
+        ),
+        (
+            {0: [1, 2], **{k: [2] for k in range(1, 10)}},
+            "1 of 7 classes has no test node: 2; the scores say nothing about it.",
+        ),
+        ({0: [5], 3: [1]}, "In 2 of 10 repeats, some classes have no test node: 1, 5."),
+    ],
+)
+def test_classes_without_test_nodes_are_said(
+    folders: dict[str, Path], tmp_path: Path, classes: dict[int, list[int]], sentence: str
+) -> None:
+    folder = Path(shutil.copytree(folders["ten"], tmp_path / "run"))
+    edit_record(folder, lambda record: empty_rows(record, classes))
+    page = check_page(write_report(folder).read_text(encoding="utf-8"))
+    assert sentence in page.text
+    assert "Grey rows are classes without test nodes." in page.text
+    assert f"  note: {sentence}" in text_summary(load_run(folder))
+
+
+def test_nothing_is_said_where_every_class_is_tested(
+    pages: dict[str, str], runs: dict[str, Run]
+) -> None:
+    assert "no test node" not in check_page(pages["ten"]).text
+    assert "no test node" not in "".join(text_summary(runs["ten"]))
+
+
+def test_many_classes_without_test_nodes_are_counted(tmp_path: Path) -> None:
+    names = tuple(f"class {k}" for k in range(30))
+    folder = write_run(tmp_path / "run", classes=names, confusion=True, epochs=10)
+    edit_record(folder, lambda record: empty_rows(record, {0: list(range(12))}))
+    text = check_page(write_report(folder).read_text(encoding="utf-8")).text
+    assert "12 of 30 classes have no test node: class 0, class 1," in text
+    assert "class 9 and 2 more; the scores say nothing about them." in text
 
 
 def test_optional_pieces_may_be_missing(folders: dict[str, Path], tmp_path: Path) -> None:
