@@ -1,11 +1,12 @@
 """Saved records as figures, words and HTML pages.
 
-Reads run folders and never trains: of longnn it imports only :mod:`longnn.records`.
+Takes records and never trains: of longnn it imports :mod:`longnn.records`, and the names of models
+from :mod:`longnn.registry`.
 
 For users
-    :func:`load_run` reads a run folder, :func:`figures_of` draws one figure of it,
-    :func:`save_figures` writes all of them, :func:`write_report` and :func:`write_comparison` write
-    pages, :func:`text_summary` and :func:`text_comparison` lines for a terminal.
+    :func:`figures_of` draws one figure of a run, :func:`save_figures` writes all of them,
+    :func:`write_report` and :func:`write_comparison` write pages, :func:`text_summary` and
+    :func:`text_comparison` lines for a terminal.
 For studies, searches and benchmarks
     The house style (:func:`new_figure`, :func:`in_style`, :func:`colours`, ...) and functions that
     write figures; the pieces of pages (:func:`document`, :func:`section`, :func:`table`, ...); the
@@ -15,11 +16,9 @@ For the command line
     :func:`metric_name`), and the rows and cautions of a comparison.
 """
 
-from longnn.records import Run, Summary, load_run
 from longnn.report._comparison import (
     cautions,
     comparison_rows,
-    load_runs,
     name_apart,
     write_comparison,
 )
@@ -73,10 +72,7 @@ from longnn.report._words import describe_filter, interval_text, metric_name
 
 __all__ = [  # noqa: RUF022 - by purpose
     # Runs and their pages
-    "Run",
-    "Summary",
-    "load_run",
-    "load_runs",
+    "name_apart",
     "write_report",
     "write_comparison",
     "text_summary",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from longnn.records import Run, load_run
+from longnn.records import RunRecord
 from longnn.report._figures import comparison_plates
 from longnn.report._markup import (
     alert,
@@ -47,38 +47,30 @@ COLUMNS = (
 )
 
 
-def load_runs(folders: Sequence[str | Path]) -> list[Run]:
-    """Read several run folders.
-
-    Runs with the same name get the name of their parent folder in front.
-    """
-    if not folders:
-        raise ValueError("Expected at least one run folder (got none).")
-    return name_apart([load_run(folder) for folder in folders])
-
-
-def name_apart(runs: Sequence[Run]) -> list[Run]:
-    """Runs of one name get their parent folder's put before it."""
+def name_apart(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """Runs with the same name get the name of their parent folder in front."""
+    if not runs:
+        raise ValueError("Expected at least one run to compare (got none).")
     names = [run.name for run in runs]
     return [
         replace(run, label=f"{run.folder.parent.name}/{run.name}")
-        if names.count(run.name) > 1
+        if names.count(run.name) > 1 and run.folder is not None
         else run
         for run in runs
     ]
 
 
-def write_comparison(folders: Sequence[str | Path], out: str | Path) -> Path:
+def write_comparison(runs: Sequence[RunRecord], out: str | Path) -> Path:
     """Write one page that compares runs, and its figures into ``NAME_figures/`` beside it.
 
     Args:
-        folders: run folders; the others are compared with the first.
+        runs: their records; the others are compared with the first.
         out: the HTML file.
 
     Returns:
         The HTML file.
     """
-    runs = list(folders) if isinstance(folders[0], Run) else load_runs(folders)
+    runs = name_apart(runs)
     out = Path(out)
     pictures = embed(comparison_plates(runs), out.with_name(f"{out.stem}_figures"))
     title = "Comparison of " + ", ".join(run.name for run in runs)
@@ -107,7 +99,7 @@ def write_comparison(folders: Sequence[str | Path], out: str | Path) -> Path:
     return write_atomically(out, content)
 
 
-def comparison_rows(runs: Sequence[Run]) -> list[list[str]]:
+def comparison_rows(runs: Sequence[RunRecord]) -> list[list[str]]:
     """A table of words: the names of the columns, then one row per run."""
     rows = [
         [
@@ -124,7 +116,7 @@ def comparison_rows(runs: Sequence[Run]) -> list[list[str]]:
     return [list(COLUMNS), *rows]
 
 
-def filter_words(run: Run) -> str:
+def filter_words(run: RunRecord) -> str:
     """The filters of the first repeat in words; one phrase per layer."""
     found = [item.words or describe_filter(item.eigenvalues, item.response) for item in run.filters]
     if len(found) < 2:
@@ -132,7 +124,7 @@ def filter_words(run: Run) -> str:
     return "; ".join(f"layer {index}: {words}" for index, words in enumerate(found, 1))
 
 
-def paired_text(first: Run, other: Run) -> str:
+def paired_text(first: RunRecord, other: RunRecord) -> str:
     """The difference of ``other`` from ``first`` on the splits that both were tested on."""
     if first.data.fingerprint != other.data.fingerprint:
         return "not comparable: other data"
@@ -152,7 +144,7 @@ def paired_text(first: Run, other: Run) -> str:
     return f"{size}, better on {int(better.sum())} of {len(common)} {splits}"
 
 
-def _by_split(run: Run) -> dict[tuple[str, int], float]:
+def _by_split(run: RunRecord) -> dict[tuple[str, int], float]:
     """The test score on each split; the mean where a split was used more than once."""
     scores: dict[tuple[str, int], list[float]] = {}
     for repeat in run.repeats:
@@ -162,7 +154,7 @@ def _by_split(run: Run) -> dict[tuple[str, int], float]:
     return {split: float(np.mean(values)) for split, values in scores.items()}
 
 
-def cautions(runs: Sequence[Run]) -> list[str]:
+def cautions(runs: Sequence[RunRecord]) -> list[str]:
     """What a reader must know before comparing these runs."""
     found = []
     if len({run.data.fingerprint for run in runs}) > 1:
@@ -178,7 +170,7 @@ def cautions(runs: Sequence[Run]) -> list[str]:
     return found
 
 
-def differences(runs: Sequence[Run]) -> dict[str, str]:
+def differences(runs: Sequence[RunRecord]) -> dict[str, str]:
     """The settings in which the runs differ, with the value of each run."""
     keys = dict.fromkeys(key for run in runs for key in run.config)
     found = {}
@@ -191,7 +183,7 @@ def differences(runs: Sequence[Run]) -> dict[str, str]:
     return found
 
 
-def _leader(runs: Sequence[Run]) -> str:
+def _leader(runs: Sequence[RunRecord]) -> str:
     """How many runs there are, and which has the best score if they can be compared."""
     count = "One run" if len(runs) == 1 else f"{len(runs)} runs"
     same = len({(run.data.fingerprint, run.metric) for run in runs}) == 1

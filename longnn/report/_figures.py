@@ -12,7 +12,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from longnn.records import Run
+from longnn.records import RunRecord
 from longnn.report._filter_figures import (
     MANY,
     amplitude_waveform,
@@ -85,10 +85,10 @@ class Figures:
     no such figure.
 
     Args:
-        run: a run as :func:`~longnn.records.load_run` returns it.
+        run: its record.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunRecord) -> None:
         self.run = run
 
     def filter(self) -> Figure:
@@ -129,12 +129,12 @@ class Figures:
         return f"Figures({self.run.name}: {', '.join(plate.name for plate in plates(self.run))})"
 
 
-def figures_of(run: Run) -> Figures:
+def figures_of(run: RunRecord) -> Figures:
     """The figures of a run: ``figures_of(run).filter()`` draws one of them."""
     return Figures(run)
 
 
-def plates(run: Run) -> list[Plate]:
+def plates(run: RunRecord) -> list[Plate]:
     """The figures that this run has, in reading order."""
     found = []
     if run.filters:
@@ -152,7 +152,7 @@ def plates(run: Run) -> list[Plate]:
     return found
 
 
-def save_figures(run: Run, folder: str | Path) -> list[Path]:
+def save_figures(run: RunRecord, folder: str | Path) -> list[Path]:
     """Write every figure of a run as PNG and SVG; returns the files."""
     return save_plates(plates(run), Path(folder))
 
@@ -167,7 +167,7 @@ def save_plates(drawn: Sequence[Plate], folder: Path) -> list[Path]:
     return files
 
 
-def _filter_plate(run: Run) -> Plate:
+def _filter_plate(run: RunRecord) -> Plate:
     first = run.filters[0]
     lines = (
         "The bands contain half and 90 % of the channels; the bold line is the mean of all."
@@ -202,7 +202,7 @@ def _filter_plate(run: Run) -> Plate:
     )
 
 
-def _basis_plate(run: Run) -> Plate:
+def _basis_plate(run: RunRecord) -> Plate:
     learned = run.filters[0].learned if run.filters else {}
     start = run.filters[0].start if run.filters else {}
     ends = ""
@@ -223,7 +223,7 @@ def _basis_plate(run: Run) -> Plate:
     )
 
 
-def _amplitude_plate(run: Run) -> Plate:
+def _amplitude_plate(run: RunRecord) -> Plate:
     return Plate(
         "amplitude_waveform",
         lambda: amplitude_waveform(run),
@@ -236,7 +236,7 @@ def _amplitude_plate(run: Run) -> Plate:
     )
 
 
-def _scores_plate(run: Run) -> Plate:
+def _scores_plate(run: RunRecord) -> Plate:
     what, score = result_text(run)
     return Plate(
         "score_distribution",
@@ -248,7 +248,7 @@ def _scores_plate(run: Run) -> Plate:
     )
 
 
-def _training_plate(run: Run) -> Plate:
+def _training_plate(run: RunRecord) -> Plate:
     first = run.repeats[0]
     others = " Faint lines are the other repeats." if len(run.repeats) > 1 else ""
     return Plate(
@@ -263,7 +263,7 @@ def _training_plate(run: Run) -> Plate:
     )
 
 
-def _confusion_plate(run: Run) -> Plate:
+def _confusion_plate(run: RunRecord) -> Plate:
     counts = run.repeats[0].confusion
     assert counts is not None
     right = counts.trace() / max(counts.sum(), 1)
@@ -280,7 +280,7 @@ def _confusion_plate(run: Run) -> Plate:
     )
 
 
-def comparison_plates(runs: Sequence[Run]) -> list[Plate]:
+def comparison_plates(runs: Sequence[RunRecord]) -> list[Plate]:
     """The figures of a comparison."""
     found = [_compared_scores_plate(runs)]
     if any(run.filters for run in runs):
@@ -288,7 +288,7 @@ def comparison_plates(runs: Sequence[Run]) -> list[Plate]:
     return found
 
 
-def _compared_scores_plate(runs: Sequence[Run]) -> Plate:
+def _compared_scores_plate(runs: Sequence[RunRecord]) -> Plate:
     bar = (
         " The orange bar is the mean with its 95 % confidence interval."
         if any(len(run.repeats) > 1 for run in runs)
@@ -304,7 +304,7 @@ def _compared_scores_plate(runs: Sequence[Run]) -> Plate:
     )
 
 
-def _compared_filters_plate(runs: Sequence[Run]) -> Plate:
+def _compared_filters_plate(runs: Sequence[RunRecord]) -> Plate:
     drawn = [run for run in runs if run.filters]
     absent = ", ".join(run.name for run in runs if not run.filters)
     notes = [

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from longnn.records import History, LearnedFilter, Run
+from longnn.records import FilterRecord, History, RunRecord
 from longnn.report._responses import (
     align_signs,
     jacobi_weight,
@@ -43,7 +43,7 @@ SPECIAL = {"Legendre": (0.0, 0.0), "Chebyshev": (-0.5, -0.5), "Chebyshev, 2nd ki
 
 
 @in_style
-def filter_response(run: Run) -> Figure:
+def filter_response(run: RunRecord) -> Figure:
     """The learned responses over the spectral density of the graph, one panel per filter.
 
     Raises:
@@ -67,7 +67,7 @@ def filter_response(run: Run) -> Figure:
     return figure
 
 
-def _largest_eigenvalue(run: Run) -> float:
+def _largest_eigenvalue(run: RunRecord) -> float:
     """Where the spectrum of the graph ends, by its density; 2 where that is not known."""
     if run.data.density is None:
         return 2.0
@@ -77,7 +77,7 @@ def _largest_eigenvalue(run: Run) -> float:
 
 
 def _draw_filter(
-    axes: Axes, found: LearnedFilter, others: Sequence[LearnedFilter], largest: float
+    axes: Axes, found: FilterRecord, others: Sequence[FilterRecord], largest: float
 ) -> None:
     lam = found.eigenvalues
     response = align_signs(found.response)[0]
@@ -135,7 +135,7 @@ def _finish_spectrum(axes: Axes) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns)
 
 
-def _draw_density(axes: Axes, run: Run) -> None:
+def _draw_density(axes: Axes, run: RunRecord) -> None:
     """The spectral density of the graph behind the curves, on its own scale without numbers."""
     if run.data.density is None:
         return
@@ -195,7 +195,7 @@ def density_top(eigenvalues: np.ndarray, density: np.ndarray) -> float:
 
 
 @in_style
-def basis_path(run: Run) -> Figure:
+def basis_path(run: RunRecord) -> Figure:
     """The path of (a, b) over training, and the weight functions at its two ends.
 
     Raises:
@@ -227,7 +227,7 @@ def basis_path(run: Run) -> Figure:
     return figure
 
 
-def _best(run: Run, repeat: int, epochs: np.ndarray) -> int:
+def _best(run: RunRecord, repeat: int, epochs: np.ndarray) -> int:
     """The row of the epoch whose weights were kept."""
     if repeat >= len(run.repeats):
         return len(epochs) - 1
@@ -264,7 +264,7 @@ def _draw_weights(axes: Axes, start: tuple[float, float], end: tuple[float, floa
 
 
 @in_style
-def amplitude_waveform(run: Run) -> Figure:
+def amplitude_waveform(run: RunRecord) -> Figure:
     """The norm of the filter over training, and the distance of its waveform from the last one.
 
     Raises:
@@ -306,13 +306,13 @@ def _draw_amplitude(axes: Axes, history: History) -> None:
     )
 
 
-def share_graph(runs: Sequence[Run]) -> bool:
+def share_graph(runs: Sequence[RunRecord]) -> bool:
     """Whether all runs are on the same graph, so that its spectrum belongs to all."""
     return len({run.data.fingerprint for run in runs}) == 1
 
 
 @in_style
-def compare_filters(runs: Sequence[Run]) -> Figure:
+def compare_filters(runs: Sequence[RunRecord]) -> Figure:
     """The mean responses of several runs in one figure; runs without a filter are left out.
 
     A run has the same colour as in :func:`compare_scores` of the same runs.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from longnn.records import Repeat, Run, load_run
+from longnn.records import RepeatRecord, RunRecord
 from longnn.report._figures import Plate, plates, save_plates
 from longnn.report._markup import (
     alert,
@@ -53,20 +53,20 @@ INTERVAL = (
 )
 
 
-def write_report(folder: str | Path) -> Path:
-    """Write ``report.html`` into a run folder, and its figures into ``figures/``.
+def write_report(run: RunRecord) -> Path:
+    """Write ``report.html`` into the folder of a run, and its figures into ``figures/``.
 
     Args:
-        folder: the run folder.
+        run: its record, which names its folder.
 
     Returns:
         The HTML file.
 
     Raises:
-        FileNotFoundError: if the folder has no record.
-        ValueError: if the record is damaged.
+        ValueError: if the run has no folder.
     """
-    run = folder if isinstance(folder, Run) else load_run(folder)
+    if run.folder is None:
+        raise ValueError("Expected a run with a folder to write the report to (it has none)")
     drawn = plates(run)
     pictures = embed(drawn, run.folder / "figures")
     learned = [pictures[plate.name] for plate in drawn if plate.name in LEARNED]
@@ -101,7 +101,7 @@ def embed(drawn: Sequence[Plate], folder: Path) -> dict[str, str]:
     }
 
 
-def absences(run: Run) -> list[str]:
+def absences(run: RunRecord) -> list[str]:
     """What a reader may miss on the page, and why it is not there."""
     found = list(run.missing)
     if run.filters and not ({"a", "b"} <= run.filters[0].learned.keys()):
@@ -115,7 +115,7 @@ def absences(run: Run) -> list[str]:
     return found
 
 
-def _origin(run: Run) -> str:
+def _origin(run: RunRecord) -> str:
     made = f"Run {run.name}"
     if run.created:
         made += f", {run.created.replace('T', ' ').removesuffix('+00:00')}"
@@ -123,7 +123,7 @@ def _origin(run: Run) -> str:
     return f"{made}, longnn {run.version}."
 
 
-def _scores(run: Run) -> str:
+def _scores(run: RunRecord) -> str:
     metrics = list(dict.fromkeys(m for found in run.summary.values() for m in found))
     parts = [part for part in ("val", "test") if part in run.summary]
     if not metrics or not parts:
@@ -139,18 +139,17 @@ def _scores(run: Run) -> str:
     return table(caption, ["score", *(PARTS[part] for part in parts)], rows, words=[0])
 
 
-def _untested(run: Run) -> str:
+def _untested(run: RunRecord) -> str:
     text = untested_text(run)
     return alert([text] if text else [])
 
 
-def _repeats(run: Run) -> str:
+def _repeats(run: RunRecord) -> str:
     metrics = dict.fromkeys(m for repeat in run.repeats for m in repeat.scores.get("test", {}))
-    timed = False
     protocols = {repeat.split.protocol for repeat in run.repeats}
     sizes = {(r.split.train, r.split.val, r.split.test) for r in run.repeats}
 
-    def cells(repeat: Repeat) -> dict[str, str]:
+    def cells(repeat: RepeatRecord) -> dict[str, str]:
         val, test = repeat.scores.get("val", {}), repeat.scores.get("test", {})
         learned, split = _learned(repeat), repeat.split
         row = {"seed": str(repeat.seed), "split": str(split.seed)}
@@ -161,8 +160,6 @@ def _repeats(run: Run) -> str:
         row |= {key: f"{learned[key]:z.2f}" for key in ("a", "b") if key in learned}
         row |= {"best epoch": str(repeat.best_epoch), "epochs": str(repeat.epochs)}
         row["stopped by"] = repeat.stopped
-        if timed:
-            row["seconds"] = f"{repeat.seconds:.1f}"
         if len(sizes) > 1:
             row["train / val / test nodes"] = f"{split.train} / {split.val} / {split.test}"
         return row
@@ -181,11 +178,11 @@ def _score(scores: dict[str, float], metric: str) -> str:
     return score_text(scores.get(metric, math.nan), metric)
 
 
-def _learned(repeat: Repeat) -> dict[str, float]:
+def _learned(repeat: RepeatRecord) -> dict[str, float]:
     return repeat.filters[0].learned if repeat.filters else {}
 
 
-def _method(run: Run) -> list[str]:
+def _method(run: RunRecord) -> list[str]:
     protocols = " and ".join(sorted({repeat.split.protocol for repeat in run.repeats}))
     plural = "s" if len(run.repeats) > 1 else ""
     notes = _split_notes(run)
@@ -198,11 +195,11 @@ def _method(run: Run) -> list[str]:
     return [*blocks, alert(notes)]
 
 
-def _split_notes(run: Run) -> list[str]:
+def _split_notes(run: RunRecord) -> list[str]:
     return list(dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes))
 
 
-def _data(run: Run) -> list[str]:
+def _data(run: RunRecord) -> list[str]:
     card = run.data.card
     said = _split_notes(run)  # above; the card repeats what is true of the default split
     warnings = [text for text in map(str, card.get("warnings") or ()) if text not in said]
@@ -271,8 +268,9 @@ def _classes(counts: Any) -> str:
     return table("Labelled nodes of each class", ["class", "nodes", "share"], rows, words=[0])
 
 
-def _reproduction(run: Run) -> list[str]:
+def _reproduction(run: RunRecord) -> list[str]:
     took = f" It took {number_text(sum(run.seconds.values()))} s." if run.seconds else ""
+    steps = {step: f"{number_text(taken)} s" for step, taken in run.seconds.items()}
     blocks = []
     if run.command:
         blocks += [
@@ -284,6 +282,7 @@ def _reproduction(run: Run) -> list[str]:
     versions = {"longnn": run.version, "data fingerprint": run.data.fingerprint or "not recorded"}
     return [
         *blocks,
+        pairs("Where the time went", steps) if steps else "",
         pairs("Versions, machine and data", versions | run.environment),
         pairs("Configuration", run.config),
     ]

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from longnn.records import Run, Summary
+from longnn.records import RunRecord, Summary
 from longnn.report._style import (
     FAINT,
     GREY,
@@ -34,7 +34,7 @@ NUMBERED = 12  # most classes for which the cells of a confusion matrix show the
 
 
 @in_style
-def training_curves(run: Run) -> Figure:
+def training_curves(run: RunRecord) -> Figure:
     """Training and validation loss, and the validation score, against the epoch.
 
     Raises:
@@ -82,7 +82,7 @@ def _unit(metric: str) -> str:
 
 
 @in_style
-def score_distribution(run: Run) -> Figure:
+def score_distribution(run: RunRecord) -> Figure:
     """The scores of the repeats, with their mean and its 95 % interval.
 
     Raises:
@@ -142,7 +142,7 @@ def _draw_scores(
 
 
 @in_style
-def confusion(run: Run) -> Figure:
+def confusion(run: RunRecord) -> Figure:
     """True against predicted classes of the test nodes of the first repeat.
 
     Rows of classes without test nodes are grey and say so.
@@ -199,7 +199,7 @@ def _write_counts(axes: Axes, counts: np.ndarray, share: np.ndarray, empty: set[
 
 
 @in_style
-def compare_scores(runs: Sequence[Run]) -> Figure:
+def compare_scores(runs: Sequence[RunRecord]) -> Figure:
     """Test scores of several runs, one panel per metric and one row per run."""
     if not runs:
         raise ValueError("Expected at least one run (got none).")

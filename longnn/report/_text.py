@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from longnn.records import Run
+from longnn.records import RunRecord
 from longnn.report._comparison import cautions, comparison_rows
 from longnn.report._words import (
     PARTS,
@@ -16,7 +16,7 @@ from longnn.report._words import (
 )
 
 
-def text_summary(run: Run) -> list[str]:
+def text_summary(run: RunRecord) -> list[str]:
     """A run in a few lines: its scores, what it learned, its splits."""
     lines = [headline(run), ""]
     for part in ("val", "test"):
@@ -34,7 +34,7 @@ def text_summary(run: Run) -> list[str]:
     return [*lines, f"  note: {untested}"] if untested else lines
 
 
-def text_comparison(runs: Sequence[Run]) -> list[str]:
+def text_comparison(runs: Sequence[RunRecord]) -> list[str]:
     """A table of runs, with what a reader must know before comparing them."""
     rows = comparison_rows(runs)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from longnn.records import Run, Summary
+from longnn.records import RunRecord, Summary
+from longnn.registry import MODELS
 from longnn.report._responses import mean_response
 
 FLAT = 0.75  # smallest over largest magnitude; above it a filter is all-pass
@@ -38,25 +39,6 @@ _KINDS = {
     (False, True): "high-pass",
     (False, True, False): "band-pass",
     (True, False, True): "band-stop",
-}
-
-MODELS = {
-    "lon": "LON-GNN",
-    "jacobi-orthnorm": "JacobiConv (orthonormal)",
-    "jacobi-learnable": "JacobiConv (learnable)",
-    "jacobi": "JacobiConv",
-    "bern": "BernNet",
-    "gpr": "GPRGNN",
-    "cheb": "ChebNet",
-    "cheb2": "ChebNetII",
-    "even": "EvenNet",
-    "appnp": "APPNP",
-    "sgc": "SGC",
-    "gcn": "GCN",
-    "arma": "ARMA",
-    "favard": "FavardGNN",
-    "optbasis": "OptBasisGNN",
-    "mlp": "MLP",
 }
 
 METRICS = {
@@ -254,9 +236,9 @@ def interval_text(
     return f"{mean} ({bounds})" if short else f"{mean} (95 % interval {bounds}, {over})"
 
 
-def model_name(run: Run) -> str:
+def model_name(run: RunRecord) -> str:
     """The name of the model as papers write it."""
-    return MODELS.get(run.model, run.model)
+    return MODELS[run.model].title if run.model in MODELS else run.model
 
 
 def metric_name(metric: str) -> str:
@@ -264,7 +246,7 @@ def metric_name(metric: str) -> str:
     return METRICS.get(metric, metric.replace("_", " "))
 
 
-def splits_text(run: Run) -> str:
+def splits_text(run: RunRecord) -> str:
     """How many splits of which protocol: "10 published splits", "one stratified split"."""
     protocols = sorted({repeat.split.protocol for repeat in run.repeats})
     splits = {(repeat.split.protocol, repeat.split.seed) for repeat in run.repeats}
@@ -277,7 +259,7 @@ def splits_text(run: Run) -> str:
     return f"{count} runs on {len(splits)} {name} split{'s' * (len(splits) > 1)}"
 
 
-def result_text(run: Run) -> tuple[str, str]:
+def result_text(run: RunRecord) -> tuple[str, str]:
     """The name of the score and its value: ("test accuracy", "88.6 % ± 0.4")."""
     for part in ("test", "val", "train"):
         summary = run.score(part)
@@ -287,14 +269,14 @@ def result_text(run: Run) -> tuple[str, str]:
     return metric_name(run.metric), "not scored"
 
 
-def headline(run: Run) -> str:
+def headline(run: RunRecord) -> str:
     """The result in one sentence."""
     what, score = result_text(run)
     preposition = "on" if len(run.repeats) == 1 else "over"
     return f"{model_name(run)} on {run.data.name}: {what} {score} {preposition} {splits_text(run)}"
 
 
-def learned_text(run: Run) -> list[str]:
+def learned_text(run: RunRecord) -> list[str]:
     """What was learned, one sentence per filter of the first repeat."""
     if not run.filters:
         return [f"{model_name(run)} has no polynomial filter, so there is no shape to show."]
@@ -318,7 +300,7 @@ def _basis_text(values: Mapping[str, float]) -> str:
     return f"a = {values['a']:z.2f}, b = {values['b']:z.2f}"
 
 
-def class_names(run: Run, count: int) -> list[str]:
+def class_names(run: RunRecord, count: int) -> list[str]:
     """The names of ``count`` classes; their numbers where the record does not name as many."""
     given = run.data.classes
     return [given[k] if count == len(given) else str(k) for k in range(count)]
@@ -329,7 +311,7 @@ def untested(confusion: np.ndarray) -> set[int]:
     return {int(k) for k in np.flatnonzero(np.nan_to_num(confusion).sum(axis=1) == 0)}
 
 
-def untested_text(run: Run) -> str:
+def untested_text(run: RunRecord) -> str:
     """A sentence on classes without test nodes; empty if every repeat tests every class."""
     matrices = [repeat.confusion for repeat in run.repeats if repeat.confusion is not None]
     found = [untested(confusion) for confusion in matrices]
