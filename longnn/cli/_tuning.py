@@ -62,17 +62,15 @@ def tune(
 ) -> None:
     """Search for good hyperparameters.
 
-    Run the same command again to continue an interrupted search. Run it on several machines with
-    one --storage to share the work.
+    Run the same command again to continue. Workers with one --storage share the work.
     """
     from longnn import runs, tuning
     from longnn.cli import _display as display
-    from longnn.config import Config, parse_assignment
+    from longnn.config import parse_assignment
 
     source = read_source(graph, nodes, data_option)
     dataset = runs.load_source(source, data_dir)
     chosen = tuning.load_space(space, model).fix(dict(parse_assignment(p) for p in set_ or []))
-    scale = runs.choose_scaling(dataset, source, Config(model=model)).kind
     # A stable name, so that the same command continues the search.
     folder = output or Path("runs") / runs.folder_name(f"{dataset.name}-{model}-tune")
     if not quiet:
@@ -90,7 +88,6 @@ def tune(
                 name=name,
                 folder=folder,
                 split=split,
-                scale=scale,
                 seed=seed,
                 device=device,
                 halving=halving,
