@@ -18,7 +18,7 @@ from longnn.registry import OPTIONS, find_model, model_options
 
 #: The roles of parameters, each with a learning rate and a weight decay of its own.
 ROLES = ("transform", "coefficients", "factors", "basis")
-SCALINGS = ("auto", "none", "standard", "row")
+SCALINGS = ("auto", "none", "columns", "standard", "row")
 PRECISIONS = ("float32", "float64")
 
 

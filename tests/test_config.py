@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from longnn.config import Config, Settings, parse_assignment, read_toml
+from longnn import data
+from longnn.config import SCALINGS, Config, Settings, parse_assignment, read_toml
 from longnn.registry import MODELS, model_options
 from longnn.training._fit import make_model
 
@@ -36,7 +37,7 @@ def test_what_is_not_said_is_recommended_and_written_down(tmp_path):
     assert {field.name for field in dataclasses.fields(Settings)} <= written.keys()
     again = Config.from_dict(written)
     assert again == Config()
-    assert repr(make_model(again, 4, 2, 0)) == repr(make_model(Config(), 4, 2, 0))
+    assert repr(make_model(again, 4, 2)) == repr(make_model(Config(), 4, 2))
 
 
 def test_text_survives_toml(tmp_path):
@@ -139,3 +140,8 @@ def test_bad_toml_files(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match=r"c\.toml to be TOML"):
         read_toml(path)
+
+
+def test_scalings_are_those_of_the_data():
+    """Two layers that do not know each other name them both."""
+    assert SCALINGS == data.SCALINGS

@@ -18,7 +18,7 @@ from torch_geometric.nn import APPNP, ChebConv, GCNConv
 from longnn import training
 from longnn.bench._textbook import TextbookLONGNN
 from longnn.config import ROLES, Config
-from longnn.data import NodeDataset, make_split
+from longnn.data import NodeDataset, Scaling, make_split
 from longnn.registry import PAPER_FORM
 from longnn.training import Population, Problem
 
@@ -108,7 +108,7 @@ def make_problem(
 ) -> Problem:
     """Features, operator and labels of a dataset in the form that populations take."""
     config = workload.config(device=device.type, epochs=epochs)
-    return training.make_problem(dataset, config, training.Scaling("none"), device=device)
+    return training.make_problem(dataset, config, Scaling("none"), device=device)
 
 
 def make_population(

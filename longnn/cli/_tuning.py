@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+import longnn
+from longnn.cli import _display
 from longnn.cli._base import (
     DataDir,
     DataOption,
@@ -64,20 +66,16 @@ def tune(
 
     Run the same command again to continue. Workers with one --storage share the work.
     """
-    from longnn import runs, tuning
-    from longnn.cli import _display as display
-    from longnn.config import parse_assignment
-
-    source = read_source(graph, nodes, data_option)
-    dataset = runs.load_source(source, data_dir)
-    chosen = tuning.load_space(space, model).fix(dict(parse_assignment(p) for p in set_ or []))
+    fixed = dict(longnn.config.parse_assignment(pair) for pair in set_ or [])
+    chosen = longnn.tuning.load_space(space, model).fix(fixed)
+    dataset = read_source(graph, nodes, data_option).load(data_dir)
     # A stable name, so that the same command continues the search.
-    folder = output or Path("runs") / runs.folder_name(f"{dataset.name}-{model}-tune")
+    folder = output or Path("runs") / longnn.runs.folder_name(f"{dataset.name}-{model}-tune")
     if not quiet:
         show_notes(dataset.notes)
     try:
-        with display.tuning_progress(err, quiet=quiet or json_) as on_progress:
-            result = tuning.tune(
+        with _display.tuning_progress(err, quiet=quiet or json_) as on_progress:
+            result = longnn.tuning.tune(
                 dataset,
                 chosen,
                 model=model,

@@ -9,17 +9,9 @@ from collections.abc import Callable, Sequence
 from optuna.trial import FrozenTrial
 
 from longnn.config import Config
-from longnn.data import NodeDataset, Split
-from longnn.training import (
-    Population,
-    Result,
-    choose_device,
-    make_problem,
-    run_chunked,
-    shape_of,
-)
+from longnn.data import NodeDataset
+from longnn.training import Population, fit
 from longnn.tuning._ranking import describe_trial
-from longnn.tuning._scaling import Scaling
 from longnn.tuning._splits import seeded_splits, tuning_seeds
 from longnn.tuning._training import best_score
 from longnn.tuning._trials import FinalistRecord, Finalists, finite
@@ -63,35 +55,9 @@ def confirm(
     """
     splits, _ = seeded_splits(dataset, split, seeds)
     members = [config.replace(seed=s.seed) for config in configs for s in splits]
-    results = _fit(dataset, members, [*splits] * len(configs), device=device, on_epoch=on_epoch)
-    scores = [best_score(result) for result in results]
+    fitted = fit(dataset, members, [*splits] * len(configs), device=device, on_epoch=on_epoch)
+    scores = [best_score(one.result) for one in fitted]
     return [scores[i : i + len(splits)] for i in range(0, len(scores), len(splits))]
-
-
-def _fit(
-    dataset: NodeDataset,
-    configs: Sequence[Config],
-    splits: Sequence[Split],
-    *,
-    device: str,
-    on_epoch: OnEpoch | None,
-) -> list[Result]:
-    """Train members group by group of equal shape; results in the order of the members."""
-    where = choose_device(device)
-    groups: dict[object, list[int]] = {}
-    for i, config in enumerate(configs):
-        groups.setdefault(shape_of(config), []).append(i)
-    results: dict[int, Result] = {}
-    for group in groups.values():
-        first = configs[group[0]]
-        trained = run_chunked(
-            [configs[i] for i in group],
-            make_problem(dataset, first, Scaling.fit(first.scale, dataset), device=where),
-            [splits[i] for i in group],
-            run=lambda population, _: population.run(on_epoch),
-        )
-        results |= zip(group, trained, strict=True)
-    return [results[i] for i in range(len(configs))]
 
 
 def train_finalists(

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial
 
 from longnn._base.provenance import environment
 from longnn.config import Config
-from longnn.data import NodeDataset
+from longnn.data import NodeDataset, Scaling
 from longnn.training import Population, choose_device, fits, make_problem, shape_of
 from longnn.tuning._domains import Plain
 from longnn.tuning._finalists import train_finalists
@@ -24,7 +24,6 @@ from longnn.tuning._ledger import FINISHED, Claim, Ledger
 from longnn.tuning._ranking import best_trial, describe_trial, rank_trials
 from longnn.tuning._record import DatasetRecord, SearchRecord, SpaceRecord
 from longnn.tuning._result import TuningProgress
-from longnn.tuning._scaling import Scaling
 from longnn.tuning._space import SearchSpace
 from longnn.tuning._splits import tuning_splits
 from longnn.tuning._training import Training

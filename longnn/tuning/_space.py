@@ -259,7 +259,7 @@ def _options(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
 def _probe(model: str, values: Mapping[str, Any]) -> Model:
     """A tiny model with these values: if they are invalid, it shows here and not in a trial."""
     config = Config.from_dict({"model": model, **values})
-    return make_model(config, 2, 2, seed=0)
+    return make_model(config, 2, 2)
 
 
 def _probes(model: str, search: Mapping[str, Domain], fixed: Mapping[str, Any]) -> Iterable[Model]:

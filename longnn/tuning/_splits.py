@@ -4,10 +4,7 @@ A search trains on ``train`` and chooses by ``val``. Test nodes are dropped here
 this module knows them.
 """
 
-import dataclasses
 from collections.abc import Sequence
-
-import torch
 
 from longnn.data import NodeDataset, Split, make_split
 
@@ -78,9 +75,6 @@ def seeded_splits(
             "protocol."
         )
         chosen = "published"
-    splits = [make_split(dataset, chosen, seed) for seed in seeds]
-    notes += dict.fromkeys(
-        note for split in splits for note in split.notes if "no test nodes" not in note
-    )
-    nothing = torch.zeros(dataset.num_nodes, dtype=torch.bool)
-    return [dataclasses.replace(split, test=nothing) for split in splits], notes
+    splits = [make_split(dataset, chosen, seed).without_test() for seed in seeds]
+    notes += dict.fromkeys(note for split in splits for note in split.notes)
+    return splits, notes

@@ -27,6 +27,11 @@ def asked(dataset):
     return CONFIGS, problem, [make_split(dataset, None, c.seed) for c in CONFIGS]
 
 
+def chunked(asked, **options):
+    """Train what is asked, as far as memory allows."""
+    return workflow.run_chunked(workflow.make_members(*asked), asked[1], **options)
+
+
 def limit(monkeypatch, most):
     """Let memory run out, in the second epoch, above a number of members; returns what is tried."""
     tried, run = [], Population.run
@@ -52,7 +57,7 @@ def limit(monkeypatch, most):
 def test_where_memory_runs_out_fewer_are_trained_together(asked, monkeypatch, most, sizes):
     together = workflow.make_population(*asked).run()
     tried = limit(monkeypatch, most)
-    results = workflow.run_chunked(*asked)
+    results = chunked(asked)
     assert tried == sizes
     for result, whole in zip(results, together, strict=True):
         assert result.best_epoch == whole.best_epoch
@@ -63,16 +68,14 @@ def test_where_memory_runs_out_fewer_are_trained_together(asked, monkeypatch, mo
 def test_what_is_measured_is_used(asked, monkeypatch):
     tried = limit(monkeypatch, 9)
     monkeypatch.setattr(workflow, "count_fitting", lambda make, count, device: 3)
-    workflow.run_chunked(*asked)
+    chunked(asked)
     assert tried == [3, 3, 1]
 
 
 def test_chunks_that_were_begun_are_kept(asked, monkeypatch):
     tried = limit(monkeypatch, 4)
     first = []
-    workflow.run_chunked(
-        *asked, begun={0: 2, 2: 5}, run=lambda p, start: first.append(start) or p.run()
-    )
+    chunked(asked, begun={0: 2, 2: 5}, run=lambda p, start: first.append(start) or p.run())
     assert tried == [2, 5, 2, 2, 1]
     assert first == [0, 2, 2, 4, 6]
 
@@ -80,7 +83,7 @@ def test_chunks_that_were_begun_are_kept(asked, monkeypatch):
 def test_one_that_does_not_fit_is_an_error(asked, monkeypatch):
     limit(monkeypatch, 0)
     with pytest.raises(MemoryError, match="room for one model on cpu"):
-        workflow.run_chunked(*asked)
+        chunked(asked)
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory():

@@ -93,7 +93,7 @@ def test_evaluation_sees_no_dropout(dataset):
     split = make_split(dataset, "published", 0)
     (result,) = p.run()
     problem = problem_of(dataset, c)
-    model = make_model(c, problem.features.shape[1], problem.outputs, 0)
+    model = make_model(c, problem.features.shape[1], problem.outputs)
     model.load_state_dict(result.state, strict=False)
     probabilities = predict(model, problem)
     y = dataset.data.y
@@ -116,7 +116,7 @@ def test_one_step_equals_torchs_own_adam(dataset):
         degree_penalty=1e-3,
     )
     problem, split = problem_of(dataset, c), make_split(dataset, "published", 0)
-    model = make_model(c, problem.features.shape[1], problem.outputs, 0).double()
+    model = make_model(c, problem.features.shape[1], problem.outputs).double()
     lr, wd = c.settings.rates("lr"), c.settings.rates("wd")
     groups = [
         {"params": p, "lr": lr[role], "weight_decay": wd[role]}
@@ -150,7 +150,7 @@ def test_best_weights_are_kept_and_patience_stops(dataset):
     assert result.history["val_score"][result.best_epoch - 1] == best
     # The weights are those of the best epoch, not of the last.
     problem, split = problem_of(dataset, c), make_split(dataset, "published", 0)
-    model = make_model(c, problem.features.shape[1], problem.outputs, 0)
+    model = make_model(c, problem.features.shape[1], problem.outputs)
     model.load_state_dict(result.state, strict=False)
     predicted = predict(model, problem).argmax(1)
     accuracy = (predicted == dataset.data.y)[split.val].double().mean()
@@ -283,7 +283,7 @@ def test_regression_recovers_a_linear_target(dataset):
     problem = problem_of(linear, c)
     (result,) = make_population([c], problem, [split]).run()
     assert result.offset == pytest.approx(y[split.train].mean().item(), rel=1e-6)
-    model = make_model(c, problem.features.shape[1], 1, 0)
+    model = make_model(c, problem.features.shape[1], 1)
     model.load_state_dict(result.state, strict=False)
     predicted = predict(model, problem, offset=result.offset, scale=result.scale)
     error = (predicted - y)[split.test].square().mean() / y[split.test].var()

@@ -56,7 +56,7 @@ def base_of(name):
 
 def varying_keys(base):
     """The keys of VARYING that act on a model."""
-    model = make_model(base, 3, 2, seed=0)
+    model = make_model(base, 3, 2)
     roles = {role for role, group in model.parameter_groups().items() if group}
     acting = {f"{kind}_{role}" for kind in ("lr", "wd") for role in roles}
     acting |= VARYING & set(base.options)

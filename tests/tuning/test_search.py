@@ -218,7 +218,7 @@ def test_a_finished_search_is_not_run_again_but_can_be_extended(dataset, tmp_pat
         ({"trials": 0}, "`trials` to be an integer >= 1"),
         ({"batch": -1}, "`batch` to be an integer >= 1"),
         ({"repeats": 0}, "`repeats` to be an integer >= 1"),
-        ({"scale": "unit"}, "`scale` to be one of auto, none, standard, row"),
+        ({"scale": "unit"}, "`scale` to be one of auto, none, columns, standard, row"),
         ({"device": "tpu9"}, "`device`"),
         ({"split": "folds"}, "split protocol among"),
         ({"model": "lonn"}, "did you mean `lon`"),

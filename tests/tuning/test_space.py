@@ -72,7 +72,7 @@ def test_every_draw_of_every_shipped_space_builds(space, name):
     loaded = load_space(space, name)
     for values in draw(loaded, 5):
         small = loaded.config(values).replace(hidden_channels=3)
-        make_model(small, 4, 2, seed=0)
+        make_model(small, 4, 2)
 
 
 def test_the_wide_space_adds_to_that_of_the_paper():
