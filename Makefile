@@ -31,13 +31,9 @@ unit: $(STAMP)
 slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m "slow and not gpu"
 
-# Tables, figures and the page of results again, from the committed records.
+# Tables, figures, pages of results and recipes again, from the committed records.
 results: $(STAMP)
-	$(BIN)/python -c "import sys; from pathlib import Path; \
-	from longnn.studies._paper import rebuild_all; \
-	print('made again:', *rebuild_all(*map(Path, sys.argv[1:])))" \
-	results/paper $(wildcard docs/results.md)
-	$(BIN)/python -m longnn.studies._recipes results/paper longnn/recipes
+	$(BIN)/python -m longnn.studies results docs/results longnn/recipes
 
 install: $(STAMP)
 

@@ -11,8 +11,8 @@ import typer
 from longnn._base.version import __version__
 from longnn.cli import _bench as bench
 from longnn.cli import _lists as lists
-from longnn.cli import _paper as paper
 from longnn.cli import _runs as runs
+from longnn.cli import _study as study
 from longnn.cli import _tuning as tuning
 from longnn.cli._base import guarded, out
 
@@ -32,7 +32,7 @@ COMMANDS = (
     lists.info,
     lists.datasets,
     bench.bench,
-    paper.paper,
+    study.study,
     lists.models,
 )
 for command in COMMANDS:

@@ -1,10 +1,12 @@
-"""Tuned configurations that come with the package, one TOML file a model and dataset.
+"""Tuned configurations that come with the package, one TOML file per model.
 
-A recipe is ``MODEL/DATASET.toml`` in this folder: flat keys of :class:`~longnn.config.Config`, and
-at its top, in comment lines, where it comes from. It says how to train and not on what machine or
-how often: ``seed``, ``repeat``, ``device`` and ``scale`` are left to whoever uses it.
+``MODEL.toml`` in this folder has one table per dataset: flat keys of
+:class:`~longnn.config.Config`, and above it, in comment lines, where it comes from. A recipe says
+how to train, and not on what machine or how often: ``seed``, ``repeat``, ``device``, ``scale`` and
+``split`` are left to whoever uses it.
 """
 
+import functools
 import tomllib
 from importlib import resources
 from typing import Any
@@ -15,8 +17,15 @@ _HERE = resources.files(__name__)
 def load_recipe(model: str, dataset: str) -> dict[str, Any]:
     """The keys of a recipe, for :meth:`Config.from_dict <longnn.config.Config.from_dict>`.
 
+    Args:
+        model: short name of the model.
+        dataset: name of the dataset.
+
+    Returns:
+        flat keys and their values, the model's name among them.
+
     Raises:
-        ValueError: where there is none, naming the datasets that have one.
+        ValueError: if there is none; the message names the datasets that have one.
 
     >>> load_recipe("lon", "csbm")["model"]
     'lon'
@@ -30,16 +39,23 @@ def load_recipe(model: str, dataset: str) -> dict[str, Any]:
             f"Expected a dataset with a recipe for model {model!r} (got {dataset!r}); "
             f"there are recipes of {models} for {datasets}"
         )
-    text = _HERE.joinpath(model, f"{dataset}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return dict(_read()[model][dataset])
 
 
 def known_recipes() -> list[tuple[str, str]]:
-    """Every (model, dataset) that has a recipe, in order."""
-    return sorted(
-        (folder.name, file.name.removesuffix(".toml"))
-        for folder in _HERE.iterdir()
-        if folder.is_dir()
-        for file in folder.iterdir()
-        if file.name.endswith(".toml")
-    )
+    """Every (model, dataset) that has a recipe, in order.
+
+    >>> ("lon", "csbm") in known_recipes()
+    True
+    """
+    return sorted((model, dataset) for model, tables in _read().items() for dataset in tables)
+
+
+@functools.cache
+def _read() -> dict[str, dict[str, dict[str, Any]]]:
+    """Model -> dataset -> keys."""
+    files = [file for file in _HERE.iterdir() if file.name.endswith(".toml")]
+    return {
+        file.name.removesuffix(".toml"): tomllib.loads(file.read_text(encoding="utf-8"))
+        for file in files
+    }

@@ -17,6 +17,7 @@ from longnn.records._run import (
     summarize_repeats,
     summary_dict,
 )
+from longnn.records._study import Machine, Made, StudyRecord
 
 __all__ = [
     "RECORD",
@@ -26,11 +27,14 @@ __all__ = [
     "FilterRecord",
     "GraphRecord",
     "History",
+    "Machine",
+    "Made",
     "RepeatRecord",
     "Request",
     "RunRecord",
     "Scores",
     "SplitRecord",
+    "StudyRecord",
     "Summary",
     "summarize_repeats",
     "summary_dict",

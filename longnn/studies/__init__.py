@@ -1,21 +1,33 @@
-"""Experiments: each a configuration in, a record out; tables are made from records alone."""
+"""Studies: each asks one question, computes a record, and makes tables and figures of it alone.
 
-from longnn.studies._paper import (
-    EXPERIMENTS,
-    Context,
-    Experiment,
-    get_experiment,
-    rebuild,
-    run_experiment,
+A study is a public module or folder of this package, with a ``TITLE`` and three functions:
+``run(context)``, ``tables(folder)`` and ``draw(folder)`` (:class:`Study`). It is found by looking
+at the package: to add a study is to add a file. What studies share is in ``_core``.
+
+>>> study_names()
+['ablation', 'accuracy', 'basis', ...]
+"""
+
+from longnn.studies._core._catalog import (
+    get_study,
+    rebuild_study,
+    run_study,
+    sorted_studies,
+    study_names,
 )
-from longnn.studies._table import Table
+from longnn.studies._core._context import Context, Study
+from longnn.studies._core._pages import fill_page, rebuild_all
+from longnn.studies._core._table import ResultTable
 
 __all__ = [
-    "EXPERIMENTS",
     "Context",
-    "Experiment",
-    "Table",
-    "get_experiment",
-    "rebuild",
-    "run_experiment",
+    "ResultTable",
+    "Study",
+    "fill_page",
+    "get_study",
+    "rebuild_all",
+    "rebuild_study",
+    "run_study",
+    "sorted_studies",
+    "study_names",
 ]

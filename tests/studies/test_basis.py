@@ -5,16 +5,17 @@ import pytest
 import scipy.sparse
 import scipy.stats
 
-from longnn.studies import _basis as basis
-from longnn.studies import _paper as paper
-from longnn.studies._record import read_record
+from longnn.records import StudyRecord
+from longnn.studies import Context, basis, run_study
+from longnn.studies.basis._measure import BasisCell, label_mean
+from longnn.studies.basis._weights import compare_weights, distance, fit_moments, weight_moments
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.0, 1.0), (2.5, -0.3), (5.0, 7.0)])
 def test_moments_there_and_back(a, b):
     density = scipy.stats.beta(a + 1, b + 1, scale=2)
-    assert basis.weight_moments(a, b) == pytest.approx((density.mean(), density.var()))
-    assert basis.fit_moments(density.mean(), density.var()) == pytest.approx((a, b))
+    assert weight_moments(a, b) == pytest.approx((density.mean(), density.var()))
+    assert fit_moments(density.mean(), density.var()) == pytest.approx((a, b))
 
 
 def test_distance_against_scipy():
@@ -27,7 +28,7 @@ def test_distance_against_scipy():
     points = np.interp(quantiles, np.concatenate([[0], shares.cumsum()]), np.linspace(0, 2, 101))
     weight = scipy.stats.beta.ppf(quantiles, 1.7, 3.1, scale=2)
     wanted = scipy.stats.wasserstein_distance(points, weight)
-    assert basis.distance(shares, 0.7, 2.1) == pytest.approx(wanted, rel=1e-3)
+    assert distance(shares, 0.7, 2.1) == pytest.approx(wanted, rel=1e-3)
 
 
 def test_label_mean_by_eigenvectors():
@@ -41,46 +42,48 @@ def test_label_mean_by_eigenvectors():
     Y = np.eye(3)[labels]
     energy = ((U.T @ (Y - Y.mean(0))) ** 2).sum(1)
     wanted = (energy * (1 - x)).sum() / energy.sum()
-    assert basis.label_mean(scipy.sparse.csr_matrix(P), labels) == pytest.approx(wanted)
+    assert label_mean(scipy.sparse.csr_matrix(P), labels) == pytest.approx(wanted)
 
 
-def make_part(a, b, variance, histogram, homophily):
-    return {
-        "start": {"a": 0.0, "b": 1.0},
-        "a": a,
-        "b": b,
-        "mean": 1.0,
-        "variance": variance,
-        "histogram": histogram,
-        "node_homophily": homophily,
-    }
+def make_cell(a, b, variance, histogram):
+    return BasisCell(
+        fingerprint="",
+        notes=[],
+        config={},
+        start={"a": 0.0, "b": 1.0},
+        a=a,
+        b=b,
+        best_epochs=[1] * len(a),
+        mean=1.0,
+        variance=variance,
+        histogram=histogram,
+        label_mean=1.0,
+    )
 
 
 def test_closer_is_counted():
     flat = [0.01] * 100
-    summary = basis.summarize(make_part([0.0, 0.0], [0.0, 2.0], 1 / 3, flat, 0.5))
-    assert summary["closer"] == 1
-    assert summary["after"][0] == pytest.approx(0, abs=1e-9)
-    assert summary["fitted"] == pytest.approx((0, 0))
-    assert summary["best"] == pytest.approx(0, abs=1e-9)
+    found = compare_weights(make_cell([0.0, 0.0], [0.0, 2.0], 1 / 3, flat))
+    assert found.closer == 1
+    assert found.after[0] == pytest.approx(0, abs=1e-9)
+    assert found.fitted == pytest.approx((0, 0))
+    assert found.best == pytest.approx(0, abs=1e-9)
 
 
 def test_quick_run_dataset_by_dataset(tmp_path):
     """A record of one graph has its tables; a second graph is added to it."""
     for name, count in (("csbm", 1), ("digits", 2)):
-        context = paper.Context(
-            tmp_path, device="cpu", quick=True, datasets=[name], tell=lambda _: None
-        )
-        learned, answer = paper.run_experiment("basis", context)
+        context = Context(tmp_path, device="cpu", quick=True, datasets=[name], tell=lambda _: None)
+        learned, answer = run_study("basis", context)
         assert len(learned.rows) == count
         assert answer.rows[0][1].endswith(f"of {count}")
-    part = read_record(tmp_path / "record.json")["parts"]["csbm"]
-    assert part["mean"] == pytest.approx(1, abs=1e-3)  # no self loops: the trace of P is 0
-    assert sum(part["histogram"]) == pytest.approx(1, abs=1e-2)
-    assert part["a"] != [0.0, 0.0]
-    assert (tmp_path / "weights.png").stat().st_size < 200_000
+    cell = StudyRecord.load(tmp_path / "records" / "record.json").get("csbm", BasisCell)
+    assert cell.mean == pytest.approx(1, abs=1e-3)  # no self loops: the trace of P is 0
+    assert sum(cell.histogram) == pytest.approx(1, abs=1e-2)
+    assert cell.a != [0.0, 0.0]
+    assert (tmp_path / "figures" / "weights.png").stat().st_size < 200_000
 
 
 def test_an_unknown_dataset_is_refused(tmp_path):
     with pytest.raises(ValueError, match="cora"):
-        basis.run(paper.Context(tmp_path, datasets=["corra"]))
+        basis.run(Context(tmp_path, datasets=["corra"]))

@@ -1,129 +1,163 @@
-"""The command ``longnn paper``, with a small experiment in place of the paper's."""
+"""The command ``longnn study``, with small studies in place of the package's: files in a folder."""
 
+import importlib
 import sys
-import types
 
 import pytest
 
-from longnn.studies import _paper as paper
-from longnn.studies._record import Record, read_record
-from longnn.studies._table import Table
+from longnn import studies
+from longnn.records import StudyRecord
 from tests.commands import fail, longnn, succeed
 
+#: A study is a file: nothing else has to know of it.
+TOY = """
+import dataclasses
 
-@pytest.fixture(autouse=True)
-def experiments(monkeypatch, tmp_path):
-    """Two experiments that count; what they were asked is kept."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    asked = []
-    for name in ("filters", "accuracy"):
-        module = types.ModuleType(f"tests.fake_{name}")
-        module.TITLE = f"The {name}"
-        module.run = lambda context: run(context, asked)
-        module.tables, module.draw = tables, draw
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setitem(paper.EXPERIMENTS, name, module.__name__)
-    for name in [n for n in paper.EXPERIMENTS if n not in ("filters", "accuracy")]:
-        monkeypatch.delitem(paper.EXPERIMENTS, name)
-    return asked
+from longnn.records import StudyRecord
+from longnn.studies import ResultTable
+
+TITLE = "The {name}"
+ORDER = {order}
+asked = []
 
 
-def run(context, asked):
+@dataclasses.dataclass
+class Plan:
+    quick: bool
+
+
+@dataclasses.dataclass
+class Loss:
+    loss: float
+
+
+def run(context):
     asked.append(context)
-    record = Record(context.folder / "record.json", {"quick": context.quick}, commit=context.commit)
+    record = context.record("record", Plan(context.quick))
     for name in context.choose("datasets", ["cora", "texas"]):
-        record.part(name, lambda: {"loss": 0.5})
-        context.tell(f"{name} [done]")
+        record.cell(name, Loss, lambda: Loss(0.5), machine=context.machine("cpu"))
+        context.tell(f"{{name}} [done]")
 
 
 def tables(folder):
-    parts = read_record(folder / "record.json")["parts"]
-    rows = [[name, f"**{part['loss']:.2f}**"] for name, part in parts.items()]
-    wide = ["of", *(f"a wide column {i}" for i in range(12))]
+    cells = StudyRecord.load(folder / "records" / "record.json").all(Loss)
+    rows = [[name, f"**{{cell.loss:.2f}}**"] for name, cell in cells.items()]
+    wide = ["of", *(f"a wide column {{i}}" for i in range(12))]
     return [
-        Table("losses", "Losses [%].", ["data", "loss"], rows),
-        Table("wide", "Wide.", wide, [[str(i) * 5 for i in range(13)]]),
+        ResultTable("losses", "Losses [%].", ["data", "loss"], rows),
+        ResultTable("wide", "Wide.", wide, [[str(i) * 5 for i in range(13)]]),
     ]
 
 
 def draw(folder):
     (folder / "losses.svg").write_text("<svg/>")
     return [folder / "losses.svg"]
+"""
 
 
-def test_an_experiment_is_run_and_shown(tmp_path, experiments):
-    result = longnn("paper", "filters", "--device", "cpu", "--commit", "abc")
+@pytest.fixture(autouse=True)
+def package(monkeypatch, tmp_path):
+    """A package of two studies, one of which reads what the other makes."""
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "toy_zero.py").write_text(TOY.format(name="first", order=1))
+    (folder / "toy_also.py").write_text(
+        TOY.format(name="second", order=0) + 'AFTER = ("toy_zero",)\n'
+    )
+    (folder / "_private.py").write_text("raise AssertionError")
+    monkeypatch.setattr(studies, "__path__", [str(folder)])
+    for name in ("toy_zero", "toy_also", "toy_broken"):
+        monkeypatch.delitem(sys.modules, f"longnn.studies.{name}", raising=False)
+    importlib.invalidate_caches()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return folder
+
+
+@pytest.fixture
+def asked(package):
+    return studies.get_study("toy_zero").asked
+
+
+def test_a_study_is_run_and_shown(tmp_path, asked):
+    result = longnn("study", "toy_zero", "--device", "cpu", "--commit", "abc")
     assert result.exit_code == 0, result.output
-    assert result.stderr.splitlines() == ["filters: cora [done]", "filters: texas [done]"]
+    assert result.stderr.splitlines() == ["toy_zero: cora [done]", "toy_zero: texas [done]"]
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["cora", "0.50"] in lines
     assert ["Losses", "[%]."] in lines
     assert [str(i) * 5 for i in range(13)] in lines, "a wide table is whole"
-    assert "tables and figures: paper-results/filters\n" in result.stdout
-    assert result.stdout.splitlines()[-1].startswith("next: longnn paper filters")
-    folder = tmp_path / "paper-results" / "filters"
-    names = {"record.json", "losses.md", "losses.tex", "losses.csv", "losses.svg"}
-    assert names <= {path.name for path in folder.iterdir()}
-    (context,) = experiments
+    assert "tables and figures: study-results/toy_zero\n" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("next: longnn study toy_zero")
+    folder = tmp_path / "study-results" / "toy_zero"
+    assert {"records", "tables", "losses.svg"} == {path.name for path in folder.iterdir()}
+    tables = {"losses.md", "losses.tex", "losses.csv"}
+    assert tables <= {path.name for path in (folder / "tables").iterdir()}
+    (context,) = asked
     assert (context.device, context.quick, context.commit) == ("cpu", False, "abc")
-    assert read_record(folder / "record.json")["parts"]["cora"]["made"]["commit"] == "abc"
+    record = StudyRecord.load(folder / "records" / "record.json")
+    assert record.made("cora").commit == "abc"
 
 
-def test_quick_runs_never_mix_with_full_ones(tmp_path, experiments):
-    succeed("paper", "all", "--quick")
-    assert {path.name for path in (tmp_path / "paper-results-quick").iterdir()} == {
-        "filters",
-        "accuracy",
-    }
-    succeed("paper", "accuracy", "--quick", "--output", "mine-quick", "--data-dir", "raw")
-    assert (tmp_path / "mine-quick" / "accuracy" / "record.json").exists()
-    assert experiments[-1].quick
-    assert experiments[-1].data_dir == "raw"
-    succeed("paper", "filters", "--output", "mine")
-    assert (tmp_path / "mine" / "filters" / "record.json").exists()
+def test_quick_runs_never_mix_with_full_ones(tmp_path, asked):
+    succeed("study", "all", "--quick")
+    folders = {path.name for path in (tmp_path / "study-results-quick").iterdir()}
+    assert folders == {"toy_zero", "toy_also"}
+    succeed("study", "toy_zero", "--quick", "--output", "mine-quick", "--data-dir", "raw")
+    assert (tmp_path / "mine-quick" / "toy_zero" / "records" / "record.json").exists()
+    assert asked[-1].quick
+    assert asked[-1].data_dir == "raw"
+    succeed("study", "toy_zero", "--output", "mine")
+    assert (tmp_path / "mine" / "toy_zero" / "records" / "record.json").exists()
 
 
-def test_parts_can_be_restricted(tmp_path, experiments):
-    result = longnn("paper", "filters", "--dataset", "texas", "--model", "lon", "--model", "gpr")
-    assert result.stderr == "filters: texas [done]\n"
-    assert experiments[0].models == ["lon", "gpr"]
-    assert "among cora, texas (got 'koala')" in fail("paper", "filters", "--dataset", "koala")
+def test_datasets_and_models_can_be_restricted(tmp_path, asked):
+    result = longnn("study", "toy_zero", "--dataset", "texas", "--model", "lon", "--model", "gpr")
+    assert result.stderr == "toy_zero: texas [done]\n"
+    assert asked[0].models == ["lon", "gpr"]
+    assert "among cora, texas (got 'koala')" in fail("study", "toy_zero", "--dataset", "koala")
 
 
-def test_rebuild_never_runs(tmp_path, experiments):
-    succeed("paper", "filters")
-    (tmp_path / "paper-results" / "filters" / "losses.md").unlink()
-    printed = succeed("paper", "all", "--rebuild")
-    assert (tmp_path / "paper-results" / "filters" / "losses.md").exists()
+def test_rebuild_never_runs(tmp_path, asked):
+    succeed("study", "toy_zero")
+    file = tmp_path / "study-results" / "toy_zero" / "tables" / "losses.md"
+    file.unlink()
+    printed = succeed("study", "all", "--rebuild")
+    assert file.exists()
     assert "0.50" in printed
-    assert len(experiments) == 1
-    message = fail("paper", "accuracy", "--rebuild")
-    assert message == "Expected records in paper-results/accuracy (there are none to rebuild)"
-    assert "there are none" in fail("paper", "all", "--rebuild", "--output", "elsewhere")
+    assert len(asked) == 1
+    message = fail("study", "toy_also", "--rebuild")
+    assert message == "Expected records in study-results/toy_also (there are none to rebuild)"
+    assert "there are none" in fail("study", "all", "--rebuild", "--output", "elsewhere")
 
 
-def test_list():
-    assert [line.split() for line in succeed("paper", "--list").splitlines()] == [
-        ["name", "experiment"],
-        ["filters", "The", "filters"],
-        ["accuracy", "The", "accuracy"],
+def test_the_list_is_in_the_order_in_which_studies_run():
+    assert [line.split() for line in succeed("study", "--list").splitlines()] == [
+        ["name", "study"],
+        ["toy_zero", "The", "first"],
+        ["toy_also", "The", "second"],
     ]
 
 
-def test_errors_are_one_line(monkeypatch, experiments):
-    assert "all, filters, accuracy (got none)" in fail("paper")
-    assert "all, filters, accuracy (got 'filter')" in fail("paper", "filter")
-    monkeypatch.setitem(paper.EXPERIMENTS, "accuracy", "longnn.experiments.nowhere")
-    assert "'accuracy'" in fail("paper", "filters", "accuracy")
-    assert not experiments, "what is wrong is found before anything is run"
+def test_studies_that_wait_for_each_other_are_refused(package):
+    file = package / "toy_zero.py"
+    file.write_text(file.read_text() + 'AFTER = ("toy_also",)\n')
+    assert "wait for each other" in fail("study", "all")
+
+
+def test_errors_are_one_line(package, asked):
+    assert "all, toy_also, toy_zero (got none)" in fail("study")
+    assert "all, toy_also, toy_zero (got 'toy')" in fail("study", "toy")
+    (package / "toy_broken.py").write_text("import longnn.nowhere\n")
+    assert "'toy_broken'" in fail("study", "toy_zero", "toy_broken")
+    assert not asked, "what is wrong is found before anything is run"
 
 
 def test_interrupted(monkeypatch):
     def stop(context):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(paper.get_experiment("filters"), "run", stop)
-    result = longnn("paper", "filters")
+    monkeypatch.setattr(studies.get_study("toy_zero"), "run", stop)
+    result = longnn("study", "toy_zero")
     assert result.exit_code == 130
-    assert result.stderr == "interrupted; run the same command to go on\n"
+    assert result.stderr == "interrupted; run the same command to continue\n"

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 from longnn import GraphOperator
-from longnn.filters._filter import PolynomialFilter
+from longnn.filters import PolynomialFilter
+from longnn.records import StudyRecord
 from longnn.registry import get_model
-from longnn.studies import _paper as paper
-from longnn.studies import _waveform as waveform
-from longnn.studies._record import read_record
+from longnn.studies import Context, run_study
+from longnn.studies.overpassing import _waveform as waveform
+from longnn.studies.overpassing._measure import VariantsCell
 
 NODES, CLASSES, DEGREE = 40, 4, 6
 
@@ -156,20 +157,22 @@ def test_measures_by_quadrature():
     ("growth", "share", "wanted"), [(1.1, 0.9, True), (1.1, 0.4, False), (1.005, 0.9, False)]
 )
 def test_what_counts_as_over_passing(growth, share, wanted):
-    assert waveform.over_passing({"growth": growth, "share": share}) is wanted
+    assert waveform.over_passing(waveform.Move(growth, 0.0, share)) is wanted
 
 
 def test_quick_run(tmp_path):
     """Bundled graph, all files; a second run trains nothing and changes nothing."""
-    context = paper.Context(tmp_path, device="cpu", quick=True, models=["gpr"], tell=lambda _: None)
-    tables = paper.run_experiment("overpassing", context)
-    found = read_record(tmp_path / "csbm.json")["parts"]["gpr"]["variants"]["nothing"]
-    assert found["movement"]["high"][-1] == pytest.approx(0, abs=1e-12)
-    assert found["scores"]["200"]["train"] == [1.0, 1.0]
-    assert found["amplitude"]["mean"][0] == pytest.approx(0.9039, abs=1e-3)  # PageRank, restart 0.9
-    assert found["mean"]["train_loss"][0] > found["mean"]["train_loss"][-1]
+    context = Context(tmp_path, device="cpu", quick=True, models=["gpr"], tell=lambda _: None)
+    tables = run_study("overpassing", context)
+    file = tmp_path / "records" / "csbm.json"
+    found = StudyRecord.load(file).get("gpr", VariantsCell).variants["nothing"]
+    assert found.movement.high[-1] == pytest.approx(0, abs=1e-12)
+    assert found.scores["200"]["train"] == [1.0, 1.0]
+    assert found.amplitude.mean[0] == pytest.approx(0.9039, abs=1e-3)  # PageRank, restart 0.9
+    assert found.mean["train_loss"][0] > found.mean["train_loss"][-1]
     assert {t.name for t in tables} == {"amplitude", "observations"}
-    assert all((tmp_path / f"{name}-csbm.png").stat().st_size for name in ("responses", "curves"))
-    before = (tmp_path / "csbm.json").read_bytes()
-    paper.run_experiment("overpassing", context)
-    assert (tmp_path / "csbm.json").read_bytes() == before
+    figures = tmp_path / "figures"
+    assert all((figures / f"{name}-csbm.png").stat().st_size for name in ("responses", "curves"))
+    before = file.read_bytes()
+    run_study("overpassing", context)
+    assert file.read_bytes() == before

@@ -1,46 +1,106 @@
-"""Records go on where they were; tables come out in three forms; pages are filled from records."""
+"""Records continue where they stopped; tables have three forms; pages are filled from records."""
 
 import csv
+import dataclasses
 import io
 import types
 
 import pytest
 
-from longnn.studies import _paper as paper
-from longnn.studies._record import Record, read_record
-from longnn.studies._table import Table
+from longnn.records import StudyRecord
+from longnn.studies import Context, ResultTable, fill_page, get_study, sorted_studies
+from longnn.studies._core import _pages as pages
+
+HERE = {"cpu": "any", "gpu": None}
 
 
-def test_a_part_is_computed_once(tmp_path):
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    degree: int = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    loss: float
+    steps: list[int] | None = None
+
+
+def test_a_cell_is_computed_once(tmp_path):
     path, calls = tmp_path / "record.json", []
 
     def compute():
         calls.append(1)
-        return {"loss": 0.5}
+        return Loss(0.5, [1, 2])
 
     for _ in range(2):
-        part = Record(path, {"degree": 10}).part("low", compute)
-        assert part["loss"] == 0.5
+        cell = StudyRecord(path, Plan()).cell("low", Loss, compute, machine=HERE)
+        assert cell == Loss(0.5, [1, 2])
     assert len(calls) == 1
-    record = read_record(path)
-    assert record["machines"][record["parts"]["low"]["made"]["machine"]]["torch"]
+    record = StudyRecord.load(path)
+    assert record.machine("low") == HERE
+    assert record.made("low").seconds >= 0
+    assert record.plan(Plan) == Plan()
+    assert record.get("low", Loss) == Loss(0.5, [1, 2])
 
 
-def test_an_interrupted_part_leaves_the_others(tmp_path):
-    record = Record(tmp_path / "record.json", {})
-    record.part("low", lambda: {"loss": 1.0})
+def test_the_machine_of_a_record_is_this_one(tmp_path):
+    machine = Context(tmp_path, device="cpu").machine()
+    assert machine["torch"]
+    assert not {"load", "threads"} & set(machine)
+
+
+def test_an_interrupted_cell_leaves_the_others(tmp_path):
+    record = StudyRecord(tmp_path / "record.json", Plan())
+    record.cell("low", Loss, lambda: Loss(1.0), machine=HERE)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        record.part("high", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
-    assert set(read_record(tmp_path / "record.json")["parts"]) == {"low"}
+        record.cell("high", Loss, interrupt, machine=HERE)
+    assert set(StudyRecord.load(tmp_path / "record.json")) == {"low"}
 
 
-def test_a_record_of_other_settings_is_refused(tmp_path):
-    Record(tmp_path / "record.json", {"degree": 10}).part("low", dict)
+def test_a_record_of_another_plan_is_refused(tmp_path):
+    path = tmp_path / "record.json"
+    StudyRecord(path, Plan()).cell("low", Loss, lambda: Loss(1.0), machine=HERE)
     with pytest.raises(ValueError, match="changed: degree"):
-        Record(tmp_path / "record.json", {"degree": 5})
+        StudyRecord(path, Plan(degree=5))
 
 
-TABLE = Table("losses", "Loss in % of 1.", ["filter", "a_b"], [["|sin|", "**1 ± 2**"], ["x", "3"]])
+def test_a_cell_is_copied_with_its_machine(tmp_path):
+    one = StudyRecord(tmp_path / "one.json", Plan())
+    one.cell("low", Loss, lambda: Loss(1.0), machine={"cpu": "first"})
+    other = StudyRecord(tmp_path / "other.json", Plan())
+    other.cell("high", Loss, lambda: Loss(2.0), machine={"cpu": "second"})
+    assert other.has_plan_of(one)
+    other.take("low", one)
+    again = StudyRecord.load(tmp_path / "other.json")
+    assert again.all(Loss) == {"high": Loss(2.0), "low": Loss(1.0)}
+    assert again.machine("low") == {"cpu": "first"}
+    assert again.made("low").commit == one.made("low").commit
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "damaged at line 1"),
+        ("{}", "'plan' to be an object"),
+        ('{"plan": {}, "cells": {"low": {}}}', r"low.loss` \(got nothing\)"),
+        ('{"plan": {}, "cells": {"low": {"loss": "x"}}}', "low.loss` to be a number"),
+        ('{"plan": {}, "cells": {"low": {"loss": 1, "lost": 2}}}', r"keys of loss, steps"),
+        ('{"plan": {}, "cells": {"low": {"loss": 1, "steps": [1.5]}}}', r"steps\[0\]` to be of"),
+    ],
+)
+def test_a_damaged_record_is_refused_in_one_sentence(text, message, tmp_path):
+    (tmp_path / "record.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        StudyRecord.load(tmp_path / "record.json").get("low", Loss)
+
+
+TABLE = ResultTable(
+    "losses", "Loss in % of 1.", ["filter", "a_b"], [["|sin|", "**1 ± 2**"], ["x", "3"]]
+)
 
 
 def test_a_table_in_three_forms():
@@ -51,30 +111,40 @@ def test_a_table_in_three_forms():
 
 
 def test_a_row_of_another_length_is_refused():
-    with pytest.raises(ValueError, match="2 cells"):
-        Table("t", "", ["x", "y"], [["1"]])
+    with pytest.raises(ValueError, match="2 items"):
+        ResultTable("t", "", ["x", "y"], [["1"]])
 
 
 def test_a_page_is_filled_and_stays_filled(tmp_path, monkeypatch):
     fake = types.SimpleNamespace(tables=lambda folder: [TABLE])
-    monkeypatch.setattr(paper, "get_experiment", lambda name: fake)
+    monkeypatch.setattr(pages, "get_study", lambda name: fake)
     text = "Before\n<!-- table filters/losses -->\nold\n<!-- end -->\nafter\n"
-    filled = paper.fill_page(text, tmp_path)
+    filled = fill_page(text, tmp_path)
     assert "old" not in filled
     assert "| x | 3 |" in filled
     assert filled.endswith("after\n")
-    assert paper.fill_page(filled, tmp_path) == filled
+    assert fill_page(filled, tmp_path) == filled
     with pytest.raises(ValueError, match="losses"):
-        paper.fill_page(text.replace("filters/losses", "filters/other"), tmp_path)
+        fill_page(text.replace("filters/losses", "filters/other"), tmp_path)
 
 
-def test_an_unknown_experiment_names_the_known():
+def test_an_unknown_study_names_the_known():
     with pytest.raises(ValueError, match="overpassing"):
-        paper.get_experiment("overpasing")
+        get_study("overpasing")
+
+
+def test_studies_come_after_those_they_read():
+    names = sorted_studies()
+    assert names[:3] == ["filters", "accuracy", "ablation"]
+    for name in names:
+        study = get_study(name)
+        assert study.TITLE
+        for before in getattr(study, "AFTER", ()):
+            assert names.index(before) < names.index(name)
 
 
 def test_a_choice_must_be_known(tmp_path):
-    context = paper.Context(tmp_path, datasets=["cora"])
+    context = Context(tmp_path, datasets=["cora"])
     assert context.choose("datasets", ["cora", "texas"]) == ["cora"]
     assert context.choose("models", ["lon"]) == ["lon"]
     with pytest.raises(ValueError, match="texas"):

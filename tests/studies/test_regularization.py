@@ -5,9 +5,8 @@ import pytest
 import scipy.integrate
 import scipy.special
 
-from longnn.studies import _paper as paper
-from longnn.studies import _regularization as regularization
-from longnn.studies._record import read_record
+from longnn.records import StudyRecord
+from longnn.studies import Context, regularization, run_study
 
 
 def norm_formula(i, a, b):
@@ -40,14 +39,15 @@ def test_bernstein_by_adaptive_integration():
 
 
 def test_run(tmp_path):
-    context = paper.Context(tmp_path, quick=True, tell=lambda _: None)
-    (table,) = paper.run_experiment("regularization", context)
-    parts = read_record(tmp_path / "record.json")["parts"]
-    assert all(part["difference"] < 1e-12 for part in parts.values())
-    for key, part in parts.items():
+    context = Context(tmp_path, quick=True, tell=lambda _: None)
+    (table,) = run_study("regularization", context)
+    record = StudyRecord.load(tmp_path / "records" / "record.json")
+    cells = record.all(regularization.SphereCell)
+    assert all(cell.difference < 1e-12 for cell in cells.values())
+    for key, cell in cells.items():
         if key.startswith("orthonormal"):
-            assert part["quadrature"] == part["ours"] == [5.0, 5.0]
+            assert cell.quadrature == cell.ours == [5.0, 5.0]
         else:
-            assert part["ours"][1] / part["ours"][0] > 1.2
-    assert len(table.rows) == len(parts)
-    assert (tmp_path / "sphere.png").stat().st_size < 200_000
+            assert cell.ours[1] / cell.ours[0] > 1.2
+    assert len(table.rows) == len(cells)
+    assert (tmp_path / "figures" / "sphere.png").stat().st_size < 200_000

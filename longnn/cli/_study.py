@@ -1,0 +1,113 @@
+"""Studies: run by name, or their tables and figures made again from their records."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from longnn.cli._base import DataDir, err, out
+
+if TYPE_CHECKING:
+    from longnn.studies import ResultTable
+
+QUICK = "-quick"
+
+
+def study(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Names of studies (see --list), or all."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version of everything, for a look.")
+    ] = False,
+    output: Annotated[
+        Path, typer.Option(help=f"Folder for all studies; --quick appends {QUICK}.")
+    ] = Path("study-results"),
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Only this dataset; repeatable.")
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this model; repeatable.")] = None,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Only make tables and figures from saved records.")
+    ] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List names and titles.")] = False,
+    commit: Annotated[
+        str | None, typer.Option(help="Commit to record when the code is not a git checkout.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Run studies, the paper's and ours; run again to continue after an interrupt."""
+    from longnn.cli import _display as display
+    from longnn.studies import Context, get_study, rebuild_study, run_study, sorted_studies
+
+    if list_:
+        rows = [[name, get_study(name).TITLE] for name in sorted_studies()]
+        out.print(display.table(["name", "study"], rows))
+        return
+    folder = output
+    if quick and not folder.name.endswith(QUICK):
+        folder = folder.with_name(folder.name + QUICK)
+    chosen = _choose(names or [], folder if rebuild else None)
+    for name in chosen:
+        if rebuild:
+            tables = rebuild_study(name, folder / name)
+        else:
+            try:
+                with display.part_progress(err, name) as tell:
+                    context = Context(
+                        folder / name,
+                        data_dir=None if data_dir is None else str(data_dir),
+                        device=device,
+                        quick=quick,
+                        datasets=dataset,
+                        models=model,
+                        commit=commit,
+                        tell=tell,
+                    )
+                    tables = run_study(name, context)
+            except KeyboardInterrupt:
+                err.print("interrupted; run the same command to continue", markup=False)
+                raise typer.Exit(130) from None
+        _show(get_study(name).TITLE, tables)
+    for name in chosen:
+        out.print(f"tables and figures: {folder / name}", markup=False)
+    which = " ".join(names or [])
+    if quick:
+        out.print(f"next: longnn study {which} gives the numbers in full", markup=False)
+    else:
+        again = f"longnn study {which} --rebuild --output {folder}"
+        out.print(f"next: {again} makes them again from the records", markup=False)
+
+
+def _choose(names: list[str], saved: Path | None) -> list[str]:
+    """The studies that are meant, in order; given a folder, only those that it has records of."""
+    from longnn.studies import sorted_studies, study_names
+
+    known = study_names()
+    expected = f"all, {', '.join(known)}"
+    if not names:
+        raise ValueError(f"Expected names of studies: {expected} (got none)")
+    for name in names:
+        if name not in (*known, "all"):
+            raise ValueError(f"Expected a study of {expected} (got {name!r})")
+    chosen = sorted_studies(None if "all" in names else names)
+    if saved is None:
+        return chosen
+    there = [name for name in chosen if (saved / name / "records").is_dir()]
+    missing = [name for name in chosen if name not in there and ("all" not in names or not there)]
+    if missing:
+        raise ValueError(f"Expected records in {saved / missing[0]} (there are none to rebuild)")
+    return there
+
+
+def _show(title: str, tables: "list[ResultTable]") -> None:
+    from longnn.cli import _display as display
+
+    out.print(title, style="bold", markup=False)
+    for table in tables:
+        out.print(f"\n{table.caption}", markup=False)
+        for line in display.number_lines(table.columns, table.rows):
+            out.print(line)
+    out.print()

@@ -1,0 +1,1 @@
+"""What studies share: context, catalogue, protocol, evaluation, scores, tables, printed numbers."""
