@@ -121,8 +121,8 @@ def tuning_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
 
 
 @contextmanager
-def part_progress(console: Console, name: str) -> Iterator[Callable[[str], None]]:
-    """A callback that prints a line for each finished part; a terminal shows that work goes on."""
+def study_progress(console: Console, name: str) -> Iterator[Callable[[str], None]]:
+    """A callback that prints one line per finished cell; a terminal shows that work goes on."""
     if not console.is_terminal:
         yield lambda line: console.print(f"{name}: {line}", markup=False)
         return

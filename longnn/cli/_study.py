@@ -1,5 +1,6 @@
 """Studies: run by name, or their tables and figures made again from their records."""
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,7 @@ import typer
 from longnn.cli._base import DataDir, err, out
 
 if TYPE_CHECKING:
-    from longnn.studies import ResultTable
+    from longnn.studies import Context, ResultTable
 
 QUICK = "-quick"
 
@@ -40,7 +41,7 @@ def study(
 ) -> None:
     """Run studies, the paper's and ours; run again to continue after an interrupt."""
     from longnn.cli import _display as display
-    from longnn.studies import Context, get_study, rebuild_study, run_study, sorted_studies
+    from longnn.studies import Context, get_study, rebuild_study, sorted_studies
 
     if list_:
         rows = [[name, get_study(name).TITLE] for name in sorted_studies()]
@@ -50,26 +51,17 @@ def study(
     if quick and not folder.name.endswith(QUICK):
         folder = folder.with_name(folder.name + QUICK)
     chosen = _choose(names or [], folder if rebuild else None)
+    context = Context(
+        folder,
+        data_dir=None if data_dir is None else str(data_dir),
+        device=device,
+        quick=quick,
+        datasets=dataset,
+        models=model,
+        commit=commit,
+    )
     for name in chosen:
-        if rebuild:
-            tables = rebuild_study(name, folder / name)
-        else:
-            try:
-                with display.part_progress(err, name) as tell:
-                    context = Context(
-                        folder / name,
-                        data_dir=None if data_dir is None else str(data_dir),
-                        device=device,
-                        quick=quick,
-                        datasets=dataset,
-                        models=model,
-                        commit=commit,
-                        tell=tell,
-                    )
-                    tables = run_study(name, context)
-            except KeyboardInterrupt:
-                err.print("interrupted; run the same command to continue", markup=False)
-                raise typer.Exit(130) from None
+        tables = rebuild_study(name, folder / name) if rebuild else _run(name, context)
         _show(get_study(name).TITLE, tables)
     for name in chosen:
         out.print(f"tables and figures: {folder / name}", markup=False)
@@ -100,6 +92,20 @@ def _choose(names: list[str], saved: Path | None) -> list[str]:
     if missing:
         raise ValueError(f"Expected records in {saved / missing[0]} (there are none to rebuild)")
     return there
+
+
+def _run(name: str, shared: "Context") -> "list[ResultTable]":
+    """Run a study in its own folder, with progress; an interrupt is one line."""
+    from longnn.cli import _display as display
+    from longnn.studies import run_study
+
+    try:
+        with display.study_progress(err, name) as tell:
+            folder = shared.folder / name
+            return run_study(name, dataclasses.replace(shared, folder=folder, tell=tell))
+    except KeyboardInterrupt:
+        err.print("interrupted; run the same command to continue", markup=False)
+        raise typer.Exit(130) from None
 
 
 def _show(title: str, tables: "list[ResultTable]") -> None:

@@ -9,7 +9,7 @@ def test_errors_are_near_rounding(tmp_path):
     (table,) = run_study("exactness", context)
     record = StudyRecord.load(tmp_path / "records" / "record.json")
     found = {key: cell.value for key, cell in record.all(exactness.ValueCell).items()}
-    for a, b in exactness.PAIRS + exactness.EDGE:  # at the edge the quadrature loses digits too
+    for a, b in exactness.PAIRS + exactness.EDGE:  # errors grow near the edge of the domain
         assert found[f"gram/{a:g}/{b:g}"] < (1e-11 if (a, b) in exactness.PAIRS else 1e-9)
     assert found["filter/float64"] < 1e-13
     assert 1e-9 < found["filter/float32"] < 1e-5

@@ -92,6 +92,12 @@ def train_splits(
 
     Returns:
         scores of each configuration.
+
+    >>> from longnn.data import csbm
+    >>> config = Config(model="mlp").replace(epochs=2)
+    >>> (found,) = train_splits(csbm(num_nodes=60, num_features=4), [config], [0, 1], device="cpu")
+    >>> found.epochs
+    [2, 2]
     """
     made = [s if isinstance(s, Split) else make_split(dataset, protocol, s) for s in splits]
     groups: dict[object, list[int]] = {}

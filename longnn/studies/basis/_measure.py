@@ -109,6 +109,10 @@ def label_mean(P: scipy.sparse.csr_matrix, labels: np.ndarray) -> float:
     r"""The mean eigenvalue of the labels as a signal: :math:`1 - \mathrm{tr}\,Y^TPY / \|Y\|^2`.
 
     Y is one-hot, centred over the labelled nodes and zero on the others.
+
+    >>> two = scipy.sparse.csr_matrix([[0.0, 1.0], [1.0, 0.0]])
+    >>> label_mean(two, np.array([0, 1]))  # neighbours that differ: the highest frequency
+    2.0
     """
     known = labels >= 0
     Y = (labels[:, None] == np.unique(labels[known])).astype(float)

@@ -1,11 +1,10 @@
 """What is measured: each function makes one cell of the record."""
 
 import dataclasses
-import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -20,18 +19,15 @@ from longnn.studies.filters._cells import (
     OwnFloorsCell,
     RationalCell,
     SensitivityCell,
-    TimesCell,
     TrainedCell,
 )
 from longnn.studies.filters._models import (
     MODELS,
-    FilterModel,
     GivenBasis,
     Start,
     best_starts,
     comparison_bases,
     conditions,
-    lon,
     own_bases,
 )
 from longnn.studies.filters._rational import PAIRS, factorize, find_poles, fit_rational
@@ -56,8 +52,8 @@ BASIS_RATE = 2e-4  # of a and b in the paper's Table 2
 BASIS_RATES = (1e-2, 1e-3, 5e-4, 2e-4, 1e-4)  # of a and b in its Table 6
 MARKS = 40  # points of a curve that are kept
 
-#: CPU time: on one thread what an idle machine takes, however busy this one is.
-_clock = time.process_time
+#: CPU time: on one thread the time of an idle machine, however busy this one is.
+clock = time.process_time
 
 
 class Task:
@@ -117,7 +113,7 @@ def measure_floor(task: Task) -> FloorCell:
         energy=dict(zip(FILTERS, _energy(task), strict=True)),
         degrees=degrees,
         by_degree={
-            name: [_round(float(p.by_filter(p.rho)[f].mean())) for p in by_degree]
+            name: [rounded(float(p.by_filter(p.rho)[f].mean())) for p in by_degree]
             for f, name in enumerate(FILTERS)
         },
     )
@@ -125,7 +121,7 @@ def measure_floor(task: Task) -> FloorCell:
 
 def _energy(task: Task) -> list[float]:
     """The loss of no filter at all, the output 0: the scale of the losses."""
-    return [_round(float(v)) for v in task.targets[:, task.grid.mask].square().sum(1).mean(1)]
+    return [rounded(float(v)) for v in task.targets[:, task.grid.mask].square().sum(1).mean(1)]
 
 
 def solve_closed(task: Task, degree: int) -> ClosedCell:
@@ -137,12 +133,12 @@ def solve_closed(task: Task, degree: int) -> ClosedCell:
     warm.fit_least_squares(operator, grid.signals[:, 0], task.targets[0, :, 0], grid.mask)
     for f in range(len(FILTERS)):
         for k in range(grid.num_images):
-            began = _clock()
+            began = clock()
             model = PolynomialFilter("jacobi", degree).double()
             x, y = grid.signals[:, k], task.targets[f, :, k]
             losses[f, k] = model.fit_least_squares(operator, x, y, grid.mask).squared_error[0]
-            seconds.append(_clock() - began)
-    return ClosedCell(_by_filter(losses), _milliseconds(seconds))
+            seconds.append(clock() - began)
+    return ClosedCell(_by_filter(losses), milliseconds(seconds))
 
 
 def fit_rationals(task: Task) -> RationalCell:
@@ -151,20 +147,20 @@ def fit_rationals(task: Task) -> RationalCell:
     losses = torch.empty(len(FILTERS), grid.num_images, dtype=torch.float64)
     seconds, before, poles = [], [], {}
     for f, (name, response) in enumerate(FILTERS.items()):
-        began = _clock()
+        began = clock()
         found = find_poles(response)
         factors = factorize(grid, found)
-        before.append(_clock() - began)
-        poles[name] = [[_round(z.real), _round(z.imag)] for z in found.tolist()]
+        before.append(clock() - began)
+        poles[name] = [[rounded(z.real), rounded(z.imag)] for z in found.tolist()]
         for k in range(grid.num_images):
-            began = _clock()
+            began = clock()
             x, y = grid.signals[:, k], task.targets[f, :, k]
             losses[f, k] = fit_rational(factors, x, y, grid.mask)
-            seconds.append(_clock() - began)
+            seconds.append(clock() - began)
     return RationalCell(
         losses=_by_filter(losses),
-        ms=_milliseconds(seconds),
-        ms_before=_milliseconds(before),
+        ms=milliseconds(seconds),
+        ms_before=milliseconds(before),
         pairs=PAIRS,
         poles=poles,
     )
@@ -238,66 +234,7 @@ def _means_at(
             modules, task.problems.select(index), rates=[rate], steps=steps, basis_rate=basis_rate
         )
         means.update(zip(names, trained.best[0].mean(-1).tolist(), strict=True))
-    return {name: _round(means[name]) for name in FILTERS}
-
-
-def measure_times(task: Task, lon_cell: TrainedCell) -> TimesCell:
-    """Gradient training of LON-GNN until it is near the floor, all images at once and one alone.
-
-    Everything counts: sparse products, the choice of the start, and every step.
-    """
-    steps = math.ceil((max(lon_cell.steps_to.values()) or lon_cell.steps) / 10) * 10
-    together, alone, plain, ratio = [], [], [], []
-    first = dataclasses.replace(task.grid, signals=task.grid.signals[:, :1])
-    for f, name in enumerate(FILTERS):
-        rate = lon_cell.fastest[name]
-        began = _clock()
-        problems = make_problems(task.grid, task.targets[f : f + 1], DEGREE)
-        modules = [lon(DEGREE, start) for start in best_starts(problems)]
-        trained = train(modules, problems, rates=[rate], steps=steps, basis_rate=BASIS_RATE)
-        together.append((_clock() - began) / task.grid.num_images)
-        ratio.append(float(trained.best.mean() / task.floor[f].mean()))
-
-        began = _clock()
-        problem = make_problems(first, task.targets[f : f + 1, :, :1], DEGREE)
-        model = lon(DEGREE, best_starts(problem)[0])
-        _descend(model, partial(_loss, problem, model), rate, steps)
-        alone.append(_clock() - began)
-        plain.append(_time_plainly(task, f, rate, steps))
-    return TimesCell(
-        steps=steps,
-        ratio=dict(zip(FILTERS, map(_round, ratio), strict=True)),
-        ms_together=_milliseconds(together),
-        ms_alone=_milliseconds(alone),
-        ms_plain=_milliseconds(plain),
-    )
-
-
-def _descend(model: FilterModel, loss: Callable[[], Tensor], rate: float, steps: int) -> None:
-    """Adam on one model by autograd, as :func:`train` does for many."""
-    basis = list(model.filter.raw_basis.values())
-    others = list(model.filter.coefficients.parameters())
-    groups = [{"params": others, "lr": rate}, {"params": basis, "lr": BASIS_RATE}]
-    optimizer = torch.optim.Adam(groups, fused=True)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss().backward()
-        optimizer.step()
-
-
-def _loss(problem: Problems, model: FilterModel) -> Tensor:
-    return problem.losses(model()[None])[0]
-
-
-def _time_plainly(task: Task, f: int, rate: float, steps: int) -> float:
-    """Seconds of the same for the first image with a pass of sparse products every step."""
-    operator, mask = grid_operator(task.grid), task.grid.mask[:, None]
-    x, y = task.grid.signals[:, :1], task.targets[f, :, :1]
-    model = lon(DEGREE, task.starts[0])
-    began = _clock()
-    few = min(steps, 20)
-    _descend(model, lambda: ((model.filter(operator, x) - y) * mask).square().sum(), rate, few)
-    return (_clock() - began) * steps / few
+    return {name: rounded(means[name]) for name in FILTERS}
 
 
 def basis_modules(task: Task) -> dict[str, list[GivenBasis]]:
@@ -318,8 +255,8 @@ def fit_basis(
     return dataclasses.replace(
         describe(trained, task.floor),
         losses=None,
-        condition=_round(float(plain)),
-        condition_scaled=_round(float(scaled)),
+        condition=rounded(float(plain)),
+        condition_scaled=rounded(float(scaled)),
     )
 
 
@@ -337,7 +274,7 @@ def describe(trained: Trained, floor: Tensor) -> TrainedCell:
         steps_to={name: int(steps[fastest[f], f]) for f, name in enumerate(FILTERS)},
         marks=marks,
         curve={
-            name: [_round(float(trained.curve[m - 1, fastest[f], f])) for m in marks]
+            name: [rounded(float(trained.curve[m - 1, fastest[f], f])) for m in marks]
             for f, name in enumerate(FILTERS)
         },
     )
@@ -345,14 +282,20 @@ def describe(trained: Trained, floor: Tensor) -> TrainedCell:
 
 def _by_filter(losses: Tensor) -> ByImage:
     return {
-        name: [_round(v) for v in row] for name, row in zip(FILTERS, losses.tolist(), strict=True)
+        name: [rounded(v) for v in row] for name, row in zip(FILTERS, losses.tolist(), strict=True)
     }
 
 
-def _milliseconds(seconds: list[float]) -> Milliseconds:
+def milliseconds(seconds: list[float]) -> Milliseconds:
+    """Median and largest of times in seconds.
+
+    >>> milliseconds([0.001, 0.003, 0.002])
+    Milliseconds(median=2.0, max=3.0)
+    """
     times = [1e3 * s for s in seconds]
-    return Milliseconds(_round(statistics.median(times), 4), _round(max(times), 4))
+    return Milliseconds(rounded(statistics.median(times), 4), rounded(max(times), 4))
 
 
-def _round(value: float, digits: int = 9) -> float:
+def rounded(value: float, digits: int = 9) -> float:
+    """A number with so many digits."""
     return float(f"{value:.{digits}g}")

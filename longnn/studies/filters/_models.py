@@ -26,13 +26,18 @@ STARTS = [
 
 
 class FilterModel(nn.Module):
-    """A :class:`~longnn.PolynomialFilter` of one channel as a model of the task."""
+    """A :class:`~longnn.PolynomialFilter` of one channel as a model of the task.
+
+    >>> FilterModel("chebyshev", 4)().shape
+    torch.Size([5])
+    """
 
     def __init__(self, basis: str | Basis, degree: int, **options: object) -> None:
         super().__init__()
         self.filter = PolynomialFilter(basis, degree, 1, **options).double()  # type: ignore[arg-type]
 
-    def forward(self) -> Tensor:
+    def forward(self) -> Tensor:  # (degree+1,)
+        """The Chebyshev coefficients of the filter."""
         return self.filter.chebyshev_coefficients()[:, 0]
 
 
@@ -57,7 +62,8 @@ class GivenBasis(nn.Module):
         one[0] = 1.0  # the identity filter, T_0
         self.weight = nn.Parameter(torch.linalg.solve(matrix.T, one))
 
-    def forward(self) -> Tensor:
+    def forward(self) -> Tensor:  # (degree+1,)
+        """The Chebyshev coefficients of the filter."""
         return self.weight @ self.matrix
 
 
@@ -85,7 +91,8 @@ class LinearChebNet(nn.Module):
         draw = lambda: (2 * torch.rand(shape, generator=generator).double() - 1) * bound  # noqa: E731
         self.first, self.second = nn.Parameter(draw()), nn.Parameter(draw())
 
-    def forward(self) -> Tensor:
+    def forward(self) -> Tensor:  # (degree+1,)
+        """The Chebyshev coefficients of the filter."""
         return torch.einsum("jh,kh,jkl->l", self.first, self.second, self.product)
 
 
@@ -107,7 +114,8 @@ class LinearARMA(nn.Module):
         draw = lambda: 2 * torch.rand(HIDDEN, generator=generator).double() - 1  # noqa: E731
         self.w, self.v = nn.Parameter(draw()), nn.Parameter(draw())
 
-    def forward(self) -> Tensor:
+    def forward(self) -> Tensor:  # (degree+1,)
+        """The Chebyshev coefficients of the filter."""
         powers = self.w[:, None] ** self.powers  # (stacks, degree+1)
         last = torch.zeros_like(powers[0])
         last[-1] = 1.0

@@ -28,11 +28,11 @@ from longnn.studies.filters._measure import (
     measure_floor,
     measure_own_floors,
     measure_sensitivity,
-    measure_times,
     solve_closed,
 )
 from longnn.studies.filters._models import MODELS
 from longnn.studies.filters._task import load_images
+from longnn.studies.filters._times import measure_times
 from longnn.studies.filters._training import NETWORKS
 from longnn.training import choose_device
 

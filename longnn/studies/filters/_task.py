@@ -91,10 +91,10 @@ def apply_exactly(
     out = np.zeros((len(responses), *signals.shape))
     start = 0
     for block in blocks:
-        part = responses[:, start : start + len(block.values)]
+        here = responses[:, start : start + len(block.values)]
         start += len(block.values)
         spectrum = block.vectors.T @ (block.fold @ signals)  # (size, images)
-        for k, response in enumerate(part):
+        for k, response in enumerate(here):
             out[k] += block.fold.T @ (block.vectors @ (response[:, None] * spectrum))
     return out
 
@@ -147,6 +147,7 @@ class Problems:
 
     @property
     def degree(self) -> int:
+        """Of the polynomials."""
         return self.c.shape[1] - 1
 
     def __len__(self) -> int:
@@ -157,6 +158,7 @@ class Problems:
         return quadratic_loss(beta[..., None], self.R, self.c[..., None])[..., 0] + self.rho
 
     def by_filter(self, losses: Tensor) -> Tensor:  # (..., problems) -> (..., filters, images)
+        """Losses of all problems, sorted by filter and image."""
         return losses.unflatten(-1, (-1, self.images))
 
     def at_degree(self, degree: int) -> "Problems":
@@ -166,11 +168,16 @@ class Problems:
         return Problems(self.R[:, :size, :size], self.c[:, :size], rho, self.images)
 
     def select(self, index: Tensor) -> "Problems":
+        """Some of the problems."""
         return Problems(self.R[index], self.c[index], self.rho[index], self.images)
 
 
 def quadratic_loss(beta: Tensor, R: Tensor, c: Tensor) -> Tensor:
-    r""":math:`\|R\beta - c\|^2`, the part of the loss that depends on the coefficients."""
+    r""":math:`\|R\beta - c\|^2`, what of the loss depends on the coefficients.
+
+    >>> quadratic_loss(torch.ones(2, 1), torch.eye(2), torch.zeros(2, 1))
+    tensor([2.])
+    """
     return (R @ beta - c).square().sum(-2)
 
 

@@ -30,11 +30,16 @@ NETWORKS: Mapping[str, Callable[[], nn.Module]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """What training found, for each learning rate, filter and image."""
+    """What training found, for each learning rate, filter and image.
+
+    >>> best = torch.tensor([[[2.0, 2.0]], [[1.0, 3.0]], [[1.0, 1.0]]])  # three rates
+    >>> Trained([0.1, 0.2, 0.3], best, best.mean(-1)[None]).chosen()
+    [2]
+    """
 
     rates: Sequence[float]
     best: Tensor  # (rates, filters, images) the least loss on the way
-    curve: Tensor  # (steps, rates, filters) the least loss so far, mean over images
+    curve: Tensor  # (steps, rates, filters) the least loss until then, mean over images
 
     def chosen(self) -> list[int]:
         """For each filter the rate of the least mean loss."""

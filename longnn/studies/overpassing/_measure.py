@@ -249,7 +249,11 @@ def _curve(values: np.ndarray) -> Curve:  # (seeds, epochs)
 
 
 def _short(values: Any) -> Any:
-    """Nested lists of numbers with four digits."""
+    """Nested lists of numbers with four digits.
+
+    >>> _short(np.array([[1 / 3]]))
+    [[0.3333]]
+    """
     if np.ndim(values) == 0:
         return float(f"{float(values):.4g}")
     return [_short(v) for v in values]
