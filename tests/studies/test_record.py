@@ -4,11 +4,20 @@ import csv
 import dataclasses
 import io
 import types
+from pathlib import Path
 
 import pytest
 
+from longnn import studies
 from longnn.records import StudyRecord
-from longnn.studies import Context, ResultTable, fill_page, get_study, sorted_studies
+from longnn.studies import (
+    Context,
+    ResultTable,
+    fill_page,
+    get_study,
+    sorted_studies,
+    study_names,
+)
 from longnn.studies._core import _pages as pages
 
 HERE = {"cpu": "any", "gpu": None}
@@ -141,6 +150,15 @@ def test_studies_come_after_those_they_read():
         assert study.TITLE
         for before in getattr(study, "AFTER", ()):
             assert names.index(before) < names.index(name)
+
+
+def test_a_study_shows_three_functions_and_hides_its_files():
+    for name in study_names():
+        study = get_study(name)
+        assert all(callable(getattr(study, of)) for of in ("run", "tables", "draw"))
+    inner = list(Path(studies.__file__).parent.glob("*/*.py"))
+    assert inner
+    assert all(path.stem.startswith("_") for path in inner)
 
 
 def test_a_choice_must_be_known(tmp_path):
