@@ -86,7 +86,7 @@ WRONG = {
     "seed": (-1, "`seed` to be an integer >= 0 .got -1"),
     "repeat": (0, "`repeat` to be an integer >= 1 .got 0"),
     "hidden_channels": (2.5, "`hidden_channels` to be an integer >= 1 .got 2.5"),
-    "scale": ("log", "`scale` to be one of auto, none, standard, row .got 'log'"),
+    "scale": ("log", "`scale` to be one of auto, none, columns, standard, row .got 'log'"),
     "precision": ("half", "`precision` to be one of float32, float64 .got 'half'"),
 }
 

@@ -255,6 +255,12 @@ def test_coefficients_of_a_learned_basis_in_one_pass(weight, degree, kind):
     assert torch.autograd.gradcheck(torch.func.vmap(call), batch)
     shared, dims = [state[0], *batch[1:]], (None, *(0,) * len(batch[1:]))
     assert torch.autograd.gradcheck(torch.func.vmap(call, in_dims=dims), shared)
+    total = lambda *inputs: call(*inputs).square().sum()  # noqa: E731
+    every = tuple(range(len(state)))
+    transformed = torch.func.vmap(torch.func.grad(total, argnums=every))(*batch)
+    plain = torch.autograd.grad(sum(total(*row) for row in zip(*batch, strict=True)), batch)
+    for ours, theirs in zip(transformed, plain, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
 def test_amplitude_and_waveform():

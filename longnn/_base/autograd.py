@@ -73,7 +73,7 @@ def differentiable(
     def apply(*inputs: Any) -> Any:
         if operator and torch.compiler.is_compiling():
             return call(*inputs)
-        rule: Any = plain if _plainly(inputs) else transformed
+        rule: Any = plain if plainly(inputs) else transformed
         return rule.apply(*inputs)
 
     return apply
@@ -82,10 +82,10 @@ def differentiable(
 def lean(op: Any) -> Callable[..., Any]:
     """A torch operator without a derivative, called bare where that is the same (1 us, not 10)."""
     bare = bare_function(op)
-    return lambda *inputs: (bare if _plainly(inputs) else op)(*inputs)
+    return lambda *inputs: (bare if plainly(inputs) else op)(*inputs)
 
 
-def _plainly(inputs: tuple[Any, ...]) -> bool:
+def plainly(inputs: tuple[Any, ...]) -> bool:
     """Whether nothing transforms or traces a call: tracing shows in the type of the tensors."""
     if torch.compiler.is_compiling() or transforms_active():
         return False

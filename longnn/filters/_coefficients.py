@@ -125,11 +125,17 @@ def _decomposed(weight: Tensor, eta: Tensor, gamma: Tensor) -> Tensor:
 
 
 def _decomposed_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    """The derivative of product k in factor i is the product of the others up to k.
+    return *decomposed_gradient(*ctx.saved_tensors, grad), None
 
-    torch's own derivative of cumprod reads numbers back from the GPU to look for zeros.
+
+def decomposed_gradient(
+    weight: Tensor, eta: Tensor, gamma: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of weights and eta from that of the effective coefficients.
+
+    The derivative of product k in factor i is the product of the others up to k. torch's own
+    derivative of cumprod reads numbers back from the GPU to look for zeros.
     """
-    weight, eta, gamma = ctx.saved_tensors
     bounded, gamma = torch.tanh(eta), gamma[..., None]
     factors = gamma * bounded
     eye = torch.eye(eta.shape[-1], dtype=torch.bool, device=eta.device)
@@ -138,7 +144,7 @@ def _decomposed_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     others = torch.where(eye, torch.ones_like(row), row).cumprod(-1).triu()
     by_products = (grad * weight)[..., 1:, :].sum(-1, keepdim=True)
     d_eta = gamma * (1 - bounded * bounded) * (others @ by_products)[..., 0]
-    return grad * _products(factors)[..., None], d_eta, None
+    return grad * _products(factors)[..., None], d_eta
 
 
 #: Effective coefficients of PCD from its weights (terms, channels), eta (terms-1,) and gamma;

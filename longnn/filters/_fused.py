@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longnn._base.autograd import differentiable, lean
+from longnn._base.autograd import differentiable, plainly
+from longnn.filters._coefficients import decomposed_gradient
 from longnn.polynomials import jacobi_matrices
 
 
@@ -72,7 +73,14 @@ def _(a, b, weight, eta, gamma, bound, unit_mass):  # type: ignore[no-untyped-de
     return wide, wide.new_empty(*a.shape, 2, *weight.shape[-2:]), square
 
 
-@torch.library.custom_op("longnn::jacobi_coefficients_gradient", mutates_args=())
+def _gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    weight, *rest = ctx.saved_tensors
+    eta, gamma, slopes, C = rest if ctx.decomposed else (None, None, *rest)
+    inputs = (weight, eta, gamma, slopes, C, grad)
+    found = (_backward if plainly(inputs) else _backward_torch)(*inputs)
+    return *found, None, None, None
+
+
 def _backward(
     weight: Tensor,
     eta: Tensor | None,
@@ -80,8 +88,8 @@ def _backward(
     slopes: Tensor,
     C: Tensor,
     grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""The gradients of a, b, the weights and eta (empty where there is none).
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    r"""The gradients of a, b, the weights and eta, in NumPy.
 
     With d_k the gradient of the k-th product, that of factor i is the product of the factors
     before it times :math:`S_i = d_i + f_{i+1} S_{i+1}`: no division, so factors may be zero.
@@ -91,40 +99,39 @@ def _backward(
     by = slopes.numpy().reshape(len(w), 2, *w.shape[1:])
     d_raw = (upstream[:, None] * by).sum((2, 3)).T
     d_weight = C.numpy().reshape(len(w), *C.shape[-2:]) @ upstream  # of alpha
-    d_eta = np.empty(0)
+    batch = weight.shape[:-2]
+    found = {"a": (d_raw[0], batch), "b": (d_raw[1], batch)}
     if eta is not None and gamma is not None:
         e, g = _flat(eta, 1), _flat(gamma, 0)
         bounded, factors, products = _factors(e, g)
         sums = (d_weight * w).sum(2)[:, 1:]
         for i in range(e.shape[1] - 2, -1, -1):
             sums[:, i] += factors[:, i + 1] * sums[:, i + 1]
-        d_eta = g[:, None] * (1 - bounded * bounded) * products[:, :-1] * sums
+        found["eta"] = (g[:, None] * (1 - bounded**2) * products[:, :-1] * sums, eta.shape)
         d_weight = d_weight * products[..., None]
-    batch = weight.shape[:-2]
-    found = (d_raw[0], d_raw[1], d_weight, d_eta)
-    shapes = (batch, batch, weight.shape, (0,) if eta is None else eta.shape)
-    made = [
-        torch.from_numpy(m.reshape(s)).to(weight.dtype, copy=True)
-        for m, s in zip(found, shapes, strict=True)
-    ]
-    return made[0], made[1], made[2], made[3]
+    found["weight"] = (d_weight, weight.shape)
+    made = {
+        name: torch.from_numpy(m.reshape(s)).to(weight.dtype, copy=True)
+        for name, (m, s) in found.items()
+    }
+    return made["a"], made["b"], made["weight"], made.get("eta")
 
 
-@_backward.register_fake
-def _(weight, eta, gamma, slopes, C, grad):  # type: ignore[no-untyped-def]
-    scalar = weight.new_empty(weight.shape[:-2])
-    of_eta = weight.new_empty(0) if eta is None else torch.empty_like(eta)
-    return scalar, scalar.clone(), torch.empty_like(weight), of_eta
-
-
-_quick_backward = lean(_backward)
-
-
-def _gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-    weight, *rest = ctx.saved_tensors
-    eta, gamma, slopes, C = rest if ctx.decomposed else (None, None, *rest)
-    a, b, of_weight, of_eta = _quick_backward(weight, eta, gamma, slopes, C, grad)
-    return a, b, of_weight, of_eta if ctx.decomposed else None, None, None, None
+def _backward_torch(
+    weight: Tensor,
+    eta: Tensor | None,
+    gamma: Tensor | None,
+    slopes: Tensor,
+    C: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """The same by torch operations, for what transforms or traces them."""
+    d_raw = (grad[..., None, :, :] * slopes).sum((-2, -1)).to(weight.dtype)
+    d_alpha = (C @ grad).to(weight.dtype)
+    if eta is None or gamma is None:
+        return d_raw[..., 0], d_raw[..., 1], d_alpha, None
+    d_weight, d_eta = decomposed_gradient(weight, eta, gamma, d_alpha)
+    return d_raw[..., 0], d_raw[..., 1], d_weight, d_eta
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:

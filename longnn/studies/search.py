@@ -92,13 +92,13 @@ def _search(dataset: data.NodeDataset, plan: Plan, device: str) -> SearchCell:
         folder=None,
         device=device,
     )
-    states = [trial["state"] for trial in result.record["trials"]]
+    record = result.record.to_dict()
     return SearchCell(
         fingerprint=dataset.fingerprint(),
-        finished=result.record["finished"],
-        pruned=states.count("pruned"),
-        best=result.record["best"],
-        finalists=result.record["finalists"],
+        finished=result.record.finished,
+        pruned=len(result.record.with_state("pruned")),
+        best=record["best"],
+        finalists=record["finalists"],
         value=result.value,
         config=result.config.to_dict(),
     )

@@ -95,7 +95,7 @@ def _time_model(key: str, dataset: NodeDataset, context: Context) -> TimeCell:
     device = training.choose_device(context.device)
     epochs = EPOCHS[context.quick]
     config = Config.from_dict({"model": key, "epochs": epochs, **OPTIONS.get(key, {})})
-    problem = training.make_problem(dataset, config, training.Scaling("none"), device=device)
+    problem = training.make_problem(dataset, config, data.Scaling("none"), device=device)
     split = data.make_split(dataset, "published", 0)
     population = training.make_population([config], problem, [split])
     marks = [time.perf_counter()]

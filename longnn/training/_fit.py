@@ -150,6 +150,11 @@ class Job:
                 self.members[i] = member
                 self.starts[i] = tuple(_scalars(f) for f in member.model.filters())
 
+    def problem_of(self, member: int) -> Problem:
+        """What a member is trained on, by its number."""
+        (group,) = (i for i, places in enumerate(self.groups) if member in places)
+        return self.problems[group]
+
     def run(
         self, *, begun: Mapping[int, int] | None = None, run: Run | None = None
     ) -> list[Fitted]:

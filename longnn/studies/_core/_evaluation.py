@@ -8,12 +8,10 @@ from collections.abc import Sequence
 
 import torch
 
-from longnn import training
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
 from longnn.nn import Model
-from longnn.training import Problem, Scaling
-from longnn.tuning import architecture
+from longnn.training import Fitted, Job, Problem, score
 
 #: Most nodes of a small graph: half of its validation nodes are too few for a reliable score.
 SMALL = 500
@@ -100,55 +98,34 @@ def train_splits(
     [2, 2]
     """
     made = [s if isinstance(s, Split) else make_split(dataset, protocol, s) for s in splits]
-    groups: dict[object, list[int]] = {}
-    for i, config in enumerate(configs):
-        groups.setdefault((config.model, architecture(config)), []).append(i)
-    found: dict[int, Scores] = {}
-    for numbers in groups.values():
-        chosen = [configs[i] for i in numbers]
-        problem = training.make_problem(
-            dataset, chosen[0], Scaling("none"), device=training.choose_device(device)
-        )
-        scores = _train(dataset, problem, chosen, made, leave_dropout_on)
-        found.update(zip(numbers, scores, strict=True))
-    return [found[i] for i in range(len(configs))]
+    # Features of named datasets are ready to use, whatever a configuration says of scaling.
+    members = [c.replace(seed=split.seed, scale="none") for c in configs for split in made]
+    job = Job(dataset, members, [*made] * len(configs), device=device)
+    fitted = job.run()
+    scores = []
+    for first in range(0, len(fitted), len(made)):
+        own = range(first, first + len(made))
+        dropped = [
+            _score_with_dropout(fitted[i].model, dataset, job.problem_of(i), fitted[i].split)
+            for i in (own if leave_dropout_on else ())
+        ]
+        scores.append(_scores(dataset, [fitted[i] for i in own], dropped))
+    return scores
 
 
-def _train(
-    dataset: NodeDataset,
-    problem: Problem,
-    configs: Sequence[Config],
-    splits: Sequence[Split],
-    leave_dropout_on: bool,
-) -> list[Scores]:
-    """Scores of configurations of one shape."""
-    members = [c.replace(seed=split.seed) for c in configs for split in splits]
-    results = training.run_chunked(members, problem, [*splits] * len(configs))
-    sizes = (problem.features.shape[1], problem.outputs)
-    scores = [Scores(val=[], test=[], epochs=[], best_epochs=[]) for _ in configs]
-    learned: list[list[tuple[float, float]]] = [[] for _ in configs]
-    dropped: list[list[float]] = [[] for _ in configs]
-    for i, (config, result) in enumerate(zip(members, results, strict=True)):
-        number, split = i // len(splits), splits[i % len(splits)]
-        model = training.trained_model(config, *sizes, result.state)
-        predicted = training.predict(model, problem)
-        for values, mask in ((scores[number].val, split.val), (scores[number].test, split.test)):
-            values.append(round(training.score(predicted, dataset, mask)["accuracy"], 6))
-        scores[number].epochs.append(result.epochs)
-        scores[number].best_epochs.append(result.best_epoch)
-        learned[number] += _learned(model)
-        if leave_dropout_on:
-            accuracy = _score_with_dropout(model, dataset, problem, split)
-            dropped[number].append(round(accuracy, 6))
-    return [
-        dataclasses.replace(
-            s,
-            a=[round(a, 6) for a, _ in of] or None,
-            b=[round(b, 6) for _, b in of] or None,
-            test_dropout_on=on or None,
-        )
-        for s, of, on in zip(scores, learned, dropped, strict=True)
-    ]
+def _scores(dataset: NodeDataset, fitted: Sequence[Fitted], dropped: Sequence[float]) -> Scores:
+    """Scores of one configuration, trained on each split."""
+    accuracy = lambda one, mask: score(one.predicted, dataset, mask)["accuracy"]  # noqa: E731
+    learned = [pair for one in fitted for pair in _learned(one.model)]
+    return Scores(
+        val=[round(accuracy(one, one.split.val), 6) for one in fitted],
+        test=[round(accuracy(one, one.split.test), 6) for one in fitted],
+        epochs=[one.result.epochs for one in fitted],
+        best_epochs=[one.result.best_epoch for one in fitted],
+        a=[round(a, 6) for a, _ in learned] or None,
+        b=[round(b, 6) for _, b in learned] or None,
+        test_dropout_on=[round(value, 6) for value in dropped] or None,
+    )
 
 
 def _learned(model: Model) -> list[tuple[float, float]]:
@@ -174,5 +151,5 @@ def _score_with_dropout(
         torch.manual_seed(0)
         for _ in range(DRAWS):
             p = torch.softmax(model.scores(problem.features, problem.operator), dim=1).cpu()
-            scores.append(training.score(p, dataset, split.test)["accuracy"])
+            scores.append(score(p, dataset, split.test)["accuracy"])
     return sum(scores) / len(scores)

@@ -25,7 +25,7 @@ TEN = DATASETS
 #: What a quick run looks at: bundled, so that it needs no files.
 QUICK_DATASETS = ("csbm",)
 #: Name of the paper's search space in :func:`longnn.tuning.load_space`.
-PAPER_SPACE = "published"
+PAPER_SPACE = "paper"
 #: Keys of a configuration that say nothing about what was chosen.
 _PASSING = ("seed", "repeat", "device", "split", "scale", "precision")
 
@@ -231,12 +231,12 @@ def _choose(dataset: NodeDataset, row: Row, plan: SearchPlan, device: str) -> tu
             finalists=0,  # they are confirmed below, over all forms
             device=device,
         )
-        trials += result.record["finished"]
-        seconds += result.record["seconds"]
+        trials += result.record.finished
+        seconds += result.record.seconds
         candidates += [
-            (trial["value"], space.config(trial["params"], scale="none"))
-            for trial in result.record["trials"]
-            if trial["state"] == "complete" and trial["value"] is not None
+            (trial.value, space.config(trial.params, scale="none"))
+            for trial in result.record.with_state("complete")
+            if trial.value is not None
         ]
     twice = 1 if row.budget == 1 else 2
     candidates = sorted(candidates, key=lambda c: -c[0])[: twice * plan.finalists]

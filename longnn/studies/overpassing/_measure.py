@@ -155,7 +155,7 @@ def _config(model: str, changes: Mapping[str, float], epochs: int, device: str) 
 def train(dataset: data.NodeDataset, variants: Mapping[str, Config], seeds: int) -> VariantsCell:
     """All variants of one model on ``seeds`` published splits, as one population."""
     config = next(iter(variants.values()))
-    problem = training.make_problem(dataset, config, training.Scaling("none"))
+    problem = training.make_problem(dataset, config, data.Scaling("none"))
     splits = [data.make_split(dataset, "published", seed) for seed in range(seeds)]
     members = [(c.replace(seed=s.seed), s) for c in variants.values() for s in splits]
     configs, each = [c for c, _ in members], [s for _, s in members]
@@ -165,7 +165,7 @@ def train(dataset: data.NodeDataset, variants: Mapping[str, Config], seeds: int)
     results = population.run(watch)
     paths = []
     for c, result in zip(configs, results, strict=True):
-        model = training.make_model(c, problem.features.shape[1], problem.outputs, c.seed)
+        model = training.make_model(c, problem.features.shape[1], problem.outputs)
         start = model.filters()[0].chebyshev_coefficients().detach()
         assert result.filter_path is not None
         paths.append(torch.cat([start[None], result.filter_path.double()]).numpy())
