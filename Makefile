@@ -34,7 +34,7 @@ unit: $(DEV)
 slow: $(DEV)
 	$(BIN)/python -m pytest -q -m "slow and not gpu and not wheel"
 
-# Build the wheel, install it in a new environment and use it there; about two minutes.
+# Build the wheel, install it in a new environment and use it there; two to four minutes.
 wheel: $(DEV)
 	$(PYTEST) -m wheel tests/test_wheel.py
 
