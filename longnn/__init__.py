@@ -1,8 +1,9 @@
 """Graph neural networks that learn their own filter.
 
 Spectral GNNs with a learnable orthonormal Jacobi basis (LON-GNN), every baseline it is compared
-with, and the means to see what was learned. Start with :class:`LONConv` in a PyTorch Geometric
-model, or with :class:`LONGNN`, a whole model.
+with, and the means to see what was learned. Start with :func:`train`, which does what the command
+``longnn train`` does, with :class:`LONGNNClassifier`, scikit-learn style, or with :class:`LONConv`,
+a layer for a PyTorch Geometric model.
 """
 
 import importlib
@@ -11,7 +12,26 @@ from typing import TYPE_CHECKING, Any
 from longnn._base.version import __version__
 
 if TYPE_CHECKING:
-    from longnn import polynomials
+    from longnn import (
+        bench,
+        config,
+        data,
+        estimator,
+        filters,
+        graphs,
+        nn,
+        polynomials,
+        recipes,
+        records,
+        registry,
+        report,
+        runs,
+        studies,
+        training,
+        tuning,
+    )
+    from longnn.config import Config
+    from longnn.data import Source
     from longnn.estimator import LONGNNClassifier, LONGNNRegressor
     from longnn.filters import PolynomialFilter
     from longnn.graphs import GraphOperator, apply_filter, extreme_eigenvalues, spectral_density
@@ -37,6 +57,7 @@ if TYPE_CHECKING:
         PolynomialConv,
     )
     from longnn.registry import get_model
+    from longnn.runs import Run, load_run, train
 
 __all__ = [
     "APPNP",
@@ -49,6 +70,7 @@ __all__ = [
     "BernNet",
     "ChebNet",
     "ChebNetII",
+    "Config",
     "EvenNet",
     "FavardGNN",
     "GraphOperator",
@@ -61,25 +83,49 @@ __all__ = [
     "OptBasisGNN",
     "PolynomialConv",
     "PolynomialFilter",
+    "Run",
+    "Source",
     "SparseMatrix",
     "__version__",
     "apply_filter",
+    "bench",
+    "config",
+    "data",
+    "estimator",
     "extreme_eigenvalues",
+    "filters",
     "get_model",
+    "graphs",
+    "load_run",
+    "nn",
     "polynomials",
+    "recipes",
+    "records",
+    "registry",
+    "report",
+    "runs",
     "spectral_density",
+    "studies",
+    "train",
+    "training",
+    "tuning",
 ]
 
 #: Where each name is found. Modules are loaded when first asked for: whoever wants a layer does
 #: not wait for scikit-learn, and the command line can settle OpenMP before torch is loaded.
 _HOMES = {
+    "config": ("Config",),
+    "data": ("Source",),
     "estimator": ("LONGNNClassifier", "LONGNNRegressor"),
     "filters": ("PolynomialFilter",),
     "graphs": ("GraphOperator", "apply_filter", "extreme_eigenvalues", "spectral_density"),
     "matrices": ("SparseMatrix",),
     "registry": ("get_model",),
+    "runs": ("Run", "load_run", "train"),
 }
-_MODULES = ("data", "nn", "polynomials", "training", "tuning")
+_MODULES = {name for name in __all__ if name.islower()} - {
+    name for names in _HOMES.values() for name in names
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,34 +1,29 @@
 r"""A scikit-learn-like face: fit, predict, score, and what the filter became.
 
-``fit`` takes a PyG ``Data`` or a tuple ``(X, edge_index, y)``: the nodes of one graph are its
-samples. So ``predict()`` answers for all nodes of the graph it was fitted on, and
-``predict(data)`` for those of another one with the same features.
+``fit`` takes a PyG ``Data``, a :class:`~longnn.data.NodeDataset` or a tuple ``(X, edge_index, y)``:
+the nodes of one graph are its samples. So ``predict()`` answers for all nodes of the graph it was
+fitted on, and ``predict(data)`` for those of another one with the same features.
 """
 
 import dataclasses
-import json
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import safetensors
-import safetensors.torch
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn import training
-from longnn._base.files import atomic_path
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, from_data, make_split
 from longnn.recipes import load_recipe
-from longnn.registry import model_options as options_of
-from longnn.training import FIELDS, Scaling, Task, regression_scores
+from longnn.training import FIELDS, Job, Problem, Task, Trained, regression_scores
 
-_FORMAT = "longnn.estimator/1"
-#: A PyG Data, or a tuple (X, edge_index, y).
+#: A PyG Data, a NodeDataset, or a tuple (X, edge_index, y).
 GraphLike = Any
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -36,52 +31,65 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 class _GraphEstimator(BaseEstimator):
     """What classifier and regressor share.
 
+    Every parameter defaults to None, which means: as in :class:`~longnn.config.Config`, the source
+    of defaults that the command line has too. ``longnn models --settings`` explains each.
+
     Args:
-        model: a short name, see ``longnn models``.
+        model: name of the model, see ``longnn models``.
         hidden_channels: hidden units.
         degree: of the filter.
-        dropout, input_dropout: inside the transform and on the features.
-        epochs, patience, monitor, lr_*, wd_*, penalty, degree_penalty: as in
-            :class:`longnn.training.Settings`.
-        scale: of the features: ``"none"``, ``"row"`` or ``"standard"``.
+        dropout, input_dropout, filter_dropout: inside the transform, on the features, and just
+            before the filter.
+        epochs, patience, monitor: when to stop.
+        lr_transform, lr_coefficients, lr_factors, lr_basis: learning rates.
+        wd_transform, wd_coefficients, wd_factors, wd_basis: weight decays.
+        penalty, degree_penalty: weights of the penalties on the filter.
+        scale: of the features: ``"auto"``, ``"none"``, ``"row"`` or ``"standard"``.
         seed: of weights, dropout and the validation split.
+        repeat: models to train, with seeds seed, seed + 1, ...; predictions are their mean.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        precision: ``"float32"`` or ``"float64"``.
         model_options: further options of the model, e.g. ``{"placement": "hidden"}``.
     """
 
     _task: ClassVar[Task]
+    classes_: np.ndarray
 
     def __init__(
         self,
         *,
-        model: str = "lon",
-        hidden_channels: int = 64,
-        degree: int = 10,
-        dropout: float = 0.7,
-        input_dropout: float = 0.3,
-        epochs: int = 1000,
-        patience: int = 200,
-        monitor: str = "score",
-        lr_transform: float = 0.05,
-        lr_coefficients: float = 0.05,
-        lr_factors: float = 0.05,
-        lr_basis: float = 0.02,
-        wd_transform: float = 2e-4,
-        wd_coefficients: float = 5e-5,
-        wd_factors: float = 0.0,
-        wd_basis: float = 0.0,
-        penalty: float = 0.0,
-        degree_penalty: float = 0.0,
-        scale: str = "none",
-        seed: int = 0,
-        device: str = "auto",
-        model_options: dict[str, Any] | None = None,
+        model: str | None = None,
+        hidden_channels: int | None = None,
+        degree: int | None = None,
+        dropout: float | None = None,
+        input_dropout: float | None = None,
+        filter_dropout: float | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        monitor: str | None = None,
+        lr_transform: float | None = None,
+        lr_coefficients: float | None = None,
+        lr_factors: float | None = None,
+        lr_basis: float | None = None,
+        wd_transform: float | None = None,
+        wd_coefficients: float | None = None,
+        wd_factors: float | None = None,
+        wd_basis: float | None = None,
+        penalty: float | None = None,
+        degree_penalty: float | None = None,
+        scale: str | None = None,
+        seed: int | None = None,
+        repeat: int | None = None,
+        device: str | None = None,
+        precision: str | None = None,
+        model_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = model
         self.hidden_channels = hidden_channels
         self.degree = degree
         self.dropout = dropout
         self.input_dropout = input_dropout
+        self.filter_dropout = filter_dropout
         self.epochs = epochs
         self.patience = patience
         self.monitor = monitor
@@ -97,7 +105,9 @@ class _GraphEstimator(BaseEstimator):
         self.degree_penalty = degree_penalty
         self.scale = scale
         self.seed = seed
+        self.repeat = repeat
         self.device = device
+        self.precision = precision
         self.model_options = model_options
 
     @classmethod
@@ -112,66 +122,79 @@ class _GraphEstimator(BaseEstimator):
         >>> LONGNNClassifier.from_recipe("csbm", seed=3).seed
         3
         """
-        keys = {k: v for k, v in load_recipe(model, dataset).items() if k != "split"}
-        own = set(cls().get_params()) - {"model_options"}
-        # What a recipe does not say is as in the model, not as in the constructor.
-        defaults = {**options_of(model), **Config(model=model).options}
-        plain = {k: v for k, v in defaults.items() if k in own}
-        options = {k: v for k, v in keys.items() if k not in own}
-        options |= parameters.pop("model_options", None) or {}
-        chosen = {k: v for k, v in keys.items() if k in own}
-        return cls(**{**plain, **chosen, "model_options": options, **parameters})
+        recipe = {k: v for k, v in load_recipe(model, dataset).items() if k != "split"}
+        options = parameters.pop("model_options", None) or {}
+        return cls._from_table({**recipe, **options, **parameters})
 
-    def _config(self) -> Config:
-        """The parameters as the configuration of a run; options a model lacks are left out."""
-        keys = {k: v for k, v in self.get_params().items() if k != "model_options"}
-        Config(model=self.model)
-        known = options_of(self.model)
-        for key in ("degree", "dropout", "input_dropout"):
-            if key not in known:
-                del keys[key]
-        return Config.from_dict({**keys, **(self.model_options or {})})
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        """An unfitted estimator that trains with a configuration; its split is not used."""
+        return cls._from_table({k: v for k, v in config.to_dict().items() if k != "split"})
+
+    @classmethod
+    def _from_table(cls, table: Mapping[str, Any]) -> Self:
+        """From the flat table of a configuration."""
+        own = set(cls().get_params()) - {"model_options"}
+        options = {k: v for k, v in table.items() if k not in own}
+        given = {k: v for k, v in table.items() if k in own}
+        return cls(**given, model_options=options or None)
+
+    def config(self) -> Config:
+        """The parameters as a configuration: what is None is filled in from the defaults."""
+        given = {k: v for k, v in self.get_params().items() if v is not None}
+        options = given.pop("model_options", {})
+        return Config.from_dict({**given, **options})
 
     def fit(self, data: GraphLike, train_mask: Any = None, val_mask: Any = None) -> Self:
         """Train on the labelled nodes of a graph.
 
         Args:
-            data: a PyG ``Data`` with x, edge_index, y, or a tuple (X, edge_index, y). Nodes with
-                y = -1 (NaN for regression) are unlabelled.
+            data: a PyG ``Data`` with x, edge_index and y, a :class:`~longnn.data.NodeDataset`, or a
+                tuple (X, edge_index, y). Nodes with y = -1 (NaN for regression) are unlabelled. An
+                edge that is listed one way only is made two-way, with a warning.
             train_mask, val_mask: bool (nodes,). By default the data's own masks; where there is
                 no validation mask, a fifth of the training nodes, stratified.
         """
-        config = self._config()
+        config = self.config()
         dataset = self._dataset(data, learn_classes=True)
-        split = self._split(dataset, train_mask, val_mask)
-        scaling = Scaling.fit(config.scale, dataset.data.x)
-        problem = training.make_problem(dataset, config, scaling)
-        (result,) = training.run_chunked([config], problem, [split])
-        self._restore(
-            {
-                "config": config,
-                "scaling": scaling,
-                "features": dataset.num_features,
-                "outputs": problem.outputs,
-                "state": result.state,
-                "offset": result.offset,
-                "scale": result.scale,
-            }
-        )
-        self._problem = problem
-        self.history_ = {f: result.history[f].contiguous().numpy() for f in FIELDS}
-        self.n_epochs_, self.best_epoch_ = result.epochs, result.best_epoch
-        self.train_mask_, self.val_mask_ = split.train.numpy(), split.val.numpy()
+        if dataset.one_way:
+            warnings.warn(
+                f"{dataset.one_way} edges were listed one way; each was made two-way, since "
+                "filters need an undirected graph",
+                UserWarning,
+                stacklevel=2,
+            )
+        configs = [config.replace(seed=config.seed + i) for i in range(config.repeat)]
+        splits = [self._split(dataset, c.seed, train_mask, val_mask) for c in configs]
+        job = Job(dataset, configs, splits)
+        fitted = job.run()
+        self._restore(Trained.collect(dataset, job.scalings[0], fitted), job.problems[0])
+        first = fitted[0]
+        self.history_ = {f: first.result.history[f].contiguous().numpy() for f in FIELDS}
+        self.n_epochs_, self.best_epoch_ = first.result.epochs, first.result.best_epoch
+        self.train_mask_, self.val_mask_ = first.split.train.numpy(), first.split.val.numpy()
         return self
 
-    def _restore(self, fitted: dict[str, Any]) -> None:
-        """Set what fitting found: the model and what can be read off it."""
-        self._fitted = fitted
-        self._problem = None
-        self.n_features_in_ = fitted["features"]
-        self.model_ = training.trained_model(
-            fitted["config"], fitted["features"], fitted["outputs"], fitted["state"]
-        )
+    @classmethod
+    def from_trained(cls, trained: Trained) -> Self:
+        """A fitted estimator of models trained elsewhere; pass ``predict`` the graph.
+
+        Raises:
+            ValueError: where they were trained for the other task.
+        """
+        if trained.task != cls._task:
+            raise ValueError(f"Expected models for {cls._task} (got some for {trained.task})")
+        estimator = cls.from_config(trained.config)
+        if trained.classes:
+            estimator.classes_ = np.asarray(trained.classes)
+        estimator._restore(trained)
+        return estimator
+
+    def _restore(self, trained: Trained, problem: Problem | None = None) -> None:
+        """Set what fitting found: the models and what can be read off them."""
+        self.trained_, self._problem = trained, problem
+        self.n_features_in_ = trained.features
+        self.model_ = trained.models[0]
         filters = self.model_.filters()
         basis = filters[0].basis_parameters() if filters else {}
         self.a_ = float(basis["a"].detach()) if "a" in basis else None
@@ -181,7 +204,12 @@ class _GraphEstimator(BaseEstimator):
         """Labels as the loop wants them."""
         return torch.from_numpy(y.astype(np.float32))
 
+    def _class_names(self) -> tuple[str, ...]:
+        return tuple(str(c) for c in getattr(self, "classes_", ()))
+
     def _dataset(self, data: GraphLike, *, learn_classes: bool = False) -> NodeDataset:
+        if isinstance(data, NodeDataset):
+            return self._named_dataset(data, learn_classes)
         if isinstance(data, tuple | list):
             if len(data) != 3:
                 raise ValueError(f"Expected (X, edge_index, y) (got {len(data)} entries)")
@@ -193,17 +221,25 @@ class _GraphEstimator(BaseEstimator):
             )
         if not isinstance(data, Data):
             raise TypeError(
-                f"Expected a PyG Data or (X, edge_index, y) (got {type(data).__name__})"
+                "Expected a PyG Data, a NodeDataset or (X, edge_index, y) "
+                f"(got {type(data).__name__})"
             )
         data = data.clone()
         if data.y is not None:
             data.y = self._encode(np.asarray(data.y).reshape(-1), learn_classes)
         elif learn_classes:
             raise ValueError("Expected labels `y` to fit on (got none)")
-        names = tuple(str(c) for c in getattr(self, "classes_", ()))
-        return from_data(data, task=self._task, classes=names or None)
+        return from_data(data, task=self._task, classes=self._class_names() or None)
 
-    def _split(self, dataset: NodeDataset, train_mask: Any, val_mask: Any) -> Split:
+    def _named_dataset(self, dataset: NodeDataset, learn_classes: bool) -> NodeDataset:
+        """A dataset with class names of its own, as a loader gives it."""
+        if dataset.task != self._task:
+            raise ValueError(f"Expected data for {self._task} (got data for {dataset.task})")
+        if learn_classes and dataset.classes:
+            self.classes_ = np.asarray(dataset.classes)
+        return dataset
+
+    def _split(self, dataset: NodeDataset, seed: int, train_mask: Any, val_mask: Any) -> Split:
         """The masks given, else the data's own, else all labelled nodes."""
         masks = {
             name: torch.as_tensor(np.asarray(mask)).bool()
@@ -225,31 +261,27 @@ class _GraphEstimator(BaseEstimator):
                 data.val_mask = masks["val_mask"] & dataset.labelled
                 train = train & ~data.val_mask if "train_mask" not in masks else train
             data.train_mask = train & dataset.labelled
-        return make_split(dataclasses.replace(dataset, data=data), "own", self.seed)
+        return make_split(dataclasses.replace(dataset, data=data), "own", seed)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFittedError(f"Expected a fitted {type(self).__name__}: call fit first")
 
     def _outputs(self, data: GraphLike | None) -> np.ndarray:
-        """Probabilities (nodes, classes) or values (nodes,)."""
+        """Probabilities (nodes, classes) or values (nodes,): the mean over the repeats."""
         self._check_fitted()
-        fitted = self._fitted
         if data is not None:
             dataset = self._dataset(data)
             if dataset.num_features != self.n_features_in_:
                 raise ValueError(
                     f"Expected {self.n_features_in_} features (got {dataset.num_features})"
                 )
-            problem = training.make_problem(dataset, fitted["config"], fitted["scaling"])
+            problem = self.trained_.problem(dataset)
         elif self._problem is None:
             raise ValueError("Expected the graph to predict on: a loaded estimator has none")
         else:
             problem = self._problem
-        predicted = training.predict(
-            self.model_, problem, offset=fitted["offset"], scale=fitted["scale"]
-        )
-        return predicted.numpy()
+        return self.trained_.predict(problem).numpy()
 
     def _labels(self, data: GraphLike, mask: Any) -> tuple[Tensor, Tensor]:
         """The labels of a graph and which nodes to score on."""
@@ -276,7 +308,8 @@ class _GraphEstimator(BaseEstimator):
         self._check_fitted()
         filters = self.model_.filters()
         if not filters:
-            raise ValueError(f"Expected a model with a polynomial filter (got {self.model!r})")
+            model = self.trained_.config.model
+            raise ValueError(f"Expected a model with a polynomial filter (got {model!r})")
         grid = np.linspace(0, 2, 101) if eigenvalues is None else np.asarray(eigenvalues, float)
         with torch.no_grad():
             return grid, filters[0].response(torch.from_numpy(grid)).cpu().numpy()
@@ -284,58 +317,37 @@ class _GraphEstimator(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write parameters and weights to one safetensors file; no pickle."""
         self._check_fitted()
-        fitted = self._fitted
-        scaling = fitted["scaling"]
-        tensors = {f"model/{k}": v.contiguous() for k, v in fitted["state"].items()}
-        if scaling.mean is not None:
-            tensors["features/mean"] = scaling.mean
-            tensors["features/deviation"] = scaling.deviation
-        tensors.update({f"history/{k}": torch.from_numpy(v) for k, v in self.history_.items()})
-        plain = {
+        extra = {
             "class": type(self).__name__,
             "parameters": self.get_params(),
-            "scaling": scaling.kind,
             "classes": np.asarray(getattr(self, "classes_", [])).tolist(),
-            "epochs": [self.n_epochs_, self.best_epoch_],
-            **{k: fitted[k] for k in ("features", "outputs", "offset", "scale")},
+            "history": {k: v.tolist() for k, v in getattr(self, "history_", {}).items()},
+            "epochs": [getattr(self, "n_epochs_", None), getattr(self, "best_epoch_", None)],
         }
-        metadata = {"format": _FORMAT, "fitted": json.dumps(plain)}
-        with atomic_path(Path(path)) as temporary:
-            safetensors.torch.save_file(tensors, str(temporary), metadata=metadata)
+        self.trained_.save(Path(path), extra=extra)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read an estimator written by :meth:`save`; pass ``predict`` the graph."""
-        try:
-            with safetensors.safe_open(str(path), framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except FileNotFoundError:
-            raise
-        except (safetensors.SafetensorError, OSError) as error:
-            raise ValueError(f"Expected {path} to be a saved estimator ({error})") from error
-        if metadata.get("format") != _FORMAT:
-            raise ValueError(f"Expected {path} to be a saved estimator (got another file)")
-        plain = json.loads(metadata["fitted"])
-        if plain["class"] != cls.__name__:
-            raise ValueError(f"Expected a saved {cls.__name__} (got a {plain['class']})")
-        under = lambda prefix: {  # noqa: E731
-            k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)
-        }
-        estimator = cls(**plain["parameters"])
-        if plain["classes"]:
-            estimator.classes_ = np.asarray(plain["classes"])
-        moments = under("features/")
-        scaling = Scaling(plain["scaling"], moments.get("mean"), moments.get("deviation"))
-        kept = {k: plain[k] for k in ("features", "outputs", "offset", "scale")}
-        config = estimator._config()
-        estimator._restore({"config": config, "scaling": scaling, "state": under("model/"), **kept})
-        estimator.history_ = {k: v.numpy() for k, v in under("history/").items()}
-        estimator.n_epochs_, estimator.best_epoch_ = plain["epochs"]
-        return estimator
+        """Read an estimator written by :meth:`save`, or the weights of a run.
 
-    classes_: Any
-    _problem: Any
+        Pass ``predict`` the graph: a loaded estimator has none.
+        """
+        if not Path(path).exists():
+            raise FileNotFoundError(f"Expected a saved estimator (found no file {path})")
+        trained, extra = Trained.load(Path(path))
+        if not extra:
+            return cls.from_trained(trained)
+        if extra["class"] != cls.__name__:
+            raise ValueError(f"Expected a saved {cls.__name__} (got a {extra['class']})")
+        estimator = cls(**extra["parameters"])
+        if extra["classes"]:
+            estimator.classes_ = np.asarray(extra["classes"])
+        estimator._restore(trained)
+        estimator.history_ = {
+            k: np.asarray(v, dtype=np.float32) for k, v in extra["history"].items()
+        }
+        estimator.n_epochs_, estimator.best_epoch_ = extra["epochs"]
+        return estimator
 
 
 class LONGNNClassifier(ClassifierMixin, _GraphEstimator):

@@ -20,11 +20,9 @@ import scipy.sparse
 import torch
 
 from longnn import LONGNNClassifier
-from longnn.config import Config
 from longnn.data import DataError, MissingFileError, csbm, load, make_split
-from longnn.runs import _artifacts as artifacts
-from longnn.runs import _prediction as prediction
-from longnn.runs import _runs as runs
+from longnn.runs import load_run, resume, train
+from longnn.training import Trained
 from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, succeed
 
 EDGES = (CLUB / "edges.csv").read_text()
@@ -33,7 +31,7 @@ NODES = (CLUB / "nodes.csv").read_text()
 
 @pytest.fixture(autouse=True)
 def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
+    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
 
 
 @pytest.fixture
@@ -48,7 +46,7 @@ def graph(tmp_path):
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
+        patch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
         succeed("train", CLUB, *FAST, "--output", folder)
     return folder
 
@@ -298,7 +296,7 @@ def test_other_features_than_trained_with(run, tmp_path):
     (folder / "nodes.csv").write_text("\n".join(more) + "\n")
     message = r"Expected 3 features as the run was trained with \(got 4; not known: 'shoe'\)"
     with pytest.raises(DataError, match=message):
-        prediction.predict_run(run, load(folder))
+        load_run(run).predict(load(folder))
     assert "not known: 'shoe'" in fail("predict", run, folder)
     # The remedy it names works.
     columns = ("--data", "feature_columns=age,hours,years", "--output", tmp_path / "p.csv")
@@ -326,7 +324,8 @@ def test_damaged_json(name, run):
     whole = (run / name).read_text()
     (run / name).write_text(whole[: len(whole) // 2])
     for command in (("predict", run), ("evaluate", run), ("compare", run)):
-        assert f"{name} to be JSON (it is damaged" in fail(*command)
+        line = fail(*command)
+        assert f"{name}: Expected a JSON record (got text that breaks off or is damaged" in line
     for content in ("{}", "[]"):
         (run / name).write_text(content)
         assert name in fail("predict", run)
@@ -340,7 +339,7 @@ def test_damaged_weights(run):
     for content in (b"", whole[: len(whole) // 2], b"junk" * 100):
         path.write_bytes(content)
         with pytest.raises(DataError, match=r"weights\.safetensors to hold weights \(it is damag"):
-            artifacts.read_weights(path)
+            Trained.load(path)
         assert "it is damaged" in fail("predict", run)
         assert "it is damaged" in fail("evaluate", run)
     tensors = safetensors.torch.load(whole)
@@ -348,8 +347,11 @@ def test_damaged_weights(run):
     assert "got another file" in fail("predict", run)
     with safetensors.safe_open(str(run / "weights.safetensors"), "pt") as file:
         assert file.metadata() is None
+    with safetensors.safe_open(str(write(path, whole)), "pt") as file:
+        metadata = file.metadata()
+    safetensors.torch.save_file(tensors, path, metadata={**metadata, "about": "{}"})
+    assert "it is damaged: 'targets'" in fail("predict", run)
     tensors.pop(next(name for name in tensors if name.startswith("0/")))
-    metadata = {"format": "longnn.weights/1", "scaling": "none"}
     safetensors.torch.save_file(tensors, path, metadata=metadata)
     assert "to fit the run's model" in fail("predict", run)
     path.unlink()
@@ -361,7 +363,7 @@ def interrupted(tmp_path):
     """A run with a checkpoint."""
     folder = tmp_path / "stopped"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._finish", stop)
+        patch.setattr("longnn.runs._train.describe_run", stop)
         longnn("train", *TINY, *FAST, "--output", folder)
     assert (folder / "checkpoint.safetensors").exists()
     return folder
@@ -385,9 +387,8 @@ def test_damaged_checkpoint(interrupted, tmp_path):
     tensors = safetensors.torch.load(whole)
     tensors.pop("table")
     safetensors.torch.save_file(tensors, path, metadata=metadata)
-    dataset, config = runs.resume(interrupted)
     with pytest.raises(DataError, match="a checkpoint of this run"):
-        runs.run_training(interrupted, dataset, config)
+        resume(interrupted)
     assert "a checkpoint of this run" in fail("train", "--resume", interrupted)
     path.unlink()
     succeed("train", "--resume", interrupted)
@@ -405,7 +406,7 @@ def test_data_that_changed_since(graph, tmp_path):
     assert "the files have changed since" in fail("evaluate", folder)
     (folder / "record.json").unlink()
     with pytest.raises(DataError, match="the files have changed since"):
-        runs.resume(folder)
+        resume(folder)
     assert "the files have changed since" in fail("train", "--resume", folder)
 
 
@@ -429,10 +430,8 @@ def test_a_folder_that_holds_a_run(run, tmp_path):
     line = fail("train", CLUB, *FAST, "--output", run)
     assert "which already holds a run" in line
     assert "--resume" in line
-    dataset = load(CLUB)
-    source = {"graph": str(CLUB), "nodes": None, "options": {}}
     with pytest.raises(ValueError, match="already holds a run"):
-        runs.start_run(run, dataset, source, Config(), command="")
+        train(CLUB, folder=run)
     assert before == {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear")
@@ -446,9 +445,8 @@ def test_a_place_where_nothing_can_be_written(tmp_path):
     line = fail("train", *TINY, *FAST, "--output", tmp_path / "file" / "run")
     assert line == f"Expected to write {tmp_path / 'file' / 'run'} (Not a directory)"
     assert "a new or empty folder" in fail("train", *TINY, "--output", tmp_path / "file")
-    source = {"graph": "csbm", "nodes": None, "options": {}}
     with pytest.raises(OSError, match="Expected to write"):
-        runs.start_run(tmp_path / "file" / "r", load("csbm"), source, Config(), command="")
+        train("csbm", folder=tmp_path / "file" / "r")
 
 
 def test_read_only_folder(tmp_path, trained):
@@ -478,7 +476,7 @@ def test_full_disk_while_training(tmp_path):
     with disk_of(9_000):
         line = fail("train", *TINY, *FAST, "--checkpoint-every", 0, "--output", folder)
     assert line.startswith(f"Expected to write {folder / 'checkpoint.safetensors'} (")
-    assert line.endswith(f"when that is mended, go on with: longnn train --resume {folder}")
+    assert line.endswith(f"when that is solved, continue with: longnn train --resume {folder}")
     assert {path.name for path in folder.iterdir()} == {"run.json", "config.toml"}
     succeed("train", "--resume", folder)
     succeed("train", *TINY, *FAST, "--output", tmp_path / "whole")
@@ -496,13 +494,7 @@ def test_full_disk_keeps_the_old_file(run, tmp_path):
     assert output.read_bytes() == before
     assert not list(tmp_path.glob(".*.tmp"))
     with disk_of(1_000), pytest.raises(OSError, match="Expected to write"):
-        artifacts.write_weights(run / "weights.safetensors", [], prediction_scaling(run))
-
-
-def prediction_scaling(folder):
-    """Means so many that their file is large."""
-    _, scaling = artifacts.read_weights(folder / "weights.safetensors")
-    return type(scaling)("standard", torch.ones(9_999), torch.ones(9_999))
+        load_run(run).trained.save(run / "weights.safetensors", extra={"long": "x" * 9_999})
 
 
 def test_debugging_shows_the_traceback(monkeypatch, tmp_path):

@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 import safetensors.torch
 
+import longnn as longnn_package
 from longnn.config import Config
 from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, start, succeed, succeed_json
 
@@ -32,7 +33,7 @@ FIGURES = ("filter_response", "training_curves", "basis_path", "amplitude_wavefo
 @pytest.fixture
 def no_report(monkeypatch):
     """Leave out the report, which takes longer than a tiny training."""
-    monkeypatch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
+    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def bundled(tmp_path_factory):
     """A run of two repeats on a bundled graph: its folder and what --json printed."""
     folder = tmp_path_factory.mktemp("bundled") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
+        patch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
         return folder, succeed_json("train", *TINY, *FAST, "--repeat", 2, "--output", folder)
 
 
@@ -212,8 +213,8 @@ def test_two_files_with_named_columns(tmp_path, no_report):
     folder = tmp_path / "run"
     record = succeed_json("train", edges, *options, *FAST, "--output", folder)
     assert record["data"]["name"] == "friends"
-    assert record["data"]["scaling"] == "standard"
-    assert len(json.loads((folder / "run.json").read_text())["feature_names"]) == 2
+    assert record["data"]["scaling"] == "columns"
+    assert longnn_package.load_run(folder).trained.feature_names == ("hours", "years")
     # A new graph is read the same way, though it has no column of labels.
     lines = [line.split("\t") for line in nodes.read_text().splitlines()]
     other = tmp_path / "others.tsv"
@@ -261,7 +262,8 @@ def test_predict_its_own_graph(bundled):
     folder, _ = bundled
     printed = succeed("predict", folder)
     output = folder / "predictions-csbm.csv"
-    assert printed == f"60 predictions: {output} and predictions-csbm.parquet\n"
+    files = f"{output} and predictions-csbm.parquet"
+    assert printed == f"60 predictions, each the mean of 2 repeats: {files}\n"
     for found, known in zip(rows(output), rows(folder / "predictions.csv"), strict=True):
         assert found["predicted"] == known["predicted"]
         assert float(found["p_plus"]) == pytest.approx(float(known["p_plus"]), abs=1e-6)
@@ -320,7 +322,7 @@ def test_info_names_nodes_without_an_edge_once():
     ]
 
 
-def test_bench_takes_parts_and_contenders(monkeypatch):
+def test_bench_takes_sections_and_contenders(monkeypatch):
     asked = []
 
     def run_bench(datasets, **options):
@@ -329,9 +331,10 @@ def test_bench_takes_parts_and_contenders(monkeypatch):
 
     monkeypatch.setattr("longnn.bench.run_bench", run_bench)
     fail("bench", "--quick")
-    fail("bench", "--part", "memory", "--part", "scaling", "--contender", "single", "--commit", "a")
+    fail("bench", "--section", "memory", "--section", "scaling", "--contender", "single",
+         "--commit", "a")  # fmt: skip
     fail("bench", "--contenders", "single, gcn", "--datasets", "cora,texas")
-    keys = ("contenders", "parts", "commit")
+    keys = ("contenders", "sections", "commit")
     assert [(d, *(options[k] for k in keys)) for d, options in asked] == [
         (None, None, None, None),
         (None, ["single"], ["memory", "scaling"], "a"),
@@ -348,7 +351,7 @@ LONG = ("--device", "cpu", "--set", "epochs=60", "--set", "patience=60", "--set"
 def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
+        patch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
         succeed("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
     return folder
 
@@ -367,7 +370,7 @@ def test_an_interrupted_run_ends_with_the_same_bits(how, uninterrupted, tmp_path
     if how is signal.SIGINT:
         assert process.returncode == 130
         last = stderr.splitlines()[-1]
-        assert last == f"interrupted; go on with: longnn train --resume {folder}"
+        assert last == f"interrupted; continue with: longnn train --resume {folder}"
         assert "Traceback" not in stderr
     else:
         assert process.returncode == -signal.SIGKILL
@@ -388,7 +391,7 @@ def test_killed_before_the_first_checkpoint(uninterrupted, tmp_path, monkeypatch
     """Then all there is is the request, and that is enough."""
     folder = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr("longnn.runs._runs.training.make_problem", interrupt)
+        patch.setattr("longnn.training._fit.run_chunked", interrupt)
         result = longnn("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
     assert result.exit_code == 130
     assert {path.name for path in folder.iterdir()} == {"run.json", "config.toml"}
@@ -400,7 +403,7 @@ def test_stopped_while_the_report_is_written(tmp_path, monkeypatch):
     """The record is there but not all of the rest: still to be resumed, and quickly done."""
     folder = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr("longnn.runs._runs.report.write_report", interrupt)
+        patch.setattr("longnn.runs._train.report.write_report", interrupt)
         result = longnn("train", *TINY, *FAST, "--output", folder)
     assert result.exit_code == 130
     assert f"longnn train --resume {folder}" in result.stderr

@@ -8,7 +8,7 @@ import torch
 
 from longnn import PolynomialFilter
 from longnn.filters._coefficients import PARAMETRIZATIONS, decomposed
-from longnn.filters._fused import published_coefficients
+from longnn.filters._fused import jacobi_coefficients
 from longnn.polynomials import (
     Bernstein,
     Chebyshev,
@@ -38,7 +38,7 @@ FILTERS = {
     "jacobi-learnable": lambda: PolynomialFilter(
         Jacobi(2.0, 1.0, orthonormal=False), DEGREE, CHANNELS, learn_basis=True
     ),
-    "published-sign": lambda: PolynomialFilter(
+    "reversed-sign": lambda: PolynomialFilter(
         Jacobi(2.0, 1.0, orthonormal=False, reversed_sign=True), DEGREE, CHANNELS
     ),
     "legendre": lambda: PolynomialFilter(Legendre(), DEGREE, 1),
@@ -216,41 +216,45 @@ def test_decomposed_coefficients_and_their_derivative_at_zero():
     assert torch.autograd.gradcheck(torch.func.vmap(call), batch)
 
 
+@pytest.mark.parametrize("kind", ["free", "pcd"])
 @pytest.mark.parametrize("degree", [0, 1, 5])
 @pytest.mark.parametrize("weight", ["paper", "probability"])
-def test_published_coefficients_in_one_pass(weight, degree):
+def test_coefficients_of_a_learned_basis_in_one_pass(weight, degree, kind):
     """Against the steps it joins, which serve all other filters; derivatives too, at eta = 0."""
     f = PolynomialFilter(
-        Jacobi(0.3, -0.4, weight=weight), 5, 3, coefficients="pcd", learn_basis=True
+        Jacobi(0.3, -0.4, weight=weight), degree, 3, coefficients=kind, learn_basis=True
     )
     f = f.double()
     with torch.no_grad():
-        f.coefficients.eta[2] = 0.0
+        if kind == "pcd":
+            f.coefficients.eta[2:3] = 0.0
         f.coefficients.weight.normal_(generator=torch.Generator().manual_seed(0))
     one_pass = f.chebyshev_coefficients()
     steps = f.chebyshev_matrix().T @ f.effective_coefficients()
     torch.testing.assert_close(one_pass, steps, rtol=1e-12, atol=1e-12)
     g = torch.linspace(-1, 2, steps.numel(), dtype=torch.float64).reshape(steps.shape)
-    inputs = list(f.parameters())
+    inputs = [p for p in f.parameters() if p.numel()]
     for ours, theirs in zip(
-        torch.autograd.grad((one_pass * g).sum(), inputs),
-        torch.autograd.grad((steps * g).sum(), inputs),
+        *(
+            torch.autograd.grad((beta * g).sum(), inputs, materialize_grads=True)
+            for beta in (one_pass, steps)  # of degree 0 and mass one a and b decide nothing
+        ),
         strict=True,
     ):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
-    def call(a, b, w, eta):
-        gamma = torch.tensor(0.7, dtype=torch.float64)
-        return published_coefficients(a, b, w, eta, gamma, bound=-1.0, unit=weight != "paper")
+    def call(a, b, w, *eta):
+        gamma = [torch.tensor(0.7, dtype=torch.float64)] if eta else []
+        return jacobi_coefficients(a, b, w, *eta, *gamma, bound=-1.0, unit=weight != "paper")
 
-    raw = f.raw_basis
-    state = (raw["a"], raw["b"], f.coefficients.weight, f.coefficients.eta)
+    raw, of = f.raw_basis, f.coefficients
+    state = (raw["a"], raw["b"], of.weight, *([of.eta] if kind == "pcd" else []))
     state = [t.detach().clone().requires_grad_() for t in state]
     assert torch.autograd.gradcheck(call, state)
     batch = [torch.stack([t.detach() + 0.1 * i for i in range(3)]).requires_grad_() for t in state]
     assert torch.autograd.gradcheck(torch.func.vmap(call), batch)
-    shared = [state[0], *batch[1:]]
-    assert torch.autograd.gradcheck(torch.func.vmap(call, in_dims=(None, 0, 0, 0)), shared)
+    shared, dims = [state[0], *batch[1:]], (None, *(0,) * len(batch[1:]))
+    assert torch.autograd.gradcheck(torch.func.vmap(call, in_dims=dims), shared)
 
 
 def test_amplitude_and_waveform():

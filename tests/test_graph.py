@@ -117,6 +117,20 @@ def test_degenerate_graphs():
     assert zero.num_edges == 0
 
 
+@pytest.mark.parametrize("shape", [(4,), (4, 1)])
+def test_edge_attributes_are_weights_where_there_is_one_per_edge(shape):
+    index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    weight = torch.tensor([2.0, 2.0, 3.0, 3.0])
+    expected = GraphOperator.from_edge_index(index, weight).to_dense()
+    data = Data(edge_index=index, edge_attr=weight.reshape(shape), num_nodes=3)
+    assert torch.equal(GraphOperator.from_data(data).to_dense(), expected)
+    data = Data(edge_index=index, edge_attr=torch.rand(4, 2), edge_weight=weight, num_nodes=3)
+    assert torch.equal(GraphOperator.from_data(data).to_dense(), expected)
+    data = Data(edge_index=index, edge_attr=torch.rand(4, 2), num_nodes=3)
+    with pytest.raises(ValueError, match=r"weight per edge \(got \(4, 2\)\); set `edge_weight`"):
+        GraphOperator.from_data(data)
+
+
 def test_disconnected_graph_is_block_diagonal():
     graphs = [Data(edge_index=random_graph(n, seed=n), num_nodes=n) for n in (5, 8, 6)]
     batch = GraphOperator.from_data(Batch.from_data_list(graphs), dtype=torch.float64)

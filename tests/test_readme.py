@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from longnn import report
 from longnn.cli import app
-from longnn.runs import _runs as runs
 from tests.commands import ROOT, longnn
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -57,9 +57,9 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def few_reports(monkeypatch):
     """A report of the first run only: each takes longer than a brief training."""
-    write = runs.report.write_report
+    write = report.write_report
     monkeypatch.setattr(
-        "longnn.runs._runs.report.write_report", lambda f: write(f) if f.name == "club" else None
+        "longnn.runs._train.report.write_report", lambda r: write(r) if r.name == "club" else None
     )
 
 

@@ -11,7 +11,7 @@ from tests.commands import CLUB, FAST, TINY, longnn, succeed, succeed_json
 
 @pytest.fixture
 def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
+    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
 
 
 @pytest.mark.parametrize(("model", "dataset"), recipes.known_recipes())
@@ -77,21 +77,21 @@ def test_lists_show_which_there_are():
 def test_an_estimator_from_a_recipe_is_configured_like_a_run():
     recipe = Config.from_dict(recipes.load_recipe("lon", "csbm"))
     estimator = LONGNNClassifier.from_recipe("csbm", seed=4, device="cpu")
-    config = estimator._config()
+    config = estimator.config()
     assert config.settings == recipe.settings
     whole = {**model_options("lon"), **recipe.options}
     assert config.options == {key: whole[key] for key in config.options}
     assert set(recipe.options) <= set(config.options)
     assert (config.seed, config.hidden_channels) == (4, recipe.hidden_channels)
-    assert LONGNNRegressor.from_recipe("csbm", degree=2)._config().options["degree"] == 2
+    assert LONGNNRegressor.from_recipe("csbm", degree=2).config().options["degree"] == 2
     with pytest.raises(ValueError, match="recipe for model 'lon'"):
         LONGNNClassifier.from_recipe("koala")
 
 
 def test_what_a_recipe_leaves_out_is_as_in_the_model(monkeypatch):
     monkeypatch.setattr("longnn.estimator.load_recipe", lambda *names: {"model": "gpr"})
-    options = LONGNNClassifier.from_recipe("any", model="gpr")._config().options
+    options = LONGNNClassifier.from_recipe("any", model="gpr").config().options
     assert options == {key: model_options("gpr")[key] for key in options}
     monkeypatch.setattr("longnn.estimator.load_recipe", lambda *names: {"model": "lon"})
-    options = LONGNNClassifier.from_recipe("any")._config().options
+    options = LONGNNClassifier.from_recipe("any").config().options
     assert options == {key: {**model_options("lon"), **Config().options}[key] for key in options}

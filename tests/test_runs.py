@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import pkgutil
 import signal
 
 import numpy as np
@@ -9,38 +10,35 @@ import pytest
 import torch
 
 from longnn.config import Config
-from longnn.data import DataError, csbm
-from longnn.graphs._operator import GraphOperator
-from longnn.graphs._spectrum import extreme_eigenvalues
-from longnn.runs import _artifacts as artifacts
-from longnn.runs import _prediction as prediction
-from longnn.runs import _records as records
-from longnn.runs import _runs as runs
+from longnn.data import DataError, Source, csbm
+from longnn.graphs import GraphOperator, extreme_eigenvalues
+from longnn.runs import folder_name, load_run, resume, train
+from longnn.runs._describe import put_in_words
 from longnn.training import Population
-from longnn.training import _fit as workflow
 
-SOURCE = {"graph": "csbm", "nodes": None, "options": {"num_nodes": 60, "num_features": 8}}
+SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
 
 
 @pytest.fixture(autouse=True)
 def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs._runs.report.write_report", lambda folder: None)
+    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
 
 
 @pytest.fixture
 def dataset():
-    return runs.load_source(SOURCE)
+    return SOURCE.load()
 
 
-def begin(folder, dataset, **keys):
-    config = Config.from_dict({"epochs": 6, "degree": 3, "device": "cpu", **keys})
-    runs.start_run(folder, dataset, SOURCE, config, command="a test")
-    return config
+def config(**keys):
+    return Config.from_dict({"epochs": 6, "degree": 3, "device": "cpu", **keys})
+
+
+def weights(folder, repeat=0):
+    return load_run(folder).trained.states[repeat]
 
 
 def test_a_signal_waits_for_the_end_of_the_epoch(tmp_path, dataset):
     """SIGTERM, as a cluster sends it: the checkpoint holds whole epochs, and goes on."""
-    config = begin(tmp_path / "a", dataset)
     before = signal.getsignal(signal.SIGTERM)
 
     def at_third(population):
@@ -48,39 +46,35 @@ def test_a_signal_waits_for_the_end_of_the_epoch(tmp_path, dataset):
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(KeyboardInterrupt):
-        runs.run_training(tmp_path / "a", dataset, config, on_epoch=at_third)
+        train(dataset, config(), tmp_path / "a", on_epoch=at_third)
     assert signal.getsignal(signal.SIGTERM) is before
     seen = []
-    runs.run_training(tmp_path / "a", dataset, config, on_epoch=lambda p: seen.append(p.epoch))
+    resume(tmp_path / "a", on_epoch=lambda p: seen.append(p.epoch))
     assert seen == [5, 6]
-    whole = begin(tmp_path / "b", dataset)
-    runs.run_training(tmp_path / "b", dataset, whole)
-    left, right = (artifacts.read_weights(tmp_path / n / runs.WEIGHTS)[0] for n in "ab")
+    train(dataset, config(), tmp_path / "b")
+    left, right = (weights(tmp_path / n) for n in "ab")
     assert all(torch.equal(left[name], right[name]) for name in right)
 
 
 def test_a_second_signal_does_not_wait(tmp_path, dataset):
-    config = begin(tmp_path / "a", dataset)
-
     def twice(population):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        runs.run_training(tmp_path / "a", dataset, config, on_epoch=twice)
-    assert not (tmp_path / "a" / runs.CHECKPOINT).exists()
+        train(dataset, config(), tmp_path / "a", on_epoch=twice)
+    assert not (tmp_path / "a" / "checkpoint.safetensors").exists()
 
 
 def test_who_handles_a_signal_keeps_it(tmp_path, dataset):
     """Under nohup, or in a program with handlers of its own, longnn leaves them alone."""
-    config = begin(tmp_path / "a", dataset)
     previous = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         during = []
-        runs.run_training(
-            tmp_path / "a",
+        train(
             dataset,
-            config,
+            config(),
+            tmp_path / "a",
             on_epoch=lambda p: during.append(signal.getsignal(signal.SIGTERM)),
         )
         assert set(during) == {signal.SIG_IGN}
@@ -89,9 +83,8 @@ def test_who_handles_a_signal_keeps_it(tmp_path, dataset):
 
 
 def test_leftovers_of_a_killed_write_are_removed(tmp_path, dataset):
-    config = begin(tmp_path / "a", dataset)
-    (tmp_path / "a" / ".record.json.x1.tmp").write_text("half")
-    runs.run_training(tmp_path / "a", dataset, config)
+    leave = lambda p: (tmp_path / "a" / ".record.json.x1.tmp").write_text("half")  # noqa: E731
+    train(dataset, config(), tmp_path / "a", on_epoch=leave)
     assert not list((tmp_path / "a").glob(".*"))
 
 
@@ -99,9 +92,8 @@ def test_words_are_judged_where_the_graph_has_frequencies():
     """Beyond the largest eigenvalue a polynomial may plunge: no signal is there."""
     grid = np.linspace(0, 2, 101)
     response = np.where(grid <= 1.5, grid, -50 * (grid - 1.5))
-    described = {"eigenvalues": grid.tolist(), "response": [response.tolist()]}
-    assert records.put_in_words(described, 1.5) == "high-pass, peak at 1.5, amplitude 1.5"
-    assert "amplitude 25, negative" in records.put_in_words(described, 2.0)
+    assert put_in_words(grid, response[None], 1.5) == "high-pass, peak at 1.5, amplitude 1.5"
+    assert "amplitude 25, negative" in put_in_words(grid, response[None], 2.0)
 
 
 def ring(size):
@@ -128,36 +120,74 @@ def test_without_edges_the_largest_frequency_is_one():
     assert extreme_eigenvalues(empty)[1] == pytest.approx(1.0)
 
 
-def test_predictions_of_a_repeat_that_is_not_there(tmp_path, dataset):
-    config = begin(tmp_path / "a", dataset)
-    runs.run_training(tmp_path / "a", dataset, config)
-    with pytest.raises(DataError, match="repeat 3"):
-        prediction.predict_run(tmp_path / "a", dataset, repeat=3)
+def test_predictions_are_the_mean_of_the_repeats_or_one(tmp_path, dataset):
+    run = train(dataset, config(repeat=3), tmp_path / "a")
+    loaded = load_run(tmp_path / "a")
+    each = [np.array(loaded.predictions(i)["p_plus"]) for i in range(3)]
+    np.testing.assert_allclose(loaded.predictions()["p_plus"], np.mean(each, 0), atol=1e-7)
+    np.testing.assert_allclose(loaded.predict(dataset)["p_plus"], np.mean(each, 0), atol=1e-7)
+    np.testing.assert_allclose(loaded.predict(dataset, 2)["p_plus"], each[2], atol=1e-7)
+    for i, table in enumerate(map(run.predictions, range(3))):
+        np.testing.assert_allclose(table["p_plus"], each[i], atol=1e-7)
+    assert not np.allclose(each[0], each[1])
+    for ask in (loaded.predictions, lambda repeat: loaded.predict(dataset, repeat)):
+        with pytest.raises(DataError, match=r"a repeat below 3 \(got 3\)"):
+            ask(3)
 
 
-def test_a_run_of_a_gpu_is_used_without_one(tmp_path, dataset, monkeypatch):
-    config = begin(tmp_path / "a", dataset)
-    runs.run_training(tmp_path / "a", dataset, config)
-    record = artifacts.read_json(tmp_path / "a" / runs.RECORD)
-    record["config"]["device"] = "cuda"
-    monkeypatch.setattr(prediction, "require_record", lambda folder: record)
-    predicted, _ = prediction.predict_run(tmp_path / "a", dataset)
-    assert predicted.shape == (60, 2)
+def test_a_set_is_told_where_there_is_one_split(dataset):
+    """A test node of one repeat may be a training node of another: then no set is told."""
+    run = train(dataset, config(repeat=2))
+    assert "set" not in run.predictions().column_names
+    told = run.predictions(1)["set"].to_pylist()
+    assert [place == "test" for place in told] == run.splits[1].test.tolist()
+    data = dataset.data.clone()
+    data.train_mask = torch.arange(60) < 40
+    own = dataclasses.replace(dataset, data=data, default_split="own")
+    assert "set" in train(own, config(repeat=1)).predictions().column_names
 
 
-def test_own_features_are_scaled_and_published_ones_are_not(dataset):
-    own = {"graph": "/somewhere/edges.csv", "nodes": None, "options": {}}
-    assert runs.choose_scaling(dataset, SOURCE, Config()).kind == "none"
-    assert runs.choose_scaling(dataset, own, Config()).kind == "standard"
-    assert runs.choose_scaling(dataset, own, Config(scale="row")).kind == "row"
-    identity = {**own, "options": {"features": "identity"}}
-    assert runs.choose_scaling(dataset, identity, Config()).kind == "none"
+def count(monkeypatch, place):
+    """Calls of a function from now on; the function works as before."""
+    calls, function = [], pkgutil.resolve_name(place)
+
+    def counted(*arguments, **options):
+        calls.append(arguments)
+        return function(*arguments, **options)
+
+    monkeypatch.setattr(place, counted)
+    return calls
 
 
-def test_standard_scaling_leaves_constant_columns(dataset):
-    x = torch.tensor([[1.0, 5.0], [3.0, 5.0]])
-    scaled = workflow.Scaling.fit("standard", x).apply(x)
-    assert scaled.tolist() == [[-1.0, 0.0], [1.0, 0.0]]
+def test_ten_repeats_build_ten_models_and_ten_splits(dataset, tmp_path, monkeypatch):
+    """And read nothing back: what is written is known."""
+    built = count(monkeypatch, "longnn.training._fit.get_model")
+    split = count(monkeypatch, "longnn.runs._train.make_split")
+    made = count(monkeypatch, "longnn.training._fit.make_problem")
+    read = count(monkeypatch, "longnn.records._node.Node.load")
+    opened = count(monkeypatch, "safetensors.safe_open")
+    run = train(dataset, config(repeat=10), tmp_path / "a")
+    assert len(run.record.repeats) == len(built) == len(split) == 10
+    assert len(made) == 1
+    assert not read + opened
+
+
+def test_evaluation_opens_everything_once(dataset, tmp_path, monkeypatch):
+    """Ten repeats share weights file, record and graph."""
+    train(dataset, config(repeat=10), tmp_path / "a")
+    made = count(monkeypatch, "longnn.training._trained.make_problem")
+    opened = count(monkeypatch, "safetensors.safe_open")
+    read = count(monkeypatch, "longnn.records._node.Node.load")
+    scores, _ = load_run(tmp_path / "a").evaluate()
+    assert len(scores) == 10
+    assert (len(made), len(opened), len(read)) == (1, 1, 2), "run.json and record.json"
+
+
+def test_a_run_of_a_gpu_is_used_without_one(dataset):
+    trained = train(dataset, config()).trained
+    there = dataclasses.replace(trained, config=trained.config.replace(device="cuda"))
+    if not torch.cuda.is_available():
+        assert there.predict(there.problem(dataset)).shape == (60, 2)
 
 
 def test_no_test_nodes_no_test_score(tmp_path, dataset):
@@ -166,15 +196,14 @@ def test_no_test_nodes_no_test_score(tmp_path, dataset):
     data.train_mask = torch.arange(60) < 40
     data.val_mask = ~data.train_mask
     own = dataclasses.replace(dataset, data=data, default_split="own")
-    config = begin(tmp_path / "a", own)
-    record = runs.run_training(tmp_path / "a", own, config)
-    assert record["summary"]["test"] == {}
-    assert record["summary"]["val"]["accuracy"]["count"] == 1
-    assert any("no test nodes" in note for note in record["repeats"][0]["split"]["notes"])
+    record = train(own, config(), tmp_path / "a").record
+    assert record.summary["test"] == {}
+    assert record.summary["val"]["accuracy"].count == 1
+    assert any("no test nodes" in note for note in record.repeats[0].split.notes)
 
 
 def test_folder_names():
-    assert runs.folder_name("my graph/lon") == "my-graph-lon"
+    assert folder_name("my graph/lon") == "my-graph-lon"
 
 
 def short_of_memory(monkeypatch, most):
@@ -195,28 +224,24 @@ def short_of_memory(monkeypatch, most):
 def test_repeats_that_do_not_fit_are_trained_in_turns(tmp_path, dataset, monkeypatch):
     """And such a run goes on where it was, to the same bits."""
     tried = short_of_memory(monkeypatch, 2)
-    whole = begin(tmp_path / "whole", dataset, repeat=5)
-    record = runs.run_training(tmp_path / "whole", dataset, whole, checkpoint_every=0)
+    five = config(repeat=5)
+    record = train(dataset, five, tmp_path / "whole", checkpoint_every=0).record.to_dict()
     assert tried == [5, 2, 2, 1]
     assert [repeat["seed"] for repeat in record["repeats"]] == [0, 1, 2, 3, 4]
-    stopped = begin(tmp_path / "stopped", dataset, repeat=5)
 
     def in_the_second(population):
         if population.epoch == 4 and not set(population.stream[:, 0].tolist()) & {0, 1}:
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(KeyboardInterrupt):
-        runs.run_training(tmp_path / "stopped", dataset, stopped, on_epoch=in_the_second)
+        train(dataset, five, tmp_path / "stopped", on_epoch=in_the_second)
     names = {path.name for path in (tmp_path / "stopped").glob("checkpoint*")}
     assert names == {"checkpoint.safetensors", "checkpoint-2.safetensors"}
     tried.clear()
-    again = runs.run_training(tmp_path / "stopped", dataset, stopped)
+    again = resume(tmp_path / "stopped").record.to_dict()
     assert tried == [1], "of two that were done and two half done nothing is done again"
     assert again["repeats"] == record["repeats"]
     assert not list((tmp_path / "stopped").glob("checkpoint*"))
     for repeat in range(5):
-        left, right = (
-            artifacts.read_weights(tmp_path / name / runs.WEIGHTS, repeat)[0]
-            for name in ("whole", "stopped")
-        )
+        left, right = (weights(tmp_path / n, repeat) for n in ("whole", "stopped"))
         assert all(torch.equal(left[name], right[name]) for name in right)

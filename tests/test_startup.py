@@ -7,10 +7,9 @@ import sys
 import pytest
 import torch
 
-from longnn import __main__
+from longnn import __main__, runs
 from longnn.cli._runs import CHECKPOINT_EVERY
 from longnn.polynomials import _chebyshev as chebyshev
-from longnn.runs import _runs as runs
 from tests.commands import ROOT
 
 SLOW = {"torch_geometric", "torch._dynamo", "sklearn", "scipy.stats", "scipy.optimize"}

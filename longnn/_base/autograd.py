@@ -13,7 +13,7 @@ from torch import Tensor
 from longnn._base.torch_private import bare_function, operator_name, transforms_active
 
 #: What a function is given outside of tracing.
-_PLAIN = {Tensor, torch.nn.Parameter, int, float, bool}
+_PLAIN = {Tensor, torch.nn.Parameter, int, float, bool, type(None)}
 
 Save = Callable[[Any, tuple[Any, ...], Any], None]
 

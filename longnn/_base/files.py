@@ -39,3 +39,18 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically; NaN is not JSON and raises."""
     write_text(path, json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what a library says about a failed write into an OSError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(error.errno, f"Expected to write {path} ({reason})") from error
+    except Exception as error:
+        if type(error).__name__ != "SafetensorError":  # this file does not load safetensors
+            raise
+        reason = str(error).rpartition("I/O error: ")[2]
+        raise OSError(f"Expected to write {path} ({reason})") from error

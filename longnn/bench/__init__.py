@@ -1,24 +1,33 @@
-"""Benchmarks: how long an epoch takes, what it needs, how that grows, what bounds it.
+"""Benchmarks: the time and memory of an epoch, how they grow, and what limits them.
 
-:func:`run_bench` measures and returns a record of plain numbers; :func:`write_bench` turns a
-record into files and :func:`lines` into text. Nothing here is imported by the library itself.
+:func:`run_bench` measures and returns a :class:`BenchRecord`; :func:`write_bench` writes it as
+files, :func:`read_bench` reads it back, and :func:`lines` prints it. ``textbook`` holds the
+formulas of the paper written out plainly, the reference that fast code is checked against and timed
+against. No other part of the library needs this package.
 """
 
-from longnn.bench._contenders import Setup, make_contender
+from longnn.bench import _textbook as textbook
+from longnn.bench._contenders import Workload, make_contender
 from longnn.bench._goals import DATASETS, check_goals
 from longnn.bench._output import lines, read_bench, write_bench
-from longnn.bench._suite import run_bench
+from longnn.bench._record import BenchRecord
+from longnn.bench._suite import SECTIONS, run_bench
+from longnn.bench._textbook import TextbookLONGNN
 from longnn.bench._timing import plan, time_calls
 
 __all__ = [
     "DATASETS",
-    "Setup",
+    "SECTIONS",
+    "BenchRecord",
+    "TextbookLONGNN",
+    "Workload",
     "check_goals",
     "lines",
     "make_contender",
     "plan",
     "read_bench",
     "run_bench",
+    "textbook",
     "time_calls",
     "write_bench",
 ]

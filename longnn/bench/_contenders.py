@@ -1,9 +1,9 @@
-"""Who is timed: each contender is one function that trains an epoch and evaluates.
+"""The contenders: each is one function that trains one epoch and evaluates.
 
-All do the same work on the same data: a training step with dropout on the training nodes, then the
-validation accuracy with dropout off. The rivals are written as their users write them, with what
-favours them where there is a choice: the accuracy is never read back from the device, nodes are
-picked by index and not by mask, and no best weights are kept, which a population does do.
+All do the same work on the same data: one training step with dropout on the training nodes, then
+the validation accuracy without dropout. The rivals are written the way their users write them.
+Where there is a choice, it favours them: the accuracy is never read back from the device, nodes are
+selected by index and not by mask, and no copy of the best weights is kept (a population keeps one).
 """
 
 import dataclasses
@@ -22,13 +22,21 @@ from longnn.data import NodeDataset, make_split
 from longnn.registry import PAPER_FORM
 from longnn.training import Population, Problem
 
-#: Epochs that any one contender can be asked for.
+#: The most epochs that a contender can run.
 EPOCHS = 2000
 
 
 @dataclasses.dataclass(frozen=True)
-class Setup:
-    """The work of one epoch. The learning rate is low, so that long timings stay in bounds."""
+class Workload:
+    r"""The work of one epoch: the same for every contender.
+
+    Args:
+        degree: K of LON-GNN, the textbook model and APPNP.
+        hidden: hidden channels.
+        dropout: on the features and on the hidden channels.
+        lr: learning rate of Adam; low, so that weights stay finite in long timings.
+        weight_decay: of Adam.
+    """
 
     degree: int = 10
     hidden: int = 64
@@ -37,11 +45,11 @@ class Setup:
     weight_decay: float = 5e-4
 
     def config(self, seed: int = 0, *, device: str = "cpu", epochs: int = EPOCHS) -> Config:
-        """The same as a configuration of LON-GNN."""
+        """This workload as a configuration of LON-GNN."""
         return Config.from_dict(
             {
                 "model": "lon",
-                **PAPER_FORM,  # as the textbook has it
+                **PAPER_FORM,  # the form of the textbook model
                 "filter_dropout": 0.0,
                 "hidden_channels": self.hidden,
                 "degree": self.degree,
@@ -59,14 +67,20 @@ class Setup:
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """One epoch of training and evaluation of ``models`` models."""
+    r"""A contender that is ready to run.
+
+    Args:
+        key: its name in :data:`LABELS`.
+        epoch: trains and evaluates one epoch of all its models.
+        models: how many models that are.
+    """
 
     key: str
     epoch: Callable[[], Any]
     models: int = 1
 
 
-#: What each contender is, in the order of the tables.
+#: Names of the contenders, in the order of the tables.
 LABELS = {
     "single": "LON-GNN",
     "population": "LON-GNN population",
@@ -77,11 +91,11 @@ LABELS = {
     "cheb": "PyG ChebConv",
 }
 
-#: The rivals in words, for the report.
+#: What each contender is; stored in the record.
 DESCRIPTIONS = {
-    "single": "one model, a Population of one, Population.step()",
+    "single": "one model: Population.step() of a population of one",
     "population": "several models at once, time per model; member i has seed i and split i",
-    "textbook": "longnn.textbook: message passing, dense features, torch.optim.Adam",
+    "textbook": "longnn.bench.textbook: message passing, dense features, torch.optim.Adam",
     "gcn": "two GCNConv with their defaults (cached=False), dense features",
     "gcn_cached": "the same with cached=True, which PyG allows on one fixed graph",
     "appnp": "Linear-ReLU-Linear and APPNP(K, alpha=0.1), dense features",
@@ -90,25 +104,25 @@ DESCRIPTIONS = {
 
 
 def make_problem(
-    dataset: NodeDataset, setup: Setup, device: torch.device, *, epochs: int = EPOCHS
+    dataset: NodeDataset, workload: Workload, device: torch.device, *, epochs: int = EPOCHS
 ) -> Problem:
-    """Features, operator and labels of a dataset as the library wants them."""
-    config = setup.config(device=device.type, epochs=epochs)
+    """Features, operator and labels of a dataset in the form that populations take."""
+    config = workload.config(device=device.type, epochs=epochs)
     return training.make_problem(dataset, config, training.Scaling("none"), device=device)
 
 
 def make_population(
     dataset: NodeDataset,
-    setup: Setup,
+    workload: Workload,
     device: torch.device,
     members: int,
     *,
     problem: Problem | None = None,
     epochs: int = EPOCHS,
 ) -> Population:
-    """LON-GNN; member i has seed i and the published split i."""
-    problem = problem or make_problem(dataset, setup, device, epochs=epochs)
-    configs = [setup.config(i, device=device.type, epochs=epochs) for i in range(members)]
+    """A population of LON-GNN; member i has seed i and the published split i."""
+    problem = problem or make_problem(dataset, workload, device, epochs=epochs)
+    configs = [workload.config(i, device=device.type, epochs=epochs) for i in range(members)]
     splits = [make_split(dataset, "published", i) for i in range(members)]
     return training.make_population(configs, problem, splits)
 
@@ -116,32 +130,43 @@ def make_population(
 def make_contender(
     key: str,
     dataset: NodeDataset,
-    setup: Setup,
+    workload: Workload,
     device: torch.device,
     *,
     population: int,
     epochs: int = EPOCHS,
 ) -> Contender:
-    """One contender, ready to run on a device."""
+    r"""Make one contender.
+
+    Args:
+        key: its name in :data:`LABELS`.
+        dataset: what it trains on.
+        workload: the work of one epoch.
+        device: where it runs.
+        population: members of the contender ``"population"``.
+        epochs: the most epochs it can run.
+    """
     if key in ("single", "population"):
         members = 1 if key == "single" else population
-        stacked = make_population(dataset, setup, device, members, epochs=epochs)
+        stacked = make_population(dataset, workload, device, members, epochs=epochs)
         return Contender(key, stacked.step, members)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        sizes = (dataset.num_features, setup.hidden, dataset.num_classes)
-        model = RIVALS[key](*sizes, setup)
-    return Contender(key, plain_epoch(model.to(device), dataset, setup))
+        sizes = (dataset.num_features, workload.hidden, dataset.num_classes)
+        model = RIVALS[key](*sizes, workload)
+    return Contender(key, plain_epoch(model.to(device), dataset, workload))
 
 
-def plain_epoch(model: nn.Module, dataset: NodeDataset, setup: Setup) -> Callable[[], Tensor]:
-    """The loop of a PyG tutorial, as one function; it returns the validation accuracy."""
+def plain_epoch(model: nn.Module, dataset: NodeDataset, workload: Workload) -> Callable[[], Tensor]:
+    """The training loop of a PyG tutorial as one function that returns the validation accuracy."""
     device = next(model.parameters()).device
     split = make_split(dataset, "published", 0)
     x, edges, y = (t.to(device) for t in (dataset.data.x, dataset.data.edge_index, dataset.data.y))
     train, val = (mask.nonzero()[:, 0].to(device) for mask in (split.train, split.val))
     y_train, y_val = y[train], y[val]
-    optimizer = torch.optim.Adam(model.parameters(), lr=setup.lr, weight_decay=setup.weight_decay)
+    optimizer = torch.optim.Adam(
+        model.parameters(), lr=workload.lr, weight_decay=workload.weight_decay
+    )
 
     def epoch() -> Tensor:
         model.train()
@@ -157,7 +182,7 @@ def plain_epoch(model: nn.Module, dataset: NodeDataset, setup: Setup) -> Callabl
 
 
 class TwoLayers(nn.Module):
-    """Two graph convolutions of PyG with a ReLU between, dropout before each."""
+    """Two graph convolutions of PyG, ReLU between them, dropout before each."""
 
     def __init__(self, first: nn.Module, second: nn.Module, dropout: float) -> None:
         super().__init__()
@@ -172,10 +197,10 @@ class TwoLayers(nn.Module):
 class PredictThenPropagate(nn.Module):
     """Linear, ReLU, Linear, then PyG's APPNP."""
 
-    def __init__(self, features: int, hidden: int, classes: int, setup: Setup) -> None:
+    def __init__(self, features: int, hidden: int, classes: int, workload: Workload) -> None:
         super().__init__()
         self.first, self.second = nn.Linear(features, hidden), nn.Linear(hidden, classes)
-        self.propagate, self.dropout = APPNP(K=setup.degree, alpha=0.1), setup.dropout
+        self.propagate, self.dropout = APPNP(K=workload.degree, alpha=0.1), workload.dropout
 
     def forward(self, x: Tensor, edges: Tensor) -> Tensor:
         h = F.dropout(x, self.dropout, self.training)
@@ -183,21 +208,23 @@ class PredictThenPropagate(nn.Module):
         return self.propagate(self.second(h), edges)
 
 
-def _gcn(features: int, hidden: int, classes: int, setup: Setup, **options: Any) -> nn.Module:
+def _gcn(features: int, hidden: int, classes: int, workload: Workload, **options: Any) -> nn.Module:
     layers = (GCNConv(features, hidden, **options), GCNConv(hidden, classes, **options))
-    return TwoLayers(*layers, setup.dropout)
+    return TwoLayers(*layers, workload.dropout)
 
 
-def _gcn_cached(features: int, hidden: int, classes: int, setup: Setup) -> nn.Module:
-    return _gcn(features, hidden, classes, setup, cached=True)
+def _gcn_cached(features: int, hidden: int, classes: int, workload: Workload) -> nn.Module:
+    return _gcn(features, hidden, classes, workload, cached=True)
 
 
-def _cheb(features: int, hidden: int, classes: int, setup: Setup) -> nn.Module:
-    return TwoLayers(ChebConv(features, hidden, K=3), ChebConv(hidden, classes, K=3), setup.dropout)
+def _cheb(features: int, hidden: int, classes: int, workload: Workload) -> nn.Module:
+    return TwoLayers(
+        ChebConv(features, hidden, K=3), ChebConv(hidden, classes, K=3), workload.dropout
+    )
 
 
-def _textbook(features: int, hidden: int, classes: int, setup: Setup) -> nn.Module:
-    return TextbookLONGNN(features, hidden, classes, setup.degree, dropout=setup.dropout)
+def _textbook(features: int, hidden: int, classes: int, workload: Workload) -> nn.Module:
+    return TextbookLONGNN(features, hidden, classes, workload.degree, dropout=workload.dropout)
 
 
 RIVALS: dict[str, Callable[..., nn.Module]] = {
@@ -210,7 +237,7 @@ RIVALS: dict[str, Callable[..., nn.Module]] = {
 
 
 def check_keys(keys: Sequence[str]) -> None:
-    """Raise unless all name contenders."""
+    """Raise ValueError for a key that names no contender."""
     unknown = [key for key in keys if key not in LABELS]
     if unknown:
         raise ValueError(f"Expected contenders among {', '.join(LABELS)} (got {unknown[0]!r})")

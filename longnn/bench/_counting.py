@@ -1,7 +1,7 @@
-"""How many operators an epoch calls: numbers that no machine changes, unlike its times.
+"""How many operators an epoch calls: numbers that are the same on every machine, unlike times.
 
-The gains in speed are guarded by tests on these counts, which fail on any machine when somebody
-brings a cost back, and never because a machine was busy.
+Tests on these counts protect the gains in speed. They fail on every machine when a change brings a
+cost back, and never because a machine was busy.
 """
 
 import os
@@ -15,12 +15,12 @@ from torch.profiler import ProfilerActivity, profile
 
 #: The operator in which a polynomial filter is applied, forward or backward.
 FILTER = "longnn::chebyshev_filter"
-#: What torch calls once on its way into every product with a CSR matrix.
+#: An operator that torch calls exactly once in every product with a CSR matrix.
 _CSR_PRODUCT = "aten::crow_indices"
 
 
 def count_calls(call: Callable[[], Any]) -> Counter[str]:
-    """Calls of each torch operator during one call on the CPU, those inside others included."""
+    """How often one call on the CPU calls each torch operator, nested calls included."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler writes to standard error
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         call()
@@ -33,7 +33,7 @@ def count_calls(call: Callable[[], Any]) -> Counter[str]:
 
 
 def _owner(event: Any) -> str:
-    """The outermost of our operators around an event, or torch."""
+    """The outermost operator of longnn around an event, or torch."""
     owner = "torch"
     while event is not None:
         owner = event.name if event.name.startswith("longnn::") else owner
@@ -42,23 +42,23 @@ def _owner(event: Any) -> str:
 
 
 def operators(counts: Counter[str]) -> int:
-    """Calls of torch's operators, of any kind."""
+    """Calls of all operators of torch."""
     return sum(n for name, n in counts.items() if name.startswith("aten::"))
 
 
 def filter_products(counts: Counter[str]) -> int:
-    """Sparse products of the graph's operator inside polynomial filters."""
+    """Products with the operator of the graph inside polynomial filters."""
     prefix = "product in " + FILTER
     return sum(n for name, n in counts.items() if name.startswith(prefix))
 
 
 def sparse_products(counts: Counter[str]) -> int:
-    """All products with a sparse matrix, of the graph or of the features."""
+    """Products with a sparse matrix, be it the graph or the features."""
     return sum(n for name, n in counts.items() if name.startswith("product in "))
 
 
 def count_kernels(call: Callable[[], Any], repeats: int = 5) -> dict[str, float]:
-    """Kernels and copies a call runs on the GPU, and milliseconds in which the GPU is busy."""
+    """Kernels and copies that one call runs on the GPU, and milliseconds of work on the GPU."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
@@ -73,7 +73,7 @@ def count_kernels(call: Callable[[], Any], repeats: int = 5) -> dict[str, float]
 
 
 def saved_shapes(call: Callable[[], Any]) -> list[tuple[int, ...]]:
-    """Shapes of the tensors that a forward pass keeps for its backward pass."""
+    """Shapes of the tensors that a forward pass stores for its backward pass."""
     shapes: list[tuple[int, ...]] = []
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:

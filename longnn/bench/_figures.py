@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from longnn.bench._contenders import LABELS
-from longnn.bench._tables import number
+from longnn.bench._record import BenchRecord, DatasetResult, Spread, Sweep
+from longnn.bench._tables import contender_keys, contender_label, number
 from longnn.report import (
     GREY,
     NAVY,
@@ -24,54 +24,53 @@ from longnn.report import (
     write_atomically,
 )
 
-Record = Mapping[str, Any]
 MARKERS = ("o", "D", "s", "^", "v", "<", "P")
 
 
-def save_figures(record: Record, folder: Path) -> list[Path]:
-    """Write each figure the record has numbers for as SVG and PNG."""
+def save_figures(record: BenchRecord, folder: Path, name: str) -> list[Path]:
+    """Write each figure that the record has numbers for, as ``NAME-FIGURE.svg`` and ``.png``."""
     files = []
-    for name, draw in _drawings(record).items():
+    for what, draw in _drawings(record).items():
         figure = draw(record)
-        files.append(write_atomically(folder / f"{name}.svg", to_svg(figure)))
-        files.append(write_atomically(folder / f"{name}.png", to_png(figure)))
+        files.append(write_atomically(folder / f"{name}-{what}.svg", to_svg(figure)))
+        files.append(write_atomically(folder / f"{name}-{what}.png", to_png(figure)))
     return files
 
 
-def _drawings(record: Record) -> dict[str, Callable[[Record], Figure]]:
-    found: dict[str, Callable[[Record], Figure]] = {}
-    if record["datasets"]:
+def _drawings(record: BenchRecord) -> dict[str, Callable[[BenchRecord], Figure]]:
+    found: dict[str, Callable[[BenchRecord], Figure]] = {}
+    if record.datasets:
         found["epoch_times"] = epoch_times
-    if any(_memory(part) for part in record["datasets"].values()):
+    if any(_memory(result) for result in record.datasets.values()):
         found["memory"] = memory
-    if isinstance(record.get("scaling"), list):
+    if record.sweeps:
         found["scaling"] = scaling
     return found
 
 
-def _memory(part: Mapping[str, Any]) -> dict[str, float]:
-    found = part.get("memory_mib") or {}
+def _memory(result: DatasetResult) -> dict[str, float]:
+    found = result.memory_mib if isinstance(result.memory_mib, dict) else {}
     return {key: value for key, value in found.items() if key in LABELS and value}
 
 
 @in_style
-def epoch_times(record: Record) -> Figure:
+def epoch_times(record: BenchRecord) -> Figure:
     """Median epoch time of each contender on each dataset, with quartiles."""
     values = {
-        name: {key: c["ms"] for key, c in part["contenders"].items()}
-        for name, part in record["datasets"].items()
+        name: {key: contender.ms for key, contender in result.contenders.items()}
+        for name, result in record.datasets.items()
     }
     figure, axes = _dots("Time of an epoch, training and evaluation", record, values)
-    axes.set_xlabel("milliseconds a model (log scale)")
+    axes.set_xlabel("milliseconds per model (log scale)")
     return figure
 
 
 @in_style
-def memory(record: Record) -> Figure:
+def memory(record: BenchRecord) -> Figure:
     """Peak memory of each contender on each dataset."""
     values = {
-        name: {key: {"median": v, "low": v, "high": v} for key, v in _memory(part).items()}
-        for name, part in record["datasets"].items()
+        name: {key: Spread(median=v, low=v, high=v) for key, v in _memory(result).items()}
+        for name, result in record.datasets.items()
     }
     figure, axes = _dots("Peak memory of training", record, values)
     axes.set_xlabel("MiB (log scale)")
@@ -79,10 +78,10 @@ def memory(record: Record) -> Figure:
 
 
 def _dots(
-    title: str, record: Record, values: Mapping[str, Mapping[str, Mapping[str, float]]]
+    title: str, record: BenchRecord, values: Mapping[str, Mapping[str, Spread]]
 ) -> tuple[Figure, Axes]:
-    """Datasets as rows, one mark a contender, on a logarithmic axis."""
-    keys = [key for key in LABELS if key in record["settings"]["contenders"]]
+    """One row per dataset, one mark per contender, on a logarithmic axis."""
+    keys = contender_keys(record)
     figure, grid = new_figure(title, height=1.7 + 0.42 * len(values))
     axes: Axes = grid[0, 0]
     names = list(values)
@@ -91,22 +90,21 @@ def _dots(
         if not rows:
             continue
         shift = 0.09 * (i - (len(keys) - 1) / 2)
-        middle = np.array([v["median"] for _, v in rows])
+        middle = np.array([v.median for _, v in rows])
         ours = key in ("single", "population")
-        members = f" of {record['settings']['population']}" if key == "population" else ""
         axes.errorbar(
             middle,
             [y + shift for y, _ in rows],
             xerr=[
-                middle - np.array([v["low"] for _, v in rows]),
-                np.array([v["high"] for _, v in rows]) - middle,
+                middle - np.array([v.low for _, v in rows]),
+                np.array([v.high for _, v in rows]) - middle,
             ],
             fmt=MARKERS[i % len(MARKERS)],
             ms=6,
             lw=1,
             color=ORANGE if ours else colour,
             mfc=ORANGE if key == "single" else "white" if ours else colour,
-            label=LABELS[key] + members,
+            label=contender_label(key, record),
         )
     axes.set_xscale("log")
     _plain_numbers(axes.xaxis)
@@ -117,42 +115,44 @@ def _dots(
 
 
 def _plain_numbers(axis: Axis) -> None:
-    """Ticks of a logarithmic axis at 1, 2, 5, 10, ..., written as they are."""
+    """Ticks of a logarithmic axis at 1, 2, 5, 10, ..., as plain numbers."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
 def _decade(low: float, high: float) -> tuple[float, float]:
-    """Limits around two values, a factor of ten apart at least: what is flat looks flat."""
+    """Limits around two values, at least a factor of ten apart: a flat line looks flat."""
     stretch = max(10 / (high / low), 2.0) ** 0.5
     return low / stretch, high * stretch**1.5
 
 
 @in_style
-def scaling(record: Record) -> Figure:
+def scaling(record: BenchRecord) -> Figure:
     """The sweeps, each with the line fitted to its larger half."""
-    sweeps = record["scaling"]
-    columns = 2
+    sweeps, columns = record.sweeps, 2
     rows = -(-len(sweeps) // columns)
     figure, grid = new_figure("How time grows", height=0.6 + 2.9 * rows, rows=rows, columns=columns)
     flat = list(grid.flat)
     for axes, sweep in zip(flat, sweeps, strict=False):
-        x, ms = np.array(sweep["x"], dtype=float), np.array(sweep["ms"])
-        axes.plot(x, ms, "o", color=NAVY, ms=5, label="measured")
-        tail = x[x >= sweep["from"]]
-        fitted = sweep["factor"] * tail ** sweep["exponent"]
-        text = f"fit: time ~ {sweep['axis']}^{sweep['exponent']:.2f}"
-        axes.plot(tail, fitted, "--", color=ORANGE, label=text)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-        _plain_numbers(axes.yaxis)
-        axes.set_ylim(_decade(float(ms.min()), float(ms.max())))
-        axes.set_title(sweep["what"], fontsize=10)
-        axes.set_xlabel(f"{sweep['axis']} ({sweep['fixed']})", fontsize=8, color=GREY)
-        axes.set_ylabel("milliseconds")
-        axes.legend(loc="upper left")
+        _draw_sweep(axes, sweep)
     for axes in flat[len(sweeps) :]:
         axes.set_visible(False)
     return figure
+
+
+def _draw_sweep(axes: Axes, sweep: Sweep) -> None:
+    x, ms = np.array(sweep.x, dtype=float), np.array(sweep.ms)
+    axes.plot(x, ms, "o", color=NAVY, ms=5, label="measured")
+    tail = x[x >= sweep.from_]
+    text = f"fit: time ~ {sweep.axis}^{sweep.exponent:.2f}"
+    axes.plot(tail, sweep.factor * tail**sweep.exponent, "--", color=ORANGE, label=text)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    _plain_numbers(axes.yaxis)
+    axes.set_ylim(_decade(float(ms.min()), float(ms.max())))
+    axes.set_title(sweep.what, fontsize=10)
+    axes.set_xlabel(f"{sweep.axis} ({sweep.fixed})", fontsize=8, color=GREY)
+    axes.set_ylabel("milliseconds")
+    axes.legend(loc="upper left")

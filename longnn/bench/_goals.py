@@ -1,15 +1,16 @@
-"""What was aimed for, and whether it was reached: arithmetic on a record, nothing measured.
+"""The goals, and whether they are reached: arithmetic on a record, nothing is measured here.
 
-A goal over several datasets is judged by the worst of them. It is *met* only once all of them are
-measured as the goal says; until then it is *partial* (or *missed*, where one already misses it).
+The worst dataset decides a goal over several datasets. The goal is *met* only when all of them are
+measured as the goal asks; until then it is *partial* (or *missed*, when one dataset misses it).
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-#: The ten datasets of the published tables.
+from longnn.bench._record import BenchRecord, DatasetResult, GoalResult
+
+#: The ten graphs of the paper.
 DATASETS = (
     "cora",
     "citeseer",
@@ -22,52 +23,53 @@ DATASETS = (
     "texas",
     "cornell",
 )
-#: Those whose populations have the tighter limit on a GPU.
+#: Datasets whose populations have the tighter limit on a GPU.
 SMALL = ("cora", "citeseer", "texas", "cornell", "chameleon", "actor")
 LARGE = tuple(name for name in DATASETS if name not in SMALL)
 
-Record = Mapping[str, Any]
+#: The number that a goal is about; None where it was not measured.
+Measure = Callable[[DatasetResult], float | None]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A limit on a number of each dataset.
+    r"""A limit on one number per dataset.
 
     Args:
-        name: a short one.
+        name: a short name.
         device: ``"cpu"`` or ``"cuda"``.
         text: the goal in words.
-        datasets: which it speaks of.
-        measure: the number, from a dataset's part of the record; None where not measured.
+        datasets: the datasets it is about.
+        measure: the number of one dataset; None where it was not measured.
         limit: the number to reach.
-        unit: ``"x"``: at least so many times; ``"ms"``: at most so many milliseconds.
-        mean: judge by the geometric mean over the datasets, not by the worst.
-        population: how many models the population must have, if the goal is about one.
+        unit: ``"x"``: at least ``limit`` times; ``"ms"``: at most ``limit`` milliseconds.
+        mean: the geometric mean over the datasets decides, not the worst dataset.
+        population: the number of members that the population must have, if any.
     """
 
     name: str
     device: str
     text: str
     datasets: tuple[str, ...]
-    measure: Callable[[Record], float | None]
+    measure: Measure
     limit: float
     unit: str
     mean: bool = False
     population: int | None = None
 
 
-def _ratio(key: str) -> Callable[[Record], float | None]:
-    def measure(part: Record) -> float | None:
-        found = part.get("ratios", {}).get(key)
-        return None if found is None else found["median"]
+def _ratio(key: str) -> Measure:
+    def measure(found: DatasetResult) -> float | None:
+        ratio = found.ratios.get(key)
+        return None if ratio is None else ratio.median
 
     return measure
 
 
-def _time(key: str) -> Callable[[Record], float | None]:
-    def measure(part: Record) -> float | None:
-        found = part.get("contenders", {}).get(key)
-        return None if found is None else found["ms"]["median"]
+def _time(key: str) -> Measure:
+    def measure(found: DatasetResult) -> float | None:
+        contender = found.contenders.get(key)
+        return None if contender is None else contender.ms.median
 
     return measure
 
@@ -85,7 +87,7 @@ GOALS = (
     Goal(
         "textbook-mean",
         "cpu",
-        "at least 10x faster than the textbook LON-GNN in geometric mean over the ten",
+        "at least 10x faster than the textbook LON-GNN in the geometric mean over the ten graphs",
         DATASETS,
         _ratio("textbook"),
         10.0,
@@ -95,7 +97,7 @@ GOALS = (
     Goal(
         "gcn",
         "cpu",
-        "faster than PyG's GCN (defaults) on each of the ten",
+        "faster than PyG's GCN (defaults) on each of the ten graphs",
         DATASETS,
         _ratio("gcn"),
         1.0,
@@ -104,7 +106,7 @@ GOALS = (
     Goal(
         "population-10",
         "cpu",
-        "a population of 10 at least 2.5x cheaper a model than ten runs one after another",
+        "a population of 10 at least 2.5x cheaper per model than ten runs one after another",
         DATASETS,
         _ratio("population"),
         2.5,
@@ -114,7 +116,7 @@ GOALS = (
     Goal(
         "single-cora",
         "cuda",
-        "one model at most 1.0 ms an epoch on Cora",
+        "one model at most 1.0 ms per epoch on Cora",
         ("cora",),
         _time("single"),
         1.0,
@@ -123,7 +125,7 @@ GOALS = (
     Goal(
         "single",
         "cuda",
-        "one model at most 2.5 ms an epoch on each of the ten",
+        "one model at most 2.5 ms per epoch on each of the ten graphs",
         DATASETS,
         _time("single"),
         2.5,
@@ -132,7 +134,7 @@ GOALS = (
     Goal(
         "population-64-small",
         "cuda",
-        "64 models at most 0.05 ms a model-epoch on each of " + ", ".join(SMALL),
+        "64 models at most 0.05 ms per model and epoch on each of " + ", ".join(SMALL),
         SMALL,
         _time("population"),
         0.05,
@@ -142,7 +144,7 @@ GOALS = (
     Goal(
         "population-64-large",
         "cuda",
-        "64 models at most 0.15 ms a model-epoch on each of " + ", ".join(LARGE),
+        "64 models at most 0.15 ms per model and epoch on each of " + ", ".join(LARGE),
         LARGE,
         _time("population"),
         0.15,
@@ -152,46 +154,50 @@ GOALS = (
 )
 
 
-def check_goals(record: Record, goals: Sequence[Goal] = GOALS) -> list[dict[str, Any]]:
-    """The goals for the record's device, each with what was measured and how it stands.
-
-    ``factor`` is at least 1 where the goal is reached: 1.2 is met with a fifth to spare, 0.8 is
-    missed by a fifth.
-    """
-    return [_check(goal, record) for goal in goals if goal.device == record["machine"]["device"]]
+def check_goals(record: BenchRecord, goals: Sequence[Goal] = GOALS) -> list[GoalResult]:
+    """The goals for the device of the record, each with what was measured and its status."""
+    return [_check(goal, record) for goal in goals if goal.device == record.machine.device]
 
 
-def _check(goal: Goal, record: Record) -> dict[str, Any]:
-    parts = record["datasets"]
+def _check(goal: Goal, record: BenchRecord) -> GoalResult:
+    found = record.datasets
     measured: dict[str, float] = {}
     for name in goal.datasets:
-        value = goal.measure(parts[name]) if name in parts else None
-        if value is not None and goal.population in (None, record["settings"]["population"]):
+        value = goal.measure(found[name]) if name in found else None
+        if value is not None and goal.population in (None, record.settings.population):
             measured[name] = value
-    result: dict[str, Any] = {
-        "name": goal.name,
-        "text": goal.text,
-        "unit": goal.unit,
-        "limit": goal.limit,
-        "value": None,
-        "factor": None,
-        "dataset": None,
-        "measured": len(measured),
-        "datasets": len(goal.datasets),
-        "status": "not measured",
-    }
+    worst, value = _decide(goal, measured)
+    factor = None
+    if value is not None:
+        factor = value / goal.limit if goal.unit == "x" else goal.limit / value
+    return GoalResult(
+        name=goal.name,
+        text=goal.text,
+        unit=goal.unit,
+        limit=goal.limit,
+        value=value,
+        factor=factor,
+        dataset=worst,
+        measured=len(measured),
+        datasets=len(goal.datasets),
+        status=_status(goal, factor, whole=len(measured) == len(goal.datasets)),
+    )
+
+
+def _decide(goal: Goal, measured: Mapping[str, float]) -> tuple[str | None, float | None]:
+    """The number that decides the goal, and the dataset it is from; None for a mean."""
     if not measured:
-        return result
+        return None, None
     if goal.mean:
-        value = math.exp(sum(map(math.log, measured.values())) / len(measured))
-    else:
-        choose = min if goal.unit == "x" else max
-        worst = choose(measured, key=lambda name: measured[name])
-        result["dataset"], value = worst, measured[worst]
-    factor = value / goal.limit if goal.unit == "x" else goal.limit / value
-    whole = len(measured) == len(goal.datasets)
+        return None, math.exp(sum(map(math.log, measured.values())) / len(measured))
+    choose = min if goal.unit == "x" else max
+    worst = choose(measured, key=lambda name: measured[name])
+    return worst, measured[worst]
+
+
+def _status(goal: Goal, factor: float | None, *, whole: bool) -> str:
+    if factor is None:
+        return "not measured"
     if whole:
-        status = "met" if factor >= 1 else "missed"
-    else:
-        status = "missed" if factor < 1 and not goal.mean else "partial"
-    return {**result, "value": value, "factor": factor, "status": status}
+        return "met" if factor >= 1 else "missed"
+    return "missed" if factor < 1 and not goal.mean else "partial"

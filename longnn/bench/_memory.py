@@ -1,9 +1,9 @@
-"""What an epoch needs: the peak of memory while a contender is built and trained.
+"""Peak memory while a contender is built and trained.
 
-On a GPU torch counts what it hands out. On a CPU only the operating system knows all of it (NumPy,
-MKL and the allocator take their own), so a child process splits itself once per contender; each
-copy loads the data, trains, and reads by how much its resident memory grew. The child is this
-module run as a program.
+On a GPU torch counts what it allocates. On a CPU only the operating system sees all memory (NumPy,
+MKL and the allocator have their own). A child process therefore forks once per contender; each copy
+loads the data, trains, and reports how much its resident memory grew. The child process is this
+module, run as a program.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from longnn.bench._contenders import Setup, make_contender
+from longnn.bench._contenders import Workload, make_contender
 from longnn.data import NodeDataset, csbm
 
-#: Epochs until the peak: the second has Adam's state, the third on a GPU becomes a CUDA graph.
+#: Epochs to the peak: the second has the state of Adam, the third is a CUDA graph on a GPU.
 _EPOCHS = {"cpu": 2, "cuda": 5}
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,48 +33,59 @@ _ROOT = Path(__file__).resolve().parents[2]
 def peak_memory(
     dataset: NodeDataset,
     keys: Sequence[str],
-    setup: Setup,
+    workload: Workload,
     device: torch.device,
     *,
     population: int,
 ) -> dict[str, float | None]:
-    """MiB at the peak of each contender, over what there was before it; None where unknown."""
+    r"""Peak memory of each contender in MiB, above what was in use before.
+
+    Args:
+        dataset: what they train on.
+        keys: the contenders.
+        workload: the work of one epoch.
+        device: where they train.
+        population: members of the contender ``"population"``.
+
+    Returns:
+        MiB by contender; None where the peak is not known.
+    """
     if device.type == "cuda":
-        return {key: _peak_cuda(key, dataset, setup, device, population) for key in keys}
+        return {key: _peak_cuda(key, dataset, workload, device, population) for key in keys}
     if not hasattr(os, "fork"):
         return dict.fromkeys(keys)
-    return _peak_cpu(dataset, keys, setup, population)
+    return _peak_cpu(dataset, keys, workload, population)
 
 
 def _peak_cuda(
-    key: str, dataset: NodeDataset, setup: Setup, device: torch.device, population: int
+    key: str, dataset: NodeDataset, workload: Workload, device: torch.device, population: int
 ) -> float:
     gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
-    _train(key, dataset, setup, device, population)
+    _train(key, dataset, workload, device, population)
     torch.cuda.synchronize(device)
     return (torch.cuda.max_memory_allocated(device) - before) / 2**20
 
 
 def _train(
-    key: str, dataset: NodeDataset, setup: Setup, device: torch.device, population: int
+    key: str, dataset: NodeDataset, workload: Workload, device: torch.device, population: int
 ) -> None:
     epochs = _EPOCHS[device.type]
     contender = make_contender(
-        key, dataset, setup, device, population=population, epochs=2 * epochs
+        key, dataset, workload, device, population=population, epochs=2 * epochs
     )
     for _ in range(epochs):
         contender.epoch()
 
 
 def _peak_cpu(
-    dataset: NodeDataset, keys: Sequence[str], setup: Setup, population: int
+    dataset: NodeDataset, keys: Sequence[str], workload: Workload, population: int
 ) -> dict[str, float | None]:
-    """Start the child, hand it the data as a file of plain tensors, read what it prints."""
+    """Start the child process, pass it the data as a file of plain tensors, read its output."""
     threads = torch.get_num_threads()
-    order = {"keys": list(keys), "population": population, "setup": asdict(setup)}
+    order = {"keys": list(keys), "population": population, "workload": asdict(workload)}
     order.update(threads=threads, classes=list(dataset.classes))
     data = dataset.data
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +102,7 @@ def _peak_cpu(
         )
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RuntimeError(f"Expected the child that measures memory to end well ({reason})")
+        raise RuntimeError(f"Expected the process that measures memory to succeed (got {reason})")
     found: dict[str, float | None] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -104,8 +115,8 @@ def _child(path: str) -> None:
 def _in_copy(key: str, path: str, order: dict[str, Any]) -> float | None:
     """Train in a copy of this process.
 
-    The parent has done nothing but import: had it started a pool of threads, the copy would wait
-    for threads that it does not have.
+    The parent only imports. If it had started a pool of threads, the copy would wait forever for
+    threads that it does not have.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -118,7 +129,7 @@ def _in_copy(key: str, path: str, order: dict[str, Any]) -> float | None:
                 classes=tuple(order["classes"]),
                 default_split="published",
             )
-            growth = _growth(key, dataset, Setup(**order["setup"]), order["population"])
+            growth = _growth(key, dataset, Workload(**order["workload"]), order["population"])
             os.write(writer, str(growth).encode())
         finally:
             os._exit(0)
@@ -129,15 +140,15 @@ def _in_copy(key: str, path: str, order: dict[str, Any]) -> float | None:
     return float(text) if text else None
 
 
-def _growth(key: str, dataset: NodeDataset, setup: Setup, population: int) -> float:
-    """MiB by which resident memory grows at most; what is loaded on first use is loaded before."""
+def _growth(key: str, dataset: NodeDataset, workload: Workload, population: int) -> float:
+    """The largest growth of resident memory in MiB; libraries are loaded before."""
     cpu = torch.device("cpu")
-    _train(key, csbm(num_nodes=60, num_features=4), setup, cpu, 2)
+    _train(key, csbm(num_nodes=60, num_features=4), workload, cpu, 2)
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # what is free but not given back would hide growth
+        ctypes.CDLL(None).malloc_trim(0)  # free memory that was not returned would hide growth
     before = _resident()
-    _train(key, dataset, setup, cpu, population)
+    _train(key, dataset, workload, cpu, population)
     return max(_most_resident() - before, 0.0)
 
 
@@ -149,7 +160,7 @@ def _resident() -> float:
 
 
 def _most_resident() -> float:
-    import resource  # not on Windows, which has no fork either
+    import resource  # not on Windows, which does not have fork either
 
     unit: Any = 1 if sys.platform == "darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20

@@ -2,97 +2,131 @@
 
 import importlib.util
 import json
-from collections.abc import Mapping
+import os
 from pathlib import Path
-from typing import Any
 
 from longnn._base.files import write_json, write_text
+from longnn.bench._record import BenchRecord, Failure, ShareFailure
 from longnn.bench._tables import Table, tables
 
-RECORD, PAGE = "bench.json", "bench.md"
-_FORMAT = "longnn.bench/1"
-
-Record = Mapping[str, Any]
+#: Folders of the results: JSON, Markdown, and SVG and PNG.
+RECORDS, TABLES, FIGURES = "records", "tables", "figures"
 
 
-def read_bench(path: str | Path) -> dict[str, Any]:
-    """A record from its file, or from the folder that holds it."""
-    path = Path(path)
-    path = path / RECORD if path.is_dir() else path
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"Expected {path} to be a benchmark's record ({error})") from error
-    if not isinstance(record, dict) or record.get("format") != _FORMAT:
-        raise ValueError(f"Expected {path} to be a benchmark's record (got another file)")
-    return record
+def read_bench(path: str | Path) -> BenchRecord:
+    r"""Read a record.
 
+    Args:
+        path: the JSON file, or a folder of results that holds exactly one record.
 
-def write_bench(record: Record, folder: str | Path) -> list[Path]:
-    """Write bench.json, bench.md and the figures; returns the files.
-
-    Without matplotlib there are no figures: read the record where there is, and write it again.
+    Raises:
+        FileNotFoundError: if there is no such file, or no record in the folder.
+        ValueError: if the file is no record, or the folder holds several.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / RECORD, record)
+    path = Path(path)
+    if path.is_dir():
+        path = _only_record(path)
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: Expected the record of a benchmark as JSON ({error})") from error
+    try:
+        return BenchRecord.from_dict(given)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _only_record(folder: Path) -> Path:
+    files = sorted((folder / RECORDS).glob("*.json"))
+    if not files:
+        raise FileNotFoundError(f"{folder}: Expected a record in {RECORDS}/ (got none)")
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files)
+        raise ValueError(f"{folder}: Expected one record in {RECORDS}/ (got {names})")
+    return files[0]
+
+
+def write_bench(record: BenchRecord, folder: str | Path, *, name: str | None = None) -> list[Path]:
+    r"""Write ``records/NAME.json``, ``tables/NAME.md`` and ``figures/NAME-*`` as SVG and PNG.
+
+    Several machines share one folder of results under different names. Without matplotlib no
+    figures are written; read the record elsewhere and write it again.
+
+    Args:
+        record: to write.
+        folder: of the results.
+        name: of the machine; by default the device, ``"cpu"`` or ``"cuda"``.
+
+    Returns:
+        The files, the record and the tables first.
+    """
+    folder, name = Path(folder), name or record.machine.device
+    for part in (RECORDS, TABLES, FIGURES):
+        (folder / part).mkdir(parents=True, exist_ok=True)
     figures: list[Path] = []
     if importlib.util.find_spec("matplotlib") is not None:
         from longnn.bench._figures import save_figures
 
-        figures = save_figures(record, folder)
-    write_text(folder / PAGE, to_markdown(record, [f.name for f in figures if f.suffix == ".svg"]))
-    return [folder / RECORD, folder / PAGE, *figures]
+        figures = save_figures(record, folder / FIGURES, name)
+    file, page = folder / RECORDS / f"{name}.json", folder / TABLES / f"{name}.md"
+    write_json(file, record.to_dict())
+    drawn = [figure for figure in figures if figure.suffix == ".svg"]
+    links = [Path(os.path.relpath(figure, page.parent)).as_posix() for figure in drawn]
+    write_text(page, to_markdown(record, links))
+    return [file, page, *figures]
 
 
-def to_markdown(record: Record, figures: list[str]) -> str:
-    """The whole record as a page."""
-    text = [f"# Benchmark on {_where(record)}", "", *(f"- {line}" for line in heading(record)), ""]
+def to_markdown(record: BenchRecord, figures: list[str]) -> str:
+    r"""The whole record as one page.
+
+    Args:
+        record: to show.
+        figures: links to the figures.
+    """
+    text = [f"# Benchmark on {record.machine.name}", ""]
+    text += [*(f"- {line}" for line in heading(record)), ""]
     for table in tables(record):
         text += [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
         text += [*_markdown_rows(table), ""]
     text += _problems(record)
-    text += [line for name in figures for line in (f"![{Path(name).stem}]({name})", "")]
+    text += [line for link in figures for line in (f"![{Path(link).stem}]({link})", "")]
     return "\n".join(text).rstrip() + "\n"
 
 
-def _where(record: Record) -> str:
-    machine = record["machine"]
-    return str(machine["gpu"] or f"{machine['cpu']}, {machine['threads']} thread(s)")
-
-
-def heading(record: Record) -> list[str]:
-    """Who measured what, and when."""
-    machine, code, settings = record["machine"], record["code"], record["settings"]
-    commit = code["commit"] or "unknown"
-    changed = " with local changes" if code["dirty"] else ""
+def heading(record: BenchRecord) -> list[str]:
+    """Date, commit, machine, versions, work and contenders, one line each."""
+    machine, code, settings = record.machine, record.code, record.settings
+    commit = code.commit or "unknown"
+    changed = " with local changes" if code.dirty else ""
     names = ("longnn", "torch", "torch_geometric", "triton", "python", "cuda")
-    versions = ", ".join(f"{name} {machine[name]}" for name in names if machine.get(name))
+    found = machine.versions
+    versions = ", ".join(f"{name} {found[name]}" for name in names if found.get(name))
     lines = [
-        f"date: {record['created']}; commit: {commit}{changed}",
-        f"machine: {machine['cpu']}, {machine['cores']} cores, {machine['threads']} thread(s)"
-        + (f", {machine['gpu']}" if machine["gpu"] else "")
-        + f"; {machine['platform']}",
+        f"date: {record.created}; commit: {commit}{changed}",
+        f"machine: {machine.cpu}, {machine.cores} cores, {machine.threads} thread(s)"
+        + (f", {machine.gpu}" if machine.gpu else "")
+        + f"; {machine.platform}",
         f"versions: {versions}",
-        f"work: degree {settings['degree']}, hidden {settings['hidden']}, dropout "
-        f"{settings['dropout']:g} on features and inside, Adam, published split 0",
+        f"work: degree {settings.degree}, hidden {settings.hidden}, dropout "
+        f"{settings.dropout:g} on features and hidden channels, Adam, published split 0",
     ]
-    return lines + [f"{key}: {text}" for key, text in settings["contenders"].items()]
+    return lines + [f"{key}: {text}" for key, text in settings.contenders.items()]
 
 
-def _problems(record: Record) -> list[str]:
+def _problems(record: BenchRecord) -> list[str]:
     """What could not be measured, and why."""
+    whole = {"scaling": record.scaling, "ceilings": record.ceilings}
     found = [
-        f"- {part}: {record[part]['error']}"
-        for part in ("scaling", "ceilings")
-        if isinstance(record.get(part), dict) and "error" in record[part]
+        f"- {name}: {section.error}"
+        for name, section in whole.items()
+        if isinstance(section, Failure)
     ]
-    for name, part in record["datasets"].items():
-        found += [f"- {name}, {key}: {reason}" for key, reason in part["failed"].items()]
-        if "error" in (part.get("memory_mib") or {}):
-            found.append(f"- {name}, memory: {part['memory_mib']['error']}")
-        shares = part.get("ceilings", [])
-        found += [f"- {name}, ceilings: {s['error']}" for s in shares if "error" in s]
+    for name, result in record.datasets.items():
+        found += [f"- {name}, {key}: {reason}" for key, reason in result.failed.items()]
+        if isinstance(result.memory_mib, Failure):
+            found.append(f"- {name}, memory: {result.memory_mib.error}")
+        failed = [s for s in result.ceilings or [] if isinstance(s, ShareFailure)]
+        found += [f"- {name}, ceilings: {share.error}" for share in failed]
     return ["## Not measured", "", *found, ""] if found else []
 
 
@@ -101,7 +135,7 @@ def _markdown_rows(table: Table) -> list[str]:
     return ["| " + " | ".join(row) + " |" for row in (table.heads, marks, *table.rows)]
 
 
-def lines(record: Record) -> list[str]:
+def lines(record: BenchRecord) -> list[str]:
     """The record for a terminal: what was measured where, and its tables in aligned columns."""
     text = [*heading(record)[:4], ""]
     for table in tables(record, brief=True):

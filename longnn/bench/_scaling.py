@@ -1,29 +1,36 @@
 r"""How time grows: sweeps over one size at a time, and the exponent of the growth.
 
-A sweep times ``apply_filter``, forward and backward, or a population's epoch. If time were
-:math:`c\,x^p`, it would be a line of slope p in a log-log figure; small sizes are overhead, so p
-is fitted to the larger half of them.
+A sweep times ``apply_filter``, forward and backward, or one epoch of a population. A time
+:math:`c\,x^p` is a line of slope p in a log-log figure. Small sizes measure overhead, so p is
+fitted to the larger half of the sizes.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from longnn.bench._contenders import EPOCHS, Setup, make_population, make_problem
-from longnn.bench._timing import Call, captured, median_time
+from longnn.bench._contenders import EPOCHS, Workload, make_population, make_problem
+from longnn.bench._record import Sweep
+from longnn.bench._timing import Budget, Call, captured, median_time
 from longnn.data import NodeDataset, from_data
 from longnn.graphs import GraphOperator, apply_filter
 
 MEAN_DEGREE = 10  # of the random graphs
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Sizes:
-    """The points of the sweeps, and what stands still while another size grows."""
+    r"""The sizes of the sweeps.
+
+    Args:
+        edges, degree, channels, population: the points of each sweep.
+        fixed_edges, fixed_channels, fixed_degree: the sizes that stay fixed in the other sweeps.
+        nodes, features, density, classes: of the random dataset that populations train on; by
+            default the sizes of Cora.
+    """
 
     edges: tuple[int, ...]
     degree: tuple[int, ...]
@@ -32,7 +39,7 @@ class Sizes:
     fixed_edges: int
     fixed_channels: int = 16
     fixed_degree: int = 10
-    nodes: int = 2708  # of the population's problem: random, but of the size of Cora
+    nodes: int = 2708
     features: int = 1433
     density: float = 0.0127
     classes: int = 7
@@ -58,7 +65,7 @@ SIZES = {
 
 
 def random_operator(edges: int, device: torch.device, *, seed: int = 0) -> GraphOperator:
-    """A random undirected graph of about so many edges and a mean degree of ten."""
+    """A random undirected graph with about ``edges`` edges and a mean degree of ten."""
     nodes = max(2 * edges // MEAN_DEGREE, 2)
     index = np.random.default_rng(seed).integers(nodes, size=(2, edges))
     operator = GraphOperator.from_edge_index(
@@ -68,7 +75,7 @@ def random_operator(edges: int, device: torch.device, *, seed: int = 0) -> Graph
 
 
 def random_dataset(sizes: Sizes, *, seed: int = 0) -> NodeDataset:
-    """A random graph with random sparse features and labels: for timing, not for learning."""
+    """A random graph with random sparse features and labels, for timings only."""
     rng = np.random.default_rng(seed)
     operator = random_operator(sizes.nodes * MEAN_DEGREE // 2, torch.device("cpu"), seed=seed)
     rows = operator.matrix.to_scipy().tocoo()
@@ -85,7 +92,14 @@ def random_dataset(sizes: Sizes, *, seed: int = 0) -> NodeDataset:
 def filter_call(
     operator: GraphOperator, channels: int, degree: int, *, evaluate: bool = False
 ) -> Call:
-    """``apply_filter`` forward and backward on a random signal; and forward again to evaluate."""
+    r"""A call of ``apply_filter``, forward and backward, on a random signal.
+
+    Args:
+        operator: of the graph.
+        channels: of the signal.
+        degree: of the filter.
+        evaluate: apply the filter once more without gradients.
+    """
     generator = torch.Generator().manual_seed(0)
     make = lambda *shape: torch.randn(*shape, generator=generator).to(operator.device)  # noqa: E731
     signal = make(operator.num_nodes, channels).requires_grad_()
@@ -102,20 +116,20 @@ def filter_call(
     return call
 
 
-def fit_exponent(x: Sequence[float], y: Sequence[float]) -> dict[str, Any]:
-    """Least squares of log y = p log x + log c over the larger half of the points, at least two.
+def fit_exponent(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
+    r"""Fit :math:`\log y = p \log x + \log c` to the larger half of the points, at least two.
 
-    >>> fit_exponent([1, 2, 4, 8], [5, 5, 6, 12])["exponent"]
-    1.0
+    Returns:
+        The exponent p, the factor c, and the first x of the fit.
+
+    >>> exponent, factor, first = fit_exponent([1, 2, 4, 8], [5, 5, 6, 12])
+    >>> exponent, first
+    (1.0, 4)
     """
     assert len(x) == len(y) >= 2, "a line needs two points"
     first = len(x) - max(2, (len(x) + 1) // 2)
     slope, intercept = np.polyfit(np.log(x[first:]), np.log(y[first:]), 1)
-    return {
-        "exponent": round(float(slope), 4),
-        "factor": float(np.exp(intercept)),
-        "from": x[first],
-    }
+    return round(float(slope), 4), float(np.exp(intercept)), x[first]
 
 
 def _sweep(
@@ -125,26 +139,44 @@ def _sweep(
     fixed: str,
     make: Callable[[int], tuple[int, Call]],
     device: torch.device,
-    effort: dict[str, Any],
-) -> dict[str, Any]:
-    """One sweep: ``make`` gives the size as it really is, and what to time."""
-    xs: list[int] = []
+    budget: Budget,
+) -> Sweep:
+    """One sweep; ``make`` returns the exact size of a point and the call to time."""
+    xs: list[float] = []
     ms: list[float] = []
     for point in points:
         size, call = make(point)
         xs.append(size)
-        ms.append(1e3 * median_time(call, device, **effort))
-    return {"what": what, "axis": axis, "fixed": fixed, "x": xs, "ms": ms, **fit_exponent(xs, ms)}
+        ms.append(1e3 * median_time(call, device, budget))
+    exponent, factor, first = fit_exponent(xs, ms)
+    return Sweep(
+        what=what,
+        axis=axis,
+        fixed=fixed,
+        x=xs,
+        ms=ms,
+        exponent=exponent,
+        factor=factor,
+        from_=first,
+    )
 
 
 def measure_scaling(
     device: torch.device,
-    setup: Setup,
+    workload: Workload,
     sizes: Sizes,
-    effort: dict[str, Any],
+    budget: Budget,
     on_sweep: Callable[[str], None] | None = None,
-) -> list[dict[str, Any]]:
-    """All sweeps: against edges, degree, channels and population size."""
+) -> list[Sweep]:
+    r"""All sweeps: over edges, degree, channels and members of a population.
+
+    Args:
+        device: where they run.
+        workload: the work of an epoch of the population.
+        sizes: the points of the sweeps.
+        budget: of each point.
+        on_sweep: called with the name of each sweep when it begins.
+    """
     tell = on_sweep or (lambda axis: None)
     one = random_operator(sizes.fixed_edges, device)
     K, channels = sizes.fixed_degree, sizes.fixed_channels
@@ -168,22 +200,22 @@ def measure_scaling(
     )
     for axis, points, fixed, make in sweeps:
         tell(axis)
-        found.append(_sweep(what, axis, points, fixed, make, device, effort))
+        found.append(_sweep(what, axis, points, fixed, make, device, budget))
     tell("members")
-    return [*found, _population_sweep(device, setup, sizes, effort)]
+    return [*found, _population_sweep(device, workload, sizes, budget)]
 
 
 def _population_sweep(
-    device: torch.device, setup: Setup, sizes: Sizes, effort: dict[str, Any]
-) -> dict[str, Any]:
+    device: torch.device, workload: Workload, sizes: Sizes, budget: Budget
+) -> Sweep:
     dataset = random_dataset(sizes)
-    problem = make_problem(dataset, setup, device, epochs=EPOCHS)
+    problem = make_problem(dataset, workload, device, epochs=EPOCHS)
 
     def members(point: int) -> tuple[int, Call]:
-        return point, make_population(dataset, setup, device, point, problem=problem).step
+        return point, make_population(dataset, workload, device, point, problem=problem).step
 
     fixed = (
         f"{dataset.num_nodes} nodes, {problem.operator.num_edges} edges, {sizes.features} features"
     )
     what = "one epoch of a population"
-    return _sweep(what, "members", sizes.population, fixed, members, device, effort)
+    return _sweep(what, "members", sizes.population, fixed, members, device, budget)

@@ -1,14 +1,16 @@
-"""The benchmark as a whole: it measures part by part and returns one record of plain numbers.
+"""The whole benchmark: it measures section by section and returns one record.
 
-A part that fails (too little memory, say) is written down with its reason; the rest goes on.
+A measurement that fails, for example for lack of memory, is recorded with its reason; the others
+continue.
 """
 
 import datetime
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
@@ -18,7 +20,8 @@ from longnn.bench._ceilings import measure_ceilings, measure_shares
 from longnn.bench._contenders import (
     DESCRIPTIONS,
     LABELS,
-    Setup,
+    Contender,
+    Workload,
     check_keys,
     make_contender,
     make_problem,
@@ -26,38 +29,48 @@ from longnn.bench._contenders import (
 from longnn.bench._counting import count_calls, count_kernels, operators, sparse_products
 from longnn.bench._goals import DATASETS, check_goals
 from longnn.bench._memory import peak_memory
+from longnn.bench._record import (
+    BenchRecord,
+    Ceilings,
+    Code,
+    ContenderResult,
+    DatasetResult,
+    Failure,
+    Machine,
+    Settings,
+    Share,
+    ShareFailure,
+    Spread,
+    Sweep,
+)
 from longnn.bench._scaling import SIZES, measure_scaling
-from longnn.bench._timing import compare, round_robin, summarize
+from longnn.bench._timing import Budget, compare, round_robin, summarize
 from longnn.data import NodeDataset
 
-FORMAT = "longnn.bench/1"
-#: What --quick runs on: bundled, so that it needs no files.
+#: Datasets of a quick benchmark: bundled, so that it needs no files.
 QUICK_DATASETS = ("digits", "csbm")
-#: Models of the population, by device.
+#: Members of the population, by device.
 POPULATION = {"cpu": 10, "cuda": 64}
-PARTS = ("memory", "scaling", "ceilings")
+#: Sections that can be measured besides the epoch times.
+SECTIONS = ("memory", "scaling", "ceilings")
 
 Tell = Callable[[str], None]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Effort:
-    """Rounds of timing, and seconds of each contender's turn: for contenders, and for the rest."""
+class Budgets:
+    """The budget of each contender's epochs, and of every other timing."""
 
-    rounds: int
-    seconds: float
-    rest_rounds: int
-    rest_seconds: float
-
-    @property
-    def rest(self) -> dict[str, Any]:
-        return {"rounds": self.rest_rounds, "seconds": self.rest_seconds}
+    epochs: Budget
+    rest: Budget
 
 
-EFFORTS = {
-    "cpu": Effort(9, 0.25, 5, 0.05),
-    "cuda": Effort(9, 0.05, 5, 0.02),
-    "quick": Effort(3, 0.02, 3, 0.005),
+BUDGETS = {
+    "cpu": Budgets(Budget(9, 0.25), Budget(5, 0.05)),
+    "cuda": Budgets(Budget(9, 0.05), Budget(5, 0.02)),
+    "quick": Budgets(Budget(3, 0.02), Budget(3, 0.005)),
 }
 
 
@@ -68,85 +81,54 @@ def run_bench(
     threads: int | None = None,
     population: int | None = None,
     quick: bool = False,
-    data_dir: Any = None,
+    data_dir: str | Path | None = None,
     contenders: Sequence[str] | None = None,
-    parts: Sequence[str] | None = None,
+    sections: Sequence[str] | None = None,
     commit: str | None = None,
     on_progress: Tell | None = None,
-) -> dict[str, Any]:
-    """Measure, and return the record.
+) -> BenchRecord:
+    r"""Measure, and return the record.
 
     Args:
-        datasets: names, or datasets; by default the ten of the published tables.
+        datasets: names or datasets; by default the ten graphs of the paper.
         device: ``"cpu"``, ``"cuda"``, or ``"auto"``.
-        threads: of torch on the CPU; by default as torch has it. Set back afterwards.
+        threads: threads of torch on the CPU, restored afterwards; by default those torch has.
         population: models trained at once; by default 10 on a CPU, 64 on a GPU.
-        quick: a few seconds on bundled data, to see that all works; the numbers mean little.
-        data_dir: where published datasets lie (default: ``$LONGNN_DATA``).
-        contenders: which (see ``contenders.LABELS``); by default all.
-        parts: which besides the epoch times, of ``memory``, ``scaling`` and ``ceilings``; by
-            default all, or only ``scaling`` when quick. Ceilings are for GPUs unless asked for.
-        commit: for a copy of the code that is no checkout.
-        on_progress: is told in a few words what is being measured.
+        quick: take a few seconds on bundled data; a check that everything works, since the
+            numbers mean little.
+        data_dir: the folder of the datasets (default: ``$LONGNN_DATA``).
+        contenders: which contenders to time; by default all.
+        sections: what to measure besides the epoch times, of ``"memory"``, ``"scaling"`` and
+            ``"ceilings"``. By default all on a GPU, all but ceilings on a CPU, and only scaling
+            when ``quick``.
+        commit: commit to record when the code is not a git checkout.
+        on_progress: called with a few words on what is being measured.
 
     Raises:
-        ValueError: for an unknown device, contender or part, or a number below one.
+        ValueError: for an unknown device, contender or section, or a number below one.
     """
     where = training.choose_device(device)
     keys = list(LABELS if contenders is None else contenders)
     members = POPULATION[where.type] if population is None else population
-    chosen = _choose_parts(parts, where, quick=quick)
+    chosen = _choose_sections(sections, where, quick=quick)
     _check(keys, members, threads)
     names: Sequence[str | NodeDataset] = datasets or (QUICK_DATASETS if quick else DATASETS)
-    effort = EFFORTS["quick" if quick else where.type]
-    setup, tell = Setup(), on_progress or (lambda text: None)
+    bench = _Bench(where, members, keys, chosen, quick, on_progress or (lambda text: None))
     with _threads(threads):
-        record: dict[str, Any] = {
-            "format": FORMAT,
-            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "machine": environment(where),
-            "code": describe_code(commit),
-            "settings": {
-                **asdict(setup),
-                "population": members,
-                "quick": quick,
-                **asdict(effort),
-                "contenders": {key: DESCRIPTIONS[key] for key in LABELS if key in keys},
-            },
-            "datasets": {},
-        }
-        if "ceilings" in chosen:
-            tell("ceilings of the machine")
-            record["ceilings"] = _guarded(measure_ceilings, where, effort.rest)
-        for name in names:
-            dataset = name if isinstance(name, NodeDataset) else data.load(name, data_dir=data_dir)
-            measured = _Dataset(dataset, setup, where, members, effort, tell)
-            record["datasets"][dataset.name] = measured.run(keys, chosen, record.get("ceilings"))
-        if "scaling" in chosen:
-            sizes = SIZES["quick" if quick else where.type]
-            record["scaling"] = _guarded(
-                measure_scaling,
-                where,
-                setup,
-                sizes,
-                effort.rest,
-                lambda axis: tell(f"scaling: {axis}"),
-            )
-    record["goals"] = check_goals(record)
-    return record
+        return bench.run(names, data_dir, commit)
 
 
-def _choose_parts(
-    parts: Sequence[str] | None, device: torch.device, *, quick: bool
+def _choose_sections(
+    sections: Sequence[str] | None, device: torch.device, *, quick: bool
 ) -> tuple[str, ...]:
-    if parts is None:
+    if sections is None:
         if quick:
             return ("scaling",)
-        return PARTS if device.type == "cuda" else ("memory", "scaling")
-    unknown = [part for part in parts if part not in PARTS]
+        return SECTIONS if device.type == "cuda" else ("memory", "scaling")
+    unknown = [section for section in sections if section not in SECTIONS]
     if unknown:
-        raise ValueError(f"Expected parts among {', '.join(PARTS)} (got {unknown[0]!r})")
-    return tuple(parts)
+        raise ValueError(f"Expected sections among {', '.join(SECTIONS)} (got {unknown[0]!r})")
+    return tuple(sections)
 
 
 def _check(keys: Sequence[str], members: int, threads: int | None) -> None:
@@ -166,99 +148,158 @@ def _threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _guarded(measure: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """What it measures, or ``{"error": reason}``: an hour's other numbers are not lost."""
+def _guarded(measure: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Failure:
+    """The measurement, or its failure: one failure must not lose the numbers of an hour."""
     try:
-        return measure(*arguments, **options)
+        return measure(*args, **options)
     except (RuntimeError, MemoryError, OSError) as error:
-        return {"error": (str(error).splitlines() or [type(error).__name__])[0]}
+        return Failure(error=(str(error).splitlines() or [type(error).__name__])[0])
 
 
-class _Dataset:
-    """The measurements on one dataset."""
+class _Bench:
+    """One benchmark: device, contenders and sections are chosen and checked."""
 
     def __init__(
         self,
-        dataset: NodeDataset,
-        setup: Setup,
         device: torch.device,
         members: int,
-        effort: Effort,
+        keys: Sequence[str],
+        sections: Sequence[str],
+        quick: bool,
         tell: Tell,
     ) -> None:
-        self.dataset, self.setup, self.device = dataset, setup, device
-        self.members, self.effort, self.tell = members, effort, tell
+        self.device, self.members, self.keys, self.sections = device, members, keys, sections
+        self.quick, self.tell = quick, tell
+        self.workload = Workload()
+        self.kind = "quick" if quick else device.type
+        self.budgets = BUDGETS[self.kind]
 
     def run(
-        self, keys: Sequence[str], parts: Sequence[str], ceilings: dict[str, float] | None
-    ) -> dict[str, Any]:
-        name = self.dataset.name
-        found = {**self._describe(), **self._epochs(keys)}
-        if "memory" in parts:
-            self.tell(f"{name}: memory")
-            sizes = {"population": self.members}
-            peak = _guarded(peak_memory, self.dataset, keys, self.setup, self.device, **sizes)
-            found["memory_mib"] = peak
-        if ceilings is not None and "error" not in ceilings:
-            self.tell(f"{name}: ceilings")
-            found["ceilings"] = [
-                self._shares(key, found["contenders"][key], ceilings)
-                for key in ("single", "population")
-                if key in found["contenders"]
-            ]
+        self,
+        names: Sequence[str | NodeDataset],
+        data_dir: str | Path | None,
+        commit: str | None,
+    ) -> BenchRecord:
+        created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        machine = Machine.from_dict(environment(self.device))
+        ceilings = self._ceilings()
+        datasets = {}
+        for name in names:
+            dataset = name if isinstance(name, NodeDataset) else data.load(name, data_dir=data_dir)
+            datasets[dataset.name] = _DatasetBench(self, dataset).run(ceilings)
+        record = BenchRecord(
+            created=created,
+            machine=machine,
+            code=Code(**describe_code(commit)),
+            settings=self._settings(),
+            datasets=datasets,
+            ceilings=ceilings,
+            scaling=self._scaling(),
+        )
+        return replace(record, goals=check_goals(record))
+
+    def _settings(self) -> Settings:
+        epochs, rest = self.budgets.epochs, self.budgets.rest
+        return Settings(
+            **asdict(self.workload),
+            population=self.members,
+            quick=self.quick,
+            rounds=epochs.rounds,
+            seconds=epochs.seconds,
+            rest_rounds=rest.rounds,
+            rest_seconds=rest.seconds,
+            contenders={key: DESCRIPTIONS[key] for key in LABELS if key in self.keys},
+        )
+
+    def _ceilings(self) -> Ceilings | Failure | None:
+        if "ceilings" not in self.sections:
+            return None
+        self.tell("ceilings of the machine")
+        return _guarded(measure_ceilings, self.device, self.budgets.rest)
+
+    def _scaling(self) -> list[Sweep] | Failure | None:
+        if "scaling" not in self.sections:
+            return None
+        return _guarded(
+            measure_scaling,
+            self.device,
+            self.workload,
+            SIZES[self.kind],
+            self.budgets.rest,
+            lambda axis: self.tell(f"scaling: {axis}"),
+        )
+
+
+class _DatasetBench:
+    """The measurements on one dataset."""
+
+    def __init__(self, bench: _Bench, dataset: NodeDataset) -> None:
+        self.dataset, self.keys, self.sections = dataset, bench.keys, bench.sections
+        self.device, self.members, self.workload = bench.device, bench.members, bench.workload
+        self.budgets = bench.budgets
+        self.tell: Tell = lambda text: bench.tell(f"{dataset.name}: {text}")
+
+    def run(self, ceilings: Ceilings | Failure | None) -> DatasetResult:
+        made, failed = self._build()
+        contenders, ratios = self._epochs(made)
+        del made
+        found = DatasetResult(
+            nodes=self.dataset.num_nodes,
+            edges=self.dataset.num_edges,
+            features=self.dataset.num_features,
+            density=float((self.dataset.data.x != 0).float().mean()),
+            classes=self.dataset.num_classes,
+            contenders=contenders,
+            ratios=ratios,
+            failed=failed,
+            memory_mib=self._memory(),
+            ceilings=self._shares(contenders, ceilings),
+        )
         gc.collect()
         return found
 
-    def _describe(self) -> dict[str, Any]:
-        x = self.dataset.data.x
-        return {
-            "nodes": self.dataset.num_nodes,
-            "edges": self.dataset.num_edges,
-            "features": self.dataset.num_features,
-            "density": float((x != 0).float().mean()),
-            "classes": self.dataset.num_classes,
-        }
-
-    def _epochs(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Times of all contenders, taken in turn, and their ratios to one model of LON-GNN."""
-        made: dict[str, Any] = {}
+    def _build(self) -> tuple[dict[str, Contender], dict[str, str]]:
+        """The contenders that run, and the reasons why others do not."""
+        made: dict[str, Contender] = {}
         failed: dict[str, str] = {}
-        for key in keys:
-            self.tell(f"{self.dataset.name}: building {LABELS[key]}")
+        for key in self.keys:
+            self.tell(f"building {LABELS[key]}")
             contender = _guarded(self._make, key)
-            if isinstance(contender, dict):
-                failed[key] = contender["error"]
+            if isinstance(contender, Failure):
+                failed[key] = contender.error
             else:
                 made[key] = contender
-        times = round_robin(
-            {key: contender.epoch for key, contender in made.items()},
-            self.device,
-            rounds=self.effort.rounds,
-            seconds=self.effort.seconds,
-            on_round=lambda i: self.tell(
-                f"{self.dataset.name}: epochs, round {i + 1} of {self.effort.rounds}"
-            ),
-        )
-        each = {key: [t / made[key].models for t in times[key]] for key in made}
-        contenders: dict[str, Any] = {}
-        for key in made:
-            contenders[key] = {"models": made[key].models, "ms": summarize(each[key], scale=1e3)}
-            contenders[key]["calls"] = _guarded(self._calls, made[key].epoch)
-        ratios: dict[str, Any] = {}
-        if "single" in each:
-            rivals = [key for key in each if key not in ("single", "population")]
-            ratios = {key: compare(each[key], each["single"]) for key in rivals}
-            if "population" in each:
-                ratios["population"] = compare(each["single"], each["population"])
-        return {"contenders": contenders, "ratios": ratios, "failed": failed}
+        return made, failed
 
-    def _make(self, key: str) -> Any:
-        """A contender that has run once: what does not fit fails here."""
+    def _make(self, key: str) -> Contender:
+        """A contender that has run one epoch: one that does not fit in memory fails here."""
         contender = make_contender(
-            key, self.dataset, self.setup, self.device, population=self.members
+            key, self.dataset, self.workload, self.device, population=self.members
         )
         contender.epoch()
         return contender
+
+    def _epochs(
+        self, made: dict[str, Contender]
+    ) -> tuple[dict[str, ContenderResult], dict[str, Spread]]:
+        """Times of all contenders, measured in turn, and their ratios to one LON-GNN model."""
+        budget = self.budgets.epochs
+        times = round_robin(
+            {key: contender.epoch for key, contender in made.items()},
+            self.device,
+            budget,
+            on_round=lambda i: self.tell(f"epochs, round {i + 1} of {budget.rounds}"),
+        )
+        each = {key: [t / made[key].models for t in times[key]] for key in made}
+        contenders = {
+            key: ContenderResult(
+                models=contender.models,
+                ms=summarize(each[key], scale=1e3),
+                calls=_guarded(self._calls, contender.epoch),
+            )
+            for key, contender in made.items()
+        }
+        return contenders, _ratios(each)
 
     def _calls(self, epoch: Callable[[], Any]) -> dict[str, float]:
         if self.device.type == "cuda":
@@ -266,13 +307,50 @@ class _Dataset:
         counts = count_calls(epoch)
         return {"operators": operators(counts), "sparse_products": sparse_products(counts)}
 
-    def _shares(
-        self, key: str, contender: dict[str, Any], ceilings: dict[str, float]
-    ) -> dict[str, Any]:
-        members = contender["models"]
-        problem = make_problem(self.dataset, self.setup, self.device)
-        epoch = members * contender["ms"]["median"]
-        found = _guarded(
-            measure_shares, problem, self.setup, members, epoch, ceilings, self.effort.rest
+    def _memory(self) -> dict[str, float | None] | Failure | None:
+        if "memory" not in self.sections:
+            return None
+        self.tell("memory")
+        return _guarded(
+            peak_memory,
+            self.dataset,
+            self.keys,
+            self.workload,
+            self.device,
+            population=self.members,
         )
-        return {"contender": key, **found}
+
+    def _shares(
+        self, contenders: dict[str, ContenderResult], ceilings: Ceilings | Failure | None
+    ) -> list[Share | ShareFailure] | None:
+        """The shares of the ceilings that LON-GNN reaches, alone and as a population."""
+        if not isinstance(ceilings, Ceilings):
+            return None
+        self.tell("ceilings")
+        found: list[Share | ShareFailure] = []
+        for key in ("single", "population"):
+            if key in contenders:
+                share = _guarded(self._share, key, contenders[key], ceilings)
+                if isinstance(share, Failure):
+                    share = ShareFailure(contender=key, error=share.error)
+                found.append(share)
+        return found
+
+    def _share(self, key: str, contender: ContenderResult, ceilings: Ceilings) -> Share:
+        problem = make_problem(self.dataset, self.workload, self.device)
+        members = contender.models
+        epoch = members * contender.ms.median
+        return measure_shares(
+            key, problem, self.workload, members, epoch, ceilings, self.budgets.rest
+        )
+
+
+def _ratios(times: dict[str, list[float]]) -> dict[str, Spread]:
+    """How many times longer rivals take than one model, and it than one of a population."""
+    if "single" not in times:
+        return {}
+    rivals = [key for key in times if key not in ("single", "population")]
+    ratios = {key: compare(times[key], times["single"]) for key in rivals}
+    if "population" in times:
+        ratios["population"] = compare(times["single"], times["population"])
+    return ratios

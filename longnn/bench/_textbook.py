@@ -1,8 +1,8 @@
-r"""The paper's formulas written out plainly, with PyG message passing.
+r"""The formulas of the paper written out plainly, with PyG message passing.
 
-This is the oracle that fast code is checked against and the yardstick it is timed against: every
-term of every basis is propagated edge by edge, features are dense, autograd stores what it likes,
-nothing is clever. Do not use it for work.
+Fast code is checked against this module and timed against it. Every term of every basis is
+propagated edge by edge, features are dense, and autograd stores every intermediate result. Do not
+use it for real work.
 """
 
 import math
@@ -64,7 +64,7 @@ def jacobi_terms(
 
 
 def monomial_terms(x: Tensor, edge_index: Tensor, degree: int) -> Iterator[Tensor]:
-    r"""Yield :math:`P^k x`: GPRGNN's terms (self loops are in ``edge_index`` if wanted)."""
+    r"""Yield :math:`P^k x`: GPRGNN's terms (add self loops to ``edge_index`` if needed)."""
     hop = Hop()
     yield x
     for _ in range(degree):
@@ -101,6 +101,19 @@ class TextbookLONGNN(nn.Module):
 
     .. math:: \hat Y = \sum_k w_k\prod_{i<k}\gamma\tanh(\eta_i)\;
               \frac{P_k^{(a,b)}(P)}{\|P_k^{(a,b)}\|}\, t_\theta(X)
+
+    Args:
+        in_channels: features per node.
+        hidden_channels: of the MLP.
+        out_channels: classes, each with its own filter.
+        degree: K.
+        a, b: where the learnable basis starts, > -1.
+        gamma: scale of the coefficients.
+        dropout: on the features and on the hidden channels.
+
+    Shapes:
+        - input: x (nodes, in_channels); edge_index (2, edges), both directions of every edge
+        - output: (nodes, out_channels)
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""How time is taken: contenders in turn, so that the machine's noise hits all alike.
+"""How time is measured: contenders take turns, so that noise of the machine affects all alike.
 
 Each round times a few calls of every contender, odd rounds in reverse order. A time is the median
-over the rounds with its quartiles; a ratio is the median of the rounds' ratios, so that a round in
+over the rounds with its quartiles. A ratio is the median of the ratios of the rounds: a round in
 which something else ran on the machine counts once and not twice.
 """
 
@@ -9,21 +9,43 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from longnn.bench._record import Spread
 
 Call = Callable[[], Any]
 
 #: Calls before the first timed one (a population on a GPU becomes a CUDA graph at its third),
 #: and the most calls timed at once.
 WARM_UP, MOST_CALLS = 5, 100
-#: Seconds a call, from which on it is slow: it needs no more warming up, and few rounds will do.
+#: A call that takes more seconds than this is slow: it needs no further warm-up and few rounds.
 SLOW, SLOW_ROUNDS = 2.0, 3
 
 
+@dataclass(frozen=True)
+class Budget:
+    """How much timing one call gets.
+
+    Args:
+        rounds: turns of the call.
+        seconds: approximate length of one turn.
+    """
+
+    rounds: int
+    seconds: float
+
+
 def time_calls(call: Call, count: int, device: torch.device) -> float:
-    """Seconds a call, over so many calls: by CUDA events on a GPU, else by the host's clock."""
+    r"""Mean seconds per call: by CUDA events on a GPU, otherwise by the clock of the host.
+
+    Args:
+        call: what to time.
+        count: the number of calls.
+        device: where it runs.
+    """
     if device.type == "cuda":
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize(device)
@@ -40,7 +62,17 @@ def time_calls(call: Call, count: int, device: torch.device) -> float:
 
 
 def plan(call: Call, seconds: float, rounds: int, device: torch.device) -> tuple[int, int]:
-    """Warm up, and see how many calls take about so many seconds, in how many rounds."""
+    r"""Warm up, and choose how many calls to time at once.
+
+    Args:
+        call: what to time.
+        seconds: the approximate length of a turn.
+        rounds: the number of turns.
+        device: where it runs.
+
+    Returns:
+        The calls per turn, and the number of turns; slow calls get fewer turns.
+    """
     took = time_calls(call, 1, device)
     if took > SLOW:
         return 1, min(rounds, SLOW_ROUNDS)
@@ -51,24 +83,27 @@ def plan(call: Call, seconds: float, rounds: int, device: torch.device) -> tuple
 def round_robin(
     calls: Mapping[str, Call],
     device: torch.device,
+    budget: Budget,
     *,
-    rounds: int,
-    seconds: float,
     on_round: Callable[[int], None] | None = None,
 ) -> dict[str, list[float]]:
-    """Seconds a call of each contender in each round; slow ones have only the first few rounds.
+    r"""Seconds per call of each contender in each round.
 
     Args:
         calls: the contenders by name.
         device: where they run.
-        rounds: how often each has its turn.
-        seconds: what a turn takes, about.
-        on_round: is told the number of the round that begins.
+        budget: rounds and seconds of each contender.
+        on_round: called with the number of each round when it begins.
+
+    Returns:
+        One list per contender; slow contenders have only the first few rounds.
     """
-    plans = {name: plan(call, seconds, rounds, device) for name, call in calls.items()}
+    plans = {
+        name: plan(call, budget.seconds, budget.rounds, device) for name, call in calls.items()
+    }
     times: dict[str, list[float]] = {name: [] for name in calls}
     gc.collect()
-    for i in range(rounds):
+    for i in range(budget.rounds):
         if on_round is not None:
             on_round(i)
         for name in reversed(list(calls)) if i % 2 else calls:
@@ -78,33 +113,31 @@ def round_robin(
     return times
 
 
-def summarize(values: Sequence[float], *, scale: float = 1.0) -> dict[str, float]:
-    """Median and quartiles, each times ``scale``.
+def summarize(values: Sequence[float], *, scale: float = 1.0) -> Spread:
+    r"""Median and quartiles, each multiplied by ``scale``.
 
     >>> summarize([3.0, 1.0, 2.0])
-    {'median': 2.0, 'low': 1.5, 'high': 2.5}
+    Spread(median=2.0, low=1.5, high=2.5)
     """
     several = values if len(values) > 1 else [*values, *values]
     cuts = statistics.quantiles(several, n=4, method="inclusive")
     low, middle, high = (scale * float(v) for v in cuts)
-    return {"median": middle, "low": low, "high": high}
+    return Spread(median=middle, low=low, high=high)
 
 
-def compare(
-    slow: Sequence[float], fast: Sequence[float], *, scale: float = 1.0
-) -> dict[str, float]:
-    """How many times longer ``slow`` takes: median and quartiles over the rounds both have.
+def compare(slow: Sequence[float], fast: Sequence[float]) -> Spread:
+    r"""How many times longer ``slow`` takes: median and quartiles over the rounds both have.
 
-    >>> compare([4.0, 8.0, 4.0], [1.0, 2.0, 2.0])["median"]
+    >>> compare([4.0, 8.0, 4.0], [1.0, 2.0, 2.0]).median
     4.0
     """
-    return summarize([s / f for s, f in zip(slow, fast, strict=False)], scale=scale)
+    return summarize([s / f for s, f in zip(slow, fast, strict=False)])
 
 
 def captured(call: Call, device: torch.device) -> Call:
-    """The call as a CUDA graph, so that what is timed is the device and not the launching.
+    r"""The call as a CUDA graph, which times the device and not the launches.
 
-    Off the GPU, or where it cannot be recorded, the call itself.
+    On a CPU, or where the call cannot be recorded, the call itself.
     """
     if device.type != "cuda":
         return call
@@ -125,8 +158,6 @@ def captured(call: Call, device: torch.device) -> Call:
     return graph.replay
 
 
-def median_time(call: Call, device: torch.device, *, rounds: int, seconds: float) -> float:
-    """Seconds a call: the median over the rounds."""
-    return statistics.median(
-        round_robin({"it": call}, device, rounds=rounds, seconds=seconds)["it"]
-    )
+def median_time(call: Call, device: torch.device, budget: Budget) -> float:
+    r"""Seconds per call: the median over the rounds of the budget."""
+    return statistics.median(round_robin({"it": call}, device, budget)["it"])

@@ -17,8 +17,10 @@ import typer
 import typer.core
 from rich.console import Console
 
+import longnn
+
 if TYPE_CHECKING:
-    from longnn.data import NodeDataset
+    from longnn.data import NodeDataset, Source
 
 
 class Output(Console):
@@ -147,42 +149,17 @@ def setting_meant(argument: str, following: list[str], own: Iterable[str]) -> st
     return f"{name}={value}"
 
 
-def _options(pairs: list[str] | None) -> dict[str, Any]:
-    from longnn.config import parse_assignment
-
-    options = dict(parse_assignment(pair) for pair in pairs or [])
-    for key, value in options.items():
-        if key.endswith("_column"):
-            options[key] = str(value)
-        elif key == "feature_columns":
-            options[key] = [column.strip() for column in str(value).split(",")]
-    return options
-
-
 def load_dataset(
     graph: str, nodes: Path | None, pairs: list[str] | None, data_dir: Path | None
 ) -> "NodeDataset":
     """The dataset that was named on the command line."""
-    from longnn import data
-
-    return data.load(graph, nodes, data_dir=data_dir, **_options(pairs))
+    return read_source(graph, nodes, pairs).load(data_dir)
 
 
-def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> dict[str, Any]:
-    """How a dataset was named on the command line, with paths made absolute."""
-    from longnn import data
-
-    path = Path(graph)
-    known = data.known_names()
-    if graph.lower() not in known and path.exists():
-        graph = str(path.resolve())
-    else:
-        graph = graph.lower() if graph.lower() in known else graph
-    return {
-        "graph": graph,
-        "nodes": None if nodes is None else str(nodes.resolve()),
-        "options": _options(pairs),
-    }
+def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> "Source":
+    """What was named on the command line, resolved."""
+    options = dict(longnn.config.parse_assignment(pair) for pair in pairs or [])
+    return longnn.data.Source.resolve(graph, nodes, options=options)
 
 
 def show_notes(notes: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""The benchmark of this machine."""
+"""The command that benchmarks this machine."""
 
 import json
 from pathlib import Path
@@ -12,30 +12,49 @@ from longnn.cli._base import DataDir, Json, err, out
 def bench(
     datasets_: Annotated[
         str | None,
-        typer.Option("--datasets", help="Names, comma-separated (default: the published ten)."),
+        typer.Option(
+            "--datasets", help="Comma-separated names (default: the ten graphs of the paper)."
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    threads: Annotated[int | None, typer.Option(help="Of the CPU (default: torch's own).")] = None,
-    population: Annotated[int | None, typer.Option(help="Models trained at once.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of the CPU (default: as torch chooses).")
+    ] = None,
+    population: Annotated[
+        int | None, typer.Option(help="Models trained at once (default: 10 on a CPU, 64 on a GPU).")
+    ] = None,
     contender: Annotated[
         list[str] | None,
         typer.Option(
-            "--contender", "--contenders", help="Only these: single, population, ...; repeatable."
+            "--contender",
+            "--contenders",
+            help="Time only these: single, population, textbook, gcn, gcn_cached, appnp, cheb; "
+            "repeatable (default: all).",
         ),
     ] = None,
-    part: Annotated[
+    section: Annotated[
         list[str] | None,
-        typer.Option(help="Only these: memory, scaling, ceilings; repeatable (default: all)."),
+        typer.Option(
+            help="Besides times, measure only these: memory, scaling, ceilings; repeatable "
+            "(default: all on a GPU, all but ceilings on a CPU)."
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Seconds, on bundled data.")] = False,
-    output: Annotated[Path | None, typer.Option(help="A folder for record and figures.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Take half a minute, on bundled data.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder to write record, tables and figures to.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the files in that folder (default: cpu or cuda).")
+    ] = None,
     commit: Annotated[
-        str | None, typer.Option(help="Of the code, where it is no checkout.")
+        str | None, typer.Option(help="Commit to record when the code is not a git checkout.")
     ] = None,
     data_dir: DataDir = None,
     json_: Json = False,
 ) -> None:
-    """Time LON-GNN against the textbook and PyG's models on this machine."""
+    """Time LON-GNN against the textbook model and models of PyG on this machine."""
     from longnn import bench as suite
 
     record = suite.run_bench(
@@ -46,19 +65,19 @@ def bench(
         quick=quick,
         data_dir=data_dir,
         contenders=_split(contender),
-        parts=_split(part),
+        sections=_split(section),
         commit=commit,
         on_progress=lambda text: err.print(text, markup=False),
     )
     if output is not None:
-        suite.write_bench(record, output)
+        suite.write_bench(record, output, name=name)
     if json_:
-        print(json.dumps(record, allow_nan=False))
+        print(json.dumps(record.to_dict(), allow_nan=False))
         return
     for line in suite.lines(record):
         out.print(line, markup=False)
 
 
 def _split(given: list[str] | None) -> list[str] | None:
-    """Names given one by one or with commas between; None where nothing was given."""
+    """Names given one by one or separated by commas; None if none were given."""
     return [name.strip() for text in given for name in text.split(",")] if given else None

@@ -196,6 +196,17 @@ def _same(rows: list[list[str]], width: int) -> set[int]:
     return {i for i in range(1, width) if len({row[i] for row in rows}) == 1}
 
 
+def seconds_text(seconds: Mapping[str, float]) -> str:
+    """Where the time went: the whole, and the steps that took more than a tenth of it.
+
+    >>> seconds_text({"loading": 0.01, "training": 8.0, "report": 2.0})
+    '10.0 s: training 8.0, report 2.0'
+    """
+    total = sum(seconds.values())
+    steps = [f"{step} {took:.1f}" for step, took in seconds.items() if took >= 0.1 * total]
+    return f"{total:.1f} s: {', '.join(steps)}"
+
+
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 

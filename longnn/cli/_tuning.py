@@ -52,12 +52,12 @@ def tune(
     """Search for hyperparameters; run it again to go on, or elsewhere to share the work."""
     from longnn import runs, tuning
     from longnn.cli import _display as display
-    from longnn.config import Config, parse_assignment
+    from longnn.config import parse_assignment
 
     source = read_source(graph, nodes, data_option)
-    dataset = runs.load_source(source, data_dir)
+    dataset = source.load(data_dir)
     chosen = tuning.load_space(space, model).fix(dict(parse_assignment(p) for p in set_ or []))
-    scale = runs.choose_scaling(dataset, source, Config(model=model)).kind
+    scale = "auto"
     # A stable name: running the same command again goes on.
     folder = output or Path("runs") / runs.folder_name(f"{dataset.name}-{model}-tune")
     if not quiet:

@@ -1,39 +1,49 @@
-"""Graphs to learn on: published ones by name, bundled ones, and the user's own files.
+"""Graphs to learn on: named datasets, bundled ones, and the user's own files.
 
-`load` is the one door; every door leads to a checked `NodeDataset`.
+:func:`load` is the one entrance; every loader returns a checked :class:`NodeDataset`. Modules are
+imported when a name is first asked for: whoever wants the list of datasets does not wait for torch.
 """
 
-from __future__ import annotations
+import importlib
+from typing import TYPE_CHECKING, Any
 
-import difflib
-from pathlib import Path
-from typing import Any
-
-from longnn.data._card import GraphCard, describe, homophily
-from longnn.data._catalog import CATALOG, NamedEntry
-from longnn.data._convert import NO_EDGE, from_data, symmetrize
-from longnn.data._dataset import NodeDataset, row_normalize
-from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
-from longnn.data._files import SUFFIXES, load_files
-from longnn.data._images import ImageGrid, grid_edges, image_grid, read_image_grid
-from longnn.data._named import find_named, list_named, load_named
-from longnn.data._rawfiles import data_root
-from longnn.data._splits import PROTOCOLS, Split, make_split
-from longnn.data._synthetic import BUNDLED, BundledEntry, csbm, digits, list_bundled
+if TYPE_CHECKING:
+    from longnn.data._card import GraphCard, describe, homophily
+    from longnn.data._catalog import (
+        BundledDataset,
+        NamedDataset,
+        find_named,
+        known_names,
+        list_bundled,
+        list_named,
+    )
+    from longnn.data._convert import NO_EDGE, from_data, symmetrize
+    from longnn.data._dataset import NodeDataset, row_normalize
+    from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
+    from longnn.data._files import load_files
+    from longnn.data._images import ImageGrid, grid_edges, image_grid, read_image_grid
+    from longnn.data._named import load_named
+    from longnn.data._rawfiles import data_root
+    from longnn.data._scaling import SCALINGS, Scaling
+    from longnn.data._source import Source, load
+    from longnn.data._splits import PROTOCOLS, Split, make_split
+    from longnn.data._synthetic import csbm, digits
 
 __all__ = [
     "NO_EDGE",
     "PROTOCOLS",
-    "BundledEntry",
+    "SCALINGS",
+    "BundledDataset",
     "DataError",
     "DatasetUnavailable",
     "GraphCard",
     "ImageGrid",
     "MissingFileError",
-    "NamedEntry",
+    "NamedDataset",
     "NodeDataset",
+    "Scaling",
+    "Source",
     "Split",
-    "_",
     "csbm",
     "data_root",
     "describe",
@@ -55,51 +65,39 @@ __all__ = [
     "symmetrize",
 ]
 
+#: Where each name is found.
+_HOMES = {
+    "_card": ("GraphCard", "describe", "homophily"),
+    "_catalog": (
+        "BundledDataset",
+        "NamedDataset",
+        "find_named",
+        "known_names",
+        "list_bundled",
+        "list_named",
+    ),
+    "_convert": ("NO_EDGE", "from_data", "symmetrize"),
+    "_dataset": ("NodeDataset", "row_normalize"),
+    "_errors": ("DataError", "DatasetUnavailable", "MissingFileError"),
+    "_files": ("load_files",),
+    "_images": ("ImageGrid", "grid_edges", "image_grid", "read_image_grid"),
+    "_named": ("load_named",),
+    "_rawfiles": ("data_root",),
+    "_scaling": ("SCALINGS", "Scaling"),
+    "_source": ("Source", "load"),
+    "_splits": ("PROTOCOLS", "Split", "make_split"),
+    "_synthetic": ("csbm", "digits"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-def known_names() -> set[str]:
-    """The names that `load` knows, published and bundled."""
-    return {entry.name for entry in list_named()} | {entry.name for entry in list_bundled()}
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value  # found at once the next time
+    return value
 
 
-def load(
-    source: str | Path,
-    nodes: str | Path | None = None,
-    *,
-    data_dir: str | Path | None = None,
-    **options: Any,
-) -> NodeDataset:
-    """A dataset by name, or from the user's files.
-
-    Args:
-        source: A published name (`list_named()`), a bundled one (`list_bundled()`), or the
-            path of an edge file or of a folder with `edges.*` and `nodes.*`. A name wins
-            over a folder of that name: write `./cora` for the folder.
-        nodes: The node file, where `source` is an edge file.
-        data_dir: Where published datasets lie (see `load_named`).
-        options: For the loader: of `load_named`, of the bundled dataset, or of `load_files`.
-
-    Raises:
-        DataError: For an unknown name (with the nearest valid ones) or bad data.
-
-    >>> load("csbm", phi=-0.5, num_nodes=40, num_features=8).num_nodes
-    40
-    """
-    text = str(source)
-    key = text.strip().lower().replace("_", "-")
-    if nodes is None and not isinstance(source, Path):
-        if key in CATALOG:
-            return load_named(key, data_dir, **options)
-        if key in BUNDLED:
-            return BUNDLED[key].make(**options)
-    path = Path(source).expanduser()
-    looks_like_path = isinstance(source, Path) or "/" in text or path.suffix.lower() in SUFFIXES
-    if nodes is not None or looks_like_path or path.exists():
-        return load_files(path, nodes, **options)
-    names = (*CATALOG, *BUNDLED)
-    near = difflib.get_close_matches(key, names, n=3, cutoff=0.5)
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise DataError(
-        f"Expected the name of a dataset or the path of a file (got {text!r}).{hint} Names: "
-        f"{', '.join(names)}. Files: {', '.join(SUFFIXES)}.",
-        value=source,
-    )
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

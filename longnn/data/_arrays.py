@@ -1,10 +1,8 @@
-"""Graphs kept as arrays: SciPy sparse `.npz`, Matrix Market `.mtx`, PyG `Data` files.
+"""Graphs kept as arrays: SciPy sparse ``.npz``, Matrix Market ``.mtx``, PyG ``Data`` files.
 
-Each becomes a PyG `Data` with whatever the file holds. Nothing in a file is ever executed:
-`.npz` is read without pickles and `.pt` with PyTorch's restricted unpickler.
+Each becomes a PyG ``Data`` with whatever the file holds. Nothing in a file is ever executed:
+``.npz`` is read without pickles and ``.pt`` with PyTorch's restricted unpickler.
 """
-
-from __future__ import annotations
 
 import pickle
 import re
@@ -27,22 +25,28 @@ from longnn.data._errors import DataError, MissingFileError
 from longnn.data._tables import unreadable
 
 ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")
-_KEYS = ("x", "y", "edge_index", "edge_weight", *MASKS)
-# Plain records of PyG: what a saved `Data` is made of besides tensors.
+_KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", *MASKS)
+# Plain records of PyG: what a saved ``Data`` is made of besides tensors.
 _SAFE = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
 
 
 def read_arrays(path: str | Path, *, as_features: bool = False) -> tuple[Data, tuple[str, ...]]:
-    """What a file of arrays holds, and the class names where its labels are text.
+    """Read a file of arrays; the class names come with it if its labels are text.
 
     Args:
-        path: `.npz` (a SciPy sparse matrix, or arrays named `edge_index`, `edge_weight`, `x`,
-            `y`, `train_mask`, ..., or both), `.mtx`, `.pt` or `.pth`.
-        as_features: Read a sparse matrix as node features instead of an adjacency.
+        path: ``.npz`` (a SciPy sparse matrix, or arrays named ``edge_index``, ``edge_weight``,
+            ``x``, ``y``, ``train_mask``, ..., or both), ``.mtx``, ``.pt`` or ``.pth``.
+        as_features: read a sparse matrix as node features instead of an adjacency.
 
     Raises:
-        MissingFileError: If there is no such file.
-        DataError: If it is empty, truncated, unsafe or holds something else.
+        MissingFileError: if there is no such file.
+        DataError: if it is empty, truncated, unsafe or holds something else.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/graph.npz", edge_index=[[0], [1]], y=["cat", "dog"])
+    ...     read_arrays(f"{folder}/graph.npz")
+    (Data(y=[2], edge_index=[2, 1]), ('cat', 'dog'))
     """
     path = Path(path)
     if not path.exists():
@@ -102,7 +106,7 @@ def _matrix(path: Path, matrix: sp.coo_array, as_features: bool) -> dict[str, An
 
 def _read_pyg(path: Path) -> dict[str, Any]:
     try:
-        # On exit `safe_globals` forgets all it was given, even what PyG had registered before.
+        # On exit ``safe_globals`` drops all it was given, even what PyG had registered before.
         new = [kind for kind in _SAFE if kind not in torch.serialization.get_safe_globals()]
         with torch.serialization.safe_globals(new), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of odd pickles: we raise or it is fine

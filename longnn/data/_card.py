@@ -1,10 +1,8 @@
 """The card of a graph: what to know before training on it.
 
-Sizes, degrees, components, classes, homophily, and warnings in words. The spectral density
-is computed elsewhere and put on the card by the caller.
+Sizes, degrees, components, classes, homophily, and warnings in words. Knows nothing of spectra:
+the caller adds the spectral density.
 """
-
-from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
@@ -17,6 +15,8 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from longnn.data._dataset import NodeDataset
+from longnn.data._errors import DataError
+from longnn.data._splits import make_split
 
 IMBALANCED = 10.0  # largest class / smallest, from which on we warn
 SMALL_CLASS = 5  # labelled nodes
@@ -24,17 +24,22 @@ SMALL_CLASS = 5  # labelled nodes
 
 @dataclass(frozen=True)
 class GraphCard:
-    """A graph at a glance.
+    r"""A graph at a glance.
 
-    Degrees count neighbours, a self loop not among them. Homophily is taken over edges
-    without self loops whose two ends are labelled, and is None where it means nothing (no
-    such edge, or regression):
-    *edge* is the share of them that join nodes of one class; *node* the mean over nodes of
-    the share of neighbours in the node's class; *adjusted* is edge homophily minus what
-    chance would give, `(h - sum_k D_k^2/(2E)^2) / (1 - sum_k D_k^2/(2E)^2)` with `D_k` the
-    degrees of class k summed (Platonov et al. 2023, "Characterizing graph datasets").
-    `imbalance` is the size of the largest class over that of the smallest one that has
-    labelled nodes.
+    Degrees count neighbours; a self loop is not one. Homophily is computed over the edges without
+    self loops whose two ends are labelled. It is None if there is no such edge, and for regression.
+
+    *Edge* homophily :math:`h` is the share of these edges that join nodes of one class. *Node*
+    homophily is the mean over nodes of the share of neighbours in the node's class. *Adjusted*
+    homophily is edge homophily corrected for chance (`Platonov et al. 2023
+    <https://arxiv.org/abs/2209.06177>`_), with :math:`D_k` the sum of the degrees of class k and
+    :math:`E` the number of edges:
+
+    .. math::
+        \frac{h - \sum_k D_k^2 / (2E)^2}{1 - \sum_k D_k^2 / (2E)^2}
+
+    ``imbalance`` is the size of the largest class divided by that of the smallest, among classes
+    with labelled nodes.
     """
 
     name: str
@@ -102,7 +107,12 @@ class GraphCard:
 
 
 def describe(dataset: NodeDataset) -> GraphCard:
-    """Compute the card of a dataset."""
+    """Compute the card of a dataset.
+
+    >>> from longnn.data import csbm
+    >>> describe(csbm(num_nodes=40, num_features=8)).class_counts
+    {'minus': 20, 'plus': 20}
+    """
     row, col = dataset.data.edge_index
     row, col = row[row != col], col[row != col]
     nodes = dataset.num_nodes
@@ -133,17 +143,17 @@ def describe(dataset: NodeDataset) -> GraphCard:
         node_homophily=node,
         adjusted_homophily=adjusted,
         feature_density=int(x.count_nonzero()) / x.numel(),
-        duplicate_rows=nodes - len({values.tobytes() for values in x.numpy()}),
+        duplicate_rows=_count_duplicates(x.numpy()),
         zero_rows=int((x == 0).all(dim=1).sum()),
         notes=dataset.notes,
         warnings=(),
         fingerprint=dataset.fingerprint(),
     )
-    return dataclasses.replace(card, warnings=tuple(_warnings(card)))
+    return dataclasses.replace(card, warnings=(*_warnings(card), *_split_warnings(dataset)))
 
 
 def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float | None]:
-    """Edge, node and adjusted homophily (see `GraphCard`)."""
+    """Edge, node and adjusted homophily (see :class:`GraphCard`)."""
     if dataset.task == "regression":
         return None, None, None
     y, known = dataset.data.y, dataset.labelled
@@ -168,6 +178,19 @@ def _components(row: Tensor, col: Tensor, nodes: int) -> tuple[int, float]:
     adjacency = sp.coo_array((ones, (row.numpy(), col.numpy())), shape=(nodes, nodes))
     count, label = connected_components(adjacency.tocsr(), directed=False)
     return int(count), float(np.bincount(label).max() / nodes)
+
+
+def _count_duplicates(x: np.ndarray) -> int:  # float32 (nodes, features)
+    """Rows that repeat an earlier one, bit by bit.
+
+    Rows are compared by a hash; only those that share one are then compared by themselves.
+    """
+    factors = np.random.default_rng(0).integers(2**63, size=(x.shape[1],), dtype=np.uint64)
+    blocks = np.array_split(x.view(np.uint32), x.size // 2**20 + 1)
+    total = np.concatenate([rows.astype(np.uint64) @ factors for rows in blocks])  # modulo 2^64
+    _, group, size = np.unique(total, return_inverse=True, return_counts=True)
+    suspects = x[size[group] > 1]
+    return len(suspects) - len({row.tobytes() for row in suspects})
 
 
 def _class_counts(dataset: NodeDataset) -> dict[str, int]:
@@ -201,6 +224,14 @@ def _warnings(card: GraphCard) -> list[str]:
             f"({card.duplicate_rows / card.nodes:.0%}); copies across splits flatter the score."
         )
     return found
+
+
+def _split_warnings(dataset: NodeDataset) -> tuple[str, ...]:
+    """What the default split leaves out, in the words of the split itself."""
+    try:
+        return make_split(dataset).test_notes
+    except DataError:  # there is nothing to split: training will say why
+        return ()
 
 
 def _class_warnings(card: GraphCard) -> list[str]:

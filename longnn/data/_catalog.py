@@ -1,22 +1,19 @@
-"""The published datasets, as a table: which PyG class reads which files, and what to expect.
+"""The datasets that have a name, as tables: which reader reads which files, and what to expect.
 
-Data only. Rows of one family (one PyG class) are written by one small function.
+Data only, and quick to load: neither torch nor NumPy is imported here. Rows of one family (one PyG
+class) are written by one small function; :mod:`longnn.data._named` reads them.
 """
 
-from __future__ import annotations
-
+import difflib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch_geometric import datasets
-from torch_geometric.data import Data
+from longnn.data._errors import DataError
 
-from longnn.data._errors import DatasetUnavailable
+if TYPE_CHECKING:
+    from longnn.data._dataset import NodeDataset
 
 DEFECTIVE_CORNELL = (
     "This is the defective Cornell: it carries the features and labels of Texas (geom-gcn up "
@@ -26,20 +23,25 @@ DUPLICATES = "Many nodes are duplicates that leak across splits (Platonov et al.
 
 
 @dataclass(frozen=True)
-class NamedEntry:
-    """One published dataset: what it is, where its files lie, who reads them.
+class NamedDataset:
+    """One named dataset: what it is, where its files are, and which class reads them.
 
     Args:
-        name: As the user types it.
-        description: One line.
-        nodes, edges, features, classes: Its size; edges undirected, without self loops.
-        folder: Of the raw files, relative to the data folder.
-        files: The raw files, relative to `folder`.
-        read: Given a data folder, reads (or downloads) the dataset.
-        split: The protocol used unless another is asked for.
-        row_normalize: Whether the published tables use row-normalised features.
-        downloadable: Whether PyG can download this very dataset.
-        note: A sentence the user ought to read.
+        name: as the user types it.
+        description: one line.
+        nodes, edges, features, classes: its size; edges are undirected, without self loops.
+        folder: of the raw files, relative to the data folder.
+        files: the raw files, relative to ``folder``.
+        reader: the PyG class that reads (or downloads) the dataset, or ``"ogb"``.
+        reader_options: for that class.
+        root: what the class is given as its root, relative to the data folder.
+        split: the default split protocol.
+        row_normalize: whether its features are row-normalised, as in the tables of the literature.
+        downloadable: whether the reader can download exactly this dataset.
+        note: a sentence the user ought to read.
+
+    >>> find_named("cora").reader
+    'Planetoid'
     """
 
     name: str
@@ -50,38 +52,33 @@ class NamedEntry:
     classes: int
     folder: str
     files: tuple[str, ...]
-    read: Callable[[Path], Data] = field(repr=False)
+    reader: str
+    reader_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    root: str = ""
     split: str = "published"
     row_normalize: bool = True
     downloadable: bool = True
     note: str = ""
 
 
-def _read_pyg(kind: str, options: dict[str, Any], root: str, data_dir: Path) -> Data:
-    return getattr(datasets, kind)(str(data_dir / root), **options)[0]
+@dataclass(frozen=True)
+class BundledDataset:
+    """One dataset that needs no download.
 
+    Args:
+        name: as the user types it, and that of the function that makes it.
+        description: one line.
+    """
 
-def _read_ogb(name: str, data_dir: Path) -> Data:
-    """Through ogb's library-agnostic reader, which unpickles nothing on the way."""
-    try:
-        reader: Any = importlib.import_module("ogb.nodeproppred").NodePropPredDataset
-    except ImportError as error:
-        raise DatasetUnavailable(
-            f"Dataset {name!r} needs the optional package ogb: pip install ogb."
-        ) from error
-    dataset = reader(name=name, root=str(data_dir))
-    graph, labels = dataset[0]
-    data = Data(
-        x=torch.from_numpy(graph["node_feat"]),
-        edge_index=torch.from_numpy(graph["edge_index"]),
-        y=torch.from_numpy(labels).reshape(-1),
-    )
-    parts = dataset.get_idx_split()
-    for key, part in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
-        mask = torch.zeros(len(data.x), dtype=torch.bool)
-        mask[torch.as_tensor(parts[part])] = True
-        data[key] = mask
-    return data
+    name: str
+    description: str
+
+    @property
+    def make(self) -> "Callable[..., NodeDataset]":
+        """The function that makes it; its keyword arguments are the options."""
+        makers = importlib.import_module("longnn.data._synthetic")
+        maker: Callable[..., NodeDataset] = getattr(makers, self.name)
+        return maker
 
 
 Sizes = tuple[int, int, int, int]  # nodes, edges, features, classes
@@ -93,22 +90,29 @@ def _geom_gcn_files(stem: str) -> tuple[str, ...]:
 
 
 def _pyg(
-    kind: str,  # PyG class
+    reader: str,  # PyG class
     name: str,
     sizes: Sizes,
     description: str,
     *,
     folder: str,
     files: tuple[str, ...],
-    root: str = "",  # what the class is given as root, relative to the data folder
-    options: dict[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
     **fields: Any,
-) -> NamedEntry:
-    read = partial(_read_pyg, kind, options or {}, root)
-    return NamedEntry(name, description, *sizes, folder, files, read, **fields)
+) -> NamedDataset:
+    return NamedDataset(
+        name,
+        description,
+        *sizes,
+        folder=folder,
+        files=files,
+        reader=reader,
+        reader_options=options or {},
+        **fields,
+    )
 
 
-def _planetoid(pyg_name: str, sizes: Sizes, description: str) -> NamedEntry:
+def _planetoid(pyg_name: str, sizes: Sizes, description: str) -> NamedDataset:
     parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
     return _pyg(
         "Planetoid",
@@ -131,7 +135,7 @@ def _npz(
     folder: str,
     file: str,
     **fields: Any,
-) -> NamedEntry:
+) -> NamedDataset:
     return _pyg(
         kind,
         name,
@@ -144,7 +148,7 @@ def _npz(
     )
 
 
-def _wikipedia(name: str, sizes: Sizes) -> NamedEntry:
+def _wikipedia(name: str, sizes: Sizes) -> NamedDataset:
     return _pyg(
         "WikipediaNetwork",
         name,
@@ -159,7 +163,7 @@ def _wikipedia(name: str, sizes: Sizes) -> NamedEntry:
 
 def _webkb(
     name: str, sizes: Sizes, description: str, *, root: str = "", **fields: Any
-) -> NamedEntry:
+) -> NamedDataset:
     school = name.removesuffix("-legacy")
     return _pyg(
         "WebKB",
@@ -174,7 +178,7 @@ def _webkb(
     )
 
 
-def _heterophilous(name: str, sizes: Sizes, description: str) -> NamedEntry:
+def _heterophilous(name: str, sizes: Sizes, description: str) -> NamedDataset:
     file = name.replace("-", "_")
     return _npz(
         "HeterophilousGraphDataset",
@@ -189,7 +193,7 @@ def _heterophilous(name: str, sizes: Sizes, description: str) -> NamedEntry:
     )
 
 
-_ARXIV = NamedEntry(
+_ARXIV = NamedDataset(
     "ogbn-arxiv",
     "citations among arXiv computer-science papers, word embeddings; needs the package ogb",
     *(169343, 1157799, 128, 40),
@@ -209,7 +213,7 @@ _ARXIV = NamedEntry(
         ),
         *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
     ),
-    read=partial(_read_ogb, "ogbn-arxiv"),
+    reader="ogb",
     split="fixed",
     row_normalize=False,
 )
@@ -288,3 +292,54 @@ _ENTRIES = (
     _ARXIV,
 )
 CATALOG = {entry.name: entry for entry in _ENTRIES}
+BUNDLED = {
+    entry.name: entry
+    for entry in (
+        BundledDataset("csbm", "random two-class graph; phi dials homophily from -1 to 1"),
+        BundledDataset("digits", "handwritten digits linked to their nearest neighbours"),
+    )
+}
+
+
+def list_named() -> tuple[NamedDataset, ...]:
+    """The table of named datasets, in the order of listing."""
+    return tuple(CATALOG.values())
+
+
+def list_bundled() -> tuple[BundledDataset, ...]:
+    """The table of bundled and generated datasets."""
+    return tuple(BUNDLED.values())
+
+
+def known_names() -> set[str]:
+    """The names that :func:`longnn.data.load` knows, named and bundled."""
+    return {*CATALOG, *BUNDLED}
+
+
+def canonical_name(text: str) -> str:
+    """A name as the tables have it: case, spaces and underscores do not matter.
+
+    >>> canonical_name(" Roman_Empire ")
+    'roman-empire'
+    """
+    return text.strip().lower().replace("_", "-").replace(" ", "-")
+
+
+def find_named(name: str) -> NamedDataset:
+    """The named dataset of that name.
+
+    Raises:
+        DataError: for an unknown name, with the nearest ones.
+
+    >>> find_named("Cora").nodes
+    2708
+    """
+    key = canonical_name(name)
+    if key in CATALOG:
+        return CATALOG[key]
+    near = difflib.get_close_matches(key, CATALOG, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    raise DataError(
+        f"Expected the name of a dataset (got {name!r}).{hint} Choices: {', '.join(CATALOG)}.",
+        value=name,
+    )

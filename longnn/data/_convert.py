@@ -1,13 +1,11 @@
-"""From whatever form a graph arrives in to the one form of `NodeDataset`.
+"""From whatever form a graph arrives in to the one form of :class:`NodeDataset`.
 
-Edges are made two-way, repeats merged, self loops dropped, labels and masks brought to one
-type; whatever was changed is said in a note. Knows nothing of where the graph came from.
+Edges are made two-way, repeats merged, self loops dropped, labels and masks brought to one type;
+a note reports each change. Knows nothing of where the graph came from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -15,6 +13,7 @@ from torch_geometric.data import Data
 
 from longnn.data._dataset import MASKS, TASKS, UNLABELLED, NodeDataset, Task
 from longnn.data._errors import DataError
+from longnn.graphs import edge_weight_of
 
 #: How the note about nodes without an edge ends; the card has a warning of its own for them.
 NO_EDGE = "no edge."
@@ -31,24 +30,26 @@ def from_data(
     self_loops: bool = False,
     notes: Sequence[str] = (),
     default_split: str | None = None,
+    ready: bool = False,
 ) -> NodeDataset:
-    """A checked `NodeDataset` from a PyG `Data` as users have them.
+    """Make a checked :class:`NodeDataset` from any PyG ``Data``.
 
     Args:
-        data: `x` (nodes, features) of any real type, dense or sparse; `edge_index` (2, arcs)
-            in one or both directions; optionally `edge_weight` (arcs,), `y` (nodes,) or
-            (nodes, 1), and masks. It is not changed.
-        name: A short name.
-        task: Default: regression for floating `y`, else classification.
-        classes: Names of the classes; default: `"0"`, `"1"`, ...
-        ids: One a node; default: 0, 1, ...
-        feature_names: One a feature, or none.
-        self_loops: Keep self loops instead of dropping them.
-        notes: Sentences to carry along.
-        default_split: Default: `"own"` where there are masks, else `"stratified"`.
+        data: ``x`` (nodes, features) of any real type, dense or sparse; ``edge_index`` (2, arcs)
+            in one or both directions; optionally ``edge_weight`` or ``edge_attr``, (arcs,) or
+            (arcs, 1), ``y`` (nodes,) or (nodes, 1), and masks. It is not changed.
+        name: a short name.
+        task: by default regression for floating ``y``, else classification.
+        classes: names of the classes; by default ``"0"``, ``"1"``, ...
+        ids: one per node; by default 0, 1, ...
+        feature_names: one per feature, or none.
+        self_loops: keep self loops instead of dropping them.
+        notes: sentences to carry along.
+        default_split: by default ``"own"`` if there are masks, else ``"stratified"``.
+        ready: whether the features are ready to use (see :class:`NodeDataset`).
 
     Raises:
-        DataError: Naming what is missing or wrong.
+        DataError: naming what is missing or wrong.
 
     >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 1]]), y=torch.arange(3))
     >>> from_data(data).notes
@@ -58,13 +59,16 @@ def from_data(
     x = _features(data.get("x"))
     nodes = len(x)
     index, weight = _edge_tensors(data, nodes)
-    index, weight, edge_notes = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
+    edges = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
+    index, weight, edge_notes = edges.index, edges.weight, list(edges.notes)
     y, task = _labels(data.get("y"), task, nodes)
     if task == "classification" and classes is None:
         classes = [str(c) for c in range(int(y.max()) + 1)]
     labelled = y != UNLABELLED if task == "classification" else ~torch.isnan(y)
     masks, mask_notes = _masks(data, labelled)
-    isolated = nodes - len(torch.unique(index))
+    isolated = nodes - int(
+        torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index[0], True).sum()
+    )
     if isolated:
         edge_notes.append(f"{_count(isolated, 'node')} {_have(isolated)} {NO_EDGE}")
     clean = Data(x=x, edge_index=index, y=y, **masks)
@@ -79,7 +83,18 @@ def from_data(
         feature_names=tuple(feature_names),
         notes=(*notes, *edge_notes, *mask_notes),
         default_split=default_split or ("own" if masks else "stratified"),
+        ready=ready,
+        one_way=edges.one_way,
     )
+
+
+class Symmetrized(NamedTuple):
+    """Undirected edges, and what was done to make them so."""
+
+    index: Tensor  # (2, arcs), both directions, sorted, each once
+    weight: Tensor | None  # (arcs,)
+    notes: tuple[str, ...]
+    one_way: int  # edges that were listed in one direction only
 
 
 def symmetrize(
@@ -88,11 +103,11 @@ def symmetrize(
     *,
     num_nodes: int,
     self_loops: bool = False,
-) -> tuple[Tensor, Tensor | None, list[str]]:
+) -> Symmetrized:
     """Both directions of every edge, sorted, each once, and notes on what was changed.
 
-    The weights of an arc listed several times are added; where both directions carry a
-    weight the edge takes their mean, so listing an edge both ways changes nothing.
+    The weights of an arc listed several times are added. If both directions have a weight, the
+    edge takes their mean, so that listing an edge both ways changes nothing.
 
     >>> symmetrize(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)[0]
     tensor([[0, 1, 1, 2],
@@ -110,16 +125,23 @@ def symmetrize(
     if repeats := arcs - len(key):
         how = "merged" if weight is None else "merged, their weights added"
         notes.append(f"{_count(repeats, 'repeated edge')} {_was(repeats)} {how}.")
-    row, col = key // num_nodes, key % num_nodes
+    row, col = _rows_and_columns(key, num_nodes)
     both = torch.cat([key, col * num_nodes + row])
     doubled = None if weight is None else torch.cat([weight, weight])
     full, doubled = _merge(both, doubled, mean=True)
-    if one_way := len(full) - len(key):
-        edges = int((full // num_nodes <= full % num_nodes).sum())
+    row, col = _rows_and_columns(full, num_nodes)
+    one_way = len(full) - len(key)
+    if one_way:
+        edges = int((row <= col).sum())
         share = f"All {edges}" if one_way == edges else f"{one_way} of {edges}"
         notes.insert(0, f"{share} edges were listed one way; each was made two-way.")
-    result = torch.stack([full // num_nodes, full % num_nodes])
-    return result, None if doubled is None else doubled.float(), notes
+    made = None if doubled is None else doubled.float()
+    return Symmetrized(torch.stack([row, col]), made, tuple(notes), one_way)
+
+
+def _rows_and_columns(key: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    row = key // num_nodes
+    return row, key - row * num_nodes  # one division: it is what takes the time
 
 
 def _merge(key: Tensor, weight: Tensor | None, *, mean: bool) -> tuple[Tensor, Tensor | None]:
@@ -158,13 +180,21 @@ def _edge_tensors(data: Data, nodes: int) -> tuple[Tensor, Tensor | None]:
             f"Expected edges between nodes 0..{nodes - 1} (got {index[:, arc].tolist()} "
             f"as edge {arc})."
         )
-    weight = data.get("edge_weight")
+    weight = edge_weights(data)
     if weight is None:
         return index, None
     weight = weight.detach().cpu().reshape(-1)
     if len(weight) != index.shape[1]:
         raise DataError(f"Expected {index.shape[1]} edge weights (got {len(weight)}).")
     return index, weight
+
+
+def edge_weights(data: Data) -> Tensor | None:
+    """``edge_weight``, else an ``edge_attr`` with one value per edge, else None."""
+    try:
+        return edge_weight_of(data)
+    except ValueError as error:
+        raise DataError(f"{error}.") from error
 
 
 def _labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:

@@ -1,22 +1,25 @@
-"""`NodeDataset`: the one thing every loader returns, checked once, where it is made.
+""":class:`NodeDataset`: the one thing every loader returns, checked once, where it is made.
 
-A graph with features, labels and perhaps masks, in one agreed form: undirected edges in
-both directions, sorted; unlabelled nodes marked. Knows nothing of files or of training.
+A graph with features, labels and perhaps masks, in one form: undirected edges in both directions,
+sorted; unlabelled nodes marked. Knows nothing of files or of training.
 """
 
-from __future__ import annotations
-
+import copy
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data._errors import DataError
+
+if TYPE_CHECKING:
+    from longnn.data._source import Source
 
 Task = Literal["classification", "regression"]
 TASKS = ("classification", "regression")
@@ -26,24 +29,28 @@ UNLABELLED = -1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NodeDataset:
-    """A graph whose nodes are to be classified or regressed on.
+    """A graph for node classification or regression.
 
     Args:
-        name: A short name for titles and file names.
-        data: `x` float32 (nodes, features); `edge_index` int64 (2, arcs), both directions,
-            sorted by row then column, no arc twice; optionally `edge_weight` float32 (arcs,),
-            the same both ways; `y` int64 (nodes,) with -1 for an unlabelled node, or float32
-            with NaN; optionally `train_mask`, `val_mask`, `test_mask`, bool (nodes,) or
+        name: a short name for titles and file names.
+        data: ``x`` float32 (nodes, features); ``edge_index`` int64 (2, arcs), both directions,
+            sorted by row then column, no arc twice; optionally ``edge_weight`` float32 (arcs,),
+            the same both ways; ``y`` int64 (nodes,) with -1 for an unlabelled node, or float32
+            with NaN; optionally ``train_mask``, ``val_mask``, ``test_mask``, bool (nodes,) or
             (nodes, splits).
-        task: `"classification"` or `"regression"`.
-        classes: Class names in the order of the labels; empty for regression.
-        ids: One unique id a node, as the user gave them (default: 0, 1, ...).
-        feature_names: One name a feature, or empty.
-        notes: Sentences the user ought to read.
-        default_split: The split protocol used unless another is asked for.
+        task: ``"classification"`` or ``"regression"``.
+        classes: class names in the order of the labels; empty for regression.
+        ids: one unique id per node, as the user gave them (default: 0, 1, ...).
+        feature_names: one name per feature, or empty.
+        notes: sentences the user ought to read.
+        default_split: the default split protocol.
+        ready: whether the features are ready to use, so that ``scale="auto"`` leaves them as they
+            are: those of named and bundled datasets, and identity features.
+        one_way: how many edges were listed in one direction only, and made two-way.
+        source: where the graph comes from, or None if it was made from tensors.
 
     Raises:
-        DataError: If `data` is not of that form, naming the entry at fault.
+        DataError: if ``data`` is not of that form, naming the entry at fault.
 
     >>> x, edges = torch.eye(2), torch.tensor([[0, 1], [1, 0]])
     >>> data = Data(x=x, edge_index=edges, y=torch.tensor([0, -1]))
@@ -58,7 +65,10 @@ class NodeDataset:
     ids: Sequence[str] | Sequence[int] = ()
     feature_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    default_split: str = field(default="stratified")
+    default_split: str = "stratified"
+    ready: bool = False
+    one_way: int = 0
+    source: "Source | None" = None
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:
@@ -89,7 +99,7 @@ class NodeDataset:
 
     @property
     def num_splits(self) -> int:
-        """How many train/validation/test splits came with the data."""
+        """Number of train/validation/test splits that came with the data."""
         mask = self.data.get("train_mask")
         return 0 if mask is None else 1 if mask.dim() == 1 else int(mask.shape[1])
 
@@ -112,6 +122,12 @@ class NodeDataset:
             digest.update(array.data)
         return digest.hexdigest()
 
+    def with_source(self, source: "Source") -> "NodeDataset":
+        """The same dataset, with a record of where it comes from; nothing is checked again."""
+        dataset = copy.copy(self)
+        object.__setattr__(dataset, "source", source)
+        return dataset
+
     def __repr__(self) -> str:
         what = f"classes={self.num_classes}" if self.task == "classification" else "regression"
         return (
@@ -124,8 +140,8 @@ class NodeDataset:
 def row_normalize(x: Tensor) -> Tensor:  # (nodes, features) -> (nodes, features)
     """Divide each row by the sum of its absolute values; a zero row stays zero.
 
-    The protocol of the published tables for bag-of-words features. Summed in float64, so
-    that the result does not depend on how a machine orders the sum.
+    The usual treatment of bag-of-words features. Summed in float64, so that the result does not
+    depend on how a machine orders the sum.
 
     >>> row_normalize(torch.tensor([[1.0, 3.0], [0.0, 0.0]]))
     tensor([[0.2500, 0.7500],
@@ -173,8 +189,11 @@ def _check_edges(data: Data, nodes: int) -> None:
     key = index[0] * nodes + index[1]
     if not bool((key[1:] > key[:-1]).all()):
         raise DataError("Expected `edge_index` sorted, no arc twice; see `from_data`.")
-    back, order = torch.sort(index[1] * nodes + index[0])
-    if not torch.equal(back, key):
+    start = np.zeros(nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(index[0].cpu().numpy(), minlength=nodes), out=start[1:])
+    col = index[1].cpu().numpy()
+    back = _transpose(np.zeros(len(col), dtype=np.int8), col, start)
+    if not (np.array_equal(back.indptr, start) and np.array_equal(back.indices, col)):
         raise DataError("Expected both directions of each edge in `edge_index`; see `from_data`.")
     if weight is None:
         return
@@ -182,8 +201,16 @@ def _check_edges(data: Data, nodes: int) -> None:
         raise DataError(f"Expected `edge_weight` to be float32 (arcs,) (got {_form(weight)}).")
     if not bool((torch.isfinite(weight) & (weight >= 0)).all()):
         raise DataError("Expected `edge_weight` finite and >= 0; drop or shift such edges.")
-    if not torch.equal(weight[order], weight):
+    values = weight.detach().cpu().numpy()
+    if not np.array_equal(_transpose(values, col, start).data, values):
         raise DataError("Expected the same `edge_weight` in both directions.")
+
+
+def _transpose(values: np.ndarray, col: np.ndarray, start: np.ndarray) -> sp.csr_array:
+    """The transpose of a matrix in compressed rows, made by counting: nothing is sorted again."""
+    size = len(start) - 1
+    matrix = sp.csr_array((values, col, start), shape=(size, size))
+    return sp.csr_array(matrix.T.tocsr())
 
 
 def _check_labels(dataset: NodeDataset) -> None:
@@ -225,7 +252,7 @@ def _check_masks(data: Data, nodes: int) -> None:
 def _check_ids(ids: Sequence[str] | Sequence[int], nodes: int) -> None:
     if len(ids) != nodes:
         raise DataError(f"Expected {nodes} ids, one a node (got {len(ids)}).")
-    if isinstance(ids, range):
+    if isinstance(ids, range) or len(set(ids)) == nodes:
         return
     seen: set[object] = set()
     for row, value in enumerate(ids):

@@ -1,11 +1,10 @@
 """A table of edges → node numbers and weights.
 
-Matches the ids the edges name with the nodes there are. Knows nothing of features, labels
-or of making a graph undirected.
+Matches the ids in the edges with those of the nodes. Knows nothing of features, labels or of making
+a graph undirected.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,9 @@ def read_edges(
     """Arcs (2, rows) and weights (rows,) of a table, row by row.
 
     Args:
-        table: One edge a row.
-        nodes: The nodes there are; where they are unknown, those the edges name are added.
-        wanted: The source, target and weight columns the user named, if any.
+        table: one edge per row.
+        nodes: the known nodes; if none are known, those that the edges name are added.
+        wanted: the source, target and weight columns the user named, if any.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -85,16 +84,18 @@ def _edge_columns(table: Table, wanted: tuple[str | None, ...]) -> tuple[str, st
 
 
 def _ids_of_edges(ends: list[Any]) -> Any:
-    """The ids the edges name: whole numbers by value, else in order of appearance."""
+    """The ids in the edges: whole numbers by value, else in order of appearance."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    rows = np.stack([end.to_numpy(zero_copy_only=False) for end in ends], axis=1)
-    distinct = pc.unique(pa.array(rows.reshape(-1), pa.string()))
-    texts = distinct.to_pylist()
-    if all(is_whole(text) for text in texts):
-        return pa.array(sorted(texts, key=int), pa.string())
-    return distinct
+    both = pa.concat_arrays([end.cast(pa.string()) for end in ends]).dictionary_encode()
+    codes = both.indices.to_numpy().reshape(2, -1).T.reshape(-1)  # edge by edge
+    first = np.empty(len(both.dictionary), dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last to be written is the first to occur
+    distinct = both.dictionary.take(pa.array(np.argsort(first)))
+    numbers = whole_numbers(distinct)
+    if numbers is None:
+        return distinct
+    return distinct.take(pa.array(sorted(range(len(numbers)), key=numbers.__getitem__), pa.int64()))
 
 
 def _read_weights(table: Table, column: str) -> Tensor:
@@ -106,6 +107,30 @@ def _read_weights(table: Table, column: str) -> Tensor:
     return torch.from_numpy(values.copy())
 
 
-def is_whole(text: str) -> bool:
-    """Whether a text is a whole number written the usual way (`007` is not)."""
+def whole_numbers(texts: Any) -> Sequence[int] | None:
+    """The numbers of ids that are all whole numbers written the usual way (``007`` is not).
+
+    Args:
+        texts: a pyarrow array of strings without nulls.
+
+    >>> import pyarrow
+    >>> whole_numbers(pyarrow.array(["-1", "20"])), whole_numbers(pyarrow.array(["1", "007"]))
+    ([-1, 20], None)
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        numbers = pc.cast(texts, pa.int64())
+    except pa.ArrowInvalid:  # text, or a number of more than 64 bits
+        found = texts.to_pylist()
+        return [int(text) for text in found] if all(map(_is_whole, found)) else None
+    if not pc.all(pc.equal(pc.cast(numbers, pa.string()), texts)).as_py():
+        return None
+    values = numbers.to_numpy()
+    in_order = bool((values == np.arange(len(values))).all())
+    return range(len(values)) if in_order else values.tolist()
+
+
+def _is_whole(text: str) -> bool:
     return text.removeprefix("-").isdecimal() and str(int(text)) == text

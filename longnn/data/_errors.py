@@ -1,22 +1,20 @@
 """What can be wrong with data, as exceptions that name the place.
 
-One base class, so that a command line can turn every one of them into one line.
+One base class, so that a command line can turn each of them into one line.
 """
-
-from __future__ import annotations
 
 from pathlib import Path
 
 
 class DataError(ValueError):
-    """Data that cannot be used, with the place where it went wrong.
+    """Data that cannot be used, and the place of the fault.
 
     Args:
-        message: What was expected, what was found, and the remedy.
-        path: The file (or folder) at fault.
+        message: what was expected, what was found, and the remedy.
+        path: the file (or folder) at fault.
         row: 1-based line of a text file, 1-based row of any other.
-        column: The name (or index) of the column at fault.
-        value: The offending value, as it was read.
+        column: the name (or index) of the column at fault.
+        value: the offending value, as it was read.
 
     >>> print(DataError("Expected a number (got 'old').", path="n.csv", row=3, column="age"))
     n.csv, line 3, column 'age': Expected a number (got 'old').

@@ -1,11 +1,8 @@
-"""The user's own graph, from files: an edge file, perhaps a node file, → `NodeDataset`.
+"""The user's own graph, from files: an edge file, perhaps a node file, → :class:`NodeDataset`.
 
-This module brings the two together: it matches the ids the edges name with the nodes, and
-makes features where there are none. How each format is read is `tables`' and `arrays`'
-business.
+This module combines the two, and makes features if there are none. How each format is read is the
+business of :mod:`longnn.data._tables` and :mod:`longnn.data._arrays`.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,15 +14,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data._arrays import ARRAY_SUFFIXES, read_arrays
-from longnn.data._convert import from_data, symmetrize
+from longnn.data._convert import edge_weights, from_data, symmetrize
 from longnn.data._dataset import MASKS, TASKS, NodeDataset, Task
-from longnn.data._edgetable import is_whole, read_edges
+from longnn.data._edgetable import read_edges, whole_numbers
 from longnn.data._errors import DataError, MissingFileError
 from longnn.data._nodetable import Nodes, read_nodes
 from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
 
 Features = Literal["auto", "columns", "degree", "identity"]
 FEATURES = ("auto", "columns", "degree", "identity")
+OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
 SUFFIXES = (*TABLE_SUFFIXES, *ARRAY_SUFFIXES)
 MAX_IDENTITY = 20_000  # nodes: 1.6 GB of float32
 
@@ -46,50 +44,62 @@ def load_files(
     directed: bool = False,
     self_loops: bool = False,
     name: str | None = None,
+    optional_columns: Sequence[str] = (),
 ) -> NodeDataset:
     """A graph from the user's files.
 
     Args:
-        edges: CSV, TSV or Parquet with one edge a row; `.npz` or `.mtx` with an adjacency
-            matrix; `.pt` with a PyG `Data`; or a folder holding `edges.*` and `nodes.*`.
-        nodes: CSV, TSV or Parquet with one node a row, or `.npz` with `x` and `y`. Without
-            it the nodes are those the edges name.
-        id_column: Default: id, node or node_id, else the first column; the row number where
-            the edges are a matrix.
-        label_column: Default: label, y, class or target. An empty cell means "predict me".
-        feature_columns: Default: all columns that are not id, label or split.
-        split_column: Default: split. Holds train, val, test or nothing.
-        source_column, target_column: Default: source/src/from and target/dst/to, else the
+        edges: CSV, TSV or Parquet with one edge per row; ``.npz`` or ``.mtx`` with an adjacency
+            matrix; ``.pt`` with a PyG ``Data``; or a folder with ``edges.*`` and ``nodes.*``.
+        nodes: CSV, TSV or Parquet with one node per row, or ``.npz`` with ``x`` and ``y``. Without
+            it the nodes are those in the edges.
+        id_column: by default id, node or node_id, else the first column; the row number if the
+            edges are a matrix.
+        label_column: by default label, y, class or target. An empty cell means "predict me".
+        feature_columns: by default all columns that are not id, label or split.
+        split_column: by default split. Its cells are train, val, test or empty.
+        source_column, target_column: by default source/src/from and target/dst/to, else the
             first two columns.
-        weight_column: Default: weight or edge_weight; without one all edges weigh 1.
-        features: `"columns"` of the node file, `"degree"` (log(1 + degree)), `"identity"`
-            (one feature a node), or `"auto"`: columns if there are any, else degree.
-        task: Default: classification for text or few distinct whole numbers.
-        directed: The file lists both directions of each edge, and one that lacks its
-            reverse is an error; default: each line is an edge both ways.
-        self_loops: Keep self loops.
-        name: Default: from the file or folder.
+        weight_column: by default weight or edge_weight; without one all edges have weight 1.
+        features: ``"columns"`` of the node file, ``"degree"`` (log(1 + degree)), ``"identity"``
+            (one feature per node), or ``"auto"``: columns if there are any, else degree.
+        task: by default classification for text or few distinct whole numbers.
+        directed: the file lists both directions of each edge, and an edge without its reverse is
+            an error; by default each line is an edge in both directions.
+        self_loops: keep self loops.
+        name: by default that of the file or folder.
+        optional_columns: ``label_column``, ``split_column`` or both: if the file does not have the
+            column that the option names, the option is ignored. For a new graph to predict on,
+            which need not have labels.
 
     Raises:
-        DataError: Naming file, line, column and value of what is wrong.
+        DataError: naming file, line, column and value of what is wrong.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     edges = Path(folder, "edges.csv")
+    ...     _ = edges.write_text("source,target\\nann,bob\\nbob,eve\\n")
+    ...     load_files(edges, name="friends").ids
+    ['ann', 'bob', 'eve']
     """
     if features not in FEATURES:
         raise DataError(f"Expected `features` to be one of {FEATURES} (got {features!r}).")
     if task is not None and task not in TASKS:
         raise DataError(f"Expected `task` to be one of {TASKS} (got {task!r}).")
+    _check_optional(optional_columns)
     edge_path, node_path = _find_files(Path(edges), None if nodes is None else Path(nodes))
     edge_options = {"source": source_column, "target": target_column, "weight": weight_column}
     node_options = {"id": id_column, "label": label_column, "split": split_column}
     edge_table = _table_or_none(edge_path, edge_options)
-    node_table = _table_or_none(node_path, {**node_options, "feature": feature_columns})
+    node_table = _read_node_table(node_path, node_options, feature_columns, optional_columns)
     edge_data, classes = read_arrays(edge_path) if edge_table is None else (None, ())
     want = features in ("auto", "columns")
     if node_table is not None:
         known = read_nodes(
             node_table,
             id_column=id_column,
-            label_column=label_column,
-            split_column=split_column,
+            label_column=node_options["label"],
+            split_column=node_options["split"],
             feature_columns=feature_columns,
             task=task,
             want_features=want,
@@ -118,7 +128,32 @@ def load_files(
         feature_names=known.feature_names,
         self_loops=self_loops,
         notes=known.notes,
+        ready=features == "identity",
     )
+
+
+def _check_optional(columns: Sequence[str]) -> None:
+    for column in columns:
+        if column not in OPTIONAL:
+            raise DataError(
+                f"Expected `optional_columns` among {', '.join(OPTIONAL)} (got {column!r}).",
+                value=column,
+            )
+
+
+def _read_node_table(
+    path: Path | None,
+    options: dict[str, str | None],
+    feature_columns: Sequence[str] | None,
+    optional: Sequence[str],
+) -> Table | None:
+    """The node file as a table if it is one; optional columns it lacks leave the options."""
+    required = {k: None if f"{k}_column" in optional else v for k, v in options.items()}
+    table = _table_or_none(path, {**required, "feature": feature_columns})
+    for key, column in options.items():
+        if required[key] is None and (table is None or column not in table.columns):
+            options[key] = None
+    return table
 
 
 def _table_or_none(path: Path | None, options: dict[str, Any]) -> Table | None:
@@ -189,7 +224,7 @@ def _edges_of_arrays(data: Data, nodes: Nodes, path: Path) -> tuple[Tensor, Tens
             path=path,
         )
     _check_order(nodes, path)
-    weight = data.get("edge_weight")
+    weight = edge_weights(data)
     if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
         raise DataError("Expected weights finite and >= 0 (got others).", path=path)
     return index, weight
@@ -265,5 +300,5 @@ def _user_ids(ids: Any) -> Sequence[str] | Sequence[int]:
     """Whole numbers where all ids are, else text, just as the user wrote them."""
     if ids is None:
         return ()
-    texts: list[str] = ids.to_pylist()
-    return [int(text) for text in texts] if all(is_whole(text) for text in texts) else texts
+    numbers = whole_numbers(ids)
+    return ids.to_pylist() if numbers is None else numbers

@@ -1,10 +1,8 @@
 """Grey images as signals on the pixel grid, for fitting filters.
 
-Bundled photographs, or the 50 images of BernNet's `2Dgrid.mat`; both in one form, so that
-an experiment can use either.
+Bundled photographs, or the 50 images of BernNet's ``2Dgrid.mat``; both in one form, so that an
+experiment can use either.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +24,12 @@ class ImageGrid:
     """Images as signals on one pixel grid.
 
     Args:
-        name: Of the collection.
+        name: name of the collection.
         edge_index: 4-neighbour grid, both directions, sorted, int64 (2, arcs).
-        signals: Grey values in [0, 1], float64 (nodes, images).
-        mask: The interior pixels, on which losses are taken, bool (nodes,).
-        height, width: Of an image. Node i is the pixel in row `i % height`, column
-            `i // height` (column-major, as in MATLAB).
+        signals: grey values in [0, 1], float64 (nodes, images).
+        mask: the interior pixels, on which losses are taken, bool (nodes,).
+        height, width: size of an image. Node i is the pixel in row ``i % height``, column
+            ``i // height`` (column-major, as in MATLAB).
     """
 
     name: str
@@ -60,12 +58,12 @@ class ImageGrid:
 def image_grid(*, size: int = 100, images: int | None = None, seed: int = 0) -> ImageGrid:
     """Square grey patches of scikit-learn's two photographs.
 
-    Patches do not overlap; `seed` shuffles them, so that the first few are a fair sample.
+    Patches do not overlap; ``seed`` shuffles them, so that the first few are a fair sample.
 
     Args:
-        size: Pixels along a side, more than 4.
-        images: How many patches (default: all; 48 of size 100).
-        seed: Of the shuffle.
+        size: pixels along a side, more than 4.
+        images: number of patches (default: all; 48 of size 100).
+        seed: seed of the shuffle.
     """
     from sklearn.datasets import load_sample_images
 
@@ -97,11 +95,11 @@ def image_grid(*, size: int = 100, images: int | None = None, seed: int = 0) -> 
 
 
 def read_image_grid(path: str | Path) -> ImageGrid:
-    """The images of a MATLAB file with `A` (adjacency), `F` (signals) and `mask`.
+    """The images of a MATLAB file with ``A`` (adjacency), ``F`` (signals) and ``mask``.
 
     Raises:
-        MissingFileError: If there is no such file.
-        DataError: If it cannot be read, lacks a variable, or is not a square grid.
+        MissingFileError: if there is no such file.
+        DataError: if it cannot be read, lacks a variable, or is not a square grid.
     """
     path = Path(path)
     if not path.exists():

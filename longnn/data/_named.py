@@ -1,42 +1,46 @@
-"""Published benchmarks by name.
+"""Benchmark datasets by name.
 
-Features of the bag-of-words datasets are row-normalised, as in the published tables. Where
-the files come from is `rawfiles`' business; which datasets there are is `catalog`'s.
+Features of the bag-of-words datasets are row-normalised, as in the tables of the literature. How
+raw files are found, cached and downloaded is the business of :mod:`longnn.data._rawfiles`; which
+datasets there are is that of :mod:`longnn.data._catalog`.
 """
 
-from __future__ import annotations
-
-import difflib
+import importlib
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch_geometric import datasets
 from torch_geometric.data import Data
 
-from longnn.data._catalog import CATALOG, DEFECTIVE_CORNELL, NamedEntry
+from longnn.data._catalog import DEFECTIVE_CORNELL, NamedDataset, find_named
 from longnn.data._convert import from_data
 from longnn.data._dataset import NodeDataset
 from longnn.data._dataset import row_normalize as _row_normalize
-from longnn.data._errors import DataError
+from longnn.data._errors import DatasetUnavailable
 from longnn.data._rawfiles import RawFiles, load_raw
 
 
 def load_named(
     name: str, data_dir: str | Path | None = None, *, row_normalize: bool | None = None
 ) -> NodeDataset:
-    """A published dataset by its name.
+    """A named dataset.
 
     Args:
-        name: One of `list_named()`; case, spaces and underscores do not matter.
-        data_dir: The data folder; default `$LONGNN_DATA`, else one in the user's cache. It is
-            never written to where the raw files are there already.
-        row_normalize: Override whether features are row-normalised (default: as published).
+        name: one of :func:`list_named`; case, spaces and underscores do not matter.
+        data_dir: the data folder; default ``$LONGNN_DATA``, else one in the user's cache. It is
+            never written to if the raw files are there already.
+        row_normalize: override whether features are row-normalised (default: as in the tables of
+            the literature).
 
     Raises:
-        DataError: For an unknown name (with the nearest ones) or damaged files.
-        DatasetUnavailable: If files are missing and cannot be downloaded.
+        DataError: for an unknown name (with the nearest ones) or damaged files.
+        DatasetUnavailable: if files are missing and cannot be downloaded.
     """
     entry = find_named(name)
-    raw = RawFiles(entry.name, entry.folder, entry.files, entry.read, entry.downloadable)
+    read = partial(_read_ogb if entry.reader == "ogb" else _read_pyg, entry)
+    raw = RawFiles(entry.name, entry.folder, entry.files, read, entry.downloadable)
     data = load_raw(raw, data_dir)
     normalize = entry.row_normalize if row_normalize is None else row_normalize
     if normalize:
@@ -47,32 +51,39 @@ def load_named(
         task="classification",
         notes=_notes(entry, data),
         default_split=entry.split,
+        ready=True,
     )
 
 
-def list_named() -> tuple[NamedEntry, ...]:
-    """The table of named datasets, in the order of listing."""
-    return tuple(CATALOG.values())
+def _read_pyg(entry: NamedDataset, data_dir: Path) -> Data:
+    reader = getattr(datasets, entry.reader)
+    return reader(str(data_dir / entry.root), **entry.reader_options)[0]
 
 
-def find_named(name: str) -> NamedEntry:
-    """The entry of that name.
-
-    >>> find_named("Cora").nodes
-    2708
-    """
-    key = name.strip().lower().replace("_", "-").replace(" ", "-")
-    if key in CATALOG:
-        return CATALOG[key]
-    near = difflib.get_close_matches(key, CATALOG, n=3, cutoff=0.5)
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise DataError(
-        f"Expected the name of a dataset (got {name!r}).{hint} Choices: {', '.join(CATALOG)}.",
-        value=name,
+def _read_ogb(entry: NamedDataset, data_dir: Path) -> Data:
+    """Through ogb's library-agnostic reader, which unpickles nothing on the way."""
+    try:
+        reader: Any = importlib.import_module("ogb.nodeproppred").NodePropPredDataset
+    except ImportError as error:
+        raise DatasetUnavailable(
+            f"Dataset {entry.name!r} needs the optional package ogb: pip install ogb."
+        ) from error
+    dataset = reader(name=entry.name, root=str(data_dir))
+    graph, labels = dataset[0]
+    data = Data(
+        x=torch.from_numpy(graph["node_feat"]),
+        edge_index=torch.from_numpy(graph["edge_index"]),
+        y=torch.from_numpy(labels).reshape(-1),
     )
+    parts = dataset.get_idx_split()
+    for key, part in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
+        mask = torch.zeros(len(data.x), dtype=torch.bool)
+        mask[torch.as_tensor(parts[part])] = True
+        data[key] = mask
+    return data
 
 
-def _notes(entry: NamedEntry, data: Data) -> list[str]:
+def _notes(entry: NamedDataset, data: Data) -> list[str]:
     notes = [entry.note] if entry.note else []
     if entry.name == "cornell" and int(torch.bincount(data.y.reshape(-1)).min()) == 1:
         notes.append(DEFECTIVE_CORNELL)  # Texas has a class of one node, Cornell has not

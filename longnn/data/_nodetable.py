@@ -1,10 +1,8 @@
 """A table of nodes → ids, features, labels and masks.
 
-Guesses which column is which from its name, and says what it took for what by the errors it
-raises. An empty label cell means "predict me". Knows nothing of edges.
+Guesses the role of a column from its name; errors report the guess. An empty label cell means
+"predict me". Knows nothing of edges.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longnn.data._dataset import UNLABELLED, Task
+from longnn.data._dataset import MASKS, UNLABELLED, Task
 from longnn.data._tables import Table
 
 ID_NAMES = ("id", "node", "node_id", "nodeid")
@@ -34,19 +32,19 @@ _PARTS = {
 
 @dataclass(eq=False)
 class Nodes:
-    """What is known of the nodes before the edges are read.
+    """What is known about the nodes before the edges are read.
 
     Args:
-        ids: One text a node (a pyarrow array), or None: the nodes are 0, 1, ...
-        count: How many, or None where only the edges can say.
-        x: Features (nodes, features), or None.
-        feature_names: One a feature, or empty.
-        y: Labels as `NodeDataset` wants them, or None.
-        classes: Names of the classes, or None.
-        task: What the labels are for, or None where there are none.
-        masks: `train_mask`, ...
-        notes: Sentences for the user.
-        source: Where the nodes come from, for messages.
+        ids: one text per node (a pyarrow array), or None: the nodes are 0, 1, ...
+        count: number of nodes, or None if only the edges can tell.
+        x: features (nodes, features), or None.
+        feature_names: one per feature, or empty.
+        y: labels as :class:`NodeDataset` wants them, or None.
+        classes: names of the classes, or None.
+        task: what the labels are for, or None if there are none.
+        masks: ``train_mask``, ...
+        notes: sentences for the user.
+        source: where the nodes come from, for messages.
     """
 
     ids: Any = None
@@ -72,7 +70,7 @@ def read_nodes(
     want_features: bool,
     ids_needed: bool,
 ) -> Nodes:
-    """Read the nodes; `ids_needed` where edges name them, else their order will do."""
+    """Read the nodes; ``ids_needed`` if the edges refer to ids, not to positions."""
     label = table.find(label_column, LABEL_NAMES, "label")
     split = table.find(split_column, SPLIT_NAMES, "split")
     key = table.find(id_column, ID_NAMES, "id")
@@ -104,7 +102,10 @@ def _read_ids(table: Table, column: str) -> Any:
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py()
         raise table.error("Expected an id (got an empty cell).", row, column)
-    first = pc.index_in(ids, value_set=pc.unique(ids)).to_numpy(zero_copy_only=False)
+    distinct = pc.unique(ids)
+    if len(distinct) == len(ids):
+        return ids
+    first = pc.index_in(ids, value_set=distinct).to_numpy(zero_copy_only=False)
     seen = np.maximum.accumulate(np.concatenate([[-1], first[:-1]]))
     repeats = np.flatnonzero(first <= seen)
     if len(repeats):
@@ -152,52 +153,68 @@ def read_labels(
 ) -> tuple[Tensor, tuple[str, ...] | None, Task]:
     """Labels, class names and task of a column; an empty cell is unlabelled.
 
-    Text, or few distinct whole numbers, are classes; other numbers a quantity; `task`
-    overrides. Class names are sorted, numbers by value.
+    Text, or few distinct whole numbers, are classes; other numbers are a quantity; ``task``
+    overrides this. Class names are sorted, numbers by value.
     """
-    texts: list[str | None] = table.texts(column).to_pylist()
-    texts = [None if text in MISSING else text for text in texts]
-    values = np.full(len(texts), np.nan)
+    texts, codes = _distinct(table, column, missing=MISSING)
+    values = np.full(len(texts), np.nan)  # one per distinct text
     not_number: int | None = None
-    for row, text in enumerate(texts):
-        if text is None:
-            continue
+    for k, text in enumerate(texts):
         if text.lower() in ("nan", "+nan", "-nan"):
             raise table.error(
                 f"Expected a label, or an empty cell for a node to predict (got {text!r}).",
-                row,
+                int((codes == k).argmax()),
                 column,
                 value=text,
             )
         try:
-            values[row] = float(text)
+            values[k] = float(text)
         except ValueError:
-            not_number = row if not_number is None else not_number
+            not_number = k if not_number is None else not_number
     numeric = not_number is None
     if task is None:
         task = _guess_task(column, values, numeric, notes)
     if task == "classification":
-        return *_classes(texts, values, numeric), task
-    if not_number is not None:
+        classes, names = _classes(texts, values, numeric)
+        return torch.from_numpy(np.append(classes, UNLABELLED)[codes]), names, task
+    bad = not_number if not_number is not None else _first(np.isinf(values))
+    if bad is not None:
+        what = "a finite label" if numeric else "a number for regression"
+        remedy = "" if numeric else "; use task='classification'"
         raise table.error(
-            f"Expected a number for regression (got {texts[not_number]!r}); use "
-            "task='classification'.",
-            not_number,
+            f"Expected {what} (got {texts[bad]!r}){remedy}.",
+            int((codes == bad).argmax()),
             column,
-            value=texts[not_number],
+            value=texts[bad],
         )
-    if np.isinf(values).any():
-        row = int(np.isinf(values).argmax())
-        raise table.error(
-            f"Expected a finite label (got {texts[row]!r}).", row, column, value=texts[row]
-        )
-    return torch.from_numpy(values.astype(np.float32)), None, task
+    return torch.from_numpy(np.append(values, np.nan)[codes].astype(np.float32)), None, task
+
+
+def _distinct(table: Table, column: str, *, missing: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    """The distinct texts of a column in order of appearance, and the number of each row's.
+
+    The number is -1 for an empty cell, and for one that holds a word for ``missing``.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = table.texts(column)
+    absent = pc.is_in(cells, value_set=pa.array(missing, pa.string()))
+    encoded = pc.if_else(absent, None, cells).dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return encoded.dictionary.to_pylist(), codes
+
+
+def _first(mask: np.ndarray) -> int | None:
+    return int(mask.argmax()) if mask.any() else None
 
 
 def _guess_task(column: str, values: np.ndarray, numeric: bool, notes: list[str]) -> Task:
     known = values[~np.isnan(values)]
-    if not numeric or not np.isfinite(known).all():
-        return "classification" if not numeric else "regression"
+    if not numeric:
+        return "classification"
+    if not np.isfinite(known).all():
+        return "regression"
     if (known != np.round(known)).any():
         return "regression"
     distinct = len(np.unique(known))
@@ -211,33 +228,30 @@ def _guess_task(column: str, values: np.ndarray, numeric: bool, notes: list[str]
 
 
 def _classes(
-    texts: list[str | None], values: np.ndarray, numeric: bool
-) -> tuple[Tensor, tuple[str, ...]]:
-    if numeric:
-        whole = all(v == round(v) for v in values[np.isfinite(values)])
-        known = sorted({v for v in values.tolist() if v == v})
-        names = [str(int(v)) if whole and np.isfinite(v) else str(v) for v in known]
-        code: dict[Any, int] = {v: i for i, v in enumerate(known)}
-        keys: list[Any] = [None if v != v else v for v in values.tolist()]
-    else:
-        names = sorted({text for text in texts if text is not None})
-        code = {text: i for i, text in enumerate(names)}
-        keys = list(texts)
-    return torch.tensor([code.get(key, UNLABELLED) for key in keys]), tuple(names)
+    texts: list[str], values: np.ndarray, numeric: bool
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The class of each distinct text, and the names of the classes."""
+    if not numeric:
+        names, classes = np.unique(np.array(texts, dtype=object), return_inverse=True)
+        return classes, tuple(names.tolist())
+    known, classes = np.unique(values, return_inverse=True)
+    whole = all(v == round(v) for v in known[np.isfinite(known)].tolist())
+    numbers = [str(int(v)) if whole and np.isfinite(v) else str(v) for v in known.tolist()]
+    return classes, tuple(numbers)
 
 
 def _read_split(table: Table, column: str) -> dict[str, Tensor]:
-    masks = {key: torch.zeros(len(table), dtype=torch.bool) for key in set(_PARTS.values())}
-    for row, text in enumerate(table.texts(column).to_pylist()):
-        if text is None:
-            continue
-        part = _PARTS.get(text.lower())
+    texts, codes = _distinct(table, column, missing=())
+    parts = [_PARTS.get(text.lower()) for text in texts]
+    for k, part in enumerate(parts):
         if part is None:
             raise table.error(
-                f"Expected train, val, test or an empty cell (got {text!r}).",
-                row,
+                f"Expected train, val, test or an empty cell (got {texts[k]!r}).",
+                int((codes == k).argmax()),
                 column,
-                value=text,
+                value=texts[k],
             )
-        masks[part][row] = True
-    return masks
+    return {
+        key: torch.from_numpy(np.isin(codes, [k for k, part in enumerate(parts) if part == key]))
+        for key in MASKS
+    }

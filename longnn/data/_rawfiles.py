@@ -1,12 +1,10 @@
-"""Raw files of a published dataset → tensors, without ever writing beside the raw files.
+"""Raw files of a named dataset → tensors, without ever writing beside the raw files.
 
-PyG writes `processed/` next to `raw/`, so it is run in a scratch folder whose raw files are
-links to the real ones; what it makes is kept as one file in the user's cache, put there by
-one rename, so that two processes cannot spoil each other's work. Missing files are
-downloaded by PyG into a scratch folder and moved into place when all of them are there.
+PyG writes ``processed/`` next to ``raw/``. So it runs in a scratch folder whose raw files are links
+to the real ones. The result is kept as one file in the user's cache; a single rename puts it there,
+so that two processes cannot spoil each other's work. Missing files are downloaded by PyG into a
+scratch folder and moved into place when all of them are there.
 """
-
-from __future__ import annotations
 
 import contextlib
 import hashlib
@@ -35,14 +33,14 @@ _SPARSE_BELOW = 0.25  # share of nonzero features under which they are cached sp
 
 @dataclass(frozen=True)
 class RawFiles:
-    """Which files a dataset is made of, and who reads them.
+    """The files of a dataset, and the function that reads them.
 
     Args:
-        name: The dataset.
-        folder: Where the files lie, relative to the data folder.
-        files: Their paths relative to `folder`.
-        read: Reads them, given a data folder it may write to; downloads what is missing.
-        downloadable: Whether `read` can download this very dataset.
+        name: name of the dataset.
+        folder: where the files are, relative to the data folder.
+        files: their paths relative to ``folder``.
+        read: reads them, given a data folder it may write to; downloads what is missing.
+        downloadable: whether ``read`` can download exactly this dataset.
     """
 
     name: str
@@ -56,23 +54,27 @@ class RawFiles:
 
 
 def cache_root() -> Path:
-    """The user's cache: `$XDG_CACHE_HOME/longnn`, else `~/.cache/longnn`."""
+    """The user's cache: ``$XDG_CACHE_HOME/longnn``, else ``~/.cache/longnn``."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "longnn"
 
 
 def data_root(data_dir: str | Path | None = None) -> Path:
-    """The data folder: the argument, else `$LONGNN_DATA`, else one in the user's cache."""
+    """The data folder: the argument, else ``$LONGNN_DATA``, else one in the user's cache.
+
+    >>> data_root("data").name
+    'data'
+    """
     chosen = data_dir or os.environ.get("LONGNN_DATA")
     return Path(chosen).expanduser() if chosen else cache_root() / "data"
 
 
 def load_raw(raw: RawFiles, data_dir: str | Path | None = None) -> Data:
-    """The PyG `Data` of a dataset, from the cache, the raw files or a download.
+    """The PyG ``Data`` of a dataset, from the cache, the raw files or a download.
 
     Raises:
-        DatasetUnavailable: If files are missing and cannot be downloaded.
-        DataError: If the files are there but cannot be read.
+        DatasetUnavailable: if files are missing and cannot be downloaded.
+        DataError: if the files are there but cannot be read.
     """
     wanted = data_root(data_dir)
     folders = [wanted, cache_root() / "data"]

@@ -1,13 +1,11 @@
-"""Which nodes to train on, to select on and to test on.
+"""Which nodes are for training, for validation and for testing.
 
-Protocols are functions in one table; `make_split` picks one, then checks what it made: a
-split nobody can learn from is an error that says what to do. Unlabelled nodes are in no set.
+Protocols are functions in one table; :func:`make_split` calls one, then checks the result: a split
+that no model can learn from is an error that says what to do. Unlabelled nodes are in no set.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -15,6 +13,7 @@ from torch import Tensor
 from longnn.data._dataset import MASKS, NodeDataset
 from longnn.data._errors import DataError
 
+NAMES_SHOWN = 5  # classes that a note names
 CARVED = 0.2  # share of the user's training nodes that becomes a missing validation set
 
 
@@ -24,9 +23,10 @@ class Split:
 
     Args:
         train, val, test: bool (nodes,).
-        protocol: How they were made.
-        seed: From which seed, or which of the fixed splits.
-        notes: Sentences the user ought to read.
+        protocol: how they were made.
+        seed: the seed, or the number of the fixed split.
+        notes: sentences the user ought to read.
+        test_notes: those of them that are about the test set.
     """
 
     train: Tensor
@@ -35,6 +35,13 @@ class Split:
     protocol: str
     seed: int
     notes: tuple[str, ...] = ()
+    test_notes: tuple[str, ...] = ()
+
+    def without_test(self) -> "Split":
+        """The split without its test nodes, and without the notes about them: for choosing."""
+        notes = tuple(note for note in self.notes if note not in self.test_notes)
+        nobody = torch.zeros_like(self.test)
+        return replace(self, test=nobody, notes=notes, test_notes=())
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -49,17 +56,21 @@ def make_split(dataset: NodeDataset, protocol: str | None = None, seed: int = 0)
     """Split the labelled nodes of a dataset.
 
     Args:
-        dataset: What to split.
-        protocol: `"published"` (train takes min(class size, round(0.6 n / C)) nodes of each
-            class, validation round(0.2 n) of the rest, test what remains), `"stratified"`
-            (60/20/20 of each class), `"geom-gcn"` or `"fixed"` (the masks that came with the
-            dataset), `"own"` (the user's masks). Default: `dataset.default_split`.
-            For regression the random ones are a plain random 60/20/20.
-        seed: Of the generator; for masks, which of them (modulo their number).
+        dataset: the dataset to split.
+        protocol: ``"published"`` (training takes min(class size, round(0.6 n / C)) nodes of each
+            class, validation round(0.2 n) of the rest, testing all others), ``"stratified"``
+            (60/20/20 % of each class), ``"geom-gcn"`` or ``"fixed"`` (the masks that came with the
+            dataset), ``"own"`` (the user's masks). Default: ``dataset.default_split``.
+            For regression the first two are a random 60/20/20 %.
+        seed: seed of the generator; for masks, which of them (modulo their number).
 
     Raises:
-        DataError: If there is one class only, a class without training node, or an empty
-            set; each says what to do.
+        DataError: for one class only, a class without training node, or an empty set; the
+            message says what to do.
+
+    >>> from longnn.data import csbm
+    >>> make_split(csbm(num_nodes=100, num_features=5), "stratified", seed=1)
+    Split('stratified', seed=1, train=60, val=20, test=20)
     """
     chosen = protocol or dataset.default_split
     if chosen not in PROTOCOLS:
@@ -73,15 +84,17 @@ def make_split(dataset: NodeDataset, protocol: str | None = None, seed: int = 0)
     train, val, test, notes = PROTOCOLS[chosen](dataset, seed)
     if chosen in _SHIPPED:
         _check_masks(dataset, train, val, test)
-    notes += _check_sets(dataset, train, val, test, chosen)
-    return Split(train, val, test, chosen, seed, tuple(notes))
+    _check_sets(train, val, test, chosen)
+    notes += _check_training_classes(dataset, train, chosen)
+    about_test = tuple(_test_notes(dataset, test))
+    return Split(train, val, test, chosen, seed, (*notes, *about_test), about_test)
 
 
 _Sets = tuple[Tensor, Tensor, Tensor, list[str]]
 
 
 def _published(dataset: NodeDataset, seed: int) -> _Sets:
-    """One permutation a class, in class order, then one over the rest."""
+    """One permutation per class, in class order, then one over the rest."""
     if dataset.task == "regression":
         return _random(dataset, seed)
     generator = torch.Generator().manual_seed(seed)
@@ -210,40 +223,56 @@ def _check_masks(dataset: NodeDataset, train: Tensor, val: Tensor, test: Tensor)
         )
 
 
-def _check_sets(
-    dataset: NodeDataset, train: Tensor, val: Tensor, test: Tensor, protocol: str
-) -> list[str]:
-    remedy = (
-        "correct the masks or the split column, or use the protocol 'stratified'"
-        if protocol in _SHIPPED
-        else "label more nodes, or choose the sets with a split column"
-    )
+def _remedy(protocol: str) -> str:
+    if protocol in _SHIPPED:
+        return "correct the masks or the split column, or use the protocol 'stratified'"
+    return "label more nodes, or choose the sets with a split column"
+
+
+def _check_sets(train: Tensor, val: Tensor, test: Tensor, protocol: str) -> None:
+    """Each set has nodes; masks alone may leave the test set empty."""
     sizes = f"train {int(train.sum())}, val {int(val.sum())}, test {int(test.sum())}"
-    notes = []
     for name, mask in (("training", train), ("validation", val), ("test", test)):
-        if bool(mask.any()):
+        if bool(mask.any()) or (name == "test" and protocol in _SHIPPED):
             continue
-        if name == "test" and protocol in _SHIPPED:
-            notes.append("There are no test nodes: no test score can be given.")
-            continue
-        raise DataError(f"Expected {name} nodes (got none: {sizes}); {remedy}.")
-    if dataset.task == "classification":
-        notes += _check_training_classes(dataset, train, protocol, remedy)
-    return notes
+        raise DataError(f"Expected {name} nodes (got none: {sizes}); {_remedy(protocol)}.")
 
 
-def _check_training_classes(
-    dataset: NodeDataset, train: Tensor, protocol: str, remedy: str
-) -> list[str]:
-    y, classes = dataset.data.y, range(dataset.num_classes)
-    absent = [
-        dataset.classes[c]
-        for c in classes
-        if bool((y == c).any()) and not bool((train & (y == c)).any())
-    ]
+def _absent_classes(dataset: NodeDataset, chosen: Tensor) -> tuple[list[str], int]:
+    """The classes that have labelled nodes but none among the chosen, and how many have any."""
+    y, classes = dataset.data.y, dataset.num_classes
+    there = torch.bincount(y[dataset.labelled], minlength=classes) > 0
+    absent = there & (torch.bincount(y[chosen], minlength=classes) == 0)
+    return [dataset.classes[c] for c in absent.nonzero().view(-1).tolist()], int(there.sum())
+
+
+def _check_training_classes(dataset: NodeDataset, train: Tensor, protocol: str) -> list[str]:
+    if dataset.task == "regression":
+        return []
+    absent, _ = _absent_classes(dataset, train)
     if not absent:
         return []
     names = ", ".join(map(repr, absent))
     if protocol in ("geom-gcn", "fixed"):  # Texas: a class of one node, often not in train
         return [f"No training node has class {names}: it cannot be learned in this split."]
-    raise DataError(f"Expected a training node of each class (got none of {names}); {remedy}.")
+    raise DataError(
+        f"Expected a training node of each class (got none of {names}); {_remedy(protocol)}."
+    )
+
+
+def _test_notes(dataset: NodeDataset, test: Tensor) -> list[str]:
+    """What the test scores do not say."""
+    if not bool(test.any()):
+        return ["There are no test nodes: no test score can be given."]
+    if dataset.task == "regression":
+        return []
+    absent, classes = _absent_classes(dataset, test)
+    if not absent:
+        return []
+    more = len(absent) - NAMES_SHOWN
+    names = ", ".join(absent[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    have, them = ("has", "it") if len(absent) == 1 else ("have", "them")
+    return [
+        f"{len(absent)} of {classes} classes {have} no test node: {names}; "
+        f"scores say nothing about {them}."
+    ]

@@ -3,11 +3,7 @@
 Each is a function of its options and its seed alone.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,15 +12,6 @@ from torch_geometric.data import Data
 from longnn.data._convert import from_data
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
-
-
-@dataclass(frozen=True)
-class BundledEntry:
-    """One bundled dataset: its name, one line on it, and the function that makes it."""
-
-    name: str
-    description: str
-    make: Callable[..., NodeDataset]
 
 
 def csbm(
@@ -55,15 +42,15 @@ def csbm(
     all in the features at 0.
 
     Args:
-        phi: The dial, in [-1, 1].
+        phi: the dial, in [-1, 1].
         num_nodes: n, at least 2 (the paper: 5000).
         num_features: f (the paper: 2000; the default keeps its ratio n / f).
         degree: d, the mean degree.
-        eps: Distance from the detection threshold, > -1.
-        seed: Of the generator.
+        eps: distance from the detection threshold, > -1.
+        seed: seed of the generator.
 
     Raises:
-        DataError: If an option is out of range, or makes an edge probability leave [0, 1].
+        DataError: if an option is out of range, or makes an edge probability leave [0, 1].
     """
     if not -1 <= phi <= 1:
         raise DataError(f"Expected `phi` in [-1, 1] (got {phi}).", value=phi)
@@ -92,7 +79,9 @@ def csbm(
         edge_index=torch.from_numpy(np.stack([np.r_[rows, cols], np.r_[cols, rows]])),
         y=torch.from_numpy((sign > 0).astype(np.int64)),
     )
-    return from_data(data, name="csbm", classes=("minus", "plus"), default_split="published")
+    return from_data(
+        data, name="csbm", classes=("minus", "plus"), default_split="published", ready=True
+    )
 
 
 def _block_edges(
@@ -122,7 +111,10 @@ def digits(*, neighbours: int = 10) -> NodeDataset:
     of the other (Euclidean).
 
     Args:
-        neighbours: How many nearest neighbours, 1 to 1796.
+        neighbours: number of nearest neighbours, 1 to 1796.
+
+    >>> digits()
+    NodeDataset('digits', nodes=1797, edges=..., features=64, classes=10, labelled=1797, splits=0)
     """
     from sklearn.datasets import load_digits
     from sklearn.neighbors import kneighbors_graph
@@ -145,18 +137,5 @@ def digits(*, neighbours: int = 10) -> NodeDataset:
         classes=names,
         feature_names=tuple(bunch.feature_names),
         default_split="published",
+        ready=True,
     )
-
-
-BUNDLED = {
-    entry.name: entry
-    for entry in (
-        BundledEntry("csbm", "random two-class graph; phi dials homophily from -1 to 1", csbm),
-        BundledEntry("digits", "handwritten digits linked to their nearest neighbours", digits),
-    )
-}
-
-
-def list_bundled() -> tuple[BundledEntry, ...]:
-    """The table of bundled and generated datasets."""
-    return tuple(BUNDLED.values())

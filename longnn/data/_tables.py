@@ -1,12 +1,11 @@
 """CSV, TSV and Parquet files as named columns of text or numbers.
 
-Every error names the file, the line and the column. Text files are read as text throughout:
-whether a column holds ids, labels or numbers is for the reader of the column to say, so an
-id such as `007` stays what it is. Knows nothing of graphs.
+Every error names the file, the line and the column. Text files are read as text: whether a column
+holds ids, labels or numbers is decided by the reader of the column, so that an id such as ``007``
+does not change. Knows nothing of graphs.
 """
 
-from __future__ import annotations
-
+import contextlib
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +25,9 @@ class Table:
     """A file as columns.
 
     Args:
-        path: The file.
-        columns: Name → pyarrow array, in the order of the file.
-        has_header: False where the first line was read as data.
+        path: the file.
+        columns: name → pyarrow array, in the order of the file.
+        has_header: false if the first line was read as data.
     """
 
     path: Path
@@ -93,7 +92,7 @@ class Table:
         return next((plain[guess] for guess in guesses if guess in plain), None)
 
     def line(self, row: int) -> int:
-        """1-based line in a text file, 1-based row in any other, of 0-based data row `row`."""
+        """1-based line in a text file, 1-based row in any other, of 0-based data row ``row``."""
         delimiter = DELIMITERS.get(self.path.suffix.lower())
         if delimiter is None:
             return row + 1
@@ -108,7 +107,7 @@ class Table:
     def error(
         self, message: str, row: int | None = None, column: str | None = None, value: object = None
     ) -> DataError:
-        """A `DataError` in this file, at 0-based data row `row`."""
+        """A :class:`DataError` in this file, at 0-based data row ``row``."""
         line = None if row is None else self.line(row)
         return DataError(message, path=self.path, row=line, column=column, value=value)
 
@@ -127,6 +126,8 @@ class Table:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        with contextlib.suppress(pa.ArrowInvalid):  # numbers and nothing else, as most columns are
+            return pc.cast(self.columns[column], pa.float64()).to_numpy(zero_copy_only=False)
         text = self.texts(column)
         lower = pc.utf8_lower(text)
         for word, digit in (("true", "1"), ("false", "0")):
@@ -146,11 +147,19 @@ def read_table(path: str | Path) -> Table:
     """Read a CSV, TSV or Parquet file.
 
     A text file whose first line holds only numbers has no header: its columns are then named
-    `column_1`, `column_2`, ...
+    ``column_1``, ``column_2``, ...
 
     Raises:
-        MissingFileError: If there is no such file.
-        DataError: If it is empty, truncated or not of the format its name says.
+        MissingFileError: if there is no such file.
+        DataError: if it is empty, truncated or not of the format that its name says.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "nodes.csv")
+    ...     _ = path.write_text("id,age\\n007,41\\n")
+    ...     table = read_table(path)
+    >>> table.names, table.texts("id").to_pylist(), table.numbers("age")
+    (('id', 'age'), ['007'], array([41.]))
     """
     path = Path(path)
     if not path.exists():

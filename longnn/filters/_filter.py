@@ -18,8 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from longnn.filters._coefficients import PCD, Parametrization, make_coefficients
-from longnn.filters._fused import published_coefficients
+from longnn.filters._coefficients import PCD, Free, Parametrization, make_coefficients
+from longnn.filters._fused import jacobi_coefficients
 from longnn.graphs import GraphOperator, apply_filter, chebyshev_stack
 from longnn.polynomials import (
     Basis,
@@ -217,10 +217,12 @@ class PolynomialFilter(nn.Module):
     def _jacobi_coefficients(self, *, unit: bool) -> Tensor:
         """The same for an orthonormal Jacobi basis that is learned, on the CPU in one pass."""
         raw, of = self.raw_basis, self.coefficients
-        if isinstance(of, PCD) and raw["a"].device.type == "cpu":
+        if raw["a"].device.type == "cpu" and type(of) in (Free, PCD):
             bound = self.basis.parameters["a"] + MARGIN
-            numbers = (raw["a"], raw["b"], of.weight, of.eta, of.gamma)
-            return published_coefficients(*numbers, bound=bound, unit=unit)
+            factors = (of.eta, of.gamma) if isinstance(of, PCD) else ()
+            return jacobi_coefficients(
+                raw["a"], raw["b"], of.weight, *factors, bound=bound, unit=unit
+            )
         now, alpha = self.basis_parameters(), self.effective_coefficients()
         return jacobi_series(now["a"], now["b"], alpha, self.degree, unit_mass=unit)
 

@@ -80,12 +80,14 @@ class GraphOperator:
 
     @classmethod
     def from_data(cls, data: Any, **options: Any) -> Self:
-        """From a PyG ``Data`` (or ``Batch``): its edge_index, edge_weight and num_nodes."""
+        """From a PyG ``Data`` (or ``Batch``): its edge_index, weights and num_nodes.
+
+        The weights are its edge_weight, else an edge_attr with one value per edge.
+        """
         index = getattr(data, "edge_index", None)
         if index is None:
             raise ValueError("Expected a PyG Data object with an `edge_index` (got none)")
-        weight = getattr(data, "edge_weight", None)
-        return cls.from_edge_index(index, weight, data.num_nodes, **options)
+        return cls.from_edge_index(index, edge_weight_of(data), data.num_nodes, **options)
 
     @classmethod
     def from_torch_sparse(cls, adjacency: Tensor, **options: Any) -> Self:
@@ -212,6 +214,31 @@ class GraphOperator:
 
 
 _FORMAT = "longnn.GraphOperator/1"
+
+
+def edge_weight_of(data: Any) -> Tensor | None:
+    """The edge weights of a PyG ``Data``: its edge_weight, else its edge_attr, else None.
+
+    Raises:
+        ValueError: if there is no edge_weight and the edge_attr is not one value per edge.
+
+    >>> from torch_geometric.data import Data
+    >>> edges = torch.tensor([[0, 1], [1, 0]])
+    >>> edge_weight_of(Data(edge_index=edges, edge_attr=torch.tensor([[2.0], [2.0]])))
+    tensor([2., 2.])
+    """
+    weight: Tensor | None = getattr(data, "edge_weight", None)
+    attribute = getattr(data, "edge_attr", None)
+    if weight is not None or attribute is None:
+        return weight
+    edges = data.edge_index.shape[-1]
+    shape = tuple(attribute.shape) if isinstance(attribute, Tensor) else type(attribute).__name__
+    if shape not in ((edges,), (edges, 1)):
+        raise ValueError(
+            f"Expected `edge_attr` of shape ({edges},) or ({edges}, 1), one weight per edge (got "
+            f"{shape}); set `edge_weight`, or remove `edge_attr` to weigh all edges alike"
+        )
+    return attribute.reshape(-1)
 
 
 def as_operator(

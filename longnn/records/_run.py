@@ -1,28 +1,68 @@
-"""A run folder, read and checked.
+"""The schema of a run: what was asked, what came out, written and read by the same classes.
 
-The only module that knows how a run lies on disk. It knows nothing of figures or pages.
-`record.json` must be there and whole. The other files are optional: one that is absent or
-damaged is left out, and `Run.missing` says so in a sentence.
+A run folder holds ``run.json`` (:class:`Request`, written first), ``record.json``, ``history.csv``
+and ``filter_path.npz`` (:class:`RunRecord`, written last). On reading, ``record.json`` must be
+there and whole; the other two are optional: one that is absent or damaged is left out, and
+:attr:`RunRecord.missing` says so in a sentence. Knows nothing of training, figures or pages.
 """
 
 from __future__ import annotations
 
 import csv
+import dataclasses
+import io
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from longnn._base.files import atomic_path, write_json, write_text, writing
 from longnn.records._node import Node
 
+RUN, RECORD, HISTORY, FILTER_PATH = "run.json", "record.json", "history.csv", "filter_path.npz"
 HISTORY_COLUMNS = ("repeat", "epoch", "train_loss", "val_loss", "val_score")
+OPTIONAL_COLUMNS = ("amplitude", "a", "b")
+#: The sets of a split, in their order.
+SETS = ("train", "val", "test")
 #: What numpy raises over a damaged archive, or over something else in its place.
 DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
-OPTIONAL_COLUMNS = ("amplitude", "a", "b")
+
+#: Set -> metric -> score.
+Scores = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked of a run; ``source`` is None for a graph that was in memory."""
+
+    version: str
+    created: str
+    command: str
+    source: Mapping[str, Any] | None
+    fingerprint: str
+
+    def write(self, folder: Path) -> None:
+        """Write ``run.json``."""
+        asked = dataclasses.asdict(self)
+        write_json(folder / RUN, {"longnn": asked.pop("version"), **asked})
+
+    @classmethod
+    def read(cls, folder: Path) -> Request:
+        """Read ``run.json``.
+
+        Raises:
+            ValueError: there is none, or it is damaged; names the file and the place.
+        """
+        if not (folder / RUN).is_file():
+            raise ValueError(f"Expected {RUN} in {folder} (there is none)")
+        node = Node.load(folder / RUN)
+        source = node["source"].mapping() if node["source"].given else None
+        texts = (node[key].text() for key in ("longnn", "created", "command"))
+        return cls(*texts, source, node["fingerprint"].text())
 
 
 @dataclass(frozen=True)
@@ -37,7 +77,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitRecord:
     """How many nodes a repeat trained on, selected on and was tested on."""
 
     protocol: str
@@ -49,10 +89,10 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedFilter:
+class FilterRecord:
     """One filter after training.
 
-    `learned` and `start` are the parameters of its basis (a, b), empty for a fixed basis.
+    ``learned`` and ``start`` are the parameters of its basis (a, b), empty for a fixed basis.
     """
 
     basis: str
@@ -66,27 +106,27 @@ class LearnedFilter:
 
     @property
     def channels(self) -> int:
+        """How many filters there are side by side."""
         return len(self.response)
 
 
 @dataclass(frozen=True, eq=False)
-class Repeat:
-    """One training run of the repeats."""
+class RepeatRecord:
+    """One training of the repeats."""
 
     seed: int
-    split: Split
+    split: SplitRecord
     epochs: int
     best_epoch: int
     stopped: str
-    seconds: float
-    scores: dict[str, dict[str, float]]  # part of the split -> metric -> score
-    filters: tuple[LearnedFilter, ...]
+    scores: Scores
+    filters: tuple[FilterRecord, ...]
     confusion: np.ndarray | None = None  # (classes, classes): rows true, columns predicted
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
-    """The data a run was made on; `density` is (eigenvalues, density)."""
+class GraphRecord:
+    """The data a run was made on; ``density`` is (eigenvalues, density)."""
 
     name: str
     task: str
@@ -95,6 +135,8 @@ class Graph:
     notes: tuple[str, ...]
     card: dict[str, Any]
     density: tuple[np.ndarray, np.ndarray] | None
+    source: Mapping[str, Any] | None = None
+    scaling: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +150,7 @@ class History:
 
     @property
     def repeats(self) -> list[int]:
+        """The numbers of the repeats."""
         return [int(index) for index in np.unique(self["repeat"])]
 
     def of(self, repeat: int) -> History:
@@ -119,6 +162,45 @@ class History:
         """Whether every one of these columns holds a number somewhere."""
         return all(bool(np.isfinite(self[name]).any()) for name in names)
 
+    def write(self, path: Path) -> None:
+        """Write CSV; an empty cell is "no value"."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(self.columns)
+        whole = [self.columns[name].astype(int).tolist() for name in ("repeat", "epoch")]
+        names = [name for name in self.columns if name not in ("repeat", "epoch")]
+        numbers = [self.columns[name].tolist() for name in names]
+        for row in zip(*whole, *numbers, strict=True):
+            writer.writerow([*row[:2], *("" if v != v else repr(v) for v in row[2:])])
+        write_text(path, buffer.getvalue())
+
+    @classmethod
+    def read(cls, file: Path) -> History:
+        """Read what :meth:`write` wrote; raises ValueError where the file is something else."""
+        with file.open(encoding="utf-8", newline="") as stream:
+            reader = csv.DictReader(stream)
+            absent = [name for name in HISTORY_COLUMNS if name not in (reader.fieldnames or ())]
+            if absent:
+                raise ValueError(
+                    f"Expected the columns {', '.join(absent)} (got none of that name)."
+                )
+            names = HISTORY_COLUMNS + OPTIONAL_COLUMNS
+            rows = []
+            for row in reader:
+                if None in row or any(row[name] is None for name in HISTORY_COLUMNS):
+                    raise ValueError(
+                        f"Expected as many values as columns in line {reader.line_num}."
+                    )
+                try:
+                    rows.append([float(row.get(name) or "nan") for name in names])
+                except ValueError:
+                    raise ValueError(f"Expected only numbers in line {reader.line_num}.") from None
+        if not rows:
+            raise ValueError("Expected at least one epoch (got none).")
+        table = np.array(rows)
+        table[np.isinf(table)] = np.nan
+        return cls({name: table[:, index] for index, name in enumerate(names)})
+
 
 @dataclass(frozen=True, eq=False)
 class FilterPath:
@@ -127,37 +209,59 @@ class FilterPath:
     epochs: np.ndarray  # (epochs,)
     beta: np.ndarray  # (epochs, degree + 1, channels)
 
+    def write(self, path: Path) -> None:
+        """Write a compressed archive."""
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, epochs=self.epochs, beta=self.beta)
+
+    @classmethod
+    def read(cls, file: Path) -> FilterPath:
+        """Read what :meth:`write` wrote; raises one of :data:`DAMAGED` otherwise."""
+        # Opened here, because numpy does not close a file that is no archive.
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            epochs = np.asarray(arrays["epochs"], dtype=np.float64)
+            beta = np.asarray(arrays["beta"], dtype=np.float64)
+        if beta.ndim != 3 or epochs.shape != beta.shape[:1] or beta.size == 0:
+            raise ValueError(
+                f"Expected beta of shape (epochs, degree + 1, channels) (got {beta.shape})."
+            )
+        return cls(epochs, beta)
+
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """A run folder; `missing` says in sentences what it lacks."""
+class RunRecord:
+    """A finished run: every number of it. ``missing`` says in sentences what its folder lacks."""
 
-    folder: Path
     version: str
     created: str
     command: str
     config: dict[str, Any]
     environment: dict[str, Any]
-    data: Graph
+    data: GraphRecord
     metric: str
-    repeats: tuple[Repeat, ...]
-    summary: dict[str, dict[str, Summary]]  # part of the split -> metric -> summary
+    repeats: tuple[RepeatRecord, ...]
+    summary: Mapping[str, Mapping[str, Summary]]  # set -> metric -> summary
     history: History | None
     path: FilterPath | None
-    seconds: float  # of the whole run; NaN where it was not taken
+    seconds: Mapping[str, float]  # where the time went: step -> seconds, training among them
+    folder: Path | None = None
     missing: tuple[str, ...] = ()
     label: str = ""  # in place of the folder's name, where two runs share it
 
     @property
     def name(self) -> str:
-        return self.label or self.folder.name
+        """A short name for titles."""
+        if self.label or self.folder is None:
+            return self.label or f"{self.data.name}-{self.model}"
+        return self.folder.name
 
     @property
     def model(self) -> str:
+        """The name of the model."""
         return str(self.config["model"])
 
     @property
-    def filters(self) -> tuple[LearnedFilter, ...]:
+    def filters(self) -> tuple[FilterRecord, ...]:
         """The filters of the first repeat; empty for a model without."""
         return self.repeats[0].filters
 
@@ -165,48 +269,142 @@ class Run:
         """The summary of a score, or None where there is none."""
         return self.summary.get(part, {}).get(metric or self.metric)
 
+    def to_dict(self) -> dict[str, Any]:
+        """``record.json`` as plain data; no NaN in it."""
+        return {
+            "longnn": self.version,
+            "created": self.created,
+            "command": self.command,
+            "config": self.config,
+            "environment": self.environment,
+            "data": _graph_dict(self.data),
+            "metric": self.metric,
+            "seconds": dict(self.seconds),
+            "repeats": [_repeat_dict(repeat) for repeat in self.repeats],
+            "summary": summary_dict(self.summary),
+        }
 
-def load_run(folder: str | Path) -> Run:
-    """Read a run folder.
+    def write(self, folder: Path) -> RunRecord:
+        """Write history, filter path and, last, the record; returns the record with its folder."""
+        if self.history is not None:
+            with writing(folder / HISTORY):
+                self.history.write(folder / HISTORY)
+        if self.path is not None:
+            with writing(folder / FILTER_PATH):
+                self.path.write(folder / FILTER_PATH)
+        with writing(folder / RECORD):
+            write_json(folder / RECORD, self.to_dict())
+        return dataclasses.replace(self, folder=folder.resolve())
 
-    Raises:
-        FileNotFoundError: The folder holds no record.
-        ValueError: The record is damaged or lacks something; names the file and the place.
-    """
-    folder = Path(folder).resolve()
-    file = folder / "record.json"
-    if not file.is_file():
-        raise FileNotFoundError(
-            f"{folder}: Expected a run folder, which holds a record.json (got none)."
+    @classmethod
+    def read(cls, folder: str | Path) -> RunRecord:
+        """Read a run folder.
+
+        Raises:
+            FileNotFoundError: the folder holds no record.
+            ValueError: the record is damaged or lacks something; names the file and the place.
+        """
+        folder = Path(folder).resolve()
+        file = folder / RECORD
+        if not file.is_file():
+            raise FileNotFoundError(
+                f"{folder}: Expected a run folder, which holds a record.json (got none)."
+            )
+        record = Node.load(file)
+        missing: list[str] = []
+        repeats = tuple(_repeat(node) for node in record["repeats"])
+        if not repeats:
+            record["repeats"].fail("a list of at least one repeat")
+        record["config"]["model"].text()
+        return cls(
+            version=_text(record["longnn"]),
+            created=_text(record["created"]),
+            command=_text(record["command"]),
+            config=record["config"].mapping(),
+            environment=_mapping(record["environment"]),
+            data=_graph(record["data"], missing),
+            metric=record["metric"].text(),
+            repeats=repeats,
+            summary=_summaries(record["summary"]),
+            history=_load_history(folder / HISTORY, missing),
+            path=_load_path(folder / FILTER_PATH, missing) if repeats[0].filters else None,
+            seconds=record["seconds"].numbers() if record["seconds"].given else {},
+            folder=folder,
+            missing=tuple(missing),
         )
-    record = Node.load(file)
-    missing: list[str] = []
-    repeats = tuple(_repeat(node) for node in record["repeats"])
-    if not repeats:
-        record["repeats"].fail("a list of at least one repeat")
-    record["config"]["model"].text()
-    return Run(
-        folder=folder,
-        version=_text(record["longnn"]),
-        created=_text(record["created"]),
-        command=_text(record["command"]),
-        config=record["config"].mapping(),
-        environment=_mapping(record["environment"]),
-        data=_graph(record["data"], missing),
-        metric=record["metric"].text(),
-        repeats=repeats,
-        summary=_summaries(record["summary"]),
-        history=_load_history(folder / "history.csv", missing),
-        path=_load_path(folder / "filter_path.npz", missing) if repeats[0].filters else None,
-        seconds=_seconds(record, repeats),
-        missing=tuple(missing),
-    )
 
 
-def _seconds(record: Node, repeats: Sequence[Repeat]) -> float:
-    if record["seconds"].given:
-        return record["seconds"].number()
-    return sum(repeat.seconds for repeat in repeats)
+def summarize_repeats(scores: Sequence[Scores], summarize: Any) -> dict[str, dict[str, Summary]]:
+    """Each score of each set over the repeats that have it.
+
+    Args:
+        scores: of each repeat.
+        summarize: from values to the numbers of a :class:`Summary`, as a table.
+    """
+    summary: dict[str, dict[str, Summary]] = {}
+    for name in SETS:
+        metrics = {metric for found in scores for metric in found[name]}
+        summary[name] = {
+            metric: Summary(
+                **summarize([found[name][metric] for found in scores if metric in found[name]])
+            )
+            for metric in sorted(metrics)
+        }
+    return summary
+
+
+def summary_dict(summary: Mapping[str, Mapping[str, Summary]]) -> dict[str, Any]:
+    """Summaries as plain data."""
+    return {
+        part: {metric: dataclasses.asdict(value) for metric, value in found.items()}
+        for part, found in summary.items()
+    }
+
+
+def _repeat_dict(repeat: RepeatRecord) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "seed": repeat.seed,
+        "split": {**dataclasses.asdict(repeat.split), "notes": list(repeat.split.notes)},
+        "epochs": repeat.epochs,
+        "best_epoch": repeat.best_epoch,
+        "stopped": repeat.stopped,
+        "scores": {part: dict(found) for part, found in repeat.scores.items()},
+        "filters": [_filter_dict(f) for f in repeat.filters],
+    }
+    if repeat.confusion is not None:
+        plain["confusion"] = repeat.confusion.astype(int).tolist()
+    return plain
+
+
+def _filter_dict(f: FilterRecord) -> dict[str, Any]:
+    return {
+        "basis": f.basis,
+        "degree": f.degree,
+        "channels": f.channels,
+        "learned": f.learned,
+        "start": f.start,
+        "eigenvalues": f.eigenvalues.tolist(),
+        "response": f.response.tolist(),
+        "norm": f.norm.tolist(),
+        "words": f.words,
+    }
+
+
+def _graph_dict(graph: GraphRecord) -> dict[str, Any]:
+    plain = {
+        "name": graph.name,
+        "source": None if graph.source is None else dict(graph.source),
+        "fingerprint": graph.fingerprint,
+        "task": graph.task,
+        "classes": list(graph.classes),
+        "notes": list(graph.notes),
+        "scaling": graph.scaling,
+        "card": graph.card,
+    }
+    if graph.density is not None:
+        eigenvalues, density = graph.density
+        plain["density"] = {"eigenvalues": eigenvalues.tolist(), "density": density.tolist()}
+    return plain
 
 
 def _text(node: Node, default: str = "") -> str:
@@ -228,17 +426,17 @@ def _summaries(node: Node) -> dict[str, dict[str, Summary]]:
     }
 
 
-def _repeat(node: Node) -> Repeat:
+def _repeat(node: Node) -> RepeatRecord:
     split = node["split"]
-    train, val, test = (split[part].integer() for part in ("train", "val", "test"))
+    train, val, test = (split[part].integer() for part in SETS)
     confusion = None
     if node["confusion"].given:
         confusion = node["confusion"].array(None, None)
         if confusion.shape[0] != confusion.shape[1]:
             node["confusion"].fail("a square table of counts")
-    return Repeat(
+    return RepeatRecord(
         seed=node["seed"].integer(),
-        split=Split(
+        split=SplitRecord(
             protocol=split["protocol"].text(),
             seed=split["seed"].integer(),
             train=train,
@@ -249,20 +447,19 @@ def _repeat(node: Node) -> Repeat:
         epochs=node["epochs"].integer(),
         best_epoch=node["best_epoch"].integer(),
         stopped=_text(node["stopped"]),
-        seconds=node["seconds"].number() if node["seconds"].given else float("nan"),
         scores={part: node["scores"][part].numbers() for part in node["scores"].mapping()},
         filters=tuple(_filter(at) for at in node["filters"]) if node["filters"].given else (),
         confusion=confusion,
     )
 
 
-def _filter(node: Node) -> LearnedFilter:
+def _filter(node: Node) -> FilterRecord:
     eigenvalues = node["eigenvalues"].array(None)
     response = node["response"].array(None, len(eigenvalues))
     norm = (
         node["norm"].array(len(response)) if node["norm"].given else np.full(len(response), np.nan)
     )
-    return LearnedFilter(
+    return FilterRecord(
         basis=_text(node["basis"], "unnamed"),
         degree=node["degree"].integer(),
         learned=node["learned"].numbers() if node["learned"].given else {},
@@ -274,7 +471,7 @@ def _filter(node: Node) -> LearnedFilter:
     )
 
 
-def _graph(node: Node, missing: list[str]) -> Graph:
+def _graph(node: Node, missing: list[str]) -> GraphRecord:
     density = None
     if node["density"].given:
         eigenvalues = node["density"]["eigenvalues"].array(None)
@@ -284,7 +481,7 @@ def _graph(node: Node, missing: list[str]) -> Graph:
     card = _mapping(node["card"])
     if not card:
         missing.append("The record holds no card of the graph.")
-    return Graph(
+    return GraphRecord(
         name=node["name"].text(),
         task=_text(node["task"], "classification"),
         fingerprint=_text(node["fingerprint"]),
@@ -292,6 +489,8 @@ def _graph(node: Node, missing: list[str]) -> Graph:
         notes=node["notes"].texts(),
         card=card,
         density=density,
+        source=node["source"].mapping() if node["source"].given else None,
+        scaling=_text(node["scaling"]),
     )
 
 
@@ -300,32 +499,10 @@ def _load_history(file: Path, missing: list[str]) -> History | None:
         missing.append("There is no history.csv: nothing is known of single epochs.")
         return None
     try:
-        return _read_history(file)
+        return History.read(file)
     except (ValueError, csv.Error) as error:
         missing.append(f"history.csv is damaged and was left out: {error}")
         return None
-
-
-def _read_history(file: Path) -> History:
-    with file.open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream)
-        absent = [name for name in HISTORY_COLUMNS if name not in (reader.fieldnames or ())]
-        if absent:
-            raise ValueError(f"Expected the columns {', '.join(absent)} (got none of that name).")
-        names = HISTORY_COLUMNS + OPTIONAL_COLUMNS
-        rows = []
-        for row in reader:
-            if None in row or any(row[name] is None for name in HISTORY_COLUMNS):
-                raise ValueError(f"Expected as many values as columns in line {reader.line_num}.")
-            try:
-                rows.append([float(row.get(name) or "nan") for name in names])
-            except ValueError:
-                raise ValueError(f"Expected only numbers in line {reader.line_num}.") from None
-    if not rows:
-        raise ValueError("Expected at least one epoch (got none).")
-    table = np.array(rows)
-    table[np.isinf(table)] = np.nan
-    return History({name: table[:, index] for index, name in enumerate(names)})
 
 
 def _load_path(file: Path, missing: list[str]) -> FilterPath | None:
@@ -333,18 +510,10 @@ def _load_path(file: Path, missing: list[str]) -> FilterPath | None:
         missing.append("There is no filter_path.npz: the filter's way there is not known.")
         return None
     try:
-        # Opened here, because numpy does not close a file that is no archive.
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            epochs = np.asarray(arrays["epochs"], dtype=np.float64)
-            beta = np.asarray(arrays["beta"], dtype=np.float64)
-        if beta.ndim != 3 or epochs.shape != beta.shape[:1] or beta.size == 0:
-            raise ValueError(
-                f"Expected beta of shape (epochs, degree + 1, channels) (got {beta.shape})."
-            )
+        return FilterPath.read(file)
     except DAMAGED as error:
         missing.append(f"filter_path.npz is damaged and was left out: {_one_line(error)}")
         return None
-    return FilterPath(epochs, beta)
 
 
 def _one_line(error: Exception) -> str:

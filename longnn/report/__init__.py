@@ -4,7 +4,13 @@ Reads run folders and never trains: nothing here imports another part of longnn.
 """
 
 from longnn.records import Run, Summary, load_run
-from longnn.report._comparison import cautions, comparison_rows, load_runs, write_comparison
+from longnn.report._comparison import (
+    cautions,
+    comparison_rows,
+    load_runs,
+    name_apart,
+    write_comparison,
+)
 from longnn.report._figures import (
     Plate,
     amplitude_waveform,
@@ -85,6 +91,7 @@ __all__ = [
     "load_run",
     "load_runs",
     "metric_name",
+    "name_apart",
     "new_figure",
     "pairs",
     "paragraph",

@@ -33,7 +33,11 @@ def load_runs(folders: Sequence[str | Path]) -> list[Run]:
     """Read several run folders; runs of one name get their parent folder's put before it."""
     if not folders:
         raise ValueError("Expected at least one run folder (got none).")
-    runs = [load_run(folder) for folder in folders]
+    return name_apart([load_run(folder) for folder in folders])
+
+
+def name_apart(runs: Sequence[Run]) -> list[Run]:
+    """Runs of one name get their parent folder's put before it."""
     names = [run.name for run in runs]
     return [
         replace(run, label=f"{run.folder.parent.name}/{run.name}")
@@ -50,7 +54,7 @@ def write_comparison(folders: Sequence[str | Path], out: str | Path) -> Path:
         folders: Run folders; the first is the one the others are held against.
         out: The HTML file.
     """
-    runs = load_runs(folders)
+    runs = list(folders) if isinstance(folders[0], Run) else load_runs(folders)
     out = Path(out)
     pictures = embed(comparison_plates(runs), out.with_name(f"{out.stem}_figures"))
     title = "Comparison of " + ", ".join(run.name for run in runs)

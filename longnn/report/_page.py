@@ -59,7 +59,7 @@ def write_report(folder: str | Path) -> Path:
         FileNotFoundError: The folder holds no record.
         ValueError: The record is damaged.
     """
-    run = load_run(folder)
+    run = folder if isinstance(folder, Run) else load_run(folder)
     drawn = plates(run)
     pictures = embed(drawn, run.folder / "figures")
     learned = [pictures[plate.name] for plate in drawn if plate.name in LEARNED]
@@ -134,7 +134,7 @@ def _scores(run: Run) -> str:
 
 def _repeats(run: Run) -> str:
     metrics = dict.fromkeys(m for repeat in run.repeats for m in repeat.scores.get("test", {}))
-    timed = any(math.isfinite(repeat.seconds) for repeat in run.repeats)
+    timed = False
     protocols = {repeat.split.protocol for repeat in run.repeats}
     sizes = {(r.split.train, r.split.val, r.split.test) for r in run.repeats}
 
@@ -176,7 +176,7 @@ def _learned(repeat: Repeat) -> dict[str, float]:
 def _method(run: Run) -> list[str]:
     protocols = " and ".join(sorted({repeat.split.protocol for repeat in run.repeats}))
     plural = "s" if len(run.repeats) > 1 else ""
-    notes = list(dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes))
+    notes = _split_notes(run)
     blocks = [
         paragraph(f"Split protocol: {protocols}; {len(run.repeats)} repeat{plural}."),
         paragraph(METHOD),
@@ -186,9 +186,14 @@ def _method(run: Run) -> list[str]:
     return [*blocks, alert(notes)]
 
 
+def _split_notes(run: Run) -> list[str]:
+    return list(dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes))
+
+
 def _data(run: Run) -> list[str]:
     card = run.data.card
-    warnings = [str(text) for text in card.get("warnings") or ()]
+    said = _split_notes(run)  # above; the card repeats what is true of the default split
+    warnings = [text for text in map(str, card.get("warnings") or ()) if text not in said]
     notes = dict.fromkeys([*run.data.notes, *(str(text) for text in card.get("notes") or ())])
     return [
         alert(warnings),
@@ -255,7 +260,7 @@ def _classes(counts: Any) -> str:
 
 
 def _reproduction(run: Run) -> list[str]:
-    took = f" It took {number_text(run.seconds)} s." if math.isfinite(run.seconds) else ""
+    took = f" It took {number_text(sum(run.seconds.values()))} s." if run.seconds else ""
     blocks = []
     if run.command:
         blocks += [

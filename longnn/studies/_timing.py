@@ -19,7 +19,7 @@ import torch
 from matplotlib.figure import Figure
 
 from longnn import data, training
-from longnn.bench import Setup, make_contender, plan, time_calls
+from longnn.bench import Workload, make_contender, plan, time_calls
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.registry import PAPER_FORM
@@ -90,7 +90,7 @@ def _time_model(key: str, dataset: NodeDataset, context: Context) -> dict[str, A
 
 def _time_textbook(dataset: NodeDataset, context: Context) -> dict[str, Any]:
     device = training.choose_device(context.device)
-    contender = make_contender("textbook", dataset, Setup(), device, population=1)
+    contender = make_contender("textbook", dataset, Workload(), device, population=1)
     count, _ = plan(contender.epoch, TURN, 1, device)
     return {"epoch_ms": round(1e3 * time_calls(contender.epoch, count, device), 3)}
 

@@ -1,19 +1,23 @@
-"""Training: one loop for a population of one or more models, its metrics and checkpoints."""
+"""Training: one loop for a population of one or more models, its metrics and checkpoints.
+
+:func:`fit` is what every face calls; :class:`Trained` is what it leaves behind.
+"""
 
 from longnn.training._checkpoint import load_checkpoint, save_checkpoint, saved_members
 from longnn.training._fit import (
-    Scaling,
+    Fitted,
+    Job,
     choose_device,
-    describe_filters,
+    fit,
+    load_weights,
+    make_members,
     make_model,
     make_population,
     make_problem,
     predict,
-    run_chunked,
     score,
-    trained_model,
 )
-from longnn.training._memory import count_fitting, fits, is_out_of_memory
+from longnn.training._memory import fits, is_out_of_memory
 from longnn.training._metrics import (
     bootstrap_interval,
     classification_scores,
@@ -23,33 +27,39 @@ from longnn.training._metrics import (
 from longnn.training._objective import Objective
 from longnn.training._population import FIELDS, Member, Population, Result
 from longnn.training._problem import Problem, Task
+from longnn.training._shape import VARYING, shape_of
+from longnn.training._trained import Trained, mean_prediction
 
 __all__ = [
     "FIELDS",
+    "VARYING",
+    "Fitted",
+    "Job",
     "Member",
     "Objective",
     "Population",
     "Problem",
     "Result",
-    "Scaling",
     "Task",
+    "Trained",
     "bootstrap_interval",
     "choose_device",
     "classification_scores",
-    "count_fitting",
-    "describe_filters",
+    "fit",
     "fits",
     "is_out_of_memory",
     "load_checkpoint",
+    "load_weights",
+    "make_members",
     "make_model",
     "make_population",
     "make_problem",
+    "mean_prediction",
     "predict",
     "regression_scores",
-    "run_chunked",
     "save_checkpoint",
     "saved_members",
     "score",
+    "shape_of",
     "summarize",
-    "trained_model",
 ]

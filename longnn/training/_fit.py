@@ -1,53 +1,34 @@
-"""From data and a configuration to trained models: the steps that every face shares.
+"""From data and configurations to trained models: group by shape, train, predict.
 
-The command line, the estimator and the experiments all come through here; none of them builds a
-model or a population by itself. Nothing here touches files.
+The command line, the estimator, the search and the studies all come through here; none of them
+builds a model or a population for itself. Nothing here touches files.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from longnn.config import Config
-from longnn.data import NodeDataset, Split, row_normalize
+from longnn.data import NodeDataset, Scaling, Split
 from longnn.graphs import GraphOperator
 from longnn.nn import Model
-from longnn.registry import MODELS, get_model
+from longnn.registry import find_model, get_model
 from longnn.training._memory import count_fitting, fits
 from longnn.training._metrics import classification_scores, regression_scores
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem
+from longnn.training._shape import shape_of
 
-
-@dataclasses.dataclass(frozen=True)
-class Scaling:
-    """What was done to the features before training, to be done again before prediction."""
-
-    kind: str  # "none", "row" or "standard"
-    mean: Tensor | None = None  # (features,)
-    deviation: Tensor | None = None  # (features,)
-
-    @classmethod
-    def fit(cls, kind: str, x: Tensor) -> "Scaling":
-        """Find mean and deviation of each feature; constant features keep their scale."""
-        if kind != "standard":
-            return cls(kind)
-        mean, deviation = x.double().mean(0), x.double().std(0, unbiased=False)
-        return cls(kind, mean, torch.where(deviation > 0, deviation, torch.ones_like(deviation)))
-
-    def apply(self, x: Tensor) -> Tensor:
-        if self.kind == "row":
-            return row_normalize(x)
-        if self.mean is None or self.deviation is None:
-            return x
-        return ((x.double() - self.mean) / self.deviation).to(x.dtype)
+OnEpoch = Callable[[Population], None]
+#: Trains a population, given the number of its first member among all.
+Run = Callable[[Population, int], list[Result]]
 
 
 def choose_device(name: str) -> torch.device:
-    """``"auto"`` is the GPU where there is one."""
+    """The device of a name; ``"auto"`` is the GPU where there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -69,7 +50,7 @@ def make_problem(
         data.edge_index,
         data.edge_weight if "edge_weight" in data else None,
         dataset.num_nodes,
-        self_loops=config.options.get("self_loops", MODELS[config.model].model.self_loops),
+        self_loops=config.options.get("self_loops", find_model(config.model).model.self_loops),
         dtype=dtype,
     )
     y = data.y if data.y is not None else torch.full((dataset.num_nodes,), -1)
@@ -82,17 +63,24 @@ def make_problem(
     )
 
 
-def make_model(config: Config, in_channels: int, out_channels: int, seed: int) -> Model:
-    """A model with weights drawn from the seed; the global generator is left alone."""
+def make_model(config: Config, in_channels: int, out_channels: int) -> Model:
+    """A model, its weights drawn from ``config.seed``; the global generator is left alone."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(config.seed)
         return get_model(
-            config.model,
-            in_channels,
-            config.hidden_channels,
-            out_channels,
-            **config.options,
+            config.model, in_channels, config.hidden_channels, out_channels, **config.options
         )
+
+
+def make_members(
+    configs: Sequence[Config], problem: Problem, splits: Sequence[Split]
+) -> list[Member]:
+    """One member per configuration and split, its model built; ``config.seed`` is its own."""
+    sizes = (problem.features.shape[1], problem.outputs)
+    return [
+        Member(make_model(config, *sizes), config.settings, config.seed, split.train, split.val)
+        for config, split in zip(configs, splits, strict=True)
+    ]
 
 
 def make_population(
@@ -102,53 +90,150 @@ def make_population(
     *,
     record_filters: bool = False,
 ) -> Population:
-    """One member per configuration and split; ``config.seed`` is the member's own."""
-    members = [
-        Member(
-            make_model(config, problem.features.shape[1], problem.outputs, config.seed),
-            config.settings,
-            config.seed,
-            split.train,
-            split.val,
-        )
-        for config, split in zip(configs, splits, strict=True)
-    ]
+    """A population of one member per configuration and split."""
+    members = make_members(configs, problem, splits)
     return Population(members, problem, record_filters=record_filters)
 
 
-def run_chunked(
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fitted:
+    """A trained member: what was asked, what came of it, and what it predicts."""
+
+    config: Config
+    split: Split
+    result: Result
+    model: Model  # with the best weights, in evaluation mode
+    start: tuple[dict[str, float], ...]  # each filter's basis before training: a and b
+    predicted: Tensor  # probabilities (nodes, classes), or values (nodes,); on the CPU
+
+
+class Job:
+    """Trainings on one dataset, prepared: splits, problems and models are made, nothing is trained.
+
+    What is wrong with a configuration is found when a job is made.
+
+    Args:
+        dataset: what to learn.
+        configs, splits: one of each per member; ``config.seed`` is the member's own.
+        device: where to train; by default each configuration's own.
+        record_filters: keep the first filter's coefficients at every epoch.
+    """
+
+    def __init__(
+        self,
+        dataset: NodeDataset,
+        configs: Sequence[Config],
+        splits: Sequence[Split],
+        *,
+        device: str | None = None,
+        record_filters: bool = False,
+    ) -> None:
+        self.dataset, self.configs, self.splits = dataset, configs, splits
+        self.record_filters = record_filters
+        groups: dict[object, list[int]] = {}
+        for i, config in enumerate(configs):
+            groups.setdefault(shape_of(config), []).append(i)
+        self.groups = list(groups.values())
+        self.scalings: list[Scaling] = []
+        self.problems: list[Problem] = []
+        self.members: dict[int, Member] = {}
+        self.starts: dict[int, tuple[dict[str, float], ...]] = {}
+        for places in self.groups:
+            first = configs[places[0]]
+            scaling = Scaling.fit(first.scale, dataset)
+            where = choose_device(first.device if device is None else device)
+            problem = make_problem(dataset, first, scaling, device=where)
+            made = make_members([configs[i] for i in places], problem, [splits[i] for i in places])
+            self.scalings.append(scaling)
+            self.problems.append(problem)
+            for i, member in zip(places, made, strict=True):
+                self.members[i] = member
+                self.starts[i] = tuple(_scalars(f) for f in member.model.filters())
+
+    def run(
+        self, *, begun: Mapping[int, int] | None = None, run: Run | None = None
+    ) -> list[Fitted]:
+        """Train all members, those of one shape together as far as memory allows, and predict.
+
+        Args:
+            begun: chunks that were begun before, as {first member: how many}; they are kept.
+            run: trains a population, given the number of its first member.
+
+        Returns:
+            the trained members, in the order of the configurations.
+
+        Raises:
+            MemoryError: where a single member does not fit.
+        """
+        fitted: dict[int, Fitted] = {}
+        for places, problem in zip(self.groups, self.problems, strict=True):
+            results = run_chunked(
+                [self.members[i] for i in places],
+                problem,
+                record_filters=self.record_filters,
+                begun={places.index(i): n for i, n in (begun or {}).items() if i in places},
+                run=None if run is None else functools.partial(_numbered, run, places),
+            )
+            for i, result in zip(places, results, strict=True):
+                fitted[i] = self._fitted(i, problem, result)
+        return [fitted[i] for i in range(len(self.configs))]
+
+    def _fitted(self, i: int, problem: Problem, result: Result) -> Fitted:
+        model = load_weights(self.members[i].model, result.state)
+        predicted = predict(model, problem, offset=result.offset, scale=result.scale)
+        return Fitted(self.configs[i], self.splits[i], result, model, self.starts[i], predicted)
+
+
+def _numbered(run: Run, places: Sequence[int], population: Population, first: int) -> list[Result]:
+    """Train members of one shape, the first by its number among all."""
+    return run(population, places[first])
+
+
+def fit(
+    dataset: NodeDataset,
     configs: Sequence[Config],
-    problem: Problem,
     splits: Sequence[Split],
+    *,
+    device: str | None = None,
+    record_filters: bool = False,
+    on_epoch: OnEpoch | None = None,
+) -> list[Fitted]:
+    """Train each configuration on its split, those of one shape together; see :class:`Job`.
+
+    >>> from longnn.data import csbm, make_split
+    >>> data = csbm(num_nodes=40, num_features=8)
+    >>> (one,) = fit(data, [Config.from_dict({"epochs": 3})], [make_split(data, None, 0)])
+    >>> one.predicted.shape
+    torch.Size([40, 2])
+    """
+    job = Job(dataset, configs, splits, device=device, record_filters=record_filters)
+    return job.run(run=lambda population, _: population.run(on_epoch))
+
+
+def run_chunked(
+    members: Sequence[Member],
+    problem: Problem,
     *,
     record_filters: bool = False,
     begun: Mapping[int, int] | None = None,
-    run: Callable[[Population, int], list[Result]] | None = None,
+    run: Run | None = None,
 ) -> list[Result]:
     """Train members together as far as memory allows; results in the order of the members.
 
     Usually that is one population. Where memory is short it is several, one after the other; a
-    member's result does not depend on who is trained with it.
-
-    Args:
-        configs, splits: of the members, as in :func:`make_population`.
-        begun: chunks that were begun before, as {first member: how many}; they are kept.
-        run: trains a population, given the number of its first member.
-
-    Raises:
-        MemoryError: where a single member does not fit.
+    member's result does not depend on who is trained with it. Arguments as in :meth:`Job.run`.
     """
 
     def make(start: int, count: int) -> Population:
-        part = slice(start, start + count)
-        return make_population(configs[part], problem, splits[part], record_filters=record_filters)
+        chunk = members[start : start + count]
+        return Population(chunk, problem, record_filters=record_filters)
 
     results: list[Result] = []
     begun = begun or {}
-    size = begun.get(0) or count_fitting(lambda n: make(0, n), len(configs), problem.device)
-    while len(results) < len(configs):
+    size = begun.get(0) or count_fitting(lambda n: make(0, n), len(members), problem.device)
+    while len(results) < len(members):
         start = len(results)
-        size = min(begun.get(start, size), len(configs) - start)
+        size = min(begun.get(start, size), len(members) - start)
 
         def train(start: int = start, size: int = size) -> None:
             population = make(start, size)
@@ -166,14 +251,12 @@ def run_chunked(
     return results
 
 
-def trained_model(
-    config: Config, in_channels: int, out_channels: int, state: dict[str, Tensor]
-) -> Model:
-    """A model with given weights, ready to evaluate."""
-    model = make_model(config, in_channels, out_channels, config.seed)
+def load_weights(model: Model, state: Mapping[str, Tensor]) -> Model:
+    """The model with given weights, ready to evaluate."""
     missing = [name for name, _ in model.named_parameters() if name not in state]
     if missing:
         raise ValueError(f"Expected weights for {missing[0]!r} (got none)")
+    model = model.to(next(iter(state.values())).dtype)
     parameters = dict(model.named_parameters())
     for name, value in state.items():
         if name not in parameters or parameters[name].shape != value.shape:
@@ -200,28 +283,7 @@ def score(predicted: Tensor, dataset: NodeDataset, mask: Tensor) -> dict[str, fl
     return regression_scores(predicted, dataset.data.y, mask)
 
 
-def describe_filters(model: Model, start: Model, *, points: int = 101) -> list[dict[str, Any]]:
-    """What each filter of a model has become: response, norm, basis; plain numbers."""
-    grid = torch.linspace(0, 2, points, dtype=torch.float64)
-    described = []
-    for f, initial in zip(model.filters(), start.filters(), strict=True):
-        with torch.no_grad():
-            response = f.response(grid).cpu()
-            norm = f.norm().cpu()
-        described.append(
-            {
-                "basis": f.basis.name,
-                "degree": f.degree,
-                "channels": f.channels,
-                "learned": _scalars(f.basis_parameters()) if f.learn_basis else {},
-                "start": _scalars(initial.basis_parameters()),
-                "eigenvalues": grid.tolist(),
-                "response": response.tolist(),
-                "norm": norm.tolist(),
-            }
-        )
-    return described
-
-
-def _scalars(values: dict[str, Tensor]) -> dict[str, float]:
+def _scalars(f: object) -> dict[str, float]:
+    """The numbers of a filter's basis."""
+    values = f.basis_parameters()  # type: ignore[attr-defined]
     return {name: float(v.detach()) for name, v in values.items() if v.dim() == 0}

@@ -6,6 +6,7 @@ on the member's seed and the epoch alone: a member's result is the one it would 
 loop knows a model only through :class:`~longnn.nn.Model`'s interface.
 """
 
+import copy
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
@@ -134,7 +135,8 @@ class Population:
     def _stack(self, members: Sequence[Member]) -> None:
         """Stack weights and buffers, shape (members, ...), and set up dropout and Adam."""
         problem, device = self.problem, self.problem.device
-        models = [_Watched(m.model).to(device, problem.dtype) for m in members]
+        # Copies: dropout below becomes the population's, and members stay as their owner made them.
+        models = [_Watched(copy.deepcopy(m.model)).to(device, problem.dtype) for m in members]
         rates = [[d.rate for d in _dropouts(m)] for m in models]
         for model, member in zip(models, members, strict=True):
             for site, dropout in enumerate(_dropouts(model)):

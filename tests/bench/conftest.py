@@ -1,10 +1,10 @@
-"""Small graphs and a made-up record."""
+"""Small graphs and a record with invented numbers."""
 
 import copy
 
 import pytest
 
-from longnn.bench._goals import DATASETS
+from longnn.bench import DATASETS, BenchRecord
 from longnn.data import csbm
 
 
@@ -19,12 +19,16 @@ def summary(value):
 
 
 def made_up(device="cpu", *, ms=None, ratios=None, datasets=DATASETS, population=None):
-    """A record as `run_bench` makes them, with the same numbers on each dataset."""
+    """A record as `run_bench` makes it, with the same numbers on each dataset."""
     ms = {"single": 2.0, "population": 0.5, "textbook": 40.0, "gcn": 5.0, **(ms or {})}
     ratios = {"population": 4.0, "textbook": 20.0, "gcn": 2.5, **(ratios or {})}
     population = population or {"cpu": 10, "cuda": 64}[device]
-    part = {
+    result = {
         "nodes": 10,
+        "edges": 20,
+        "features": 5,
+        "density": 0.5,
+        "classes": 3,
         "contenders": {
             key: {
                 "models": population if key == "population" else 1,
@@ -37,7 +41,7 @@ def made_up(device="cpu", *, ms=None, ratios=None, datasets=DATASETS, population
         "memory_mib": {"single": 3.0, "population": 20.0, "textbook": 70.0, "gcn": None},
         "failed": {},
     }
-    return {
+    record = {
         "format": "longnn.bench/1",
         "created": "2026-01-02T03:04:05+00:00",
         "machine": {
@@ -55,12 +59,17 @@ def made_up(device="cpu", *, ms=None, ratios=None, datasets=DATASETS, population
             "degree": 10,
             "hidden": 64,
             "dropout": 0.5,
+            "lr": 0.001,
+            "weight_decay": 0.0005,
             "population": population,
             "quick": False,
             "rounds": 9,
+            "seconds": 0.25,
+            "rest_rounds": 5,
+            "rest_seconds": 0.05,
             "contenders": dict.fromkeys(ms, "words"),
         },
-        "datasets": {name: copy.deepcopy(part) for name in datasets},
+        "datasets": {name: copy.deepcopy(result) for name in datasets},
         "scaling": [
             {
                 "what": "it",
@@ -74,3 +83,4 @@ def made_up(device="cpu", *, ms=None, ratios=None, datasets=DATASETS, population
             }
         ],
     }
+    return BenchRecord.from_dict(record)

@@ -9,7 +9,7 @@ from longnn.bench._contenders import (
     DESCRIPTIONS,
     LABELS,
     RIVALS,
-    Setup,
+    Workload,
     check_keys,
     make_contender,
     make_population,
@@ -19,7 +19,7 @@ from longnn.bench._memory import peak_memory
 from longnn.data import csbm
 
 CPU = torch.device("cpu")
-FAST = Setup(hidden=16, degree=4, lr=0.02)
+FAST = Workload(hidden=16, degree=4, lr=0.02)
 
 
 def test_every_contender_is_described():
@@ -44,13 +44,13 @@ def test_a_population_learns(small):
 
 
 def test_the_work_is_that_of_the_setup():
-    config = Setup().config(3)
+    config = Workload().config(3)
     assert (config.hidden_channels, config.seed) == (64, 3)
     options = {"degree": 10, "input_dropout": 0.5, "dropout": 0.5}
     assert options.items() <= config.options.items()
     assert (config.options["placement"], config.options["weight"]) == ("output", "paper")
-    assert set(config.settings.rates("lr").values()) == {Setup().lr}
-    assert set(config.settings.rates("wd").values()) == {Setup().weight_decay}
+    assert set(config.settings.rates("lr").values()) == {Workload().lr}
+    assert set(config.settings.rates("wd").values()) == {Workload().weight_decay}
 
 
 @pytest.mark.parametrize("key", RIVALS)
@@ -62,6 +62,14 @@ def test_dropout_is_off_in_evaluation(small, key):
     plain_epoch(model, small, FAST)()
     assert not model.training
     assert torch.equal(model(x, edges), model(x, edges))
+
+
+def test_the_textbook_model_is_public():
+    from longnn.bench import TextbookLONGNN, textbook
+
+    model = RIVALS["textbook"](5, 4, 3, FAST)
+    assert type(model) is TextbookLONGNN is textbook.TextbookLONGNN
+    assert (model.degree, model.dropout) == (FAST.degree, FAST.dropout)
 
 
 def test_an_unknown_contender_is_named():
@@ -82,7 +90,7 @@ def test_memory_grows_with_the_data(two_threads):
     # Dropout on dense features makes a copy of them; APPNP's signal is as small as the classes.
     wide = csbm(num_nodes=4000, num_features=2000)
     mib = wide.data.x.nbytes / 2**20
-    setup = dataclasses.replace(FAST, degree=2)
-    peak = peak_memory(wide, ["single", "appnp"], setup, CPU, population=2)
+    workload = dataclasses.replace(FAST, degree=2)
+    peak = peak_memory(wide, ["single", "appnp"], workload, CPU, population=2)
     assert 1 * mib < peak["appnp"] < 8 * mib
     assert 0 < peak["single"] < 8 * mib

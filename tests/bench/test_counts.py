@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from longnn import data
-from longnn.bench._contenders import Setup, make_population, make_problem
+from longnn.bench._contenders import Workload, make_population, make_problem
 from longnn.bench._counting import (
     count_calls,
     filter_products,
@@ -21,7 +21,7 @@ from longnn.nn import LONGNN
 from longnn.training import _fit as workflow
 
 CPU = torch.device("cpu")
-K = Setup().degree
+K = Workload().degree
 
 #: Torch operators that an epoch of a population of one calls, and those that each further member
 #: adds, at degree 10. A change that needs fewer lowers the numbers here, from `operators(counts)`;
@@ -35,7 +35,7 @@ def sparse_dataset():
 
 
 def epoch_counts(dataset, members):
-    population = make_population(dataset, Setup(), CPU, members, epochs=10)
+    population = make_population(dataset, Workload(), CPU, members, epochs=10)
     population.step()
     population.best_score.fill_(-torch.inf)  # so that the next epoch is the best, and is kept
     return count_calls(population.step)
@@ -103,7 +103,7 @@ def test_the_backward_pass_stores_nothing_per_degree():
 
 
 def test_a_model_keeps_as_many_signals_whatever_its_degree(small):
-    problem = make_problem(small, Setup(), CPU)
+    problem = make_problem(small, Workload(), CPU)
 
     def kept(degree):
         model = LONGNN(small.num_features, 8, small.num_classes, degree=degree)

@@ -13,16 +13,17 @@ import torch
 
 import longnn
 from longnn._base.provenance import describe_code
+from longnn.bench import BenchRecord, Workload, lines, read_bench, run_bench, write_bench
 from longnn.bench import _suite as suite
-from longnn.bench import lines, read_bench, run_bench, write_bench
-from longnn.bench._contenders import EPOCHS, LABELS, Setup
+from longnn.bench._contenders import EPOCHS, LABELS
+from longnn.bench._record import Code, Failure
 from longnn.bench._scaling import Sizes, fit_exponent, measure_scaling, random_dataset
-from longnn.bench._suite import EFFORTS, Effort
-from longnn.bench._timing import MOST_CALLS, WARM_UP, compare, round_robin, summarize
+from longnn.bench._suite import BUDGETS, Budgets
+from longnn.bench._timing import MOST_CALLS, WARM_UP, Budget, compare, round_robin, summarize
 from tests.bench.conftest import made_up
 
 CPU = torch.device("cpu")
-TINY = Effort(2, 0.001, 1, 0.001)
+TINY = Budgets(Budget(2, 0.001), Budget(1, 0.001))
 SWEEPS = Sizes((20, 40), (1, 2), (1, 3), (1, 2), 30, nodes=60, features=12, classes=3)
 
 
@@ -30,7 +31,7 @@ SWEEPS = Sizes((20, 40), (1, 2), (1, 3), (1, 2), 30, nodes=60, features=12, clas
 def record(small):
     """A record of everything but memory, which has a test of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(suite.EFFORTS, "quick", TINY)
+        patch.setitem(suite.BUDGETS, "quick", TINY)
         patch.setitem(suite.SIZES, "quick", SWEEPS)
         for name, value in (("_MEMORY", 2**20), ("_CACHE", 2**12), ("_SIDE", 64)):
             patch.setattr(f"longnn.bench._ceilings.{name}", {"cpu": value})
@@ -40,7 +41,7 @@ def record(small):
             quick=True,
             population=3,
             threads=1,
-            parts=("scaling", "ceilings"),
+            sections=("scaling", "ceilings"),
             commit="abc",
             on_progress=told.append,
         )
@@ -50,27 +51,29 @@ def record(small):
 
 
 def test_the_record_names_its_maker(record):
-    assert record["machine"]["threads"] == 1
-    assert record["machine"]["torch"].split("+")[0] == torch.__version__.split("+")[0]
-    assert record["code"] == {"commit": "abc", "dirty": None}
-    assert record["settings"]["degree"] == 10
-    assert set(record["settings"]["contenders"]) == set(LABELS)
+    assert record.machine.threads == 1
+    assert record.machine.versions["torch"].split("+")[0] == torch.__version__.split("+")[0]
+    assert record.code == Code(commit="abc", dirty=None)
+    assert record.settings.degree == 10
+    assert set(record.settings.contenders) == set(LABELS)
 
 
 def test_the_record_is_plain_numbers(record):
-    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    written = record.to_dict()
+    assert json.loads(json.dumps(written, allow_nan=False)) == written
+    assert BenchRecord.from_dict(written) == record
 
 
 def test_all_is_measured(record):
-    part = record["datasets"]["csbm"]
-    assert part["failed"] == {}
-    assert list(part["contenders"]) == list(LABELS)
-    assert part["contenders"]["population"]["models"] == 3
-    assert all(0 < c["ms"]["low"] <= c["ms"]["high"] for c in part["contenders"].values())
-    assert set(part["ratios"]) == set(LABELS) - {"single"}
-    assert part["contenders"]["single"]["calls"]["sparse_products"] == 30
-    assert [share["contender"] for share in part["ceilings"]] == ["single", "population"]
-    assert [sweep["axis"] for sweep in record["scaling"]] == [
+    result = record.datasets["csbm"]
+    assert result.failed == {}
+    assert list(result.contenders) == list(LABELS)
+    assert result.contenders["population"].models == 3
+    assert all(0 < c.ms.low <= c.ms.high for c in result.contenders.values())
+    assert set(result.ratios) == set(LABELS) - {"single"}
+    assert result.contenders["single"].calls["sparse_products"] == 30
+    assert [share.contender for share in result.ceilings] == ["single", "population"]
+    assert [sweep.axis for sweep in record.scaling] == [
         "edges",
         "degree",
         "channels",
@@ -79,27 +82,28 @@ def test_all_is_measured(record):
 
 
 def test_the_ratio_of_a_population_is_per_model(record):
-    part = record["datasets"]["csbm"]
-    ms = {key: part["contenders"][key]["ms"] for key in ("single", "population")}
-    low = ms["single"]["low"] / ms["population"]["high"]
-    high = ms["single"]["high"] / ms["population"]["low"]
-    assert 0.5 * low <= part["ratios"]["population"]["median"] <= 2 * high
+    result = record.datasets["csbm"]
+    ms = {key: result.contenders[key].ms for key in ("single", "population")}
+    low = ms["single"].low / ms["population"].high
+    high = ms["single"].high / ms["population"].low
+    assert 0.5 * low <= result.ratios["population"].median <= 2 * high
 
 
 def test_files(record, tmp_path):
-    files = write_bench(record, tmp_path / "new" / "folder")
-    names = {file.name for file in files}
-    assert names == {
-        "bench.json",
-        "bench.md",
-        *(f"{name}.{kind}" for name in ("epoch_times", "scaling") for kind in ("svg", "png")),
+    folder = tmp_path / "new" / "folder"
+    files = write_bench(record, folder, name="mine")
+    drawn = [f"{what}.{kind}" for what in ("epoch_times", "scaling") for kind in ("svg", "png")]
+    assert {file.relative_to(folder).as_posix() for file in files} == {
+        "records/mine.json",
+        "tables/mine.md",
+        *(f"figures/mine-{name}" for name in drawn),
     }
     assert all(file.stat().st_size > 0 for file in files)
-    assert read_bench(tmp_path / "new" / "folder") == read_bench(files[0]) == record
+    assert read_bench(folder) == read_bench(files[0]) == record
     page = files[1].read_text()
     for title in ("Goals", "Epoch times", "Ratios", "Calls", "Scaling", "Ceilings"):
         assert f"\n## {title}\n" in page
-    assert "![scaling](scaling.svg)" in page
+    assert "![mine-scaling](../figures/mine-scaling.svg)" in page
 
 
 def test_lines_fit_their_columns(record):
@@ -112,34 +116,35 @@ def test_lines_fit_their_columns(record):
 
 
 def test_figures_of_a_made_up_record(tmp_path):
-    record = {**made_up("cpu"), "goals": []}
-    names = [file.name for file in write_bench(record, tmp_path)]
-    assert "memory.svg" in names
-    assert "| cora | 3 | 20 | 70 | - |" in (tmp_path / "bench.md").read_text()
+    names = [file.name for file in write_bench(made_up("cpu"), tmp_path)]
+    assert "cpu-memory.svg" in names
+    assert "| cora | 3 | 20 | 70 | - |" in (tmp_path / "tables" / "cpu.md").read_text()
 
 
 def test_what_failed_is_said(tmp_path):
-    record = {**made_up("cpu", datasets=("cora",)), "goals": []}
-    record["scaling"] = {"error": "no memory"}
-    record["datasets"]["cora"]["failed"] = {"cheb": "too large"}
+    record = made_up("cpu", datasets=("cora",))
+    cora = dataclasses.replace(record.datasets["cora"], failed={"cheb": "too large"})
+    failure = Failure(error="no memory")
+    record = dataclasses.replace(record, scaling=failure, datasets={"cora": cora})
     assert "- scaling: no memory" in lines(record)
     assert "- cora, cheb: too large" in lines(record)
     write_bench(record, tmp_path)
-    assert not (tmp_path / "scaling.svg").exists()
+    assert not (tmp_path / "figures" / "cpu-scaling.svg").exists()
+    assert read_bench(tmp_path) == record
 
 
 def test_a_contender_that_fails_does_not_stop_the_others(small, monkeypatch):
-    monkeypatch.setitem(suite.EFFORTS, "quick", TINY)
+    monkeypatch.setitem(suite.BUDGETS, "quick", TINY)
 
     def fail(*sizes):
         raise RuntimeError("out of memory\nand more")
 
     monkeypatch.setitem(longnn.bench._contenders.RIVALS, "gcn", fail)
-    record = run_bench([small], quick=True, contenders=["single", "gcn"], parts=())
-    part = record["datasets"]["csbm"]
-    assert part["failed"] == {"gcn": "out of memory"}
-    assert set(part["contenders"]) == {"single"}
-    assert part["ratios"] == {}
+    record = run_bench([small], quick=True, contenders=["single", "gcn"], sections=())
+    result = record.datasets["csbm"]
+    assert result.failed == {"gcn": "out of memory"}
+    assert set(result.contenders) == {"single"}
+    assert result.ratios == {}
 
 
 def test_threads_are_set_back():
@@ -153,7 +158,7 @@ def test_threads_are_set_back():
     ("options", "message"),
     [
         ({"contenders": ["gat"]}, "Expected contenders among"),
-        ({"parts": ["speed"]}, "Expected parts among memory, scaling, ceilings \\(got 'speed'\\)"),
+        ({"sections": ["speed"]}, r"Expected sections among memory, .*, ceilings \(got 'speed'\)"),
         ({"population": 0}, "Expected `population` >= 1 \\(got 0\\)"),
         ({"threads": 0}, "Expected `threads` >= 1 \\(got 0\\)"),
         ({"device": "abacus"}, "Expected `device`"),
@@ -170,14 +175,14 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "b.json").write_text("{")
     with pytest.raises(ValueError, match="got another file"):
         read_bench(tmp_path / "a.json")
-    with pytest.raises(ValueError, match="to be a benchmark's record"):
+    with pytest.raises(ValueError, match=r"b\.json: Expected the record of a benchmark as JSON"):
         read_bench(tmp_path / "b.json")
 
 
 def test_contenders_take_turns():
     turns = []
     calls = {name: lambda name=name: turns.append(name) for name in "abc"}
-    times = round_robin(calls, CPU, rounds=3, seconds=0.0)
+    times = round_robin(calls, CPU, Budget(rounds=3, seconds=0.0))
     warm = 3 * (WARM_UP + 2)
     assert "".join(turns[warm:]) == "abccbaabc"
     assert {name: len(t) for name, t in times.items()} == dict.fromkeys("abc", 3)
@@ -186,36 +191,35 @@ def test_contenders_take_turns():
 def test_a_slow_contender_has_few_rounds(monkeypatch):
     monkeypatch.setattr("longnn.bench._timing.SLOW", 0.01)
     calls = {"slow": lambda: time.sleep(0.02), "fast": lambda: None}
-    times = round_robin(calls, CPU, rounds=5, seconds=0.0)
+    times = round_robin(calls, CPU, Budget(rounds=5, seconds=0.0))
     assert (len(times["slow"]), len(times["fast"])) == (3, 5)
-    assert compare(times["slow"], times["fast"])["median"] > 1
+    assert compare(times["slow"], times["fast"]).median > 1
 
 
 def test_no_contender_runs_out_of_epochs():
-    most = max(effort.rounds for effort in EFFORTS.values())
+    most = max(budgets.epochs.rounds for budgets in BUDGETS.values())
     assert most * MOST_CALLS + 2 * WARM_UP + 10 < EPOCHS
 
 
 def test_a_noisy_round_counts_once():
     # Something else ran in the second round: both contenders took ten times as long.
     assert compare([4.0, 40.0, 4.0], [1.0, 10.0, 1.0]) == summarize([4.0])
-    assert summarize([1.0, 100.0, 2.0])["median"] == 2.0
+    assert summarize([1.0, 100.0, 2.0]).median == 2.0
 
 
 def test_exponents_of_powers():
     x = np.array([1, 2, 4, 8, 16, 32])
-    assert fit_exponent(x, 3.0 * x**1.5)["exponent"] == pytest.approx(1.5)
-    assert fit_exponent(x, 3.0 * x**1.5)["factor"] == pytest.approx(3.0)
+    assert fit_exponent(x, 3.0 * x**1.5) == pytest.approx((1.5, 3.0, 8))
     overhead = np.maximum(5.0, x)  # flat, then proportional
-    assert fit_exponent(x, overhead)["exponent"] == pytest.approx(1.0)
+    assert fit_exponent(x, overhead)[0] == pytest.approx(1.0)
 
 
 def test_scaling_sweeps_the_sizes_asked_for():
-    setup = dataclasses.replace(Setup(), hidden=4, degree=2)
-    found = measure_scaling(CPU, setup, SWEEPS, {"rounds": 1, "seconds": 0.0001})
-    assert [sweep["x"] for sweep in found[1:]] == [[1, 2], [1, 3], [1, 2]]
-    assert found[0]["x"][0] < found[0]["x"][1] <= 40  # a random graph loses its duplicates
-    assert all(len(sweep["ms"]) == 2 and min(sweep["ms"]) > 0 for sweep in found)
+    workload = Workload(hidden=4, degree=2)
+    found = measure_scaling(CPU, workload, SWEEPS, Budget(rounds=1, seconds=0.0001))
+    assert [sweep.x for sweep in found[1:]] == [[1, 2], [1, 3], [1, 2]]
+    assert found[0].x[0] < found[0].x[1] <= 40  # a random graph loses its duplicates
+    assert all(len(sweep.ms) == 2 and min(sweep.ms) > 0 for sweep in found)
 
 
 def test_a_random_dataset_has_the_sizes_asked_for():

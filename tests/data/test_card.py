@@ -116,3 +116,12 @@ def test_dict_is_plain_json() -> None:
     assert json.loads(json.dumps(card.to_dict())) == card.to_dict()
     assert card.edge_homophily is not None
     assert card.edge_homophily > 0.9
+
+
+def test_duplicates_are_counted_bit_by_bit() -> None:
+    x = torch.randint(-1, 2, (400, 4), generator=torch.Generator().manual_seed(0)).float()
+    x[::3] *= 0.1
+    assert 0 < len({row.tobytes() for row in x.numpy()}) < 400
+    d = from_data(Data(x=x, edge_index=torch.tensor([[0], [1]])))
+    assert describe(d).duplicate_rows == 400 - len({row.tobytes() for row in x.numpy()})
+    assert describe(csbm(num_nodes=40, num_features=3)).duplicate_rows == 0

@@ -33,7 +33,7 @@ class TestSymmetrize:
     def test_weights_are_the_mean_of_the_given_directions(self, seed: int) -> None:
         arcs = random_arcs(seed)
         weight = torch.rand(40, generator=torch.Generator().manual_seed(seed)) + 0.1
-        index, result, _ = symmetrize(arcs, weight, num_nodes=NODES)
+        index, result, *_ = symmetrize(arcs, weight, num_nodes=NODES)
         a = sp.coo_array((weight.double(), tuple(arcs.numpy())), shape=(NODES, NODES)).toarray()
         np.fill_diagonal(a, 0)
         given = (a > 0).astype(int) + (a.T > 0)
@@ -50,25 +50,27 @@ class TestSymmetrize:
         assert torch.equal(full[0], arcs)
         assert full[1] is not None
         assert torch.equal(full[1], weight)
-        assert full[2] == []
+        assert full.notes == ()
+        assert full.one_way == 0
         once = arcs[0] < arcs[1]
         shuffle = torch.randperm(int(once.sum()), generator=torch.Generator().manual_seed(seed))
-        index, result, notes = symmetrize(
+        index, result, notes, one_way = symmetrize(
             arcs[:, once][:, shuffle].flip(0), weight[once][shuffle], num_nodes=NODES
         )
         assert torch.equal(index, arcs)
         assert result is not None
         assert torch.equal(result, weight)
-        assert notes == [f"All {int(once.sum())} edges were listed one way; each was made two-way."]
+        assert notes == (f"All {one_way} edges were listed one way; each was made two-way.",)
+        assert one_way == int(once.sum())
 
 
 def test_says_what_it_changed() -> None:
     arcs = torch.tensor([[0, 0, 1, 2, 2], [1, 1, 0, 2, 1]])
-    assert symmetrize(arcs, num_nodes=3)[2] == [
+    assert symmetrize(arcs, num_nodes=3).notes == (
         "1 of 2 edges were listed one way; each was made two-way.",
         "1 self loop was dropped.",
         "1 repeated edge was merged.",
-    ]
+    )
     notes = symmetrize(arcs, torch.ones(5), num_nodes=3)[2]
     assert "1 repeated edge was merged, their weights added." in notes
 
@@ -142,3 +144,20 @@ def test_refuses(changes: dict[str, Any], message: str) -> None:
         from_data(Data(**fields), task="classification")
     with pytest.raises(DataError, match="one of classification, regression"):
         from_data(Data(x=torch.eye(2), edge_index=EDGE), task="ranking")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_an_edge_attribute_with_one_value_per_edge_is_the_weight(shape: tuple[int, ...]) -> None:
+    edges = torch.tensor([[0, 1], [1, 2]])
+    value = torch.tensor([2.0, 3.0]).reshape(shape)
+    d = from_data(Data(x=torch.eye(3), edge_index=edges, edge_attr=value))
+    assert d.data.edge_weight.tolist() == [2, 2, 3, 3]
+    both = Data(x=torch.eye(3), edge_index=edges, edge_attr=torch.ones(2, 5), edge_weight=value)
+    assert from_data(both).data.edge_weight.tolist() == [2, 2, 3, 3]
+
+
+def test_edge_attributes_that_are_no_weights_are_refused() -> None:
+    data = Data(x=torch.eye(2), edge_index=EDGE, edge_attr=torch.ones(1, 3))
+    message = r"`edge_attr` of shape \(1,\) or \(1, 1\), one weight per edge \(got \(1, 3\)\)"
+    with pytest.raises(DataError, match=message):
+        from_data(data)

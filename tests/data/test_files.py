@@ -80,6 +80,17 @@ def test_one_file_with_everything(form: str, tmp_path: Path) -> None:
     assert d.default_split == "own"
 
 
+@pytest.mark.parametrize("form", [".pt", ".npz"])
+def test_edge_attributes_of_a_file_are_weights(form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"graph{form}"
+    fields = {"x": X, "y": Y, "edge_index": PAIRS.T, "edge_attr": WEIGHT[:, None]}
+    if form == ".npz":
+        np.savez(path, **fields)
+    else:
+        torch.save(Data(**{key: torch.from_numpy(v) for key, v in fields.items()}), path)
+    assert load_files(path).fingerprint() == reference().fingerprint()
+
+
 def test_sparse_features_and_text_labels(tmp_path: Path) -> None:
     sp.save_npz(tmp_path / "edges.npz", adjacency())
     sp.save_npz(tmp_path / "nodes.npz", sp.csr_array(X))
@@ -169,6 +180,25 @@ def test_ids_of_any_type(ids: str, expected: list[Any], write: Write, tmp_path: 
     assert d.data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     alone = load_files(edges)  # the nodes are those the edges name
     assert list(alone.ids) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ("z,a\nb,z\nc,d\n", ["z", "a", "b", "c", "d"]),  # as they appear, edge by edge
+        ("10,9\n2,10\n", [2, 9, 10]),
+        ("1,0\n2,1\n", [0, 1, 2]),
+        (f"{10**30},5\n", [5, 10**30]),
+        ("-0,1\n", ["-0", "1"]),
+        ("+1,1\n", ["+1", "1"]),
+    ],
+)
+def test_ids_that_only_edges_name(rows: str, expected: list[Any], write: Write) -> None:
+    d = load_files(write("e.csv", "from,to\n" + rows))
+    assert list(d.ids) == expected
+    ends = [line.split(",") for line in rows.split()]
+    arcs = {(str(d.ids[i]), str(d.ids[j])) for i, j in d.data.edge_index.t().tolist()}
+    assert arcs == {(a, b) for a, b in ends} | {(b, a) for a, b in ends}
 
 
 def test_integer_column_made_float_by_a_null_still_matches(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Published datasets: read without writing beside them, cached, and clear when missing."""
+"""Named datasets: read without writing beside them, cached, and clear when missing."""
 
 from __future__ import annotations
 
@@ -72,6 +72,31 @@ def test_the_table_lists_what_was_promised() -> None:
         assert entry.description
         assert entry.files
         assert entry.split in ("published", "fixed")
+
+
+def test_the_lists_do_not_wait_for_torch() -> None:
+    code = (
+        "import sys; from longnn import data\n"
+        "names = [e.name for e in (*data.list_named(), *data.list_bundled())]\n"
+        "assert set(names) == data.known_names() and data.find_named('Cora').nodes == 2708\n"
+        "heavy = {'torch', 'numpy', 'torch_geometric', 'pyarrow', 'scipy', 'sklearn'}\n"
+        "print(sorted(heavy & set(sys.modules)), len(names))"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"[] {len(NAMES) + 2}"
+
+
+def test_every_public_name_has_one_home() -> None:
+    from longnn import data
+
+    homes = [name for names in data._HOMES.values() for name in names]
+    assert sorted(homes) == sorted(data.__all__)
+    assert set(data.__all__) <= set(dir(data))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = data.nothing
 
 
 class TestWithoutNetwork:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data import DataError, NodeDataset, csbm, from_data, load_named, make_split
+from longnn.data import (
+    DataError,
+    NodeDataset,
+    csbm,
+    describe,
+    from_data,
+    load_named,
+    make_split,
+)
 from longnn.data._splits import PROTOCOLS
 
 RANDOM = ("published", "stratified")
@@ -162,6 +171,7 @@ class TestMasks:
         # Published masks have this flaw (Texas): they must stay usable.
         assert make_split(d, "fixed").notes == (
             "No training node has class '1': it cannot be learned in this split.",
+            "1 of 2 classes has no test node: 0; scores say nothing about it.",
         )
 
     def test_no_training_nodes(self) -> None:
@@ -173,9 +183,53 @@ class TestMasks:
 
 def test_geom_gcn_masks_of_texas_lack_a_class_in_some_splits(shared_data: Path) -> None:
     d = load_named("texas", shared_data)
-    flawed = [seed for seed in range(10) if make_split(d, "geom-gcn", seed).notes]
-    assert flawed == [0, 1, 2, 7]
+    notes = [make_split(d, "geom-gcn", seed).notes for seed in range(10)]
+    assert [any("No training node" in n for n in note) for note in notes] == [
+        seed in (0, 1, 2, 7) for seed in range(10)
+    ]
+    assert all(any("no test node" in n for n in notes[seed]) for seed in (3, 4, 5, 6, 8, 9))
     assert make_split(d, "geom-gcn", 0).sizes == (87, 59, 37)  # 48/32/20 %
+
+
+class TestClassesWithoutTestNodes:
+    """The published protocol trains on every node of a class smaller than its quota."""
+
+    def test_are_named(self) -> None:
+        d = ring(labels(100, 5, 100, 5))  # a quota of 32
+        for seed in range(3):
+            split = make_split(d, "published", seed)
+            note = "2 of 4 classes have no test node: 1, 3; scores say nothing about them."
+            assert split.notes == split.test_notes == (note,)
+            for c in (1, 3):
+                assert not (split.test & (d.data.y == c)).any()
+        assert make_split(d, "stratified").notes == ()
+
+    def test_at_most_five_by_name(self) -> None:
+        d = ring(labels(100, 100, *[3] * 7))
+        assert make_split(d, "published").notes == (
+            "7 of 9 classes have no test node: 2, 3, 4, 5, 6 and 2 more; scores say nothing about "
+            "them.",
+        )
+
+    def test_a_class_without_labelled_nodes_is_none(self) -> None:
+        y = labels(50, 50)
+        d = from_data(Data(x=torch.eye(100), edge_index=torch.tensor([[0], [1]]), y=y),
+                      classes=("a", "b", "never"))  # fmt: skip
+        assert make_split(d).notes == ()
+
+    def test_the_card_says_so_of_the_default_split(self) -> None:
+        d = ring(labels(100, 5, 100, 5))
+        assert not any("test node" in text for text in describe(d).warnings)
+        published = dataclasses.replace(d, default_split="published")
+        (note,) = make_split(published).notes
+        assert describe(published).warnings.count(note) == 1
+        describe(ring(torch.full((5,), -1)))  # nothing to split, and yet a card
+
+    def test_choosing_does_not_see_the_test_set(self) -> None:
+        split = make_split(ring(labels(100, 5, 100, 5)), "published").without_test()
+        assert split.sizes[2] == 0
+        assert split.notes == ()
+        assert split.train.any()
 
 
 @pytest.mark.parametrize("protocol", RANDOM)

@@ -1,0 +1,298 @@
+"""Where a graph comes from, resolved once: a name or files, and the loader's options.
+
+Whatever the user wrote becomes a :class:`Source`, which says which loader reads it, has checked the
+options against that loader, and is plain data in the record of a run. Nothing else compares names
+or looks at paths.
+"""
+
+import difflib
+import inspect
+import numbers
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from longnn._base.suggestions import did_you_mean
+from longnn.data._catalog import BUNDLED, CATALOG, canonical_name
+from longnn.data._dataset import NodeDataset
+from longnn.data._errors import DataError
+from longnn.data._files import OPTIONAL, SUFFIXES, load_files
+from longnn.data._named import load_named
+
+Kind = Literal["named", "bundled", "files"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a graph comes from: a name or files, and the loader's options.
+
+    Make one with :meth:`resolve`, which checks what it is given.
+
+    Args:
+        kind: ``"named"`` (a benchmark dataset), ``"bundled"`` (made or shipped with a package) or
+            ``"files"`` (the user's own).
+        graph: the canonical name, or the absolute path of an edge file or folder.
+        nodes: the absolute path of the node file, where one was given.
+        options: for the loader, plain data.
+
+    >>> Source.resolve("Roman_Empire")
+    Source(kind='named', graph='roman-empire', nodes=None, options={})
+    >>> Source.resolve("csbm", options={"phi": "0.5"}).load()
+    NodeDataset('csbm', nodes=800, edges=..., features=320, classes=2, labelled=800, splits=0)
+    """
+
+    kind: Kind
+    graph: str
+    nodes: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def resolve(
+        cls,
+        graph: str | Path,
+        nodes: str | Path | None = None,
+        *,
+        options: Mapping[str, Any] | None = None,
+    ) -> "Source":
+        """What the user named, made definite.
+
+        Args:
+            graph: a name (case, spaces and underscores do not matter), or the path of an edge file
+                or of a folder with ``edges.*`` and ``nodes.*``. A name wins over a folder of that
+                name: write ``./cora`` for the folder. A :class:`~pathlib.Path` is never a name.
+            nodes: the node file, where ``graph`` is an edge file.
+            options: for the loader. Values may be text as typed on a command line: ``"0.5"`` for a
+                number, ``"age,height"`` for ``feature_columns``.
+
+        Raises:
+            DataError: for an unknown name or option (with the nearest valid ones), or a value of
+                the wrong type.
+        """
+        kind, place = _resolve_graph(graph, nodes)
+        node_path = None if nodes is None else _absolute(nodes)
+        return cls(kind, place, node_path, _check_options(kind, place, options or {}))
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is a named or bundled dataset: one with recipes, its features ready to use."""
+        return self.kind != "files"
+
+    def load(self, data_dir: str | Path | None = None) -> NodeDataset:
+        """Read the graph; ``dataset.source`` is this source.
+
+        Args:
+            data_dir: where the files of named datasets are (see :func:`load_named`).
+
+        Raises:
+            DataError: naming what is wrong with the data.
+        """
+        if self.kind == "named":
+            dataset = load_named(self.graph, data_dir, **self.options)
+        elif self.kind == "bundled":
+            dataset = BUNDLED[self.graph].make(**self.options)
+        else:
+            dataset = load_files(self.graph, self.nodes, **self.options)
+        return dataset.with_source(self)
+
+    def like(self, trained_on: "Source") -> "Source":
+        """This source, its files read as those of another were: a new graph to predict on.
+
+        Options of ``trained_on`` hold unless this source sets them. The columns of labels and
+        splits that come from there may be absent: a new graph need not have them.
+
+        >>> old = Source.resolve("old.csv", "n.csv", options={"label_column": "topic"})
+        >>> dict(Source.resolve("new.csv", "m.csv").like(old).options)
+        {'label_column': 'topic', 'optional_columns': ['label_column']}
+        """
+        if self.is_named or trained_on.is_named:
+            return self
+        kept = {k: v for k, v in trained_on.options.items() if k not in ("name", *self.options)}
+        optional = [column for column in OPTIONAL if column in kept]
+        kept.pop("optional_columns", None)
+        options = {**kept, **self.options}
+        if optional:
+            options["optional_columns"] = [*options.get("optional_columns", ()), *optional]
+        return replace(self, options=options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for the record of a run."""
+        return {
+            "kind": self.kind,
+            "graph": self.graph,
+            "nodes": self.nodes,
+            "options": dict(self.options),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Source":
+        """From :meth:`to_dict`; records of earlier versions, which have no ``kind``, are read too.
+
+        Raises:
+            DataError: if a field is missing, or as :meth:`resolve` does.
+
+        >>> source = Source.resolve("digits", options={"neighbours": 5})
+        >>> Source.from_dict(source.to_dict()) == source
+        True
+        """
+        graph = fields.get("graph")
+        if not isinstance(graph, str):
+            raise DataError(f"Expected the source of a graph with a `graph` (got {dict(fields)}).")
+        is_path = fields.get("kind") == "files"
+        return cls.resolve(
+            Path(graph) if is_path else graph, fields.get("nodes"), options=fields.get("options")
+        )
+
+
+def load(
+    source: str | Path,
+    nodes: str | Path | None = None,
+    *,
+    data_dir: str | Path | None = None,
+    **options: Any,
+) -> NodeDataset:
+    """A dataset by name, or from the user's files.
+
+    Args:
+        source: a named dataset (:func:`list_named`), a bundled one (:func:`list_bundled`), or the
+            path of an edge file or of a folder with ``edges.*`` and ``nodes.*``. A name wins over a
+            folder of that name: write ``./cora`` for the folder.
+        nodes: the node file, where ``source`` is an edge file.
+        data_dir: where the files of named datasets are (see :func:`load_named`).
+        options: for the loader: of :func:`load_named`, of the bundled dataset, or of
+            :func:`load_files`.
+
+    Raises:
+        DataError: for an unknown name or option (with the nearest valid ones), or bad data.
+
+    >>> load("csbm", phi=-0.5, num_nodes=40, num_features=8).num_nodes
+    40
+    """
+    return Source.resolve(source, nodes, options=options).load(data_dir)
+
+
+def _absolute(path: str | Path) -> str:
+    return str(Path(path).expanduser().resolve())
+
+
+def _resolve_graph(graph: str | Path, nodes: str | Path | None) -> tuple[Kind, str]:
+    """The kind of source, and its canonical name or absolute path."""
+    text, name = str(graph), canonical_name(str(graph))
+    if nodes is None and not isinstance(graph, Path):
+        if name in CATALOG:
+            return "named", name
+        if name in BUNDLED:
+            return "bundled", name
+    path = Path(graph).expanduser()
+    looks_like_path = isinstance(graph, Path) or "/" in text or path.suffix.lower() in SUFFIXES
+    if nodes is not None or looks_like_path or path.exists():
+        return "files", _absolute(graph)
+    names = (*CATALOG, *BUNDLED)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    raise DataError(
+        f"Expected the name of a dataset or the path of a file (got {text!r}).{hint} Names: "
+        f"{', '.join(names)}. Files: {', '.join(SUFFIXES)}.",
+        value=graph,
+    )
+
+
+def _loader(kind: Kind, graph: str) -> Callable[..., NodeDataset]:
+    if kind == "named":
+        return load_named
+    return BUNDLED[graph].make if kind == "bundled" else load_files
+
+
+def _check_options(kind: Kind, graph: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as the loader wants them, each known to it and of the right type."""
+    loader = _loader(kind, graph)
+    hints = typing.get_type_hints(loader)
+    parameters = inspect.signature(loader).parameters.values()
+    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    checked = {}
+    for key, value in options.items():
+        if key not in known:
+            choices = f" (it has {', '.join(known)})" if known else " (it has none)"
+            raise DataError(
+                f"Unknown data option `{key}` of {graph}{choices}{did_you_mean(key, known)}",
+                value=value,
+            )
+        try:
+            checked[key] = _convert(value, hints[key])
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"Expected data options of another type (got {key}={value!r}: {error})",
+                value=value,
+            ) from error
+    return checked
+
+
+def _convert(value: Any, hint: Any) -> Any:
+    """A value as plain data of the annotated type, from that type or from text."""
+    accepted = _members(hint)
+    if value is None and type(None) in accepted:
+        return None
+    (wanted,) = [kind for kind in accepted if kind is not type(None)]
+    return _CONVERTERS[typing.get_origin(wanted) or wanted](value)
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, a type alone being one."""
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if union else (hint,)
+
+
+def _truth(value: Any) -> bool:
+    text = str(value).lower() if isinstance(value, str) else value
+    if text in ("true", "false"):
+        return bool(text == "true")
+    if not isinstance(value, bool):
+        raise TypeError("true or false is needed")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, str):
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError("a whole number is needed")
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError("a number is needed")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    """Text; a number too, since columns may be called 0, 1, ..."""
+    if not isinstance(value, str | numbers.Real):
+        raise TypeError("text is needed")
+    return str(value)
+
+
+def _texts(value: Any) -> list[str]:
+    """A list of text, or text that lists it with commas."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",")]
+    if isinstance(value, numbers.Real):
+        return [str(value)]
+    if not isinstance(value, Sequence):
+        raise TypeError("a list of text is needed")
+    return [_text(part) for part in value]
+
+
+#: By annotation of the loader's option. Choices (``Literal``) are checked by the loader itself.
+_CONVERTERS: dict[Any, Callable[[Any], Any]] = {
+    bool: _truth,
+    int: _whole,
+    float: _number,
+    str: _text,
+    Sequence: _texts,
+    Literal: _text,
+}
