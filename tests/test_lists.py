@@ -9,7 +9,7 @@ import pytest
 
 import longnn as package
 from longnn.cli import app
-from longnn.cli._base import OTHER_NAMES, setting_meant
+from longnn.cli._base import OTHER_NAMES, out, setting_meant
 from longnn.config import explain_options, explain_settings, settings_names
 from longnn.recipes import known_recipes
 from longnn.registry import MODELS, OPTIONS
@@ -33,7 +33,7 @@ def words(text):
     ids=" ".join,
 )
 def test_lists_fit_the_terminal(arguments, width, monkeypatch):
-    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(out, "width", width)
     assert max(map(len, succeed(*arguments).splitlines())) <= width
 
 
@@ -47,7 +47,7 @@ def test_every_model_is_listed():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_is_explained(name, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(out, "width", 200)
     entry, printed = MODELS[name], succeed("models", name)
     assert printed.startswith(f"{entry.title}: {entry.summary}\n")
     assert entry.formula in printed
@@ -65,7 +65,7 @@ def test_a_model_is_explained(name, monkeypatch):
 
 
 def test_no_meaning_is_lost_on_a_narrow_terminal(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(out, "width", 80)
     printed = succeed("models", "lon")
     assert "…" not in printed
     column = printed.index("meaning") - printed.rindex("\n", 0, printed.index("meaning")) - 1
@@ -74,7 +74,7 @@ def test_no_meaning_is_lost_on_a_narrow_terminal(monkeypatch):
 
 
 def test_settings_are_explained(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "250")
+    monkeypatch.setattr(out, "width", 250)
     lines = succeed("models", "--settings").splitlines()
     entries = explain_settings()
     assert [line.split()[0] for line in lines[1:]] == [entry.name for entry in entries]
