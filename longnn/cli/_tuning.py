@@ -1,4 +1,4 @@
-"""The search for hyperparameters."""
+"""The command that searches for hyperparameters."""
 
 import json
 from pathlib import Path
@@ -22,43 +22,56 @@ from longnn.cli._base import (
 def tune(
     graph: Graph,
     nodes: Nodes = None,
-    model: Annotated[str, typer.Option(help="See `longnn models`.")] = "lon",
-    trials: Annotated[int, typer.Option(help="Trials to finish in all.")] = 400,
-    repeats: Annotated[int, typer.Option(help="Trainings a trial, on tuning splits.")] = 3,
-    space: Annotated[str, typer.Option(help="published, wide, or a TOML file.")] = "published",
+    model: Annotated[str, typer.Option(help="Name of the model, see `longnn models`.")] = "lon",
+    trials: Annotated[int, typer.Option(help="Number of trials to finish in total.")] = 400,
+    repeats: Annotated[int, typer.Option(help="Trainings per trial, on tuning splits.")] = 3,
+    space: Annotated[
+        str, typer.Option(help="Search space: paper, wide, compact, or a TOML file.")
+    ] = "paper",
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Fix one key.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Give one key of the space a fixed value."),
     ] = None,
-    batch: Annotated[int | None, typer.Option(help="Trials trained together.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Trials trained together (default: 8, on a GPU 64).")
+    ] = None,
     storage: Annotated[
-        str | None, typer.Option(help="Optuna storage URL (default: study.db in the folder).")
+        str | None, typer.Option(help="Optuna storage URL (default: search.db in the folder).")
     ] = None,
-    study: Annotated[str | None, typer.Option(help="Name of the study.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split protocol.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the sampler.")] = 0,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the search in its storage (default: GRAPH-MODEL).")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Split protocol (default: the dataset's own).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    halving: Annotated[bool, typer.Option(help="Stop the worse half on the way.")] = True,
+    halving: Annotated[
+        bool, typer.Option(help="Stop the worse half of the trials early, at some epochs.")
+    ] = True,
     finalists: Annotated[
-        int, typer.Option(help="Best trials to train again on further splits; 0: none.")
+        int, typer.Option(help="Number of best trials to train again on further splits.")
     ] = 8,
     output: Annotated[
-        Path | None, typer.Option(help="The folder (default: runs/GRAPH-MODEL-tune).")
+        Path | None, typer.Option(help="Folder of the search (default: runs/GRAPH-MODEL-tune).")
     ] = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
     json_: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress and no notes.")] = False,
 ) -> None:
-    """Search for hyperparameters; run it again to go on, or elsewhere to share the work."""
+    """Search for good hyperparameters.
+
+    Run the same command again to continue. Workers with one --storage share the work.
+    """
     from longnn import runs, tuning
     from longnn.cli import _display as display
     from longnn.config import parse_assignment
 
     source = read_source(graph, nodes, data_option)
-    dataset = source.load(data_dir)
+    dataset = runs.load_source(source, data_dir)
     chosen = tuning.load_space(space, model).fix(dict(parse_assignment(p) for p in set_ or []))
-    scale = "auto"
-    # A stable name: running the same command again goes on.
+    # A stable name, so that the same command continues the search.
     folder = output or Path("runs") / runs.folder_name(f"{dataset.name}-{model}-tune")
     if not quiet:
         show_notes(dataset.notes)
@@ -72,10 +85,9 @@ def tune(
                 repeats=repeats,
                 batch=batch,
                 storage=storage,
-                study_name=study,
+                name=name,
                 folder=folder,
                 split=split,
-                scale=scale,
                 seed=seed,
                 device=device,
                 halving=halving,
@@ -83,13 +95,15 @@ def tune(
                 on_progress=on_progress,
             )
     except KeyboardInterrupt:
-        err.print("interrupted; run the same command to go on", markup=False)
+        err.print("interrupted; run the same command again to continue", markup=False)
         raise typer.Exit(130) from None
+    record = result.record
     if json_:
-        print(json.dumps({"folder": str(folder), **result.record}, allow_nan=False))
+        print(json.dumps({"folder": str(folder), **record.to_dict()}, allow_nan=False))
         return
-    show_notes(result.record["notes"])
-    out.print(f"validation {result.record['metric']} {result.value:.4f} with", markup=False)
+    if not quiet:
+        show_notes(record.notes)
+    out.print(f"validation {record.metric} {record.value:.4f} with", markup=False)
     for key in chosen.search:
-        out.print(f"  {key} = {result.record['best']['params'][key]}", markup=False)
+        out.print(f"  {key} = {record.best.params[key]}", markup=False)
     out.print(f"\nrecipe: {folder / 'recipe.toml'}\nreport: {folder / 'tuning.html'}", markup=False)

@@ -148,9 +148,10 @@ def _merge(key: Tensor, weight: Tensor | None, *, mean: bool) -> tuple[Tensor, T
     """Sorted distinct keys, with the sum or mean of the weights of each."""
     if weight is None:
         return torch.unique(key), None
-    unique, inverse, count = torch.unique(key, return_inverse=True, return_counts=True)
+    key, order = torch.sort(key, stable=True)  # weights are added in the order of listing
+    unique, inverse, count = torch.unique_consecutive(key, return_inverse=True, return_counts=True)
     total = torch.zeros(len(unique), dtype=torch.float64)
-    total.index_add_(0, inverse, weight.double())
+    total.index_add_(0, inverse, weight[order].double())
     return unique, total / count if mean else total
 
 

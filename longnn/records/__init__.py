@@ -35,6 +35,3 @@ __all__ = [
     "summarize_repeats",
     "summary_dict",
 ]
-
-Run, Repeat, LearnedFilter = RunRecord, RepeatRecord, FilterRecord  # TEMP
-load_run = RunRecord.read  # TEMP

@@ -1,17 +1,29 @@
-"""Saved records as figures, words and one HTML page.
+"""Saved records as figures, words and HTML pages.
 
-Reads run folders and never trains: nothing here imports another part of longnn.
+Takes records and never trains: of longnn it imports :mod:`longnn.records`, and the names of models
+from :mod:`longnn.registry`.
+
+For users
+    :func:`figures_of` draws one figure of a run, :func:`save_figures` writes all of them,
+    :func:`write_report` and :func:`write_comparison` write pages, :func:`text_summary` and
+    :func:`text_comparison` lines for a terminal.
+For studies, searches and benchmarks
+    The house style (:func:`new_figure`, :func:`in_style`, :func:`colours`, ...) and functions that
+    write figures; the pieces of pages (:func:`document`, :func:`section`, :func:`table`, ...); the
+    curves behind the figures (:func:`chebyshev_response`, :func:`jacobi_weight`).
+For the command line
+    Words for filters and scores (:func:`describe_filter`, :func:`interval_text`,
+    :func:`metric_name`), and the rows and cautions of a comparison.
 """
 
-from longnn.records import Run, Summary, load_run
 from longnn.report._comparison import (
     cautions,
     comparison_rows,
-    load_runs,
     name_apart,
     write_comparison,
 )
 from longnn.report._figures import (
+    Figures,
     Plate,
     amplitude_waveform,
     basis_path,
@@ -19,6 +31,7 @@ from longnn.report._figures import (
     compare_scores,
     confusion,
     density,
+    figures_of,
     filter_response,
     save_figures,
     score_distribution,
@@ -57,7 +70,37 @@ from longnn.report._style import (
 from longnn.report._text import text_comparison, text_summary
 from longnn.report._words import describe_filter, interval_text, metric_name
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - by purpose
+    # Runs and their pages
+    "name_apart",
+    "write_report",
+    "write_comparison",
+    "text_summary",
+    "text_comparison",
+    # Figures of a run
+    "Figures",
+    "figures_of",
+    "save_figures",
+    "filter_response",
+    "basis_path",
+    "amplitude_waveform",
+    "training_curves",
+    "score_distribution",
+    "confusion",
+    "density",
+    # Figures of several runs
+    "compare_filters",
+    "compare_scores",
+    # Words
+    "cautions",
+    "comparison_rows",
+    "describe_filter",
+    "interval_text",
+    "metric_name",
+    # Curves behind the figures
+    "chebyshev_response",
+    "jacobi_weight",
+    # Style of figures
     "GREY",
     "LINES",
     "NAVY",
@@ -65,49 +108,25 @@ __all__ = [
     "PALE",
     "SKY",
     "WIDTH",
-    "Plate",
-    "Run",
-    "Summary",
-    "alert",
-    "amplitude_waveform",
-    "basis_path",
-    "cautions",
-    "chebyshev_response",
-    "code_block",
     "colours",
-    "compare_filters",
-    "compare_scores",
-    "comparison_rows",
-    "confusion",
-    "density",
-    "describe_filter",
-    "document",
-    "embed",
-    "filter_response",
-    "heading",
     "in_style",
-    "interval_text",
-    "jacobi_weight",
-    "load_run",
-    "load_runs",
-    "metric_name",
-    "name_apart",
     "new_figure",
-    "pairs",
-    "paragraph",
     "plain",
-    "save_figures",
-    "score_distribution",
-    "section",
     "spectrum_axis",
-    "table",
-    "text_comparison",
-    "text_summary",
+    # Files
     "to_png",
     "to_svg",
-    "training_curves",
-    "value_text",
     "write_atomically",
-    "write_comparison",
-    "write_report",
+    # Pieces of pages
+    "Plate",
+    "alert",
+    "code_block",
+    "document",
+    "embed",
+    "heading",
+    "pairs",
+    "paragraph",
+    "section",
+    "table",
+    "value_text",
 ]

@@ -1,7 +1,7 @@
-"""Several runs side by side: what they have in common decides what may be compared.
+"""Several runs side by side: what they share decides what can be compared.
 
-Runs on the same splits of the same data are compared split by split, which is far sharper than
-comparing two intervals.
+Runs on the same splits of the same data are compared split by split, which shows far smaller
+differences than a comparison of two intervals.
 """
 
 from __future__ import annotations
@@ -12,12 +12,22 @@ from pathlib import Path
 
 import numpy as np
 
-from longnn.records import Run, load_run
+from longnn.records import RunRecord
 from longnn.report._figures import comparison_plates
-from longnn.report._markup import alert, document, heading, pairs, paragraph, section, table
+from longnn.report._markup import (
+    alert,
+    document,
+    heading,
+    pairs,
+    paragraph,
+    section,
+    table,
+    value_text,
+)
 from longnn.report._page import INTERVAL, METHOD, embed
 from longnn.report._style import write_atomically
 from longnn.report._words import (
+    LOWER_IS_BETTER,
     PERCENT,
     describe_filter,
     metric_name,
@@ -26,39 +36,46 @@ from longnn.report._words import (
     splits_text,
 )
 
-COLUMNS = ("run", "model", "data", "splits", "score", "against the first", "learned filter")
+COLUMNS = (
+    "run",
+    "model",
+    "data",
+    "splits",
+    "score (mean ± 95 % interval)",
+    "difference from the first run",
+    "learned filter",
+)
 
 
-def load_runs(folders: Sequence[str | Path]) -> list[Run]:
-    """Read several run folders; runs of one name get their parent folder's put before it."""
-    if not folders:
-        raise ValueError("Expected at least one run folder (got none).")
-    return name_apart([load_run(folder) for folder in folders])
-
-
-def name_apart(runs: Sequence[Run]) -> list[Run]:
-    """Runs of one name get their parent folder's put before it."""
+def name_apart(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """Runs with the same name get the name of their parent folder in front."""
+    if not runs:
+        raise ValueError("Expected at least one run to compare (got none).")
     names = [run.name for run in runs]
     return [
         replace(run, label=f"{run.folder.parent.name}/{run.name}")
-        if names.count(run.name) > 1
+        if names.count(run.name) > 1 and run.folder is not None
         else run
         for run in runs
     ]
 
 
-def write_comparison(folders: Sequence[str | Path], out: str | Path) -> Path:
-    """Write one page that compares runs, and its figures into `NAME_figures/` beside it.
+def write_comparison(runs: Sequence[RunRecord], out: str | Path) -> Path:
+    """Write one page that compares runs, and its figures into ``NAME_figures/`` beside it.
 
     Args:
-        folders: Run folders; the first is the one the others are held against.
-        out: The HTML file.
+        runs: their records; the others are compared with the first.
+        out: the HTML file.
+
+    Returns:
+        The HTML file.
     """
-    runs = list(folders) if isinstance(folders[0], Run) else load_runs(folders)
+    runs = name_apart(runs)
     out = Path(out)
     pictures = embed(comparison_plates(runs), out.with_name(f"{out.stem}_figures"))
     title = "Comparison of " + ", ".join(run.name for run in runs)
     commands = {run.name: run.command for run in runs if run.command}
+    repeated = any(len(run.repeats) > 1 for run in runs)
     content = document(
         title=title,
         header=heading(title) + paragraph(_leader(runs), kind="soft"),
@@ -69,17 +86,21 @@ def write_comparison(folders: Sequence[str | Path], out: str | Path) -> Path:
                 table("Runs", COLUMNS, comparison_rows(runs)[1:], words=range(len(COLUMNS))),
                 *pictures.values(),
             ),
-            section("How the numbers were obtained", paragraph(METHOD), paragraph(INTERVAL)),
-            section("Where they differ", pairs("Settings that differ", differences(runs))),
-            section("To do it again", pairs("Command of each run", commands)),
+            section(
+                "How the numbers were obtained",
+                paragraph(METHOD),
+                paragraph(INTERVAL) if repeated else "",
+            ),
+            section("How the runs differ", pairs("Settings that differ", differences(runs))),
+            section("Reproduce the runs", pairs("Command of each run", commands)),
         ],
-        footer=paragraph("Written by longnn. The page stands alone: it needs no other file."),
+        footer=paragraph("Written by longnn. This page needs no network and no other file."),
     )
     return write_atomically(out, content)
 
 
-def comparison_rows(runs: Sequence[Run]) -> list[list[str]]:
-    """A table of words: the names of the columns, then a row for each run."""
+def comparison_rows(runs: Sequence[RunRecord]) -> list[list[str]]:
+    """A table of words: the names of the columns, then one row per run."""
     rows = [
         [
             run.name,
@@ -87,7 +108,7 @@ def comparison_rows(runs: Sequence[Run]) -> list[list[str]]:
             run.data.name,
             splits_text(run),
             " ".join(result_text(run)),
-            paired_text(runs[0], run) if index else "",
+            paired_text(runs[0], run) if index else "the first run",
             filter_words(run),
         ]
         for index, run in enumerate(runs)
@@ -95,32 +116,36 @@ def comparison_rows(runs: Sequence[Run]) -> list[list[str]]:
     return [list(COLUMNS), *rows]
 
 
-def filter_words(run: Run) -> str:
-    """The filters of the first repeat in words."""
+def filter_words(run: RunRecord) -> str:
+    """The filters of the first repeat in words; one phrase per layer."""
     found = [item.words or describe_filter(item.eigenvalues, item.response) for item in run.filters]
     if len(found) < 2:
         return found[0] if found else "none"
     return "; ".join(f"layer {index}: {words}" for index, words in enumerate(found, 1))
 
 
-def paired_text(first: Run, other: Run) -> str:
-    """How `other` does against `first` on the splits both were tested on."""
-    if first.data.fingerprint != other.data.fingerprint or first.metric != other.metric:
-        return "not comparable"
+def paired_text(first: RunRecord, other: RunRecord) -> str:
+    """The difference of ``other`` from ``first`` on the splits that both were tested on."""
+    if first.data.fingerprint != other.data.fingerprint:
+        return "not comparable: other data"
+    if first.metric != other.metric:
+        return "not comparable: another score"
     ours, theirs = _by_split(other), _by_split(first)
     common = sorted(ours.keys() & theirs.keys())
     if not common:
         return "no split in common"
     gain = np.array([ours[split] - theirs[split] for split in common])
     if other.metric in PERCENT:
-        size = f"{100 * gain.mean():+.1f} points"
+        size = f"{100 * gain.mean():+z.1f} percentage points"
     else:
-        size = f"{gain.mean():+.3f}"
-    return f"{size}, better on {int((gain > 0).sum())} of {len(common)}"
+        size = f"{gain.mean():+z.3f}"
+    better = gain < 0 if other.metric in LOWER_IS_BETTER else gain > 0
+    splits = "common split" if len(common) == 1 else "common splits"
+    return f"{size}, better on {int(better.sum())} of {len(common)} {splits}"
 
 
-def _by_split(run: Run) -> dict[tuple[str, int], float]:
-    """The test score on each split, a mean where it was used more than once."""
+def _by_split(run: RunRecord) -> dict[tuple[str, int], float]:
+    """The test score on each split; the mean where a split was used more than once."""
     scores: dict[tuple[str, int], list[float]] = {}
     for repeat in run.repeats:
         value = repeat.scores.get("test", {}).get(run.metric, float("nan"))
@@ -129,42 +154,44 @@ def _by_split(run: Run) -> dict[tuple[str, int], float]:
     return {split: float(np.mean(values)) for split, values in scores.items()}
 
 
-def cautions(runs: Sequence[Run]) -> list[str]:
-    """Why these runs should not be compared without thought."""
+def cautions(runs: Sequence[RunRecord]) -> list[str]:
+    """What a reader must know before comparing these runs."""
     found = []
     if len({run.data.fingerprint for run in runs}) > 1:
-        found.append("The runs are not all on the same data: their scores do not compare.")
+        found.append("The runs are not all on the same data: their scores cannot be compared.")
     if len({run.metric for run in runs}) > 1:
         names = ", ".join(dict.fromkeys(metric_name(run.metric) for run in runs))
-        found.append(f"The runs were scored differently: {names}.")
+        found.append(f"The runs were not all scored by the same number: {names}.")
     if len({frozenset(_by_split(run)) for run in runs}) > 1:
         found.append("The runs were not all tested on the same splits.")
     single = [run.name for run in runs if len(run.repeats) == 1]
     if single:
-        found.append(f"One repeat only, so no interval: {', '.join(single)}.")
+        found.append(f"Only one repeat, so no interval: {', '.join(single)}.")
     return found
 
 
-def differences(runs: Sequence[Run]) -> dict[str, str]:
-    """The settings in which the runs differ, with each run's value."""
+def differences(runs: Sequence[RunRecord]) -> dict[str, str]:
+    """The settings in which the runs differ, with the value of each run."""
     keys = dict.fromkeys(key for run in runs for key in run.config)
     found = {}
     for key in keys:
         values = [run.config.get(key, "not set") for run in runs]
         if any(value != values[0] for value in values):
             found[key] = "; ".join(
-                f"{run.name}: {value}" for run, value in zip(runs, values, strict=True)
+                f"{run.name}: {value_text(value)}" for run, value in zip(runs, values, strict=True)
             )
     return found
 
 
-def _leader(runs: Sequence[Run]) -> str:
+def _leader(runs: Sequence[RunRecord]) -> str:
+    """How many runs there are, and which has the best score if they can be compared."""
+    count = "One run" if len(runs) == 1 else f"{len(runs)} runs"
     same = len({(run.data.fingerprint, run.metric) for run in runs}) == 1
     scored = [(summary.mean, run) for run in runs if (summary := run.score()) is not None]
     scored = [(mean, run) for mean, run in scored if np.isfinite(mean)]
     if not same or len(scored) < 2:
-        return f"{len(runs)} runs."
-    _, best = max(scored, key=lambda pair: pair[0])
-    return f"{len(runs)} runs on {best.data.name}. Best mean: {best.name}, " + " ".join(
-        result_text(best)
-    )
+        return f"{count}."
+    choose = min if runs[0].metric in LOWER_IS_BETTER else max
+    _, best = choose(scored, key=lambda pair: pair[0])
+    result = " ".join(result_text(best))
+    return f"{count} on {best.data.name}. The best score is that of {best.name}: {result}."

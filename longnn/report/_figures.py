@@ -1,7 +1,7 @@
-"""All figures, and which of them a run has, each with the words that go with it.
+"""The figures that a run has, each with its title, caption and alternative text.
 
-A figure that a run cannot have (a model without filter, one repeat, a missing file) is left
-out. Captions say how to read it; the alternative text says what it shows.
+A figure that a run cannot have (no filter, only one repeat, a missing file) is left out. The
+caption says how to read the figure; the alternative text says what it shows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from longnn.records import Run
+from longnn.records import RunRecord
 from longnn.report._filter_figures import (
     MANY,
     amplitude_waveform,
@@ -20,6 +20,7 @@ from longnn.report._filter_figures import (
     compare_filters,
     density,
     filter_response,
+    share_graph,
 )
 from longnn.report._responses import align_signs
 from longnn.report._score_figures import (
@@ -29,9 +30,17 @@ from longnn.report._score_figures import (
     training_curves,
 )
 from longnn.report._style import to_png, to_svg, write_atomically
-from longnn.report._words import learned_text, metric_name, model_name, result_text, splits_text
+from longnn.report._words import (
+    learned_text,
+    metric_name,
+    model_name,
+    result_text,
+    splits_text,
+    untested,
+)
 
 __all__ = [
+    "Figures",
     "Plate",
     "amplitude_waveform",
     "basis_path",
@@ -40,6 +49,7 @@ __all__ = [
     "comparison_plates",
     "confusion",
     "density",
+    "figures_of",
     "filter_response",
     "plates",
     "save_figures",
@@ -51,7 +61,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Plate:
-    """A figure with the words around it."""
+    """A figure with the texts around it.
+
+    Args:
+        name: of its files, and its anchor on the page.
+        draw: makes the figure.
+        title: of the caption.
+        caption: how to read the figure.
+        alt: what the figure shows, for readers who cannot see it.
+    """
 
     name: str
     draw: Callable[[], Figure]
@@ -60,8 +78,64 @@ class Plate:
     alt: str
 
 
-def plates(run: Run) -> list[Plate]:
-    """The figures this run can have, in reading order."""
+class Figures:
+    """The figures of one run, drawn when asked for.
+
+    Each method returns a matplotlib figure, or raises ValueError with the reason why the run has
+    no such figure.
+
+    Args:
+        run: its record.
+    """
+
+    def __init__(self, run: RunRecord) -> None:
+        self.run = run
+
+    def filter(self) -> Figure:
+        """The learned filters over the spectral density of the graph."""
+        return filter_response(self.run)
+
+    def training(self) -> Figure:
+        """Losses and validation score against the epoch."""
+        return training_curves(self.run)
+
+    def basis(self) -> Figure:
+        """The path of a and b over training, and the weight functions at its ends."""
+        return basis_path(self.run)
+
+    def amplitude(self) -> Figure:
+        """The norm of the filter over training, and the change of its waveform."""
+        return amplitude_waveform(self.run)
+
+    def confusion(self) -> Figure:
+        """True against predicted classes of the first repeat."""
+        return confusion(self.run)
+
+    def scores(self) -> Figure:
+        """The scores of all repeats, with their mean and its 95 % interval."""
+        return score_distribution(self.run)
+
+    def density(self) -> Figure:
+        """The spectral density of the graph."""
+        if self.run.data.density is None:
+            raise ValueError("Expected the spectral density of the graph in the record (got none).")
+        return density(*self.run.data.density)
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write all figures of the report into a folder, as PNG and SVG."""
+        return save_figures(self.run, folder)
+
+    def __repr__(self) -> str:
+        return f"Figures({self.run.name}: {', '.join(plate.name for plate in plates(self.run))})"
+
+
+def figures_of(run: RunRecord) -> Figures:
+    """The figures of a run: ``figures_of(run).filter()`` draws one of them."""
+    return Figures(run)
+
+
+def plates(run: RunRecord) -> list[Plate]:
+    """The figures that this run has, in reading order."""
     found = []
     if run.filters:
         found.append(_filter_plate(run))
@@ -78,13 +152,13 @@ def plates(run: Run) -> list[Plate]:
     return found
 
 
-def save_figures(run: Run, folder: str | Path) -> list[Path]:
-    """Write every figure of a run as PNG and SVG, each file whole or not at all."""
+def save_figures(run: RunRecord, folder: str | Path) -> list[Path]:
+    """Write every figure of a run as PNG and SVG; returns the files."""
     return save_plates(plates(run), Path(folder))
 
 
 def save_plates(drawn: Sequence[Plate], folder: Path) -> list[Path]:
-    """Write plates as `NAME.svg` and `NAME.png`, in this order."""
+    """Write plates as ``NAME.svg`` and ``NAME.png``; returns the files in this order."""
     files = []
     for plate in drawn:
         figure = plate.draw()
@@ -93,26 +167,26 @@ def save_plates(drawn: Sequence[Plate], folder: Path) -> list[Path]:
     return files
 
 
-def _filter_plate(run: Run) -> Plate:
+def _filter_plate(run: RunRecord) -> Plate:
     first = run.filters[0]
     lines = (
-        "The bands hold half and 90 % of the channels, the bold line is their mean."
+        "The bands contain half and 90 % of the channels; the bold line is the mean of all."
         if first.channels > MANY
-        else "Each thin line is a channel, the bold line their mean."
+        else "Each thin line is one channel; the bold line is their mean."
         if first.channels > 1
         else "The line is the response."
     )
     turned = align_signs(first.response)[1]
     sign = (
-        f" {turned} of {first.channels} channels are drawn with their sign turned, so that all "
+        f" {turned} of {first.channels} channels are drawn with the opposite sign, so that all "
         "agree; the sign of a whole channel has no meaning."
         if turned
         else ""
     )
-    others = " Dashed: the means of the other repeats." if len(run.repeats) > 1 else ""
+    others = " Dashed lines are the means of the other repeats." if len(run.repeats) > 1 else ""
     back = (
-        " The grey area says how many of the graph's eigenvalues lie where; where there are "
-        "none, the response has no effect."
+        " The grey area shows where the eigenvalues of the graph are; where there are none, the "
+        "response has no effect."
         if run.data.density is not None
         else ""
     )
@@ -120,14 +194,15 @@ def _filter_plate(run: Run) -> Plate:
         "filter_response",
         lambda: filter_response(run),
         "The learned filter",
-        "How strongly each frequency of a signal on the graph is passed on. Left, at 0, are "
-        "signals that neighbours share; right, at 2, signals that alternate between neighbours. "
+        "How strongly the filter passes each frequency of a signal on the graph. On the left, at "
+        "0, are signals that neighbours share; on the right, at 2, signals that alternate between "
+        "neighbours. "
         f"{lines}{others}{back}{sign}",
         "Learned response against Laplacian eigenvalue. " + " ".join(learned_text(run)),
     )
 
 
-def _basis_plate(run: Run) -> Plate:
+def _basis_plate(run: RunRecord) -> Plate:
     learned = run.filters[0].learned if run.filters else {}
     start = run.filters[0].start if run.filters else {}
     ends = ""
@@ -140,94 +215,113 @@ def _basis_plate(run: Run) -> Plate:
         "basis_path",
         lambda: basis_path(run),
         "The path of the basis",
-        "The model picks its polynomial basis by two numbers, a and b. Left: their path from the "
-        "start (circle) to the epoch that was kept (square); crosses mark bases with a name. "
-        "Right: the weight function that belongs to them, which says where on the spectrum the "
-        "basis looks closely.",
+        "Two learned numbers, a and b, define the polynomial basis. Left: their path from the "
+        "start (circle) to the epoch that was kept (square); crosses mark bases that have a name. "
+        "Right: the weight function of the basis at these two points. The basis resolves the "
+        "spectrum best where the weight is large.",
         f"Path of the basis parameters a and b over training, and their weight functions.{ends}",
     )
 
 
-def _amplitude_plate(run: Run) -> Plate:
+def _amplitude_plate(run: RunRecord) -> Plate:
     return Plate(
         "amplitude_waveform",
         lambda: amplitude_waveform(run),
         "Amplitude and waveform",
-        "Left: how strong the filter is. Right: how far its shape, whatever the strength, still "
-        "was from its shape at the last epoch. A curve on the left that keeps growing after the "
-        "one on the right has come down to zero is over-passing: the filter only gets louder.",
+        "Left: the strength of the filter. Right: the distance of its shape from its shape at the "
+        "last epoch, regardless of strength. If the left curve still grows after the right curve "
+        "has reached zero, the model is over-passing: its filter gets stronger without changing "
+        "shape.",
         "Norm of the filter against epoch, and distance of its waveform from the last one.",
     )
 
 
-def _scores_plate(run: Run) -> Plate:
+def _scores_plate(run: RunRecord) -> Plate:
     what, score = result_text(run)
     return Plate(
         "score_distribution",
         lambda: score_distribution(run),
         "The scores of all repeats",
         "Each mark is one repeat. The orange bar is the mean with its 95 % confidence interval, "
-        "which is about the mean and not about single runs.",
+        "which describes the mean and not single repeats.",
         f"Validation and test scores of {splits_text(run)}; {what} {score}.",
     )
 
 
-def _training_plate(run: Run) -> Plate:
+def _training_plate(run: RunRecord) -> Plate:
     first = run.repeats[0]
-    others = " Faint: the other repeats." if len(run.repeats) > 1 else ""
+    others = " Faint lines are the other repeats." if len(run.repeats) > 1 else ""
     return Plate(
         "training_curves",
         lambda: training_curves(run),
         "Training",
         f"Loss and validation {metric_name(run.metric)} of the first repeat at each epoch.{others} "
-        "The weights of the best epoch (dotted) were kept. Validation loss that rises while "
-        "training loss falls is overfitting.",
+        "The weights of the best epoch (dotted) were kept. A validation loss that rises while the "
+        "training loss falls means overfitting.",
         f"Loss and validation {metric_name(run.metric)} against epoch; best epoch "
         f"{first.best_epoch} of {first.epochs}.",
     )
 
 
-def _confusion_plate(run: Run) -> Plate:
+def _confusion_plate(run: RunRecord) -> Plate:
     counts = run.repeats[0].confusion
     assert counts is not None
     right = counts.trace() / max(counts.sum(), 1)
+    empty = " Grey rows are classes without test nodes." if untested(counts) else ""
     return Plate(
         "confusion",
         lambda: confusion(run),
         "Confusion",
-        "Rows are the true classes, columns the predicted ones; what lies off the diagonal is "
-        "wrong. Colours give the share of each row, so that small classes are as visible as "
-        "large ones.",
+        "Rows are true classes, columns are predicted classes; test nodes off the diagonal are "
+        "predicted wrongly. Colours show shares of each row, so that small classes are as visible "
+        f"as large ones.{empty}",
         f"Confusion matrix of the first repeat over {len(counts)} classes; {right:.0%} of its "
         "test nodes lie on the diagonal.",
     )
 
 
-def comparison_plates(runs: Sequence[Run]) -> list[Plate]:
+def comparison_plates(runs: Sequence[RunRecord]) -> list[Plate]:
     """The figures of a comparison."""
-    found = [
-        Plate(
-            "compare_scores",
-            lambda: compare_scores(runs),
-            "Test scores",
-            "Each mark is one repeat; the orange bar is the mean with its 95 % confidence "
-            "interval.",
-            "Test scores: "
-            + "; ".join(f"{run.name}: {' '.join(result_text(run))}" for run in runs)
-            + ".",
-        )
-    ]
-    drawn = [run for run in runs if run.filters]
-    if drawn:
-        names = ", ".join(f"{run.name} ({model_name(run)})" for run in drawn)
-        found.append(
-            Plate(
-                "compare_filters",
-                lambda: compare_filters(drawn),
-                "Learned filters",
-                "The mean response over channels of each run's first repeat, from signals that "
-                "neighbours share (0) to signals that alternate between neighbours (2).",
-                f"Learned responses against Laplacian eigenvalue of {names}.",
-            )
-        )
+    found = [_compared_scores_plate(runs)]
+    if any(run.filters for run in runs):
+        found.append(_compared_filters_plate(runs))
     return found
+
+
+def _compared_scores_plate(runs: Sequence[RunRecord]) -> Plate:
+    bar = (
+        " The orange bar is the mean with its 95 % confidence interval."
+        if any(len(run.repeats) > 1 for run in runs)
+        else " No run has more than one repeat, so there is no interval."
+    )
+    scores = "; ".join(f"{run.name}: {' '.join(result_text(run))}" for run in runs)
+    return Plate(
+        "compare_scores",
+        lambda: compare_scores(runs),
+        "Test scores",
+        f"One row per run. Each mark is the score of one repeat on its test nodes.{bar}",
+        f"Test scores: {scores}.",
+    )
+
+
+def _compared_filters_plate(runs: Sequence[RunRecord]) -> Plate:
+    drawn = [run for run in runs if run.filters]
+    absent = ", ".join(run.name for run in runs if not run.filters)
+    notes = [
+        " Of models with several layers, the first layer is shown."
+        if any(len(run.filters) > 1 for run in drawn)
+        else "",
+        " The grey area shows where the eigenvalues of the graph are."
+        if share_graph(drawn) and drawn[0].data.density is not None
+        else "",
+        f" Without a filter: {absent}." if absent else "",
+    ]
+    names = ", ".join(f"{run.name} ({model_name(run)})" for run in drawn)
+    return Plate(
+        "compare_filters",
+        lambda: compare_filters(runs),
+        "Learned filters",
+        "The response of the first repeat of each run, mean over its channels, from signals that "
+        f"neighbours share (0) to signals that alternate between neighbours (2).{''.join(notes)}",
+        f"Learned responses against Laplacian eigenvalue of {names}.",
+    )

@@ -1,4 +1,4 @@
-"""Figures of what was learned: responses over the spectrum, the path of the basis, the amplitude.
+"""Figures of what was learned: responses on the spectrum, path of the basis, amplitude.
 
 Each function takes a run (or arrays) and returns a matplotlib figure; none writes a file.
 """
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from longnn.records import History, LearnedFilter, Run
+from longnn.records import FilterRecord, History, RunRecord
 from longnn.report._responses import (
     align_signs,
     jacobi_weight,
@@ -37,14 +37,18 @@ from longnn.report._style import (
     spectrum_axis,
 )
 
-MANY = 12  # channels, above which a band stands for them
-PANELS = 4  # filters shown of a model that has more
+MANY = 12  # channels; more are drawn as a band
+PANELS = 4  # most filters shown of one model
 SPECIAL = {"Legendre": (0.0, 0.0), "Chebyshev": (-0.5, -0.5), "Chebyshev, 2nd kind": (0.5, 0.5)}
 
 
 @in_style
-def filter_response(run: Run) -> Figure:
-    """The learned responses over the graph's spectral density, a panel for each filter."""
+def filter_response(run: RunRecord) -> Figure:
+    """The learned responses over the spectral density of the graph, one panel per filter.
+
+    Raises:
+        ValueError: if the model has no filter.
+    """
     shown = run.filters[:PANELS]
     if not shown:
         raise ValueError(f"Expected a model with filters (got {run.model!r}).")
@@ -63,8 +67,8 @@ def filter_response(run: Run) -> Figure:
     return figure
 
 
-def _largest_eigenvalue(run: Run) -> float:
-    """Where the graph's spectrum ends, by its density; 2 where that is not known."""
+def _largest_eigenvalue(run: RunRecord) -> float:
+    """Where the spectrum of the graph ends, by its density; 2 where that is not known."""
     if run.data.density is None:
         return 2.0
     lam, density = run.data.density
@@ -73,7 +77,7 @@ def _largest_eigenvalue(run: Run) -> float:
 
 
 def _draw_filter(
-    axes: Axes, found: LearnedFilter, others: Sequence[LearnedFilter], largest: float
+    axes: Axes, found: FilterRecord, others: Sequence[FilterRecord], largest: float
 ) -> None:
     lam = found.eigenvalues
     response = align_signs(found.response)[0]
@@ -101,7 +105,7 @@ def _draw_filter(
 
 
 def _show_inside(axes: Axes, largest: float) -> None:
-    """Scale by what lies inside the spectrum: beyond it a polynomial may go anywhere."""
+    """Scale by the values inside the spectrum: beyond it a polynomial can take any value."""
     inside = [
         np.asarray(line.get_ydata())[np.asarray(line.get_xdata()) <= largest + 0.02]
         for line in axes.lines
@@ -131,8 +135,8 @@ def _finish_spectrum(axes: Axes) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns)
 
 
-def _draw_density(axes: Axes, run: Run) -> None:
-    """The graph's spectral density behind the curves, on a scale of its own without numbers."""
+def _draw_density(axes: Axes, run: RunRecord) -> None:
+    """The spectral density of the graph behind the curves, on its own scale without numbers."""
     if run.data.density is None:
         return
     lam, density = run.data.density
@@ -145,7 +149,7 @@ def _draw_density(axes: Axes, run: Run) -> None:
     behind.grid(False)
     behind.set_zorder(axes.get_zorder() - 1)
     axes.patch.set_visible(False)
-    axes.fill_between([], [], color=PALE, label="graph's spectrum")
+    axes.fill_between([], [], color=PALE, label="spectrum of the graph")
 
 
 @in_style
@@ -154,7 +158,10 @@ def density(eigenvalues: ArrayLike, density: ArrayLike) -> Figure:
 
     Args:
         eigenvalues: (points,) of the normalised Laplacian.
-        density: (points,), of integral one.
+        density: (points,), with integral one.
+
+    Raises:
+        ValueError: if they do not have the same length.
     """
     lam, values = np.asarray(eigenvalues, dtype=float), np.asarray(density, dtype=float)
     if lam.ndim != 1 or lam.shape != values.shape or len(lam) == 0:
@@ -178,18 +185,22 @@ def density(eigenvalues: ArrayLike, density: ArrayLike) -> Figure:
 
 
 def density_top(eigenvalues: np.ndarray, density: np.ndarray) -> float:
-    """A height that shows the body of a density, not one narrow peak.
+    """A height of the axis that shows most of a density instead of one narrow peak.
 
-    Estimates shoot up at the ends of the spectrum, and many equal eigenvalues make a spike
-    anywhere: the ends are passed over, and no peak counts for more than four times the mean.
+    Estimates grow without bound at the ends of the spectrum, and equal eigenvalues make a spike
+    anywhere. The ends are therefore ignored, and the height is at most four times the mean.
     """
     inner = np.interp(np.linspace(0.02, 1.98, 400), eigenvalues, np.nan_to_num(density))
     return max(min(float(inner.max()), 4 * float(inner.mean())), 1e-12)
 
 
 @in_style
-def basis_path(run: Run) -> Figure:
-    """The path of (a, b) over training, and the weight functions at its two ends."""
+def basis_path(run: RunRecord) -> Figure:
+    """The path of (a, b) over training, and the weight functions at its two ends.
+
+    Raises:
+        ValueError: if the history has no a and b.
+    """
     history = run.history
     if history is None or not history.has("a", "b"):
         raise ValueError(f"Expected the history of a and b (got none for {run.model!r}).")
@@ -216,7 +227,7 @@ def basis_path(run: Run) -> Figure:
     return figure
 
 
-def _best(run: Run, repeat: int, epochs: np.ndarray) -> int:
+def _best(run: RunRecord, repeat: int, epochs: np.ndarray) -> int:
     """The row of the epoch whose weights were kept."""
     if repeat >= len(run.repeats):
         return len(epochs) - 1
@@ -239,7 +250,7 @@ def _name_special_points(axes: Axes) -> None:
 
 def _draw_weights(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
     lam = np.linspace(0.005, 1.995, 400)
-    inner = (lam > 0.08) & (lam < 1.92)  # a weight with a or b < 0 has no bound at the ends
+    inner = (lam > 0.08) & (lam < 1.92)  # a weight with a < 0 or b < 0 is unbounded at the ends
     top = 0.0
     for (a, b), name, line, colour in ((start, "start", "--", ORANGE), (end, "best", "-", NAVY)):
         curve = jacobi_weight(lam, a, b)
@@ -247,14 +258,18 @@ def _draw_weights(axes: Axes, start: tuple[float, float], end: tuple[float, floa
         axes.plot(lam, curve, line, color=colour, label=f"{name}: a={a:z.2f}, b={b:z.2f}")
     axes.set_ylim(0, 1.2 * top)
     spectrum_axis(axes, label="eigenvalue λ = 1 − x")
-    axes.set_ylabel("weight, mass one")
+    axes.set_ylabel("weight (integral 1)")
     axes.set_title("Weight (1−x)ᵃ(1+x)ᵇ", loc="left")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=1)
 
 
 @in_style
-def amplitude_waveform(run: Run) -> Figure:
-    """The filter's norm over training, and how far its waveform still was from the last one."""
+def amplitude_waveform(run: RunRecord) -> Figure:
+    """The norm of the filter over training, and the distance of its waveform from the last one.
+
+    Raises:
+        ValueError: if the run has no path of its filter.
+    """
     if run.path is None:
         raise ValueError("Expected the path of the filter, filter_path.npz (got none).")
     figure, grid = new_figure("Amplitude and waveform of the filter", height=3.4, columns=2)
@@ -269,7 +284,7 @@ def amplitude_waveform(run: Run) -> Figure:
     left.set_ylim(bottom=0)
     right.plot(run.path.epochs, waveform_distance(filters), color=NAVY)
     right.set_title("Waveform", loc="left")
-    right.set_ylabel("distance of g/‖g‖ from its last")
+    right.set_ylabel("distance of g/‖g‖ from the last")
     right.set_ylim(bottom=0)
     for axes in (left, right):
         axes.set_xlabel("epoch")
@@ -291,19 +306,30 @@ def _draw_amplitude(axes: Axes, history: History) -> None:
     )
 
 
+def share_graph(runs: Sequence[RunRecord]) -> bool:
+    """Whether all runs are on the same graph, so that its spectrum belongs to all."""
+    return len({run.data.fingerprint for run in runs}) == 1
+
+
 @in_style
-def compare_filters(runs: Sequence[Run]) -> Figure:
-    """The mean responses of several runs over each other; runs without a filter are left out."""
-    runs = [run for run in runs if run.filters]
-    if not runs:
+def compare_filters(runs: Sequence[RunRecord]) -> Figure:
+    """The mean responses of several runs in one figure; runs without a filter are left out.
+
+    A run has the same colour as in :func:`compare_scores` of the same runs.
+
+    Raises:
+        ValueError: if no run has a filter.
+    """
+    shades = colours(len(runs))
+    drawn = [(run, shade) for run, shade in zip(runs, shades, strict=True) if run.filters]
+    if not drawn:
         raise ValueError("Expected at least one run with a filter (got none).")
-    legend = math.ceil(len(runs) / 2)
+    legend = math.ceil(len(drawn) / 2)
     figure, grid = new_figure("Learned filters, mean over channels", height=3.7 + 0.2 * legend)
     axes = grid[0, 0]
-    same = len({run.data.fingerprint for run in runs}) == 1
-    if same:
-        _draw_density(axes, runs[0])
-    for index, (run, colour) in enumerate(zip(runs, colours(len(runs)), strict=True)):
+    if share_graph([run for run, _ in drawn]):
+        _draw_density(axes, drawn[0][0])
+    for index, (run, colour) in enumerate(drawn):
         found = run.filters[0]
         label = plain(run.name, 34) + (" (layer 1)" if len(run.filters) > 1 else "")
         line = LINES[index % len(LINES)]

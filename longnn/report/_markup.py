@@ -1,7 +1,7 @@
-"""HTML by hand: escaped text, tables, figures, and the frame of a page.
+"""HTML: escaped text, tables, figures, and the frame of a page.
 
-Everything that came from a user passes through `escape` here. Pages need no network, no
-script and no font of their own, and read well in light, in dark, on paper and on a phone.
+All text from users passes through :func:`html.escape` here. Pages need no network, no script and
+no font, and work in light mode, in dark mode, on paper and on a phone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from longnn.report._figures import Plate
 
-LARGEST_SVG = 300_000  # bytes; above this a picture of pixels is smaller
+LARGEST_SVG = 300_000  # bytes; above this a PNG is smaller
 
 CSS = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #55606f; --line: #d5dae1;
@@ -72,30 +72,34 @@ footer { color: var(--soft); font-size: .875rem; margin-top: 3rem; padding-botto
 
 
 def paragraph(text: str, *, kind: str = "") -> str:
+    """A paragraph; ``kind`` is its CSS class."""
     attribute = f' class="{kind}"' if kind else ""
     return f"<p{attribute}>{escape(text)}</p>"
 
 
 def heading(text: str) -> str:
+    """The title of the page."""
     return f"<h1>{escape(text)}</h1>\n"
 
 
 def code_block(text: str) -> str:
+    """Commands or code."""
     return f"<pre><code>{escape(text)}</code></pre>"
 
 
 def items(texts: Iterable[str]) -> str:
+    """A list."""
     return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
 
 
 def section(title: str, *blocks: str) -> str:
-    """A headed part of the page; empty blocks vanish, and so does a part without any."""
+    """A section with its title; empty blocks are dropped, and so is a section without blocks."""
     content = "\n".join(block for block in blocks if block)
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
 
 
 def alert(texts: Sequence[str]) -> str:
-    """Sentences a reader must not miss."""
+    """Sentences that a reader must not miss."""
     return f'<div class="alert" role="note">{items(texts)}</div>' if texts else ""
 
 
@@ -116,10 +120,13 @@ def pairs(caption: str, rows: Mapping[str, Any]) -> str:
 def table(
     caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: Sequence[int]
 ) -> str:
-    """A table with a head; the first cell of a row names it.
+    """A table with a head; the first cell of a row is its name.
 
     Args:
-        words: The columns that hold words and not numbers; numbers go to the right.
+        caption: of the table.
+        columns: their names.
+        rows: cells as text.
+        words: the columns that hold words; the others hold numbers, which are aligned right.
     """
 
     def attribute(column: int) -> str:
@@ -142,7 +149,7 @@ def table(
 
 
 def value_text(value: Any) -> str:
-    """A value of a configuration, as a person would write it.
+    """A value of a configuration as a person would write it.
 
     >>> [value_text(value) for value in (None, True, 0.0005, [1, 2], {"a": 1})]
     ['none', 'yes', '0.0005', '1, 2', 'a: 1']
@@ -161,7 +168,7 @@ def value_text(value: Any) -> str:
 
 
 def picture(plate: Plate, svg: Path, png: Path) -> str:
-    """A figure with its caption, the picture inside the page."""
+    """A figure with its caption; the picture is part of the page."""
     content, kind = svg.read_bytes(), "svg+xml"
     if len(content) > LARGEST_SVG:
         content, kind = png.read_bytes(), "png"

@@ -1,7 +1,7 @@
-"""The report: one run folder, one page that a person who did not run it can read.
+"""The report: one page per run folder, for readers who did not make the run.
 
-Knows the order of things and the sentences between them; HTML is `markup`, pictures are
-`figures`.
+Knows the order of the page and the sentences on it. HTML is made in ``_markup``, figures in
+``_figures``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from longnn.records import Repeat, Run, load_run
+from longnn.records import RepeatRecord, RunRecord
 from longnn.report._figures import Plate, plates, save_plates
 from longnn.report._markup import (
     alert,
@@ -36,30 +36,37 @@ from longnn.report._words import (
     number_text,
     score_text,
     splits_text,
+    untested_text,
 )
 
 LEARNED = ("filter_response", "basis_path", "amplitude_waveform")
-CLASSES = 30  # rows of the table of classes; the rest are summed up
+CLASSES = 30  # rows of the table of classes; the other classes share one row
 
 METHOD = (
-    "Each repeat was trained on its training nodes only. The epoch to keep was chosen on the "
-    "validation nodes, and its weights were then scored on the test nodes once: no test label "
-    "had a part in training or in any choice."
+    "Each repeat was trained on its training nodes only. The validation nodes decided which epoch "
+    "to keep. The weights of that epoch were then scored once on the test nodes: no test label "
+    "was used in training or in any choice."
 )
 INTERVAL = (
-    "The interval is the 95 % confidence interval of the mean over the repeats. It is about the "
-    "mean, not about single runs."
+    "The interval is the 95 % confidence interval of the mean over the repeats. It describes the "
+    "mean, not single repeats."
 )
 
 
-def write_report(folder: str | Path) -> Path:
-    """Write `report.html` into a run folder, and its figures into `figures/`.
+def write_report(run: RunRecord) -> Path:
+    """Write ``report.html`` into the folder of a run, and its figures into ``figures/``.
+
+    Args:
+        run: its record, which names its folder.
+
+    Returns:
+        The HTML file.
 
     Raises:
-        FileNotFoundError: The folder holds no record.
-        ValueError: The record is damaged.
+        ValueError: if the run has no folder.
     """
-    run = folder if isinstance(folder, Run) else load_run(folder)
+    if run.folder is None:
+        raise ValueError("Expected a run with a folder to write the report to (it has none)")
     drawn = plates(run)
     pictures = embed(drawn, run.folder / "figures")
     learned = [pictures[plate.name] for plate in drawn if plate.name in LEARNED]
@@ -71,15 +78,15 @@ def write_report(folder: str | Path) -> Path:
         main=[
             f'<div class="learned">{lines}</div>',
             section("What was learned", *learned),
-            section("How well it does", _scores(run), *result, _repeats(run)),
+            section("How well it works", _scores(run), _untested(run), *result, _repeats(run)),
             section("How the numbers were obtained", *_method(run)),
             section("The data", *_data(run)),
-            section("To do it again", *_reproduction(run)),
+            section("Reproduce the run", *_reproduction(run)),
             section("Not on this page", items(absences(run)) if absences(run) else ""),
         ],
         footer=paragraph(
-            f"Written by longnn {run.version} from the run folder {run.name}. The page stands "
-            "alone: it needs no network and no other file."
+            f"Written by longnn {run.version} from the run folder {run.name}. This page needs no "
+            "network and no other file."
         ),
     )
     return write_atomically(run.folder / "report.html", content)
@@ -94,21 +101,21 @@ def embed(drawn: Sequence[Plate], folder: Path) -> dict[str, str]:
     }
 
 
-def absences(run: Run) -> list[str]:
-    """What a reader may look for in vain, and why."""
+def absences(run: RunRecord) -> list[str]:
+    """What a reader may miss on the page, and why it is not there."""
     found = list(run.missing)
     if run.filters and not ({"a", "b"} <= run.filters[0].learned.keys()):
-        found.append(f"{model_name(run)} has a fixed basis: there is no path of a and b.")
+        found.append(f"{model_name(run)} has a fixed basis, so there is no path of a and b.")
     elif run.filters and run.history is not None and not run.history.has("a", "b"):
-        found.append("The history holds no a and b: their path is not drawn.")
+        found.append("The history has no a and b, so their path is not drawn.")
     if len(run.repeats) == 1:
-        found.append("There is one repeat only: no interval and no distribution of scores.")
+        found.append("There is only one repeat: no interval and no distribution of scores.")
     if run.data.task == "classification" and run.repeats[0].confusion is None:
-        found.append("The record holds no confusion matrix.")
+        found.append("The record has no confusion matrix.")
     return found
 
 
-def _origin(run: Run) -> str:
+def _origin(run: RunRecord) -> str:
     made = f"Run {run.name}"
     if run.created:
         made += f", {run.created.replace('T', ' ').removesuffix('+00:00')}"
@@ -116,11 +123,11 @@ def _origin(run: Run) -> str:
     return f"{made}, longnn {run.version}."
 
 
-def _scores(run: Run) -> str:
+def _scores(run: RunRecord) -> str:
     metrics = list(dict.fromkeys(m for found in run.summary.values() for m in found))
     parts = [part for part in ("val", "test") if part in run.summary]
     if not metrics or not parts:
-        return paragraph("The record holds no scores.")
+        return paragraph("The record has no scores.")
 
     def cell(part: str, metric: str) -> str:
         summary = run.score(part, metric)
@@ -132,13 +139,17 @@ def _scores(run: Run) -> str:
     return table(caption, ["score", *(PARTS[part] for part in parts)], rows, words=[0])
 
 
-def _repeats(run: Run) -> str:
+def _untested(run: RunRecord) -> str:
+    text = untested_text(run)
+    return alert([text] if text else [])
+
+
+def _repeats(run: RunRecord) -> str:
     metrics = dict.fromkeys(m for repeat in run.repeats for m in repeat.scores.get("test", {}))
-    timed = False
     protocols = {repeat.split.protocol for repeat in run.repeats}
     sizes = {(r.split.train, r.split.val, r.split.test) for r in run.repeats}
 
-    def cells(repeat: Repeat) -> dict[str, str]:
+    def cells(repeat: RepeatRecord) -> dict[str, str]:
         val, test = repeat.scores.get("val", {}), repeat.scores.get("test", {})
         learned, split = _learned(repeat), repeat.split
         row = {"seed": str(repeat.seed), "split": str(split.seed)}
@@ -149,8 +160,6 @@ def _repeats(run: Run) -> str:
         row |= {key: f"{learned[key]:z.2f}" for key in ("a", "b") if key in learned}
         row |= {"best epoch": str(repeat.best_epoch), "epochs": str(repeat.epochs)}
         row["stopped by"] = repeat.stopped
-        if timed:
-            row["seconds"] = f"{repeat.seconds:.1f}"
         if len(sizes) > 1:
             row["train / val / test nodes"] = f"{split.train} / {split.val} / {split.test}"
         return row
@@ -169,11 +178,11 @@ def _score(scores: dict[str, float], metric: str) -> str:
     return score_text(scores.get(metric, math.nan), metric)
 
 
-def _learned(repeat: Repeat) -> dict[str, float]:
+def _learned(repeat: RepeatRecord) -> dict[str, float]:
     return repeat.filters[0].learned if repeat.filters else {}
 
 
-def _method(run: Run) -> list[str]:
+def _method(run: RunRecord) -> list[str]:
     protocols = " and ".join(sorted({repeat.split.protocol for repeat in run.repeats}))
     plural = "s" if len(run.repeats) > 1 else ""
     notes = _split_notes(run)
@@ -186,11 +195,11 @@ def _method(run: Run) -> list[str]:
     return [*blocks, alert(notes)]
 
 
-def _split_notes(run: Run) -> list[str]:
+def _split_notes(run: RunRecord) -> list[str]:
     return list(dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes))
 
 
-def _data(run: Run) -> list[str]:
+def _data(run: RunRecord) -> list[str]:
     card = run.data.card
     said = _split_notes(run)  # above; the card repeats what is true of the default split
     warnings = [text for text in map(str, card.get("warnings") or ()) if text not in said]
@@ -200,12 +209,12 @@ def _data(run: Run) -> list[str]:
         pairs(f"The graph {run.data.name}", card_rows(card)),
         _classes(card.get("class_counts")),
         "<h3>Notes</h3>" + items(notes) if notes else "",
-        paragraph("The record holds no card of the graph.") if not card else "",
+        paragraph("The record has no card of the graph.") if not card else "",
     ]
 
 
 def card_rows(card: dict[str, Any]) -> dict[str, Any]:
-    """The card of a graph with names and units a reader understands."""
+    """The card of a graph with names and units that readers understand."""
 
     def show(key: str, form: str, scale: float = 1) -> str | None:
         value = card.get(key)
@@ -235,12 +244,12 @@ def card_rows(card: dict[str, Any]) -> dict[str, Any]:
         "nodes with a label": share("labelled_share"),
         "largest class over smallest": show("imbalance", "{:.1f}"),
         "edges within a class (edge homophily)": show("edge_homophily", "{:.3f}"),
-        "neighbours of the own class (node homophily)": show("node_homophily", "{:.3f}"),
-        "edges within a class, beyond chance (adjusted homophily)": show(
+        "neighbours of the same class (node homophily)": show("node_homophily", "{:.3f}"),
+        "edges within a class, compared with chance (adjusted homophily)": show(
             "adjusted_homophily", "{:.3f}"
         ),
-        "nodes whose features repeat another's": count("duplicate_rows"),
-        "nodes whose features are all zero": count("zero_rows"),
+        "nodes with the same features as another node": count("duplicate_rows"),
+        "nodes with only zero features": count("zero_rows"),
     }
     return {name: value for name, value in rows.items() if value is not None}
 
@@ -259,19 +268,21 @@ def _classes(counts: Any) -> str:
     return table("Labelled nodes of each class", ["class", "nodes", "share"], rows, words=[0])
 
 
-def _reproduction(run: Run) -> list[str]:
+def _reproduction(run: RunRecord) -> list[str]:
     took = f" It took {number_text(sum(run.seconds.values()))} s." if run.seconds else ""
+    steps = {step: f"{number_text(taken)} s" for step, taken in run.seconds.items()}
     blocks = []
     if run.command:
         blocks += [
             code_block(run.command),
             paragraph(
-                "With the same version, machine and data the command gives the same numbers." + took
+                "The command gives the same numbers with the same version, machine and data." + took
             ),
         ]
     versions = {"longnn": run.version, "data fingerprint": run.data.fingerprint or "not recorded"}
     return [
         *blocks,
+        pairs("Where the time went", steps) if steps else "",
         pairs("Versions, machine and data", versions | run.environment),
         pairs("Configuration", run.config),
     ]

@@ -12,16 +12,16 @@ import numpy as np
 
 
 def align_signs(response: np.ndarray) -> tuple[np.ndarray, int]:
-    """Turn channels so that they agree in sign where the filter passes most.
+    """Flip channels so that all have the same sign where the filter is strongest.
 
-    The sign of a whole channel is a convention (the linear map before it undoes it), but a mean
-    over channels of mixed sign would cancel. The majority keeps its sign.
+    The sign of a whole channel is a convention, because the linear map before it can undo it; but
+    in a mean, channels of different sign would cancel. The majority keeps its sign.
 
     Args:
         response: (channels, points).
 
     Returns:
-        The aligned responses, and how many channels were turned.
+        The aligned responses, and how many channels were flipped.
 
     >>> align_signs(np.array([[2.0, -1.0], [-2.0, 1.0], [4.0, 0.0]]))[0].tolist()
     [[2.0, -1.0], [2.0, -1.0], [4.0, 0.0]]
@@ -38,7 +38,7 @@ def mean_response(response: np.ndarray) -> np.ndarray:
 
 
 def chebyshev_response(beta: np.ndarray, eigenvalues: np.ndarray) -> np.ndarray:
-    r""":math:`\sum_j \beta_j T_j(1 - \lambda)`.
+    r"""The response :math:`\sum_j \beta_j T_j(1 - \lambda)` of a filter.
 
     Args:
         beta: (..., degree + 1, channels).
@@ -81,7 +81,7 @@ def waveform_distance(filters: np.ndarray) -> np.ndarray:
     opposite sign.
 
     Args:
-        filters: (epochs, channels, points), responses or their `spectral_coordinates`.
+        filters: (epochs, channels, points), responses or their :func:`spectral_coordinates`.
 
     Returns:
         (epochs,); NaN where the filter is zero.
@@ -92,13 +92,14 @@ def waveform_distance(filters: np.ndarray) -> np.ndarray:
 
 
 def jacobi_weight(eigenvalues: np.ndarray, a: float, b: float) -> np.ndarray:
-    r""":math:`(1-x)^a (1+x)^b / \mu` at :math:`x = 1 - \lambda`, of mass one.
+    r"""The weight function :math:`(1-x)^a (1+x)^b / \mu` at :math:`x = 1 - \lambda`, of mass one.
 
-    With :math:`\mu = 2^{a+b+1} \Gamma(a+1) \Gamma(b+1) / \Gamma(a+b+2)`, and in logarithms, so
-    that large a and b do not overflow.
+    Here :math:`\mu = 2^{a+b+1} \Gamma(a+1) \Gamma(b+1) / \Gamma(a+b+2)`. Logarithms avoid
+    overflow for large a and b.
 
     Args:
         eigenvalues: (points,) strictly between 0 and 2.
+        a, b: of the weight, > -1.
 
     >>> jacobi_weight(np.array([0.3, 1.0]), 0.0, 0.0).round(9).tolist()
     [0.5, 0.5]

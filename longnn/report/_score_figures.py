@@ -1,35 +1,45 @@
-"""Figures of how well it went: curves over training, scores over repeats, confusion."""
+"""Figures of how well a run works: curves over training, scores of repeats, confusion.
+
+Each function takes a run and returns a matplotlib figure; none writes a file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from longnn.records import Run, Summary
+from longnn.records import RunRecord, Summary
 from longnn.report._style import (
     FAINT,
     GREY,
     NAVY,
     ORANGE,
+    PALE,
     SKY,
     colours,
     in_style,
     new_figure,
     plain,
 )
-from longnn.report._words import PERCENT, metric_name
+from longnn.report._words import PERCENT, class_names, metric_name, untested
 
-NUMBERED = 12  # classes, up to which the cells of a confusion matrix hold their counts
+NUMBERED = 12  # most classes for which the cells of a confusion matrix show their counts
 
 
 @in_style
-def training_curves(run: Run) -> Figure:
-    """Training and validation loss, and the validation score, against the epoch."""
+def training_curves(run: RunRecord) -> Figure:
+    """Training and validation loss, and the validation score, against the epoch.
+
+    Raises:
+        ValueError: if the run has no history.
+    """
     if run.history is None:
         raise ValueError("Expected a history of the epochs, history.csv (got none).")
     figure, grid = new_figure("Training", height=3.5, columns=2)
@@ -72,8 +82,12 @@ def _unit(metric: str) -> str:
 
 
 @in_style
-def score_distribution(run: Run) -> Figure:
-    """The scores of the repeats, with their mean and its 95 % interval."""
+def score_distribution(run: RunRecord) -> Figure:
+    """The scores of the repeats, with their mean and its 95 % interval.
+
+    Raises:
+        ValueError: if there is only one repeat.
+    """
     if len(run.repeats) < 2:
         raise ValueError("Expected at least two repeats (got one).")
     figure, grid = new_figure(f"Scores of {len(run.repeats)} repeats", height=2.6)
@@ -84,7 +98,7 @@ def score_distribution(run: Run) -> Figure:
         _draw_scores(axes, row, values, run.score(part), _scale(run.metric), colour, marker)
     axes.set_yticks([0, 1], ["validation", "test"])
     axes.set_ylim(1.65, -0.45)
-    axes.set_ylabel("part of the nodes")
+    axes.set_ylabel("scored nodes")
     axes.set_xlabel(_unit(run.metric))
     axes.grid(False, axis="y")
     _explain_scores(figure)
@@ -92,10 +106,13 @@ def score_distribution(run: Run) -> Figure:
 
 
 def _explain_scores(figure: Figure) -> None:
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
+    """A legend in neutral grey: the colours of the dots differ from row to row."""
+    dot = Line2D([], [], ls="", marker="o", color=GREY, mec="white", ms=6)
+    entries: dict[str, Any] = {"one repeat": dot}
+    for axes in figure.axes:
+        entries |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     figure.legend(
-        list(unique.values()), list(unique), loc="outside lower center", ncols=len(unique)
+        list(entries.values()), list(entries), loc="outside lower center", ncols=len(entries)
     )
 
 
@@ -108,14 +125,11 @@ def _draw_scores(
     colour: object,
     marker: str = "o",
 ) -> None:
-    """Dots in a row, spread a little so that equal ones do not hide each other."""
+    """Dots in a row, spread vertically so that equal scores do not hide each other."""
     scores = scale * np.asarray(values, dtype=float)
     spread = 0.16 * ((np.argsort(np.argsort(scores)) % 3) - 1) if len(scores) > 1 else 0.0
-    label = "one repeat each" if len(scores) > 1 else None
-    axes.plot(
-        scores, row + spread + 0.0 * scores, marker, color=colour, mec="white", ms=6, alpha=0.8,
-        label=label,
-    )  # fmt: skip
+    place = row + spread + 0.0 * scores
+    axes.plot(scores, place, marker, color=colour, mec="white", ms=6, alpha=0.8)
     if summary is None or not np.isfinite(summary.mean):
         return
     mean = scale * summary.mean
@@ -128,17 +142,22 @@ def _draw_scores(
 
 
 @in_style
-def confusion(run: Run) -> Figure:
-    """True against predicted classes of the first repeat's test nodes."""
+def confusion(run: RunRecord) -> Figure:
+    """True against predicted classes of the test nodes of the first repeat.
+
+    Rows of classes without test nodes are grey and say so.
+
+    Raises:
+        ValueError: if the record has no confusion matrix.
+    """
     counts = run.repeats[0].confusion
     if counts is None:
         raise ValueError("Expected a confusion matrix in the first repeat (got none).")
     size = len(counts)
-    given = run.data.classes
-    names = [plain(given[i] if size == len(given) else str(i), 16) for i in range(size)]
+    names = [plain(name, 16) for name in class_names(run, size)]
     totals = counts.sum(axis=1, keepdims=True)
     share = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
-    figure, grid = new_figure("Which classes are taken for which", height=5.4)
+    figure, grid = new_figure("Which classes are confused", height=5.4)
     axes = grid[0, 0]
     image = axes.imshow(
         share,
@@ -155,19 +174,33 @@ def confusion(run: Run) -> Figure:
     axes.set_ylabel("true class")
     axes.set_title("Test nodes of the first repeat", loc="left", color=GREY)
     axes.grid(False)
-    if size <= NUMBERED:
-        for (row, column), count in np.ndenumerate(counts):
-            colour = "white" if share[row, column] > 0.5 else "black"
-            axes.text(
-                column, row, f"{count:.0f}", ha="center", va="center", color=colour, fontsize=9
-            )
+    empty = untested(counts)
+    _write_counts(axes, counts, share, empty)
+    for row in empty:
+        axes.axhspan(row - 0.5, row + 0.5, color=PALE, lw=0)
+        axes.text(
+            (size - 1) / 2, row, "no test node", ha="center", va="center", color=GREY,
+            fontsize=9 if size <= 20 else 6,
+        )  # fmt: skip
     figure.colorbar(image, ax=axes, shrink=0.8).set_label("share of the true class")
     return figure
 
 
+def _write_counts(axes: Axes, counts: np.ndarray, share: np.ndarray, empty: set[int]) -> None:
+    """The counts in their cells, where the cells are large enough."""
+    if len(counts) > NUMBERED:
+        return
+    for (row, column), count in np.ndenumerate(counts):
+        if row not in empty:
+            colour = "white" if share[row, column] > 0.5 else "black"
+            axes.text(
+                column, row, f"{count:.0f}", ha="center", va="center", color=colour, fontsize=9
+            )
+
+
 @in_style
-def compare_scores(runs: Sequence[Run]) -> Figure:
-    """Test scores of several runs, a panel for each metric and a row for each run."""
+def compare_scores(runs: Sequence[RunRecord]) -> Figure:
+    """Test scores of several runs, one panel per metric and one row per run."""
     if not runs:
         raise ValueError("Expected at least one run (got none).")
     metrics = list(dict.fromkeys(run.metric for run in runs))

@@ -1,7 +1,8 @@
-"""How figures look, and how they reach the disk.
+"""How figures look, and how they are written.
 
-One style for all: no pyplot and no lasting change to matplotlib's settings. Colours differ in
-lightness and go with different line styles, so that they survive greyscale and colour blindness.
+All figures share one style. Nothing uses pyplot or changes the settings of matplotlib for others.
+Colours differ in lightness and are combined with different line styles, so that they can be told
+apart in greyscale and with colour blindness.
 """
 
 from __future__ import annotations
@@ -67,15 +68,15 @@ P = ParamSpec("P")
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Our style over matplotlib's defaults, whatever the user's own settings are."""
+    """Use this style over the defaults of matplotlib, whatever the settings of the user are."""
     with mpl.style.context(["default", STYLE]), warnings.catch_warnings():
-        # A name in a script that the font lacks is drawn as boxes: no reason to fail.
+        # A name in a script that the font lacks is drawn as boxes; that is no error.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
 
 def in_style(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Decorate a function that draws a figure."""
+    """Decorate a function that draws a figure, so that it draws in this style."""
 
     @functools.wraps(draw)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> Figure:
@@ -93,7 +94,17 @@ def new_figure(
     columns: int = 1,
     ratios: Sequence[float] | None = None,
 ) -> tuple[Figure, Any]:
-    """A figure of a height in inches with its own canvas, and its axes, (rows, columns)."""
+    """A figure with its own canvas, and its axes.
+
+    Args:
+        title: of the figure.
+        height: in inches; the width is always :data:`WIDTH`.
+        rows, columns: of the grid of axes.
+        ratios: relative heights of the rows.
+
+    Returns:
+        The figure, and its axes as an array of shape (rows, columns).
+    """
     figure = Figure(figsize=(WIDTH, height))
     FigureCanvasAgg(figure)
     figure.suptitle(plain(title), x=0.01, ha="left")
@@ -101,9 +112,9 @@ def new_figure(
 
 
 def plain(text: str, limit: int = 60) -> str:
-    """Text a user gave, as it is: no formula between dollar signs, no endless line.
+    """Text from a user, drawn literally: no formula between dollar signs, at most one line.
 
-    A leading underscore would hide the entry from the legend.
+    A leading underscore would hide an entry from the legend, so it gets a space in front.
     """
     text = "".join(c for c in " ".join(text.split()) if c.isprintable())
     text = text if len(text) <= limit else text[: limit - 1] + "…"
@@ -112,31 +123,33 @@ def plain(text: str, limit: int = 60) -> str:
 
 
 def colours(count: int) -> list[Any]:
-    """So many colours of increasing lightness, all visible on white."""
+    """``count`` colours of increasing lightness, all visible on white."""
     return [mpl.colormaps["cividis"](x) for x in np.linspace(0, 0.82, max(count, 2))[:count]]
 
 
 def spectrum_axis(axes: Axes, *, label: str = "Laplacian eigenvalue λ") -> None:
-    """The horizontal axis from smooth to rough."""
+    """Make the horizontal axis the spectrum, from smooth (0) to rough (2)."""
     axes.set_xlim(0, 2)
     axes.set_xticks([0, 0.5, 1, 1.5, 2])
     axes.set_xlabel(label)
 
 
 def to_svg(figure: Figure) -> bytes:
+    """The figure as SVG; the same figure gives the same bytes."""
     with styled(), io.BytesIO() as stream:
         figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": "longnn"})
         return stream.getvalue()
 
 
 def to_png(figure: Figure) -> bytes:
+    """The figure as PNG; the same figure gives the same bytes."""
     with styled(), io.BytesIO() as stream:
         figure.savefig(stream, format="png", dpi=DPI, metadata={"Software": "longnn"})
         return stream.getvalue()
 
 
 def write_atomically(file: Path, content: bytes) -> Path:
-    """Write a file whole or not at all: a reader never sees half of it."""
+    """Write a file completely or not at all: readers never see half of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:

@@ -1,16 +1,23 @@
-"""The same content for a terminal: plain lines, no colours, no tables wider than they must be."""
+"""The content of the pages for a terminal: plain lines without colours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from longnn.records import Run
+from longnn.records import RunRecord
 from longnn.report._comparison import cautions, comparison_rows
-from longnn.report._words import PARTS, headline, interval_text, learned_text, metric_name
+from longnn.report._words import (
+    PARTS,
+    headline,
+    interval_text,
+    learned_text,
+    metric_name,
+    untested_text,
+)
 
 
-def text_summary(run: Run) -> list[str]:
-    """A run in a few lines."""
+def text_summary(run: RunRecord) -> list[str]:
+    """A run in a few lines: its scores, what it learned, its splits."""
     lines = [headline(run), ""]
     for part in ("val", "test"):
         for metric, summary in run.summary.get(part, {}).items():
@@ -23,11 +30,12 @@ def text_summary(run: Run) -> list[str]:
     lines += ["", *(f"  {line}" for line in learned_text(run)), ""]
     lines.append(f"  split {first.split.protocol}, {seeds}")
     lines += [f"  note: {note}" for note in dict.fromkeys(first.split.notes)]
-    return lines
+    untested = untested_text(run)
+    return [*lines, f"  note: {untested}"] if untested else lines
 
 
-def text_comparison(runs: Sequence[Run]) -> list[str]:
-    """A table of runs, with what speaks against comparing them."""
+def text_comparison(runs: Sequence[RunRecord]) -> list[str]:
+    """A table of runs, with what a reader must know before comparing them."""
     rows = comparison_rows(runs)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [

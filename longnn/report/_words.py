@@ -1,6 +1,6 @@
-"""What was learned and how well, in words.
+"""What was learned and how well it works, in words.
 
-A filter becomes a short phrase by rules anyone can check against the figure; a score becomes
+A filter becomes a short phrase by rules that a reader can check against the figure; a score becomes
 text with its interval. Knows numbers, not HTML.
 """
 
@@ -15,17 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from longnn.records import Run, Summary
+from longnn.records import RunRecord, Summary
+from longnn.registry import MODELS
 from longnn.report._responses import mean_response
 
-FLAT = 0.75  # least over greatest magnitude, from which on a filter passes everything
-MILD = 0.5  # the same, from which on a filter only leans to one side
-LEVELS = (0.4, 0.6)  # of the range: below the first a band ends, above the second one begins
+FLAT = 0.75  # smallest over largest magnitude; above it a filter is all-pass
+MILD = 0.5  # the same ratio; above it a filter is mild
+LEVELS = (0.4, 0.6)  # of the range: a band ends below the first and begins above the second
 NARROW = 0.1  # a dip or bump narrower than this (in eigenvalues) is a ripple, not a band
-DEAD = 0.01  # channels below this share of the strongest have no say
-INVERTED = 0.1  # share of the peak that the other sign must reach to be worth a word
-LOPSIDED = 0.25  # difference of an interval's halves, from which on both bounds are given
-AGREEMENT = 2 / 3  # of the channels, for the filter to be of one kind
+DEAD = 0.01  # channels below this share of the strongest are ignored
+INVERTED = 0.1  # share of the peak that the other sign must reach to be mentioned
+LOPSIDED = (
+    0.25  # relative difference of the two halves of an interval; above it both bounds are given
+)
+NAMED = 10  # classes listed by name in a sentence
+AGREEMENT = 2 / 3  # share of the channels that must be of one kind to name the filter
 
 Bands = list[tuple[bool, float, float]]  # (passes?, from, to), along the spectrum
 
@@ -37,25 +41,6 @@ _KINDS = {
     (True, False, True): "band-stop",
 }
 
-MODELS = {
-    "lon": "LON-GNN",
-    "jacobi-orthnorm": "JacobiConv (orthonormal)",
-    "jacobi-learnable": "JacobiConv (learnable)",
-    "jacobi": "JacobiConv",
-    "bern": "BernNet",
-    "gpr": "GPRGNN",
-    "cheb": "ChebNet",
-    "cheb2": "ChebNetII",
-    "even": "EvenNet",
-    "appnp": "APPNP",
-    "sgc": "SGC",
-    "gcn": "GCN",
-    "arma": "ARMA",
-    "favard": "FavardGNN",
-    "optbasis": "OptBasisGNN",
-    "mlp": "MLP",
-}
-
 METRICS = {
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",
@@ -64,16 +49,18 @@ METRICS = {
     "mae": "mean absolute error",
 }
 PERCENT = ("accuracy", "macro_f1", "roc_auc")
+#: Scores that are better when they are smaller.
+LOWER_IS_BETTER = ("mae",)
 PARTS = {"train": "training", "val": "validation", "test": "test"}
 
 
 def describe_filter(eigenvalues: ArrayLike, response: ArrayLike) -> str:
     """A learned filter in words.
 
-    The kind is judged on the magnitude, channel by channel: where it lies above and below the
-    middle of its range decides between low-pass, high-pass, band-pass, band-stop and comb; a
-    nearly flat one is all-pass. Peak, amplitude (the height of the peak) and inverted
-    frequencies are those of the mean over the channels of that kind.
+    The magnitude of each channel decides its kind. Where it is above and below the middle of its
+    range decides between low-pass, high-pass, band-pass, band-stop and comb; a nearly flat channel
+    is all-pass. Peak, amplitude (the height of the peak) and inverted frequencies are those of the
+    mean over the channels of the most frequent kind.
 
     Args:
         eigenvalues: (points,) increasing in [0, 2].
@@ -115,7 +102,7 @@ def describe_filter(eigenvalues: ArrayLike, response: ArrayLike) -> str:
 
 
 def _bands(grid: np.ndarray, magnitude: np.ndarray) -> Bands:
-    """Where a channel passes and where it stops, with hysteresis and without ripples."""
+    """The pass and stop bands of a channel, with hysteresis and without ripples."""
     low, high = magnitude.min(), magnitude.max()
     if low >= FLAT * high:
         return [(True, float(grid[0]), float(grid[-1]))]
@@ -134,7 +121,7 @@ def _bands(grid: np.ndarray, magnitude: np.ndarray) -> Bands:
 
 
 def _states(level: np.ndarray) -> list[bool]:
-    """Pass or stop at each point; a change counts from where the level crossed one half."""
+    """Pass or stop at each point; a change counts from where the level crosses one half."""
     states: list[bool] = []
     state = bool(level[0] >= 0.5)
     for i, value in enumerate(level):
@@ -150,7 +137,7 @@ def _states(level: np.ndarray) -> list[bool]:
 
 
 def _shape(kind: str, values: np.ndarray, bands: list[Bands]) -> str:
-    """The kind of filter and where its band is."""
+    """The kind of filter and the place of its band."""
     if kind == "comb":
         count = int(np.median([sum(passes for passes, _, _ in found) for found in bands]))
         return f"comb, {count} pass bands"
@@ -179,7 +166,7 @@ def _peak(grid: np.ndarray, values: np.ndarray) -> list[str]:
 
 
 def _signs(grid: np.ndarray, values: np.ndarray) -> list[str]:
-    """Which frequencies the filter turns over, if any."""
+    """Which frequencies the filter inverts, if any."""
     mean = mean_response(values)
     threshold = INVERTED * np.abs(mean).max()
     if mean.min() >= -threshold:
@@ -219,12 +206,13 @@ def interval_text(
     unit: str = "split",
     short: bool = False,
 ) -> str:
-    """A mean score with its 95 % interval; `short` leaves out what the interval is.
+    """A mean score with its 95 % interval.
 
     Args:
-        summary: Or the record's own mapping of mean, low, high, std and count.
-        metric: Decides between per cent and a plain number.
-        unit: What was repeated.
+        summary: a summary, or the mapping of mean, low, high, std and count in a record.
+        metric: decides between per cent and a plain number.
+        unit: what was repeated.
+        short: omit what the interval is.
 
     >>> interval_text(Summary(0.886, 0.882, 0.890, 0.006, 10))
     '88.6 % ± 0.4 (95 % interval over 10 splits)'
@@ -248,17 +236,18 @@ def interval_text(
     return f"{mean} ({bounds})" if short else f"{mean} (95 % interval {bounds}, {over})"
 
 
-def model_name(run: Run) -> str:
-    """The model as papers write it."""
-    return MODELS.get(run.model, run.model)
+def model_name(run: RunRecord) -> str:
+    """The name of the model as papers write it."""
+    return MODELS[run.model].title if run.model in MODELS else run.model
 
 
 def metric_name(metric: str) -> str:
+    """The name of a score as readers know it."""
     return METRICS.get(metric, metric.replace("_", " "))
 
 
-def splits_text(run: Run) -> str:
-    """On how many splits of which protocol: "10 published splits", "one stratified split"."""
+def splits_text(run: RunRecord) -> str:
+    """How many splits of which protocol: "10 published splits", "one stratified split"."""
     protocols = sorted({repeat.split.protocol for repeat in run.repeats})
     splits = {(repeat.split.protocol, repeat.split.seed) for repeat in run.repeats}
     name = " and ".join(protocols)
@@ -270,8 +259,8 @@ def splits_text(run: Run) -> str:
     return f"{count} runs on {len(splits)} {name} split{'s' * (len(splits) > 1)}"
 
 
-def result_text(run: Run) -> tuple[str, str]:
-    """What was scored and the score: ("test accuracy", "88.6 % ± 0.4")."""
+def result_text(run: RunRecord) -> tuple[str, str]:
+    """The name of the score and its value: ("test accuracy", "88.6 % ± 0.4")."""
     for part in ("test", "val", "train"):
         summary = run.score(part)
         if summary is not None:
@@ -280,17 +269,17 @@ def result_text(run: Run) -> tuple[str, str]:
     return metric_name(run.metric), "not scored"
 
 
-def headline(run: Run) -> str:
+def headline(run: RunRecord) -> str:
     """The result in one sentence."""
     what, score = result_text(run)
     preposition = "on" if len(run.repeats) == 1 else "over"
     return f"{model_name(run)} on {run.data.name}: {what} {score} {preposition} {splits_text(run)}"
 
 
-def learned_text(run: Run) -> list[str]:
+def learned_text(run: RunRecord) -> list[str]:
     """What was learned, one sentence per filter of the first repeat."""
     if not run.filters:
-        return [f"{model_name(run)} has no polynomial filter whose shape could be shown."]
+        return [f"{model_name(run)} has no polynomial filter, so there is no shape to show."]
     lines = []
     for index, found in enumerate(run.filters):
         words = found.words or describe_filter(found.eigenvalues, found.response)
@@ -309,3 +298,34 @@ def learned_text(run: Run) -> list[str]:
 
 def _basis_text(values: Mapping[str, float]) -> str:
     return f"a = {values['a']:z.2f}, b = {values['b']:z.2f}"
+
+
+def class_names(run: RunRecord, count: int) -> list[str]:
+    """The names of ``count`` classes; their numbers where the record does not name as many."""
+    given = run.data.classes
+    return [given[k] if count == len(given) else str(k) for k in range(count)]
+
+
+def untested(confusion: np.ndarray) -> set[int]:
+    """The classes without test nodes: empty rows of a confusion matrix."""
+    return {int(k) for k in np.flatnonzero(np.nan_to_num(confusion).sum(axis=1) == 0)}
+
+
+def untested_text(run: RunRecord) -> str:
+    """A sentence on classes without test nodes; empty if every repeat tests every class."""
+    matrices = [repeat.confusion for repeat in run.repeats if repeat.confusion is not None]
+    found = [untested(confusion) for confusion in matrices]
+    if not any(found):
+        return ""
+    count, always = len(matrices[0]), set.intersection(*found)
+    chosen = sorted(always or set.union(*found))
+    shown = ", ".join(class_names(run, count)[k] for k in chosen[:NAMED])
+    names = f"{shown} and {len(chosen) - NAMED} more" if len(chosen) > NAMED else shown
+    if not always:
+        repeats = f"In {sum(map(bool, found))} of {len(found)} repeats"
+        return f"{repeats}, some classes have no test node: {names}."
+    has, them = ("has", "it") if len(chosen) == 1 else ("have", "them")
+    return (
+        f"{len(chosen)} of {count} classes {has} no test node: {names}; "
+        f"the scores say nothing about {them}."
+    )

@@ -1,24 +1,45 @@
-"""Search for hyperparameters over populations: many trials trained at once, none on test nodes."""
+"""Search for hyperparameters: many trials trained at once as populations, no test node used.
+
+Needs Optuna: ``pip install "longnn[tune]"``.
+"""
+
+from longnn.tuning._errors import MissingPackageError
+
+try:  # the first of these modules that loads Optuna
+    from longnn.tuning._storage import open_storage
+except ModuleNotFoundError as error:
+    if error.name not in ("optuna", "sqlalchemy"):
+        raise
+    raise MissingPackageError(error.name) from None
 
 from longnn.tuning._finalists import confirm
+from longnn.tuning._halving import Halving
 from longnn.tuning._page import write_page
+from longnn.tuning._record import DatasetRecord, SearchRecord, SpaceRecord, read_record
 from longnn.tuning._result import TuningProgress, TuningResult
-from longnn.tuning._search import tune
-from longnn.tuning._space import SearchSpace, architecture, draw_random, load_space, shipped_spaces
+from longnn.tuning._space import SearchSpace, draw_random, load_space, shipped_spaces
 from longnn.tuning._splits import tuning_seeds
-from longnn.tuning._storage import open_storage
-from longnn.tuning._training import Halving
+from longnn.tuning._trials import FinalistRecord, Finalists, Outcome, TrialRecord
+from longnn.tuning._tune import tune
 
 __all__ = [
+    "DatasetRecord",
+    "FinalistRecord",
+    "Finalists",
     "Halving",
+    "MissingPackageError",
+    "Outcome",
+    "SearchRecord",
     "SearchSpace",
+    "SpaceRecord",
+    "TrialRecord",
     "TuningProgress",
     "TuningResult",
-    "architecture",
     "confirm",
     "draw_random",
     "load_space",
     "open_storage",
+    "read_record",
     "shipped_spaces",
     "tune",
     "tuning_seeds",

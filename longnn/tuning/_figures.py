@@ -1,43 +1,44 @@
 """The figures of a search, from its record alone, in the style of all figures."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from longnn.report import GREY, NAVY, ORANGE, SKY, Plate, in_style, new_figure, plain
+from longnn.tuning._record import SearchRecord
 
-#: Keys shown in the figure of importance.
+#: The most keys in the figure of importance.
 SHOWN = 16
 
 
-def plates(record: Mapping[str, Any]) -> list[Plate]:
-    """The figures this search can have, in reading order."""
-    best = record["best"]
+def plates(record: SearchRecord) -> list[Plate]:
+    """The figures of a search, in reading order."""
+    best = record.best
     found = [
         Plate(
             "tuning_history",
             lambda: draw_history(record),
             "The search",
-            "Each mark is one trial: a dot trained to its end, a cross stopped on the way because "
-            "the better half did better at the same epoch. The line is the best so far.",
-            f"Validation score of {record['finished']} trials in their order; the best is trial "
-            f"{best['number']} with {best['value']:.4f}.",
+            "Each mark is one trial. Dots were trained to the end. Crosses were stopped early, "
+            "because the better half had higher scores at the same epoch. The line shows the best "
+            "score until then.",
+            f"Validation scores of {record.finished} trials in their order; the best is trial "
+            f"{best.number} with {best.value:.4f}.",
         )
     ]
-    importance = record["importance"]
-    if importance:
-        first = ", ".join(f"{key} {value:.2f}" for key, value in list(importance.items())[:3])
+    if record.importance:
+        top = list(record.importance.items())[:3]
+        first = ", ".join(f"{key} {value:.2f}" for key, value in top)
         found.append(
             Plate(
                 "tuning_importance",
                 lambda: draw_importance(record),
                 "What mattered",
                 "How much each key decided whether a trial was among the best fifth "
-                "(PED-ANOVA; the bars sum to one). A low bar means that the search found nothing "
-                "to choose there, not that every value is good.",
+                "(PED-ANOVA; the bars sum to one). A low bar means that the values that were tried "
+                "made little difference, not that every value is good.",
                 f"Importance of the searched keys, highest first: {first}.",
             )
         )
@@ -45,39 +46,40 @@ def plates(record: Mapping[str, Any]) -> list[Plate]:
 
 
 @in_style
-def draw_history(record: Mapping[str, Any]) -> Figure:
-    """Score of each trial in their order, and the best so far."""
-    title = f"{record['model']} on {record['dataset']['name']}: {record['finished']} trials"
+def draw_history(record: SearchRecord) -> Figure:
+    """The score of each trial in their order, and the best until then."""
+    title = f"{record.model} on {record.dataset.name}: {record.finished} trials"
     figure, grid = new_figure(title, height=3.6)
     axes = grid[0, 0]
-    known = [t for t in record["trials"] if t["value"] is not None]
+    known = [(t.state, t.number, t.value) for t in record.trials if t.value is not None]
     for state, marker, colour, label in (
         ("pruned", "x", GREY, "stopped early"),
         ("complete", "o", SKY, "trained to the end"),
     ):
-        shown = [t for t in known if t["state"] == state]
-        if shown:
-            points = [[t[k] for t in shown] for k in ("number", "value")]
-            axes.scatter(*points, marker=marker, c=colour, s=22, linewidths=1.2, label=label)
+        points = [(number, value) for at, number, value in known if at == state]
+        if points:
+            x, y = zip(*points, strict=True)
+            axes.scatter(x, y, marker=marker, c=colour, s=22, linewidths=1.2, label=label)
     best, steps = -math.inf, []
-    for trial in (t for t in known if t["state"] == "complete"):
-        best = max(best, trial["value"])
-        steps.append((trial["number"], best))
-    axes.step(*zip(*steps, strict=True), where="post", color=NAVY, label="best so far")
-    winner = record["best"]
+    for number, value in ((n, v) for state, n, v in known if state == "complete"):
+        best = max(best, value)
+        steps.append((number, best))
+    axes.step(*zip(*steps, strict=True), where="post", color=NAVY, label="best until then")
+    winner = record.best
+    assert winner.value is not None, "the winner was trained to the end"
     axes.scatter(
-        [winner["number"]], [winner["value"]], marker="*", s=140, c=ORANGE, zorder=3, label="winner"
+        [winner.number], [winner.value], marker="*", s=140, c=ORANGE, zorder=3, label="winner"
     )
-    _focus(axes, [t["value"] for t in known], winner["value"])
+    _focus(axes, [score for *_, score in known], winner.value)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("trial")
-    axes.set_ylabel(f"validation {record['metric']}")
+    axes.set_ylabel(f"validation {record.metric}")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.2)
     return figure
 
 
-def _focus(axes: Any, values: list[float], best: float) -> None:
-    """Leave the few worst trials out of sight where they would flatten all others."""
+def _focus(axes: Axes, values: list[float], best: float) -> None:
+    """Cut off the few worst trials where they would flatten all others."""
     ordered = sorted(values)
     low = ordered[len(ordered) // 10]
     if best > low > ordered[0]:
@@ -86,10 +88,10 @@ def _focus(axes: Any, values: list[float], best: float) -> None:
 
 
 @in_style
-def draw_importance(record: Mapping[str, Any]) -> Figure:
+def draw_importance(record: SearchRecord) -> Figure:
     """Bars of importance, the highest first."""
-    importance = list(record["importance"].items())[:SHOWN]
-    title = f"{record['model']} on {record['dataset']['name']}: what mattered"
+    importance = list(record.importance.items())[:SHOWN]
+    title = f"{record.model} on {record.dataset.name}: what mattered"
     figure, grid = new_figure(title, height=1.2 + 0.26 * len(importance))
     axes = grid[0, 0]
     names = [plain(key) for key, _ in importance]

@@ -1,24 +1,33 @@
-"""The best few of a search, trained again on splits that the search did not choose them by.
+"""The best trials of a search, trained again on splits that the search did not use.
 
-The highest of 400 means over three splits owes much to luck. On further splits luck is drawn
-anew, so that the winner among a few finalists is the better one, not the luckier one.
+The highest of 400 means over three splits owes much to luck. Further splits draw luck anew, so the
+winner among a few finalists is the better one, not the luckier one.
 """
 
-import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from optuna.trial import FrozenTrial
 
-from longnn.config import SCALINGS, Config
-from longnn.data import NodeDataset, known_names
-from longnn.training import Population, Scaling, choose_device, make_problem, run_chunked
-from longnn.tuning._space import architecture
+from longnn.config import Config
+from longnn.data import NodeDataset, Split
+from longnn.training import (
+    Population,
+    Result,
+    choose_device,
+    make_problem,
+    run_chunked,
+    shape_of,
+)
+from longnn.tuning._ranking import describe_trial
+from longnn.tuning._scaling import Scaling
 from longnn.tuning._splits import seeded_splits, tuning_seeds
 from longnn.tuning._training import best_score
+from longnn.tuning._trials import FinalistRecord, Finalists, finite
 
 #: Further splits for each finalist.
 FURTHER = 5
+
+OnEpoch = Callable[[Population], None]
 
 
 def confirm(
@@ -28,85 +37,93 @@ def confirm(
     *,
     split: str | None = None,
     device: str = "auto",
-    on_epoch: Callable[[Population], None] | None = None,
+    on_epoch: OnEpoch | None = None,
 ) -> list[list[float]]:
-    """The best validation score of each configuration on a tuning split of each seed.
+    """The best validation score of each configuration on one tuning split per seed.
 
-    Members of one shape are trained together, as many at once as fit into memory. No test node is
-    used.
+    Configurations of one shape are trained together, as many at once as fit into memory. No test
+    node is used.
 
     Args:
-        dataset: what to learn.
-        configs: what to train with, of any models; their own seeds do not count.
-        seeds: of splits, weights and dropout; those of reports are refused.
-        split: the protocol, or None for the dataset's own.
+        dataset: the graph, its features and labels.
+        configs: what to train, of any models. Their own seeds are ignored.
+        seeds: of splits, weights and dropout. The seeds of reports are refused.
+        split: the split protocol; None for the dataset's own.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         on_epoch: called with a population after each of its epochs.
 
     Returns:
-        scores (configs, seeds); -inf where training diverged at once.
+        Scores (configs, seeds); -inf where training diverged at once.
+
+    >>> from longnn.data import csbm
+    >>> graph = csbm(num_nodes=60, num_features=8)
+    >>> scores = confirm(graph, [Config().replace(epochs=2)], [1000, 1001], device="cpu")
+    >>> [len(row) for row in scores]
+    [2]
     """
     splits, _ = seeded_splits(dataset, split, seeds)
+    members = [config.replace(seed=s.seed) for config in configs for s in splits]
+    results = _fit(dataset, members, [*splits] * len(configs), device=device, on_epoch=on_epoch)
+    scores = [best_score(result) for result in results]
+    return [scores[i : i + len(splits)] for i in range(0, len(scores), len(splits))]
+
+
+def _fit(
+    dataset: NodeDataset,
+    configs: Sequence[Config],
+    splits: Sequence[Split],
+    *,
+    device: str,
+    on_epoch: OnEpoch | None,
+) -> list[Result]:
+    """Train members group by group of equal shape; results in the order of the members."""
     where = choose_device(device)
-    groups: dict[Any, list[int]] = {}
+    groups: dict[object, list[int]] = {}
     for i, config in enumerate(configs):
-        key = (config.model, config.precision, config.scale, architecture(config))
-        groups.setdefault(key, []).append(i)
-    scores: list[list[float]] = [[] for _ in configs]
-    for places in groups.values():
-        first = configs[places[0]]
-        scaling = Scaling.fit(resolve_scale(first.scale, dataset), dataset.data.x)
-        results = run_chunked(
-            [configs[i].replace(seed=s.seed) for i in places for s in splits],
-            make_problem(dataset, first, scaling, device=where),
-            [*splits] * len(places),
+        groups.setdefault(shape_of(config), []).append(i)
+    results: dict[int, Result] = {}
+    for group in groups.values():
+        first = configs[group[0]]
+        trained = run_chunked(
+            [configs[i] for i in group],
+            make_problem(dataset, first, Scaling.fit(first.scale, dataset), device=where),
+            [splits[i] for i in group],
             run=lambda population, _: population.run(on_epoch),
         )
-        for n, i in enumerate(places):
-            part = results[n * len(splits) : (n + 1) * len(splits)]
-            scores[i] = [best_score(result) for result in part]
-    return scores
+        results |= zip(group, trained, strict=True)
+    return [results[i] for i in range(len(configs))]
 
 
-def hold_final(
+def train_finalists(
     dataset: NodeDataset,
     trials: Sequence[FrozenTrial],
     configs: Sequence[Config],
     *,
     repeats: int,
-    **options: Any,
-) -> dict[str, Any]:
+    split: str | None,
+    device: str,
+    on_epoch: OnEpoch | None = None,
+) -> Finalists:
     """Train finalists on the splits that come after the ``repeats`` of their search.
 
+    Args:
+        trials: the finalists, the best of the search first.
+        configs: of the finalists.
+        repeats: splits that the search used.
+
     Returns:
-        Plain data: the further ``seeds``, and ``trials``, the best first by its ``value``, the
-        mean over the splits of the search and the further ones.
+        The finalists, the best mean over all splits first; of equals in the order of the search.
     """
     if not trials:
-        return {"seeds": [], "trials": []}
+        return Finalists()
     seeds = tuning_seeds(repeats + FURTHER)[repeats:]
-    rows = []
-    for trial, scores in zip(trials, confirm(dataset, configs, seeds, **options), strict=True):
-        every = [*trial.user_attrs["result"]["scores"], *scores]
-        rows.append((sum(every) / len(every), trial, scores))
-    rows.sort(key=lambda row: -row[0])  # of equals the one that the search put first
-    finite = lambda value: value if math.isfinite(value) else None  # noqa: E731
-    final = [
-        {
-            "number": trial.number,
-            "searched": trial.values[0],
-            "confirmed": [finite(score) for score in scores],
-            "value": finite(mean),
-        }
-        for mean, trial, scores in rows
-    ]
-    return {"seeds": seeds, "trials": final}
-
-
-def resolve_scale(scale: str, dataset: NodeDataset) -> str:
-    """``auto``: published and bundled features are ready to use, a user's columns are not."""
-    if scale not in SCALINGS:
-        raise ValueError(f"Expected `scale` to be one of {', '.join(SCALINGS)} (got {scale!r})")
-    if scale != "auto":
-        return scale
-    return "none" if dataset.name in known_names() else "standard"
+    scores = confirm(dataset, configs, seeds, split=split, device=device, on_epoch=on_epoch)
+    ranked = []
+    for trial, confirmed in zip(map(describe_trial, trials), scores, strict=True):
+        assert trial.value is not None, "finalists were trained to the end"
+        every = [s for s in trial.outcome.scores if s is not None] + confirmed
+        mean = sum(every) / len(every)
+        final = FinalistRecord(trial.number, trial.value, finite(confirmed), finite([mean])[0])
+        ranked.append((mean, final))
+    ranked.sort(key=lambda pair: -pair[0])
+    return Finalists(tuple(seeds), tuple(final for _, final in ranked))

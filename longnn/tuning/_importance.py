@@ -1,7 +1,9 @@
 """Which keys decided whether a trial was good.
 
-PED-ANOVA compares where the best trials lie with where all of them lie, key by key. It looks at
-ranks only, so that stopped trials count too: below the finished ones, the later stopped the higher.
+PED-ANOVA compares, key by key, the values of the best trials with those of all trials:
+`"PED-ANOVA: Efficiently Quantifying Hyperparameter Importance in Arbitrary Subspaces"
+<https://arxiv.org/abs/2304.10255>`_ (Watanabe et al., 2023). It uses ranks only, so stopped trials
+count too: they rank below the finished ones, and the later stopped the higher.
 """
 
 import math
@@ -12,16 +14,19 @@ import optuna
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-#: Fewer trials than this say nothing.
+#: With fewer trials the result would be noise.
 LEAST = 20
 #: The share of trials that counts as the best.
 BEST = 0.2
 
 
 def parameter_importance(trials: Sequence[FrozenTrial]) -> dict[str, float]:
-    """The importance of each searched key, in falling order, summing to one.
+    """The importance of each searched key, in falling order; the values sum to one.
 
-    Empty with fewer than :data:`LEAST` trials, or where there is nothing to tell apart.
+    Empty with fewer than :data:`LEAST` trials, or where all trials are equally good.
+
+    >>> parameter_importance([])
+    {}
     """
     ranked = [t for t in trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED) and t.params]
     scores = [_standing(t) for t in ranked]
@@ -53,7 +58,7 @@ def parameter_importance(trials: Sequence[FrozenTrial]) -> dict[str, float]:
 
 
 def _standing(trial: FrozenTrial) -> tuple[bool, int, float]:
-    """Finished above stopped, later stopped above earlier, then by the score."""
+    """The rank of a trial: finished above stopped, later stopped above earlier, then the score."""
     complete = trial.state == TrialState.COMPLETE
     score = trial.values[0] if trial.values else -math.inf
     return complete, 0 if complete else trial.last_step or 0, score

@@ -1,8 +1,9 @@
-"""The book that workers of one search share: an Optuna study, its trials and who does them.
+"""The ledger that the workers of one search share: its trials, and who trains them.
 
-A trial is claimed in one transaction, with its parameters and its worker, so that a process may
-be killed at any moment: what is finished stays, what a dead worker held is taken up again. The
-budget is exact: of trials claimed by several workers at once, those beyond it are given back.
+It is an Optuna study. A trial is claimed in one transaction, with its parameters and its worker,
+so a process may be killed at any moment: finished trials stay, and those of a dead worker are
+queued again. The budget is exact: where workers claim trials at the same time, those beyond the
+budget are returned.
 """
 
 import dataclasses
@@ -18,21 +19,31 @@ from optuna.samplers import TPESampler
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from longnn.tuning._domains import Plain
 from longnn.tuning._space import SearchSpace
-from longnn.tuning._workers import Worker, is_alive
+from longnn.tuning._trials import Outcome
+from longnn.tuning._workers import Sign, Worker, is_alive
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
-#: Seconds until a running trial that names no worker is taken up.
+#: Seconds after which a running trial that names no worker is queued again.
 NAMELESS = 60.0
 
 
 @dataclasses.dataclass
 class Claim:
-    """A trial that this worker is to train."""
+    """A trial that this worker is to train.
+
+    Args:
+        id: of the trial in Optuna's storage.
+        number: of the trial in the search.
+        values: of every key of the space.
+        done: whether it is closed.
+        reported: the epochs of its scores in the storage.
+    """
 
     id: int
     number: int
-    values: Mapping[str, Any]  # of every key of the space
+    values: Mapping[str, Plain]
     done: bool = False
     reported: set[int] = dataclasses.field(default_factory=set)
 
@@ -41,18 +52,22 @@ class Ledger:
     """The trials of one search.
 
     Args:
-        storage: where they are kept.
-        name: of the study; created if it is not there.
-        terms: what all workers must agree on (data, model, splits, space); plain data.
-        trials: how many are to be finished in all.
+        storage: where they are stored.
+        name: of the search, which is created if it does not exist.
+        agreement: what all workers must agree on (data, model, splits, space); plain data.
+        space: what to search.
+        trials: how many to finish in total.
         seed: of the sampler.
+
+    Raises:
+        ValueError: if the search was started with another agreement.
     """
 
     def __init__(
         self,
         storage: BaseStorage,
         name: str,
-        terms: Mapping[str, Any],
+        agreement: Mapping[str, Any],
         space: SearchSpace,
         *,
         trials: int,
@@ -63,49 +78,55 @@ class Ledger:
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
         self.study_id = storage.get_study_id_from_name(name)
-        self._agree(terms)
+        self._agree(agreement)
         self.worker = Worker.here()
         self.beat()
-        # Of two workers that start at once at least one sees the other, so that they draw
-        # differently; a worker alone draws by the seed and nothing else.
+        # Of two workers that start at the same time at least one sees the other, so they draw
+        # different trials; a single worker draws by the seed alone.
         others = any(
             is_alive(sign) for sign in self._signs().values() if sign["id"] != self.worker.id
         )
         self.salt = int(self.worker.id, 16) if others else 0
 
-    def _agree(self, terms: Mapping[str, Any]) -> None:
-        written = self.study.user_attrs.get("terms")
+    @property
+    def name(self) -> str:
+        """The name of the search."""
+        return self.study.study_name
+
+    def _agree(self, agreement: Mapping[str, Any]) -> None:
+        written = self.study.user_attrs.get("agreement")
         if written is None:
-            self.storage.set_study_user_attr(self.study_id, "terms", dict(terms))
+            self.storage.set_study_user_attr(self.study_id, "agreement", dict(agreement))
             return
-        for key, value in terms.items():
+        for key, value in agreement.items():
             if written.get(key) != value:
                 raise ValueError(
-                    f"Expected the {key} that study {self.study.study_name!r} was begun with "
-                    f"(got {_short(value)}, not {_short(written.get(key))}); choose another "
-                    "folder or study name, or go on with the same"
+                    f"Expected the {key} that the search {self.name!r} was started with "
+                    f"(got {_short(value)}, not {_short(written.get(key))}); use the same "
+                    "arguments, or choose another folder or name"
                 )
 
     def beat(self, *, done: bool = False) -> None:
-        """Leave a sign of life."""
+        """Write a sign of life into the storage."""
         self.storage.set_study_user_attr(
             self.study_id, f"worker:{self.worker.id}", self.worker.sign(done=done)
         )
 
-    def _signs(self) -> dict[str, dict[str, Any]]:
+    def _signs(self) -> dict[str, Sign]:
         attributes = self.storage.get_study_user_attrs(self.study_id)
         return {k.removeprefix("worker:"): v for k, v in attributes.items() if "worker:" in k}
 
     def get_trials(self, *states: TrialState) -> list[FrozenTrial]:
-        """Trials in the order of their numbers; all, or those in some states."""
+        """The trials in the order of their numbers: all, or those in the given states."""
         return self.study.get_trials(deepcopy=False, states=states or None)
 
     @property
     def finished(self) -> int:
+        """How many trials all workers have finished."""
         return len(self.get_trials(*FINISHED))
 
     def recover(self) -> int:
-        """Take up what dead workers held: mark it failed and queue it again; how many."""
+        """Mark the trials of dead workers as failed and queue them again; returns how many."""
         signs, recovered = self._signs(), 0
         now = datetime.datetime.now()
         for trial in self.get_trials(TrialState.RUNNING):
@@ -137,7 +158,7 @@ class Ledger:
         return True
 
     def claim(self, most: int) -> list[Claim]:
-        """Up to so many trials to train, queued ones first; none if the budget is taken."""
+        """Claim up to ``most`` trials, queued ones first; none if the budget is spent."""
         taken = self.get_trials(*FINISHED, TrialState.RUNNING)
         wanted = min(most, self.trials - len(taken))
         claims = self._take_queued(wanted) if wanted > 0 else []
@@ -162,8 +183,8 @@ class Ledger:
 
     def _sample(
         self, count: int
-    ) -> list[tuple[dict[str, Any], dict[str, BaseDistribution], dict[str, Any]]]:
-        """New parameters by TPE, asked together from a copy of the study in memory."""
+    ) -> list[tuple[dict[str, Any], dict[str, BaseDistribution], dict[str, Plain]]]:
+        """New parameters by TPE, drawn together from a copy of the study in memory."""
         if count <= 0:
             return []
         known = self.get_trials(*FINISHED, TrialState.RUNNING)
@@ -188,7 +209,7 @@ class Ledger:
         self,
         params: dict[str, Any],
         distributions: dict[str, BaseDistribution],
-        values: dict[str, Any],
+        values: dict[str, Plain],
     ) -> Claim:
         trial = create_trial(
             state=TrialState.RUNNING,
@@ -200,7 +221,7 @@ class Ledger:
         return Claim(trial_id, self.storage.get_trial_number_from_id(trial_id), values)
 
     def _return_surplus(self, claims: list[Claim]) -> list[Claim]:
-        """Give back what several workers at once claimed beyond the budget, the latest first."""
+        """Return the claims beyond the budget, the latest first: other workers were faster."""
         taken = [t.number for t in self.get_trials(*FINISHED, TrialState.RUNNING)]
         within = set(taken[: self.trials])
         for claim in claims:
@@ -210,7 +231,7 @@ class Ledger:
         return [claim for claim in claims if claim.number in within]
 
     def report(self, claim: Claim, epoch: int, score: float) -> None:
-        """Write down how a trial stands at an epoch; a second report of one is ignored."""
+        """Store the score of a trial at an epoch; a second report for that epoch is ignored."""
         if epoch not in claim.reported and np.isfinite(score):
             claim.reported.add(epoch)
             try:
@@ -219,18 +240,18 @@ class Ledger:
                 claim.done = True
 
     def finish(
-        self, claim: Claim, state: TrialState, score: float | None, result: Mapping[str, Any]
+        self, claim: Claim, state: TrialState, score: float | None, outcome: Outcome
     ) -> None:
-        """Close a trial; silently if it was taken from us as that of a dead worker."""
+        """Close a trial. Does nothing if another worker took it over, thinking this one dead."""
         claim.done = True
         try:
-            self.storage.set_trial_user_attr(claim.id, "result", dict(result))
+            self.storage.set_trial_user_attr(claim.id, "result", outcome.to_dict())
         except UpdateFinishedTrialError:
             return
         self._close(claim.id, state, None if score is None else [score])
 
     def release(self, claims: Sequence[Claim]) -> None:
-        """Give unfinished trials back, to be taken up by whoever comes next."""
+        """Queue unfinished trials again, for the next worker."""
         for claim in claims:
             if not claim.done:
                 claim.done = True

@@ -1,9 +1,6 @@
 """The page of a search: one HTML file, from its record alone."""
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from longnn.report import (
     alert,
@@ -19,147 +16,154 @@ from longnn.report import (
     write_atomically,
 )
 from longnn.tuning._figures import plates
-from longnn.tuning._result import RECIPE, RECORD
+from longnn.tuning._record import RECORD, SearchRecord, read_record
+from longnn.tuning._result import RECIPE
 
 PAGE = "tuning.html"
-#: The best trials that the page lists.
+#: The most trials in the table of the best.
 LISTED = 15
 
 METHOD = (
-    "Each trial was trained once a repeat, on splits that no reported result uses. A trial's score "
-    "is the mean over its repeats of the best validation score. No test node took part: neither in "
-    "training, nor in stopping trials, nor in choosing the winner. The winner's score is the "
-    "highest of many, so expect a little less of it on new splits."
+    "Each trial was trained once per repeat, on splits that no reported result uses. The score of "
+    "a trial is the mean over its repeats of the best validation score. No test node was used: not "
+    "for training, not for stopping trials early, and not for choosing the winner. The score of "
+    "the winner is the highest of many, so expect a slightly lower one on new splits."
 )
 
 
-def write_page(folder: str | Path) -> Path:
-    """Write ``tuning.html`` and its figures from ``tuning.json`` in a folder."""
+def write_page(folder: str | Path, record: SearchRecord | None = None) -> Path:
+    """Write ``tuning.html`` and its figures.
+
+    Args:
+        folder: where to write them, and where the recipe of the search is.
+        record: of the search; read from ``tuning.json`` in the folder if it is not given.
+
+    Returns:
+        The page.
+
+    Raises:
+        FileNotFoundError: if the folder has no record.
+        ValueError: if its record is damaged.
+    """
     folder = Path(folder)
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"Expected {RECORD} in {folder} (there is none)") from error
-    except ValueError as error:
-        raise ValueError(f"Expected {folder / RECORD} to be JSON (it is damaged)") from error
-    name, model, best = record["dataset"]["name"], record["model"], record["best"]
-    title = f"Tuning {model} on {name}"
+    if record is None:
+        record = read_record(folder)
+    title = f"Tuning {record.model} on {record.dataset.name}"
     pictures = embed(plates(record), folder / "figures")
-    few = (
-        paragraph("There are too few trials to say which keys mattered.", kind="soft")
-        if not record["importance"]
-        else ""
-    )
+    winner = pairs("Its configuration", record.best.params)
+    too_few = paragraph("There are too few trials to say which keys mattered.", kind="soft")
     content = document(
         title=title,
         header=heading(title) + paragraph(_origin(record), kind="soft"),
         main=[
             f'<div class="learned">{paragraph(_finding(record))}</div>',
-            alert(record["notes"]),
-            section("The winner", pairs("What it was trained with", best["params"]), _use(record)),
+            alert(list(record.notes)),
+            section("The winner", winner, _use(record, folder.resolve() / RECIPE)),
             *_finalists(record),
-            section("The search", *pictures.values(), few, _trials(record)),
+            section(
+                "The search",
+                *pictures.values(),
+                "" if record.importance else too_few,
+                _trials(record),
+            ),
             section("How the numbers were obtained", paragraph(METHOD), _method(record)),
             section("The space", _space(record)),
-            section("Versions and machine", pairs("Environment", record["environment"])),
+            section("Versions and machine", pairs("Environment", record.environment)),
         ],
         footer=paragraph(
-            f"Written by longnn {record['environment']['longnn']} from {RECORD}. The page stands "
-            "alone: it needs no network and no other file."
+            f"Written by longnn {record.environment['longnn']} from {RECORD}. The page is "
+            "complete: it needs no network and no other file."
         ),
     )
     return write_atomically(folder / PAGE, content)
 
 
-def _origin(record: Mapping[str, Any]) -> str:
+def _origin(record: SearchRecord) -> str:
     return (
-        f"{record['finished']} trials of {record['repeats']} repeats, study "
-        f"{record['study']}, finished {record['created'].replace('T', ' ')}"
+        f"{record.finished} trials with {record.repeats} repeats each, search {record.search}, "
+        f"finished {record.created.replace('T', ' ')}"
     )
 
 
-def _finding(record: Mapping[str, Any]) -> str:
-    best = record["best"]
-    splits = record["repeats"] + len(record.get("finalists", {}).get("seeds", []))
-    first = list(record["importance"])[:2]
+def _finding(record: SearchRecord) -> str:
+    splits = record.repeats + len(record.finalists.seeds)
+    first = list(record.importance)[:2]
     mattered = f" What mattered most: {' and '.join(first)}." if first else ""
     return (
-        f"Trial {best['number']} won with a validation {record['metric']} of "
-        f"{record.get('value', best['value']):.4f}, the mean over {splits} tuning splits.{mattered}"
+        f"Trial {record.best.number} won with a validation {record.metric} of {record.value:.4f}, "
+        f"the mean over {splits} tuning splits.{mattered}"
     )
 
 
-def _use(record: Mapping[str, Any]) -> str:
-    return paragraph("To train it on the reporting splits:") + code_block(
-        f"longnn train {record['dataset']['name']} --config {RECIPE} --repeat 10"
-    )
+def _use(record: SearchRecord, recipe: Path) -> str:
+    """The command that trains the winner, ready to copy."""
+    text = "To train it on the reporting splits:"
+    if record.dataset.graph is None:
+        text = "To train it on the reporting splits, with the files of the graph for GRAPH:"
+    return paragraph(text) + code_block(record.train_command(recipe))
 
 
-def _finalists(record: Mapping[str, Any]) -> list[str]:
+def _finalists(record: SearchRecord) -> list[str]:
     """The best trials of the search on further splits; nothing where there were none."""
-    finals = record.get("finalists", {})
-    if not finals.get("trials"):
+    finals = record.finalists
+    if not finals.trials:
         return []
-    known = lambda value: "diverged" if value is None else f"{value:.4f}"  # noqa: E731
-    rows = []
-    for final in finals["trials"]:
-        scores = final["confirmed"]
-        further = None if None in scores else sum(scores) / len(scores)
-        numbers = (final["searched"], further, final["value"])
-        rows.append([str(final["number"]), *map(known, numbers)])
+    rows = [
+        [str(final.number), *map(_score, (final.searched, final.further, final.value))]
+        for final in finals.trials
+    ]
     caption = (
-        f"The search chose these by {record['repeats']} splits; {len(finals['seeds'])} further "
-        "ones decided with them"
+        f"The search chose these trials on {record.repeats} splits. They were trained again on "
+        f"{len(finals.seeds)} further splits, and the mean over all splits decided"
     )
     columns = ["trial", "in the search", "on further splits", "over all"]
     return [section("The finalists", table(caption, columns, rows, words=[]))]
 
 
-def _trials(record: Mapping[str, Any]) -> str:
-    searched = list(record["space"]["search"])
-    complete = [t for t in record["trials"] if t["state"] == "complete"]
-    complete.sort(key=lambda t: (-t["value"], t["number"]))
+def _score(value: float | None) -> str:
+    return "diverged" if value is None else f"{value:.4f}"
+
+
+def _trials(record: SearchRecord) -> str:
+    searched = list(record.space.search)
+    complete = record.with_state("complete")
+    complete.sort(key=lambda t: (-(t.value or 0.0), t.number))
     rows = [
         [
-            str(t["number"]),
-            f"{t['value']:.4f}",
-            str(max(t["epochs"])),
-            *(value_text(t["params"].get(key)) for key in searched),
+            str(trial.number),
+            _score(trial.value),
+            str(max(trial.outcome.epochs)),
+            *(value_text(trial.params.get(key)) for key in searched),
         ]
-        for t in complete[:LISTED]
+        for trial in complete[:LISTED]
     ]
     caption = f"The best {len(rows)} of {len(complete)} trials trained to the end"
     return table(caption, ["trial", "validation", "epochs", *searched], rows, words=[])
 
 
-def _method(record: Mapping[str, Any]) -> str:
-    states = [t["state"] for t in record["trials"]]
-    halving = record["halving"]
-    rungs = f"at epochs {value_text(halving['rungs'])}" if halving else "none"
+def _method(record: SearchRecord) -> str:
+    halving = record.halving
     return pairs(
         "The search in numbers",
         {
-            "trials trained to the end": states.count("complete"),
-            "trials stopped on the way": states.count("pruned"),
-            "trials lost and run again, or given back": states.count("fail"),
-            "halving": rungs,
-            "split protocol": record["protocol"],
-            "seeds of splits, weights and dropout": record["seeds"],
-            "seed of the sampler": record["seed"],
-            "seconds of this worker": record["seconds"],
-            "data fingerprint": record["dataset"]["fingerprint"],
+            "trials trained to the end": len(record.with_state("complete")),
+            "trials stopped early": len(record.with_state("pruned")),
+            "trials lost and trained again, or returned": len(record.with_state("fail")),
+            "halving": f"at epochs {value_text(list(halving.rungs))}" if halving else "none",
+            "split protocol": record.protocol,
+            "seeds of splits, weights and dropout": list(record.seeds),
+            "seed of the sampler": record.seed,
+            "seconds of this worker": record.seconds,
+            "data fingerprint": record.dataset.fingerprint,
         },
     )
 
 
-def _space(record: Mapping[str, Any]) -> str:
-    space = record["space"]
+def _space(record: SearchRecord) -> str:
+    space = record.space
+    dropped = f"This model does not have: {', '.join(space.dropped)}."
     return (
-        pairs(f"Searched, space {space['name']}", space["search"])
-        + pairs("The same in all trials", space["fixed"])
-        + (
-            paragraph(f"Not for this model: {', '.join(space['dropped'])}.")
-            if space["dropped"]
-            else ""
-        )
+        pairs(f"Searched, space {space.name}", space.search)
+        + pairs("The same in all trials", space.fixed)
+        + (paragraph(dropped) if space.dropped else "")
     )

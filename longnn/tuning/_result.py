@@ -1,123 +1,94 @@
-"""What a search found: its trials, the winner as a recipe, and the record on disk.
-
-The record is plain data; figures and page are made of it alone.
-"""
+"""What a search gives back: its progress while it runs, then the winner and the record."""
 
 import dataclasses
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from optuna.trial import FrozenTrial, TrialState
-
-from longnn._base.files import atomic_path, write_json
+from longnn._base.files import write_text
 from longnn.config import Config
+from longnn.tuning._domains import Plain
+from longnn.tuning._record import SearchRecord
+from longnn.tuning._trials import TrialRecord
 
-RECORD, RECIPE = "tuning.json", "recipe.toml"
+#: The file of the winner in the folder of a search.
+RECIPE = "recipe.toml"
 
 
 @dataclasses.dataclass(frozen=True)
 class TuningProgress:
-    """How a search stands; given to the callback."""
+    """The state of a search, given to its callback.
 
-    done: int  # trials finished, of all workers
+    Args:
+        done: trials that all workers together have finished.
+        total: trials to finish.
+        best_value: the best mean validation score until now; None at first.
+        best_params: the values that gave it; empty at first.
+        elapsed: seconds since this worker started.
+        eta: estimated seconds left; None until this worker has finished a trial.
+        training: trials that this worker is training.
+        epoch: the epoch they have reached.
+    """
+
+    done: int
     total: int
-    best_value: float | None  # the best mean validation score so far
-    best_params: Mapping[str, Any]  # what it was reached with; empty at first
-    elapsed: float  # seconds, of this worker
-    eta: float | None  # seconds left, or None as long as that cannot be told
-    training: int  # trials in training here
-    epoch: int  # of those
+    best_value: float | None
+    best_params: Mapping[str, Plain]
+    elapsed: float
+    eta: float | None
+    training: int
+    epoch: int
 
 
 @dataclasses.dataclass(frozen=True)
 class TuningResult:
-    """A finished search. :meth:`write_recipe` writes the winner, ``record`` holds everything."""
+    """A finished search.
 
-    config: Config  # the winner
-    value: float  # its mean validation score, over the splits of the finalists too
-    trials: Sequence[Mapping[str, Any]]
-    record: Mapping[str, Any]
+    Args:
+        config: the winner.
+        record: everything else, as it is in ``tuning.json``.
+        folder: where it was written; None if it was not.
+    """
+
+    config: Config
+    record: SearchRecord
     folder: Path | None
 
+    @property
+    def value(self) -> float:
+        """The winner's mean validation score, over the splits of the finalists too."""
+        return self.record.value
+
+    @property
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """All trials in the order of their numbers."""
+        return self.record.trials
+
     def write_recipe(self, path: str | Path) -> Path:
-        """Write the winner as TOML that :meth:`Config.from_toml` and ``train --config`` take."""
-        path = Path(path)
-        record, best = self.record, self.record["best"]
-        versions = ", ".join(
-            f"{name} {record['environment'][name]}" for name in ("longnn", "torch", "optuna")
-        )
-        seeds = [*record["seeds"], *record["finalists"]["seeds"]]
-        header = [
-            f"Recipe for {record['model']} on {record['dataset']['name']}, found by longnn tune.",
-            f"Trial {best['number']} of {record['finished']} with {record['repeats']} repeats "
-            f"in the space {record['space']['name']!r}.",
-            f"Validation {record['metric']} {self.value:.4f}, the mean over tuning splits "
-            f"with seeds {seeds[0]} to {seeds[-1]}; no test node was used.",
-            f"Versions: {versions}.",
-        ]
-        # A name may hold anything; a comment ends with its line.
-        comment = "".join(f"# {_one_line(line)}\n" for line in header)
-        with atomic_path(path) as temporary:
-            self.config.write_toml(temporary)
-            text = temporary.read_text(encoding="utf-8")
-            temporary.write_text(comment + "\n" + text, encoding="utf-8")
-        return path
+        """Write the winner as TOML, for :meth:`Config.from_toml` and ``longnn train --config``."""
+        # A dataset's name may hold any character, but a comment ends with its line.
+        header = [f"# {_one_line(line)}" for line in _header(self.record)]
+        write_text(Path(path), "\n".join([*header, "", *self.config.to_toml(), ""]))
+        return Path(path)
 
 
-def trial_rows(trials: Sequence[FrozenTrial]) -> list[dict[str, Any]]:
-    """Trials as plain data, in the order of their numbers."""
-    return [_trial_row(trial) for trial in trials]
-
-
-def _trial_row(trial: FrozenTrial) -> dict[str, Any]:
-    start, end = trial.datetime_start, trial.datetime_complete
-    attributes = trial.user_attrs
-    row = {
-        "number": trial.number,
-        "state": trial.state.name.lower(),
-        "params": attributes.get("values", {}),
-        "value": _finite(trial.values[0] if trial.values else None),
-        "intermediate": {
-            str(step): _finite(v) for step, v in sorted(trial.intermediate_values.items())
-        },
-        "seconds": (end - start).total_seconds() if start and end else None,
-        "worker": attributes.get("worker"),
-        **attributes.get("result", {}),
-    }
-    for key in ("retry_of", "reason"):
-        if key in attributes:
-            row[key] = attributes[key]
-    return row
-
-
-def best_trial(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
-    """The highest mean score; of equals the lowest loss, then the first."""
-    return next(iter(rank_trials(trials)), None)
-
-
-def rank_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-    """Trials that trained to their end, the best first."""
-    complete = [t for t in trials if t.state == TrialState.COMPLETE and t.values]
-
-    def rank(trial: FrozenTrial) -> tuple[float, float, int]:
-        losses = trial.user_attrs.get("result", {}).get("losses", [])
-        loss = sum(losses) / len(losses) if losses and None not in losses else math.inf
-        return (-trial.values[0], loss, trial.number)
-
-    return sorted(complete, key=rank)
-
-
-def write_record(folder: Path, record: Mapping[str, Any]) -> Path:
-    """Write ``tuning.json``, whole or not at all."""
-    write_json(folder / RECORD, record)
-    return folder / RECORD
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _header(record: SearchRecord) -> list[str]:
+    seeds = [*record.seeds, *record.finalists.seeds]
+    names = ("longnn", "torch", "optuna")
+    versions = ", ".join(f"{name} {record.environment[name]}" for name in names)
+    return [
+        f"Recipe for {record.model} on {record.dataset.name}, found by longnn tune.",
+        f"Trial {record.best.number} of a search with {record.finished} trials and "
+        f"{record.repeats} repeats per trial in the space {record.space.name!r}.",
+        f"Validation {record.metric}: {record.value:.4f}, the mean over the tuning splits with "
+        f"seeds {seeds[0]} to {seeds[-1]}. No test node was used.",
+        f"Versions: {versions}.",
+    ]
 
 
 def _one_line(text: str) -> str:
+    """Text without line breaks and control characters.
+
+    >>> _one_line("two\\nlines")
+    'two lines'
+    """
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

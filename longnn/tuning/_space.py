@@ -1,10 +1,14 @@
-"""A search space as data: TOML in, the keys one model can be tuned over out.
+"""A search space as data: TOML in, the keys that a search may choose for one model out.
 
-A key is one of :class:`~longnn.config.Config`: a training setting or an option of the model. Its
-value is fixed (``epochs = 1000``), one of some (``a = { choices = [0, 1] }``), or in a range
-(``dropout = { low = 0, high = 0.8, step = 0.1 }``, with ``log = true`` for a log-uniform one and
-``or_zero = true`` for one that may also be exactly 0). Keys the model has not are left out, so
-that one file serves all models; ``[models.NAME]`` overrides keys for one of them.
+A key is a training setting or an option of the model (:class:`~longnn.config.Config`). Its value is
+fixed (``epochs = 1000``), one of several choices (``a = { choices = [0, 1] }``), or in a range
+(``dropout = { low = 0, high = 0.8, step = 0.1 }``, with ``log = true`` for a logarithmic scale and
+``or_zero = true`` to allow exactly 0 as well). Keys that the model does not have are dropped, so
+one file serves all models.
+
+Keys for one model alone come from two places. The registry has what is true of a model in every
+space (:attr:`~longnn.registry.ModelEntry.space`); it overrides the common keys of the file. The
+table ``[models.NAME]`` of the file has what is true in this space; it overrides both.
 """
 
 import dataclasses
@@ -13,6 +17,7 @@ import itertools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,17 +26,11 @@ from optuna.trial import BaseTrial
 
 from longnn.config import ROLES, Config, Settings
 from longnn.nn import Model
-from longnn.registry import MODELS, model_options
+from longnn.registry import MODELS, find_model, model_options
 from longnn.training import make_model
-from longnn.tuning._entries import Entry, Range, parse_entry
+from longnn.tuning._domains import Domain, Plain, Range, parse_domain
 
-#: Keys in which the members of one population may differ; all others decide shapes or the loop.
-VARYING = frozenset(
-    [f"{kind}_{role}" for kind in ("lr", "wd") for role in ROLES]
-    + ["penalty", "degree_penalty", "input_dropout", "dropout", "filter_dropout"]
-    + ["a", "b", "gamma", "restart"]
-)
-#: Keys of a configuration that are arguments of a search, not part of its space.
+#: Keys of a configuration that are arguments of a search and not part of its space.
 RESERVED = ("model", "split", "seed", "repeat", "scale", "device", "precision")
 #: Keys that decide which parameters a model has.
 SHAPING = ("coefficients", "learn_basis", "orthonormal")
@@ -39,48 +38,48 @@ SHAPING = ("coefficients", "learn_basis", "orthonormal")
 
 @dataclasses.dataclass(frozen=True)
 class SearchSpace:
-    """What a search may choose for one model. Build with :meth:`from_dict` or :func:`load_space`.
+    """What a search may choose for one model. Make one with :func:`load_space`.
 
     Args:
-        model: its short name.
+        model: the name of the model.
         name: of the space, for the record.
-        search: the keys to search.
-        fixed: the keys that are the same in every trial.
-        dropped: keys of the file that the model has not.
-        source: the table it was made from.
+        search: the keys to search, each with its domain.
+        fixed: the keys that have the same value in every trial.
+        dropped: keys of the file that the model does not have.
+        source: the table of the file.
 
-    >>> table = {"degree": 4, "a": {"choices": [0.5, 1.0, 1.5]}, "published_sign": True}
+    >>> table = {"degree": 4, "a": {"choices": [0.5, 1.0, 1.5]}, "reversed_sign": True}
     >>> space = SearchSpace.from_dict(table, "lon")
     >>> space.fixed, space.dropped
-    ({'degree': 4}, ('published_sign',))
+    ({'degree': 4}, ('reversed_sign',))
     """
 
     model: str
     name: str
-    search: Mapping[str, Entry]
-    fixed: Mapping[str, Any]
+    search: Mapping[str, Domain]
+    fixed: Mapping[str, Plain]
     dropped: tuple[str, ...] = ()
     source: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], model: str, *, name: str = "custom") -> Self:
-        """From the table of a TOML file, checked, and restricted to what the model has.
+        """From the table of a TOML file, checked and restricted to the keys of the model.
 
         Raises:
             ValueError: for a key that no model has (naming the nearest valid one), a value that
-                the model does not take, or a space with nothing to search.
+                the model does not accept, or a space with nothing to search.
         """
-        Config(model=model)
-        entries = _merge(table, model)
-        for key in entries:
+        find_model(model)
+        keys = _parse(_merge(table, model))
+        for key in keys:
             _check_key(key, model)
-        own = {k: v for k, v in entries.items() if k in model_options(model) or _is_training(k)}
-        search = {k: v for k, v in own.items() if isinstance(v, Entry)}
+        own = {k: v for k, v in keys.items() if k in model_options(model) or _is_training(k)}
+        search = {k: v for k, v in own.items() if isinstance(v, Domain)}
         if "self_loops" in search:
             raise ValueError("Expected one value for `self_loops`: all trials share the graph")
-        fixed = {k: v for k, v in own.items() if not isinstance(v, Entry)}
-        for key, entry in own.items():
-            for value in entry.edges() if isinstance(entry, Entry) else (entry,):
+        fixed = {k: v for k, v in own.items() if not isinstance(v, Domain)}
+        for key, domain in own.items():
+            for value in domain.edges() if isinstance(domain, Domain) else (domain,):
                 _probe(model, {**_options(model, fixed), key: value})
         idle = _idle_keys(list(_probes(model, search, fixed)))
         space = cls(
@@ -88,7 +87,7 @@ class SearchSpace:
             name,
             {k: v for k, v in search.items() if k not in idle},
             {k: v for k, v in fixed.items() if k not in idle},
-            tuple(k for k in entries if k not in own or k in idle),
+            tuple(k for k in keys if k not in own or k in idle),
             table,
         )
         if not space.search:
@@ -96,47 +95,60 @@ class SearchSpace:
         return space
 
     def fix(self, values: Mapping[str, Any]) -> Self:
-        """A copy with some keys fixed, added or not searched any more."""
+        """A copy in which some keys have one value.
+
+        >>> load_space("paper", "sgc").fix({"degree": 3}).fixed["degree"]
+        3
+        """
         for key, value in values.items():
             if isinstance(value, Mapping | list):
                 raise ValueError(f"Expected a plain value for `{key}` (got {value!r})")
             _check_key(key, self.model)
             Config.from_dict({"model": self.model, key: value})
-        others = {k: v for k, v in self.source.get("models", {}).items() if k != self.model}
-        table = {**_merge(self.source, self.model, parse=False), **values}
-        return self.from_dict({**table, "models": others}, self.model, name=self.name)
+        tables = _tables(self.source)
+        own = {**tables.get(self.model, {}), **values}
+        table = {**self.source, "models": {**tables, self.model: own}}
+        return self.from_dict(table, self.model, name=self.name)
 
-    def suggest(self, trial: BaseTrial) -> dict[str, Any]:
-        """Values for every key, the searched ones from an Optuna trial."""
-        chosen = {key: entry.suggest(trial, key) for key, entry in self.search.items()}
+    def suggest(self, trial: BaseTrial) -> dict[str, Plain]:
+        """A value for every key; the searched ones are drawn by an Optuna trial."""
+        chosen = {key: domain.suggest(trial, key) for key, domain in self.search.items()}
         return {**self.fixed, **chosen}
 
-    def config(self, values: Mapping[str, Any], **keys: Any) -> Config:
-        """The configuration of some values; ``keys`` are those that are not of the space."""
+    def config(self, values: Mapping[str, Plain], **keys: Plain) -> Config:
+        """The configuration with these values; ``keys`` are those that no space has."""
         return Config.from_dict({"model": self.model, **values, **keys})
 
     @property
     def conditional(self) -> bool:
         """Whether some keys are drawn in some trials only."""
-        return any(isinstance(entry, Range) and entry.or_zero for entry in self.search.values())
+        return any(isinstance(d, Range) and d.or_zero for d in self.search.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the record; equal spaces give equal data."""
         return {
             "name": self.name,
             "model": self.model,
-            "search": {key: entry.to_dict() for key, entry in self.search.items()},
+            "search": {key: domain.to_dict() for key, domain in self.search.items()},
             "fixed": dict(self.fixed),
             "dropped": list(self.dropped),
         }
 
 
 def load_space(
-    source: "SearchSpace | Mapping[str, Any] | str | Path", model: str = "lon"
+    source: SearchSpace | Mapping[str, Any] | str | Path, model: str = "lon"
 ) -> SearchSpace:
-    """A space by name (``"published"``, ``"wide"``), from a TOML file, or from a table.
+    """A search space for one model.
 
-    >>> sorted(load_space("published", "mlp").search)
+    Args:
+        source: the name of a shipped space (:func:`shipped_spaces`), a TOML file, its table, or a
+            space, which is returned.
+        model: the name of the model.
+
+    Raises:
+        ValueError: for an unknown name or a damaged file, or as :meth:`SearchSpace.from_dict`.
+
+    >>> sorted(load_space("paper", "mlp").search)
     ['dropout', 'input_dropout', 'lr_transform', 'wd_transform']
     """
     if isinstance(source, SearchSpace):
@@ -163,53 +175,55 @@ def load_space(
 
 def draw_random(
     spaces: Sequence[SearchSpace], count: int, *, seed: int = 0
-) -> list[dict[str, Any]]:
-    """Random values of the searched keys, from the spaces in turn; the same for the same seed."""
+) -> list[dict[str, Plain]]:
+    """Random values for every key, from the spaces in turn; equal seeds give equal values.
+
+    >>> (values,) = draw_random([load_space({"a": {"choices": [0.5]}, "degree": 3})], 1)
+    >>> values
+    {'degree': 3, 'a': 0.5}
+    """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
     return [spaces[i % len(spaces)].suggest(study.ask()) for i in range(count)]
 
 
 def shipped_spaces() -> list[str]:
-    """The names of the spaces that come with the package."""
+    """The names of the spaces that come with the package.
+
+    >>> shipped_spaces()
+    ['compact', 'paper', 'wide']
+    """
     return sorted(p.name.removesuffix(".toml") for p in _shipped().iterdir())
 
 
-def _shipped(*parts: str) -> Any:
+def _shipped(*parts: str) -> Traversable:
     return resources.files("longnn.tuning").joinpath("spaces", *parts)
 
 
-def architecture(config: Config) -> tuple[tuple[str, Any], ...]:
-    """What members of one population must agree on; trials with the same are trained together.
-
-    The norm in a basis that is neither orthonormal nor learned depends on its a and b, which the
-    members of a population share: with a norm penalty those count as architecture too.
-    """
-    keys = config.to_dict()
-    varying = VARYING
-    learned = keys.get("learn_basis", False) or keys.get("orthonormal", False)
-    if config.settings.penalty > 0 and not learned:
-        varying = VARYING - {"a", "b"}
-    return tuple(sorted((k, v) for k, v in keys.items() if k not in varying and k not in RESERVED))
-
-
-def _merge(table: Mapping[str, Any], model: str, *, parse: bool = True) -> dict[str, Any]:
-    """The keys for one model, its own overrides over the common ones."""
-    overrides = table.get("models", {})
-    if not isinstance(overrides, Mapping):
-        raise ValueError(f"Expected tables [models.NAME] (got models = {overrides!r})")
-    for name, keys in overrides.items():
-        Config(model=name)
+def _tables(table: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    """The tables ``[models.NAME]``, checked."""
+    tables = table.get("models", {})
+    if not isinstance(tables, Mapping):
+        raise ValueError(f"Expected tables [models.NAME] (got models = {tables!r})")
+    for name, keys in tables.items():
+        find_model(name)
         if not isinstance(keys, Mapping):
             raise ValueError(f"Expected a table [models.{name}] (got {keys!r})")
-    for key in overrides.get(model, {}):
+    return tables
+
+
+def _merge(table: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """The keys for one model: the file's common ones < the registry's < ``[models.NAME]``."""
+    own = _tables(table).get(model, {})
+    for key in own:
         if not _is_training(key) and key not in model_options(model):
             Config.from_dict({"model": model, key: 0})  # raises, naming the nearest
-    merged = {k: v for k, v in table.items() if k != "models"} | dict(overrides.get(model, {}))
-    if not parse:
-        return merged
-    whole = {k for k in merged if isinstance(_default(k), int)}
-    return {k: parse_entry(k, v, integer=k in whole) for k, v in merged.items()}
+    common = {k: v for k, v in table.items() if k != "models"}
+    return {**common, **find_model(model).space, **own}
+
+
+def _parse(keys: Mapping[str, Any]) -> dict[str, Domain | Plain]:
+    return {k: parse_domain(k, v, integer=isinstance(_default(k), int)) for k, v in keys.items()}
 
 
 @functools.cache
@@ -243,20 +257,20 @@ def _options(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _probe(model: str, values: Mapping[str, Any]) -> Model:
-    """A tiny model with some values: whatever is wrong with them shows here, not in a trial."""
+    """A tiny model with these values: if they are invalid, it shows here and not in a trial."""
     config = Config.from_dict({"model": model, **values})
     return make_model(config, 2, 2, seed=0)
 
 
-def _probes(model: str, search: Mapping[str, Entry], fixed: Mapping[str, Any]) -> Iterable[Model]:
-    """Tiny models over every way the space can shape their parameters."""
+def _probes(model: str, search: Mapping[str, Domain], fixed: Mapping[str, Any]) -> Iterable[Model]:
+    """Tiny models, one for each set of parameters that the space allows."""
     shaping = [k for k in SHAPING if k in search]
     for values in itertools.product(*(search[k].edges() for k in shaping)):
         yield _probe(model, {**_options(model, fixed), **dict(zip(shaping, values, strict=True))})
 
 
 def _idle_keys(models: list[Model]) -> set[str]:
-    """Keys that change nothing, because no such model has what they act on."""
+    """Keys that change nothing, because none of the models has what they act on."""
     roles = {role for m in models for role, group in m.parameter_groups().items() if group}
     idle = {f"{kind}_{role}" for kind in ("lr", "wd") for role in ROLES if role not in roles}
     filters = [f for m in models for f in m.filters()]

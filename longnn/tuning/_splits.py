@@ -1,4 +1,4 @@
-"""The splits a search sees: random ones of its own, so that no reported number was tuned on.
+"""The splits of a search: its own random ones, so that no reported split was tuned on.
 
 A search trains on ``train`` and chooses by ``val``. Test nodes are dropped here, and nothing after
 this module knows them.
@@ -20,7 +20,7 @@ SHIPPED = ("geom-gcn", "fixed", "own")
 
 
 def tuning_seeds(repeats: int) -> list[int]:
-    """The seeds of splits, weights and dropout of a search, disjoint from those of reports.
+    """The seeds of splits, weights and dropout in a search; reports use other ones.
 
     >>> tuning_seeds(3)
     [1000, 1001, 1002]
@@ -35,18 +35,29 @@ def tuning_seeds(repeats: int) -> list[int]:
 def tuning_splits(
     dataset: NodeDataset, protocol: str | None, repeats: int
 ) -> tuple[list[Split], list[str]]:
-    """The splits of a search, one a repeat; see :func:`seeded_splits`."""
+    """The splits of a search, one per repeat; see :func:`seeded_splits`."""
     return seeded_splits(dataset, protocol, tuning_seeds(repeats))
 
 
 def seeded_splits(
     dataset: NodeDataset, protocol: str | None, seeds: Sequence[int]
 ) -> tuple[list[Split], list[str]]:
-    """One split a seed, without test nodes, and what the user ought to know about them.
+    """One split per seed without its test nodes, and notes for the user.
 
-    Masks that came with the data are used where there is one set of them: its test nodes take no
-    part in any way. Where there are several, the test nodes of one are the training nodes of
-    another, so that each of them would leak; random splits are drawn instead.
+    If the data comes with one set of masks, it is used, and its test nodes are ignored. If it comes
+    with several, the test nodes of one are training nodes of another and would leak: random splits
+    are drawn instead.
+
+    Args:
+        dataset: the graph.
+        protocol: the split protocol; None for the dataset's own.
+        seeds: one per split, not those of reports.
+
+    Returns:
+        The splits, and sentences that the user ought to read.
+
+    Raises:
+        ValueError: for a seed of reports.
     """
     for seed in seeds:
         if seed in REPORTING_SEEDS:
@@ -58,12 +69,13 @@ def seeded_splits(
     if chosen in SHIPPED and dataset.num_splits == 1:
         notes.append(
             f"The search uses the {chosen} training and validation nodes; repeats differ in their "
-            "seed. The test nodes take no part."
+            "seed. The test nodes are not used."
         )
     elif chosen in SHIPPED and dataset.num_splits > 1:
         notes.append(
-            f"The {dataset.num_splits} {chosen} splits share their nodes: choosing on one would "
-            "see test nodes of another. The search uses random splits of the published kind."
+            f"The {dataset.num_splits} {chosen} splits share their nodes: a choice made on one "
+            "would use test nodes of another. The search uses random splits of the published "
+            "protocol."
         )
         chosen = "published"
     splits = [make_split(dataset, chosen, seed) for seed in seeds]

@@ -1,6 +1,6 @@
-"""Where a study is kept: a SQLite file, a journal file, or a database server, by its URL.
+"""Where a search is stored: a SQLite file, a journal file or a database server, by its URL.
 
-Knows connections only; what is kept there is the ledger's business.
+Knows connections only. What is stored is up to the ledger.
 """
 
 import contextlib
@@ -21,13 +21,13 @@ from sqlalchemy import event, exc
 JOURNAL = "journal://"
 #: Seconds a worker waits for another that writes to the same SQLite file.
 BUSY = 60.0
-#: Two workers that create the tables of one study at once get in each other's way; try again.
+#: Attempts to connect: two workers that create the tables at the same time disturb each other.
 ATTEMPTS = 6
 
 
 @contextlib.contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Optuna says nothing below a warning, and not that a feature is experimental."""
+    """Optuna logs warnings only, and none about experimental features."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -40,20 +40,20 @@ def quiet_optuna() -> Iterator[None]:
 
 def default_url(folder: Path) -> str:
     """The SQLite file of a search, in its folder."""
-    return f"sqlite:///{(folder / 'study.db').resolve()}"
+    return f"sqlite:///{(folder / 'search.db').resolve()}"
 
 
 def open_storage(url: str) -> BaseStorage:
-    """Connect to where a study is kept.
+    """Connect to the storage of a search.
 
     Args:
         url: ``sqlite:///FILE``, ``journal:///FILE`` (an append-only file, safe on network file
             systems), ``postgresql://USER@HOST/DATABASE`` (``pip install "longnn[postgres]"``),
-            or any other URL that Optuna takes.
+            or any other URL that Optuna accepts.
 
     Raises:
-        ValueError: for a URL that is none, or without a driver for it.
-        ConnectionError: where nothing answers.
+        ValueError: for an invalid URL, or one without an installed driver.
+        ConnectionError: if the server does not answer.
     """
     if url.startswith(JOURNAL):
         return _open_journal(url)
@@ -61,7 +61,7 @@ def open_storage(url: str) -> BaseStorage:
         parsed = sqlalchemy.make_url(url)
     except exc.ArgumentError as error:
         raise ValueError(
-            "Expected a storage URL like sqlite:///study.db, journal:///study.log or "
+            "Expected a storage URL like sqlite:///search.db, journal:///search.log or "
             f"postgresql://user@host/database (got {url!r})"
         ) from error
     if parsed.drivername == "postgresql":
@@ -87,7 +87,7 @@ def open_storage(url: str) -> BaseStorage:
 
 
 def shown_url(url: str) -> str:
-    """The URL without its password, fit for a record.
+    """The URL without its password, for records and errors.
 
     >>> shown_url("postgresql://me:secret@host/longnn")
     'postgresql://me:***@host/longnn'
@@ -99,7 +99,7 @@ def shown_url(url: str) -> str:
 
 
 def close_storage(storage: BaseStorage) -> None:
-    """Give connections back."""
+    """Close all connections."""
     if isinstance(storage, RDBStorage):
         storage.remove_session()
         storage.engine.dispose()
@@ -124,15 +124,15 @@ def _open_database(url: sqlalchemy.URL) -> RDBStorage:
 
 
 def _serialize(storage: RDBStorage) -> None:
-    """Make SQLite safe and quick for several workers.
+    """Make SQLite safe and fast for several workers.
 
     SQLite ignores the row locks that Optuna asks for, so each transaction takes the write lock
-    when it begins. The write-ahead log needs no disk flush a commit: a killed process loses
-    nothing, a power cut perhaps the last trials.
+    when it begins. With a write-ahead log a commit needs no disk flush: a killed process loses
+    nothing, a power failure may lose the last trials.
     """
 
     def connect(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # the driver begins nothing by itself
+        connection.isolation_level = None  # the driver begins no transactions
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
 

@@ -1,13 +1,11 @@
-"""Trials in training: one population for trials of one shape, halved as it goes.
+"""Trials in training: one population for trials of one shape, halved at some epochs.
 
-Successive halving (Jamieson and Talwalkar, 2016): at each rung the worse half of the trials still
-in training is stopped. Knows validation scores and nothing of test nodes.
+Every trial is closed in the ledger as soon as it is decided. Knows validation scores, and nothing
+of test nodes.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from optuna.trial import TrialState
@@ -15,43 +13,21 @@ from optuna.trial import TrialState
 from longnn.config import Config
 from longnn.data import Split
 from longnn.training import Population, Problem, Result, make_population
+from longnn.tuning._halving import Halving
 from longnn.tuning._ledger import Claim, Ledger
-
-
-@dataclasses.dataclass(frozen=True)
-class Halving:
-    """When to stop the worse half of the trials in training.
-
-    Args:
-        rungs: epochs at which to compare.
-        keep: how many trials of a population are never stopped.
-
-    >>> Halving().select([0.9, 0.5, 0.7, 0.8], [1.0, 1.0, 1.0, 1.0])
-    [1, 2]
-    """
-
-    rungs: tuple[int, ...] = (40, 100, 250)
-    keep: int = 2
-
-    def __post_init__(self) -> None:
-        if list(self.rungs) != sorted(set(self.rungs)) or any(r < 1 for r in self.rungs):
-            raise ValueError(f"Expected rising `rungs` >= 1 (got {self.rungs!r})")
-        if self.keep < 1:
-            raise ValueError(f"Expected `keep` >= 1 (got {self.keep!r})")
-
-    def select(self, scores: Sequence[float], losses: Sequence[float]) -> list[int]:
-        """Which to stop: the half with the lower scores; of equals those with the higher loss."""
-        order = sorted(range(len(scores)), key=lambda i: (-scores[i], losses[i], i))
-        return sorted(order[max(self.keep, math.ceil(len(scores) / 2)) :])
+from longnn.tuning._trials import Outcome, finite
 
 
 class Training:
-    """Trains claimed trials of one shape, each with one member a repeat.
+    """Trains claimed trials of one shape, each with one member per repeat.
 
     Args:
-        claims, configs: trials and what they are to be trained with, all of one architecture.
-        splits: one a repeat; its seed is that of the member's weights and dropout too.
-        halving: or None to train all to the end.
+        claims: the trials.
+        configs: their configurations, all of one shape (:func:`~longnn.training.shape_of`).
+        problem: the graph, its features and labels.
+        splits: one per repeat. Its seed is also that of the member's weights and dropout.
+        ledger: where the trials are closed.
+        halving: when to stop the worse half; None to train all trials to the end.
         on_epoch: called after each epoch.
     """
 
@@ -75,7 +51,7 @@ class Training:
         self.halving = halving
 
     def run(self) -> None:
-        """Train; every claim is closed in the ledger as soon as it is decided."""
+        """Train until every claim is closed."""
         self.population.run(self._watch)
         self._close_finished()
 
@@ -91,7 +67,7 @@ class Training:
         return range(trial * self.repeats, (trial + 1) * self.repeats)
 
     def _close_finished(self) -> None:
-        """Close trials whose repeats have all stopped by themselves."""
+        """Close the trials whose repeats have all ended."""
         results = self.population.results
         for trial, claim in enumerate(self.claims):
             if not claim.done and all(m in results for m in self._members(trial)):
@@ -99,15 +75,14 @@ class Training:
 
     def _close(self, trial: int, results: list[Result]) -> None:
         claim = self.claims[trial]
-        scores = [best_score(r) for r in results]
-        mean = sum(scores) / len(scores)
+        mean = sum(map(best_score, results)) / len(results)
         if any(r.stopped == "pruned" for r in results):
             state, value = TrialState.PRUNED, mean if math.isfinite(mean) else None
         elif math.isfinite(mean):
             state, value = TrialState.COMPLETE, mean
         else:  # a repeat diverged at once: there is no score to compare
             state, value = TrialState.PRUNED, None
-        self.ledger.finish(claim, state, value, _describe(results))
+        self.ledger.finish(claim, state, value, describe_outcome(results))
 
     def _halve(self, rung: int) -> None:
         assert self.halving is not None
@@ -123,7 +98,7 @@ class Training:
             self._close(i, [self.population.results[m] for m in self._members(i)])
 
     def _active(self) -> list[int]:
-        """Trials with a repeat still in training; those that only wait to be dropped are done."""
+        """The trials with a repeat in training; members that wait to be dropped have ended."""
         alive = set(self.population.index[self.population.alive.cpu()].tolist())
         return [
             i
@@ -132,7 +107,7 @@ class Training:
         ]
 
     def _standing(self) -> tuple[list[float], list[float]]:
-        """The mean over repeats of the best validation score so far, and of its loss."""
+        """The means over repeats of the best validation score until now and of its loss."""
         table = torch.full((2, self.population.count), -torch.inf, dtype=torch.float64)
         for member, result in self.population.results.items():
             table[0, member] = best_score(result)
@@ -144,7 +119,7 @@ class Training:
 
 
 def best_score(result: Result) -> float:
-    """The validation score at the epoch that is kept; without one (it diverged at once) -inf."""
+    """The validation score at the best epoch; -inf where training diverged at once."""
     return _best(result, "val_score")
 
 
@@ -154,14 +129,12 @@ def _best(result: Result, field: str) -> float:
     return float(result.history[field][result.best_epoch - 1])
 
 
-def _describe(results: Sequence[Result]) -> dict[str, Any]:
-    def plain(values: list[float]) -> list[float | None]:
-        return [v if math.isfinite(v) else None for v in values]
-
-    return {
-        "scores": plain([best_score(r) for r in results]),
-        "losses": plain([_best(r, "val_loss") for r in results]),
-        "epochs": [r.epochs for r in results],
-        "best_epochs": [r.best_epoch for r in results],
-        "stopped": [r.stopped for r in results],
-    }
+def describe_outcome(results: Sequence[Result]) -> Outcome:
+    """The trainings of one trial, for its record."""
+    return Outcome(
+        scores=finite(map(best_score, results)),
+        losses=finite(_best(result, "val_loss") for result in results),
+        epochs=tuple(result.epochs for result in results),
+        best_epochs=tuple(result.best_epoch for result in results),
+        stopped=tuple(result.stopped for result in results),
+    )

@@ -1,7 +1,7 @@
-"""Who works on a study, and who is dead: so that what a dead one left can be taken up.
+"""Which workers of a search are alive: the trials of a dead worker can be trained by another.
 
-A worker on this machine is dead when its process is gone, at once. Of one elsewhere only its
-beats are seen: it is dead when they have been missing for :data:`GRACE` seconds.
+A worker on this machine is dead as soon as its process is gone. Of a worker elsewhere only its
+signs of life are seen: it is dead when they have been missing for :data:`GRACE` seconds.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import sys
 import time
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 #: Seconds between two signs of life.
 BEAT = 15.0
@@ -20,27 +20,57 @@ BEAT = 15.0
 GRACE = 600.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Worker:
-    """One search in one process."""
+class Sign(TypedDict):
+    """A sign of life of a worker, as the storage has it."""
 
     id: str
     machine: str
     pid: int
-    started: str  # tells a process from a later one with the same number
+    started: str
+    beat: float  # seconds since 1970
+    done: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Worker:
+    """One process that works on a search.
+
+    Args:
+        id: random.
+        machine: see :func:`machine_id`.
+        pid: the number of the process.
+        started: when the process started. A later process may have the same number.
+    """
+
+    id: str
+    machine: str
+    pid: int
+    started: str
 
     @classmethod
     def here(cls) -> "Worker":
+        """This process."""
         pid = os.getpid()
         return cls(uuid.uuid4().hex[:12], machine_id(), pid, _start_time(pid))
 
-    def sign(self, *, done: bool = False) -> dict[str, Any]:
-        """A sign of life to leave in the study, or the last one."""
-        return {**dataclasses.asdict(self), "beat": time.time(), "done": done}
+    def sign(self, *, done: bool = False) -> Sign:
+        """A sign of life for the storage; ``done`` makes it the last one."""
+        return Sign(
+            id=self.id,
+            machine=self.machine,
+            pid=self.pid,
+            started=self.started,
+            beat=time.time(),
+            done=done,
+        )
 
 
-def is_alive(sign: dict[str, Any] | None) -> bool:
-    """Whether the worker that left a sign (None: it left none) is still at work."""
+def is_alive(sign: Sign | None) -> bool:
+    """Whether the worker with this sign of life is at work; without a sign it is not.
+
+    >>> is_alive(Worker.here().sign()), is_alive(Worker.here().sign(done=True)), is_alive(None)
+    (True, False, False)
+    """
     if sign is None or sign["done"]:
         return False
     if sign["machine"] == machine_id() and sys.platform != "win32":
@@ -49,7 +79,7 @@ def is_alive(sign: dict[str, Any] | None) -> bool:
 
 
 def machine_id() -> str:
-    """This machine since it was started; containers with processes of their own differ."""
+    """This machine since it was started. Containers with their own processes have their own ids."""
     parts = [platform.node()]
     with contextlib.suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -69,7 +99,7 @@ def _process_exists(pid: int) -> bool:
 
 
 def _start_time(pid: int) -> str:
-    """When a process started, in ticks since boot; empty where that cannot be known."""
+    """When a process started, in ticks since boot; empty where that is not known."""
     try:
         # The name, in brackets, may hold anything; field 22 of proc(5) is the 20th after it.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

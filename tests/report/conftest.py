@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from longnn.report import Run, load_run, write_report
+from longnn.records import RunRecord
+from longnn.report import write_report
 from tests.report.examples import write_all
 
 
@@ -17,12 +18,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def runs(folders: dict[str, Path]) -> dict[str, Run]:
-    return {name: load_run(folder) for name, folder in folders.items()}
+def runs(folders: dict[str, Path]) -> dict[str, RunRecord]:
+    return {name: RunRecord.read(folder) for name, folder in folders.items()}
 
 
 @pytest.fixture(scope="session")
 def pages(folders: dict[str, Path]) -> dict[str, str]:
     return {
-        name: write_report(folder).read_text(encoding="utf-8") for name, folder in folders.items()
+        name: write_report(RunRecord.read(folder)).read_text(encoding="utf-8")
+        for name, folder in folders.items()
     }

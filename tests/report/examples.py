@@ -1,6 +1,6 @@
 """Run folders as the trainer leaves them, made up from a seed.
 
-Run it to have them all, with their reports: `python -m tests.report.examples FOLDER`.
+RunRecord it to have them all, with their reports: `python -m tests.report.examples FOLDER`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ import csv
 import hashlib
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from longnn.records import RunRecord
 from longnn.report import describe_filter, write_comparison, write_report
 
 DEGREE = 10
@@ -69,6 +71,7 @@ def write_run(
         "environment": _environment(),
         "data": _data(dataset, task, classes, notes),
         "metric": metric,
+        "seconds": {"loading": 0.4, "training": sum(r.pop("seconds") for r in done)},
         "repeats": done,
         "summary": {part: _summary(done, part) for part in ("test", "val")},
     }
@@ -312,8 +315,17 @@ def write_all(folder: Path) -> list[Path]:
     ]
 
 
+def read_all(folders: Iterable[Path]) -> list[RunRecord]:
+    """The records of some run folders."""
+    return [RunRecord.read(folder) for folder in folders]
+
+
 if __name__ == "__main__":
     folders = write_all(Path(sys.argv[1]))
     for made in folders:
-        print(write_report(made))
-    print(write_comparison(folders, Path(sys.argv[1]) / "comparison.html"))
+        print(write_report(RunRecord.read(made)))
+    print(
+        write_comparison(
+            [RunRecord.read(f) for f in folders], Path(sys.argv[1]) / "comparison.html"
+        )
+    )

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from longnn.report import Run, load_run, save_figures
+from longnn.records import RunRecord
+from longnn.report import Figures, figures_of, save_figures
 from longnn.report import _figures as figures
 from longnn.report import _filter_figures as filter_figures
 from longnn.report import _style as style
@@ -40,11 +41,11 @@ def curves(figure: Figure, axes: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_run_has_the_figures_it_can_have(runs: dict[str, Run], name: str) -> None:
+def test_a_run_has_the_figures_it_can_have(runs: dict[str, RunRecord], name: str) -> None:
     assert [plate.name for plate in plates(runs[name])] == EXPECTED[name]
 
 
-def test_every_figure_has_title_labels_and_words(runs: dict[str, Run]) -> None:
+def test_every_figure_has_title_labels_and_words(runs: dict[str, RunRecord]) -> None:
     every = [plate for run in runs.values() for plate in plates(run)]
     for plate in every + comparison_plates(list(runs.values())):
         figure = plate.draw()
@@ -64,12 +65,12 @@ def test_the_layer_imports_no_other_and_no_pyplot() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                ours = name.startswith(("longnn.report", "longnn.records"))
+                ours = name.startswith(("longnn.report", "longnn.records", "longnn.registry"))
                 assert ours or name.split(".")[0] in allowed
                 assert "pyplot" not in name
 
 
-def test_the_users_settings_neither_matter_nor_change(runs: dict[str, Run]) -> None:
+def test_the_users_settings_neither_matter_nor_change(runs: dict[str, RunRecord]) -> None:
     before = dict(mpl.rcParams)
     with mpl.rc_context({"axes.facecolor": "black", "font.size": 30}):  # a user's own style
         figure = figures.training_curves(runs["single"])
@@ -77,7 +78,7 @@ def test_the_users_settings_neither_matter_nor_change(runs: dict[str, Run]) -> N
     assert dict(mpl.rcParams) == before
 
 
-def test_response_figure_draws_channels_mean_and_density(runs: dict[str, Run]) -> None:
+def test_response_figure_draws_channels_mean_and_density(runs: dict[str, RunRecord]) -> None:
     run = runs["single"]
     figure = figures.filter_response(run)
     response = run.filters[0].response
@@ -90,7 +91,7 @@ def test_response_figure_draws_channels_mean_and_density(runs: dict[str, Run]) -
     assert list(figure.axes[1].get_yticks()) == []  # no scale that could be misread
 
 
-def test_response_figure_shows_other_repeats_and_bands(runs: dict[str, Run]) -> None:
+def test_response_figure_shows_other_repeats_and_bands(runs: dict[str, RunRecord]) -> None:
     ten = figures.filter_response(runs["ten"])
     means = [repeat.filters[0].response.mean(axis=0) for repeat in runs["ten"].repeats]
     drawn = [curve[:, 1] for curve in curves(ten, 0)]
@@ -101,7 +102,7 @@ def test_response_figure_shows_other_repeats_and_bands(runs: dict[str, Run]) -> 
     assert {"90 % of the channels", "half of the channels", "mean of 64 channels"} <= set(labels)
 
 
-def test_layers_have_their_own_panels(runs: dict[str, Run]) -> None:
+def test_layers_have_their_own_panels(runs: dict[str, RunRecord]) -> None:
     titles = [axes.get_title(loc="left") for axes in figures.filter_response(runs["bern"]).axes]
     assert [title for title in titles if title] == [
         "layer 1: chebyshev basis, degree 10",
@@ -109,7 +110,7 @@ def test_layers_have_their_own_panels(runs: dict[str, Run]) -> None:
     ]
 
 
-def test_training_curves_mark_the_best_epoch(runs: dict[str, Run]) -> None:
+def test_training_curves_mark_the_best_epoch(runs: dict[str, RunRecord]) -> None:
     run = runs["ten"]
     figure = figures.training_curves(run)
     best = run.repeats[0].best_epoch
@@ -123,7 +124,7 @@ def test_training_curves_mark_the_best_epoch(runs: dict[str, Run]) -> None:
     assert figure.axes[1].get_ylabel() == "accuracy (%)"
 
 
-def test_basis_path_starts_and_ends_right(runs: dict[str, Run]) -> None:
+def test_basis_path_starts_and_ends_right(runs: dict[str, RunRecord]) -> None:
     run = runs["single"]
     figure = figures.basis_path(run)
     assert run.history is not None
@@ -137,7 +138,7 @@ def test_basis_path_starts_and_ends_right(runs: dict[str, Run]) -> None:
     np.testing.assert_allclose(end[:, 1], jacobi_weight(end[:, 0], a[best], b[best]))
 
 
-def test_amplitude_falls_back_on_the_filter_path(runs: dict[str, Run]) -> None:
+def test_amplitude_falls_back_on_the_filter_path(runs: dict[str, RunRecord]) -> None:
     run = dataclasses.replace(runs["single"], history=None)
     assert run.path is not None
     response = chebyshev_response(run.path.beta, np.linspace(0, 2, 101))
@@ -148,7 +149,7 @@ def test_amplitude_falls_back_on_the_filter_path(runs: dict[str, Run]) -> None:
     assert distance[0] > 0.5
 
 
-def test_scores_are_drawn_at_their_place(runs: dict[str, Run]) -> None:
+def test_scores_are_drawn_at_their_place(runs: dict[str, RunRecord]) -> None:
     run = runs["ten"]
     val, test = (curve for curve in curves(figures.score_distribution(run), 0) if len(curve) == 10)
     for drawn, part in ((val, "val"), (test, "test")):
@@ -158,7 +159,7 @@ def test_scores_are_drawn_at_their_place(runs: dict[str, Run]) -> None:
 
 def test_confusion_counts_and_names(tmp_path: Path) -> None:
     classes = ("cat", "$\\frac{", "a very long name of a class")
-    run = load_run(write_run(tmp_path / "run", classes=classes, confusion=True, epochs=10))
+    run = RunRecord.read(write_run(tmp_path / "run", classes=classes, confusion=True, epochs=10))
     figure = figures.confusion(run)
     counts = run.repeats[0].confusion
     assert counts is not None
@@ -168,6 +169,98 @@ def test_confusion_counts_and_names(tmp_path: Path) -> None:
     assert labels[0] == "cat"
     assert len(labels[2]) == 16
     style.to_svg(figure)  # the dollar sign is no formula
+
+
+@pytest.mark.parametrize("size", [3, 25])
+def test_classes_without_test_nodes_have_a_grey_row(tmp_path: Path, size: int) -> None:
+    classes = tuple(f"c{k}" for k in range(size))
+    folder = write_run(tmp_path / "run", classes=classes, confusion=True, epochs=10)
+
+    def empty(record: dict) -> None:  # type: ignore[type-arg]
+        record["repeats"][0]["confusion"][1] = [0] * size
+
+    edit_record(folder, empty)
+    run = RunRecord.read(folder)
+    axes = figures.confusion(run).axes[0]
+    noted = [text for text in axes.texts if text.get_text() == "no test node"]
+    assert [text.get_position() for text in noted] == [((size - 1) / 2, 1)]
+    assert len(axes.texts) == (1 + 6 if size == 3 else 1)  # no zeros in the empty row
+    assert len(axes.patches) == 1
+    (plate,) = [plate for plate in plates(run) if plate.name == "confusion"]
+    assert plate.caption.endswith("Grey rows are classes without test nodes.")
+
+
+def test_every_figure_of_a_run_can_be_drawn_alone(
+    runs: dict[str, RunRecord], tmp_path: Path
+) -> None:
+    drawn = figures_of(runs["ten"])
+    assert isinstance(drawn, Figures)
+    titles = {
+        "filter": "Learned filter on cora",
+        "training": "Training",
+        "basis": "How the basis was learned",
+        "amplitude": "Amplitude and waveform of the filter",
+        "confusion": "Which classes are confused",
+        "scores": "Scores of 10 repeats",
+        "density": "Spectral density of the graph",
+    }
+    for name, title in titles.items():
+        figure = getattr(drawn, name)()
+        assert isinstance(figure, Figure)
+        assert figure.get_suptitle() == title
+    assert repr(figures_of(runs["gcn"])) == "Figures(gcn: score_distribution, training_curves)"
+    files = figures_of(runs["gcn"]).save(tmp_path)
+    assert [file.name for file in files] == [
+        "score_distribution.svg",
+        "score_distribution.png",
+        "training_curves.svg",
+        "training_curves.png",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "expected"),
+    [
+        ("filter", "gcn", r"Expected a model with filters \(got 'gcn'\)"),
+        ("basis", "bern", "Expected the history of a and b"),
+        ("amplitude", "gcn", "Expected the path of the filter"),
+        ("scores", "single", r"Expected at least two repeats \(got one\)"),
+        ("confusion", "gcn", "Expected a confusion matrix"),
+    ],
+)
+def test_a_figure_that_a_run_has_not_says_why(
+    runs: dict[str, RunRecord], name: str, run: str, expected: str
+) -> None:
+    with pytest.raises(ValueError, match=expected):
+        getattr(figures_of(runs[run]), name)()
+
+
+def test_a_run_without_history_or_density_says_so(runs: dict[str, RunRecord]) -> None:
+    data = dataclasses.replace(runs["single"].data, density=None)
+    bare = figures_of(dataclasses.replace(runs["single"], history=None, data=data))
+    with pytest.raises(ValueError, match="Expected a history of the epochs"):
+        bare.training()
+    with pytest.raises(ValueError, match="Expected the spectral density of the graph"):
+        bare.density()
+
+
+def test_a_run_has_one_colour_in_a_comparison(runs: dict[str, RunRecord]) -> None:
+    compared = [runs["gcn"], runs["ten"], runs["bern"]]
+    scores = [line.get_color() for line in figures.compare_scores(compared).axes[0].lines]
+    curves = figures.compare_filters(compared).axes[0].get_legend_handles_labels()
+    for handle, label in zip(*curves, strict=True):
+        if label in ("ten", "bern (layer 1)"):
+            assert handle.get_color() in scores
+
+
+@pytest.mark.parametrize("names", [("single",), ("single", "ten"), ("regression", "single")])
+def test_the_legend_of_scores_names_every_mark(
+    runs: dict[str, RunRecord], names: tuple[str, ...]
+) -> None:
+    (legend,) = figures.compare_scores([runs[name] for name in names]).legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    bar = [] if names == ("single",) else ["mean and its 95 % interval"]
+    assert texts == ["one repeat", *bar]
 
 
 def test_density_for_info() -> None:
@@ -202,7 +295,7 @@ def test_a_narrow_peak_does_not_flatten_the_density() -> None:
     ],
 )
 def test_a_figure_that_cannot_be_drawn(
-    runs: dict[str, Run], draw: object, run: str, expected: str
+    runs: dict[str, RunRecord], draw: object, run: str, expected: str
 ) -> None:
     with pytest.raises(ValueError, match=expected):
         draw(runs[run])  # type: ignore[operator]
@@ -217,12 +310,12 @@ def test_a_diverged_run_is_still_drawn(tmp_path: Path) -> None:
         found["words"] = ""
 
     edit_record(folder, diverge)
-    run = load_run(folder)
+    run = RunRecord.read(folder)
     assert "not finite" in plates(run)[0].alt
     style.to_svg(figures.filter_response(run))
 
 
-def test_comparison_leaves_out_runs_without_filter(runs: dict[str, Run]) -> None:
+def test_comparison_leaves_out_runs_without_filter(runs: dict[str, RunRecord]) -> None:
     figure = figures.compare_filters([runs["ten"], runs["gcn"], runs["bern"]])
     labels = figure.axes[0].get_legend_handles_labels()[1]
     assert [label for label in labels if "spectrum" not in label] == ["ten", "bern (layer 1)"]
@@ -230,14 +323,14 @@ def test_comparison_leaves_out_runs_without_filter(runs: dict[str, Run]) -> None
         figures.compare_filters([runs["gcn"]])
 
 
-def test_compared_scores_have_a_panel_for_each_metric(runs: dict[str, Run]) -> None:
+def test_compared_scores_have_a_panel_for_each_metric(runs: dict[str, RunRecord]) -> None:
     figure = figures.compare_scores([runs["ten"], runs["regression"], runs["gcn"]])
     assert [axes.get_xlabel() for axes in figure.axes] == ["accuracy (%)", "R²"]
     ticks = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert ticks == ["ten", "gcn"]
 
 
-def test_saved_figures_are_whole_and_repeatable(runs: dict[str, Run], tmp_path: Path) -> None:
+def test_saved_figures_are_whole_and_repeatable(runs: dict[str, RunRecord], tmp_path: Path) -> None:
     files = save_figures(runs["gcn"], tmp_path / "figures")
     assert [file.name for file in files] == [
         "score_distribution.svg",
@@ -274,7 +367,7 @@ def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     "name", ["$x^2$", "_hidden", "a -- b --> c", "a\x00b\ud800c", "日本語", "&<>"]
 )
-def test_hostile_names_are_drawn_as_they_are(runs: dict[str, Run], name: str) -> None:
+def test_hostile_names_are_drawn_as_they_are(runs: dict[str, RunRecord], name: str) -> None:
     run = dataclasses.replace(runs["ten"], label=name)
     figure = figures.compare_filters([run, runs["single"]])
     assert len(figure.axes[0].get_legend_handles_labels()[1]) == 3  # density and both runs

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from longnn.report import Run, load_run, text_summary, write_report
+from longnn.records import RunRecord
 from longnn.report import _markup as markup
+from longnn.report import text_summary, write_report
 from longnn.report._figures import plates
 from longnn.report._words import headline
 from tests.report.examples import edit_record, write_run
@@ -19,7 +20,7 @@ HOSTILE = "<script>alert(1)</script>\"' & <b>"
 
 
 @pytest.mark.parametrize("name", ["single", "ten", "wide", "gcn", "regression", "bern"])
-def test_page_is_whole(pages: dict[str, str], runs: dict[str, Run], name: str) -> None:
+def test_page_is_whole(pages: dict[str, str], runs: dict[str, RunRecord], name: str) -> None:
     page, run = check_page(pages[name]), runs[name]
     assert headline(run) in page.text
     drawn = [attrs["id"] for attrs in page.all("figure")]
@@ -32,12 +33,12 @@ def test_page_is_whole(pages: dict[str, str], runs: dict[str, Run], name: str) -
     for settings in (run.config, run.environment):
         for key in settings:
             assert any(row[0] == key for table in page.tables for row in table)
-    assert "no test label had a part in training" in page.text
+    assert "no test label was used in training" in page.text
     for text in [*run.data.notes, *run.data.card["warnings"]]:
         assert text in page.text
 
 
-def test_page_holds_every_repeat(pages: dict[str, str], runs: dict[str, Run]) -> None:
+def test_page_holds_every_repeat(pages: dict[str, str], runs: dict[str, RunRecord]) -> None:
     page = check_page(pages["ten"])
     (table,) = [t for t in page.tables if t[0][0] == "seed"]
     assert len(table) == 11
@@ -68,9 +69,58 @@ def test_regression_has_no_classes_and_no_percent(pages: dict[str, str]) -> None
 
 def test_what_is_absent_is_said(pages: dict[str, str]) -> None:
     assert "has no polynomial filter" in check_page(pages["gcn"]).text
-    assert "There is one repeat only" in check_page(pages["single"]).text
+    assert "There is only one repeat" in check_page(pages["single"]).text
     assert "BernNet has a fixed basis" in check_page(pages["bern"]).text
     assert "no confusion matrix" in check_page(pages["wide"]).text
+
+
+def empty_rows(record: Any, classes: dict[int, list[int]]) -> None:
+    """Take the test nodes of classes away, by repeat."""
+    for repeat, rows in classes.items():
+        for row in rows:
+            counts = record["repeats"][repeat]["confusion"]
+            counts[row] = [0] * len(counts)
+
+
+@pytest.mark.parametrize(
+    ("classes", "sentence"),
+    [
+        (
+            {k: [1, 4] for k in range(10)},
+            "2 of 7 classes have no test node: 1, 4; the scores say nothing about them.",
+        ),
+        (
+            {0: [1, 2], **{k: [2] for k in range(1, 10)}},
+            "1 of 7 classes has no test node: 2; the scores say nothing about it.",
+        ),
+        ({0: [5], 3: [1]}, "In 2 of 10 repeats, some classes have no test node: 1, 5."),
+    ],
+)
+def test_classes_without_test_nodes_are_said(
+    folders: dict[str, Path], tmp_path: Path, classes: dict[int, list[int]], sentence: str
+) -> None:
+    folder = Path(shutil.copytree(folders["ten"], tmp_path / "run"))
+    edit_record(folder, lambda record: empty_rows(record, classes))
+    page = check_page(write_report(RunRecord.read(folder)).read_text(encoding="utf-8"))
+    assert sentence in page.text
+    assert "Grey rows are classes without test nodes." in page.text
+    assert f"  note: {sentence}" in text_summary(RunRecord.read(folder))
+
+
+def test_nothing_is_said_where_every_class_is_tested(
+    pages: dict[str, str], runs: dict[str, RunRecord]
+) -> None:
+    assert "no test node" not in check_page(pages["ten"]).text
+    assert "no test node" not in "".join(text_summary(runs["ten"]))
+
+
+def test_many_classes_without_test_nodes_are_counted(tmp_path: Path) -> None:
+    names = tuple(f"class {k}" for k in range(30))
+    folder = write_run(tmp_path / "run", classes=names, confusion=True, epochs=10)
+    edit_record(folder, lambda record: empty_rows(record, {0: list(range(12))}))
+    text = check_page(write_report(RunRecord.read(folder)).read_text(encoding="utf-8")).text
+    assert "12 of 30 classes have no test node: class 0, class 1," in text
+    assert "class 9 and 2 more; the scores say nothing about them." in text
 
 
 def test_optional_pieces_may_be_missing(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -87,7 +137,7 @@ def test_optional_pieces_may_be_missing(folders: dict[str, Path], tmp_path: Path
         record["repeats"][0]["stopped"] = record["repeats"][0]["seconds"] = None
 
     edit_record(folder, strip)
-    page = check_page(write_report(folder).read_text(encoding="utf-8"))
+    page = check_page(write_report(RunRecord.read(folder)).read_text(encoding="utf-8"))
     assert [attrs["id"] for attrs in page.all("figure")] == ["filter_response"]
     for said in (
         "There is no history.csv",
@@ -102,7 +152,7 @@ def test_optional_pieces_may_be_missing(folders: dict[str, Path], tmp_path: Path
 def test_a_damaged_record_writes_no_page(tmp_path: Path) -> None:
     (tmp_path / "record.json").write_text('{"repeats": ')
     with pytest.raises(ValueError, match=r"record\.json: Expected a JSON record"):
-        write_report(tmp_path)
+        write_report(RunRecord.read(tmp_path))
     assert [file.name for file in tmp_path.iterdir()] == ["record.json"]
 
 
@@ -132,13 +182,13 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
             repeat["scores"]["test"][HOSTILE] = 0.5
 
     edit_record(folder, poison)
-    html = write_report(folder).read_text(encoding="utf-8")
+    html = write_report(RunRecord.read(folder)).read_text(encoding="utf-8")
     assert "<script" not in html
     assert "<b>&" not in html
     page = check_page(html)
     assert page.text.count("<script>alert(1)</script>") > 15  # as text, all of it
     assert 'x"><img src=x onerror=alert(1)>' in page.text
-    assert len(page.all("img")) == len(plates(load_run(folder)))
+    assert len(page.all("img")) == len(plates(RunRecord.read(folder)))
 
 
 def test_large_drawings_become_pixels(
@@ -147,7 +197,8 @@ def test_large_drawings_become_pixels(
     monkeypatch.setattr(markup, "LARGEST_SVG", 100_000)
     folder = Path(shutil.copytree(folders["gcn"], tmp_path / "run"))
     sources = [
-        image["src"] or "" for image in check_page(write_report(folder).read_text()).all("img")
+        image["src"] or ""
+        for image in check_page(write_report(RunRecord.read(folder)).read_text()).all("img")
     ]
     assert [source[:14] for source in sources] == ["data:image/svg", "data:image/png"]
 
@@ -158,10 +209,10 @@ def test_page_is_for_light_dark_print_and_phone(pages: dict[str, str]) -> None:
 
 
 def test_same_run_same_page(folders: dict[str, Path], pages: dict[str, str]) -> None:
-    assert write_report(folders["gcn"]).read_text(encoding="utf-8") == pages["gcn"]
+    assert write_report(RunRecord.read(folders["gcn"])).read_text(encoding="utf-8") == pages["gcn"]
 
 
-def test_summary_for_the_terminal(runs: dict[str, Run]) -> None:
+def test_summary_for_the_terminal(runs: dict[str, RunRecord]) -> None:
     lines = text_summary(runs["ten"])
     text = "\n".join(lines)
     assert lines[0] == headline(runs["ten"])

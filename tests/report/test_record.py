@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longnn.report import Run, load_run
+from longnn.records import RunRecord
 from tests.report.examples import edit_record, write_run
 
 
@@ -22,7 +22,7 @@ def folder(folders: dict[str, Path], tmp_path: Path) -> Path:
 
 
 def test_what_was_written_is_read(folder: Path) -> None:
-    run = load_run(folder)
+    run = RunRecord.read(folder)
     record = json.loads((folder / "record.json").read_text())
     assert (run.name, run.model, run.metric, run.missing) == ("run", "lon", "accuracy", ())
     written = record["repeats"][0]
@@ -40,7 +40,7 @@ def test_what_was_written_is_read(folder: Path) -> None:
     assert run.path.beta.shape[1:] == (11, 7)
 
 
-def test_history_by_repeat(runs: dict[str, Run]) -> None:
+def test_history_by_repeat(runs: dict[str, RunRecord]) -> None:
     history = runs["ten"].history
     assert history is not None
     assert history.repeats == list(range(10))
@@ -48,7 +48,7 @@ def test_history_by_repeat(runs: dict[str, Run]) -> None:
         np.testing.assert_array_equal(history.of(index)["epoch"], np.arange(1, repeat.epochs + 1))
 
 
-def test_empty_cells_are_no_numbers(runs: dict[str, Run]) -> None:
+def test_empty_cells_are_no_numbers(runs: dict[str, RunRecord]) -> None:
     gcn, bern = runs["gcn"].history, runs["bern"].history
     assert gcn is not None
     assert bern is not None
@@ -59,9 +59,9 @@ def test_empty_cells_are_no_numbers(runs: dict[str, Run]) -> None:
 
 def test_no_record(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"Expected a run folder, which holds a record\.js"):
-        load_run(tmp_path)
+        RunRecord.read(tmp_path)
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        load_run(tmp_path / "nowhere")
+        RunRecord.read(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_no_record(tmp_path: Path) -> None:
 def test_damaged_text(folder: Path, content: bytes, expected: str) -> None:
     (folder / "record.json").write_bytes(content)
     with pytest.raises(ValueError, match=expected) as caught:
-        load_run(folder)
+        RunRecord.read(folder)
     assert "\n" not in str(caught.value)
 
 
@@ -116,21 +116,21 @@ def test_a_record_that_lacks_something(
 ) -> None:
     edit_record(folder, change)
     with pytest.raises(ValueError, match=r"record\.json: Expected .*" + expected) as caught:
-        load_run(folder)
+        RunRecord.read(folder)
     assert "\n" not in str(caught.value)
 
 
 def test_missing_files_are_said(folder: Path) -> None:
     (folder / "history.csv").unlink()
     (folder / "filter_path.npz").unlink()
-    run = load_run(folder)
+    run = RunRecord.read(folder)
     assert run.history is None
     assert run.path is None
     assert "There is no history.csv" in run.missing[0]
     assert "There is no filter_path.npz" in run.missing[1]
 
 
-def test_models_without_filter_miss_no_filter_path(runs: dict[str, Run]) -> None:
+def test_models_without_filter_miss_no_filter_path(runs: dict[str, RunRecord]) -> None:
     assert runs["gcn"].missing == ()
 
 
@@ -152,7 +152,7 @@ def test_models_without_filter_miss_no_filter_path(runs: dict[str, Run]) -> None
 )
 def test_damaged_history_is_left_out(folder: Path, text: str, expected: str) -> None:
     (folder / "history.csv").write_text(text)
-    run = load_run(folder)
+    run = RunRecord.read(folder)
     assert run.history is None
     assert "history.csv is damaged" in run.missing[0]
     assert expected in run.missing[0]
@@ -161,14 +161,14 @@ def test_damaged_history_is_left_out(folder: Path, text: str, expected: str) -> 
 def test_damaged_filter_path_is_left_out(folder: Path) -> None:
     whole = (folder / "filter_path.npz").read_bytes()
     (folder / "filter_path.npz").write_bytes(whole[: len(whole) // 2])
-    assert "filter_path.npz is damaged" in load_run(folder).missing[0]
+    assert "filter_path.npz is damaged" in RunRecord.read(folder).missing[0]
     np.savez(folder / "filter_path.npz", epochs=np.arange(3), beta=np.ones((4, 2, 1)))
-    assert "Expected beta of shape" in load_run(folder).missing[0]
+    assert "Expected beta of shape" in RunRecord.read(folder).missing[0]
     with (folder / "filter_path.npz").open("wb") as stream:
         np.save(stream, np.ones(3))  # an array where an archive is expected
-    assert "filter_path.npz is damaged" in load_run(folder).missing[0]
+    assert "filter_path.npz is damaged" in RunRecord.read(folder).missing[0]
     np.savez(folder / "filter_path.npz", other=np.ones(3))
-    assert "filter_path.npz is damaged" in load_run(folder).missing[0]
+    assert "filter_path.npz is damaged" in RunRecord.read(folder).missing[0]
 
 
 def test_a_pickle_in_the_filter_path_is_not_executed(folder: Path) -> None:
@@ -179,22 +179,33 @@ def test_a_pickle_in_the_filter_path_is_not_executed(folder: Path) -> None:
             return (Path.touch, (marker,))
 
     np.savez(folder / "filter_path.npz", epochs=np.array([Malicious()]), beta=np.ones((1, 2, 1)))
-    assert load_run(folder).path is None
+    assert RunRecord.read(folder).path is None
     assert not marker.exists()
 
 
-def test_seconds_of_the_run_or_of_its_repeats(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", repeats=2, epochs=10)
-    run = load_run(folder)
-    assert run.seconds == pytest.approx(sum(repeat.seconds for repeat in run.repeats))
+def test_where_the_time_went_is_optional(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", epochs=10)
+    assert sum(RunRecord.read(folder).seconds.values()) > 0
+    edit_record(folder, lambda record: record.pop("seconds"))
+    assert RunRecord.read(folder).seconds == {}
 
-    def change(record: Any) -> None:
-        record["seconds"] = 12.5
-        for repeat in record["repeats"]:
-            del repeat["seconds"]
 
-    edit_record(folder, change)
-    assert load_run(folder).seconds == 12.5
+@pytest.mark.parametrize("name", ["single", "ten", "gcn", "regression"])
+def test_written_and_read_are_the_same(folders: dict[str, Path], name: str, tmp_path: Path) -> None:
+    """One class writes and reads: what it writes of what it read is what it read."""
+    run = RunRecord.read(folders[name])
+    (tmp_path / "copy").mkdir()
+    copy = run.write(tmp_path / "copy")
+    assert copy.folder == (tmp_path / "copy").resolve()
+    again = RunRecord.read(tmp_path / "copy")
+    assert json.dumps(again.to_dict()) == json.dumps(run.to_dict())
+    assert again.history is not None
+    assert run.history is not None
+    for column, values in run.history.columns.items():
+        np.testing.assert_array_equal(again.history[column], values)
+    if run.path is not None:
+        assert again.path is not None
+        np.testing.assert_array_equal(again.path.beta, run.path.beta)
 
 
 def test_null_and_infinite_scores_are_no_numbers(tmp_path: Path) -> None:
@@ -205,6 +216,6 @@ def test_null_and_infinite_scores_are_no_numbers(tmp_path: Path) -> None:
         record["repeats"][0]["filters"][0]["response"][0][3] = float("inf")
 
     edit_record(folder, change)
-    run = load_run(folder)
+    run = RunRecord.read(folder)
     assert np.isnan(run.repeats[0].scores["test"]["accuracy"])
     assert np.isnan(run.filters[0].response[0, 3])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from longnn.report import Run, Summary, describe_filter, interval_text
+from longnn.records import RunRecord, Summary
+from longnn.report import describe_filter, interval_text
 from longnn.report._words import headline, learned_text, number_text, score_text, splits_text
 
 LAM = np.linspace(0, 2, 101)
@@ -150,7 +151,7 @@ def test_the_records_own_mapping_is_taken() -> None:
     assert interval_text(mapping) == interval_text(Summary(**mapping))  # type: ignore[arg-type]
 
 
-def test_no_negative_zero(runs: dict[str, Run]) -> None:
+def test_no_negative_zero(runs: dict[str, RunRecord]) -> None:
     run = runs["single"]
     start = dataclasses.replace(run.filters[0], start={"a": -1e-4, "b": 0.0})
     first = dataclasses.replace(run.repeats[0], filters=(start,))
@@ -162,14 +163,14 @@ def test_scores() -> None:
     assert score_text(-0.25, "r2") == "-0.250"
 
 
-def test_headlines(runs: dict[str, Run]) -> None:
+def test_headlines(runs: dict[str, RunRecord]) -> None:
     assert headline(runs["ten"]).startswith("LON-GNN on cora: test accuracy 88.4 % ± 0.")
     assert headline(runs["ten"]).endswith(" over 10 published splits")
     assert headline(runs["single"]).endswith(" % on one published split")
     assert "test R² 0.7" in headline(runs["regression"])
 
 
-def test_headline_without_test_nodes_gives_the_validation_score(runs: dict[str, Run]) -> None:
+def test_headline_without_test_nodes_gives_the_validation_score(runs: dict[str, RunRecord]) -> None:
     run = dataclasses.replace(runs["ten"], summary={"val": runs["ten"].summary["val"]})
     assert "validation accuracy" in headline(run)
     assert headline(dataclasses.replace(run, summary={})).startswith(
@@ -177,14 +178,14 @@ def test_headline_without_test_nodes_gives_the_validation_score(runs: dict[str, 
     )
 
 
-def test_repeats_of_one_split_are_not_called_splits(runs: dict[str, Run]) -> None:
+def test_repeats_of_one_split_are_not_called_splits(runs: dict[str, RunRecord]) -> None:
     run = runs["ten"]
     split = run.repeats[0].split
     same = tuple(dataclasses.replace(repeat, split=split) for repeat in run.repeats)
     assert splits_text(dataclasses.replace(run, repeats=same)) == "10 runs on 1 published split"
 
 
-def test_what_was_learned(runs: dict[str, Run]) -> None:
+def test_what_was_learned(runs: dict[str, RunRecord]) -> None:
     first, second = learned_text(runs["single"])
     assert first == f"The filter is {runs['single'].filters[0].words}."
     assert second.startswith("Its basis moved from a = 0.00, b = 0.00 to a = 0.")

@@ -38,4 +38,4 @@ def search(dataset, folder, space=SPACE, **options):
 def values(result):
     """What is the same when a search is repeated exactly."""
     keys = ("number", "state", "params", "value", "intermediate", "epochs", "best_epochs")
-    return [{key: trial.get(key) for key in keys} for trial in result.trials]
+    return [{key: trial.to_dict()[key] for key in keys} for trial in result.trials]

@@ -10,8 +10,8 @@ from longnn.config import Config
 from longnn.data import make_split
 from longnn.training import Population
 from longnn.training._fit import Scaling, make_population, make_problem
+from longnn.tuning import Finalists, confirm, read_record
 from longnn.tuning import _finalists as finalists
-from longnn.tuning import confirm
 from tests.tuning.examples import SPACE, search, values
 from tests.tuning.test_splits import with_masks
 
@@ -69,8 +69,8 @@ def test_memory_that_runs_out_changes_nothing(dataset, monkeypatch):
 def test_the_best_over_all_splits_wins(dataset, tmp_path, monkeypatch):
     """Further splits on which the search's favourite does badly overturn it."""
     plain = search(dataset, tmp_path / "plain")
-    favourite = plain.record["best"]["number"]
-    assert plain.record["finalists"] == {"seeds": [], "trials": []}
+    favourite = plain.record.best.number
+    assert plain.record.finalists == Finalists()
     asked = []
 
     def fake(dataset, configs, seeds, **options):
@@ -81,14 +81,14 @@ def test_the_best_over_all_splits_wins(dataset, tmp_path, monkeypatch):
     result = search(dataset, tmp_path / "final", finalists=3)
     assert asked == [(3, [1002, 1003, 1004, 1005, 1006])]
     assert values(result) == values(plain), "the search itself is the same"
-    final = result.record["finalists"]["trials"]
-    assert [f["confirmed"][0] for f in final] == [0.9, 0.9, 0.0]
-    assert final[-1]["number"] == favourite
-    best = result.record["best"]
-    assert best["number"] == final[0]["number"] != favourite
-    assert final[0]["searched"] == best["value"]
-    assert result.value == pytest.approx((sum(best["scores"]) + 5 * 0.9) / 7)
-    assert result.config.to_dict()["lr_transform"] == best["params"]["lr_transform"]
+    final = result.record.finalists.trials
+    assert [f.confirmed[0] for f in final] == [0.9, 0.9, 0.0]
+    assert final[-1].number == favourite
+    best = result.record.best
+    assert best.number == final[0].number != favourite
+    assert final[0].searched == best.value
+    assert result.value == pytest.approx((sum(best.outcome.scores) + 5 * 0.9) / 7)
+    assert result.config.to_dict()["lr_transform"] == best.params["lr_transform"]
 
 
 def test_a_finalist_that_diverges_loses(dataset, tmp_path, monkeypatch):
@@ -97,10 +97,10 @@ def test_a_finalist_that_diverges_loses(dataset, tmp_path, monkeypatch):
 
     monkeypatch.setattr(finalists, "confirm", fake)
     result = search(dataset, tmp_path, finalists=2)
-    last = result.record["finalists"]["trials"][-1]
-    assert last["value"] is None
-    assert last["confirmed"] == [None] * 5
-    assert result.record["best"]["number"] != last["number"]
+    last = result.record.finalists.trials[-1]
+    assert last.value is None
+    assert last.confirmed == (None,) * 5
+    assert result.record.best.number != last.number
     json.loads((tmp_path / "tuning.json").read_text(), parse_constant=lambda name: 1 / 0)
     assert "diverged" in (tmp_path / "tuning.html").read_text()
 
@@ -108,11 +108,10 @@ def test_a_finalist_that_diverges_loses(dataset, tmp_path, monkeypatch):
 def test_what_is_left_behind(dataset, tmp_path):
     result = search(dataset, tmp_path / "a", finalists=8)
     again = search(dataset, tmp_path / "b", finalists=8)
-    assert again.record["finalists"] == result.record["finalists"], "it repeats exactly"
-    record = json.loads((tmp_path / "a" / "tuning.json").read_text())
+    assert again.record.finalists == result.record.finalists, "it repeats exactly"
+    record = read_record(tmp_path / "a")
     assert record == result.record
-    complete = [t for t in record["trials"] if t["state"] == "complete"]
-    assert len(record["finalists"]["trials"]) == len(complete)
+    assert len(record.finalists.trials) == len(record.with_state("complete"))
     page = (tmp_path / "a" / "tuning.html").read_text()
     assert "The finalists" in page
     assert f"{result.value:.4f}" in page
@@ -129,7 +128,7 @@ def test_a_killed_final_is_held_again(dataset, tmp_path, monkeypatch):
             search(dataset, tmp_path / "a", storage=None, finalists=2)
     again = search(dataset, tmp_path / "a", storage=None, finalists=2)
     whole = search(dataset, tmp_path / "b", storage=None, finalists=2)
-    assert again.record["finalists"] == whole.record["finalists"]
+    assert again.record.finalists == whole.record.finalists
     assert values(again) == values(whole)
 
 

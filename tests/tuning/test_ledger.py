@@ -1,4 +1,4 @@
-"""The shared book of trials: an exact budget, and nothing lost with a dead worker."""
+"""The shared ledger of trials: an exact budget, and no trial lost with a dead worker."""
 
 import dataclasses
 import os
@@ -8,15 +8,15 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
+from longnn.tuning import Outcome, load_space, open_storage
 from longnn.tuning import _ledger as ledgers
 from longnn.tuning import _workers as workers
-from longnn.tuning import load_space, open_storage
 from longnn.tuning._ledger import Ledger
 from longnn.tuning._storage import close_storage, quiet_optuna
 from longnn.tuning._workers import Worker, is_alive
 from tests.tuning.examples import SPACE
 
-TERMS = {"data": "abc", "model": "lon"}
+AGREEMENT = {"data": "abc", "model": "lon"}
 
 
 @pytest.fixture(params=["memory", "sqlite", "journal"])
@@ -32,7 +32,7 @@ def storage(request, tmp_path):
 
 
 def book(storage, trials=5, **options):
-    return Ledger(storage, "study", TERMS, load_space(SPACE, "lon"), trials=trials, **options)
+    return Ledger(storage, "search", AGREEMENT, load_space(SPACE, "lon"), trials=trials, **options)
 
 
 def kill(storage, ledger):
@@ -43,7 +43,7 @@ def kill(storage, ledger):
 
 def finish(ledger, claims, value=0.5):
     for claim in claims:
-        ledger.finish(claim, TrialState.COMPLETE, value, {"losses": [1.0]})
+        ledger.finish(claim, TrialState.COMPLETE, value, Outcome(losses=(1.0,)))
 
 
 def test_trials_are_claimed_up_to_the_budget(storage):
@@ -81,7 +81,7 @@ def test_workers_at_once_do_not_exceed_the_budget(storage, monkeypatch):
     assert reasons == ["beyond the budget"] * 2
 
 
-def test_workers_on_one_study_draw_differently(storage):
+def test_workers_on_one_search_draw_differently(storage):
     one, two = book(storage), book(storage)
     assert one.salt == 0
     assert two.salt != 0
@@ -154,16 +154,17 @@ def test_reports_are_written_once(storage):
     ledger.report(claim, 40, 0.5)
     ledger.report(claim, 40, 0.6)
     ledger.report(claim, 50, float("-inf"))
-    ledger.finish(claim, TrialState.PRUNED, 0.5, {})
+    ledger.finish(claim, TrialState.PRUNED, 0.5, Outcome())
     (trial,) = ledger.get_trials(TrialState.PRUNED)
     assert trial.intermediate_values == {40: 0.5}
     assert trial.values == [0.5]
 
 
-def test_terms_must_be_the_same(storage):
+def test_all_workers_must_agree(storage):
     book(storage)
-    with pytest.raises(ValueError, match="Expected the model that study 'study' was begun with"):
-        Ledger(storage, "study", {**TERMS, "model": "x" * 99}, load_space(SPACE, "lon"), trials=1)
+    other = {**AGREEMENT, "model": "x" * 99}
+    with pytest.raises(ValueError, match="Expected the model that the search 'search' was started"):
+        Ledger(storage, "search", other, load_space(SPACE, "lon"), trials=1)
 
 
 def test_life_and_death(monkeypatch):

@@ -2,16 +2,22 @@
 
 import dataclasses
 import json
+import os
+import shlex
+import subprocess
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from longnn.config import Config
 from longnn.data import csbm
-from longnn.tuning import Halving, write_page
+from longnn.tuning import Halving, read_record, write_page
 from longnn.tuning import _importance as importance
 from tests.tuning.examples import SPACE, search
 
+ROOT = Path(__file__).parents[2]
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 NAME = "<b>&\"gra\nph'</b>"
 
@@ -48,10 +54,12 @@ def found(tmp_path_factory):
 def test_record(found):
     folder, result = found
     record = json.loads((folder / "tuning.json").read_text())
-    assert record == result.record
+    assert record == result.record.to_dict()
+    assert read_record(folder) == result.record
     assert record["seeds"] == [1000, 1001]
     assert record["finished"] == len(record["trials"]) == 24
-    assert record["storage"].endswith("study.db")
+    assert record["search"] == f"{NAME}-lon"
+    assert record["storage"].endswith("search.db")
     assert record["halving"] == {"rungs": [3], "keep": 2}
     for trial in record["trials"]:
         assert set(trial["params"]) == set(SPACE)
@@ -66,12 +74,12 @@ def test_recipe_is_a_configuration(found):
     text = (folder / "recipe.toml").read_text()
     config = Config.from_toml(folder / "recipe.toml")
     assert config == result.config
-    best = result.record["best"]
+    best = result.record.best
     flat = config.to_dict()
-    assert {key: flat[key] for key in SPACE} == best["params"]
+    assert {key: flat[key] for key in SPACE} == best.params
     header = [line for line in text.splitlines() if line.startswith("#")]
     assert "lon on <b>&\"gra ph'</b>" in header[0]
-    assert f"{best['value']:.4f}" in text
+    assert f"{best.value:.4f}" in text
     assert "longnn" in header[-1]
     assert "optuna" in header[-1]
     copy = result.write_recipe(folder / "copy.toml")
@@ -80,7 +88,7 @@ def test_recipe_is_a_configuration(found):
 
 def test_importance_finds_the_learning_rate(found):
     _, result = found
-    shares = result.record["importance"]
+    shares = result.record.importance
     assert next(iter(shares)) == "lr_transform"
     assert sum(shares.values()) == pytest.approx(1)
     assert set(shares) == {"lr_transform", "dropout", "a"}
@@ -106,7 +114,7 @@ def test_page_stands_alone_and_is_well_formed(found):
     assert "http" not in page.replace("http://www.w3.org", "")
     text = " ".join(parser.text)
     assert f"{result.value:.4f}" in text
-    assert "No test node took part" in text
+    assert "No test node was used" in text
     for name in ("tuning_history", "tuning_importance"):
         assert (folder / "figures" / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
         assert b"<svg" in (folder / "figures" / f"{name}.svg").read_bytes()
@@ -115,16 +123,63 @@ def test_page_stands_alone_and_is_well_formed(found):
 def test_page_is_made_of_the_record_alone(found, tmp_path):
     folder, _ = found
     (tmp_path / "tuning.json").write_bytes((folder / "tuning.json").read_bytes())
-    assert write_page(tmp_path).read_bytes() == (folder / "tuning.html").read_bytes()
+    page = (folder / "tuning.html").read_text()
+    assert str(folder / "recipe.toml") in page
+    assert write_page(tmp_path).read_text() == page.replace(str(folder), str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"Expected tuning.json in"):
         write_page(tmp_path / "none")
     (tmp_path / "tuning.json").write_text("{")
     with pytest.raises(ValueError, match="damaged"):
         write_page(tmp_path)
+    (tmp_path / "tuning.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"tuning.json: Expected 'created' in the record"):
+        write_page(tmp_path)
+    (tmp_path / "tuning.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"tuning.json: Expected the record of a search"):
+        write_page(tmp_path)
+
+
+def printed_command(page):
+    """The command that a page prints, as a shell reads it."""
+    parser = Balanced()
+    parser.feed(page.read_text())
+    (command,) = [text for text in parser.text if text.startswith("longnn train")]
+    return shlex.split(command)
+
+
+def test_the_printed_command_trains_the_winner(tmp_path):
+    """As printed, and in any folder."""
+    folder = tmp_path / "my search"
+    search(csbm(), folder, SPACE | {"epochs": 2}, trials=1, batch=1, repeats=1)
+    program, *arguments = printed_command(folder / "tuning.html")
+    assert program == "longnn"
+    assert arguments[:2] == ["train", "csbm"]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "longnn", *arguments],
+        cwd=elsewhere,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (record,) = elsewhere.glob("runs/*/record.json")
+    assert len(json.loads(record.read_text())["repeats"]) == 10
+
+
+def test_the_command_for_a_graph_made_in_python_names_what_is_missing(found):
+    folder, _ = found
+    assert printed_command(folder / "tuning.html") == [
+        *("longnn", "train", "GRAPH", "--config", str(folder / "recipe.toml"), "--repeat", "10")
+    ]
+    assert "with the files of the graph for GRAPH" in (folder / "tuning.html").read_text()
 
 
 def test_few_trials_have_no_importance(dataset, tmp_path):
     result = search(dataset, tmp_path, trials=1)
-    assert result.record["importance"] == {}
+    assert result.record.importance == {}
     assert "too few trials" in (tmp_path / "tuning.html").read_text()
     assert not (tmp_path / "figures" / "tuning_importance.png").exists()

@@ -25,21 +25,21 @@ def test_the_winner_beats_a_bad_configuration(dataset, tmp_path):
     worse = search(dataset, tmp_path / "bad", bad, trials=1)
     assert result.value > worse.value + 0.1
     assert result.config.settings.lr_transform >= 1e-2
-    assert result.value == max(t["value"] for t in result.trials if t["state"] == "complete")
+    assert result.value == max(t.value for t in result.record.with_state("complete"))
 
 
 def test_a_trials_value_is_what_its_trainings_give(dataset, tmp_path):
     """Trained again one by one, the winner has the same scores."""
     result = search(dataset, tmp_path)
-    best = result.record["best"]
+    best = result.record.best
     problem = workflow.make_problem(dataset, result.config, workflow.Scaling("none"))
-    for seed, score in zip(result.record["seeds"], best["scores"], strict=True):
+    for seed, score in zip(result.record.seeds, best.outcome.scores, strict=True):
         split = make_split(dataset, None, seed)
         config = result.config.replace(seed=seed, device="cpu")
         (alone,) = workflow.make_population([config], problem, [split]).run()
         kept = float(alone.history["val_score"][alone.best_epoch - 1])
         assert kept == pytest.approx(score, abs=1e-6)
-    assert best["value"] == pytest.approx(sum(best["scores"]) / 2)
+    assert best.value == pytest.approx(sum(best.outcome.scores) / 2)
 
 
 def test_a_search_is_repeated_exactly(dataset, tmp_path):
@@ -64,21 +64,23 @@ def test_halving_selects_the_worse_half():
 def test_halving_stops_the_worse_and_keeps_the_best(dataset, tmp_path):
     whole = search(dataset, tmp_path / "whole", trials=8, batch=8, halving=False)
     halved = search(dataset, tmp_path / "half", trials=8, batch=8, halving=Halving((3, 6)))
-    assert [t["params"] for t in halved.trials] == [t["params"] for t in whole.trials]
-    assert Counter(t["state"] for t in whole.trials) == {"complete": 8}
-    assert Counter(t["state"] for t in halved.trials) == {"complete": 2, "pruned": 6}
-    assert sorted(max(t["epochs"]) for t in halved.trials) == [3] * 4 + [6] * 2 + [12] * 2
+    assert [t.params for t in halved.trials] == [t.params for t in whole.trials]
+    assert Counter(t.state for t in whole.trials) == {"complete": 8}
+    assert Counter(t.state for t in halved.trials) == {"complete": 2, "pruned": 6}
+    assert sorted(max(t.outcome.epochs) for t in halved.trials) == [3] * 4 + [6] * 2 + [12] * 2
     for trial in halved.trials:
-        rungs = list(trial["intermediate"])
-        assert rungs == [r for r in ("3", "6") if int(r) <= max(trial["epochs"])]
-        if trial["state"] == "pruned":
-            assert trial["value"] == pytest.approx(trial["intermediate"][rungs[-1]])
-            assert trial["stopped"] == ["pruned"] * 2
+        rungs = list(trial.intermediate)
+        assert rungs == [r for r in (3, 6) if r <= max(trial.outcome.epochs)]
+        if trial.state == "pruned":
+            assert trial.value == pytest.approx(trial.intermediate[rungs[-1]])
+            assert trial.outcome.stopped == ("pruned",) * 2
         else:
-            assert trial["value"] == pytest.approx(whole.trials[trial["number"]]["value"])
-    standing = {t["number"]: t["intermediate"]["3"] for t in halved.trials}
-    gone = [standing[t["number"]] for t in halved.trials if max(t["epochs"]) == 3]
-    assert max(gone) <= min(v for n, v in standing.items() if max(halved.trials[n]["epochs"]) > 3)
+            assert trial.value == pytest.approx(whole.trials[trial.number].value)
+    standing = {t.number: t.intermediate[3] for t in halved.trials}
+    gone = [standing[t.number] for t in halved.trials if max(t.outcome.epochs) == 3]
+    assert max(gone) <= min(
+        v for n, v in standing.items() if max(halved.trials[n].outcome.epochs) > 3
+    )
 
 
 def test_a_trial_that_ends_at_a_rung_is_not_stopped(dataset, tmp_path):
@@ -86,14 +88,14 @@ def test_a_trial_that_ends_at_a_rung_is_not_stopped(dataset, tmp_path):
     still = {f"lr_{role}": 0.0 for role in ("transform", "coefficients", "factors", "basis")}
     space = SPACE | still | {"patience": 3}
     result = search(dataset, tmp_path, space, trials=6, batch=6, halving=Halving((4,)))
-    assert {t["state"] for t in result.trials} == {"complete"}
-    assert {why for t in result.trials for why in t["stopped"]} == {"patience"}
+    assert {t.state for t in result.trials} == {"complete"}
+    assert {why for t in result.trials for why in t.outcome.stopped} == {"patience"}
 
 
 def test_trials_of_different_shapes_share_a_batch(dataset, tmp_path):
     space = SPACE | {"placement": {"choices": ["output", "hidden"]}, "degree": {"choices": [1, 2]}}
     result = search(dataset, tmp_path, space, trials=8, batch=8)
-    shapes = {(t["params"]["placement"], t["params"]["degree"]) for t in result.trials}
+    shapes = {(t.params["placement"], t.params["degree"]) for t in result.trials}
     assert len(shapes) > 2
     assert len(result.trials) == 8
 
@@ -111,7 +113,7 @@ def test_regression_is_tuned_by_r2(dataset, tmp_path):
     data.y = dataset.data.x @ torch.linspace(-1, 1, dataset.num_features)
     linear = dataclasses.replace(dataset, data=data, task="regression", classes=())
     result = search(linear, tmp_path)
-    assert result.record["metric"] == "r2"
+    assert result.record.metric == "r2"
     assert -5 < result.value < 1
 
 
@@ -132,7 +134,7 @@ def test_test_labels_have_no_influence(dataset, tmp_path, monkeypatch):
 def test_diverging_trials_lose(dataset, tmp_path):
     space = SPACE | {"lr_transform": {"choices": [1e38, 1e-2]}}
     result = search(dataset, tmp_path, space, trials=6, batch=6, halving=False)
-    wild = [t for t in result.trials if t["params"]["lr_transform"] == 1e38]
+    wild = [t for t in result.trials if t.params["lr_transform"] == 1e38]
     assert wild
     assert result.config.settings.lr_transform == 1e-2
     json.loads((tmp_path / "tuning.json").read_text(), parse_constant=lambda name: 1 / 0)
@@ -151,7 +153,7 @@ def test_running_out_of_memory_halves_the_batch(dataset, tmp_path, monkeypatch):
     result = search(dataset, tmp_path, trials=8, batch=5)
     assert sizes == [5, 2, 2, 1, 2, 1]
     assert len(result.trials) == 8
-    assert all(t["state"] in ("complete", "pruned") for t in result.trials)
+    assert all(t.state in ("complete", "pruned") for t in result.trials)
 
 
 def test_memory_lost_half_way_keeps_what_is_finished(dataset, tmp_path, monkeypatch):
@@ -190,10 +192,10 @@ def test_an_interrupted_search_goes_on_where_it_was(dataset, tmp_path):
     with pytest.raises(InterruptError):
         search(dataset, tmp_path, storage=None, on_progress=stop)
     result = search(dataset, tmp_path, storage=None)
-    states = Counter(t["state"] for t in result.trials)
+    states = Counter(t.state for t in result.trials)
     assert states == {"complete": 6, "fail": 3}
-    lost = {t["number"]: t["params"] for t in result.trials if t["state"] == "fail"}
-    again = {t["retry_of"]: t["params"] for t in result.trials if "retry_of" in t}
+    lost = {t.number: t.params for t in result.trials if t.state == "fail"}
+    again = {t.retry_of: t.params for t in result.trials if t.retry_of is not None}
     assert again == lost
 
 
@@ -206,7 +208,7 @@ def test_a_finished_search_is_not_run_again_but_can_be_extended(dataset, tmp_pat
     longer = search(dataset, tmp_path, storage=None, trials=8)
     assert values(longer)[:6] == values(first)
     assert len(longer.trials) == 8
-    drawn = [json.dumps(t["params"]) for t in longer.trials]
+    drawn = [json.dumps(t.params) for t in longer.trials]
     assert len(set(drawn[6:]) - set(drawn[:6])) == 2, "the sampler does not begin again"
 
 
@@ -232,14 +234,14 @@ def test_errors(dataset, tmp_path, options, message):
     [
         (
             {"repeats": 3},
-            r"Expected the repeats that study 'csbm-lon' was begun with \(got 3, not 2",
+            r"Expected the repeats that the search 'csbm-lon' was started with \(got 3, not 2",
         ),
         ({"space": SPACE | {"degree": 2}}, "the space that"),
         ({"split": "stratified"}, "the split protocol that"),
         ({"halving": False}, "the halving that"),
     ],
 )
-def test_a_study_is_not_mixed_with_another(dataset, tmp_path, change, message):
+def test_a_search_is_not_mixed_with_another(dataset, tmp_path, change, message):
     storage = optuna.storages.InMemoryStorage()
     search(dataset, tmp_path, trials=1, storage=storage)
     with pytest.raises(ValueError, match=message):
@@ -277,7 +279,7 @@ def test_optuna_is_quiet_and_left_as_it_was(dataset, tmp_path, capfd):
 def test_a_long_search_learns_from_itself(dataset, tmp_path):
     """Later trials are better than the first ones, which were drawn at random."""
     started = time.perf_counter()
-    result = search(dataset, tmp_path, "published", trials=64, batch=8, repeats=3, storage=None)
-    scores = [t["intermediate"]["40"] for t in result.trials]
+    result = search(dataset, tmp_path, "paper", trials=64, batch=8, repeats=3, storage=None)
+    scores = [t.intermediate[40] for t in result.trials]
     assert sum(scores[-32:]) > sum(scores[:16]) * 2
     assert time.perf_counter() - started < 600

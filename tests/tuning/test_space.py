@@ -1,14 +1,12 @@
-"""The search space: what is published, what applies to a model, and what is refused."""
+"""The search space: that of the paper, what applies to a model, and what is refused."""
 
 import optuna
 import pytest
 
-from longnn.config import Config
 from longnn.registry import MODELS
 from longnn.training._fit import make_model
 from longnn.tuning import SearchSpace, draw_random, load_space, shipped_spaces
-from longnn.tuning._entries import Choices, Range
-from longnn.tuning._space import architecture
+from longnn.tuning._domains import Choices, Range
 
 RATES = (5e-4, 1e-3, 5e-3, 1e-2, 5e-2)
 DECAYS = (0.0, 5e-5, 1e-4, 5e-4, 1e-3)
@@ -23,8 +21,8 @@ def quiet():
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-def test_the_published_space_of_lon_is_the_papers():
-    space = load_space("published", "lon")
+def test_the_space_of_lon_is_that_of_the_paper():
+    space = load_space("paper", "lon")
     for role in ("transform", "factors", "coefficients", "basis"):
         assert space.search[f"lr_{role}"] == Choices(RATES)
         if role != "basis":
@@ -52,7 +50,7 @@ def test_the_published_space_of_lon_is_the_papers():
 
 
 def test_spaces_are_restricted_to_what_a_model_has():
-    keys = {name: set(load_space("published", name).search) for name in MODELS}
+    keys = {name: set(load_space("paper", name).search) for name in MODELS}
     of_transform = {"lr_transform", "wd_transform", "input_dropout", "dropout"}
     assert keys["mlp"] == keys["gcn"] == keys["arma"] == of_transform
     filtered = of_transform | {"filter_dropout", "lr_coefficients", "wd_coefficients"}
@@ -63,7 +61,7 @@ def test_spaces_are_restricted_to_what_a_model_has():
     pcd = {"lr_factors", "wd_factors", "gamma", "a", "b"}
     assert keys["jacobi"] == keys["jacobi-orthnorm"] == filtered | pcd
     assert keys["jacobi-learnable"] == keys["lon"] == filtered | pcd | {"lr_basis"}
-    assert load_space("published", "sgc").fixed["degree"] == 2
+    assert load_space("paper", "sgc").fixed["degree"] == 2
     assert "penalty" not in load_space("wide", "appnp").search
     assert "penalty" in load_space("wide", "bern").search
 
@@ -77,16 +75,37 @@ def test_every_draw_of_every_shipped_space_builds(space, name):
         make_model(small, 4, 2, seed=0)
 
 
-def test_the_wide_space_adds_to_the_published_one():
-    published, wide = load_space("published", "lon"), load_space("wide", "lon")
+def test_the_wide_space_adds_to_that_of_the_paper():
+    paper, wide = load_space("paper", "lon"), load_space("wide", "lon")
     added = {"penalty", "placement", "normalize", "weight", "transform"}
-    assert set(wide.search) == set(published.search) | added
-    assert {k: v for k, v in wide.search.items() if k not in added} == published.search
+    assert set(wide.search) == set(paper.search) | added
+    assert {k: v for k, v in wide.search.items() if k not in added} == paper.search
     drawn = [values["penalty"] for values in draw(wide, 60)]
     assert 10 < drawn.count(0.0) < 50
     assert all(v == 0 or 1e-6 <= v <= 1e-1 for v in drawn)
     assert wide.conditional
-    assert not published.conditional
+    assert not paper.conditional
+
+
+def test_the_registry_stands_between_the_file_and_its_tables():
+    """Common keys of a file < what the registry says of a model < the file's own table."""
+    common = {"degree": 10, "restart": 0.5, "dropout": {"choices": [0.1, 0.2]}}
+    assert load_space(common, "gpr").fixed == {"degree": 10, "restart": 0.5}
+    assert load_space(common, "sgc").fixed == {"degree": 2}
+    assert load_space(common, "cheb").fixed == {"degree": 2}
+    for name in ("jacobi-orthnorm", "jacobi-learnable"):
+        assert load_space(common, name).fixed == {"degree": 10, "restart": 0.0}
+    own = {**common, "models": {"sgc": {"degree": 4}, "jacobi-orthnorm": {"restart": 0.9}}}
+    assert load_space(own, "sgc").fixed == {"degree": 4}
+    assert load_space(own, "jacobi-orthnorm").fixed["restart"] == 0.9
+    assert load_space(own, "sgc").fix({"degree": 5}).fixed == {"degree": 5}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_the_registry_says_holds_in_every_shipped_space(name):
+    for space in shipped_spaces():
+        loaded = load_space(space, name)
+        assert {key: loaded.fixed[key] for key in MODELS[name].space} == MODELS[name].space
 
 
 def test_ordered_numbers_are_searched_by_their_order():
@@ -112,11 +131,11 @@ def test_ranges_of_integers_and_floats():
 
 
 def test_a_key_can_be_fixed():
-    space = load_space("published", "lon").fix({"a": 0.5, "epochs": 10})
+    space = load_space("paper", "lon").fix({"a": 0.5, "epochs": 10})
     assert space.fixed["a"] == 0.5
     assert space.fixed["epochs"] == 10
     assert "a" not in space.search
-    assert load_space("published", "sgc").fix({"degree": 3}).fixed["degree"] == 3
+    assert load_space("paper", "sgc").fix({"degree": 3}).fixed["degree"] == 3
     with pytest.raises(ValueError, match=r"`degre`.*did you mean `degree`"):
         space.fix({"degre": 3})
 
@@ -129,8 +148,8 @@ def test_a_space_from_a_file(tmp_path):
     path.write_text("epochs = ")
     with pytest.raises(ValueError, match=r"mine.toml to be TOML"):
         load_space(path, "lon")
-    with pytest.raises(ValueError, match=r"published, wide or a TOML file \(got 'publised'\)"):
-        load_space("publised")
+    with pytest.raises(ValueError, match=r"compact, paper, wide or a TOML file \(got 'papr'\)"):
+        load_space("papr")
 
 
 GOOD = {"gamma": {"choices": [1.0, 2.0]}}
@@ -178,22 +197,9 @@ def test_more_errors():
     with pytest.raises(ValueError, match="a key of model 'gcn' to search"):
         SearchSpace.from_dict(GOOD, "gcn")
     with pytest.raises(ValueError, match="did you mean `lon`"):
-        load_space("published", "lonn")
+        load_space("paper", "lonn")
     with pytest.raises(ValueError, match=r"model 'gcn' \(got one for 'lon'"):
-        load_space(load_space("published", "lon"), "gcn")
-
-
-def test_architecture_is_what_a_population_shares():
-    base = Config.from_dict({"model": "lon"})
-    for same in ({"lr_basis": 0.5}, {"a": 1.0, "gamma": 0.5}, {"dropout": 0.1}, {"seed": 4}):
-        assert architecture(base.replace(**same)) == architecture(base)
-    for other in ({"degree": 4}, {"weight": "paper"}, {"epochs": 7}, {"hidden_channels": 3}):
-        assert architecture(base.replace(**other)) != architecture(base)
-    assert architecture(base.replace(degree=10)) == architecture(base), "the default, spelled out"
-    jacobi = Config.from_dict({"model": "jacobi"})
-    assert architecture(jacobi.replace(a=0.5)) == architecture(jacobi)
-    penalized = jacobi.replace(penalty=0.1)
-    assert architecture(penalized.replace(a=0.5)) != architecture(penalized)
+        load_space(load_space("paper", "lon"), "gcn")
 
 
 def test_self_loops_are_the_same_in_all_trials():

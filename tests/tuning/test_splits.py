@@ -43,7 +43,7 @@ def test_random_protocols_are_drawn_with_tuning_seeds(dataset):
 def test_one_set_of_masks_is_used_as_it_is():
     dataset = with_masks(graph(), 1)
     splits, notes = tuning_splits(dataset, None, 2)
-    assert "test nodes take no part" in notes[0]
+    assert "test nodes are not used" in notes[0]
     for split in splits:
         assert torch.equal(split.train, dataset.data.train_mask)
         assert torch.equal(split.val, dataset.data.val_mask)

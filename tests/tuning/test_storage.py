@@ -1,4 +1,4 @@
-"""Where studies are kept: files and a real server, several workers, and kill -9."""
+"""Where searches are stored: files and a real server, several workers, and kill -9."""
 
 import signal
 import sqlite3
@@ -16,7 +16,7 @@ from tests.tuning.examples import graph, search
 @pytest.mark.parametrize(
     ("url", "error", "message"),
     [
-        ("study.db", ValueError, r"storage URL like sqlite:///study.db.*got 'study.db'"),
+        ("search.db", ValueError, r"storage URL like sqlite:///search.db.*got 'search.db'"),
         ("nosuch://host/db", ValueError, "database that SQLAlchemy knows"),
         ("journal://", ValueError, "journal:///FILE"),
         ("sqlite:////no/such/folder/s.db", ConnectionError, "unable to open database file"),
@@ -65,7 +65,7 @@ def test_sqlite_transactions_take_the_lock_when_they_begin(tmp_path):
 
 
 def count_finished(url):
-    """How many trials of the study are finished now, read from outside."""
+    """How many trials of the search are finished now, read from outside."""
     storage = open_storage(url)
     try:
         (study,) = storage.get_all_studies()
@@ -96,13 +96,13 @@ def check_killed_and_resumed(url, start_worker, folder):
     ran = []
     result = search(graph(), folder, trials=8, batch=2, storage=url, on_progress=ran.append)
     assert ran[0].done == finished
-    states = Counter(t["state"] for t in result.trials)
+    states = Counter(t.state for t in result.trials)
     assert states["complete"] + states["pruned"] == 8
-    shares = Counter(t["worker"] for t in result.trials if t["state"] != "fail")
+    shares = Counter(t.worker for t in result.trials if t.state != "fail")
     assert sorted(shares.values()) == sorted([finished, 8 - finished])
-    lost = [t for t in result.trials if t["state"] == "fail"]
-    retried = {t["retry_of"]: t["params"] for t in result.trials if "retry_of" in t}
-    assert retried == {t["number"]: t["params"] for t in lost}
+    lost = [t for t in result.trials if t.state == "fail"]
+    retried = {t.retry_of: t.params for t in result.trials if t.retry_of is not None}
+    assert retried == {t.number: t.params for t in lost}
 
 
 def check_two_workers(url, start_worker, folder):
@@ -113,31 +113,31 @@ def check_two_workers(url, start_worker, folder):
         assert process.returncode == 0, errors
         assert errors == ""
     result = search(graph(), folder, trials=10, batch=2, storage=url)
-    states = Counter(t["state"] for t in result.trials)
+    states = Counter(t.state for t in result.trials)
     assert states["complete"] + states["pruned"] == 10
-    workers = Counter(t["worker"] for t in result.trials if t["state"] != "fail")
+    workers = Counter(t.worker for t in result.trials if t.state != "fail")
     assert len(workers) == 2
-    drawn = {str(t["params"]) for t in result.trials if t["state"] != "fail"}
+    drawn = {str(t.params) for t in result.trials if t.state != "fail"}
     assert len(drawn) >= 8
-    numbers = [t["number"] for t in result.trials]
+    numbers = [t.number for t in result.trials]
     assert numbers == list(range(len(numbers)))
 
 
 def test_killed_and_resumed_on_sqlite(start_worker, tmp_path):
-    check_killed_and_resumed(f"sqlite:///{tmp_path}/study.db", start_worker, tmp_path)
+    check_killed_and_resumed(f"sqlite:///{tmp_path}/search.db", start_worker, tmp_path)
 
 
 def test_two_workers_on_sqlite(start_worker, tmp_path):
-    check_two_workers(f"sqlite:///{tmp_path}/study.db", start_worker, tmp_path)
+    check_two_workers(f"sqlite:///{tmp_path}/search.db", start_worker, tmp_path)
 
 
 @pytest.mark.slow
 def test_killed_again_and_again(start_worker, tmp_path):
-    """At whatever moment it dies, the next one finishes the same study."""
-    url = f"sqlite:///{tmp_path}/study.db"
+    """At whatever moment it dies, the next one finishes the same search."""
+    url = f"sqlite:///{tmp_path}/search.db"
     for delay in (0.0, 0.3, 0.7, 1.1):
         process = start_worker(url, 12, pause=0.02)
-        wait_for((tmp_path / "study.db").exists, process)
+        wait_for((tmp_path / "search.db").exists, process)
         before = count_finished(url)
         wait_for(lambda before=before: count_finished(url) > before, process)
         time.sleep(delay)
@@ -147,19 +147,19 @@ def test_killed_again_and_again(start_worker, tmp_path):
         if count_finished(url) == 12:
             break
     result = search(graph(), tmp_path, trials=12, batch=2, storage=url)
-    states = Counter(t["state"] for t in result.trials)
+    states = Counter(t.state for t in result.trials)
     assert states["complete"] + states["pruned"] == 12
     assert states["running"] == 0
 
 
 @pytest.mark.slow
 def test_two_workers_on_a_journal(start_worker, tmp_path):
-    check_two_workers(f"journal://{tmp_path}/study.log", start_worker, tmp_path)
+    check_two_workers(f"journal://{tmp_path}/search.log", start_worker, tmp_path)
 
 
 @pytest.mark.slow
 def test_killed_and_resumed_on_a_journal(start_worker, tmp_path):
-    check_killed_and_resumed(f"journal://{tmp_path}/study.log", start_worker, tmp_path)
+    check_killed_and_resumed(f"journal://{tmp_path}/search.log", start_worker, tmp_path)
 
 
 def test_two_workers_on_postgresql(postgresql, start_worker, tmp_path):

@@ -1,0 +1,19 @@
+"""A training run: train it, resume it, load it, predict, evaluate, compare."""
+
+from longnn.runs._predictions import predictions_table, write_predictions
+from longnn.runs._run import Run, find_run, load_run, read_record
+from longnn.runs._train import CHECKPOINT_EVERY, default_folder, folder_name, resume, train
+
+__all__ = [
+    "CHECKPOINT_EVERY",
+    "Run",
+    "default_folder",
+    "find_run",
+    "folder_name",
+    "load_run",
+    "predictions_table",
+    "read_record",
+    "resume",
+    "train",
+    "write_predictions",
+]

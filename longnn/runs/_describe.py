@@ -1,0 +1,181 @@
+"""From trained repeats to the record of a run: scores, splits, filters in numbers and words.
+
+Knows nothing of folders and files.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from longnn import data, report
+from longnn._base.provenance import environment
+from longnn.data import NodeDataset, Split
+from longnn.graphs import extreme_eigenvalues, spectral_density
+from longnn.nn import Model
+from longnn.records import (
+    FilterPath,
+    FilterRecord,
+    GraphRecord,
+    History,
+    RepeatRecord,
+    Request,
+    RunRecord,
+    SplitRecord,
+    summarize_repeats,
+)
+from longnn.training import FIELDS, Fitted, Problem, score, summarize
+
+#: Points of the spectrum at which a filter is written down.
+POINTS = 101
+
+
+def masks_of(split: Split) -> dict[str, Tensor]:
+    """The three sets of a split by name."""
+    return {"train": split.train, "val": split.val, "test": split.test}
+
+
+def score_sets(
+    predicted: Tensor, dataset: NodeDataset, split: Split
+) -> dict[str, dict[str, float]]:
+    """Scores of predictions on each of the three sets."""
+    return {name: score(predicted, dataset, mask) for name, mask in masks_of(split).items()}
+
+
+def describe_run(
+    request: Request,
+    dataset: NodeDataset,
+    problem: Problem,
+    scaling: str,
+    fitted: Sequence[Fitted],
+) -> RunRecord:
+    """The record of a run, complete but for its folder and its times.
+
+    Raises:
+        ValueError: where a repeat diverged.
+    """
+    _, largest = extreme_eigenvalues(problem.operator)
+    repeats = tuple(_describe_repeat(dataset, one, largest) for one in fitted)
+    first = fitted[0]
+    return RunRecord(
+        version=request.version,
+        created=request.created,
+        command=request.command,
+        config=first.config.replace(repeat=len(fitted)).to_dict(),
+        environment=environment(problem.device),
+        data=_describe_graph(request, dataset, problem, scaling),
+        metric="accuracy" if dataset.task == "classification" else "r2",
+        repeats=repeats,
+        summary=summarize_repeats([repeat.scores for repeat in repeats], summarize),
+        history=_history(fitted),
+        path=_filter_path(first),
+        seconds={},
+    )
+
+
+def _describe_graph(
+    request: Request, dataset: NodeDataset, problem: Problem, scaling: str
+) -> GraphRecord:
+    """The graph: where it is from, what it is like, and its spectrum."""
+    density = spectral_density(problem.operator)
+    return GraphRecord(
+        name=dataset.name,
+        task=dataset.task,
+        fingerprint=request.fingerprint,
+        classes=tuple(dataset.classes),
+        notes=tuple(dataset.notes),
+        card=data.describe(dataset).to_dict(),
+        density=(np.asarray(density.eigenvalues), np.asarray(density.density)),
+        source=request.source,
+        scaling=scaling,
+    )
+
+
+def _describe_repeat(dataset: NodeDataset, one: Fitted, largest: float) -> RepeatRecord:
+    """One repeat: its split, how training went, scores and filters."""
+    split, result = one.split, one.result
+    if result.best_epoch == 0 or not bool(torch.isfinite(one.predicted).all()):
+        raise ValueError(
+            f"Expected training to stay finite (with seed {one.config.seed} it diverged in epoch "
+            f"{result.epochs}); lower the learning rates, e.g. --set lr_transform=0.001"
+        )
+    train, val, test = split.sizes
+    confusion = None
+    if dataset.task == "classification":
+        confusion = _confusion(one.predicted, dataset, split.test)
+    return RepeatRecord(
+        seed=one.config.seed,
+        split=SplitRecord(split.protocol, split.seed, train, val, test, tuple(split.notes)),
+        epochs=result.epochs,
+        best_epoch=result.best_epoch,
+        stopped=result.stopped,
+        scores=score_sets(one.predicted, dataset, split),
+        filters=describe_filters(one.model, one.start, largest),
+        confusion=confusion,
+    )
+
+
+@torch.no_grad()
+def describe_filters(
+    model: Model, start: Sequence[Mapping[str, float]], largest: float
+) -> tuple[FilterRecord, ...]:
+    """What each filter of a model has become: basis, response, norm, words.
+
+    Args:
+        model: with its filters trained.
+        start: each filter's basis before training.
+        largest: the graph's largest eigenvalue. Words are about the spectrum up to there: beyond
+            it a polynomial may do as it likes, since no signal is there.
+    """
+    grid = torch.linspace(0, 2, POINTS, dtype=torch.float64)
+    described = []
+    for f, before in zip(model.filters(), start, strict=True):
+        response = f.response(grid).cpu().numpy()
+        now = {name: v for name, v in f.basis_parameters().items() if v.dim() == 0}
+        described.append(
+            FilterRecord(
+                basis=f.basis.name,
+                degree=f.degree,
+                learned={name: float(v) for name, v in now.items()} if f.learn_basis else {},
+                start=dict(before),
+                eigenvalues=grid.numpy(),
+                response=response,
+                norm=f.norm().cpu().numpy(),
+                words=put_in_words(grid.numpy(), response, largest),
+            )
+        )
+    return tuple(described)
+
+
+def put_in_words(grid: np.ndarray, response: np.ndarray, largest: float) -> str:
+    """A filter in words, judged where the graph has frequencies."""
+    inside = grid <= max(largest, grid[1]) + 1e-6
+    return report.describe_filter(grid[inside], response[:, inside])
+
+
+def _confusion(predicted: Tensor, dataset: NodeDataset, mask: Tensor) -> np.ndarray:
+    """Counts of test nodes, rows = true class, columns = predicted class."""
+    size = dataset.num_classes
+    pairs = dataset.data.y[mask] * size + predicted.argmax(1)[mask]
+    return torch.bincount(pairs, minlength=size * size).view(size, size).double().numpy()
+
+
+def _history(fitted: Sequence[Fitted]) -> History:
+    """The epochs of all repeats, one after the other."""
+    lengths = [one.result.epochs for one in fitted]
+    columns = {
+        "repeat": np.repeat(np.arange(len(fitted)), lengths).astype(float),
+        "epoch": np.concatenate([np.arange(1, n + 1) for n in lengths]).astype(float),
+    }
+    for field in FIELDS:
+        rows = [one.result.history[field].double().numpy() for one in fitted]
+        columns[field] = np.concatenate(rows)
+    return History(columns)
+
+
+def _filter_path(first: Fitted) -> FilterPath | None:
+    beta = first.result.filter_path
+    if beta is None:
+        return None
+    return FilterPath(np.arange(1, len(beta) + 1).astype(float), beta.numpy())

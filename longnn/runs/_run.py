@@ -1,0 +1,209 @@
+"""A finished run put to use: its estimator, predictions, figures and record.
+
+Made by :func:`~longnn.train`, or read from a folder by :func:`~longnn.load_run`.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow
+import torch
+from torch import Tensor
+
+from longnn import report
+from longnn.config import Config
+from longnn.data import DataError, NodeDataset, Source, Split, make_split
+from longnn.estimator import LONGNNClassifier, LONGNNRegressor
+from longnn.records import (
+    RECORD,
+    Request,
+    RunRecord,
+    Scores,
+    Summary,
+    summarize_repeats,
+)
+from longnn.runs._describe import masks_of, score_sets
+from longnn.runs._predictions import predictions_table
+from longnn.training import Problem, Trained, mean_prediction, summarize
+
+WEIGHTS, PREDICTIONS = "weights.safetensors", "predictions.csv"
+
+
+class Run:
+    """A finished run.
+
+    Args:
+        record: every number of it.
+        trained: its models.
+        dataset, splits, predicted: what it was trained on, the split of each repeat and what each
+            predicts, where they are known; else made again when needed.
+        seconds: where the time went; by default as in the record.
+        data_dir: where the files of named datasets are.
+    """
+
+    def __init__(
+        self,
+        record: RunRecord,
+        trained: Trained,
+        dataset: NodeDataset | None = None,
+        *,
+        splits: Sequence[Split] | None = None,
+        predicted: Sequence[Tensor] | None = None,
+        seconds: Mapping[str, float] | None = None,
+        data_dir: str | Path | None = None,
+    ) -> None:
+        self.record, self.trained = record, trained
+        self._data_dir = data_dir
+        #: Where the time went, step by step; the record has it up to its own writing.
+        self.seconds = record.seconds if seconds is None else seconds
+        # What training knows already is not made again.
+        known = {"dataset": dataset, "splits": splits, "predicted": predicted}
+        vars(self).update({name: value for name, value in known.items() if value is not None})
+
+    def __repr__(self) -> str:
+        name, model = self.record.name, self.record.model
+        return f"Run({name!r}, model={model!r}, repeats={self.trained.repeats})"
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it is kept, or None."""
+        return self.record.folder
+
+    @property
+    def config(self) -> Config:
+        """What it was trained with."""
+        return self.trained.config
+
+    @property
+    def source(self) -> Source | None:
+        """Where its graph comes from; None for one that was in memory."""
+        found = self.record.data.source
+        return None if found is None else Source.from_dict(found)
+
+    @functools.cached_property
+    def estimator(self) -> LONGNNClassifier | LONGNNRegressor:
+        """The models as a fitted estimator, for any graph with the same features."""
+        cls = LONGNNClassifier if self.trained.task == "classification" else LONGNNRegressor
+        estimator: LONGNNClassifier | LONGNNRegressor = cls.from_trained(self.trained)
+        return estimator
+
+    @property
+    def figures(self) -> "report.Figures":
+        """The figures of the report, one method each: ``run.figures.filter()``."""
+        return report.figures_of(self.record)
+
+    @functools.cached_property
+    def dataset(self) -> NodeDataset:
+        """The data it was trained on, the very same.
+
+        Raises:
+            DataError: where it cannot be read again, or has changed since.
+        """
+        source = self.source
+        if source is None:
+            raise DataError(
+                "Expected the graph that the run was trained on: it was in memory and is not kept"
+            )
+        dataset = source.load(self._data_dir)
+        if dataset.fingerprint() != self.record.data.fingerprint:
+            raise DataError(
+                "Expected the data the run was trained on (the files have changed since)"
+            )
+        return dataset
+
+    @functools.cached_property
+    def problem(self) -> Problem:
+        """The data as the models want it."""
+        return self.trained.problem(self.dataset)
+
+    @functools.cached_property
+    def predicted(self) -> Sequence[Tensor]:
+        """What each repeat predicts for its own graph: probabilities or values."""
+        return list(self.trained.predict_each(self.problem))
+
+    @functools.cached_property
+    def splits(self) -> Sequence[Split]:
+        """The split of each repeat."""
+        config = self.config
+        return [
+            make_split(self.dataset, config.split, config.seed + i)
+            for i in range(self.trained.repeats)
+        ]
+
+    def predictions(self, repeat: int | None = None) -> pyarrow.Table:
+        """One row per node of its graph: the mean over the repeats, or one repeat's own.
+
+        Nodes have a column ``set`` where all that is shown comes from one split: a test node of
+        one repeat may be a training node of another.
+        """
+        if repeat is not None and not 0 <= repeat < self.trained.repeats:
+            raise DataError(f"Expected a repeat below {self.trained.repeats} (got {repeat})")
+        each, sets = self.predicted, [masks_of(split) for split in self.splits]
+        predicted = mean_prediction(each) if repeat is None else each[repeat]
+        first = sets[repeat or 0]
+        same = repeat is not None or all(
+            torch.equal(first[name], other[name]) for other in sets[1:] for name in first
+        )
+        return predictions_table(
+            self.dataset, predicted, self.trained.classes, first if same else None
+        )
+
+    def predict(self, dataset: NodeDataset, repeat: int | None = None) -> pyarrow.Table:
+        """One row per node of another graph: the mean over the repeats, or one repeat's own."""
+        predicted = self.trained.predict(self.trained.problem(dataset), repeat=repeat)
+        return predictions_table(dataset, predicted, self.trained.classes)
+
+    def evaluate(self) -> tuple[list[Scores], dict[str, dict[str, Summary]]]:
+        """The scores of every repeat and their summary, computed again from weights and data."""
+        scores = [
+            score_sets(predicted, self.dataset, split)
+            for predicted, split in zip(self.predicted, self.splits, strict=True)
+        ]
+        return list(scores), summarize_repeats(scores, summarize)
+
+
+def find_run(folder: Path) -> Request:
+    """What was asked of the run in a folder; an error where there is none."""
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise DataError(f"Expected a run folder (got {folder}, which {what})")
+    try:
+        return Request.read(folder)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
+def read_record(folder: Path) -> RunRecord:
+    """The record of a finished run; an error that says what is missing otherwise."""
+    find_run(folder)
+    if not (folder / RECORD).exists():
+        raise DataError(
+            f"Expected a finished run in {folder} (it has no {RECORD}: it was interrupted); "
+            f"continue it with: longnn train --resume {folder}"
+        )
+    try:
+        return RunRecord.read(folder)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
+def load_run(folder: str | Path, *, data_dir: str | Path | None = None) -> Run:
+    """A finished run from its folder: record, models, predictions, figures.
+
+    Args:
+        folder: the run folder.
+        data_dir: where the files of named datasets are, if its graph is to be read again.
+
+    Raises:
+        DataError: where there is no finished run, or its files are damaged.
+    """
+    folder = Path(folder)
+    record = read_record(folder)
+    trained, _ = Trained.load(folder / WEIGHTS)
+    if trained.repeats != len(record.repeats):
+        raise DataError(
+            f"Expected weights of {len(record.repeats)} repeats in {folder / WEIGHTS} "
+            f"(got {trained.repeats})"
+        )
+    return Run(record, trained, data_dir=data_dir)

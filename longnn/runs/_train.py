@@ -1,0 +1,320 @@
+"""Training as a run: everything it takes to trust, repeat, resume and read it, in one folder.
+
+``run.json`` (what was asked) is written first and ``record.json`` (what came out) last, both
+atomically; in between lies ``checkpoint.safetensors``, removed at the very end. So a folder is
+complete if it has a record and no checkpoint, and resumable otherwise. Nothing that is written is
+read back.
+"""
+
+import contextlib
+import dataclasses
+import datetime
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from longnn import report
+from longnn._base.files import writing
+from longnn._base.interrupts import held_signals
+from longnn._base.version import __version__
+from longnn.config import Config
+from longnn.data import DataError, NodeDataset, Source, from_data, make_split
+from longnn.records import RECORD, RUN, Request
+from longnn.runs._describe import describe_run
+from longnn.runs._predictions import write_predictions
+from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run
+from longnn.training import (
+    Job,
+    Population,
+    Result,
+    Trained,
+    is_out_of_memory,
+    load_checkpoint,
+    save_checkpoint,
+    saved_members,
+)
+
+CONFIG, CHECKPOINT, REPORT = "config.toml", "checkpoint.safetensors", "report.html"
+#: One for each population, where memory allows no more than part of the repeats at once.
+CHECKPOINTS = "checkpoint*.safetensors"
+#: Seconds between checkpoints.
+CHECKPOINT_EVERY = 10.0
+
+OnEpoch = Callable[[Population], None]
+#: A graph: its name or path, where it comes from, or the thing itself.
+GraphLike = str | Path | Source | NodeDataset | Data
+
+
+def train(
+    data: GraphLike,
+    config: Config | Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    *,
+    data_dir: str | Path | None = None,
+    command: str = "longnn.train(...)",
+    on_epoch: OnEpoch | None = None,
+    checkpoint_every: float = CHECKPOINT_EVERY,
+) -> Run:
+    """Train as the command ``longnn train`` does.
+
+    An interrupt (Ctrl-C, SIGTERM) waits for the end of the epoch and leaves a checkpoint in the
+    folder, from which :func:`resume` goes on; a second one does not wait.
+
+    Args:
+        data: a dataset's name, the path of an edge file or of a folder with ``edges.*`` and
+            ``nodes.*``, a :class:`~longnn.data.Source`, a :class:`~longnn.data.NodeDataset` or a
+            PyG ``Data``.
+        config: what to train and how, or a flat table of what differs from the defaults.
+        folder: where to leave weights, predictions, record and report; None writes nothing.
+        data_dir: where the files of named datasets are.
+        command: what the record names as its origin.
+        on_epoch: called with the population after each epoch.
+        checkpoint_every: seconds between checkpoints.
+
+    Raises:
+        ValueError: for bad data or a bad configuration, before a folder is made.
+
+    >>> graph = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
+    >>> run = train(graph, {"epochs": 5})
+    >>> run.predictions().num_rows
+    60
+    """
+    clock = _Clock()
+    dataset = _as_dataset(data, data_dir)
+    config = config if isinstance(config, Config) else Config.from_dict(config or {})
+    clock.lap("loading")
+    job = _make_job(dataset, config)
+    source = dataset.source
+    request = Request(
+        version=__version__,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        command=command,
+        source=None if source is None else source.to_dict(),
+        fingerprint=dataset.fingerprint(),
+    )
+    place = None if folder is None else Path(folder)
+    if place is not None:
+        _begin(place, request, config)
+    clock.lap("preparing")
+    return _run(job, request, place, clock, on_epoch, checkpoint_every)
+
+
+def resume(
+    folder: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    on_epoch: OnEpoch | None = None,
+    checkpoint_every: float = CHECKPOINT_EVERY,
+    on_start: Callable[[NodeDataset], None] | None = None,
+) -> Run:
+    """Go on with an interrupted run, from its folder alone, to the bits it would have had.
+
+    Arguments as in :func:`train`; ``on_start`` is called with the dataset when it is loaded.
+
+    Raises:
+        DataError: where there is no unfinished run, or its data has changed since.
+    """
+    clock = _Clock()
+    folder = Path(folder)
+    request = find_run(folder)
+    if (folder / RECORD).exists() and not (folder / CHECKPOINT).exists():
+        raise DataError(f"Expected an unfinished run (got {folder}, which is complete)")
+    if request.source is None:
+        raise DataError(f"Expected a run on files or a dataset (that of {folder} was in memory)")
+    config = Config.from_toml(folder / CONFIG)
+    dataset = Source.from_dict(request.source).load(data_dir)
+    if dataset.fingerprint() != request.fingerprint:
+        raise DataError(
+            f"Expected the data that {folder} was begun on (the files have changed since)"
+        )
+    if on_start is not None:
+        on_start(dataset)
+    clock.lap("loading")
+    job = _make_job(dataset, config)
+    clock.lap("preparing")
+    return _run(job, request, folder, clock, on_epoch, checkpoint_every)
+
+
+class _Clock:
+    """Where the time goes: seconds by step, in the order of the steps."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        now = time.perf_counter()
+        self.seconds[step] = round(self.seconds.get(step, 0.0) + now - self._last, 3)
+        self._last = now
+
+
+def _as_dataset(data: GraphLike, data_dir: str | Path | None) -> NodeDataset:
+    if isinstance(data, NodeDataset):
+        return data
+    if isinstance(data, Data):
+        return from_data(data)
+    source = data if isinstance(data, Source) else Source.resolve(data)
+    return source.load(data_dir)
+
+
+def _make_job(dataset: NodeDataset, config: Config) -> Job:
+    """One member per repeat; what is wrong with the request is found here."""
+    configs = [config.replace(seed=config.seed + i) for i in range(config.repeat)]
+    splits = [make_split(dataset, config.split, c.seed) for c in configs]
+    return Job(dataset, configs, splits, record_filters=True)
+
+
+def _begin(folder: Path, request: Request, config: Config) -> None:
+    """Create the folder and write down what is asked for."""
+    if (folder / RUN).exists() or (folder / RECORD).exists():
+        raise ValueError(
+            f"Expected a new folder (got {folder}, which already holds a run); "
+            "choose another --output, or continue it with --resume"
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"Expected a new or empty folder (got {folder}, which is neither)")
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        config.write_toml(folder / CONFIG)
+        request.write(folder)
+
+
+def _run(
+    job: Job,
+    request: Request,
+    folder: Path | None,
+    clock: _Clock,
+    on_epoch: OnEpoch | None,
+    checkpoint_every: float,
+) -> Run:
+    """Train, describe and write."""
+    with held_signals() as caught:
+        keeper = _Keeper(folder, caught, on_epoch, checkpoint_every)
+        fitted = job.run(begun=_begun(folder), run=keeper.train)
+    clock.lap("training")
+    scaling, problem = job.scalings[0], job.problems[0]
+    record = describe_run(request, job.dataset, problem, scaling.kind, fitted)
+    run = Run(
+        record,
+        Trained.collect(job.dataset, scaling, fitted),
+        job.dataset,
+        splits=job.splits,
+        predicted=[one.predicted for one in fitted],
+        seconds=clock.seconds,
+    )
+    clock.lap("describing")
+    if folder is not None:
+        run.trained.save(folder / WEIGHTS)
+        write_predictions(run.predictions(), folder / PREDICTIONS)
+        clock.lap("writing")
+        run.record = dataclasses.replace(record, seconds=dict(clock.seconds)).write(folder)
+        with writing(folder / REPORT):
+            report.write_report(run.record)
+        _tidy(folder)
+        clock.lap("report")
+    return run
+
+
+class _Keeper:
+    """Trains populations, and keeps what they have reached in checkpoints."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        caught: list[int],
+        on_epoch: OnEpoch | None,
+        checkpoint_every: float,
+    ) -> None:
+        self.folder, self.caught, self.on_epoch = folder, caught, on_epoch
+        self.every, self.saved = checkpoint_every, time.perf_counter()
+
+    def train(self, population: Population, first: int) -> list[Result]:
+        """Train a population whose first member has this number; go on where it was."""
+        path = None if self.folder is None else _checkpoint(self.folder, first)
+        if path is not None and path.exists():
+            with _damage(path):
+                load_checkpoint(population, path)
+        try:
+            results = population.run(lambda p: self._watch(p, path))
+        except (RuntimeError, MemoryError) as error:
+            if path is not None and is_out_of_memory(error):
+                path.unlink(missing_ok=True)  # fewer will be tried, to whom it is of no use
+            raise
+        if path is not None:
+            _save(population, path)
+        return results
+
+    def _watch(self, population: Population, path: Path | None) -> None:
+        due = time.perf_counter() - self.saved >= self.every
+        if path is not None and (self.caught or due):
+            _save(population, path)
+            self.saved = time.perf_counter()
+        if self.caught:
+            raise KeyboardInterrupt
+        if self.on_epoch is not None:
+            self.on_epoch(population)
+
+
+def _checkpoint(folder: Path, first: int) -> Path:
+    """Of the repeats that are trained together, by the number of the first."""
+    return folder / (CHECKPOINT if first == 0 else f"checkpoint-{first}.safetensors")
+
+
+def _begun(folder: Path | None) -> dict[int, int]:
+    """The first repeat of every checkpoint, and how many repeats it holds."""
+    begun: dict[int, int] = {}
+    for path in () if folder is None else folder.glob(CHECKPOINTS):
+        number = path.stem.removeprefix("checkpoint").removeprefix("-") or "0"
+        with _damage(path):
+            begun[int(number)] = saved_members(path)
+    return begun
+
+
+def _save(population: Population, path: Path) -> None:
+    with writing(path):
+        save_checkpoint(population, path)
+
+
+@contextlib.contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Say of a checkpoint that cannot be read what to do about it."""
+    remedy = "delete it to begin the run again"
+    try:
+        yield
+    except ValueError as error:
+        raise DataError(f"{error}; {remedy}") from error
+    except (KeyError, IndexError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise DataError(
+            f"Expected {path} to be a checkpoint of this run (it does not fit); {remedy}"
+        ) from error
+
+
+def _tidy(folder: Path) -> None:
+    """Remove checkpoints, and what a killed write left behind."""
+    for checkpoint in sorted(folder.glob(CHECKPOINTS)):  # the first one last: it stands for all
+        checkpoint.unlink(missing_ok=True)
+    for leftover in folder.glob(".*.tmp"):
+        leftover.unlink(missing_ok=True)
+
+
+def folder_name(text: str) -> str:
+    """A text as the name of a folder.
+
+    >>> folder_name("my graph/lon")
+    'my-graph-lon'
+    """
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)
+
+
+def default_folder(root: Path, dataset: str, model: str) -> Path:
+    """``runs/DATASET-MODEL``, or the first free ``runs/DATASET-MODEL-N``."""
+    stem = folder_name(f"{dataset}-{model}")
+    folder, number = root / stem, 2
+    while folder.exists():
+        folder, number = root / f"{stem}-{number}", number + 1
+    return folder

@@ -1,0 +1,122 @@
+"""``tune``: open the storage, run this worker's part of the search, write what was found."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from optuna.storages import BaseStorage, InMemoryStorage
+
+from longnn.data import NodeDataset
+from longnn.tuning._halving import Halving
+from longnn.tuning._ledger import Ledger
+from longnn.tuning._page import write_page
+from longnn.tuning._record import write_record
+from longnn.tuning._result import RECIPE, TuningResult
+from longnn.tuning._search import OnProgress, Search
+from longnn.tuning._space import SearchSpace, load_space
+from longnn.tuning._storage import close_storage, default_url, open_storage, quiet_optuna, shown_url
+
+
+def tune(
+    dataset: NodeDataset,
+    space: SearchSpace | Mapping[str, Any] | str | Path = "paper",
+    *,
+    model: str = "lon",
+    trials: int = 400,
+    repeats: int = 3,
+    batch: int | None = None,
+    storage: str | BaseStorage | None = None,
+    name: str | None = None,
+    folder: str | Path | None,
+    split: str | None = None,
+    scale: str = "auto",
+    seed: int = 0,
+    device: str = "auto",
+    halving: bool | Halving = True,
+    finalists: int = 8,
+    on_progress: OnProgress | None = None,
+) -> TuningResult:
+    """Search for the configuration with the best mean validation score.
+
+    Call it again with the same arguments to continue after an interruption. Call it in several
+    processes to share the work; each returns when the whole search is finished. No test node is
+    used.
+
+    Args:
+        dataset: the graph, its features and labels.
+        space: a name (``"paper"``, ``"wide"``, ``"compact"``), a TOML file, its table, or a
+            :class:`SearchSpace`.
+        model: the name of the model, see ``longnn models``.
+        trials: how many to finish in total, with those of earlier calls and of other workers.
+        repeats: trainings per trial, on their own tuning splits (seeds 1000, 1001, ...).
+        batch: trials trained together; by default 8 on a CPU and 64 on a GPU. It is halved when
+            memory runs out.
+        storage: an Optuna storage URL or object (:func:`~longnn.tuning.open_storage`); by default
+            the SQLite file ``search.db`` in the folder.
+        name: of the search in its storage; by default DATASET-MODEL.
+        folder: for the storage, the record ``tuning.json``, ``recipe.toml``, figures and page.
+            None keeps the search in memory and writes nothing.
+        split: the split protocol; None for the dataset's own.
+        scale: the scaling of features, as in :class:`~longnn.config.Config`.
+        seed: of the sampler. A search by a single worker can be repeated exactly.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+        halving: stop the worse half of each batch at some epochs; a :class:`Halving` says when.
+        finalists: the number of best trials to train again on further tuning splits. The best mean
+            over all splits wins. With 0 the search alone decides.
+        on_progress: called at each epoch with the state of the search.
+
+    Raises:
+        ValueError: for an invalid argument, or a search that was started with other arguments.
+        MemoryError: if a single trial does not fit the device.
+
+    >>> from longnn.data import csbm
+    >>> space = {"epochs": 2, "degree": 2, "dropout": {"choices": [0.1, 0.5]}}
+    >>> graph = csbm(num_nodes=60, num_features=8)
+    >>> result = tune(graph, space, trials=2, repeats=1, finalists=0, folder=None, device="cpu")
+    >>> result.config.model, len(result.trials)
+    ('lon', 2)
+    """
+    _check_integer("trials", trials, least=1)
+    _check_integer("batch", 1 if batch is None else batch, least=1)
+    _check_integer("finalists", finalists, least=0)
+    chosen = load_space(space, model)
+    if folder is None:
+        storage = InMemoryStorage() if storage is None else storage
+    else:
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    url = storage if isinstance(storage, str) else default_url(folder or Path())
+    with quiet_optuna():
+        place = storage if isinstance(storage, BaseStorage) else open_storage(url)
+        try:
+            search = Search(
+                dataset,
+                chosen,
+                batch=batch,
+                repeats=repeats,
+                split=split,
+                scale=scale,
+                device=device,
+                halving=Halving() if halving is True else halving or None,
+                on_progress=on_progress,
+            )
+            called = name or f"{dataset.name}-{model}"
+            ledger = Ledger(place, called, search.agreement(), chosen, trials=trials, seed=seed)
+            search.run(ledger)
+            record = search.finish(
+                ledger, finalists, shown_url(url) if place is not storage else None
+            )
+        finally:
+            if place is not storage:
+                close_storage(place)
+    result = TuningResult(search.config(record.best.params), record, folder)
+    if folder is not None:
+        write_record(folder, record)
+        result.write_recipe(folder / RECIPE)
+        write_page(folder, record)
+    return result
+
+
+def _check_integer(key: str, value: object, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"Expected `{key}` to be an integer >= {least} (got {value!r})")

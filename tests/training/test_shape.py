@@ -1,0 +1,134 @@
+"""Members of equal shape may be trained together: each gives the result that it gives alone."""
+
+import pytest
+import torch
+
+from longnn.config import Config
+from longnn.registry import MODELS, model_options
+from longnn.training import VARYING, make_model, shape_of
+from tests.training.test_population import config, dataset, population  # noqa: F401
+
+#: Another value for every key that may vary, far enough from the default to change the result.
+OTHERS = {
+    **{f"lr_{role}": 0.11 for role in ("transform", "coefficients", "factors", "basis")},
+    **{f"wd_{role}": 0.3 for role in ("transform", "coefficients", "factors", "basis")},
+    "penalty": 0.1,
+    "degree_penalty": 0.1,
+    "input_dropout": 0.35,
+    "dropout": 0.35,
+    "filter_dropout": 0.35,
+    "a": 0.6,
+    "b": 0.3,
+    "gamma": 0.7,
+    "restart": 0.4,
+}
+#: Another value for every other key of a configuration.
+FIXED = {
+    "model": "mlp",
+    "hidden_channels": 5,
+    "scale": "row",
+    "precision": "float32",
+    "epochs": 7,
+    "patience": 7,
+    "monitor": "loss",
+    "degree": 4,
+    "learn_basis": None,
+    "orthonormal": None,
+    "weight": "paper",
+    "coefficients": "free",
+    "shared": None,
+    "self_loops": "remove",
+    "reversed_sign": None,
+    "placement": "hidden",
+    "transform": "residual",
+    "normalize": None,
+    "stacks": 5,
+    "layers": 5,
+}
+
+
+def base_of(name):
+    """A short training in which every option acts: factors of coefficients, hidden units."""
+    wanted = {"degree": 3, "coefficients": "pcd", "transform": "mlp"}
+    keys = {key: value for key, value in wanted.items() if key in model_options(name)}
+    return config(model=name, epochs=4, **keys)
+
+
+def varying_keys(base):
+    """The keys of VARYING that act on a model."""
+    model = make_model(base, 3, 2, seed=0)
+    roles = {role for role, group in model.parameter_groups().items() if group}
+    acting = {f"{kind}_{role}" for kind in ("lr", "wd") for role in roles}
+    acting |= VARYING & set(base.options)
+    if any(f.kind != "fixed" for f in model.filters()):
+        acting.add("penalty")
+    if model.filters() and all(f.basis.is_orthonormal for f in model.filters()):
+        acting.add("degree_penalty")
+    return sorted(acting)
+
+
+def test_every_key_that_may_vary_is_tried():
+    assert set(OTHERS) == VARYING
+    assert set().union(*(varying_keys(base_of(name)) for name in MODELS)) == VARYING
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_members_that_differ_in_one_key_give_what_they_give_alone(dataset, name):  # noqa: F811
+    base = base_of(name)
+    keys = varying_keys(base)
+    configs = [base, *(base.replace(**{key: OTHERS[key]}) for key in keys)]
+    together = population(dataset, configs).run()
+    for key, member, result in zip(["none", *keys], configs, together, strict=True):
+        (alone,) = population(dataset, [member]).run()
+        for field in ("train_loss", "val_loss"):
+            torch.testing.assert_close(
+                result.history[field],
+                alone.history[field],
+                rtol=1e-11,
+                atol=1e-13,
+                msg=lambda text, key=key: f"{key}: {text}",
+            )
+        for part, value in alone.state.items():
+            torch.testing.assert_close(result.state[part], value, rtol=1e-11, atol=1e-13)
+        if key != "none":
+            same = all(torch.equal(value, together[0].state[p]) for p, value in alone.state.items())
+            assert not same, f"{key} changes nothing: the test would not see a member's own value"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_varying_key_does_not_change_the_shape(name):
+    base = base_of(name)
+    for key in varying_keys(base):
+        own_basis = base.options.get("learn_basis") or base.options.get("orthonormal")
+        if key == "penalty" and "a" in base.options and not own_basis:
+            continue  # see below
+        assert shape_of(base.replace(**{key: OTHERS[key]})) == shape_of(base), key
+    for key, value in (("seed", 4), ("repeat", 3), ("device", "cuda"), ("split", "stratified")):
+        assert shape_of(base.replace(**{key: value})) == shape_of(base), key
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_other_key_changes_the_shape(name):
+    base = base_of(name)
+    others = set(base.to_dict()) - VARYING - {"seed", "repeat", "device", "split"}
+    assert others <= set(FIXED)
+    for key in others:
+        value = not base.to_dict()[key] if FIXED[key] is None else FIXED[key]
+        if value == base.to_dict()[key]:
+            value = {"model": "gcn", "weight": "probability", "placement": "output"}[key]
+        assert shape_of(base.replace(**{key: value})) != shape_of(base), key
+
+
+def test_a_default_spelled_out_is_the_same_shape():
+    base = Config()
+    assert shape_of(base.replace(degree=base.options["degree"])) == shape_of(base)
+
+
+def test_a_penalized_fixed_basis_is_part_of_the_shape():
+    """Its norm depends on a and b, and a population computes it with one pair for all."""
+    jacobi = Config(model="jacobi")
+    assert shape_of(jacobi.replace(a=0.5)) == shape_of(jacobi)
+    penalized = jacobi.replace(penalty=0.1)
+    assert shape_of(penalized.replace(a=0.5)) != shape_of(penalized)
+    learned = Config(model="lon").replace(penalty=0.1)
+    assert shape_of(learned.replace(a=0.5)) == shape_of(learned)

@@ -1,0 +1,46 @@
+"""The record of a search: one class writes and reads it, and it names the graph to train on."""
+
+import dataclasses
+import json
+import shlex
+from types import SimpleNamespace
+
+from longnn.data import csbm
+from longnn.tuning import DatasetRecord, FinalistRecord, Finalists, Outcome, TrialRecord
+from tests.tuning.examples import search
+
+
+def through_json(record):
+    return type(record).from_dict(json.loads(json.dumps(record.to_dict(), allow_nan=False)))
+
+
+def test_parts_are_read_back_as_they_were():
+    outcome = Outcome((0.5, None), (1.0, None), (12, 3), (4, 0), ("epochs", "diverged"))
+    trial = TrialRecord(
+        7, "fail", {"a": 0.5, "shared": False}, None, {40: 0.25}, 1.5, "w", outcome, 3, "lost"
+    )
+    finals = Finalists((1003,), (FinalistRecord(7, 0.5, (None,), None),))
+    data = DatasetRecord("my graph", "abc", "/data/my edges.csv", "/data/n.csv", {"phi": 0.5})
+    for part in (outcome, trial, TrialRecord(0, "complete", {}), finals, data):
+        assert through_json(part) == part
+
+
+def test_the_record_is_read_back_as_it_was(dataset, tmp_path):
+    record = search(dataset, tmp_path, finalists=2).record
+    assert through_json(record) == record
+    assert json.loads(json.dumps(record.to_dict())) == record.to_dict(), "plain data"
+
+
+def test_a_dataset_is_named_by_its_source(tmp_path):
+    graph = csbm(num_nodes=40, num_features=4)
+    assert DatasetRecord.describe(graph).arguments() == ["csbm"]
+    own = dataclasses.replace(graph, name="mine")
+    assert DatasetRecord.describe(own).arguments() == ["GRAPH"]
+    options = {"label_column": "my topic", "directed": True, "feature_columns": ["age", "height"]}
+    source = SimpleNamespace(graph="/data/my edges.csv", nodes="/data/nodes.csv", options=options)
+    loaded = SimpleNamespace(name="mine", fingerprint=lambda: "abc", source=source)
+    arguments = DatasetRecord.describe(loaded).arguments()
+    assert shlex.join(arguments) == (
+        "'/data/my edges.csv' --nodes /data/nodes.csv --data 'label_column=my topic' "
+        "--data directed=true --data feature_columns=age,height"
+    )
