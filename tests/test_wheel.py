@@ -160,7 +160,6 @@ def test_no_command_warns(base):
     assert "arning" not in done.stderr
 
 
-@pytest.mark.xfail(strict=False, reason="the search does not name its extra yet")
 def test_the_search_names_its_extra(base):
     done = run(base.bin / "longnn", "tune", "csbm", *TINY, folder=base.work)
     assert done.returncode == 1
