@@ -1,14 +1,17 @@
-# Two commands: `make demo` and `make test`. Both set up the environment first;
-# a second run finds it in place and installs nothing.
+# Two commands: `make demo` and `make test`. Both set up the environment first; a second run finds
+# it in place and installs nothing. The demo installs what users need, the tests the rest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+BASE := $(VENV)/.installed-base
+DEV := $(VENV)/.installed-dev
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types unit slow results install clean
+.PHONY: demo test lint types unit slow wheel results install clean
 
-demo: $(STAMP)
+demo: $(BASE)
 	@echo "A graph of 800 nodes in two classes, whose neighbours mostly differ."
 	@echo "LON-GNN is not told so. What filter will it learn?"
 	@echo
@@ -16,33 +19,41 @@ demo: $(STAMP)
 	$(BIN)/longnn train csbm --data phi=-0.6 --output demo-run
 	@echo "next:   open the report, then README.md, 'Your own graph'"
 
-test: lint types unit
+test: lint types unit wheel
 
-lint: $(STAMP)
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP)
+types: $(DEV)
 	$(BIN)/mypy
 
-unit: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not gpu"
+unit: $(DEV)
+	$(PYTEST) -n 2 --dist worksteal -m "not slow and not gpu and not wheel"
 
-slow: $(STAMP)
-	$(BIN)/python -m pytest -q -m "slow and not gpu"
+slow: $(DEV)
+	$(BIN)/python -m pytest -q -m "slow and not gpu and not wheel"
+
+# Build the wheel, install it in a new environment and use it there; two to four minutes.
+wheel: $(DEV)
+	$(PYTEST) -m wheel tests/test_wheel.py
 
 # Tables, figures, pages of results and recipes again, from the committed records.
-results: $(STAMP)
+results: $(DEV)
 	$(BIN)/python -m longnn.studies results docs/results longnn/recipes
 
-install: $(STAMP)
+install: $(DEV)
 
-$(STAMP): pyproject.toml constraints.txt
+$(BASE): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'longnn needs Python 3.11 or newer')"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip setuptools torch
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev]"
-	touch $(STAMP)
+	$(PIP_INSTALL) pip setuptools torch
+	PYTHONWARNINGS=ignore $(PIP_INSTALL) --no-build-isolation --editable .
+	touch $@
+
+$(DEV): $(BASE)
+	PYTHONWARNINGS=ignore $(PIP_INSTALL) --no-build-isolation --editable ".[dev]"
+	touch $@
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,7 @@
 """The layers of the code: imports point down only, siblings do not import each other."""
 
 import ast
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,15 @@ def test_every_module_says_what_it_is_for():
         if not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert not missing
+
+
+@pytest.mark.skipif(not (ROOT.parent / ".git").exists(), reason="not a git checkout")
+def test_git_ignores_no_module():
+    """A pattern for folders of users must not hide a package of that name."""
+    paths = "\n".join(str(path) for _, path in modules())
+    command = ["git", "check-ignore", "--no-index", "--stdin"]
+    done = subprocess.run(command, input=paths, cwd=ROOT.parent, capture_output=True, text=True)
+    assert done.stdout == ""
 
 
 def test_private_torch_is_used_in_one_file():

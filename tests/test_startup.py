@@ -28,13 +28,29 @@ def loaded(*arguments):
     return set(done.stdout.rpartition("loaded")[2].split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["--version"]])
-def test_help_does_not_wait_for_torch(arguments):
+QUICK = [["--help"], ["train", "--help"], ["--version"]]
+QUICK += [["models"], ["models", "--settings"], ["datasets"]]
+
+
+@pytest.mark.parametrize("arguments", QUICK, ids=" ".join)
+def test_what_only_prints_does_not_wait_for_torch(arguments):
     assert not {"torch", "numpy", *SLOW} & loaded(*arguments)
 
 
-def test_models_load_nothing_slow_but_torch():
-    assert not SLOW & loaded("models")
+def test_a_hint_does_not_wait_for_torch():
+    """The program ends with the error: what it had loaded is said from within."""
+    program = (
+        "import atexit, sys\nfrom longnn.cli import app\n"
+        "atexit.register(lambda: print('loaded', *sys.modules))\n"
+        "app(['train', 'cora', '--epochs', '10'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2
+    assert not {"torch", "numpy", *SLOW} & set(done.stdout.split())
+
+
+def test_options_of_one_model_load_nothing_slow_but_torch():
+    assert not SLOW & loaded("models", "lon")
 
 
 def test_the_default_shown_is_the_default():

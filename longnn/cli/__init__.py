@@ -14,12 +14,12 @@ from longnn.cli import _lists as lists
 from longnn.cli import _runs as runs
 from longnn.cli import _study as study
 from longnn.cli import _tuning as tuning
-from longnn.cli._base import guarded, out
+from longnn.cli._base import Command, guarded, out
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     help="Graph neural networks that learn their own filter.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 #: In the order of the help.
@@ -31,12 +31,12 @@ COMMANDS = (
     runs.compare,
     lists.info,
     lists.datasets,
+    lists.models,
     bench.bench,
     study.study,
-    lists.models,
 )
 for command in COMMANDS:
-    app.command()(guarded(command))
+    app.command(cls=Command)(guarded(command))
 
 
 @app.callback(invoke_without_command=True)

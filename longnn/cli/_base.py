@@ -1,32 +1,45 @@
-"""What all commands share: consoles, options, how a graph is named, how a mistake is told.
+"""What all commands share: consoles, options, how a graph is named, how a mistake is reported.
 
-Modules of longnn are imported inside functions, here and in the commands: ``longnn --help`` does
-not wait for torch.
+Modules that load torch are imported inside functions, here and in the commands: ``longnn --help``
+does not wait for torch.
 """
 
+import difflib
 import functools
 import os
+import select
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+import typer.core
 from rich.console import Console
 
 import longnn
 
 if TYPE_CHECKING:
-    from longnn.data import Source
+    from longnn.data import NodeDataset, Source
 
-out = Console(highlight=False, soft_wrap=True)
+
+class Output(Console):
+    """Standard output, which may be read in part: ``longnn datasets | head -1`` is no error."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        self.quiet = True
+        leave_closed_pipe()
+
+
+out = Output(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Graph = Annotated[
     str, typer.Argument(help="A dataset's name, an edge file, or a folder with edges.* and nodes.*")
 ]
-Nodes = Annotated[Path | None, typer.Option(help="The node file, beside an edge file.")]
+Nodes = Annotated[Path | None, typer.Option(help="The node file that belongs to an edge file.")]
 DataDir = Annotated[
-    Path | None, typer.Option(help="Where published datasets lie (default: $LONGNN_DATA).")
+    Path | None, typer.Option(help="Folder of the named datasets (default: $LONGNN_DATA).")
 ]
 DataOption = Annotated[
     list[str] | None,
@@ -36,6 +49,23 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Run = Annotated[Path, typer.Argument(help="A run folder.")]
 
 
+def leave_closed_pipe() -> NoReturn:
+    """End quietly: the reader of standard output has read enough."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())  # Python flushes it once more at its end
+    raise SystemExit(0)
+
+
+def _reader_left() -> bool:
+    """Whether standard output is a pipe that nobody reads any more."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)  # errors are reported whatever is asked for
+    except (AttributeError, OSError):  # not on Windows; no file, in a test
+        return False
+    return bool(poll.poll(0))
+
+
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """Turn a user's mistake into one line and exit code 1."""
 
@@ -43,11 +73,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
+            sys.stdout.flush()
         except (ValueError, TypeError, OSError, MemoryError, RuntimeError) as error:
             out_of_memory = isinstance(error, RuntimeError) and "memory" in str(error)
             ours = not isinstance(error, RuntimeError) or out_of_memory
             if os.environ.get("LONGNN_DEBUG") or not ours:
                 raise
+            if isinstance(error, BrokenPipeError) and _reader_left():
+                leave_closed_pipe()
             err.print(f"error: {message(error)}", markup=False)
             raise typer.Exit(1) from None
 
@@ -65,6 +98,64 @@ def message(error: Exception) -> str:
     return " ".join(text.split()) or type(error).__name__
 
 
+#: Common names of settings that longnn calls otherwise.
+OTHER_NAMES = {
+    "lr": "lr_transform",
+    "learning_rate": "lr_transform",
+    "wd": "wd_transform",
+    "weight_decay": "wd_transform",
+    "hidden": "hidden_channels",
+    "k": "degree",
+}
+#: How much an unknown option must look like one of the command's own to mean that one.
+ALIKE = 0.85
+
+
+class Command(typer.core.TyperCommand):
+    """A command that knows settings: ``--epochs 10`` is answered with ``--set epochs=10``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        own = {name for option in self.params for name in option.opts}
+        if "--set" in own and not ctx.resilient_parsing:
+            for i, argument in enumerate(args):
+                meant = setting_meant(argument, args[i + 1 : i + 2], own)
+                if meant is not None:
+                    option = argument.partition("=")[0]
+                    text = f"error: No option {option}; did you mean --set {meant}?"
+                    err.print(text, markup=False)
+                    raise typer.Exit(2)
+        return super().parse_args(ctx, args)
+
+
+def setting_meant(argument: str, following: list[str], own: Iterable[str]) -> str | None:
+    """The assignment that an unknown option stands for, or None.
+
+    >>> setting_meant("--epochs", ["10"], ["--set"]), setting_meant("--lr=0.1", [], ["--set"])
+    ('epochs=10', 'lr_transform=0.1')
+    >>> setting_meant("--nonsense", ["1"], ["--set"])
+    """
+    from longnn.config import settings_names
+    from longnn.registry import OPTIONS
+
+    option, assigned, value = argument.partition("=")
+    if not option.startswith("--") or difflib.get_close_matches(option, own, n=1, cutoff=ALIKE):
+        return None
+    name = option.removeprefix("--").replace("-", "_").lower()
+    name = OTHER_NAMES.get(name, name)
+    if name not in (*settings_names(), *OPTIONS):
+        return None
+    if not assigned:
+        value = following[0] if following and not following[0].startswith("--") else "VALUE"
+    return f"{name}={value}"
+
+
+def load_dataset(
+    graph: str, nodes: Path | None, pairs: list[str] | None, data_dir: Path | None
+) -> "NodeDataset":
+    """The dataset that was named on the command line."""
+    return read_source(graph, nodes, pairs).load(data_dir)
+
+
 def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> "Source":
     """What was named on the command line, resolved."""
     options = dict(longnn.config.parse_assignment(pair) for pair in pairs or [])
@@ -72,6 +163,6 @@ def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> "Sou
 
 
 def show_notes(notes: Iterable[str]) -> None:
-    """Print what the user ought to know."""
+    """Print what the user should know."""
     for note in notes:
         err.print(f"note: {note}", markup=False)

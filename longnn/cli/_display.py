@@ -1,12 +1,12 @@
-"""What the terminal shows: one calm progress display, tables, one line for an error."""
+"""What the terminal shows: one calm progress display, and tables."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import (
     BarColumn,
     Progress,
@@ -21,27 +21,8 @@ from rich.text import Text
 if TYPE_CHECKING:
     from longnn.training import Population
 
-#: Columns from which on a table may show everything.
+#: Terminal width, in characters, from which a table shows all its columns.
 WIDE = 120
-#: The filter of each model in a few words.
-FILTERS = {
-    "lon": "orthonormal Jacobi, the basis learned",
-    "jacobi-orthnorm": "orthonormal Jacobi, the basis fixed",
-    "jacobi-learnable": "classical Jacobi, the basis learned",
-    "jacobi": "classical Jacobi, the basis fixed",
-    "bern": "Bernstein, not negative",
-    "gpr": "powers of the graph (PageRank)",
-    "cheb": "Chebyshev, a matrix a degree",
-    "cheb2": "values at Chebyshev nodes",
-    "even": "even powers of the graph",
-    "appnp": "personalised PageRank, fixed",
-    "sgc": "one power of the graph, fixed",
-    "gcn": "one hop a layer, fixed",
-    "arma": "rational",
-    "favard": "any orthonormal basis, learned",
-    "optbasis": "the basis best for the signal",
-    "mlp": "none: what is possible without a graph",
-}
 #: Seconds between refreshes of the progress display.
 REFRESH = 0.2
 
@@ -132,20 +113,37 @@ def study_progress(console: Console, name: str) -> Iterator[Callable[[str], None
         yield lambda line: progress.console.print(f"{name}: {line}", markup=False)
 
 
-def table(columns: list[str], rows: list[list[str]], *, right: set[int] | None = None) -> Table:
-    """A plain table; columns whose index is in ``right`` are aligned right."""
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Collection[int] = (),
+    whole: Collection[int] = (),
+    most: Mapping[int, int] | None = None,
+) -> Table:
+    """A plain table.
+
+    Args:
+        columns: their headings.
+        rows: their cells, as plain text.
+        right: indices of columns that are aligned right.
+        whole: indices of columns whose cells are never broken into lines.
+        most: the greatest widths, in characters, by the indices of columns.
+    """
     made = Table(box=None, pad_edge=False, header_style="bold")
     for i, name in enumerate(columns):
-        made.add_column(name, justify="right" if i in (right or set()) else "left")
+        justify: JustifyMethod = "right" if i in right else "left"
+        limit = (most or {}).get(i)
+        made.add_column(name, justify=justify, no_wrap=i in whole, max_width=limit)
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*map(Text, row))
     return made
 
 
 def number_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Text]:
-    """A table of names and numbers, a line a row, as wide as it is: no number is cut.
+    """A table of names and numbers, one line per row and never wrapped: no number is cut.
 
-    Cells are as in Markdown: ``**cells**`` are set in bold.
+    Cells are written as in Markdown: ``**cell**`` is printed in bold.
 
     >>> [line.plain for line in number_lines(["data", "loss"], [["cora", "**0.5**"]])]
     ['data  loss', 'cora   0.5']
@@ -168,20 +166,8 @@ def plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def paper(cls: type) -> str:
-    """A model's name and paper, from its docstring."""
-    text = " ".join((cls.__doc__ or "").split())
-    if '`"' not in text:
-        return text.partition(". ")[0].partition(", :math:")[0]
-    name, _, rest = text.partition('`"')
-    title, _, rest = rest.partition('" <')
-    link, _, rest = rest.partition(">`_")
-    authors = rest.strip().partition(")")[0]
-    return f"{name}{title} {authors}), {link}"
-
-
 def shared_cells(columns: list[str], rows: list[list[str]]) -> list[str]:
-    """What all rows of a table have in common, a line each; nothing for a single row.
+    """What all rows of a table have in common, one line each; nothing for a single row.
 
     >>> shared_cells(["run", "data"], [["a", "cora"], ["b", "cora"]])
     ['data: cora']
@@ -191,7 +177,7 @@ def shared_cells(columns: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def differing_cells(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """The table without what :func:`shared_cells` says.
+    """The table without the columns that :func:`shared_cells` reports.
 
     >>> differing_cells(["run", "data"], [["a", "cora"], ["b", "cora"]])
     (['run'], [['a'], ['b']])

@@ -1,10 +1,13 @@
-"""Commands that only print: the card of a graph, and what can be named."""
+"""Commands that only print: the card of a graph, the available datasets and models."""
 
 import json
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.padding import Padding
 
+from longnn.cli import _display as display
 from longnn.cli._base import (
     DataDir,
     DataOption,
@@ -12,10 +15,17 @@ from longnn.cli._base import (
     Json,
     Nodes,
     err,
+    load_dataset,
     out,
-    read_source,
     show_notes,
 )
+from longnn.registry import MODELS, find_model
+
+if TYPE_CHECKING:
+    from longnn.config import Explanation
+
+#: Width of the column of values on a narrow terminal, in characters.
+NARROW = 16
 
 
 def info(
@@ -25,17 +35,13 @@ def info(
     data_option: DataOption = None,
     json_: Json = False,
 ) -> None:
-    """A card of a graph: size, degrees, classes, homophily, spectrum, warnings."""
-    from longnn import data
-    from longnn.cli import _display as display
-    from longnn.data import NO_EDGE
+    """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
+    from longnn.data import NO_EDGE, describe
     from longnn.graphs import GraphOperator, spectral_density
 
-    source = read_source(graph, nodes, data_option)
-    dataset = source.load(data_dir)
-    card = data.describe(dataset)
-    operator = GraphOperator.from_data(dataset.data)
-    density = spectral_density(operator)
+    dataset = load_dataset(graph, nodes, data_option, data_dir)
+    card = describe(dataset)
+    density = spectral_density(GraphOperator.from_data(dataset.data))
     if json_:
         sketch = {
             "eigenvalues": density.eigenvalues.tolist(),
@@ -47,54 +53,95 @@ def info(
         out.print(line, markup=False)
     out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
     out.print(f"  0 |{display.sparkline(density.histogram(50))}| 2", markup=False)
-    show_notes(note for note in dataset.notes if not note.endswith(NO_EDGE))  # a warning says it
+    # Nodes without edges are among the card's warnings already.
+    show_notes(note for note in dataset.notes if not note.endswith(NO_EDGE))
     for warning in card.warnings:
         err.print(f"warning: {warning}", markup=False)
 
 
 def datasets() -> None:
-    """List the datasets that can be named."""
-    from longnn import data, recipes
-    from longnn.cli import _display as display
+    """List the available datasets."""
+    from longnn.data import list_bundled, list_named
+    from longnn.recipes import known_recipes
 
+    columns = ["name", "nodes", "edges", "features", "classes", "what it is"]
     rows = [
         [e.name, f"{e.nodes:,}", f"{e.edges:,}", str(e.features), str(e.classes), e.description]
-        for e in data.list_named()
+        for e in list_named()
     ]
-    columns = ["published", "nodes", "edges", "features", "classes", ""]
     right = {1, 2, 3, 4}
     if out.width < display.WIDE:
         columns, *rows = [[row[i] for i in (0, 1, 4, 5)] for row in [columns, *rows]]
         right = {1, 2}
+    _heading("named, downloaded when first used")
     out.print(display.table(columns, rows, right=right))
-    out.print()
-    bundled = [[entry.name, entry.description] for entry in data.list_bundled()]
-    out.print(display.table(["bundled, no download", ""], bundled))
-    tuned = ", ".join(dict.fromkeys(name for _, name in recipes.known_recipes()))
-    out.print(f"\nWith a tuned recipe (train --recipe): {tuned}", soft_wrap=False)
-    out.print("Any other graph: an edge file, or a folder with edges.* and nodes.*")
+    _heading("\nbundled, no download")
+    bundled = [[entry.name, entry.description] for entry in list_bundled()]
+    out.print(display.table(["name", "what it is"], bundled))
+    tuned = ", ".join(dict.fromkeys(name for _, name in known_recipes()))
+    out.print(f"\nwith a tuned recipe (train --recipe): {tuned}", soft_wrap=False)
+    out.print("your own graph: an edge file, or a folder with edges.* and nodes.*")
 
 
 def models(
-    name: Annotated[str | None, typer.Argument(help="Show this model's options.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Explain this model.", autocompletion=lambda: list(MODELS)),
+    ] = None,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="Explain the settings of training.")
+    ] = False,
 ) -> None:
-    """List the models, or the options of one."""
-    from longnn import recipes
-    from longnn.cli import _display as display
-    from longnn.config import Config
-    from longnn.registry import MODELS, model_options
+    """List the models, or explain the options of one, or the settings of training."""
+    if name is not None:
+        _show_model(name)
+    if settings:
+        from longnn.config import explain_settings
 
-    if name is None:
-        rows = [[key, cls.__name__, display.FILTERS.get(key, "")] for key, cls in MODELS.items()]
-        out.print(display.table(["--model", "class", "filter"], rows))
-        out.print("\nlongnn models NAME shows its options")
-        return
-    recommended = Config(model=name).options
-    out.print(display.paper(MODELS[name]), markup=False)
+        _show_explanations(explain_settings())
+    if name is None and not settings:
+        rows = [[entry.name, entry.title, entry.summary] for entry in MODELS.values()]
+        out.print(display.table(["--model", "title", "filter"], rows))
+        out.print("\nlongnn models NAME explains the options of one model")
+        out.print("longnn models --settings explains the settings of training")
+
+
+def _show_model(name: str) -> None:
+    """A model's paper, formula and options, and the datasets it has recipes for."""
+    from longnn.config import explain_options
+    from longnn.recipes import known_recipes
+
+    entry = find_model(name)
+    _heading(f"{entry.title}: {entry.summary}")
+    if entry.paper is not None:
+        paper = entry.paper
+        cited = f"{paper.authors} ({paper.year}): {paper.title}"
+        out.print(cited, markup=False, soft_wrap=False)
+        out.print(paper.link, markup=False)
     out.print()
-    options = {**model_options(name), **recommended}
-    rows = [[key, display.plain(value)] for key, value in options.items()]
-    out.print(display.table(["--set", "default"], rows))
-    tuned = ", ".join(dataset for model, dataset in recipes.known_recipes() if model == name)
+    out.print(Padding(entry.formula, (0, 0, 0, 2)), soft_wrap=False)
+    out.print()
+    _show_explanations(explain_options(name))
+    tuned = ", ".join(dataset for model, dataset in known_recipes() if model == name)
     if tuned:
         out.print(f"\nwith a tuned recipe (train --recipe): {tuned}", soft_wrap=False)
+
+
+def _show_explanations(entries: "Sequence[Explanation]") -> None:
+    rows = [
+        [
+            entry.name,
+            "" if entry.default is None else display.plain(entry.default),
+            ", ".join(entry.choices) or entry.type,
+            entry.meaning,
+        ]
+        for entry in entries
+    ]
+    # On a narrow terminal the meaning needs the room more than the values do.
+    most = {2: NARROW} if out.width < display.WIDE else None
+    columns = ["--set", "default", "values", "meaning"]
+    out.print(display.table(columns, rows, whole={0, 1}, most=most))
+
+
+def _heading(text: str) -> None:
+    out.print(text, style="bold", markup=False, soft_wrap=False)
