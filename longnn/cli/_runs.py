@@ -72,7 +72,12 @@ def train(
     named = {"model": model, "repeat": repeat, "seed": seed, "split": split, "device": device}
     options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "data_dir": data_dir}
     if resume is not None:
-        given = {"a graph": graph, "--nodes": nodes, "--config": config, "--set": set_}
+        given: dict[str, Any] = {
+            "a graph": graph,
+            "--nodes": nodes,
+            "--config": config,
+            "--set": set_,
+        }
         given |= {"--output": output, "--data": data_option, "--recipe": recipe or None}
         _require_alone({**given, **{f"--{key}": value for key, value in named.items()}})
         folder = resume

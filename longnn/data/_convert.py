@@ -60,7 +60,7 @@ def from_data(
     nodes = len(x)
     index, weight = _edge_tensors(data, nodes)
     edges = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
-    index, weight, edge_notes = edges.index, edges.weight, list(edges.notes)
+    index, weight, edge_notes = edges.arcs, edges.weight, list(edges.notes)
     y, task = _labels(data.get("y"), task, nodes)
     if task == "classification" and classes is None:
         classes = [str(c) for c in range(int(y.max()) + 1)]
@@ -91,7 +91,7 @@ def from_data(
 class Symmetrized(NamedTuple):
     """Undirected edges, and what was done to make them so."""
 
-    index: Tensor  # (2, arcs), both directions, sorted, each once
+    arcs: Tensor  # (2, arcs), both directions, sorted, each once
     weight: Tensor | None  # (arcs,)
     notes: tuple[str, ...]
     one_way: int  # edges that were listed in one direction only

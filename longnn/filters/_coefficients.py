@@ -125,7 +125,8 @@ def _decomposed(weight: Tensor, eta: Tensor, gamma: Tensor) -> Tensor:
 
 
 def _decomposed_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    return *decomposed_gradient(*ctx.saved_tensors, grad), None
+    weight, eta, gamma = ctx.saved_tensors
+    return *decomposed_gradient(weight, eta, gamma, grad), None
 
 
 def decomposed_gradient(

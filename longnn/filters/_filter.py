@@ -217,7 +217,8 @@ class PolynomialFilter(nn.Module):
     def _jacobi_coefficients(self, *, unit: bool) -> Tensor:
         """The same for an orthonormal Jacobi basis that is learned, on the CPU in one pass."""
         raw, of = self.raw_basis, self.coefficients
-        if raw["a"].device.type == "cpu" and type(of) in (Free, PCD):
+        if raw["a"].device.type == "cpu" and self.kind in ("free", "pcd"):
+            assert isinstance(of, Free | PCD)
             bound = self.basis.parameters["a"] + MARGIN
             factors = (of.eta, of.gamma) if isinstance(of, PCD) else ()
             return jacobi_coefficients(

@@ -61,8 +61,13 @@ class Request:
             raise ValueError(f"Expected {RUN} in {folder} (there is none)")
         node = Node.load(folder / RUN)
         source = node["source"].mapping() if node["source"].given else None
-        texts = (node[key].text() for key in ("longnn", "created", "command"))
-        return cls(*texts, source, node["fingerprint"].text())
+        return cls(
+            version=node["longnn"].text(),
+            created=node["created"].text(),
+            command=node["command"].text(),
+            source=source,
+            fingerprint=node["fingerprint"].text(),
+        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ Knows the order of the page and the sentences on it. HTML is made in ``_markup``
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +174,7 @@ def _repeats(run: RunRecord) -> str:
     return table(caption, columns, lines, words=words)
 
 
-def _score(scores: dict[str, float], metric: str) -> str:
+def _score(scores: Mapping[str, float], metric: str) -> str:
     return score_text(scores.get(metric, math.nan), metric)
 
 

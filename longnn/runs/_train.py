@@ -12,7 +12,7 @@ import datetime
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch_geometric.data import Data
 
@@ -45,7 +45,7 @@ CHECKPOINT_EVERY = 10.0
 
 OnEpoch = Callable[[Population], None]
 #: A graph: its name or path, where it comes from, or the thing itself.
-GraphLike = str | Path | Source | NodeDataset | Data
+GraphLike: TypeAlias = str | Path | Source | NodeDataset | Data
 
 
 def train(

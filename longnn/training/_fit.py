@@ -184,7 +184,9 @@ class Job:
         return [fitted[i] for i in range(len(self.configs))]
 
     def _fitted(self, i: int, problem: Problem, result: Result) -> Fitted:
-        model = load_weights(self.members[i].model, result.state)
+        model = self.members[i].model
+        assert isinstance(model, Model)  # training knows it by less
+        load_weights(model, result.state)
         predicted = predict(model, problem, offset=result.offset, scale=result.scale)
         return Fitted(self.configs[i], self.splits[i], result, model, self.starts[i], predicted)
 
