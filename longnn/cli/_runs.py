@@ -25,7 +25,7 @@ from longnn.cli._base import (
 
 if TYPE_CHECKING:
     from longnn.config import Config
-    from longnn.data import NodeDataset, Source
+    from longnn.data import Source
 
 #: As in :mod:`longnn.runs`, which is not loaded for a page of help.
 CHECKPOINT_EVERY = 10.0
@@ -70,7 +70,11 @@ def train(
 ) -> None:
     """Train a model and write a run folder with weights, predictions and a report."""
     named = {"model": model, "repeat": repeat, "seed": seed, "split": split, "device": device}
-    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "data_dir": data_dir}
+    options: dict[str, Any] = {
+        "checkpoint_every": checkpoint_every,
+        "data_dir": data_dir,
+        "on_start": lambda dataset: None if quiet else show_notes(dataset.notes),
+    }
     if resume is not None:
         given: dict[str, Any] = {
             "a graph": graph,
@@ -81,12 +85,7 @@ def train(
         given |= {"--output": output, "--data": data_option, "--recipe": recipe or None}
         _require_alone({**given, **{f"--{key}": value for key, value in named.items()}})
         folder = resume
-        begin = lambda on_epoch: longnn.runs.resume(  # noqa: E731
-            folder,
-            on_epoch=on_epoch,
-            on_start=lambda dataset: _show_dataset(dataset, quiet=quiet),
-            **options,
-        )
+        begin = lambda on_epoch: longnn.runs.resume(folder, on_epoch=on_epoch, **options)  # noqa: E731
     else:
         if graph is None:
             raise ValueError(
@@ -97,12 +96,9 @@ def train(
         table.update({key: value for key, value in named.items() if value is not None})
         table.update(longnn.config.parse_assignment(pair) for pair in set_ or [])
         chosen = _with_recipe(table, source, quiet=quiet) if recipe else _config(table)
-        dataset = source.load(data_dir)
-        _show_dataset(dataset, quiet=quiet)
-        root = Path("runs")
-        folder = output or longnn.runs.default_folder(root, dataset.name, chosen.model)
+        folder = output or longnn.runs.default_folder(Path("runs"), source.name, chosen.model)
         begin = lambda on_epoch: longnn.runs.train(  # noqa: E731
-            dataset, chosen, folder, command=_command(), on_epoch=on_epoch, **options
+            source, chosen, folder, command=_command(), on_epoch=on_epoch, **options
         )
     going_on = f"continue with: longnn train --resume {shlex.quote(str(folder))}"
     try:
@@ -132,11 +128,6 @@ def _require_alone(given: dict[str, Any]) -> None:
         raise ValueError(
             f"Expected --resume RUN alone, since a run continues as it began (got {extra[0]} too)"
         )
-
-
-def _show_dataset(dataset: "NodeDataset", *, quiet: bool) -> None:
-    if not quiet:
-        show_notes(dataset.notes)
 
 
 def _config(table: dict[str, Any]) -> "Config":

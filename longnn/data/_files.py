@@ -121,7 +121,7 @@ def load_files(
     _add_features(known, index, features)
     return from_data(
         Data(x=known.x, edge_index=index, edge_weight=weight, y=known.y, **known.masks),
-        name=name or (edge_path.parent.name if edge_path.stem == "edges" else edge_path.stem),
+        name=name or graph_name(edge_path),
         task=task or known.task,
         classes=known.classes,
         ids=_user_ids(known.ids),
@@ -154,6 +154,17 @@ def _read_node_table(
         if required[key] is None and (table is None or column not in table.columns):
             options[key] = None
     return table
+
+
+def graph_name(edges: Path) -> str:
+    """A name for the graph of an edge file, or of a folder with ``edges.*``.
+
+    >>> graph_name(Path("club/edges.csv")), graph_name(Path("friends.csv"))
+    ('club', 'friends')
+    """
+    if edges.is_dir():
+        return edges.name
+    return edges.parent.name if edges.stem == "edges" else edges.stem
 
 
 def _table_or_none(path: Path | None, options: dict[str, Any]) -> Table | None:

@@ -19,7 +19,7 @@ from longnn._base.suggestions import did_you_mean
 from longnn.data._catalog import BUNDLED, CATALOG, canonical_name
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
-from longnn.data._files import OPTIONAL, SUFFIXES, load_files
+from longnn.data._files import OPTIONAL, SUFFIXES, graph_name, load_files
 from longnn.data._named import load_named
 
 Kind = Literal["named", "bundled", "files"]
@@ -74,6 +74,18 @@ class Source:
         kind, place = _resolve_graph(graph, nodes)
         node_path = None if nodes is None else _absolute(nodes)
         return cls(kind, place, node_path, _check_options(kind, place, options or {}))
+
+    @property
+    def name(self) -> str:
+        """The name that the dataset will have.
+
+        >>> Source.resolve("Cora").name
+        'cora'
+        """
+        given = self.options.get("name")
+        if given is not None:
+            return str(given)
+        return self.graph if self.is_named else graph_name(Path(self.graph))
 
     @property
     def is_named(self) -> bool:

@@ -43,6 +43,7 @@ CHECKPOINTS = "checkpoint*.safetensors"
 #: Seconds between checkpoints.
 CHECKPOINT_EVERY = 10.0
 
+OnStart = Callable[[NodeDataset], None]
 OnEpoch = Callable[[Population], None]
 #: A graph: its name or path, where it comes from, or the thing itself.
 GraphLike: TypeAlias = str | Path | Source | NodeDataset | Data
@@ -55,6 +56,7 @@ def train(
     *,
     data_dir: str | Path | None = None,
     command: str = "longnn.train(...)",
+    on_start: OnStart | None = None,
     on_epoch: OnEpoch | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
 ) -> Run:
@@ -71,6 +73,7 @@ def train(
         folder: where to leave weights, predictions, record and report; None writes nothing.
         data_dir: where the files of named datasets are.
         command: what the record names as its origin.
+        on_start: called with the dataset as soon as it is loaded.
         on_epoch: called with the population after each epoch.
         checkpoint_every: seconds between checkpoints.
 
@@ -84,6 +87,8 @@ def train(
     """
     clock = _Clock()
     dataset = _as_dataset(data, data_dir)
+    if on_start is not None:
+        on_start(dataset)
     config = config if isinstance(config, Config) else Config.from_dict(config or {})
     clock.lap("loading")
     job = _make_job(dataset, config)
@@ -106,13 +111,13 @@ def resume(
     folder: str | Path,
     *,
     data_dir: str | Path | None = None,
+    on_start: OnStart | None = None,
     on_epoch: OnEpoch | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
-    on_start: Callable[[NodeDataset], None] | None = None,
 ) -> Run:
     """Go on with an interrupted run, from its folder alone, to the bits it would have had.
 
-    Arguments as in :func:`train`; ``on_start`` is called with the dataset when it is loaded.
+    Arguments as in :func:`train`.
 
     Raises:
         DataError: where there is no unfinished run, or its data has changed since.
