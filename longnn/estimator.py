@@ -157,7 +157,7 @@ class _GraphEstimator(BaseEstimator):
         """
         config = self.config()
         dataset = self._dataset(data, learn_classes=True)
-        if dataset.one_way:
+        if dataset.one_way and dataset is not data:  # a loader has said so in its notes
             warnings.warn(
                 f"{dataset.one_way} edges were listed one way; each was made two-way, since "
                 "filters need an undirected graph",

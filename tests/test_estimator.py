@@ -325,3 +325,33 @@ def test_import_is_light():
     assert longnn.registry.MODELS["lon"].model is longnn.LONGNN
     with pytest.raises(AttributeError, match="no attribute 'LONGNNClasifier'"):
         _ = longnn.LONGNNClasifier
+
+
+def test_one_way_edges_are_made_two_way_with_a_warning(data):
+    """PyG graphs are directed by nature: what is changed is said. A loader's notes say it too."""
+    row, col = data.edge_index
+    once = data.edge_index[:, row < col]
+    with pytest.warns(UserWarning, match=rf"{once.shape[1]} edges were listed one way"):
+        one_way = classifier(epochs=3).fit((data.x, once, data.y))
+    both = classifier(epochs=3).fit(data)
+    np.testing.assert_array_equal(one_way.predict_proba(), both.predict_proba())
+
+
+def test_repeats_are_averaged(data):
+    alone = [classifier(epochs=5, seed=s).fit(data).predict_proba() for s in (3, 4)]
+    together = classifier(epochs=5, seed=3, repeat=2).fit(data)
+    np.testing.assert_allclose(together.predict_proba(), np.mean(alone, 0), atol=1e-6)
+    assert together.trained_.repeats == 2
+
+
+def test_edge_attributes_are_weights_or_refused(data):
+    weight = torch.rand(data.edge_index.shape[1])
+    weighted = data.clone()
+    weighted.edge_attr = weight
+    named = data.clone()
+    named.edge_weight = weight
+    left, right = (classifier(epochs=3).fit(d).predict_proba() for d in (weighted, named))
+    np.testing.assert_array_equal(left, right)
+    weighted.edge_attr = torch.rand(len(weight), 3)
+    with pytest.raises(DataError, match="edge_attr"):
+        classifier(epochs=3).fit(weighted)

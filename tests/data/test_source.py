@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from longnn.data import DataError, NodeDataset, Source, csbm, load
+from tests.commands import CLUB
 from tests.data.examples import EDGES, NODES, Write
 
 NAMED = ["roman-empire", "roman_empire", "Roman Empire", " ROMAN_EMPIRE "]
@@ -190,3 +191,12 @@ class TestLike:
     def test_only_labels_and_splits_can_be_optional(self, old: Source) -> None:
         with pytest.raises(DataError, match=r"among label_column, split_column \(got 'id_column'"):
             load(old.graph, old.nodes, optional_columns="id_column")
+
+
+@pytest.mark.parametrize("text", ["csbm", "digits", str(CLUB), str(CLUB / "edges.csv")])
+def test_a_source_knows_the_name_of_its_dataset(text: str) -> None:
+    source = Source.resolve(text)
+    assert source.name == source.load().name
+    if source.kind == "files":
+        renamed = Source.resolve(text, options={"name": "mine"})
+        assert renamed.name == renamed.load().name == "mine"
