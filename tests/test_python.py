@@ -1,0 +1,120 @@
+"""``longnn.train`` and ``longnn.load_run``: what the commands do, from Python."""
+
+import json
+
+import matplotlib.figure
+import numpy as np
+import pyarrow.csv
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import longnn
+from tests.commands import CLUB, NEWCOMERS, TINY, succeed
+
+KEYS = {"epochs": 8, "degree": 3, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def club(tmp_path_factory):
+    return longnn.train(CLUB, KEYS | {"repeat": 2}, tmp_path_factory.mktemp("runs") / "club")
+
+
+def test_the_folder_is_the_one_that_the_command_leaves(club, tmp_path):
+    settings = [f"--set={key}={value}" for key, value in KEYS.items()]
+    succeed("train", CLUB, *settings, "--repeat", 2, "--output", tmp_path / "club")
+    names = [{p.name for p in f.iterdir()} for f in (club.folder, tmp_path / "club")]
+    assert names[0] == names[1]
+    ours, theirs = (
+        json.loads((f / "record.json").read_text()) for f in (club.folder, tmp_path / "club")
+    )
+    for key in ("config", "data", "repeats", "summary", "metric"):
+        assert ours[key] == theirs[key]
+    files = [(f / "predictions.csv").read_bytes() for f in (club.folder, tmp_path / "club")]
+    assert files[0] == files[1]
+
+
+def test_a_run_comes_back_whole(club):
+    loaded = longnn.load_run(club.folder)
+    assert repr(loaded) == "Run('club', model='lon', repeats=2)"
+    assert loaded.record.to_dict() == club.record.to_dict()
+    assert loaded.predictions().equals(club.predictions())
+    assert loaded.config == club.config
+    assert loaded.source == longnn.Source.resolve(CLUB)
+    saved = pyarrow.csv.read_csv(club.folder / "predictions.csv")
+    np.testing.assert_allclose(saved["p_chess"], loaded.predictions()["p_chess"], atol=1e-12)
+    scores, summary = loaded.evaluate()
+    assert len(scores) == 2
+    recorded = club.record.summary["test"]["accuracy"]
+    assert summary["test"]["accuracy"].mean == pytest.approx(recorded.mean)
+
+
+def test_its_estimator_is_fitted_and_serves_other_graphs(club):
+    estimator = longnn.load_run(club.folder).estimator
+    new = longnn.data.load(NEWCOMERS)
+    table = club.predict(new)
+    assert estimator.predict(new).tolist() == table["predicted"].to_pylist()
+    np.testing.assert_allclose(estimator.predict_proba(new)[:, 0], table["p_chess"], atol=1e-6)
+    assert estimator.config() == club.config
+    _, response = estimator.filter_response()
+    assert response.shape == (1, 101)
+    alone = longnn.LONGNNClassifier.load(club.folder / "weights.safetensors")
+    np.testing.assert_array_equal(alone.predict_proba(new), estimator.predict_proba(new))
+    with pytest.raises(ValueError, match="Expected models for regression"):
+        longnn.LONGNNRegressor.load(club.folder / "weights.safetensors")
+
+
+@pytest.mark.parametrize("name", ["filter", "training", "basis", "scores", "density"])
+def test_its_figures_are_drawn_alone(club, name):
+    assert isinstance(getattr(club.figures, name)(), matplotlib.figure.Figure)
+
+
+def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = longnn.data.csbm(num_nodes=60, num_features=8)
+    run = longnn.train(data, longnn.Config.from_dict(KEYS))
+    assert run.folder is None
+    assert run.predictions().num_rows == 60
+    assert isinstance(run.figures.filter(), matplotlib.figure.Figure)
+    bare = longnn.train(Data(**data.data.to_dict()), KEYS)
+    assert bare.record.data.scaling == "columns"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_in_memory_is_not_looked_for(tmp_path):
+    data = longnn.data.csbm(num_nodes=60, num_features=8)
+    longnn.train(data, KEYS, tmp_path / "run")
+    loaded = longnn.load_run(tmp_path / "run")
+    assert loaded.source is None
+    assert loaded.predict(data).num_rows == 60
+    with pytest.raises(longnn.data.DataError, match="it was in memory and is not kept"):
+        loaded.evaluate()
+
+
+def test_what_is_wrong_leaves_no_folder(tmp_path):
+    for data, config, message in (
+        ("cra", {}, "Did you mean cora"),
+        (CLUB, {"degre": 3}, "did you mean `degree`"),
+        (CLUB, {"degree": -1}, "degree"),
+        (CLUB, {"split": "lucky"}, "split protocol among"),
+        (CLUB, {"device": "gpu"}, "auto, cpu or cuda"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            longnn.train(data, config, tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_the_time_went_is_told(tmp_path):
+    run = longnn.train(longnn.Source.resolve("csbm"), KEYS, tmp_path / "run")
+    steps = ["loading", "preparing", "training", "describing", "writing", "report"]
+    assert list(run.seconds) == steps
+    assert list(longnn.load_run(tmp_path / "run").record.seconds) == steps[:-1]
+    printed = succeed("train", *TINY, "--set", "epochs=3", "--output", tmp_path / "other")
+    assert "\n  time " in printed
+
+
+def test_float64_is_kept_to_the_end():
+    run = longnn.train(longnn.Source.resolve("csbm"), KEYS | {"precision": "float64"})
+    assert run.predicted[0].dtype == torch.float64
+    again = run.trained.predict(run.problem, repeat=0)
+    torch.testing.assert_close(again, run.predicted[0], rtol=0, atol=0)
