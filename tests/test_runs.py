@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from longnn import report
 from longnn.config import Config
 from longnn.data import DataError, Source, csbm
 from longnn.graphs import GraphOperator, extreme_eigenvalues
@@ -200,6 +201,20 @@ def test_no_test_nodes_no_test_score(tmp_path, dataset):
     assert record.summary["test"] == {}
     assert record.summary["val"]["accuracy"].count == 1
     assert any("no test nodes" in note for note in record.repeats[0].split.notes)
+
+
+def test_classes_without_test_nodes_are_named_once(dataset):
+    """The published split takes small classes whole for training."""
+    y = dataset.data.y.clone()
+    y[:3] = 2
+    data = dataset.data.clone()
+    data.y = y
+    few = dataclasses.replace(dataset, data=data, classes=(*dataset.classes, "rare"))
+    run = train(few, config(split="published", repeat=2))
+    assert any("no test node: rare" in note for note in run.splits[0].notes)
+    lines = [line for line in report.text_summary(run.record) if "no test node" in line]
+    assert len(lines) == 1
+    assert "1 of 3 classes has no test node: rare" in lines[0]
 
 
 def test_folder_names():

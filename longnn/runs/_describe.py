@@ -101,12 +101,14 @@ def _describe_repeat(dataset: NodeDataset, one: Fitted, largest: float) -> Repea
             f"{result.epochs}); lower the learning rates, e.g. --set lr_transform=0.001"
         )
     train, val, test = split.sizes
-    confusion = None
+    notes, confusion = split.notes, None
     if dataset.task == "classification":
         confusion = _confusion(one.predicted, dataset, split.test)
+        # Which classes have no test node, reports see in the confusion, over all repeats.
+        notes = tuple(note for note in notes if not test or note not in split.test_notes)
     return RepeatRecord(
         seed=one.config.seed,
-        split=SplitRecord(split.protocol, split.seed, train, val, test, tuple(split.notes)),
+        split=SplitRecord(split.protocol, split.seed, train, val, test, tuple(notes)),
         epochs=result.epochs,
         best_epoch=result.best_epoch,
         stopped=result.stopped,
