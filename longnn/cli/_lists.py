@@ -36,7 +36,7 @@ def info(
     json_: Json = False,
 ) -> None:
     """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
-    from longnn.data import NO_EDGE, describe
+    from longnn.data import describe
     from longnn.graphs import GraphOperator, spectral_density
 
     dataset = load_dataset(graph, nodes, data_option, data_dir)
@@ -53,8 +53,7 @@ def info(
         out.print(line, markup=False)
     out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
     out.print(f"  0 |{display.sparkline(density.histogram(50))}| 2", markup=False)
-    # Nodes without edges are among the card's warnings already.
-    show_notes(note for note in dataset.notes if not note.endswith(NO_EDGE))
+    show_notes(dataset.notes)
     for warning in card.warnings:
         err.print(f"warning: {warning}", markup=False)
 

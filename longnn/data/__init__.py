@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         list_bundled,
         list_named,
     )
-    from longnn.data._convert import NO_EDGE, from_data, symmetrize
+    from longnn.data._convert import from_data, symmetrize
     from longnn.data._dataset import NodeDataset, row_normalize
     from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
     from longnn.data._files import load_files
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from longnn.data._synthetic import csbm, digits
 
 __all__ = [
-    "NO_EDGE",
     "PROTOCOLS",
     "SCALINGS",
     "BundledDataset",
@@ -76,7 +75,7 @@ _HOMES = {
         "list_bundled",
         "list_named",
     ),
-    "_convert": ("NO_EDGE", "from_data", "symmetrize"),
+    "_convert": ("from_data", "symmetrize"),
     "_dataset": ("NodeDataset", "row_normalize"),
     "_errors": ("DataError", "DatasetUnavailable", "MissingFileError"),
     "_files": ("load_files",),

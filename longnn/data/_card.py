@@ -205,8 +205,6 @@ def _warnings(card: GraphCard) -> list[str]:
     found = []
     if card.edges == 0:
         found.append("There are no edges: a graph filter has nothing to work on.")
-    elif card.isolated_nodes:
-        found.append(f"Nodes without a neighbour, which no filter reaches: {card.isolated_nodes}.")
     if card.components - card.isolated_nodes > 1:
         found.append(
             f"The graph falls into {card.components} components; the largest holds "

@@ -16,7 +16,6 @@ from longnn.data._errors import DataError
 from longnn.graphs import edge_weight_of
 
 #: How the note about nodes without an edge ends; the card has a warning of its own for them.
-NO_EDGE = "no edge."
 
 
 def from_data(
@@ -54,7 +53,7 @@ def from_data(
     >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 1]]), y=torch.arange(3))
     >>> from_data(data).notes
     ('All 1 edges were listed one way; each was made two-way.', '1 self loop was dropped.', \
-'1 node has no edge.')
+'1 node has no edge: no filter reaches it.')
     """
     x = _features(data.get("x"))
     nodes = len(x)
@@ -70,7 +69,8 @@ def from_data(
         torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index[0], True).sum()
     )
     if isolated:
-        edge_notes.append(f"{_count(isolated, 'node')} {_have(isolated)} {NO_EDGE}")
+        reached = f"{_count(isolated, 'node')} {_have(isolated)} no edge"
+        edge_notes.append(f"{reached}: no filter reaches {'it' if isolated == 1 else 'them'}.")
     clean = Data(x=x, edge_index=index, y=y, **masks)
     if weight is not None:
         clean.edge_weight = weight

@@ -11,10 +11,9 @@ from longnn.matrices import DenseMatrix, SparseMatrix
 
 Task = Literal["classification", "regression"]
 
-#: Features with at most this share of nonzeros are kept sparse; on a GPU, above the second share,
-#: products without dropout go through a dense copy (measured on an H200).
-SPARSE_BELOW = {"cpu": 0.2, "cuda": 0.08}
-DENSE_COPY_ABOVE = 0.03
+#: By the share of nonzeros: features are sparse up to the first, and up to the second without a
+#: dense copy at their side, through which a GPU takes products without dropout (on an H200).
+SPARSE_UP_TO = {"cpu": (0.2, 1.0), "cuda": (0.08, 0.03)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,18 +40,13 @@ class Problem:
         classes: int | None = None,
     ) -> "Problem":
         """A problem on the device and in the type of the operator."""
-        if isinstance(features, Tensor) and features.layout is torch.strided:
-            density = (features != 0).float().mean().item() if features.numel() else 1.0
-            sparse = density <= SPARSE_BELOW.get(operator.device.type, 0.0)
-            form = SparseMatrix.from_dense if sparse else DenseMatrix
-            features = form(features.contiguous())
-        assert not isinstance(features, Tensor), (
-            "torch sparse features are converted by the loaders"
-        )
+        if isinstance(features, Tensor):
+            features = choose_form(features, operator.device)
         features = features.to(operator.dtype).to(operator.device)
-        if isinstance(features, SparseMatrix) and operator.device.type == "cuda":
+        if isinstance(features, SparseMatrix):
+            alone = SPARSE_UP_TO.get(operator.device.type, (0.0, 1.0))[1]
             share = features.nnz / max(features.shape[0] * features.shape[1], 1)
-            features = features.with_dense() if share > DENSE_COPY_ABOVE else features
+            features = features.with_dense() if share > alone else features
         if task == "classification":
             outputs = classes if classes is not None else int(labels.max()) + 1
         else:
@@ -71,3 +65,16 @@ class Problem:
     @property
     def dtype(self) -> torch.dtype:
         return self.operator.dtype
+
+
+def choose_form(features: Tensor, device: torch.device) -> SparseMatrix | DenseMatrix:
+    """Dense features as what products with them are quickest with on a device.
+
+    >>> choose_form(torch.eye(8), torch.device("cpu")).nnz
+    8
+    """
+    assert features.layout is torch.strided, "torch sparse features are converted by the loaders"
+    share = torch.count_nonzero(features).item() / max(features.numel(), 1)
+    if features.numel() and share <= SPARSE_UP_TO.get(device.type, (0.0, 1.0))[0]:
+        return SparseMatrix.from_dense(features.contiguous())
+    return DenseMatrix(features.contiguous())

@@ -74,7 +74,6 @@ def test_a_graph_counted_by_hand() -> None:
     assert card.feature_density == pytest.approx(5 / 12)
     assert (card.duplicate_rows, card.zero_rows) == (2, 2)
     assert card.warnings == (
-        "Nodes without a neighbour, which no filter reaches: 1.",
         "The graph falls into 3 components; the largest holds 50% of the nodes.",
         "Classes with fewer than 5 labelled nodes: a, b.",
         "Nodes whose features are all zero: 2.",
