@@ -1,13 +1,12 @@
 """The schema of saved results: a run and a study, each written and read by one typed class."""
 
+from longnn.records._history import FilterPath, History
 from longnn.records._run import (
     RECORD,
     RUN,
     SETS,
-    FilterPath,
     FilterRecord,
     GraphRecord,
-    History,
     RepeatRecord,
     Request,
     RunRecord,

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import io
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from longnn._base.files import atomic_path, write_json, write_text, writing
+from longnn._base.files import write_json, writing
+from longnn.records._history import DAMAGED, FilterPath, History
 from longnn.records._node import Node
 
 RUN, RECORD, HISTORY, FILTER_PATH = "run.json", "record.json", "history.csv", "filter_path.npz"
-HISTORY_COLUMNS = ("repeat", "epoch", "train_loss", "val_loss", "val_score")
-OPTIONAL_COLUMNS = ("amplitude", "a", "b")
 #: The sets of a split, in their order.
 SETS = ("train", "val", "test")
-#: What numpy raises over a damaged archive, or over something else in its place.
-DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
 #: Set -> metric -> score.
 Scores = Mapping[str, Mapping[str, float]]
@@ -142,95 +136,6 @@ class GraphRecord:
     density: tuple[np.ndarray, np.ndarray] | None
     source: Mapping[str, Any] | None = None
     scaling: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """What was measured at each epoch, one array per column; NaN where there is no value."""
-
-    columns: dict[str, np.ndarray]
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self.columns[name]
-
-    @property
-    def repeats(self) -> list[int]:
-        """The numbers of the repeats."""
-        return [int(index) for index in np.unique(self["repeat"])]
-
-    def of(self, repeat: int) -> History:
-        """The rows of one repeat."""
-        rows = self["repeat"] == repeat
-        return History({name: values[rows] for name, values in self.columns.items()})
-
-    def has(self, *names: str) -> bool:
-        """Whether every one of these columns holds a number somewhere."""
-        return all(bool(np.isfinite(self[name]).any()) for name in names)
-
-    def write(self, path: Path) -> None:
-        """Write CSV; an empty cell is "no value"."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(self.columns)
-        whole = [self.columns[name].astype(int).tolist() for name in ("repeat", "epoch")]
-        names = [name for name in self.columns if name not in ("repeat", "epoch")]
-        numbers = [self.columns[name].tolist() for name in names]
-        for row in zip(*whole, *numbers, strict=True):
-            writer.writerow([*row[:2], *("" if v != v else repr(v) for v in row[2:])])
-        write_text(path, buffer.getvalue())
-
-    @classmethod
-    def read(cls, file: Path) -> History:
-        """Read what :meth:`write` wrote; raises ValueError where the file is something else."""
-        with file.open(encoding="utf-8", newline="") as stream:
-            reader = csv.DictReader(stream)
-            absent = [name for name in HISTORY_COLUMNS if name not in (reader.fieldnames or ())]
-            if absent:
-                raise ValueError(
-                    f"Expected the columns {', '.join(absent)} (got none of that name)."
-                )
-            names = HISTORY_COLUMNS + OPTIONAL_COLUMNS
-            rows = []
-            for row in reader:
-                if None in row or any(row[name] is None for name in HISTORY_COLUMNS):
-                    raise ValueError(
-                        f"Expected as many values as columns in line {reader.line_num}."
-                    )
-                try:
-                    rows.append([float(row.get(name) or "nan") for name in names])
-                except ValueError:
-                    raise ValueError(f"Expected only numbers in line {reader.line_num}.") from None
-        if not rows:
-            raise ValueError("Expected at least one epoch (got none).")
-        table = np.array(rows)
-        table[np.isinf(table)] = np.nan
-        return cls({name: table[:, index] for index, name in enumerate(names)})
-
-
-@dataclass(frozen=True, eq=False)
-class FilterPath:
-    """The filter of the first repeat over training, in Chebyshev coefficients."""
-
-    epochs: np.ndarray  # (epochs,)
-    beta: np.ndarray  # (epochs, degree + 1, channels)
-
-    def write(self, path: Path) -> None:
-        """Write a compressed archive."""
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, epochs=self.epochs, beta=self.beta)
-
-    @classmethod
-    def read(cls, file: Path) -> FilterPath:
-        """Read what :meth:`write` wrote; raises one of :data:`DAMAGED` otherwise."""
-        # Opened here, because numpy does not close a file that is no archive.
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            epochs = np.asarray(arrays["epochs"], dtype=np.float64)
-            beta = np.asarray(arrays["beta"], dtype=np.float64)
-        if beta.ndim != 3 or epochs.shape != beta.shape[:1] or beta.size == 0:
-            raise ValueError(
-                f"Expected beta of shape (epochs, degree + 1, channels) (got {beta.shape})."
-            )
-        return cls(epochs, beta)
 
 
 @dataclass(frozen=True, eq=False)
