@@ -70,6 +70,12 @@ def test_imports_point_down():
     assert not wrong
 
 
+def test_only_the_command_line_goes_through_the_root():
+    """There modules are loaded when first used; everyone else says what it needs."""
+    using = {name for name, path in modules() if "longnn" in imports(path)}
+    assert using == {"cli"}
+
+
 def test_packages_are_imported_by_what_they_export():
     """Only its root: a package's own files are private. The base has no root worth loading."""
     wrong = [
