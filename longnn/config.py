@@ -35,12 +35,12 @@ class Settings:
     200
     """
 
-    epochs: int = _described(1000, "most epochs to train")
-    patience: int = _described(200, "stop after this many epochs without a better validation")
+    epochs: int = _described(1000, "largest number of epochs")
+    patience: int = _described(200, "stop after this many epochs without improvement, see monitor")
     monitor: str = _described(
         "score",
-        "what better means: a higher validation score (accuracy or R2, ties broken by the loss) "
-        "or a lower validation loss",
+        "what improvement means: a higher validation score (accuracy or R2, ties broken by the "
+        "loss) or a lower validation loss",
         ("score", "loss"),
     )
     lr_transform: float = _described(0.05, "learning rate of the feature transform")
@@ -52,7 +52,7 @@ class Settings:
     wd_factors: float = _described(0.0, "L2 weight decay of the factors of PCD")
     wd_basis: float = _described(0.0, "L2 weight decay of a and b")
     penalty: float = _described(0.0, "weight of the penalty on the squared norm of the filters")
-    degree_penalty: float = _described(0.0, "weight of the penalty that empties high degrees")
+    degree_penalty: float = _described(0.0, "weight of the penalty on high degrees of the filter")
 
     def __post_init__(self) -> None:
         for name in ("epochs", "patience"):
@@ -84,16 +84,19 @@ class Config:
     hidden_channels: int = _described(64, "hidden units")
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Settings = dataclasses.field(default_factory=Settings)
-    split: str | None = _described(None, "split protocol; by default the dataset's own")
+    split: str | None = _described(
+        None,
+        "split protocol: published, stratified, geom-gcn, fixed or own; default: the dataset's",
+    )
     seed: int = _described(0, "seed of the first repeat: of its weights, dropout and split")
     repeat: int = _described(1, "number of repeats, with seeds seed, seed + 1, ...")
     scale: str = _described(
         "auto",
-        "scaling of features: none, standard (mean 0, deviation 1), row (rows sum to one), or "
-        "auto: none for named datasets, by column for your own",
+        "scaling of features: none; standard (mean 0, deviation 1); columns (the same, but sparse "
+        "columns to at most 1); row (rows sum to 1); auto (none for named data, columns for yours)",
         SCALINGS,
     )
-    device: str = _described("auto", "cpu, cuda, or auto: the GPU where there is one")
+    device: str = _described("auto", "cpu, cuda, or auto: the GPU if there is one")
     precision: str = _described("float32", "type of all numbers in training", PRECISIONS)
 
     def __post_init__(self) -> None:

@@ -99,17 +99,17 @@ OPTIONS: dict[str, Option] = {
     "degree": Option("degree K of the filter: how many hops it reaches"),
     "a": Option("start of the Jacobi parameter a, > -1"),
     "b": Option("start of the Jacobi parameter b, > -1"),
-    "learn_basis": Option("train a and b with everything else"),
+    "learn_basis": Option("train a and b"),
     "orthonormal": Option("divide each polynomial by its norm"),
     "weight": Option(
         "weight function of the basis: the paper's, or scaled to mass one", ("paper", "probability")
     ),
     "coefficients": Option(
-        "how coefficients are parametrised: as they are, or decomposed into shared factors (PCD)",
+        "how coefficients are trained: directly, or decomposed into shared factors (PCD)",
         ("free", "pcd"),
     ),
     "gamma": Option("bound of the factors of PCD, > 0"),
-    "shared": Option("one filter for all channels instead of one each"),
+    "shared": Option("one filter for all channels, instead of one per channel"),
     "restart": Option(
         "start as personalised PageRank with this restart probability; 1 is the identity, "
         "0 the parametrisation's own start"
@@ -338,7 +338,7 @@ _ENTRIES = (
         "mlp",
         "longnn.nn:MLP",
         "MLP",
-        "none: what is possible without a graph",
+        "none: does not use the graph",
         "Y = ReLU(X W_1) W_2",
     ),
 )

@@ -89,8 +89,8 @@ def test_a_model_that_does_not_exist():
 
 def test_datasets_say_which_are_downloaded():
     listed = succeed("datasets")
-    named, _, bundled = listed.partition("\nbundled, no download\n")
-    assert named.startswith("named, downloaded when first used\n")
+    named, _, bundled = listed.partition("\nbundled datasets, no download\n")
+    assert named.startswith("named datasets, downloaded when first used\n")
     assert all(re.search(rf"^{name} ", named, re.MULTILINE) for name in ("cora", "ogbn-arxiv"))
     assert all(re.search(rf"^{name} ", bundled, re.MULTILINE) for name in ("csbm", "digits"))
 

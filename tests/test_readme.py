@@ -17,6 +17,11 @@ from tests.commands import ROOT, longnn
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+DATA = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs/data.md").read_text(encoding="utf-8"), flags=re.DOTALL
+)
+RUN = next(block for block in PYTHON if "longnn.train(" in block)
+BLOCKS = [block for block in (*PYTHON, *DATA) if block != RUN]
 SHELL = [
     line.strip()
     for block in re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
@@ -27,9 +32,20 @@ BRIEF = {"train": ["--set", "epochs=5"], "tune": ["--set", "epochs=5"]}
 NEEDS_DOWNLOAD = ("cora",)
 
 
-@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.strip().splitlines()[-1][:40])
-def test_python_block_runs(block):
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.strip().splitlines()[-1][:40])
+def test_python_block_runs(block, folder):
     exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_a_run_is_made_and_read_in_python(folder):
+    names = {"__name__": "readme"}
+    exec(compile(RUN, "README.md", "exec"), names)
+    assert Path("filter.png").exists()
+    run, made = names["run"], names["run"].record
+    assert run.trained.repeats == 3
+    assert run.config.options["degree"] == 4
+    assert names["summary"]["test"]["accuracy"].mean == made.summary["test"]["accuracy"].mean
+    assert len(run.estimator.predict(names["newcomers"])) == 20
 
 
 def test_the_training_loop_is_short():
@@ -48,7 +64,7 @@ def run(line):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where a newcomer stands: a fresh clone, as far as commands can tell."""
+    """Where a newcomer stands: a new clone, as far as commands can see."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -63,12 +79,12 @@ def few_reports(monkeypatch):
     )
 
 
-def is_published(line):
+def is_benchmark(line):
     return any(re.search(rf"\b{name}\b", line) for name in NEEDS_DOWNLOAD)
 
 
 def test_commands_run_in_order(folder, few_reports):
-    lines = [line for line in SHELL if line.startswith("longnn") and not is_published(line)]
+    lines = [line for line in SHELL if line.startswith("longnn") and not is_benchmark(line)]
     assert len(lines) >= 9
     printed = {line: run(line) for line in lines}
     for line in lines:
@@ -86,9 +102,9 @@ def test_commands_run_in_order(folder, few_reports):
         assert listed, path.name
 
 
-def test_commands_on_published_data(folder, data_dir, few_reports, monkeypatch):
+def test_commands_on_benchmark_graphs(folder, data_dir, few_reports, monkeypatch):
     monkeypatch.setenv("LONGNN_DATA", str(data_dir))
-    lines = [line for line in SHELL if line.startswith("longnn") and is_published(line)]
+    lines = [line for line in SHELL if line.startswith("longnn") and is_benchmark(line)]
     assert any(line.startswith("longnn train cora") for line in lines)
     for line in lines:
         run(line.replace("--repeat 10", "--repeat 2"))

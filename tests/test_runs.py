@@ -93,8 +93,8 @@ def test_words_are_judged_where_the_graph_has_frequencies():
     """Beyond the largest eigenvalue a polynomial may plunge: no signal is there."""
     grid = np.linspace(0, 2, 101)
     response = np.where(grid <= 1.5, grid, -50 * (grid - 1.5))
-    assert put_in_words(grid, response[None], 1.5) == "high-pass, peak at 1.5, amplitude 1.5"
-    assert "amplitude 25, negative" in put_in_words(grid, response[None], 2.0)
+    assert put_in_words(grid, response[None], 1.5) == "high-pass, peak at 1.5, height 1.5"
+    assert "height 25, negative" in put_in_words(grid, response[None], 2.0)
 
 
 def ring(size):

@@ -35,15 +35,21 @@ out = Output(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Graph = Annotated[
-    str, typer.Argument(help="A dataset's name, an edge file, or a folder with edges.* and nodes.*")
+    str,
+    typer.Argument(help="Name of a dataset, an edge file, or a folder with edges.* and nodes.*"),
 ]
-Nodes = Annotated[Path | None, typer.Option(help="The node file that belongs to an edge file.")]
+Nodes = Annotated[Path | None, typer.Option(help="Node file, if the graph is an edge file.")]
 DataDir = Annotated[
-    Path | None, typer.Option(help="Folder of the named datasets (default: $LONGNN_DATA).")
+    Path | None,
+    typer.Option(help="Folder of the named datasets (default: $LONGNN_DATA, else a cache)."),
 ]
 DataOption = Annotated[
     list[str] | None,
-    typer.Option("--data", metavar="KEY=VALUE", help="Loader option, e.g. label_column=topic."),
+    typer.Option(
+        "--data",
+        metavar="KEY=VALUE",
+        help="Option of the loader, e.g. label_column=team; repeatable.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Run = Annotated[Path, typer.Argument(help="A run folder.")]

@@ -18,10 +18,11 @@ def bench(
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
     threads: Annotated[
-        int | None, typer.Option(help="Threads of the CPU (default: as torch chooses).")
+        int | None, typer.Option(help="Number of CPU threads (default: torch's choice).")
     ] = None,
     population: Annotated[
-        int | None, typer.Option(help="Models trained at once (default: 10 on a CPU, 64 on a GPU).")
+        int | None,
+        typer.Option(help="Number of models trained together (default: 10; on a GPU 64)."),
     ] = None,
     contender: Annotated[
         list[str] | None,
@@ -40,10 +41,10 @@ def bench(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Take half a minute, on bundled data.")
+        bool, typer.Option("--quick", help="Run a small version on bundled data, in half a minute.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option(help="Folder to write record, tables and figures to.")
+        Path | None, typer.Option(help="Folder for the record, tables and figures (default: none).")
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the files in that folder (default: cpu or cuda).")
@@ -54,7 +55,7 @@ def bench(
     data_dir: DataDir = None,
     json_: Json = False,
 ) -> None:
-    """Time LON-GNN against the textbook model and models of PyG on this machine."""
+    """Time LON-GNN against the textbook model and PyG's models on this machine."""
     from longnn import bench as suite
 
     record = suite.run_bench(

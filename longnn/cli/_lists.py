@@ -72,9 +72,9 @@ def datasets() -> None:
     if out.width < display.WIDE:
         columns, *rows = [[row[i] for i in (0, 1, 4, 5)] for row in [columns, *rows]]
         right = {1, 2}
-    _heading("named, downloaded when first used")
+    _heading("named datasets, downloaded when first used")
     out.print(display.table(columns, rows, right=right))
-    _heading("\nbundled, no download")
+    _heading("\nbundled datasets, no download")
     bundled = [[entry.name, entry.description] for entry in list_bundled()]
     out.print(display.table(["name", "what it is"], bundled))
     tuned = ", ".join(dict.fromkeys(name for _, name in known_recipes()))
@@ -85,13 +85,15 @@ def datasets() -> None:
 def models(
     name: Annotated[
         str | None,
-        typer.Argument(help="Explain this model.", autocompletion=lambda: list(MODELS)),
+        typer.Argument(
+            help="Name of a model: explain its options.", autocompletion=lambda: list(MODELS)
+        ),
     ] = None,
     settings: Annotated[
         bool, typer.Option("--settings", help="Explain the settings of training.")
     ] = False,
 ) -> None:
-    """List the models, or explain the options of one, or the settings of training."""
+    """List the models; explain the options of one model, or the settings of training."""
     if name is not None:
         _show_model(name)
     if settings:

@@ -17,13 +17,13 @@ QUICK = "-quick"
 def study(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Names of studies (see --list), or all."),
+        typer.Argument(metavar="NAME", help="Names of studies (see --list), or `all`."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small version of everything, for a look.")
+        bool, typer.Option("--quick", help="Run a small version of each study.")
     ] = False,
     output: Annotated[
-        Path, typer.Option(help=f"Folder for all studies; --quick appends {QUICK}.")
+        Path, typer.Option(help=f"Folder with one subfolder per study; --quick adds {QUICK}.")
     ] = Path("study-results"),
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
     dataset: Annotated[
@@ -31,15 +31,21 @@ def study(
     ] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only this model; repeatable.")] = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Only make tables and figures from saved records.")
+        bool,
+        typer.Option(
+            "--rebuild", help="Make tables and figures again from saved records; train nothing."
+        ),
     ] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List names and titles.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
     commit: Annotated[
         str | None, typer.Option(help="Commit to record when the code is not a git checkout.")
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Run studies, the paper's and ours; run again to continue after an interrupt."""
+    """Repeat experiments of the paper, and ours.
+
+    Run the same command again to continue after an interruption.
+    """
     from longnn.cli import _display as display
     from longnn.studies import Context, get_study, rebuild_study, sorted_studies
 
@@ -67,7 +73,7 @@ def study(
         out.print(f"tables and figures: {folder / name}", markup=False)
     which = " ".join(names or [])
     if quick:
-        out.print(f"next: longnn study {which} gives the numbers in full", markup=False)
+        out.print(f"next: longnn study {which} computes the full results", markup=False)
     else:
         again = f"longnn study {which} --rebuild --output {folder}"
         out.print(f"next: {again} makes them again from the records", markup=False)
@@ -104,7 +110,7 @@ def _run(name: str, shared: "Context") -> "list[ResultTable]":
             folder = shared.folder / name
             return run_study(name, dataclasses.replace(shared, folder=folder, tell=tell))
     except KeyboardInterrupt:
-        err.print("interrupted; run the same command to continue", markup=False)
+        err.print("interrupted; run the same command again to continue", markup=False)
         raise typer.Exit(130) from None
 
 

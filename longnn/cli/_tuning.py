@@ -25,17 +25,20 @@ def tune(
     graph: Graph,
     nodes: Nodes = None,
     model: Annotated[str, typer.Option(help="Name of the model, see `longnn models`.")] = "lon",
-    trials: Annotated[int, typer.Option(help="Number of trials to finish in total.")] = 400,
-    repeats: Annotated[int, typer.Option(help="Trainings per trial, on tuning splits.")] = 3,
+    trials: Annotated[int, typer.Option(help="Total number of trials to finish.")] = 400,
+    repeats: Annotated[
+        int, typer.Option(help="Trainings per trial, each on its own tuning split.")
+    ] = 3,
     space: Annotated[
         str, typer.Option(help="Search space: paper, wide, compact, or a TOML file.")
     ] = "paper",
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Give one key of the space a fixed value."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Fix one setting or option; repeatable."),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(help="Trials trained together (default: 8, on a GPU 64).")
+        int | None,
+        typer.Option(help="Number of trials trained together (default: 8; on a GPU 64)."),
     ] = None,
     storage: Annotated[
         str | None, typer.Option(help="Optuna storage URL (default: search.db in the folder).")
@@ -48,11 +51,9 @@ def tune(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    halving: Annotated[
-        bool, typer.Option(help="Stop the worse half of the trials early, at some epochs.")
-    ] = True,
+    halving: Annotated[bool, typer.Option(help="Stop the worse half of the trials early.")] = True,
     finalists: Annotated[
-        int, typer.Option(help="Number of best trials to train again on further splits.")
+        int, typer.Option(help="Number of best trials to train again, on further splits.")
     ] = 8,
     output: Annotated[
         Path | None, typer.Option(help="Folder of the search (default: runs/GRAPH-MODEL-tune).")
@@ -64,7 +65,7 @@ def tune(
 ) -> None:
     """Search for good hyperparameters.
 
-    Run the same command again to continue. Workers with one --storage share the work.
+    Run the same command again to continue. Workers with the same --storage share the work.
     """
     fixed = dict(longnn.config.parse_assignment(pair) for pair in set_ or [])
     chosen = longnn.tuning.load_space(space, model).fix(fixed)

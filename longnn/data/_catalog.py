@@ -267,10 +267,12 @@ _ENTRIES = (
     ),
     _webkb("wisconsin", (251, 450, 1703, 5), "web pages of a university and their links, words"),
     _heterophilous("minesweeper", (10000, 39402, 7, 2), "synthetic grid: which cell has a mine"),
-    _heterophilous("tolokers", (11758, 519000, 10, 2), "crowd workers on shared tasks: banned?"),
-    _heterophilous("roman-empire", (22662, 32927, 300, 18), "words of one article, their syntax"),
+    _heterophilous(
+        "tolokers", (11758, 519000, 10, 2), "crowd workers on shared tasks: who is banned"
+    ),
+    _heterophilous("roman-empire", (22662, 32927, 300, 18), "words of one article: their syntax"),
     _heterophilous("amazon-ratings", (24492, 93050, 300, 5), "products bought together, ratings"),
-    _heterophilous("questions", (48921, 153540, 301, 2), "users answering each other: active?"),
+    _heterophilous("questions", (48921, 153540, 301, 2), "users who answer each other: who stays"),
     _npz(
         "Coauthor",
         "coauthor-cs",
@@ -295,7 +297,7 @@ CATALOG = {entry.name: entry for entry in _ENTRIES}
 BUNDLED = {
     entry.name: entry
     for entry in (
-        BundledDataset("csbm", "random two-class graph; phi dials homophily from -1 to 1"),
+        BundledDataset("csbm", "random two-class graph; phi sets homophily, from -1 to 1"),
         BundledDataset("digits", "handwritten digits linked to their nearest neighbours"),
     )
 }

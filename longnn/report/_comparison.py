@@ -91,7 +91,9 @@ def write_comparison(runs: Sequence[RunRecord], out: str | Path) -> Path:
                 paragraph(METHOD),
                 paragraph(INTERVAL) if repeated else "",
             ),
-            section("How the runs differ", pairs("Settings that differ", differences(runs))),
+            section(
+                "How the runs differ", pairs("Settings and options that differ", differences(runs))
+            ),
             section("Reproduce the runs", pairs("Command of each run", commands)),
         ],
         footer=paragraph("Written by longnn. This page needs no network and no other file."),
@@ -171,11 +173,11 @@ def cautions(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def differences(runs: Sequence[RunRecord]) -> dict[str, str]:
-    """The settings in which the runs differ, with the value of each run."""
+    """The settings and options in which the runs differ, with the value of each run."""
     keys = dict.fromkeys(key for run in runs for key in run.config)
     found = {}
     for key in keys:
-        values = [run.config.get(key, "not set") for run in runs]
+        values = [run.config.get(key, "does not have it") for run in runs]
         if any(value != values[0] for value in values):
             found[key] = "; ".join(
                 f"{run.name}: {value_text(value)}" for run, value in zip(runs, values, strict=True)

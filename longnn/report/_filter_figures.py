@@ -60,7 +60,9 @@ def filter_response(run: RunRecord) -> Figure:
             repeat.filters[index] for repeat in run.repeats[1:] if index < len(repeat.filters)
         ]
         what = "" if len(run.filters) == 1 else f"layer {index + 1}: "
-        kind = f"{what}{found.basis} basis, degree {found.degree}"
+        named_after_someone = found.basis not in ("monomial", "interpolation", "unnamed")
+        name = found.basis.capitalize() if named_after_someone else found.basis
+        kind = f"{what}{name} basis, degree {found.degree}"
         axes.set_title(plain(kind), loc="left", color=GREY)
         _draw_density(axes, run)
         _draw_filter(axes, found, others, _largest_eigenvalue(run))

@@ -52,10 +52,10 @@ caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
 th, td { text-align: left; padding: .3rem .75rem .3rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 thead th { color: var(--soft); font-weight: 600; }
-tbody th { font-weight: 500; }
+tbody th { font-weight: 500; white-space: nowrap; }
 td { font-variant-numeric: tabular-nums; }
 .pairs th { width: 42%; }
-.pairs td, .pairs th { overflow-wrap: anywhere; }
+.pairs td, .pairs th { overflow-wrap: anywhere; white-space: normal; }
 td.number, th.number { text-align: right; } td.number { white-space: nowrap; }
 code, pre { font-family: ui-monospace, "DejaVu Sans Mono", Consolas, monospace; font-size: .9em; }
 code { overflow-wrap: anywhere; }

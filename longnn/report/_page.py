@@ -35,6 +35,7 @@ from longnn.report._words import (
     model_name,
     number_text,
     score_text,
+    split_notes,
     splits_text,
     untested_text,
 )
@@ -185,7 +186,7 @@ def _learned(repeat: RepeatRecord) -> dict[str, float]:
 def _method(run: RunRecord) -> list[str]:
     protocols = " and ".join(sorted({repeat.split.protocol for repeat in run.repeats}))
     plural = "s" if len(run.repeats) > 1 else ""
-    notes = _split_notes(run)
+    notes = split_notes(run)
     blocks = [
         paragraph(f"Split protocol: {protocols}; {len(run.repeats)} repeat{plural}."),
         paragraph(METHOD),
@@ -195,13 +196,10 @@ def _method(run: RunRecord) -> list[str]:
     return [*blocks, alert(notes)]
 
 
-def _split_notes(run: RunRecord) -> list[str]:
-    return list(dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes))
-
-
 def _data(run: RunRecord) -> list[str]:
     card = run.data.card
-    said = _split_notes(run)  # above; the card repeats what is true of the default split
+    # Above; the card repeats what is true of the default split.
+    said = [note for repeat in run.repeats for note in repeat.split.notes]
     warnings = [text for text in map(str, card.get("warnings") or ()) if text not in said]
     notes = dict.fromkeys([*run.data.notes, *(str(text) for text in card.get("notes") or ())])
     return [

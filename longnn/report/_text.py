@@ -12,6 +12,7 @@ from longnn.report._words import (
     interval_text,
     learned_text,
     metric_name,
+    split_notes,
     untested_text,
 )
 
@@ -29,7 +30,7 @@ def text_summary(run: RunRecord) -> list[str]:
         seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
     lines += ["", *(f"  {line}" for line in learned_text(run)), ""]
     lines.append(f"  split {first.split.protocol}, {seeds}")
-    lines += [f"  note: {note}" for note in dict.fromkeys(first.split.notes)]
+    lines += [f"  note: {note}" for note in split_notes(run)]
     untested = untested_text(run)
     return [*lines, f"  note: {untested}"] if untested else lines
 

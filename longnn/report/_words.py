@@ -28,6 +28,7 @@ INVERTED = 0.1  # share of the peak that the other sign must reach to be mention
 LOPSIDED = (
     0.25  # relative difference of the two halves of an interval; above it both bounds are given
 )
+UNTESTED = " no test node: "  # in every sentence on classes without test nodes
 NAMED = 10  # classes listed by name in a sentence
 AGREEMENT = 2 / 3  # share of the channels that must be of one kind to name the filter
 
@@ -59,8 +60,8 @@ def describe_filter(eigenvalues: ArrayLike, response: ArrayLike) -> str:
 
     The magnitude of each channel decides its kind. Where it is above and below the middle of its
     range decides between low-pass, high-pass, band-pass, band-stop and comb; a nearly flat channel
-    is all-pass. Peak, amplitude (the height of the peak) and inverted frequencies are those of the
-    mean over the channels of the most frequent kind.
+    is all-pass. The peak, its height and the inverted frequencies are those of the mean over the
+    channels of the most frequent kind. (The amplitude of a filter is something else: its norm.)
 
     Args:
         eigenvalues: (points,) increasing in [0, 2].
@@ -68,9 +69,9 @@ def describe_filter(eigenvalues: ArrayLike, response: ArrayLike) -> str:
 
     >>> lam = np.linspace(0, 2, 101)
     >>> describe_filter(lam, 0.8 * np.exp(-10 * (lam - 0.1) ** 2))
-    'low-pass, peak at 0.1, amplitude 0.8'
+    'low-pass, peak at 0.1, height 0.8'
     >>> describe_filter(lam, 1 - 0.7 * lam)
-    'low-pass, peak at 0, amplitude 1, inverts high frequencies (-0.4 at 2)'
+    'low-pass, peak at 0, height 1, inverts high frequencies (-0.4 at 2)'
     """
     grid = np.asarray(eigenvalues, dtype=np.float64)
     values = np.atleast_2d(np.asarray(response, dtype=np.float64))
@@ -162,7 +163,7 @@ def _peak(grid: np.ndarray, values: np.ndarray) -> list[str]:
     magnitude = np.abs(values).mean(axis=0)
     top = grid[magnitude >= 0.999 * magnitude.max()]  # of a plateau, the end of the spectrum
     place = top[-1] if grid[-1] in top and grid[0] not in top else top[0]
-    return [f"peak at {round(float(place), 1):g}", f"amplitude {number_text(magnitude.max())}"]
+    return [f"peak at {round(float(place), 1):g}", f"height {number_text(magnitude.max())}"]
 
 
 def _signs(grid: np.ndarray, values: np.ndarray) -> list[str]:
@@ -323,9 +324,16 @@ def untested_text(run: RunRecord) -> str:
     names = f"{shown} and {len(chosen) - NAMED} more" if len(chosen) > NAMED else shown
     if not always:
         repeats = f"In {sum(map(bool, found))} of {len(found)} repeats"
-        return f"{repeats}, some classes have no test node: {names}."
+        return f"{repeats}, some classes have{UNTESTED}{names}."
     has, them = ("has", "it") if len(chosen) == 1 else ("have", "them")
     return (
-        f"{len(chosen)} of {count} classes {has} no test node: {names}; "
+        f"{len(chosen)} of {count} classes {has}{UNTESTED}{names}; "
         f"the scores say nothing about {them}."
     )
+
+
+def split_notes(run: RunRecord) -> list[str]:
+    """The notes on the splits, each once, without what :func:`untested_text` says already."""
+    notes = dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes)
+    said = untested_text(run)
+    return [note for note in notes if not (said and UNTESTED in note)]

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from longnn.registry import find_model
 from longnn.report import GREY, NAVY, ORANGE, SKY, Plate, in_style, new_figure, plain
 from longnn.tuning._record import SearchRecord
 
@@ -48,7 +49,7 @@ def plates(record: SearchRecord) -> list[Plate]:
 @in_style
 def draw_history(record: SearchRecord) -> Figure:
     """The score of each trial in their order, and the best until then."""
-    title = f"{record.model} on {record.dataset.name}: {record.finished} trials"
+    title = f"{find_model(record.model).title} on {record.dataset.name}: {record.finished} trials"
     figure, grid = new_figure(title, height=3.6)
     axes = grid[0, 0]
     known = [(t.state, t.number, t.value) for t in record.trials if t.value is not None]
@@ -91,7 +92,7 @@ def _focus(axes: Axes, values: list[float], best: float) -> None:
 def draw_importance(record: SearchRecord) -> Figure:
     """Bars of importance, the highest first."""
     importance = list(record.importance.items())[:SHOWN]
-    title = f"{record.model} on {record.dataset.name}: what mattered"
+    title = f"{find_model(record.model).title} on {record.dataset.name}: what mattered"
     figure, grid = new_figure(title, height=1.2 + 0.26 * len(importance))
     axes = grid[0, 0]
     names = [plain(key) for key, _ in importance]

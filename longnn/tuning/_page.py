@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from longnn.registry import find_model
 from longnn.report import (
     alert,
     code_block,
@@ -48,7 +49,7 @@ def write_page(folder: str | Path, record: SearchRecord | None = None) -> Path:
     folder = Path(folder)
     if record is None:
         record = read_record(folder)
-    title = f"Tuning {record.model} on {record.dataset.name}"
+    title = f"Tuning {find_model(record.model).title} on {record.dataset.name}"
     pictures = embed(plates(record), folder / "figures")
     winner = pairs("Its configuration", record.best.params)
     too_few = paragraph("There are too few trials to say which keys mattered.", kind="soft")
@@ -81,7 +82,7 @@ def write_page(folder: str | Path, record: SearchRecord | None = None) -> Path:
 def _origin(record: SearchRecord) -> str:
     return (
         f"{record.finished} trials with {record.repeats} repeats each, search {record.search}, "
-        f"finished {record.created.replace('T', ' ')}"
+        f"finished {record.created.replace('T', ' ').replace('+00:00', ' UTC')}"
     )
 
 

@@ -105,8 +105,8 @@ def test_response_figure_shows_other_repeats_and_bands(runs: dict[str, RunRecord
 def test_layers_have_their_own_panels(runs: dict[str, RunRecord]) -> None:
     titles = [axes.get_title(loc="left") for axes in figures.filter_response(runs["bern"]).axes]
     assert [title for title in titles if title] == [
-        "layer 1: chebyshev basis, degree 10",
-        "layer 2: chebyshev basis, degree 10",
+        "layer 1: Chebyshev basis, degree 10",
+        "layer 2: Chebyshev basis, degree 10",
     ]
 
 

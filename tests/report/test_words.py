@@ -32,7 +32,7 @@ KNOWN = {
 def test_kind_does_not_depend_on_the_amplitude(kind: str, amplitude: float) -> None:
     words = describe_filter(LAM, amplitude * KNOWN[kind])
     assert words.startswith(kind)
-    assert f"amplitude {number_text(amplitude)}" in words
+    assert f"height {number_text(amplitude)}" in words
 
 
 @pytest.mark.parametrize("kind", KNOWN)
@@ -56,14 +56,14 @@ def test_kind_survives_a_polynomial_fit_of_degree_ten(kind: str) -> None:
 
 
 def test_mirroring_the_spectrum_swaps_low_and_high() -> None:
-    assert describe_filter(LAM, LOW) == "low-pass, peak at 0, amplitude 1"
-    assert describe_filter(LAM, LOW[::-1]) == "high-pass, peak at 2, amplitude 1"
+    assert describe_filter(LAM, LOW) == "low-pass, peak at 0, height 1"
+    assert describe_filter(LAM, LOW[::-1]) == "high-pass, peak at 2, height 1"
 
 
 @pytest.mark.parametrize("centre", [0.5, 0.8, 1.0, 1.4])
 def test_bands_are_placed(centre: float) -> None:
     bump = np.exp(-25 * (LAM - centre) ** 2)
-    assert describe_filter(LAM, 0.8 * bump) == f"band-pass, centre {centre:.1f}, amplitude 0.8"
+    assert describe_filter(LAM, 0.8 * bump) == f"band-pass, centre {centre:.1f}, height 0.8"
     assert f"band-stop, centre {centre:.1f}" in describe_filter(LAM, 1 - bump)
 
 
@@ -75,12 +75,12 @@ def test_plateaus_peak_at_the_end_of_the_spectrum() -> None:
 @pytest.mark.parametrize(
     ("response", "words"),
     [
-        (1 - 0.7 * LAM, "low-pass, peak at 0, amplitude 1, inverts high frequencies (-0.4 at 2)"),
-        (-0.4 + 0.7 * LAM, "peak at 2, amplitude 1, inverts low frequencies (-0.4 at 0)"),
-        (1 - LAM, "band-stop, centre 1.0, amplitude 1, inverts high frequencies (-1 at 2)"),
-        (-LOW, "low-pass, peak at 0, amplitude 1, negative throughout"),
+        (1 - 0.7 * LAM, "low-pass, peak at 0, height 1, inverts high frequencies (-0.4 at 2)"),
+        (-0.4 + 0.7 * LAM, "peak at 2, height 1, inverts low frequencies (-0.4 at 0)"),
+        (1 - LAM, "band-stop, centre 1.0, height 1, inverts high frequencies (-1 at 2)"),
+        (-LOW, "low-pass, peak at 0, height 1, negative throughout"),
         (1 - 1.5 * BAND, "inverts middle frequencies (-0.5 at 1)"),
-        (np.sin(np.pi * LAM), "comb, 2 pass bands, peak at 0.5, amplitude 1, inverts high"),
+        (np.sin(np.pi * LAM), "comb, 2 pass bands, peak at 0.5, height 1, inverts high"),
         (1 - 0.2 * LAM, "mild low-pass"),
         (0 * LAM, "zero"),
         (np.where(LAM > 1, np.nan, 1.0), "not finite"),
@@ -103,7 +103,7 @@ def test_signs_of_channels_do_not_cancel() -> None:
 
 def test_most_channels_decide_and_the_rest_is_said() -> None:
     words = describe_filter(LAM, np.stack([LOW] * 5 + [HIGH]))
-    assert words == "low-pass (5 of 6 channels), peak at 0, amplitude 1"
+    assert words == "low-pass (5 of 6 channels), peak at 0, height 1"
 
 
 def test_low_and_high_channels_are_no_band_stop() -> None:

@@ -160,4 +160,4 @@ def test_interrupted(monkeypatch):
     monkeypatch.setattr(studies.get_study("toy_zero"), "run", stop)
     result = longnn("study", "toy_zero")
     assert result.exit_code == 130
-    assert result.stderr == "interrupted; run the same command to continue\n"
+    assert result.stderr == "interrupted; run the same command again to continue\n"
