@@ -476,7 +476,7 @@ def test_full_disk_while_training(tmp_path):
     with disk_of(9_000):
         line = fail("train", *TINY, *FAST, "--checkpoint-every", 0, "--output", folder)
     assert line.startswith(f"Expected to write {folder / 'checkpoint.safetensors'} (")
-    assert line.endswith(f"when that is solved, continue with: longnn train --resume {folder}")
+    assert line.endswith(f"when this is solved, continue with: longnn train --resume {folder}")
     assert {path.name for path in folder.iterdir()} == {"run.json", "config.toml"}
     succeed("train", "--resume", folder)
     succeed("train", *TINY, *FAST, "--output", tmp_path / "whole")

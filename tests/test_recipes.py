@@ -56,7 +56,7 @@ def test_train_uses_it_and_what_is_said_overrides_it(tmp_path, no_report):
 def test_train_says_that_it_did(tmp_path, no_report):
     arguments = ("train", *TINY, *FAST, "--recipe", "--output")
     result = longnn(*arguments, tmp_path / "a")
-    assert "note: started from the recipe for lon on csbm\n" in result.stderr
+    assert "note: started from the recipe of LON-GNN for csbm\n" in result.stderr
     assert longnn(*arguments, tmp_path / "b", "--quiet").output == ""
 
 

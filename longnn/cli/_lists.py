@@ -36,7 +36,7 @@ def info(
     json_: Json = False,
 ) -> None:
     """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
-    from longnn.data import describe
+    from longnn.data import describe, untested
     from longnn.graphs import GraphOperator, spectral_density
 
     dataset = load_dataset(graph, nodes, data_option, data_dir)
@@ -54,7 +54,7 @@ def info(
     out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
     out.print(f"  0 |{display.sparkline(density.histogram(50))}| 2", markup=False)
     show_notes(dataset.notes)
-    for warning in card.warnings:
+    for warning in (*card.warnings, *untested(dataset)):
         err.print(f"warning: {warning}", markup=False)
 
 

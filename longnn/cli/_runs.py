@@ -34,39 +34,58 @@ CHECKPOINT_EVERY = 10.0
 def train(
     graph: Annotated[
         str | None,
-        typer.Argument(help="Name of a dataset, an edge file, or a folder with edges and nodes."),
+        typer.Argument(
+            help="Name of a dataset, an edge file, or a folder with edges.* and nodes.*"
+        ),
     ] = None,
     nodes: Nodes = None,
-    model: Annotated[str | None, typer.Option(help="Model, see `longnn models`.")] = None,
-    repeat: Annotated[
-        int | None, typer.Option(help="Number of repeats, with seeds 0, 1, ...")
+    model: Annotated[
+        str | None, typer.Option(help="Name of the model, see `longnn models` (default: lon).")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of weights, dropout and split.")] = None,
+    repeat: Annotated[
+        int | None,
+        typer.Option(help="Number of repeats, with seeds seed, seed + 1, ... (default: 1)."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of weights, dropout and split (default: 0).")
+    ] = None,
     split: Annotated[
-        str | None, typer.Option(help="published, stratified, geom-gcn, fixed or own.")
+        str | None,
+        typer.Option(
+            help="Split protocol: published, stratified, geom-gcn, fixed or own (default: the "
+            "dataset's own)."
+        ),
     ] = None,
     recipe: Annotated[
         bool, typer.Option("--recipe", help="Start from the tuned recipe of a named dataset.")
     ] = False,
-    config: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with settings and options, e.g. the config.toml of a run."),
+    ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change one setting or option."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change one setting or option, e.g. degree=4; repeatable.",
+        ),
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto (default: auto).")] = None,
     output: Annotated[
         Path | None, typer.Option(help="Run folder (default: runs/GRAPH-MODEL).")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Continue an interrupted run.", metavar="RUN")
+        Path | None,
+        typer.Option(help="Continue the interrupted run in this folder.", metavar="RUN"),
     ] = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
     checkpoint_every: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time between checkpoints.")
+        float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")
     ] = CHECKPOINT_EVERY,
     json_: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
 ) -> None:
     """Train a model and write a run folder with weights, predictions and a report."""
     named = {"model": model, "repeat": repeat, "seed": seed, "split": split, "device": device}
@@ -111,7 +130,7 @@ def train(
     except OSError as error:  # a full disk, above all: what was trained is not lost
         if not folder.is_dir():
             raise
-        raise OSError(f"{message(error)}; when that is solved, {going_on}") from error
+        raise OSError(f"{message(error)}; when this is solved, {going_on}") from error
     if json_:
         print(json.dumps({"run": str(folder), **run.record.to_dict()}, allow_nan=False))
     elif not quiet:
@@ -126,7 +145,8 @@ def _require_alone(given: dict[str, Any]) -> None:
     extra = [key for key, value in given.items() if value not in (None, [])]
     if extra:
         raise ValueError(
-            f"Expected --resume RUN alone, since a run continues as it began (got {extra[0]} too)"
+            "Expected --resume RUN alone: a run continues with its own settings "
+            f"(got {extra[0]} too)"
         )
 
 
@@ -150,7 +170,8 @@ def _with_recipe(table: dict[str, Any], source: "Source", *, quiet: bool) -> "Co
         raise typer.Exit(2) from None
     chosen = _config({**recipe, **table})
     if not quiet:
-        err.print(f"note: started from the recipe for {model} on {source.graph}", markup=False)
+        title = longnn.registry.find_model(model).title
+        err.print(f"note: started from the recipe of {title} for {source.graph}", markup=False)
     return chosen
 
 
@@ -160,18 +181,25 @@ def _command() -> str:
 
 def predict(
     run: Run,
-    graph: Annotated[str | None, typer.Argument(help="Default: the run's own graph.")] = None,
+    graph: Annotated[
+        str | None,
+        typer.Argument(help="Name or files of a new graph (default: the run's own graph)."),
+    ] = None,
     nodes: Nodes = None,
     output: Annotated[
-        Path | None, typer.Option(help="CSV file to write; a .parquet is written beside it.")
+        Path | None,
+        typer.Option(
+            help="CSV file to write, with a Parquet file beside it (default: in the run folder)."
+        ),
     ] = None,
     repeat_index: Annotated[
-        int | None, typer.Option(help="Use this repeat alone, counted from 0 (default: the mean).")
+        int | None,
+        typer.Option(help="Predict with one repeat, counted from 0 (default: the mean of all)."),
     ] = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
 ) -> None:
-    """Predict every node of the run's graph, or of a new graph with the same features."""
+    """Predict all nodes of the run's graph, or of a new graph with the same features."""
     found = longnn.runs.load_run(run, data_dir=data_dir)
     if graph is None:
         dataset = found.dataset
@@ -179,7 +207,10 @@ def predict(
         source = read_source(graph, nodes, data_option)
         trained_on = found.source
         dataset = (source if trained_on is None else source.like(trained_on)).load(data_dir)
-    target = output or run / f"predictions-{longnn.runs.folder_name(dataset.name)}.csv"
+        show_notes(dataset.notes)
+    alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
+    name = f"predictions-{longnn.runs.folder_name(dataset.name)}{alone}.csv"
+    target = output or run / name
     if target.suffix != ".csv":
         raise ValueError(f"Expected --output to end in .csv (got {target})")
     if not target.parent.is_dir():
@@ -198,7 +229,7 @@ def predict(
 
 
 def evaluate(run: Run, data_dir: DataDir = None, json_: Json = False) -> None:
-    """Score a finished run again, from its weights and its data."""
+    """Compute the scores of a finished run again, from its weights and data."""
     found = longnn.runs.load_run(run, data_dir=data_dir)
     scores, summary = found.evaluate()
     if json_:
@@ -227,9 +258,9 @@ def evaluate(run: Run, data_dir: DataDir = None, json_: Json = False) -> None:
 
 def compare(
     folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
-    output: Annotated[Path, typer.Option(help="Page to write.")] = Path("comparison.html"),
+    output: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("comparison.html"),
 ) -> None:
-    """Compare runs: a table, and a page with their filters overlaid."""
+    """Compare runs: print a table, write a page with all filters in one figure."""
     records = longnn.report.name_apart([longnn.runs.read_record(folder) for folder in folders])
     columns, *rows = longnn.report.comparison_rows(records)
     for line in _display.shared_cells(columns[:-1], rows):

@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from longnn.data._card import GraphCard, describe, homophily
+    from longnn.data._card import GraphCard, describe, homophily, untested
     from longnn.data._catalog import (
         BundledDataset,
         NamedDataset,
@@ -62,11 +62,12 @@ __all__ = [
     "read_image_grid",
     "row_normalize",
     "symmetrize",
+    "untested",
 ]
 
 #: Where each name is found.
 _HOMES = {
-    "_card": ("GraphCard", "describe", "homophily"),
+    "_card": ("GraphCard", "describe", "homophily", "untested"),
     "_catalog": (
         "BundledDataset",
         "NamedDataset",

@@ -149,7 +149,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
         warnings=(),
         fingerprint=dataset.fingerprint(),
     )
-    return dataclasses.replace(card, warnings=(*_warnings(card), *_split_warnings(dataset)))
+    return dataclasses.replace(card, warnings=tuple(_warnings(card)))
 
 
 def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float | None]:
@@ -224,8 +224,13 @@ def _warnings(card: GraphCard) -> list[str]:
     return found
 
 
-def _split_warnings(dataset: NodeDataset) -> tuple[str, ...]:
-    """What the default split leaves out, in the words of the split itself."""
+def untested(dataset: NodeDataset) -> tuple[str, ...]:
+    """What test scores under the dataset's own split protocol will not say, in sentences.
+
+    >>> from longnn.data import csbm
+    >>> untested(csbm(num_nodes=40, num_features=8))
+    ()
+    """
     try:
         return make_split(dataset).test_notes
     except DataError:  # there is nothing to split: training will say why

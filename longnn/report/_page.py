@@ -198,9 +198,7 @@ def _method(run: RunRecord) -> list[str]:
 
 def _data(run: RunRecord) -> list[str]:
     card = run.data.card
-    # Above; the card repeats what is true of the default split.
-    said = [note for repeat in run.repeats for note in repeat.split.notes]
-    warnings = [text for text in map(str, card.get("warnings") or ()) if text not in said]
+    warnings = [str(text) for text in card.get("warnings") or ()]
     notes = dict.fromkeys([*run.data.notes, *(str(text) for text in card.get("notes") or ())])
     return [
         alert(warnings),

@@ -28,7 +28,6 @@ INVERTED = 0.1  # share of the peak that the other sign must reach to be mention
 LOPSIDED = (
     0.25  # relative difference of the two halves of an interval; above it both bounds are given
 )
-UNTESTED = " no test node: "  # in every sentence on classes without test nodes
 NAMED = 10  # classes listed by name in a sentence
 AGREEMENT = 2 / 3  # share of the channels that must be of one kind to name the filter
 
@@ -324,16 +323,14 @@ def untested_text(run: RunRecord) -> str:
     names = f"{shown} and {len(chosen) - NAMED} more" if len(chosen) > NAMED else shown
     if not always:
         repeats = f"In {sum(map(bool, found))} of {len(found)} repeats"
-        return f"{repeats}, some classes have{UNTESTED}{names}."
+        return f"{repeats}, some classes have no test node: {names}."
     has, them = ("has", "it") if len(chosen) == 1 else ("have", "them")
     return (
-        f"{len(chosen)} of {count} classes {has}{UNTESTED}{names}; "
+        f"{len(chosen)} of {count} classes {has} no test node: {names}; "
         f"the scores say nothing about {them}."
     )
 
 
 def split_notes(run: RunRecord) -> list[str]:
-    """The notes on the splits, each once, without what :func:`untested_text` says already."""
-    notes = dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes)
-    said = untested_text(run)
-    return [note for note in notes if not (said and UNTESTED in note)]
+    """The notes on the splits, each once; untested classes are :func:`untested_text`'s."""
+    return list(dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes))

@@ -107,22 +107,6 @@ def test_classes_without_test_nodes_are_said(
     assert f"  note: {sentence}" in text_summary(RunRecord.read(folder))
 
 
-def test_classes_without_test_nodes_are_said_once(folders: dict[str, Path], tmp_path: Path) -> None:
-    def remark(record: Any) -> None:
-        empty_rows(record, {k: [1, 4] for k in range(10)})
-        for repeat in record["repeats"]:
-            repeat["split"]["notes"] = [
-                "2 of 7 classes have no test node: 1, 4; scores say nothing about them.",
-                "Another note.",
-            ]
-
-    folder = Path(shutil.copytree(folders["ten"], tmp_path / "run"))
-    edit_record(folder, remark)
-    page = check_page(write_report(RunRecord.read(folder)).read_text(encoding="utf-8")).text
-    for text in (page, "\n".join(text_summary(RunRecord.read(folder)))):
-        assert text.count("no test node") == text.count("Another note.") == 1
-
-
 def test_nothing_is_said_where_every_class_is_tested(
     pages: dict[str, str], runs: dict[str, RunRecord]
 ) -> None:
