@@ -12,14 +12,12 @@ from longnn.bench._goals import DATASETS, check_goals
 from longnn.bench._output import lines, read_bench, write_bench
 from longnn.bench._record import BenchRecord
 from longnn.bench._suite import SECTIONS, run_bench
-from longnn.bench._textbook import TextbookLONGNN
 from longnn.bench._timing import plan, time_calls
 
 __all__ = [
     "DATASETS",
     "SECTIONS",
     "BenchRecord",
-    "TextbookLONGNN",
     "Workload",
     "check_goals",
     "lines",

@@ -21,17 +21,15 @@ if TYPE_CHECKING:
     from longnn.data._dataset import NodeDataset, row_normalize
     from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
     from longnn.data._files import load_files
-    from longnn.data._images import ImageGrid, grid_edges, image_grid, read_image_grid
+    from longnn.data._images import ImageGrid, image_grid, read_image_grid
     from longnn.data._named import load_named
-    from longnn.data._rawfiles import data_root
     from longnn.data._scaling import SCALINGS, Scaling
     from longnn.data._source import Source, load
-    from longnn.data._splits import PROTOCOLS, Split, make_split
+    from longnn.data._splits import Split, make_split
     from longnn.data._synthetic import csbm, digits
 
 __all__ = [
     "NO_EDGE",
-    "PROTOCOLS",
     "SCALINGS",
     "BundledDataset",
     "DataError",
@@ -45,12 +43,10 @@ __all__ = [
     "Source",
     "Split",
     "csbm",
-    "data_root",
     "describe",
     "digits",
     "find_named",
     "from_data",
-    "grid_edges",
     "homophily",
     "image_grid",
     "known_names",
@@ -80,12 +76,11 @@ _HOMES = {
     "_dataset": ("NodeDataset", "row_normalize"),
     "_errors": ("DataError", "DatasetUnavailable", "MissingFileError"),
     "_files": ("load_files",),
-    "_images": ("ImageGrid", "grid_edges", "image_grid", "read_image_grid"),
+    "_images": ("ImageGrid", "image_grid", "read_image_grid"),
     "_named": ("load_named",),
-    "_rawfiles": ("data_root",),
     "_scaling": ("SCALINGS", "Scaling"),
     "_source": ("Source", "load"),
-    "_splits": ("PROTOCOLS", "Split", "make_split"),
+    "_splits": ("Split", "make_split"),
     "_synthetic": ("csbm", "digits"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -161,15 +161,6 @@ class OrthogonalBasis(Basis):
         norms = self.classical_squared_norms(degree, device)
         return torch.ones_like(norms) if self.orthonormal else norms
 
-    def weight_function(self, x: Tensor) -> Tensor:
-        r"""The weight :math:`w(x)` at points of (-1, 1), shape (\*batch, \*x.shape)."""
-        a, b = self.jacobi_parameters(x.device)
-        extend = (...,) + (None,) * x.dim()
-        log_w = a[extend] * torch.log1p(-x.double()) + b[extend] * torch.log1p(x.double())
-        if self.weight == "probability":
-            log_w = log_w - recurrence.log_jacobi_mass(a, b)[extend]
-        return torch.exp(log_w)
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Jacobi(OrthogonalBasis):

@@ -3,7 +3,6 @@
 from longnn.records._run import (
     RECORD,
     RUN,
-    SETS,
     FilterPath,
     FilterRecord,
     GraphRecord,
@@ -22,7 +21,6 @@ from longnn.records._study import Machine, Made, StudyRecord
 __all__ = [
     "RECORD",
     "RUN",
-    "SETS",
     "FilterPath",
     "FilterRecord",
     "GraphRecord",

@@ -19,7 +19,6 @@ import numpy as np
 
 from longnn import data
 from longnn.config import Config
-from longnn.records import StudyRecord
 from longnn.studies._core._context import Context, load_records, record_path
 from longnn.studies._core._evaluation import SMALL, holdout_scores
 from longnn.studies._core._protocol import QUICK_DATASETS, TEN, Space
@@ -182,13 +181,6 @@ def best_of(regrets: Mapping[int, Mapping[str, float]], count: int) -> list[int]
 
 def _root_mean_square(regret: Mapping[str, float]) -> float:
     return float(np.sqrt(np.mean(np.square([*regret.values()]))))
-
-
-def winner(folder: Path) -> Space:
-    """The keys of the candidate that the records choose."""
-    plan = StudyRecord.load(min((folder / "records").glob("*.json"))).plan(Plan)
-    means = _means(folder, ["second", "earlier"])
-    return candidates(plan)[best_of(_regrets(means), 1)[0]] if means else {}
 
 
 def tables(folder: Path) -> list[ResultTable]:

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 
+from longnn import bench
 from longnn.bench._contenders import (
     DESCRIPTIONS,
     LABELS,
@@ -65,10 +66,8 @@ def test_dropout_is_off_in_evaluation(small, key):
 
 
 def test_the_textbook_model_is_public():
-    from longnn.bench import TextbookLONGNN, textbook
-
     model = RIVALS["textbook"](5, 4, 3, FAST)
-    assert type(model) is TextbookLONGNN is textbook.TextbookLONGNN
+    assert type(model) is bench.textbook.TextbookLONGNN
     assert (model.degree, model.dropout) == (FAST.degree, FAST.dropout)
 
 

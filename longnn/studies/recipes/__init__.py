@@ -16,11 +16,11 @@ published splits. For other models the row of ``accuracy`` or ``ablation`` is th
 
 from pathlib import Path
 
-from longnn.studies.recipes._files import recipe_texts, write_recipes
+from longnn.studies.recipes._files import write_recipes
 from longnn.studies.recipes._selection import run
 from longnn.studies.recipes._tables import tables
 
-__all__ = ["AFTER", "ORDER", "TITLE", "draw", "recipe_texts", "run", "tables", "write_recipes"]
+__all__ = ["AFTER", "ORDER", "TITLE", "draw", "run", "tables", "write_recipes"]
 
 TITLE = "Recipes: LON-GNN at its best, against what is printed (not in the paper)"
 ORDER, AFTER = 90, ("accuracy", "ablation", "search")
