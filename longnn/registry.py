@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Paper:
-    """Where a model was published."""
+    """The paper of a model."""
 
     title: str
     authors: str

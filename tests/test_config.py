@@ -56,7 +56,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize(("key", "near"), UNKNOWN.items())
-def test_unknown_keys_name_the_nearest(key, near):
+def test_unknown_names_are_answered_with_the_nearest(key, near):
     with pytest.raises(ValueError, match=rf"Unknown option `{key}` .*; did you mean `{near}`\?"):
         Config.from_dict({key: 1})
 

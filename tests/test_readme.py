@@ -48,7 +48,7 @@ def run(line):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where a newcomer stands: a fresh clone, as far as commands can tell."""
+    """Where a newcomer stands: a new clone, as far as commands can tell."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -86,7 +86,7 @@ def test_commands_run_in_order(folder, few_reports):
         assert listed, path.name
 
 
-def test_commands_on_published_data(folder, data_dir, few_reports, monkeypatch):
+def test_commands_on_named_datasets(folder, data_dir, few_reports, monkeypatch):
     monkeypatch.setenv("LONGNN_DATA", str(data_dir))
     lines = [line for line in SHELL if line.startswith("longnn") and is_published(line)]
     assert any(line.startswith("longnn train cora") for line in lines)

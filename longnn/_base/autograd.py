@@ -1,6 +1,6 @@
 """Derivatives written by hand, in the forms that torch knows, at the least cost.
 
-:func:`differentiable` makes of a function and its backward pass one callable that works in plain
+:func:`differentiable` joins a function and its backward pass in one callable that works in plain
 calls, under the ``torch.func`` transforms and under ``torch.compile``. It knows no formula.
 """
 
@@ -39,6 +39,15 @@ def differentiable(
         vmap: ``vmap(info, in_dims, *inputs)`` as torch has it; or ``"lead"`` if the function
             understands a batch in front of each tensor; or ``"torch"`` to let torch find the rule,
             which is slow.
+
+    >>> def save(ctx, inputs, output):
+    ...     ctx.save_for_backward(output)
+    >>> def gradient(ctx, grad):
+    ...     return grad * ctx.saved_tensors[0]
+    >>> x = torch.tensor(0.0, requires_grad=True)
+    >>> differentiable(torch.exp, gradient, save)(x).backward()
+    >>> x.grad
+    tensor(1.)
     """
     operator = hasattr(call, "register_autograd")
     bare = bare_function(call) if operator else call
@@ -76,11 +85,15 @@ def differentiable(
         rule: Any = plain if plainly(inputs) else transformed
         return rule.apply(*inputs)
 
+    apply.__doc__ = bare.__doc__
     return apply
 
 
 def lean(op: Any) -> Callable[..., Any]:
-    """A torch operator without a derivative, called bare where that is the same (1 us, not 10)."""
+    """A torch operator without a derivative, called directly where the result is the same.
+
+    That takes 1 us instead of 10.
+    """
     bare = bare_function(op)
     return lambda *inputs: (bare if plainly(inputs) else op)(*inputs)
 

@@ -17,7 +17,7 @@ _VERSIONS = ("torch", "torch_geometric", "triton", "numpy", "scipy", "scikit_lea
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """Hardware and versions: what a reader needs to judge whether a number should repeat."""
+    """Hardware and versions: what a reader needs to know whether a number should repeat."""
     gpu = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
     return {
         "platform": platform.platform(),
@@ -52,7 +52,7 @@ def _cpu_name() -> str:
 def describe_code(commit: str | None = None) -> dict[str, Any]:
     """The commit of this checkout and whether files differ from it; None outside a checkout.
 
-    A copy that is no checkout can be told its ``commit``.
+    ``commit`` names the commit of a copy that is not a checkout.
     """
     if commit is not None:
         return {"commit": commit, "dirty": None}

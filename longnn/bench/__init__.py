@@ -3,7 +3,7 @@
 :func:`run_bench` measures and returns a :class:`BenchRecord`; :func:`write_bench` writes it as
 files, :func:`read_bench` reads it back, and :func:`lines` prints it. ``textbook`` holds the
 formulas of the paper written out plainly, the reference that fast code is checked against and timed
-against. No other part of the library needs this package.
+against. No package below needs this one.
 """
 
 from longnn.bench import _textbook as textbook

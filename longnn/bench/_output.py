@@ -61,8 +61,8 @@ def write_bench(record: BenchRecord, folder: str | Path, *, name: str | None = N
         The files, the record and the tables first.
     """
     folder, name = Path(folder), name or record.machine.device
-    for part in (RECORDS, TABLES, FIGURES):
-        (folder / part).mkdir(parents=True, exist_ok=True)
+    for kind in (RECORDS, TABLES, FIGURES):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
     figures: list[Path] = []
     if importlib.util.find_spec("matplotlib") is not None:
         from longnn.bench._figures import save_figures

@@ -81,6 +81,10 @@ class TextbookLONGNN(nn.Module):
     Shapes:
         - input: x (nodes, in_channels); edge_index (2, edges), both directions of every edge
         - output: (nodes, out_channels)
+
+    >>> edges = torch.tensor([[0, 1], [1, 0]])
+    >>> TextbookLONGNN(4, 8, 3)(torch.ones(2, 4), edges).shape
+    torch.Size([2, 3])
     """
 
     def __init__(

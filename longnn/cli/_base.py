@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Output(Console):
-    """Standard output, which may be read in part: ``longnn datasets | head -1`` is no error."""
+    """Standard output, whose reader may stop early: ``longnn datasets | head -1`` is no error."""
 
     def on_broken_pipe(self) -> NoReturn:
         self.quiet = True

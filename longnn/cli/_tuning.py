@@ -32,7 +32,7 @@ def tune(
     ] = "paper",
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Give one key of the space a fixed value."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Fix one setting of the space."),
     ] = None,
     batch: Annotated[
         int | None, typer.Option(help="Trials trained together (default: 8, on a GPU 64).")

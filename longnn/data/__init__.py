@@ -1,7 +1,7 @@
 """Graphs to learn on: named datasets, bundled ones, and the user's own files.
 
-:func:`load` is the one entrance; every loader returns a checked :class:`NodeDataset`. Modules are
-imported when a name is first asked for: whoever wants the list of datasets does not wait for torch.
+:func:`load` is the one entry point; every loader returns a checked :class:`NodeDataset`. Modules
+are imported when a name is first used: listing the datasets does not wait for torch.
 """
 
 import importlib
@@ -90,7 +90,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value  # found at once the next time
+    globals()[name] = value  # found without this function next time
     return value
 
 

@@ -26,7 +26,7 @@ from longnn.data._tables import unreadable
 
 ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")
 _KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", *MASKS)
-# Plain records of PyG: what a saved ``Data`` is made of besides tensors.
+# Plain classes of PyG: what a saved ``Data`` is made of besides tensors.
 _SAFE = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
 
 

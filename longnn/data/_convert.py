@@ -208,7 +208,7 @@ def _labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:
     y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
     if y.shape != (nodes,):
         raise DataError(
-            f"Expected one label a node, `y` of shape ({nodes},) (got {tuple(y.shape)})."
+            f"Expected one label per node, `y` of shape ({nodes},) (got {tuple(y.shape)})."
         )
     floating = y.is_floating_point()
     if task is None:

@@ -41,10 +41,12 @@ class ImageGrid:
 
     @property
     def num_nodes(self) -> int:
+        """The number of pixels of an image."""
         return int(self.signals.shape[0])
 
     @property
     def num_images(self) -> int:
+        """The number of images."""
         return int(self.signals.shape[1])
 
     def image(self, k: int) -> Tensor:  # (height, width)

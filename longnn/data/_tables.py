@@ -52,7 +52,7 @@ class Table:
             if np.isfinite(values).all() and (values == np.round(values)).all():
                 array = pc.cast(array, pa.int64(), safe=False)  # 3.0, made so by a null, is 3
         if pa.types.is_nested(array.type):
-            raise self.error(f"Expected one value a cell (got {array.type}).", column=column)
+            raise self.error(f"Expected one value per cell (got {array.type}).", column=column)
         text = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
         return pc.if_else(pc.equal(text, ""), None, text)
 

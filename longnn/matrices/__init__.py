@@ -1,4 +1,4 @@
-"""Matrix products with dropout inside them: what graphs and node features both stand on."""
+"""Matrix products with dropout inside them: the base of graphs and of node features."""
 
 from longnn.matrices._noise import dropout
 from longnn.matrices._sparse import (

@@ -62,9 +62,11 @@ class PolynomialConv(nn.Module):
 
     @property
     def degree(self) -> int:
+        """K, the number of hops."""
         return self.filter.degree
 
     def reset_parameters(self) -> None:
+        """Go back to the initial basis and filter."""
         self.filter.reset_parameters()
 
     def forward(
@@ -126,10 +128,12 @@ class LONConv(PolynomialConv):
 
     @property
     def a(self) -> float:
+        """The parameter a of the basis now."""
         return self.filter.basis_parameters()["a"].item()
 
     @property
     def b(self) -> float:
+        """The parameter b of the basis now."""
         return self.filter.basis_parameters()["b"].item()
 
     def penalty(self) -> Tensor:

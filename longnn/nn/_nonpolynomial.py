@@ -58,6 +58,9 @@ class GCN(_TwoLayers):
 
     .. math:: \hat Y = \tilde P\,\mathrm{ReLU}(\tilde P X W_1)\, W_2, \quad
               \tilde P = \tilde D^{-1/2}(A + I)\tilde D^{-1/2}
+
+    >>> GCN(5, 8, 3)(torch.ones(2, 5), torch.tensor([[0, 1], [1, 0]])).shape
+    torch.Size([2, 3])
     """
 
     self_loops: SelfLoops = "add"

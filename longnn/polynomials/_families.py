@@ -166,7 +166,7 @@ class OrthogonalBasis(Basis):
 class Jacobi(OrthogonalBasis):
     r"""Jacobi polynomials :math:`P_k^{(a,b)}`, weight :math:`(1-x)^a(1+x)^b`, a, b > -1.
 
-    ``reversed_sign`` (plain only) reproduces the sign slip of the published JacobiConv code.
+    ``reversed_sign`` (plain only) reproduces the sign slip in the code of JacobiConv's authors.
 
     >>> Jacobi(1.0, 0.5)
     Jacobi(a=1.0, b=0.5, orthonormal=True, weight='paper')

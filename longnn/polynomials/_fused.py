@@ -187,5 +187,9 @@ def jacobi_series(
     Args:
         a, b: float64, one shape (\*batch); not checked.
         alpha: float64, shape (\*batch, degree+1, channels).
+
+    >>> a = b = torch.tensor(0.0, dtype=torch.float64)  # Legendre: p_1 = sqrt(3) x
+    >>> jacobi_series(a, b, torch.tensor([[0.0], [1.0]], dtype=torch.float64), 1)[1]
+    tensor([1.7321], dtype=torch.float64)
     """
     return _series(a, b, alpha, degree, unit_mass)[0]

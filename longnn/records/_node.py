@@ -101,7 +101,7 @@ class Node:
         return {key: self[key].number() for key in self.mapping()}
 
     def array(self, *shape: int | None) -> np.ndarray:
-        """A float array, NaN for what is not finite; None in `shape` is any size but zero."""
+        """A float array, NaN for what is not finite; None in ``shape`` is any size but zero."""
         sizes = " x ".join("any" if size is None else str(size) for size in shape)
         expected = f"a list of numbers of shape {sizes}"
         if not isinstance(self._value, list):

@@ -6,7 +6,7 @@ the best of them on more. One half of a split's validation nodes stops a trainin
 gives its holdout score: the highest accuracy over hundreds of epochs flatters candidates whose
 filter jumps. The regret of a candidate on a graph is how far its mean score is below the best
 candidate's there. The default is the candidate with the least root mean square regret over the
-graphs. The choice of an earlier, smaller study of this kind takes part in the second round. Only
+graphs. The choice of an earlier, smaller study of this kind joins the second round. Only
 tuning splits are used: no test node is looked at, and nothing printed in the paper enters.
 """
 

@@ -1,4 +1,4 @@
-"""One worker's part of a search: draw a batch of trials, train it as one population, repeat.
+"""One worker's share of a search: draw a batch of trials, train it as one population, repeat.
 
 Several processes may work on one search; they share its trials through the ledger.
 """
@@ -39,7 +39,7 @@ OnProgress = Callable[[TuningProgress], None]
 
 
 class Search:
-    """One worker's part of a search; the arguments are those of :func:`~longnn.tuning.tune`."""
+    """One worker's share of a search; the arguments are those of :func:`~longnn.tuning.tune`."""
 
     def __init__(
         self,
@@ -133,8 +133,8 @@ class Search:
                 )
             self.batch = max(1, len(group) // 2)
             left = [claim for claim in group if not claim.done]
-            parts = [left[i : i + self.batch] for i in range(0, len(left), self.batch)]
-            queue.extendleft(reversed(parts))
+            smaller = [left[i : i + self.batch] for i in range(0, len(left), self.batch)]
+            queue.extendleft(reversed(smaller))
 
     def _fits(self, ledger: Ledger, group: Sequence[Claim]) -> bool:
         """Train a group; False where it ran out of memory."""

@@ -1,4 +1,4 @@
-"""``tune``: open the storage, run this worker's part of the search, write what was found."""
+"""``tune``: open the storage, run this worker's share of the search, write what was found."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -44,7 +44,7 @@ def test_a_population_learns(small):
     assert not torch.equal(rows[0], rows[1])  # so do splits
 
 
-def test_the_work_is_that_of_the_setup():
+def test_the_work_is_that_of_the_workload():
     config = Workload().config(3)
     assert (config.hidden_channels, config.seed) == (64, 3)
     options = {"degree": 10, "input_dropout": 0.5, "dropout": 0.5}

@@ -79,7 +79,7 @@ def test_no_split_is_used_twice():
 
 
 @pytest.mark.parametrize("form", [{"coefficients": "pcd"}, {"coefficients": "free", "a": 0.4}])
-def test_a_child_differs_in_a_few_keys_that_matter_to_it(form):
+def test_a_child_differs_in_a_few_values_that_matter_to_it(form):
     parent, generator = Config.from_dict({"model": "lon", **form}), random.Random(3)
     before, seen = parent.to_dict(), set()
     for _ in range(300):

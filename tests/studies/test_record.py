@@ -96,7 +96,7 @@ def test_a_cell_is_copied_with_its_machine(tmp_path):
         ("{}", "'plan' to be an object"),
         ('{"plan": {}, "cells": {"low": {}}}', r"low.loss` \(got nothing\)"),
         ('{"plan": {}, "cells": {"low": {"loss": "x"}}}', "low.loss` to be a number"),
-        ('{"plan": {}, "cells": {"low": {"loss": 1, "lost": 2}}}', r"keys of loss, steps"),
+        ('{"plan": {}, "cells": {"low": {"loss": 1, "lost": 2}}}', r"fields among loss, steps"),
         ('{"plan": {}, "cells": {"low": {"loss": 1, "steps": [1.5]}}}', r"steps\[0\]` to be of"),
     ],
 )
