@@ -19,7 +19,7 @@ def main() -> None:
     busy = hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY
     if busy and sys.argv[1:2] != ["bench"]:
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    from longnn import cli
+    from longnn import cli  # only now: OpenMP is settled
 
     cli.main()
 

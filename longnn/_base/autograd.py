@@ -39,15 +39,6 @@ def differentiable(
         vmap: ``vmap(info, in_dims, *inputs)`` as torch has it; or ``"lead"`` if the function
             understands a batch in front of each tensor; or ``"torch"`` to let torch find the rule,
             which is slow.
-
-    >>> def save(ctx, inputs, output):
-    ...     ctx.save_for_backward(output)
-    >>> def gradient(ctx, grad):
-    ...     return grad * ctx.saved_tensors[0]
-    >>> x = torch.tensor(0.0, requires_grad=True)
-    >>> differentiable(torch.exp, gradient, save)(x).backward()
-    >>> x.grad
-    tensor(1.)
     """
     operator = hasattr(call, "register_autograd")
     bare = bare_function(call) if operator else call
@@ -106,7 +97,11 @@ def plainly(inputs: tuple[Any, ...]) -> bool:
 
 
 def to_front(value: Any, dim: int | None, batch: int) -> Any:
-    """A tensor with its batch in front, the same for all where it has none; a number as it is."""
+    """A tensor with its batch in front, the same for all where it has none; a number as it is.
+
+    >>> to_front(torch.zeros(3, 2), 1, 2).shape, to_front(torch.zeros(3), None, 2).shape
+    (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
     if not isinstance(value, Tensor):
         return value
     return value.expand(batch, *value.shape) if dim is None else value.movedim(dim, 0)

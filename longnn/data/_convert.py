@@ -66,11 +66,7 @@ def from_data(
         classes = [str(c) for c in range(int(y.max()) + 1)]
     labelled = y != UNLABELLED if task == "classification" else ~torch.isnan(y)
     masks, mask_notes = _masks(data, labelled)
-    isolated = nodes - int(
-        torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index[0], True).sum()
-    )
-    if isolated:
-        edge_notes.append(f"{_count(isolated, 'node')} {_have(isolated)} {NO_EDGE}")
+    edge_notes += _isolated_note(index, nodes)
     clean = Data(x=x, edge_index=index, y=y, **masks)
     if weight is not None:
         clean.edge_weight = weight
@@ -86,6 +82,12 @@ def from_data(
         ready=ready,
         one_way=edges.one_way,
     )
+
+
+def _isolated_note(index: Tensor, nodes: int) -> list[str]:
+    linked = torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index[0], True)
+    isolated = nodes - int(linked.sum())
+    return [f"{_count(isolated, 'node')} {_have(isolated)} {NO_EDGE}"] if isolated else []
 
 
 class Symmetrized(NamedTuple):

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
@@ -96,8 +98,6 @@ def read_nodes(
 
 
 def _read_ids(table: Table, column: str) -> Any:
-    import pyarrow.compute as pc
-
     ids = table.texts(column)
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py()
@@ -195,9 +195,6 @@ def _distinct(table: Table, column: str, *, missing: Sequence[str]) -> tuple[lis
 
     The number is -1 for an empty cell, and for one that holds a word for ``missing``.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     cells = table.texts(column)
     absent = pc.is_in(cells, value_set=pa.array(missing, pa.string()))
     encoded = pc.if_else(absent, None, cells).dictionary_encode()

@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import csv as pacsv
 
 from longnn.data._errors import DataError, MissingFileError
 
@@ -43,8 +47,6 @@ class Table:
 
     def texts(self, column: str) -> Any:
         """The column as trimmed strings (a pyarrow array), null where a cell is empty."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
 
         array = self.columns[column]
         if pa.types.is_floating(array.type):
@@ -58,8 +60,6 @@ class Table:
 
     def numbers(self, column: str, *, remedy: str = "") -> np.ndarray:
         """The column as finite float64; a list column of Parquet gives (rows, width)."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
 
         array = self.columns[column]
         if pa.types.is_nested(array.type):
@@ -123,9 +123,6 @@ class Table:
             raise self.error(f"Expected lists of numbers (got {error}).", column=column) from error
 
     def _parse(self, column: str, remedy: str) -> np.ndarray:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         with contextlib.suppress(pa.ArrowInvalid):  # numbers and nothing else, as most columns are
             return pc.cast(self.columns[column], pa.float64()).to_numpy(zero_copy_only=False)
         text = self.texts(column)
@@ -186,9 +183,6 @@ def unreadable(path: Path, error: Exception) -> DataError:
 
 
 def _read_parquet(path: Path) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         table = pq.ParquetFile(path).read()
     except pa.ArrowException as error:
@@ -218,9 +212,6 @@ def _read_header(path: Path, delimiter: str) -> tuple[list[str], bool, int]:
 
 
 def _read_text(path: Path) -> Table:
-    import pyarrow as pa
-    from pyarrow import csv as pacsv
-
     delimiter = DELIMITERS[path.suffix.lower()]
     names, has_header, skip_rows = _read_header(path, delimiter)
     bad_rows: list[Any] = []

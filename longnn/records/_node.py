@@ -4,8 +4,6 @@ Reading a record through it turns whatever is wrong with the file into one sente
 the file, the place in it, what was expected and what was found.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +32,7 @@ class Node:
         self._place = place
 
     @classmethod
-    def load(cls, path: Path) -> Node:
+    def load(cls, path: Path) -> "Node":
         """Read a JSON file whose outermost value is an object."""
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
@@ -49,11 +47,11 @@ class Node:
             raise ValueError(f"{path}: Expected a JSON object (got {_short(value)}).")
         return cls(value, file=path)
 
-    def __getitem__(self, key: str) -> Node:
+    def __getitem__(self, key: str) -> "Node":
         place = f"{self._place}.{key}" if self._place else key
         return Node(self.mapping().get(key, _NOTHING), file=self._file, place=place)
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator["Node"]:
         if not isinstance(self._value, list):
             self.fail("a list")
         for index, value in enumerate(self._value):

@@ -6,8 +6,6 @@ there and whole; the other two are optional: one that is absent or damaged is le
 :attr:`RunRecord.missing` says so in a sentence. Knows nothing of training, figures or pages.
 """
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io
@@ -51,7 +49,7 @@ class Request:
         write_json(folder / RUN, {"longnn": asked.pop("version"), **asked})
 
     @classmethod
-    def read(cls, folder: Path) -> Request:
+    def read(cls, folder: Path) -> "Request":
         """Read ``run.json``.
 
         Raises:
@@ -158,7 +156,7 @@ class History:
         """The numbers of the repeats."""
         return [int(index) for index in np.unique(self["repeat"])]
 
-    def of(self, repeat: int) -> History:
+    def of(self, repeat: int) -> "History":
         """The rows of one repeat."""
         rows = self["repeat"] == repeat
         return History({name: values[rows] for name, values in self.columns.items()})
@@ -180,7 +178,7 @@ class History:
         write_text(path, buffer.getvalue())
 
     @classmethod
-    def read(cls, file: Path) -> History:
+    def read(cls, file: Path) -> "History":
         """Read what :meth:`write` wrote; raises ValueError where the file is something else."""
         with file.open(encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream)
@@ -220,7 +218,7 @@ class FilterPath:
             np.savez_compressed(file, epochs=self.epochs, beta=self.beta)
 
     @classmethod
-    def read(cls, file: Path) -> FilterPath:
+    def read(cls, file: Path) -> "FilterPath":
         """Read what :meth:`write` wrote; raises one of :data:`DAMAGED` otherwise."""
         # Opened here, because numpy does not close a file that is no archive.
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
@@ -289,7 +287,7 @@ class RunRecord:
             "summary": summary_dict(self.summary),
         }
 
-    def write(self, folder: Path) -> RunRecord:
+    def write(self, folder: Path) -> "RunRecord":
         """Write history, filter path and, last, the record; returns the record with its folder."""
         if self.history is not None:
             with writing(folder / HISTORY):
@@ -302,7 +300,7 @@ class RunRecord:
         return dataclasses.replace(self, folder=folder.resolve())
 
     @classmethod
-    def read(cls, folder: str | Path) -> RunRecord:
+    def read(cls, folder: str | Path) -> "RunRecord":
         """Read a run folder.
 
         Raises:
