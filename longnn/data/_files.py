@@ -4,7 +4,7 @@ This module combines the two, and makes features if there are none. How each for
 business of :mod:`longnn.data._tables` and :mod:`longnn.data._arrays`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -164,7 +164,9 @@ def _read_node_table(
     return table
 
 
-def _table_or_none(path: Path | None, options: dict[str, Any]) -> Table | None:
+def _table_or_none(
+    path: Path | None, options: Mapping[str, str | Sequence[str] | None]
+) -> Table | None:
     """The file as a table if it is one; else column options make no sense."""
     if path is not None and path.suffix.lower() in TABLE_SUFFIXES:
         return read_table(path)

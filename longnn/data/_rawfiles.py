@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch_geometric
@@ -176,7 +175,7 @@ def _read_cached(store: Path) -> Data | None:
     if not store.is_file():
         return None
     try:
-        fields: dict[str, Any] = torch.load(store, weights_only=True)
+        fields: dict[str, torch.Tensor] = torch.load(store, weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
         _LOG.info("rebuilding the damaged %s: %s", store, error)
         return None

@@ -35,7 +35,7 @@ class Table:
     """
 
     path: Path
-    columns: dict[str, Any]
+    columns: dict[str, pa.Array]
     has_header: bool = True
 
     @property

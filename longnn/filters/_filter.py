@@ -10,7 +10,7 @@ norm, its best fit and its truncation. It knows no model.
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeGuard
 
 import numpy as np
@@ -411,6 +411,6 @@ def _unconstrain(value: Tensor, bound: float) -> Tensor:
     return excess + torch.log(-torch.expm1(-excess))
 
 
-def _cut_tables(values: dict[str, Any], degree: int) -> dict[str, Any]:
+def _cut_tables(values: Mapping[str, Tensor], degree: int) -> dict[str, Tensor]:
     """Recurrence tables, one number per degree, cut to a lower degree; scalars as they are."""
     return {name: v if v.dim() == 0 else v[..., : degree + 1] for name, v in values.items()}

@@ -58,7 +58,7 @@ class PolynomialConv(nn.Module):
             learn_basis=learn_basis,
             gamma=gamma,
         )
-        self.graph_options: dict[str, Any] = {"self_loops": self_loops, "symmetrize": symmetrize}
+        self.self_loops, self.symmetrize = self_loops, symmetrize
 
     @property
     def degree(self) -> int:
@@ -76,7 +76,12 @@ class PolynomialConv(nn.Module):
             raise ValueError(f"Expected x of shape (nodes, {self.channels}) (got {tuple(x.shape)})")
         dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
         operator = as_operator(
-            edge_index, edge_weight, x.shape[0], dtype=dtype, **self.graph_options
+            edge_index,
+            edge_weight,
+            x.shape[0],
+            dtype=dtype,
+            self_loops=self.self_loops,
+            symmetrize=self.symmetrize,
         )
         return self.filter(operator, x)
 

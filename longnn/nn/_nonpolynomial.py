@@ -4,6 +4,7 @@ GCN, ChebNet and ARMA mix channels between hops; OptBasisGNN's basis depends on 
 use plain products ``operator @ signal``.
 """
 
+import functools
 from typing import Any
 
 import torch
@@ -208,10 +209,10 @@ class ARMA(_TwoLayers):
         input_dropout: float = 0.5,
         dropout: float = 0.5,
     ) -> None:
-        options: dict[str, Any] = {"stacks": stacks, "layers": layers}
+        layer = functools.partial(ARMALayer, stacks=stacks, layers=layers)
         pair = (
-            ARMALayer(in_channels, hidden_channels, **options),  # its input is dropped already
-            ARMALayer(hidden_channels, out_channels, dropout=dropout, activate=False, **options),
+            layer(in_channels, hidden_channels),  # its input is dropped already
+            layer(hidden_channels, out_channels, dropout=dropout, activate=False),
         )
         sizes = (in_channels, hidden_channels, out_channels)
         super().__init__(sizes, pair, input_dropout, dropout)

@@ -40,7 +40,7 @@ def save_checkpoint(population: Population, path: Path) -> None:
     tensors["index"] = population.index
     if population.path is not None:
         tensors["path"] = population.path
-    finished: dict[str, Any] = {}
+    finished: dict[str, dict[str, int | float | str]] = {}
     for i, result in population.results.items():
         numbers = ("best_epoch", "epochs", "stopped", "offset", "scale")
         finished[str(i)] = {name: getattr(result, name) for name in numbers}

@@ -183,7 +183,7 @@ class Ledger:
 
     def _sample(
         self, count: int
-    ) -> list[tuple[dict[str, Any], dict[str, BaseDistribution], dict[str, Plain]]]:
+    ) -> list[tuple[dict[str, Plain], dict[str, BaseDistribution], dict[str, Plain]]]:
         """New parameters by TPE, drawn together from a copy of the search in memory."""
         if count <= 0:
             return []
@@ -207,7 +207,7 @@ class Ledger:
 
     def _create(
         self,
-        params: dict[str, Any],
+        params: dict[str, Plain],
         distributions: dict[str, BaseDistribution],
         values: dict[str, Plain],
     ) -> Claim:

@@ -8,7 +8,6 @@ import datetime
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from optuna.trial import FrozenTrial
 
@@ -69,7 +68,7 @@ class Search:
         self.closed = 0  # trials closed of the group in training
         self.best: FrozenTrial | None = None
 
-    def agreement(self) -> dict[str, Any]:
+    def agreement(self) -> dict[str, object]:
         """What every worker of the search must agree on; plain data."""
         space = self.space.to_dict()
         return {

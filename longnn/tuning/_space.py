@@ -212,7 +212,7 @@ def _tables(table: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     return tables
 
 
-def _merge(table: Mapping[str, Any], model: str) -> dict[str, Any]:
+def _merge(table: Mapping[str, Any], model: str) -> dict[str, object]:
     """The entries for one model: the file's common ones < the registry's < ``[models.NAME]``."""
     own = _tables(table).get(model, {})
     for key in own:
@@ -222,14 +222,13 @@ def _merge(table: Mapping[str, Any], model: str) -> dict[str, Any]:
     return {**common, **find_model(model).space, **own}
 
 
-def _parse(entries: Mapping[str, Any]) -> dict[str, Domain | Plain]:
+def _parse(entries: Mapping[str, object]) -> dict[str, Domain | Plain]:
     return {k: parse_domain(k, v, integer=isinstance(_default(k), int)) for k, v in entries.items()}
 
 
 @functools.cache
-def _training_defaults() -> dict[str, Any]:
-    of_settings = {f.name: f.default for f in dataclasses.fields(Settings)}
-    return {"hidden_channels": 64, **of_settings}
+def _training_defaults() -> dict[str, Plain]:
+    return {"hidden_channels": 64, **dataclasses.asdict(Settings())}
 
 
 def _is_training(key: str) -> bool:
@@ -237,11 +236,11 @@ def _is_training(key: str) -> bool:
 
 
 @functools.cache
-def _all_options() -> dict[str, Any]:
+def _all_options() -> dict[str, Plain]:
     return {k: v for name in MODELS for k, v in model_options(name).items()}
 
 
-def _default(key: str) -> Any:
+def _default(key: str) -> Plain | None:
     return {**_all_options(), **_training_defaults()}.get(key)
 
 
@@ -252,7 +251,7 @@ def _check_key(key: str, model: str) -> None:
         Config.from_dict({"model": model, key: 0})  # raises, naming the nearest
 
 
-def _options(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _options(model: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     return {k: v for k, v in values.items() if k in model_options(model)}
 
 

@@ -136,8 +136,8 @@ def run(context: Context) -> None:
     device = training.choose_device(context.device)
     for name in graphs:
         record = context.record(name, plan)
-        small: dict[str, Any] = {"num_nodes": 200, "num_features": 80} if name == "csbm" else {}
-        dataset = data.load(name, data_dir=context.data_dir, **small)
+        options = {"num_nodes": 200, "num_features": 80} if name == "csbm" else {}
+        dataset = data.Source.resolve(name, options=options).load(context.data_dir)
         for model in context.choose("models", list(MODELS)):
             configs = {v: _config(model, c, epochs, device.type) for v, c in variants.items()}
             compute = functools.partial(train, dataset, configs, seeds)
