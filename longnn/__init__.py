@@ -111,8 +111,8 @@ __all__ = [
     "tuning",
 ]
 
-#: Where each name is found. Modules are loaded when first asked for: whoever wants a layer does
-#: not wait for scikit-learn, and the command line can settle OpenMP before torch is loaded.
+#: Where each name is found. Modules are loaded when first used: a user of a layer does not
+#: wait for scikit-learn, and the command line can settle OpenMP before torch is loaded.
 _HOMES = {
     "config": ("Config",),
     "data": ("Source",),

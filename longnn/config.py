@@ -225,7 +225,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"Expected {path} to be TOML ({error})") from error
     nested = [key for key, value in table.items() if isinstance(value, dict | list)]
     if nested:
-        raise ValueError(f"Expected flat keys in {path} (got a table or list at {nested[0]!r})")
+        raise ValueError(f"Expected a flat table in {path} (got a table or list at {nested[0]!r})")
     return table
 
 

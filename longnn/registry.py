@@ -16,10 +16,13 @@ from longnn._base.suggestions import did_you_mean
 if TYPE_CHECKING:
     from longnn.nn import Model
 
+#: What an option of a model can be.
+Value = bool | int | float | str
+
 
 @dataclasses.dataclass(frozen=True)
 class Paper:
-    """Where a model was published."""
+    """The paper of a model."""
 
     title: str
     authors: str
@@ -62,8 +65,8 @@ class ModelEntry:
         return found
 
     @functools.cached_property
-    def _options(self) -> dict[str, Any]:
-        options: dict[str, Any] = {}
+    def _options(self) -> dict[str, Value]:
+        options: dict[str, Value] = {}
         for cls in self.model.__mro__:
             if "__init__" not in vars(cls) or cls.__name__ == "Model":
                 continue
@@ -78,7 +81,7 @@ class ModelEntry:
         return {**options, **self.model.defaults}
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Value]:
         """The options of the model and their defaults: those of its class, nothing else."""
         return dict(self._options)
 
@@ -132,7 +135,7 @@ OPTIONS: dict[str, Option] = {
 }
 
 #: LON-GNN as in its paper: a filter for each class channel, PCD, the textbook's weight function.
-PAPER_FORM: dict[str, Any] = {
+PAPER_FORM: dict[str, Value] = {
     "placement": "output",
     "weight": "paper",
     "coefficients": "pcd",
@@ -141,7 +144,7 @@ PAPER_FORM: dict[str, Any] = {
     "self_loops": "keep",
 }
 #: An MLP of filtered features, its hidden units normalised.
-FEATURES_FORM: dict[str, Any] = {"placement": "features", "normalize": True}
+FEATURES_FORM: dict[str, Value] = {"placement": "features", "normalize": True}
 
 _LON = Paper(
     "Spectral GNNs with Learnable Orthonormal Basis",
@@ -363,7 +366,7 @@ def find_model(name: str) -> ModelEntry:
     return MODELS[name]
 
 
-def model_options(name: str) -> dict[str, Any]:
+def model_options(name: str) -> dict[str, Value]:
     """The options of a model and their defaults.
 
     >>> model_options("gcn")

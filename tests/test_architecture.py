@@ -1,6 +1,9 @@
 """The layers of the code: imports point down only, siblings do not import each other."""
 
 import ast
+import importlib
+import inspect
+import re
 import subprocess
 from pathlib import Path
 
@@ -30,6 +33,22 @@ LAYERS = (
     ("cli",),
     ("__main__",),
 )
+#: Modules with public names and no doctest, and why an example there would not help.
+WITHOUT_EXAMPLE = {
+    "longnn.kernels": "needs a GPU",
+    "longnn.report": "draws figures and pages of a run",
+    "longnn.runs": "needs a run on disk",
+    "longnn.studies.basis._figure": "draws figures of a study",
+    "longnn.studies.filters": "draws figures of a study, or trains for minutes",
+    "longnn.studies.overpassing": "draws figures and tables of a study",
+    "longnn.studies.recipes": "has no figure to draw",
+    "longnn.bench._output": "needs the record of a benchmark",
+    "longnn.bench._suite": "takes seconds",
+    "longnn.data._named": "needs downloaded files",
+    "longnn.graphs._spectrum": "estimates by random probes; tests have tolerances",
+    "longnn.training._checkpoint": "needs a population in training",
+    "longnn.tuning._page": "needs the record of a search",
+}
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 
 
@@ -137,4 +156,69 @@ def test_private_torch_is_used_in_one_file():
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
                 named = [*node.module.split("."), *(a.name for a in node.names)]
                 wrong += [f"{path.relative_to(ROOT)}: {n}" for n in named if n.startswith("_")]
+    assert not wrong
+
+
+def public_names():
+    """(package, name, object) of everything that a package or a module of the root exports."""
+    for path in sorted([*ROOT.rglob("__init__.py"), *ROOT.glob("[!_]*.py")]):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        package = importlib.import_module(".".join(parts).removesuffix(".__init__"))
+        for name in getattr(package, "__all__", ()):
+            yield package.__name__, name, getattr(package, name)
+
+
+def methods(cls):
+    """Names and functions of the public methods and properties that a class defines itself."""
+    for name, member in vars(cls).items():
+        found = getattr(cls, name)
+        routine = isinstance(member, property) or inspect.isroutine(found)
+        if routine and not name.startswith("_"):
+            yield name, found
+
+
+def test_every_public_name_has_a_docstring():
+    missing = []
+    for package, name, found in public_names():
+        if inspect.isclass(found) and found.__module__.startswith("longnn"):
+            generated = f"{name}("  # what a dataclass writes for itself
+            if not found.__doc__ or found.__doc__.startswith(generated):
+                missing.append(f"{package}.{name}")
+            for method, function in methods(found):
+                if not inspect.getdoc(function):
+                    missing.append(f"{package}.{name}.{method}")
+        elif (inspect.isfunction(found) or inspect.ismodule(found)) and not found.__doc__:
+            missing.append(f"{package}.{name}")
+    assert not missing
+
+
+def test_public_modules_have_an_example():
+    homes = {
+        found.__module__
+        for _, _, found in public_names()
+        if inspect.isclass(found) or inspect.isfunction(found)
+    }
+    bare = [
+        home
+        for home in sorted(homes)
+        if home.startswith("longnn")
+        and not any(f"{home}.".startswith(f"{excused}.") for excused in WITHOUT_EXAMPLE)
+        and ">>>" not in inspect.getsource(importlib.import_module(home))
+    ]
+    assert not bare
+
+
+#: What may hold single backticks in a docstring: code in double ones, roles, links, examples.
+MARKUP = re.compile(r"``.*?``|:[\w:]+:`[^`]*`|`[^`]*<[^`>]*>`_|^ *>>>.*?(?:\n *\n|\Z)", re.S | re.M)
+
+
+def test_docstrings_are_in_one_dialect():
+    """reStructuredText: code in double backticks, single ones only in roles and links."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    wrong = [
+        f"{path.relative_to(ROOT)}: {getattr(node, 'name', 'module')}"
+        for path in sorted(ROOT.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, kinds) and "`" in MARKUP.sub("", ast.get_docstring(node) or "")
+    ]
     assert not wrong

@@ -56,7 +56,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize(("key", "near"), UNKNOWN.items())
-def test_unknown_keys_name_the_nearest(key, near):
+def test_unknown_names_are_answered_with_the_nearest(key, near):
     with pytest.raises(ValueError, match=rf"Unknown option `{key}` .*; did you mean `{near}`\?"):
         Config.from_dict({key: 1})
 
@@ -135,7 +135,7 @@ def test_bad_toml_files(tmp_path):
     with pytest.raises(ValueError, match=r"c\.toml to be TOML"):
         read_toml(path)
     path.write_text("[model]\ndegree = 3\n")
-    with pytest.raises(ValueError, match=r"Expected flat keys in .*c\.toml .* at 'model'"):
+    with pytest.raises(ValueError, match=r"Expected a flat table in .*c\.toml .* at 'model'"):
         read_toml(path)
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match=r"c\.toml to be TOML"):

@@ -172,9 +172,9 @@ class TestConformance:
         assert f.chebyshev_matrix().dtype == torch.float64
 
     def test_reset(self, name):
-        f, fresh = randomized(name), FILTERS[name]().double()
+        f, untouched = randomized(name), FILTERS[name]().double()
         f.reset_parameters()
-        for p, q in zip(f.parameters(), fresh.parameters(), strict=True):
+        for p, q in zip(f.parameters(), untouched.parameters(), strict=True):
             torch.testing.assert_close(p, q, rtol=1e-6, atol=1e-6)
 
 

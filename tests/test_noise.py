@@ -23,7 +23,7 @@ def test_rate_and_expectation(p):
 
 
 @pytest.mark.parametrize("other", [{"seed": 2}, {"epoch": 2}, {"site": 1}, {"seed": 1 + 2**40}])
-def test_every_part_of_the_key_counts(other):
+def test_every_number_of_the_key_counts(other):
     """Masks of different keys agree as often as independent ones do: half the time."""
     size = 100_000
     same = (mask(size=size) == mask(size=size, **other)).float().mean().item()

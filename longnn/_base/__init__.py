@@ -1,4 +1,4 @@
 """What every layer may use: files, provenance, interrupts, derivatives, suggestions.
 
-Private. Modules are imported one by one, so that who wants one does not wait for another.
+Private. Modules are imported one by one: a caller of one does not wait for the others to load.
 """

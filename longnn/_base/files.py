@@ -11,7 +11,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary file beside ``path`` to write to; it takes its place when all went well.
+    """A temporary file beside ``path`` to write to; it replaces ``path`` if no error occurs.
 
     On any failure (a full disk, an interrupt) the old file, if there was one, is untouched.
     """

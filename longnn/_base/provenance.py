@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
 
@@ -16,8 +16,15 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _VERSIONS = ("torch", "torch_geometric", "triton", "numpy", "scipy", "scikit_learn", "optuna")
 
 
-def environment(device: torch.device) -> dict[str, Any]:
-    """Hardware and versions: what a reader needs to judge whether a number should repeat."""
+class Code(TypedDict):
+    """A commit and whether files differ from it; None where that is not known."""
+
+    commit: str | None
+    dirty: bool | None
+
+
+def environment(device: torch.device) -> dict[str, str | int | float | None]:
+    """Hardware and versions: what a reader needs to know whether a number should repeat."""
     gpu = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
     return {
         "platform": platform.platform(),
@@ -49,10 +56,10 @@ def _cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def describe_code(commit: str | None = None) -> dict[str, Any]:
+def describe_code(commit: str | None = None) -> Code:
     """The commit of this checkout and whether files differ from it; None outside a checkout.
 
-    A copy that is no checkout can be told its ``commit``.
+    ``commit`` names the commit of a copy that is not a checkout.
     """
     if commit is not None:
         return {"commit": commit, "dirty": None}

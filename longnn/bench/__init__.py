@@ -3,7 +3,7 @@
 :func:`run_bench` measures and returns a :class:`BenchRecord`; :func:`write_bench` writes it as
 files, :func:`read_bench` reads it back, and :func:`lines` prints it. ``textbook`` holds the
 formulas of the paper written out plainly, the reference that fast code is checked against and timed
-against. No other part of the library needs this package.
+against. No package below needs this one.
 """
 
 from longnn.bench import _textbook as textbook
@@ -12,14 +12,12 @@ from longnn.bench._goals import DATASETS, check_goals
 from longnn.bench._output import lines, read_bench, write_bench
 from longnn.bench._record import BenchRecord
 from longnn.bench._suite import SECTIONS, run_bench
-from longnn.bench._textbook import TextbookLONGNN
 from longnn.bench._timing import plan, time_calls
 
 __all__ = [
     "DATASETS",
     "SECTIONS",
     "BenchRecord",
-    "TextbookLONGNN",
     "Workload",
     "check_goals",
     "lines",

@@ -259,7 +259,7 @@ def _weigh_part(work: Work, ms: float | None, epoch_ms: float, ceilings: Ceiling
     return EpochPart(**vars(work), floor_ms=floors, ms=ms, **rates)
 
 
-#: How the parts that are timed are called in a sentence.
+#: Names of the parts that are timed, for a sentence.
 _PRODUCTS = {"filter": "filter product", "features": "feature product"}
 
 

@@ -145,6 +145,11 @@ def make_contender(
         device: where it runs.
         population: members of the contender ``"population"``.
         epochs: the most epochs it can run.
+
+    >>> from longnn.data import csbm
+    >>> graph = csbm(num_nodes=60, num_features=8)
+    >>> make_contender("gcn", graph, Workload(), torch.device("cpu"), population=1).models
+    1
     """
     if key in ("single", "population"):
         members = 1 if key == "single" else population

@@ -10,11 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.autograd.graph import saved_tensors_hooks
 from torch.profiler import ProfilerActivity, profile
 
-#: The operator in which a polynomial filter is applied, forward or backward.
-FILTER = "longnn::chebyshev_filter"
 #: An operator that torch calls exactly once in every product with a CSR matrix.
 _CSR_PRODUCT = "aten::crow_indices"
 
@@ -46,12 +43,6 @@ def operators(counts: Counter[str]) -> int:
     return sum(n for name, n in counts.items() if name.startswith("aten::"))
 
 
-def filter_products(counts: Counter[str]) -> int:
-    """Products with the operator of the graph inside polynomial filters."""
-    prefix = "product in " + FILTER
-    return sum(n for name, n in counts.items() if name.startswith(prefix))
-
-
 def sparse_products(counts: Counter[str]) -> int:
     """Products with a sparse matrix, be it the graph or the features."""
     return sum(n for name, n in counts.items() if name.startswith("product in "))
@@ -70,16 +61,3 @@ def count_kernels(call: Callable[[], Any], repeats: int = 5) -> dict[str, float]
         "kernels": sum(row.count for row in rows) / repeats,
         "busy_ms": sum(row.device_time_total for row in rows) / repeats / 1e3,
     }
-
-
-def saved_shapes(call: Callable[[], Any]) -> list[tuple[int, ...]]:
-    """Shapes of the tensors that a forward pass stores for its backward pass."""
-    shapes: list[tuple[int, ...]] = []
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        shapes.append(tuple(tensor.shape))
-        return tensor
-
-    with saved_tensors_hooks(keep, lambda tensor: tensor):
-        call()
-    return shapes

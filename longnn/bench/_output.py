@@ -1,6 +1,5 @@
 """A record as files (JSON, Markdown, figures) and as lines for a terminal."""
 
-import importlib.util
 import json
 import os
 from pathlib import Path
@@ -49,8 +48,7 @@ def _only_record(folder: Path) -> Path:
 def write_bench(record: BenchRecord, folder: str | Path, *, name: str | None = None) -> list[Path]:
     r"""Write ``records/NAME.json``, ``tables/NAME.md`` and ``figures/NAME-*`` as SVG and PNG.
 
-    Several machines share one folder of results under different names. Without matplotlib no
-    figures are written; read the record elsewhere and write it again.
+    Several machines share one folder of results under different names.
 
     Args:
         record: to write.
@@ -61,13 +59,11 @@ def write_bench(record: BenchRecord, folder: str | Path, *, name: str | None = N
         The files, the record and the tables first.
     """
     folder, name = Path(folder), name or record.machine.device
-    for part in (RECORDS, TABLES, FIGURES):
-        (folder / part).mkdir(parents=True, exist_ok=True)
-    figures: list[Path] = []
-    if importlib.util.find_spec("matplotlib") is not None:
-        from longnn.bench._figures import save_figures
+    for kind in (RECORDS, TABLES, FIGURES):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+    from longnn.bench._figures import save_figures  # matplotlib is slow to load
 
-        figures = save_figures(record, folder / FIGURES, name)
+    figures = save_figures(record, folder / FIGURES, name)
     file, page = folder / RECORDS / f"{name}.json", folder / TABLES / f"{name}.md"
     write_json(file, record.to_dict())
     drawn = [figure for figure in figures if figure.suffix == ".svg"]

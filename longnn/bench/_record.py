@@ -21,7 +21,11 @@ class Failure(Entry):
 
 @dataclass(frozen=True, kw_only=True)
 class Spread(Entry):
-    """Median and quartiles over the rounds."""
+    """Median and quartiles over the rounds.
+
+    >>> Spread.from_dict({"median": 2.0, "low": 1.0, "high": 3.0})
+    Spread(median=2.0, low=1.0, high=3.0)
+    """
 
     median: float
     low: float

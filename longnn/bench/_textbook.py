@@ -63,39 +63,6 @@ def jacobi_terms(
         yield now * scale(i)
 
 
-def monomial_terms(x: Tensor, edge_index: Tensor, degree: int) -> Iterator[Tensor]:
-    r"""Yield :math:`P^k x`: GPRGNN's terms (add self loops to ``edge_index`` if needed)."""
-    hop = Hop()
-    yield x
-    for _ in range(degree):
-        x = hop(x, edge_index)
-        yield x
-
-
-def bernstein_terms(x: Tensor, edge_index: Tensor, degree: int) -> Iterator[Tensor]:
-    r"""Yield :math:`2^{-K}\binom{K}{k}(2I-L)^{K-k}L^k x`: BernNet's :math:`O(K^2)` products."""
-    hop = Hop()
-    laplacian = lambda h: h - hop(h, edge_index)  # noqa: E731
-    for k in range(degree + 1):
-        h = x
-        for _ in range(k):
-            h = laplacian(h)
-        for _ in range(degree - k):
-            h = 2 * h - laplacian(h)
-        yield math.comb(degree, k) / 2**degree * h
-
-
-def chebyshev_terms(x: Tensor, edge_index: Tensor, degree: int) -> Iterator[Tensor]:
-    r"""Yield :math:`T_k(P)\,x` by message passing."""
-    hop = Hop()
-    before, now = x, x
-    yield x
-    for k in range(1, degree + 1):
-        step = hop(now, edge_index)
-        before, now = now, step if k == 1 else 2 * step - before
-        yield now
-
-
 class TextbookLONGNN(nn.Module):
     r"""LON-GNN as the paper writes it: MLP, recurrence by message passing, division by norms.
 
@@ -114,6 +81,10 @@ class TextbookLONGNN(nn.Module):
     Shapes:
         - input: x (nodes, in_channels); edge_index (2, edges), both directions of every edge
         - output: (nodes, out_channels)
+
+    >>> edges = torch.tensor([[0, 1], [1, 0]])
+    >>> TextbookLONGNN(4, 8, 3)(torch.ones(2, 4), edges).shape
+    torch.Size([2, 3])
     """
 
     def __init__(

@@ -137,7 +137,7 @@ def compare(slow: Sequence[float], fast: Sequence[float]) -> Spread:
 def captured(call: Call, device: torch.device) -> Call:
     r"""The call as a CUDA graph, which times the device and not the launches.
 
-    On a CPU, or where the call cannot be recorded, the call itself.
+    On a CPU, or where the call cannot be captured, the call itself.
     """
     if device.type != "cuda":
         return call

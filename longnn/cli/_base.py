@@ -1,7 +1,7 @@
 """What all commands share: consoles, options, how a graph is named, how a mistake is reported.
 
-Modules that load torch are imported inside functions, here and in the commands: ``longnn --help``
-does not wait for torch.
+Commands reach the rest of the package as ``longnn.data`` and so on, which is loaded when first
+used: ``longnn --help`` does not wait for torch.
 """
 
 import difflib
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Output(Console):
-    """Standard output, which may be read in part: ``longnn datasets | head -1`` is no error."""
+    """Standard output, whose reader may stop early: ``longnn datasets | head -1`` is no error."""
 
     def on_broken_pipe(self) -> NoReturn:
         self.quiet = True
@@ -140,15 +140,12 @@ def setting_meant(argument: str, following: list[str], own: Iterable[str]) -> st
     ('epochs=10', 'lr_transform=0.1')
     >>> setting_meant("--nonsense", ["1"], ["--set"])
     """
-    from longnn.config import settings_names
-    from longnn.registry import OPTIONS
-
     option, assigned, value = argument.partition("=")
     if not option.startswith("--") or difflib.get_close_matches(option, own, n=1, cutoff=ALIKE):
         return None
     name = option.removeprefix("--").replace("-", "_").lower()
     name = OTHER_NAMES.get(name, name)
-    if name not in (*settings_names(), *OPTIONS):
+    if name not in (*longnn.config.settings_names(), *longnn.registry.OPTIONS):
         return None
     if not assigned:
         value = following[0] if following and not following[0].startswith("--") else "VALUE"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import longnn
 from longnn.cli._base import DataDir, Json, err, out
 
 
@@ -56,9 +57,7 @@ def bench(
     json_: Json = False,
 ) -> None:
     """Time LON-GNN against the textbook model and PyG's models on this machine."""
-    from longnn import bench as suite
-
-    record = suite.run_bench(
+    record = longnn.bench.run_bench(
         _split(None if datasets_ is None else [datasets_]),
         device=device,
         threads=threads,
@@ -71,11 +70,11 @@ def bench(
         on_progress=lambda text: err.print(text, markup=False),
     )
     if output is not None:
-        suite.write_bench(record, output, name=name)
+        longnn.bench.write_bench(record, output, name=name)
     if json_:
         print(json.dumps(record.to_dict(), allow_nan=False))
         return
-    for line in suite.lines(record):
+    for line in longnn.bench.lines(record):
         out.print(line, markup=False)
 
 

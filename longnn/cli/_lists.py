@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.padding import Padding
 
+import longnn
 from longnn.cli import _display as display
 from longnn.cli._base import (
     DataDir,
@@ -36,12 +37,9 @@ def info(
     json_: Json = False,
 ) -> None:
     """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
-    from longnn.data import describe, untested
-    from longnn.graphs import GraphOperator, spectral_density
-
     dataset = load_dataset(graph, nodes, data_option, data_dir)
-    card = describe(dataset)
-    density = spectral_density(GraphOperator.from_data(dataset.data))
+    card = longnn.data.describe(dataset)
+    density = longnn.spectral_density(longnn.GraphOperator.from_data(dataset.data))
     if json_:
         sketch = {
             "eigenvalues": density.eigenvalues.tolist(),
@@ -54,19 +52,16 @@ def info(
     out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
     out.print(f"  0 |{display.sparkline(density.histogram(50))}| 2", markup=False)
     show_notes(dataset.notes)
-    for warning in (*card.warnings, *untested(dataset)):
+    for warning in (*card.warnings, *longnn.data.untested(dataset)):
         err.print(f"warning: {warning}", markup=False)
 
 
 def datasets() -> None:
     """List the available datasets."""
-    from longnn.data import list_bundled, list_named
-    from longnn.recipes import known_recipes
-
     columns = ["name", "nodes", "edges", "features", "classes", "what it is"]
     rows = [
         [e.name, f"{e.nodes:,}", f"{e.edges:,}", str(e.features), str(e.classes), e.description]
-        for e in list_named()
+        for e in longnn.data.list_named()
     ]
     right = {1, 2, 3, 4}
     if out.width < display.WIDE:
@@ -75,9 +70,9 @@ def datasets() -> None:
     _heading("named datasets, downloaded when first used")
     out.print(display.table(columns, rows, right=right))
     _heading("\nbundled datasets, no download")
-    bundled = [[entry.name, entry.description] for entry in list_bundled()]
+    bundled = [[entry.name, entry.description] for entry in longnn.data.list_bundled()]
     out.print(display.table(["name", "what it is"], bundled))
-    tuned = ", ".join(dict.fromkeys(name for _, name in known_recipes()))
+    tuned = ", ".join(dict.fromkeys(name for _, name in longnn.recipes.known_recipes()))
     out.print(f"\nwith a tuned recipe (train --recipe): {tuned}", soft_wrap=False)
     out.print("your own graph: an edge file, or a folder with edges.* and nodes.*")
 
@@ -97,9 +92,7 @@ def models(
     if name is not None:
         _show_model(name)
     if settings:
-        from longnn.config import explain_settings
-
-        _show_explanations(explain_settings())
+        _show_explanations(longnn.config.explain_settings())
     if name is None and not settings:
         rows = [[entry.name, entry.title, entry.summary] for entry in MODELS.values()]
         out.print(display.table(["--model", "title", "filter"], rows))
@@ -109,9 +102,6 @@ def models(
 
 def _show_model(name: str) -> None:
     """A model's paper, formula and options, and the datasets it has recipes for."""
-    from longnn.config import explain_options
-    from longnn.recipes import known_recipes
-
     entry = find_model(name)
     _heading(f"{entry.title}: {entry.summary}")
     if entry.paper is not None:
@@ -122,8 +112,8 @@ def _show_model(name: str) -> None:
     out.print()
     out.print(Padding(entry.formula, (0, 0, 0, 2)), soft_wrap=False)
     out.print()
-    _show_explanations(explain_options(name))
-    tuned = ", ".join(dataset for model, dataset in known_recipes() if model == name)
+    _show_explanations(longnn.config.explain_options(name))
+    tuned = ", ".join(dataset for model, dataset in longnn.recipes.known_recipes() if model == name)
     if tuned:
         out.print(f"\nwith a tuned recipe (train --recipe): {tuned}", soft_wrap=False)
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import longnn
+from longnn.cli import _display as display
 from longnn.cli._base import DataDir, err, out
 
 if TYPE_CHECKING:
@@ -46,18 +48,17 @@ def study(
 
     Run the same command again to continue after an interruption.
     """
-    from longnn.cli import _display as display
-    from longnn.studies import Context, get_study, rebuild_study, sorted_studies
-
     if list_:
-        rows = [[name, get_study(name).TITLE] for name in sorted_studies()]
+        rows = [
+            [name, longnn.studies.get_study(name).TITLE] for name in longnn.studies.sorted_studies()
+        ]
         out.print(display.table(["name", "study"], rows))
         return
     folder = output
     if quick and not folder.name.endswith(QUICK):
         folder = folder.with_name(folder.name + QUICK)
     chosen = _choose(names or [], folder if rebuild else None)
-    context = Context(
+    context = longnn.studies.Context(
         folder,
         data_dir=None if data_dir is None else str(data_dir),
         device=device,
@@ -67,8 +68,11 @@ def study(
         commit=commit,
     )
     for name in chosen:
-        tables = rebuild_study(name, folder / name) if rebuild else _run(name, context)
-        _show(get_study(name).TITLE, tables)
+        if rebuild:
+            tables = longnn.studies.rebuild_study(name, folder / name)
+        else:
+            tables = _run(name, context)
+        _show(longnn.studies.get_study(name).TITLE, tables)
     for name in chosen:
         out.print(f"tables and figures: {folder / name}", markup=False)
     which = " ".join(names or [])
@@ -81,16 +85,14 @@ def study(
 
 def _choose(names: list[str], saved: Path | None) -> list[str]:
     """The studies that are meant, in order; given a folder, only those that it has records of."""
-    from longnn.studies import sorted_studies, study_names
-
-    known = study_names()
+    known = longnn.studies.study_names()
     expected = f"all, {', '.join(known)}"
     if not names:
         raise ValueError(f"Expected names of studies: {expected} (got none)")
     for name in names:
         if name not in (*known, "all"):
             raise ValueError(f"Expected a study of {expected} (got {name!r})")
-    chosen = sorted_studies(None if "all" in names else names)
+    chosen = longnn.studies.sorted_studies(None if "all" in names else names)
     if saved is None:
         return chosen
     there = [name for name in chosen if (saved / name / "records").is_dir()]
@@ -102,21 +104,18 @@ def _choose(names: list[str], saved: Path | None) -> list[str]:
 
 def _run(name: str, shared: "Context") -> "list[ResultTable]":
     """Run a study in its own folder, with progress; an interrupt is one line."""
-    from longnn.cli import _display as display
-    from longnn.studies import run_study
-
     try:
         with display.study_progress(err, name) as tell:
             folder = shared.folder / name
-            return run_study(name, dataclasses.replace(shared, folder=folder, tell=tell))
+            return longnn.studies.run_study(
+                name, dataclasses.replace(shared, folder=folder, tell=tell)
+            )
     except KeyboardInterrupt:
         err.print("interrupted; run the same command again to continue", markup=False)
         raise typer.Exit(130) from None
 
 
 def _show(title: str, tables: "list[ResultTable]") -> None:
-    from longnn.cli import _display as display
-
     out.print(title, style="bold", markup=False)
     for table in tables:
         out.print(f"\n{table.caption}", markup=False)

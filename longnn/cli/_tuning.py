@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from longnn.cli._base import (
     read_source,
     show_notes,
 )
+
+if TYPE_CHECKING:
+    from longnn.tuning import SearchRecord
 
 
 def tune(
@@ -96,13 +99,17 @@ def tune(
     except KeyboardInterrupt:
         err.print("interrupted; run the same command again to continue", markup=False)
         raise typer.Exit(130) from None
-    record = result.record
     if json_:
-        print(json.dumps({"folder": str(folder), **record.to_dict()}, allow_nan=False))
+        print(json.dumps({"folder": str(folder), **result.record.to_dict()}, allow_nan=False))
         return
     if not quiet:
-        show_notes(record.notes)
+        show_notes(result.record.notes)
+    _show(result.record, list(chosen.search), folder)
+
+
+def _show(record: "SearchRecord", searched: list[str], folder: Path) -> None:
+    """The winner, and where its recipe and the report are."""
     out.print(f"validation {record.metric} {record.value:.4f} with", markup=False)
-    for key in chosen.search:
-        out.print(f"  {key} = {record.best.params[key]}", markup=False)
+    for name in searched:
+        out.print(f"  {name} = {record.best.params[name]}", markup=False)
     out.print(f"\nrecipe: {folder / 'recipe.toml'}\nreport: {folder / 'tuning.html'}", markup=False)

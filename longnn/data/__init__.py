@@ -1,7 +1,7 @@
 """Graphs to learn on: named datasets, bundled ones, and the user's own files.
 
-:func:`load` is the one entrance; every loader returns a checked :class:`NodeDataset`. Modules are
-imported when a name is first asked for: whoever wants the list of datasets does not wait for torch.
+:func:`load` is the one entry point; every loader returns a checked :class:`NodeDataset`. Modules
+are imported when a name is first used: listing the datasets does not wait for torch.
 """
 
 import importlib
@@ -21,16 +21,14 @@ if TYPE_CHECKING:
     from longnn.data._dataset import NodeDataset, row_normalize
     from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
     from longnn.data._files import load_files
-    from longnn.data._images import ImageGrid, grid_edges, image_grid, read_image_grid
+    from longnn.data._images import ImageGrid, image_grid, read_image_grid
     from longnn.data._named import load_named
-    from longnn.data._rawfiles import data_root
     from longnn.data._scaling import SCALINGS, Scaling
     from longnn.data._source import Source, load
-    from longnn.data._splits import PROTOCOLS, Split, make_split
+    from longnn.data._splits import Split, make_split
     from longnn.data._synthetic import csbm, digits
 
 __all__ = [
-    "PROTOCOLS",
     "SCALINGS",
     "BundledDataset",
     "DataError",
@@ -44,12 +42,10 @@ __all__ = [
     "Source",
     "Split",
     "csbm",
-    "data_root",
     "describe",
     "digits",
     "find_named",
     "from_data",
-    "grid_edges",
     "homophily",
     "image_grid",
     "known_names",
@@ -80,12 +76,11 @@ _HOMES = {
     "_dataset": ("NodeDataset", "row_normalize"),
     "_errors": ("DataError", "DatasetUnavailable", "MissingFileError"),
     "_files": ("load_files",),
-    "_images": ("ImageGrid", "grid_edges", "image_grid", "read_image_grid"),
+    "_images": ("ImageGrid", "image_grid", "read_image_grid"),
     "_named": ("load_named",),
-    "_rawfiles": ("data_root",),
     "_scaling": ("SCALINGS", "Scaling"),
     "_source": ("Source", "load"),
-    "_splits": ("PROTOCOLS", "Split", "make_split"),
+    "_splits": ("Split", "make_split"),
     "_synthetic": ("csbm", "digits"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -95,7 +90,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value  # found at once the next time
+    globals()[name] = value  # found without this function next time
     return value
 
 

@@ -9,7 +9,6 @@ import re
 import warnings
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.io
@@ -26,7 +25,7 @@ from longnn.data._tables import unreadable
 
 ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")
 _KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", *MASKS)
-# Plain records of PyG: what a saved ``Data`` is made of besides tensors.
+# Plain classes of PyG: what a saved ``Data`` is made of besides tensors.
 _SAFE = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
 
 
@@ -66,13 +65,14 @@ def read_arrays(path: str | Path, *, as_features: bool = False) -> tuple[Data, t
     except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise unreadable(path, error) from error
     classes: tuple[str, ...] = ()
-    if isinstance(fields.get("y"), np.ndarray) and fields["y"].dtype.kind in "US":
-        names, codes = np.unique(fields["y"].astype(str), return_inverse=True)
+    y = fields.get("y")
+    if isinstance(y, np.ndarray) and y.dtype.kind in "US":
+        names, codes = np.unique(y.astype(str), return_inverse=True)
         classes, fields["y"] = tuple(names.tolist()), codes
     return _as_data(path, fields), classes
 
 
-def _read_npz(path: Path, as_features: bool) -> dict[str, Any]:
+def _read_npz(path: Path, as_features: bool) -> dict[str, object]:
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         fields = {key: archive[key] for key in _KEYS if key in archive.files}
         names = ", ".join(archive.files)
@@ -88,14 +88,14 @@ def _read_npz(path: Path, as_features: bool) -> dict[str, Any]:
     return fields
 
 
-def _matrix(path: Path, matrix: sp.coo_array, as_features: bool) -> dict[str, Any]:
+def _matrix(path: Path, matrix: sp.coo_array, as_features: bool) -> dict[str, object]:
     if as_features:
         return {"x": matrix.toarray()}
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"Expected a square adjacency (got {matrix.shape}).", path=path)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    fields: dict[str, Any] = {"edge_index": np.stack([matrix.row, matrix.col])}
+    fields: dict[str, object] = {"edge_index": np.stack([matrix.row, matrix.col])}
     if matrix.dtype.kind == "c":
         raise DataError("Expected real weights (got complex ones).", path=path)
     if not (matrix.data == 1).all():
@@ -104,7 +104,7 @@ def _matrix(path: Path, matrix: sp.coo_array, as_features: bool) -> dict[str, An
     return fields
 
 
-def _read_pyg(path: Path) -> dict[str, Any]:
+def _read_pyg(path: Path) -> dict[str, object]:
     try:
         # On exit ``safe_globals`` drops all it was given, even what PyG had registered before.
         new = [kind for kind in _SAFE if kind not in torch.serialization.get_safe_globals()]
@@ -130,10 +130,10 @@ def _read_pyg(path: Path) -> dict[str, Any]:
     return {key: fields[key] for key in (*_KEYS, "num_nodes") if fields.get(key) is not None}
 
 
-def _as_data(path: Path, fields: dict[str, Any]) -> Data:
+def _as_data(path: Path, fields: dict[str, object]) -> Data:
     data = Data()
     for key, value in fields.items():
-        if key == "num_nodes":
+        if key == "num_nodes" and isinstance(value, int | Tensor):
             data.num_nodes = int(value)
         elif isinstance(value, Tensor):
             data[key] = value

@@ -183,7 +183,7 @@ def _components(row: Tensor, col: Tensor, nodes: int) -> tuple[int, float]:
 def _count_duplicates(x: np.ndarray) -> int:  # float32 (nodes, features)
     """Rows that repeat an earlier one, bit by bit.
 
-    Rows are compared by a hash; only those that share one are then compared by themselves.
+    Rows are compared by a hash; only rows with equal hashes are then compared themselves.
     """
     factors = np.random.default_rng(0).integers(2**63, size=(x.shape[1],), dtype=np.uint64)
     blocks = np.array_split(x.view(np.uint32), x.size // 2**20 + 1)

@@ -65,12 +65,7 @@ def from_data(
         classes = [str(c) for c in range(int(y.max()) + 1)]
     labelled = y != UNLABELLED if task == "classification" else ~torch.isnan(y)
     masks, mask_notes = _masks(data, labelled)
-    isolated = nodes - int(
-        torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index[0], True).sum()
-    )
-    if isolated:
-        reached = f"{_count(isolated, 'node')} {_have(isolated)} no edge"
-        edge_notes.append(f"{reached}: no filter reaches {'it' if isolated == 1 else 'them'}.")
+    edge_notes += _isolated_note(index, nodes)
     clean = Data(x=x, edge_index=index, y=y, **masks)
     if weight is not None:
         clean.edge_weight = weight
@@ -86,6 +81,15 @@ def from_data(
         ready=ready,
         one_way=edges.one_way,
     )
+
+
+def _isolated_note(index: Tensor, nodes: int) -> list[str]:
+    linked = torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index[0], True)
+    isolated = nodes - int(linked.sum())
+    if not isolated:
+        return []
+    them = "it" if isolated == 1 else "them"
+    return [f"{_count(isolated, 'node')} {_have(isolated)} no edge: no filter reaches {them}."]
 
 
 class Symmetrized(NamedTuple):
@@ -208,7 +212,7 @@ def _labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:
     y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
     if y.shape != (nodes,):
         raise DataError(
-            f"Expected one label a node, `y` of shape ({nodes},) (got {tuple(y.shape)})."
+            f"Expected one label per node, `y` of shape ({nodes},) (got {tuple(y.shape)})."
         )
     floating = y.is_floating_point()
     if task is None:

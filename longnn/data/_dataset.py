@@ -81,6 +81,7 @@ class NodeDataset:
 
     @property
     def num_nodes(self) -> int:
+        """The number of nodes."""
         return int(self.data.x.shape[0])
 
     @property
@@ -91,10 +92,12 @@ class NodeDataset:
 
     @property
     def num_features(self) -> int:
+        """The number of features per node."""
         return int(self.data.x.shape[1])
 
     @property
     def num_classes(self) -> int:
+        """The number of classes; 0 for regression."""
         return len(self.classes)
 
     @property
@@ -123,7 +126,7 @@ class NodeDataset:
         return digest.hexdigest()
 
     def with_source(self, source: "Source") -> "NodeDataset":
-        """The same dataset, with a record of where it comes from; nothing is checked again."""
+        """The same dataset, with a note of where it comes from; nothing is checked again."""
         dataset = copy.copy(self)
         object.__setattr__(dataset, "source", source)
         return dataset
@@ -251,7 +254,7 @@ def _check_masks(data: Data, nodes: int) -> None:
 
 def _check_ids(ids: Sequence[str] | Sequence[int], nodes: int) -> None:
     if len(ids) != nodes:
-        raise DataError(f"Expected {nodes} ids, one a node (got {len(ids)}).")
+        raise DataError(f"Expected {nodes} ids, one per node (got {len(ids)}).")
     if isinstance(ids, range) or len(set(ids)) == nodes:
         return
     seen: set[object] = set()

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
@@ -29,9 +31,6 @@ def read_edges(
         nodes: the known nodes; if none are known, those that the edges name are added.
         wanted: the source, target and weight columns the user named, if any.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     source, target, weight = _edge_columns(table, wanted)
     ends = [table.texts(column) for column in (source, target)]
     for column, texts in zip((source, target), ends, strict=True):
@@ -85,7 +84,6 @@ def _edge_columns(table: Table, wanted: tuple[str | None, ...]) -> tuple[str, st
 
 def _ids_of_edges(ends: list[Any]) -> Any:
     """The ids in the edges: whole numbers by value, else in order of appearance."""
-    import pyarrow as pa
 
     both = pa.concat_arrays([end.cast(pa.string()) for end in ends]).dictionary_encode()
     codes = both.indices.to_numpy().reshape(2, -1).T.reshape(-1)  # edge by edge
@@ -117,9 +115,6 @@ def whole_numbers(texts: Any) -> Sequence[int] | None:
     >>> whole_numbers(pyarrow.array(["-1", "20"])), whole_numbers(pyarrow.array(["1", "007"]))
     ([-1, 20], None)
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         numbers = pc.cast(texts, pa.int64())
     except pa.ArrowInvalid:  # text, or a number of more than 64 bits

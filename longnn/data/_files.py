@@ -4,7 +4,7 @@ This module combines the two, and makes features if there are none. How each for
 business of :mod:`longnn.data._tables` and :mod:`longnn.data._arrays`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -93,7 +93,7 @@ def load_files(
     edge_table = _table_or_none(edge_path, edge_options)
     node_table = _read_node_table(node_path, node_options, feature_columns, optional_columns)
     edge_data, classes = read_arrays(edge_path) if edge_table is None else (None, ())
-    want = features in ("auto", "columns")
+    want_features = features in ("auto", "columns")
     if node_table is not None:
         known = read_nodes(
             node_table,
@@ -102,14 +102,11 @@ def load_files(
             split_column=node_options["split"],
             feature_columns=feature_columns,
             task=task,
-            want_features=want,
+            want_features=want_features,
             ids_needed=edge_table is not None,
         )
-    elif node_path is not None:
-        known = _nodes_of(*read_arrays(node_path, as_features=True), want)
-        known.source = node_path.name
     else:
-        known = Nodes() if edge_data is None else _nodes_of(edge_data, classes, want)
+        known = _nodes_without_table(node_path, edge_data, classes, want_features)
     if edge_table is not None:
         index, weight = read_edges(edge_table, known, tuple(edge_options.values()))
     else:
@@ -130,6 +127,17 @@ def load_files(
         notes=known.notes,
         ready=features == "identity",
     )
+
+
+def _nodes_without_table(
+    path: Path | None, edge_data: Data | None, classes: tuple[str, ...], want_features: bool
+) -> Nodes:
+    """The nodes of an array file: that of the nodes, else that of the edges, if there is one."""
+    if path is not None:
+        known = _nodes_of(*read_arrays(path, as_features=True), want_features)
+        known.source = path.name
+        return known
+    return Nodes() if edge_data is None else _nodes_of(edge_data, classes, want_features)
 
 
 def _check_optional(columns: Sequence[str]) -> None:
@@ -167,7 +175,9 @@ def graph_name(edges: Path) -> str:
     return edges.parent.name if edges.stem == "edges" else edges.stem
 
 
-def _table_or_none(path: Path | None, options: dict[str, Any]) -> Table | None:
+def _table_or_none(
+    path: Path | None, options: Mapping[str, str | Sequence[str] | None]
+) -> Table | None:
     """The file as a table if it is one; else column options make no sense."""
     if path is not None and path.suffix.lower() in TABLE_SUFFIXES:
         return read_table(path)

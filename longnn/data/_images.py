@@ -41,10 +41,12 @@ class ImageGrid:
 
     @property
     def num_nodes(self) -> int:
+        """The number of pixels of an image."""
         return int(self.signals.shape[0])
 
     @property
     def num_images(self) -> int:
+        """The number of images."""
         return int(self.signals.shape[1])
 
     def image(self, k: int) -> Tensor:  # (height, width)
@@ -65,7 +67,7 @@ def image_grid(*, size: int = 100, images: int | None = None, seed: int = 0) -> 
         images: number of patches (default: all; 48 of size 100).
         seed: seed of the shuffle.
     """
-    from sklearn.datasets import load_sample_images
+    from sklearn.datasets import load_sample_images  # slow to load
 
     if not 2 * BORDER < size <= 427:
         raise DataError(f"Expected `size` in {2 * BORDER + 1}..427 (got {size}).")

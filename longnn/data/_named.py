@@ -75,10 +75,10 @@ def _read_ogb(entry: NamedDataset, data_dir: Path) -> Data:
         edge_index=torch.from_numpy(graph["edge_index"]),
         y=torch.from_numpy(labels).reshape(-1),
     )
-    parts = dataset.get_idx_split()
-    for key, part in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
+    nodes = dataset.get_idx_split()
+    for key, subset in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
         mask = torch.zeros(len(data.x), dtype=torch.bool)
-        mask[torch.as_tensor(parts[part])] = True
+        mask[torch.as_tensor(nodes[subset])] = True
         data[key] = mask
     return data
 
@@ -90,7 +90,7 @@ def _notes(entry: NamedDataset, data: Data) -> list[str]:
     found = (len(data.x), data.x.shape[1])
     if found != (entry.nodes, entry.features):
         notes.append(
-            f"The files hold {found[0]} nodes and {found[1]} features; the published "
+            f"The files hold {found[0]} nodes and {found[1]} features, but "
             f"{entry.name} has {entry.nodes} and {entry.features}."
         )
     return notes

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
@@ -20,7 +22,7 @@ LABEL_NAMES = ("label", "labels", "y", "class", "target")
 SPLIT_NAMES = ("split",)
 MISSING = ("NA", "N/A", "null", "NULL")  # besides an empty cell
 MAX_CLASSES = 100  # more distinct whole numbers than this are taken for a quantity
-_PARTS = {
+_MASKS = {
     "train": "train_mask",
     "training": "train_mask",
     "val": "val_mask",
@@ -96,8 +98,6 @@ def read_nodes(
 
 
 def _read_ids(table: Table, column: str) -> Any:
-    import pyarrow.compute as pc
-
     ids = table.texts(column)
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py()
@@ -123,7 +123,7 @@ def _read_ids(table: Table, column: str) -> Any:
 
 
 def _read_features(table: Table, columns: Sequence[str]) -> tuple[Tensor | None, tuple[str, ...]]:
-    parts: list[np.ndarray] = []
+    blocks: list[np.ndarray] = []
     names: list[str] = []
     for column in columns:
         table.find(column, (), "feature")
@@ -139,13 +139,13 @@ def _read_features(table: Table, columns: Sequence[str]) -> tuple[Tensor | None,
                 column,
                 value=values[row],
             )
-        parts.append(block)
+        blocks.append(block)
         width = block.shape[1]
         many = values.ndim == 2
         names += [f"{column}[{i}]" for i in range(width)] if many else [column]
-    if not parts:
+    if not blocks:
         return None, ()
-    return torch.from_numpy(np.concatenate(parts, axis=1)), tuple(names)
+    return torch.from_numpy(np.concatenate(blocks, axis=1)), tuple(names)
 
 
 def read_labels(
@@ -195,9 +195,6 @@ def _distinct(table: Table, column: str, *, missing: Sequence[str]) -> tuple[lis
 
     The number is -1 for an empty cell, and for one that holds a word for ``missing``.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     cells = table.texts(column)
     absent = pc.is_in(cells, value_set=pa.array(missing, pa.string()))
     encoded = pc.if_else(absent, None, cells).dictionary_encode()
@@ -242,9 +239,9 @@ def _classes(
 
 def _read_split(table: Table, column: str) -> dict[str, Tensor]:
     texts, codes = _distinct(table, column, missing=())
-    parts = [_PARTS.get(text.lower()) for text in texts]
-    for k, part in enumerate(parts):
-        if part is None:
+    masks = [_MASKS.get(text.lower()) for text in texts]
+    for k, mask in enumerate(masks):
+        if mask is None:
             raise table.error(
                 f"Expected train, val, test or an empty cell (got {texts[k]!r}).",
                 int((codes == k).argmax()),
@@ -252,6 +249,6 @@ def _read_split(table: Table, column: str) -> dict[str, Tensor]:
                 value=texts[k],
             )
     return {
-        key: torch.from_numpy(np.isin(codes, [k for k, part in enumerate(parts) if part == key]))
+        key: torch.from_numpy(np.isin(codes, [k for k, mask in enumerate(masks) if mask == key]))
         for key in MASKS
     }

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch_geometric
@@ -112,7 +111,7 @@ def _process(raw: RawFiles, data_dir: Path) -> Data:
             raise
         except Exception as error:  # PyG's readers raise whatever their parser raises
             raise DataError(
-                f"Expected the published files of {raw.name!r} (got "
+                f"Expected the files of {raw.name!r} (got "
                 f"{type(error).__name__}: {error}); delete them to have them downloaded again.",
                 path=source,
             ) from error
@@ -176,7 +175,7 @@ def _read_cached(store: Path) -> Data | None:
     if not store.is_file():
         return None
     try:
-        fields: dict[str, Any] = torch.load(store, weights_only=True)
+        fields: dict[str, torch.Tensor] = torch.load(store, weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
         _LOG.info("rebuilding the damaged %s: %s", store, error)
         return None
@@ -185,7 +184,7 @@ def _read_cached(store: Path) -> Data | None:
 
 
 def _write_cached(store: Path, data: Data) -> None:
-    """Best effort: a cache that cannot be written costs time, not correctness."""
+    """Write the cache if possible: one that cannot be written costs time, not correctness."""
     fields = {key: value for key, value in data.to_dict().items() if torch.is_tensor(value)}
     x = fields["x"]
     if x.layout == torch.strided and int(x.count_nonzero()) < _SPARSE_BELOW * x.numel():

@@ -45,6 +45,7 @@ class Split:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
+        """The numbers of training, validation and test nodes."""
         return int(self.train.sum()), int(self.val.sum()), int(self.test.sum())
 
     def __repr__(self) -> str:
@@ -124,9 +125,9 @@ def _stratified(dataset: NodeDataset, seed: int) -> _Sets:
         nodes = nodes[torch.randperm(len(nodes), generator=generator)]
         first = max(1, round(0.6 * len(nodes)))
         second = max(first, round(0.8 * len(nodes)))
-        for part, piece in zip(sets, nodes.tensor_split((first, second)), strict=True):
-            part.append(piece)
-    return *_to_masks(dataset.num_nodes, *(torch.cat(part) for part in sets)), []
+        for chosen, piece in zip(sets, nodes.tensor_split((first, second)), strict=True):
+            chosen.append(piece)
+    return *_to_masks(dataset.num_nodes, *(torch.cat(chosen) for chosen in sets)), []
 
 
 def _random(dataset: NodeDataset, seed: int) -> _Sets:

@@ -61,13 +61,7 @@ def csbm(
         raise DataError(f"Expected degree > 0 and eps > -1 (got {degree} and {eps}).")
     lam = math.sqrt(1 + eps) * math.sin(math.pi * phi / 2)
     mu = math.sqrt(n / f * (1 + eps)) * math.cos(math.pi * phi / 2)
-    inside = (degree + lam * math.sqrt(degree)) / n
-    across = (degree - lam * math.sqrt(degree)) / n
-    if min(inside, across) < 0 or max(inside, across) > 1:
-        raise DataError(
-            f"Expected edge probabilities in [0, 1] (got {inside:.3g} inside a class, "
-            f"{across:.3g} across); raise `degree` (at least 1 + eps) or `num_nodes`."
-        )
+    inside, across = _edge_probabilities(n, degree, lam)
     rng = np.random.default_rng(seed)
     sign = rng.permutation(np.where(np.arange(n) < n // 2, -1, 1))
     rows, cols = _block_edges(rng, sign, inside, across)
@@ -82,6 +76,18 @@ def csbm(
     return from_data(
         data, name="csbm", classes=("minus", "plus"), default_split="published", ready=True
     )
+
+
+def _edge_probabilities(n: int, degree: float, lam: float) -> tuple[float, float]:
+    """Of two nodes of one class, and of two nodes of different classes."""
+    inside = (degree + lam * math.sqrt(degree)) / n
+    across = (degree - lam * math.sqrt(degree)) / n
+    if min(inside, across) < 0 or max(inside, across) > 1:
+        raise DataError(
+            f"Expected edge probabilities in [0, 1] (got {inside:.3g} inside a class, "
+            f"{across:.3g} across); raise `degree` (at least 1 + eps) or `num_nodes`."
+        )
+    return inside, across
 
 
 def _block_edges(
@@ -116,7 +122,7 @@ def digits(*, neighbours: int = 10) -> NodeDataset:
     >>> digits()
     NodeDataset('digits', nodes=1797, edges=..., features=64, classes=10, labelled=1797, splits=0)
     """
-    from sklearn.datasets import load_digits
+    from sklearn.datasets import load_digits  # slow to load, as is the next
     from sklearn.neighbors import kneighbors_graph
 
     bunch = load_digits()

@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import csv as pacsv
 
 from longnn.data._errors import DataError, MissingFileError
 
@@ -31,7 +35,7 @@ class Table:
     """
 
     path: Path
-    columns: dict[str, Any]
+    columns: dict[str, pa.Array]
     has_header: bool = True
 
     @property
@@ -43,8 +47,6 @@ class Table:
 
     def texts(self, column: str) -> Any:
         """The column as trimmed strings (a pyarrow array), null where a cell is empty."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
 
         array = self.columns[column]
         if pa.types.is_floating(array.type):
@@ -52,14 +54,12 @@ class Table:
             if np.isfinite(values).all() and (values == np.round(values)).all():
                 array = pc.cast(array, pa.int64(), safe=False)  # 3.0, made so by a null, is 3
         if pa.types.is_nested(array.type):
-            raise self.error(f"Expected one value a cell (got {array.type}).", column=column)
+            raise self.error(f"Expected one value per cell (got {array.type}).", column=column)
         text = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
         return pc.if_else(pc.equal(text, ""), None, text)
 
     def numbers(self, column: str, *, remedy: str = "") -> np.ndarray:
         """The column as finite float64; a list column of Parquet gives (rows, width)."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
 
         array = self.columns[column]
         if pa.types.is_nested(array.type):
@@ -123,9 +123,6 @@ class Table:
             raise self.error(f"Expected lists of numbers (got {error}).", column=column) from error
 
     def _parse(self, column: str, remedy: str) -> np.ndarray:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         with contextlib.suppress(pa.ArrowInvalid):  # numbers and nothing else, as most columns are
             return pc.cast(self.columns[column], pa.float64()).to_numpy(zero_copy_only=False)
         text = self.texts(column)
@@ -186,9 +183,6 @@ def unreadable(path: Path, error: Exception) -> DataError:
 
 
 def _read_parquet(path: Path) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         table = pq.ParquetFile(path).read()
     except pa.ArrowException as error:
@@ -218,9 +212,6 @@ def _read_header(path: Path, delimiter: str) -> tuple[list[str], bool, int]:
 
 
 def _read_text(path: Path) -> Table:
-    import pyarrow as pa
-    from pyarrow import csv as pacsv
-
     delimiter = DELIMITERS[path.suffix.lower()]
     names, has_header, skip_rows = _read_header(path, delimiter)
     bad_rows: list[Any] = []

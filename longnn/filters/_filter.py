@@ -1,4 +1,4 @@
-r"""Learnable polynomial graph filters: a basis, coefficients, and what can be said of them.
+r"""Learnable polynomial graph filters: a basis, coefficients, and their properties.
 
 .. math:: g(P)\,H = \sum_k \alpha_k\,p_k(P)\,H = \sum_j T_j(P)\,H\,\beta_j,
           \qquad \beta = C^T \alpha
@@ -10,7 +10,7 @@ norm, its best fit and its truncation. It knows no model.
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeGuard
 
 import numpy as np
@@ -57,7 +57,7 @@ class Fit:
 
 
 class PolynomialFilter(nn.Module):
-    r"""A polynomial of the graph operator, with learnable coefficients and perhaps basis.
+    r"""A polynomial of the graph operator, with learnable coefficients and, if wanted, basis.
 
     Args:
         basis: a name (``"jacobi"``, ``"chebyshev"``, ``"bernstein"``, ...) or a
@@ -146,10 +146,10 @@ class PolynomialFilter(nn.Module):
             value = self.basis.initial(name, degree=self.degree, channels=self.channels)
             with torch.no_grad():
                 raw.copy_(_unconstrain(value, self.basis.parameters[name]))
-        fresh = make_coefficients(
+        initial = make_coefficients(
             self.kind, self.coefficients.terms, self.channels, gamma=self.gamma
         )
-        self.coefficients.load_state_dict(fresh.state_dict())
+        self.coefficients.load_state_dict(initial.state_dict())
         init = "identity" if self.init is None and self.kind == "free" else self.init
         if init is not None:
             self.coefficients.set_(self._initial_coefficients(init))
@@ -411,6 +411,6 @@ def _unconstrain(value: Tensor, bound: float) -> Tensor:
     return excess + torch.log(-torch.expm1(-excess))
 
 
-def _cut_tables(values: dict[str, Any], degree: int) -> dict[str, Any]:
+def _cut_tables(values: Mapping[str, Tensor], degree: int) -> dict[str, Tensor]:
     """Recurrence tables, one number per degree, cut to a lower degree; scalars as they are."""
     return {name: v if v.dim() == 0 else v[..., : degree + 1] for name, v in values.items()}

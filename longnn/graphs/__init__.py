@@ -9,12 +9,7 @@ from longnn.graphs._operator import (
     edge_weight_of,
 )
 from longnn.graphs._propagate import apply_filter, chebyshev_stack
-from longnn.graphs._spectrum import (
-    SpectralDensity,
-    chebyshev_moments,
-    extreme_eigenvalues,
-    spectral_density,
-)
+from longnn.graphs._spectrum import SpectralDensity, extreme_eigenvalues, spectral_density
 
 __all__ = [
     "GraphOperator",
@@ -22,7 +17,6 @@ __all__ = [
     "SpectralDensity",
     "apply_filter",
     "as_operator",
-    "chebyshev_moments",
     "chebyshev_stack",
     "check_self_loops",
     "edge_weight_of",

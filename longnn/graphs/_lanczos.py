@@ -6,8 +6,8 @@ Each channel x of a signal starts its own three-term recurrence with the symmetr
           a_k = \langle v_k, P v_k\rangle,\; b_{k+1} = \|w_k\|,\; v_{k+1} = w_k/b_{k+1},
 
 and the vectors are orthonormal. As P is symmetric, the b of one step is the norm of the step before
-and needs no inner product, and :math:`P v_k` can be had back from three vectors in the backward
-pass, which therefore takes one sparse product a step and stores the vectors alone.
+and needs no inner product, and :math:`P v_k` can be recovered from three vectors in the backward
+pass, which therefore takes one sparse product per step and stores the vectors alone.
 """
 
 from collections.abc import Callable

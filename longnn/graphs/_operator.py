@@ -135,6 +135,7 @@ class GraphOperator:
 
     @property
     def num_nodes(self) -> int:
+        """The number of nodes."""
         return self.matrix.shape[0]
 
     @property
@@ -145,14 +146,17 @@ class GraphOperator:
 
     @property
     def normalization(self) -> Normalization:
+        """How the adjacency is normalised."""
         return "symmetric" if self.root_degree is None else "random_walk"
 
     @property
     def dtype(self) -> torch.dtype:
+        """The type of the values."""
         return self.matrix.dtype
 
     @property
     def device(self) -> torch.device:
+        """Where the values are."""
         return self.matrix.device
 
     def scale_in(self, signal: Tensor) -> Tensor:

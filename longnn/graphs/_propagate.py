@@ -32,8 +32,8 @@ WIDE_ROW = 256
 class _Tiles:
     """Signals of one shape (nodes, channels), seen as fewer and wider rows.
 
-    One coefficient a channel times a signal of seven channels is handled seven numbers at a
-    time. Several nodes taken as one row, with the coefficients repeated, are handled four times
+    With seven channels a product with one coefficient per channel runs over seven numbers at a
+    time. Several nodes taken as one row, with the coefficients repeated, run four times
     faster. Nodes are filled up with zeros to a whole number of rows.
     """
 

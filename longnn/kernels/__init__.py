@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "activation_gradient",
     "adam_",
-    "available",
     "chebyshev_filter",
     "dense_product",
     "dropout",
@@ -61,7 +60,7 @@ def __getattr__(name: str) -> Any:
 
 
 @functools.cache
-def available() -> bool:
+def _available() -> bool:
     """Whether Triton can be imported."""
     return importlib.util.find_spec("triton") is not None
 
@@ -75,4 +74,4 @@ def usable(tensor: Tensor) -> bool:
     """Whether the kernels run on this tensor's device."""
     if os.environ.get("LONGNN_KERNELS") == "0":
         return False
-    return tensor.is_cuda and available() and _capable(tensor.device)
+    return tensor.is_cuda and _available() and _capable(tensor.device)

@@ -4,7 +4,7 @@ The masked features of a population would be members times as large as the featu
 of them is masked on its way into the matrix units. Each float32 is taken as a sum of three
 bfloat16, and of their nine products the six that count are summed: float32 accuracy at the speed
 of the fastest units. The backward pass is the product with the transpose; its long sum over nodes
-is cut into parts that are added in a fixed order.
+is cut into pieces that are added in a fixed order.
 
 Two neighbouring features share one 32-bit hash, so features of even and of odd number are kept
 apart: then one tile of hashes masks one tile of each, with nothing to be exchanged.

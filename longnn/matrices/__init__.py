@@ -1,6 +1,6 @@
-"""Matrix products with dropout inside them: what graphs and node features both stand on."""
+"""Matrix products with dropout inside them: the base of graphs and of node features."""
 
-from longnn.matrices._noise import dropout, keep_mask
+from longnn.matrices._noise import dropout
 from longnn.matrices._sparse import (
     DenseMatrix,
     SparseMatrix,
@@ -20,5 +20,4 @@ __all__ = [
     "csr_matmul",
     "csr_product",
     "dropout",
-    "keep_mask",
 ]

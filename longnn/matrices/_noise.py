@@ -18,7 +18,7 @@ from longnn._base.autograd import lean
 
 _MASK = 0xFFFFFFFF
 _C1, _C2, _GOLDEN = 0x7FEB352D, 0x846CA68B, 0x9E3779B9
-#: Hashes made at a time on the CPU, so that they stay in the cache (three times faster so).
+#: Hashes made at a time on the CPU, so that they stay in the cache (three times faster).
 _BLOCK = 1 << 16
 
 
@@ -198,6 +198,10 @@ def dropout(x: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
     """x with elements dropped at the rate p, the rest scaled up; see :func:`keep_mask`.
 
     On a GPU the mask is made again in the backward pass; elsewhere it is cheaper to keep it.
+
+    >>> stream = torch.tensor([0, 1])  # seed and epoch
+    >>> dropout(torch.ones(6), stream, torch.tensor(0.5), 0).unique()
+    tensor([0., 2.])
     """
     if kernels.usable(x):
         return _Dropout.apply(x, stream, p, site)

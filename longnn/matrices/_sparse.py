@@ -3,7 +3,7 @@ r"""Sparse times dense: the one product under everything else.
 :class:`SparseMatrix` is a checked CSR matrix that also knows its transpose, so that the backward
 pass of a product is a product again. ``matrix @ dense`` is the torch operator
 ``longnn::csr_matmul`` with rules for autograd, vmap (a batch is folded into the columns) and
-tracing. Graph operators and sparse node features both stand on it; it knows of neither.
+tracing. Graph operators and sparse node features both use it; it knows of neither.
 """
 
 import dataclasses
@@ -178,6 +178,10 @@ class SparseMatrix:
     """A CSR matrix and its transpose, ready for differentiable products with dense tensors.
 
     Build one with :meth:`from_scipy` or :meth:`from_dense`.
+
+    >>> matrix = SparseMatrix.from_dense(torch.tensor([[0.0, 2.0], [1.0, 0.0]]))
+    >>> matrix @ torch.tensor([[1.0], [10.0]])
+    tensor([[20.], [ 1.]])
     """
 
     crow: Tensor  # (rows+1,)
@@ -231,18 +235,22 @@ class SparseMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         return self.crow.shape[0] - 1, self.crow_t.shape[0] - 1
 
     @property
     def nnz(self) -> int:
+        """The number of stored entries."""
         return self.col.shape[0]
 
     @property
     def dtype(self) -> torch.dtype:
+        """The type of the values."""
         return self.values.dtype
 
     @property
     def device(self) -> torch.device:
+        """Where the values are."""
         return self.values.device
 
     def dropped(self, stream: Tensor, p: Tensor, site: int) -> Self:
@@ -372,14 +380,17 @@ class DenseMatrix:
 
     @property
     def shape(self) -> torch.Size:
+        """Rows and columns."""
         return self.values.shape
 
     @property
     def dtype(self) -> torch.dtype:
+        """The type of the values."""
         return self.values.dtype
 
     @property
     def device(self) -> torch.device:
+        """Where the values are."""
         return self.values.device
 
     def to(self, target: torch.device | torch.dtype | str) -> Self:

@@ -17,7 +17,7 @@ from longnn._base.autograd import differentiable
 def _activate(
     x: Tensor,  # (nodes, channels)
     bias: Tensor,  # (channels,)
-    stream: Tensor | None,  # (2,) int64: seed and epoch, see longnn.noise; None drops nothing
+    stream: Tensor | None,  # (2,) int64: seed and epoch, see longnn.matrices; None drops nothing
     p: Tensor | None,  # scalar
     site: int,
 ) -> Tensor:

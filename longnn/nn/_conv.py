@@ -58,13 +58,15 @@ class PolynomialConv(nn.Module):
             learn_basis=learn_basis,
             gamma=gamma,
         )
-        self.graph_options: dict[str, Any] = {"self_loops": self_loops, "symmetrize": symmetrize}
+        self.self_loops, self.symmetrize = self_loops, symmetrize
 
     @property
     def degree(self) -> int:
+        """K, the number of hops."""
         return self.filter.degree
 
     def reset_parameters(self) -> None:
+        """Go back to the initial basis and filter."""
         self.filter.reset_parameters()
 
     def forward(
@@ -74,7 +76,12 @@ class PolynomialConv(nn.Module):
             raise ValueError(f"Expected x of shape (nodes, {self.channels}) (got {tuple(x.shape)})")
         dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
         operator = as_operator(
-            edge_index, edge_weight, x.shape[0], dtype=dtype, **self.graph_options
+            edge_index,
+            edge_weight,
+            x.shape[0],
+            dtype=dtype,
+            self_loops=self.self_loops,
+            symmetrize=self.symmetrize,
         )
         return self.filter(operator, x)
 
@@ -126,10 +133,12 @@ class LONConv(PolynomialConv):
 
     @property
     def a(self) -> float:
+        """The parameter a of the basis now."""
         return self.filter.basis_parameters()["a"].item()
 
     @property
     def b(self) -> float:
+        """The parameter b of the basis now."""
         return self.filter.basis_parameters()["b"].item()
 
     def penalty(self) -> Tensor:

@@ -105,7 +105,7 @@ class Model(nn.Module, abc.ABC):
         return groups
 
     def reset_parameters(self) -> None:
-        """Draw all weights afresh."""
+        """Draw all weights again."""
         for child in self.children():
             reset = getattr(child, "reset_parameters", None)
             if callable(reset):
@@ -142,6 +142,11 @@ class SpectralGNN(Model):
             neighbours have in common counts, not how many they are.
         input_dropout, dropout: on the features and inside the transform.
         filter_dropout: just before the filter.
+
+    >>> from longnn.filters import PolynomialFilter
+    >>> model = SpectralGNN(5, 8, 3, filter=PolynomialFilter("chebyshev", degree=2))
+    >>> model(torch.ones(2, 5), torch.tensor([[0, 1], [1, 0]])).shape
+    torch.Size([2, 3])
     """
 
     def __init__(

@@ -4,6 +4,7 @@ GCN, ChebNet and ARMA mix channels between hops; OptBasisGNN's basis depends on 
 use plain products ``operator @ signal``.
 """
 
+import functools
 from typing import Any
 
 import torch
@@ -58,6 +59,9 @@ class GCN(_TwoLayers):
 
     .. math:: \hat Y = \tilde P\,\mathrm{ReLU}(\tilde P X W_1)\, W_2, \quad
               \tilde P = \tilde D^{-1/2}(A + I)\tilde D^{-1/2}
+
+    >>> GCN(5, 8, 3)(torch.ones(2, 5), torch.tensor([[0, 1], [1, 0]])).shape
+    torch.Size([2, 3])
     """
 
     self_loops: SelfLoops = "add"
@@ -205,10 +209,10 @@ class ARMA(_TwoLayers):
         input_dropout: float = 0.5,
         dropout: float = 0.5,
     ) -> None:
-        options: dict[str, Any] = {"stacks": stacks, "layers": layers}
+        layer = functools.partial(ARMALayer, stacks=stacks, layers=layers)
         pair = (
-            ARMALayer(in_channels, hidden_channels, **options),  # its input is dropped already
-            ARMALayer(hidden_channels, out_channels, dropout=dropout, activate=False, **options),
+            layer(in_channels, hidden_channels),  # its input is dropped already
+            layer(hidden_channels, out_channels, dropout=dropout, activate=False),
         )
         sizes = (in_channels, hidden_channels, out_channels)
         super().__init__(sizes, pair, input_dropout, dropout)

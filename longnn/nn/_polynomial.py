@@ -5,12 +5,12 @@ operator; all else is :class:`~longnn.nn.SpectralGNN`.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import torch
 from torch import Tensor
 
-from longnn.filters import Parametrization, PolynomialFilter
+from longnn.filters import Init, Parametrization, PolynomialFilter
 from longnn.graphs import SelfLoops, check_self_loops
 from longnn.nn._model import Placement, SpectralGNN
 from longnn.polynomials import Basis, Favard, Jacobi, Monomial, Weight, check_degree, get_basis
@@ -37,10 +37,21 @@ def _pagerank_response(degree: int, restart: float) -> Callable[[Tensor], Tensor
     return response
 
 
+class FilterOptions(TypedDict, total=False):
+    """What a model chooses of its :class:`~longnn.PolynomialFilter`."""
+
+    basis: str | Basis
+    coefficients: Parametrization
+    init: Init
+    learn_basis: bool
+    gamma: float
+    shared: bool
+
+
 class PolynomialModel(SpectralGNN):
     """A transform and a polynomial filter; a subclass is a choice of the attributes below."""
 
-    basis: ClassVar[str | Basis]
+    basis: ClassVar[str | Basis] = "jacobi"
     coefficients: ClassVar[Parametrization] = "free"
     learn_basis: ClassVar[bool] = False
     shared: ClassVar[bool] = False  # one filter for all channels instead of one each
@@ -53,19 +64,22 @@ class PolynomialModel(SpectralGNN):
         *,
         degree: int = 10,
         placement: Placement = "output",
-        filter_options: dict[str, Any] | None = None,
+        filter_options: FilterOptions | None = None,
         **options: Any,
     ) -> None:
-        chosen: dict[str, Any] = {
-            "basis": getattr(self, "basis", None),
-            "coefficients": self.coefficients,
-            "learn_basis": self.learn_basis,
-            **(filter_options or {}),
-        }
-        shared = chosen.pop("shared", self.shared)
+        chosen = filter_options or {}
+        shared = chosen.get("shared", self.shared)
 
         def make(wide: int) -> PolynomialFilter:
-            return PolynomialFilter(degree=degree, channels=1 if shared else wide, **chosen)
+            return PolynomialFilter(
+                chosen.get("basis", self.basis),
+                degree,
+                1 if shared else wide,
+                coefficients=chosen.get("coefficients", self.coefficients),
+                init=chosen.get("init"),
+                learn_basis=chosen.get("learn_basis", self.learn_basis),
+                gamma=chosen.get("gamma", 1.0),
+            )
 
         super().__init__(
             in_channels,
@@ -151,7 +165,7 @@ class LONGNN(PolynomialModel):
 
 
 #: What the two ablations below share with LON-GNN as its paper has it.
-_PAPERS: dict[str, Any] = {
+_PAPERS: dict[str, bool | float | str] = {
     "a": 0.0,
     "b": 0.0,
     "weight": "paper",

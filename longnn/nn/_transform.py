@@ -19,7 +19,7 @@ from longnn.nn._activation import activate
 
 Features = Tensor | SparseMatrix | DenseMatrix
 TransformKind = Literal["linear", "mlp", "residual"]
-#: Fewer output channels than this are few, see `narrow_matmul`.
+#: Fewer output channels than this are few, see ``narrow_matmul``.
 NARROW = 16
 
 
@@ -52,7 +52,7 @@ def as_features(x: Features) -> Features:
 class Dropout(nn.Module):
     """Dropout of dense features, or of the stored values of sparse ones; off at evaluation.
 
-    By itself it draws from torch's global generator. Training gives it a ``stream`` (seed and
+    On its own it draws from torch's global generator. Training gives it a ``stream`` (seed and
     epoch), and then its numbers depend on those alone (:mod:`longnn.matrices`).
     """
 
@@ -193,6 +193,6 @@ class Transform(nn.Module):
 
 
 def normalize_rows(h: Tensor) -> Tensor:
-    """Rows divided by their root mean square; a row of zeros stays."""
+    """Rows divided by their root mean square; a row of zeros stays as it is."""
     square = h.square().mean(-1, keepdim=True)
     return h * (square + torch.finfo(h.dtype).eps).rsqrt()

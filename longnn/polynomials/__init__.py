@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from longnn.polynomials._chebyshev import (
-    MAX_DEGREE,
     check_degree,
     evaluate_series,
     nodes,
@@ -35,7 +34,7 @@ from longnn.polynomials._families import (
     Weight,
     get_basis,
 )
-from longnn.polynomials._fused import jacobi_matrices, jacobi_series, orthonormal_jacobi_matrix
+from longnn.polynomials._fused import jacobi_matrices, jacobi_series
 
 
 def _values(basis: Basis, x: Tensor, degree: int) -> Tensor:
@@ -126,7 +125,6 @@ def interpolation(x: Tensor, degree: int) -> Tensor:
 
 __all__ = [
     "FAMILIES",
-    "MAX_DEGREE",
     "Basis",
     "Bernstein",
     "Chebyshev",
@@ -153,7 +151,6 @@ __all__ = [
     "legendre",
     "monomial",
     "nodes",
-    "orthonormal_jacobi_matrix",
     "transform",
     "uniform_gram",
 ]

@@ -161,21 +161,12 @@ class OrthogonalBasis(Basis):
         norms = self.classical_squared_norms(degree, device)
         return torch.ones_like(norms) if self.orthonormal else norms
 
-    def weight_function(self, x: Tensor) -> Tensor:
-        r"""The weight :math:`w(x)` at points of (-1, 1), shape (\*batch, \*x.shape)."""
-        a, b = self.jacobi_parameters(x.device)
-        extend = (...,) + (None,) * x.dim()
-        log_w = a[extend] * torch.log1p(-x.double()) + b[extend] * torch.log1p(x.double())
-        if self.weight == "probability":
-            log_w = log_w - recurrence.log_jacobi_mass(a, b)[extend]
-        return torch.exp(log_w)
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Jacobi(OrthogonalBasis):
     r"""Jacobi polynomials :math:`P_k^{(a,b)}`, weight :math:`(1-x)^a(1+x)^b`, a, b > -1.
 
-    ``reversed_sign`` (plain only) reproduces the sign slip of the published JacobiConv code.
+    ``reversed_sign`` (plain only) reproduces the sign slip in the code of JacobiConv's authors.
 
     >>> Jacobi(1.0, 0.5)
     Jacobi(a=1.0, b=0.5, orthonormal=True, weight='paper')

@@ -187,13 +187,9 @@ def jacobi_series(
     Args:
         a, b: float64, one shape (\*batch); not checked.
         alpha: float64, shape (\*batch, degree+1, channels).
+
+    >>> a = b = torch.tensor(0.0, dtype=torch.float64)  # Legendre: p_1 = sqrt(3) x
+    >>> jacobi_series(a, b, torch.tensor([[0.0], [1.0]], dtype=torch.float64), 1)[1]
+    tensor([1.7321], dtype=torch.float64)
     """
     return _series(a, b, alpha, degree, unit_mass)[0]
-
-
-def orthonormal_jacobi_matrix(
-    a: Tensor, b: Tensor, degree: int, *, unit_mass: bool = True
-) -> Tensor:
-    r"""The matrix C, shape (\*batch, degree+1, degree+1), float64: the series of each term."""
-    terms = torch.eye(degree + 1, dtype=a.dtype, device=a.device).expand(*a.shape, -1, -1)
-    return jacobi_series(a, b, terms, degree, unit_mass=unit_mass).mT

@@ -107,8 +107,8 @@ def classical_jacobi(degree: int, a: Tensor, b: Tensor, *, reversed_sign: bool) 
         P_i &= (2i+a+b-1)\frac{(2i+a+b)(2i+a+b-2)x + a^2-b^2}{2i(i+a+b)(2i+a+b-2)} P_{i-1}
              - \frac{(i+a-1)(i+b-1)(2i+a+b)}{i(i+a+b)(2i+a+b-2)} P_{i-2}
 
-    ``reversed_sign`` reverses the sign of :math:`a^2 - b^2` for i >= 2, as the published code
-    of JacobiConv does: for a != b the result is then not a family of Jacobi polynomials.
+    ``reversed_sign`` reverses the sign of :math:`a^2 - b^2` for i >= 2, as the code of
+    JacobiConv's authors does: for a != b the result is then not a family of Jacobi polynomials.
     """
     a, b = torch.broadcast_tensors(a, b)
     total = a + b

@@ -1,6 +1,6 @@
 """Tuned configurations that come with the package, one TOML file per model.
 
-``MODEL.toml`` in this folder has one table per dataset: flat keys of
+``MODEL.toml`` in this folder has one table per dataset: values of a
 :class:`~longnn.config.Config`, and above it, in comment lines, where it comes from. A recipe says
 how to train, and not on what machine or how often: ``seed``, ``repeat``, ``device``, ``scale`` and
 ``split`` are left to whoever uses it.
@@ -15,14 +15,14 @@ _HERE = resources.files(__name__)
 
 
 def load_recipe(model: str, dataset: str) -> dict[str, Any]:
-    """The keys of a recipe, for :meth:`Config.from_dict <longnn.config.Config.from_dict>`.
+    """The values of a recipe, for :meth:`Config.from_dict <longnn.config.Config.from_dict>`.
 
     Args:
         model: short name of the model.
         dataset: name of the dataset.
 
     Returns:
-        flat keys and their values, the model's name among them.
+        a flat table, the model's name included.
 
     Raises:
         ValueError: if there is none; the message names the datasets that have one.
@@ -53,7 +53,7 @@ def known_recipes() -> list[tuple[str, str]]:
 
 @functools.cache
 def _read() -> dict[str, dict[str, dict[str, Any]]]:
-    """Model -> dataset -> keys."""
+    """Model -> dataset -> values."""
     files = [file for file in _HERE.iterdir() if file.name.endswith(".toml")]
     return {
         file.name.removesuffix(".toml"): tomllib.loads(file.read_text(encoding="utf-8"))

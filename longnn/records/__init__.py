@@ -4,7 +4,6 @@ from longnn.records._history import FilterPath, History
 from longnn.records._run import (
     RECORD,
     RUN,
-    SETS,
     FilterRecord,
     GraphRecord,
     RepeatRecord,
@@ -21,7 +20,6 @@ from longnn.records._study import Machine, Made, StudyRecord
 __all__ = [
     "RECORD",
     "RUN",
-    "SETS",
     "FilterPath",
     "FilterRecord",
     "GraphRecord",

@@ -3,8 +3,6 @@
 Each class writes and reads its own file of a run folder.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import zipfile
@@ -36,7 +34,7 @@ class History:
         """The numbers of the repeats."""
         return [int(index) for index in np.unique(self["repeat"])]
 
-    def of(self, repeat: int) -> History:
+    def of(self, repeat: int) -> "History":
         """The rows of one repeat."""
         rows = self["repeat"] == repeat
         return History({name: values[rows] for name, values in self.columns.items()})
@@ -58,7 +56,7 @@ class History:
         write_text(path, buffer.getvalue())
 
     @classmethod
-    def read(cls, file: Path) -> History:
+    def read(cls, file: Path) -> "History":
         """Read what :meth:`write` wrote; raises ValueError where the file is something else."""
         with file.open(encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream)
@@ -98,7 +96,7 @@ class FilterPath:
             np.savez_compressed(file, epochs=self.epochs, beta=self.beta)
 
     @classmethod
-    def read(cls, file: Path) -> FilterPath:
+    def read(cls, file: Path) -> "FilterPath":
         """Read what :meth:`write` wrote; raises one of :data:`DAMAGED` otherwise."""
         # Opened here, because numpy does not close a file that is no archive.
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:

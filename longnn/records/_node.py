@@ -4,8 +4,6 @@ Reading a record through it turns whatever is wrong with the file into one sente
 the file, the place in it, what was expected and what was found.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +32,7 @@ class Node:
         self._place = place
 
     @classmethod
-    def load(cls, path: Path) -> Node:
+    def load(cls, path: Path) -> "Node":
         """Read a JSON file whose outermost value is an object."""
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
@@ -49,11 +47,11 @@ class Node:
             raise ValueError(f"{path}: Expected a JSON object (got {_short(value)}).")
         return cls(value, file=path)
 
-    def __getitem__(self, key: str) -> Node:
+    def __getitem__(self, key: str) -> "Node":
         place = f"{self._place}.{key}" if self._place else key
         return Node(self.mapping().get(key, _NOTHING), file=self._file, place=place)
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator["Node"]:
         if not isinstance(self._value, list):
             self.fail("a list")
         for index, value in enumerate(self._value):
@@ -101,7 +99,7 @@ class Node:
         return {key: self[key].number() for key in self.mapping()}
 
     def array(self, *shape: int | None) -> np.ndarray:
-        """A float array, NaN for what is not finite; None in `shape` is any size but zero."""
+        """A float array, NaN for what is not finite; None in ``shape`` is any size but zero."""
         sizes = " x ".join("any" if size is None else str(size) for size in shape)
         expected = f"a list of numbers of shape {sizes}"
         if not isinstance(self._value, list):

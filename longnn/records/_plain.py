@@ -85,7 +85,9 @@ def _read_fields(kind: type[T], value: Any, place: str) -> T:
     fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     unknown = [key for key in value if key not in fields]
     if unknown:
-        raise ValueError(f"Expected `{place}` to have keys of {', '.join(fields)} (got {unknown})")
+        raise ValueError(
+            f"Expected `{place}` to have fields among {', '.join(fields)} (got {unknown})"
+        )
     for name, field in fields.items():
         required = field.default is field.default_factory is dataclasses.MISSING
         if required and name not in value:

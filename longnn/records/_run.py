@@ -1,12 +1,10 @@
-"""The schema of a run: what was asked, what came out, written and read by the same classes.
+"""The schema of a run: what was asked and what was found, written and read by the same classes.
 
 A run folder holds ``run.json`` (:class:`Request`, written first), ``record.json``, ``history.csv``
 and ``filter_path.npz`` (:class:`RunRecord`, written last). On reading, ``record.json`` must be
 there and whole; the other two are optional: one that is absent or damaged is left out, and
 :attr:`RunRecord.missing` says so in a sentence. Knows nothing of training, figures or pages.
 """
-
-from __future__ import annotations
 
 import csv
 import dataclasses
@@ -45,7 +43,7 @@ class Request:
         write_json(folder / RUN, {"longnn": asked.pop("version"), **asked})
 
     @classmethod
-    def read(cls, folder: Path) -> Request:
+    def read(cls, folder: Path) -> "Request":
         """Read ``run.json``.
 
         Raises:
@@ -175,9 +173,9 @@ class RunRecord:
         """The filters of the first repeat; empty for a model without."""
         return self.repeats[0].filters
 
-    def score(self, part: str = "test", metric: str | None = None) -> Summary | None:
+    def score(self, subset: str = "test", metric: str | None = None) -> Summary | None:
         """The summary of a score, or None where there is none."""
-        return self.summary.get(part, {}).get(metric or self.metric)
+        return self.summary.get(subset, {}).get(metric or self.metric)
 
     def to_dict(self) -> dict[str, Any]:
         """``record.json`` as plain data; no NaN in it."""
@@ -194,7 +192,7 @@ class RunRecord:
             "summary": summary_dict(self.summary),
         }
 
-    def write(self, folder: Path) -> RunRecord:
+    def write(self, folder: Path) -> "RunRecord":
         """Write history, filter path and, last, the record; returns the record with its folder."""
         if self.history is not None:
             with writing(folder / HISTORY):
@@ -207,7 +205,7 @@ class RunRecord:
         return dataclasses.replace(self, folder=folder.resolve())
 
     @classmethod
-    def read(cls, folder: str | Path) -> RunRecord:
+    def read(cls, folder: str | Path) -> "RunRecord":
         """Read a run folder.
 
         Raises:
@@ -250,6 +248,11 @@ def summarize_repeats(scores: Sequence[Scores], summarize: Any) -> dict[str, dic
     Args:
         scores: of each repeat.
         summarize: from values to the numbers of a :class:`Summary`, as a table.
+
+    >>> scores = {"train": {}, "val": {}, "test": {"accuracy": 0.5}}
+    >>> numbers = {"mean": 0.5, "low": 0.5, "high": 0.5, "std": 0.0, "count": 1}
+    >>> summarize_repeats([scores], lambda values: numbers)["test"]["accuracy"].mean
+    0.5
     """
     summary: dict[str, dict[str, Summary]] = {}
     for name in SETS:
@@ -266,8 +269,8 @@ def summarize_repeats(scores: Sequence[Scores], summarize: Any) -> dict[str, dic
 def summary_dict(summary: Mapping[str, Mapping[str, Summary]]) -> dict[str, Any]:
     """Summaries as plain data."""
     return {
-        part: {metric: dataclasses.asdict(value) for metric, value in found.items()}
-        for part, found in summary.items()
+        subset: {metric: dataclasses.asdict(value) for metric, value in found.items()}
+        for subset, found in summary.items()
     }
 
 
@@ -278,7 +281,7 @@ def _repeat_dict(repeat: RepeatRecord) -> dict[str, Any]:
         "epochs": repeat.epochs,
         "best_epoch": repeat.best_epoch,
         "stopped": repeat.stopped,
-        "scores": {part: dict(found) for part, found in repeat.scores.items()},
+        "scores": {subset: dict(found) for subset, found in repeat.scores.items()},
         "filters": [_filter_dict(f) for f in repeat.filters],
     }
     if repeat.confusion is not None:
@@ -331,14 +334,14 @@ def _summaries(node: Node) -> dict[str, dict[str, Summary]]:
         return Summary(mean, low, high, std, at["count"].integer())
 
     return {
-        part: {metric: summary(node[part][metric]) for metric in node[part].mapping()}
-        for part in node.mapping()
+        subset: {metric: summary(node[subset][metric]) for metric in node[subset].mapping()}
+        for subset in node.mapping()
     }
 
 
 def _repeat(node: Node) -> RepeatRecord:
     split = node["split"]
-    train, val, test = (split[part].integer() for part in SETS)
+    train, val, test = (split[subset].integer() for subset in SETS)
     confusion = None
     if node["confusion"].given:
         confusion = node["confusion"].array(None, None)
@@ -357,7 +360,7 @@ def _repeat(node: Node) -> RepeatRecord:
         epochs=node["epochs"].integer(),
         best_epoch=node["best_epoch"].integer(),
         stopped=_text(node["stopped"]),
-        scores={part: node["scores"][part].numbers() for part in node["scores"].mapping()},
+        scores={subset: node["scores"][subset].numbers() for subset in node["scores"].mapping()},
         filters=tuple(_filter(at) for at in node["filters"]) if node["filters"].given else (),
         confusion=confusion,
     )
@@ -417,7 +420,7 @@ def _load_history(file: Path, missing: list[str]) -> History | None:
 
 def _load_path(file: Path, missing: list[str]) -> FilterPath | None:
     if not file.is_file():
-        missing.append("There is no filter_path.npz: the filter's way there is not known.")
+        missing.append("There is no filter_path.npz: the path of the filter is not known.")
         return None
     try:
         return FilterPath.read(file)

@@ -16,16 +16,13 @@ from longnn.studies._core._catalog import (
     study_names,
 )
 from longnn.studies._core._context import Context, Study
-from longnn.studies._core._pages import fill_page, rebuild_all
 from longnn.studies._core._table import ResultTable
 
 __all__ = [
     "Context",
     "ResultTable",
     "Study",
-    "fill_page",
     "get_study",
-    "rebuild_all",
     "rebuild_study",
     "run_study",
     "sorted_studies",

@@ -6,7 +6,7 @@ Everything comes from the records under ``RESULTS``; nothing is trained. ``make 
 import sys
 from pathlib import Path
 
-from longnn.studies import rebuild_all
+from longnn.studies._core._pages import rebuild_all
 from longnn.studies.recipes import write_recipes
 
 

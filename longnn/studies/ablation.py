@@ -1,4 +1,4 @@
-"""Table 4: what each part of LON-GNN is worth, with rows that the paper does not have.
+"""Table 4: what each ingredient of LON-GNN is worth, with rows that the paper does not have.
 
 In the paper's form (the filter on class channels), each row with a search and a budget of its own.
 Rows that ``accuracy`` has are copied from it. JacobiConv has a linear transform and LON-GNN an MLP:

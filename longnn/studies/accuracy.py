@@ -13,7 +13,7 @@ from longnn.studies._core._context import Context, record_path
 from longnn.studies._core._printed import ACCURACY
 from longnn.studies._core._protocol import (
     TEN,
-    Keys,
+    ConfigTable,
     Results,
     Row,
     Space,
@@ -106,7 +106,7 @@ def tables(folder: Path) -> list[ResultTable]:
     ]
 
 
-def _form(config: Keys) -> str:
+def _form(config: ConfigTable) -> str:
     """Where the filter acts, after what, and how many there are.
 
     >>> _form({"placement": "output", "shared": True, "self_loops": "add"})

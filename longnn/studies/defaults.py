@@ -6,7 +6,7 @@ the best of them on more. One half of a split's validation nodes stops a trainin
 gives its holdout score: the highest accuracy over hundreds of epochs flatters candidates whose
 filter jumps. The regret of a candidate on a graph is how far its mean score is below the best
 candidate's there. The default is the candidate with the least root mean square regret over the
-graphs. The choice of an earlier, smaller study of this kind takes part in the second round. Only
+graphs. The choice of an earlier, smaller study of this kind joins the second round. Only
 tuning splits are used: no test node is looked at, and nothing printed in the paper enters.
 """
 
@@ -19,7 +19,6 @@ import numpy as np
 
 from longnn import data
 from longnn.config import Config
-from longnn.records import StudyRecord
 from longnn.studies._core._context import Context, load_records, record_path
 from longnn.studies._core._evaluation import SMALL, holdout_scores
 from longnn.studies._core._protocol import QUICK_DATASETS, TEN, Space
@@ -182,13 +181,6 @@ def best_of(regrets: Mapping[int, Mapping[str, float]], count: int) -> list[int]
 
 def _root_mean_square(regret: Mapping[str, float]) -> float:
     return float(np.sqrt(np.mean(np.square([*regret.values()]))))
-
-
-def winner(folder: Path) -> Space:
-    """The keys of the candidate that the records choose."""
-    plan = StudyRecord.load(min((folder / "records").glob("*.json"))).plan(Plan)
-    means = _means(folder, ["second", "earlier"])
-    return candidates(plan)[best_of(_regrets(means), 1)[0]] if means else {}
 
 
 def tables(folder: Path) -> list[ResultTable]:

@@ -15,7 +15,7 @@ from longnn.config import Config
 from longnn.studies._core._context import Context, load_records
 from longnn.studies._core._evaluation import Scores, train_splits
 from longnn.studies._core._printed import ACCURACY
-from longnn.studies._core._protocol import PAPER_SPACE, QUICK_DATASETS, TEN, Keys
+from longnn.studies._core._protocol import PAPER_SPACE, QUICK_DATASETS, TEN, ConfigTable
 from longnn.studies._core._scores import interval, percent
 from longnn.studies._core._table import ResultTable
 from longnn.tuning import load_space, tune
@@ -48,10 +48,10 @@ class SearchCell:
         fingerprint: of the dataset.
         finished: trials.
         pruned: trials that were stopped early by halving.
-        best: the best trial, as the search records it.
-        finalists: the best trials on further splits, as the search records them.
+        best: the best trial, as the record of the search has it.
+        finalists: the best trials on further splits, as the record of the search has them.
         value: mean validation accuracy of the winner.
-        config: keys of the winner.
+        config: of the winner, as a flat table.
     """
 
     fingerprint: str
@@ -60,7 +60,7 @@ class SearchCell:
     best: Mapping[str, object]
     finalists: Mapping[str, object]
     value: float
-    config: Keys
+    config: ConfigTable
 
 
 def run(context: Context) -> None:
@@ -104,7 +104,7 @@ def _search(dataset: data.NodeDataset, plan: Plan, device: str) -> SearchCell:
     )
 
 
-def _test(dataset: data.NodeDataset, keys: Keys, plan: Plan, device: str) -> Scores:
+def _test(dataset: data.NodeDataset, keys: ConfigTable, plan: Plan, device: str) -> Scores:
     config = Config.from_dict(keys)
     return train_splits(dataset, [config], range(plan.splits), device=device)[0]
 

@@ -27,7 +27,7 @@ from longnn.registry import PAPER_FORM
 from longnn.report import ORANGE, colours, in_style, new_figure
 from longnn.studies._core._context import Context, record_path, save_figure
 from longnn.studies._core._printed import EPOCH_MS, TOTAL_S
-from longnn.studies._core._protocol import QUICK_DATASETS, TEN, Keys
+from longnn.studies._core._protocol import QUICK_DATASETS, TEN, ConfigTable
 from longnn.studies._core._table import ResultTable
 
 TITLE = "Table 5: time per epoch and in total"
@@ -44,7 +44,7 @@ LABELS = {
     "textbook": "LON-GNN, textbook",
 }
 #: ChebNet has one weight matrix per degree: degree 10 would be another model.
-OPTIONS: dict[str, Keys] = {"lon": PAPER_FORM, "cheb": {"degree": 2}}
+OPTIONS: dict[str, ConfigTable] = {"lon": PAPER_FORM, "cheb": {"degree": 2}}
 EPOCHS = {True: 30, False: 1000}
 #: Kinds of devices, and the table of each.
 KINDS = {"cpu": "time", "cuda": "time-gpu"}

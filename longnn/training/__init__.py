@@ -9,8 +9,6 @@ from longnn.training._fit import (
     Job,
     choose_device,
     fit,
-    load_weights,
-    make_members,
     make_model,
     make_population,
     make_problem,
@@ -18,12 +16,7 @@ from longnn.training._fit import (
     score,
 )
 from longnn.training._memory import fits, is_out_of_memory
-from longnn.training._metrics import (
-    bootstrap_interval,
-    classification_scores,
-    regression_scores,
-    summarize,
-)
+from longnn.training._metrics import regression_scores, summarize
 from longnn.training._objective import Objective
 from longnn.training._population import FIELDS, Member, Population, Result
 from longnn.training._problem import Problem, Task
@@ -42,15 +35,11 @@ __all__ = [
     "Result",
     "Task",
     "Trained",
-    "bootstrap_interval",
     "choose_device",
-    "classification_scores",
     "fit",
     "fits",
     "is_out_of_memory",
     "load_checkpoint",
-    "load_weights",
-    "make_members",
     "make_model",
     "make_population",
     "make_problem",

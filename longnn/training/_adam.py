@@ -43,7 +43,7 @@ class PopulationAdam:
             list(zip(self.rates[name].tolist(), self.decays[name].tolist(), strict=True))
             for name in self.mean
         ]
-        self._alike = all(len(set(of)) == 1 for of in pairs)  # no need to part the stacks
+        self._alike = all(len(set(of)) == 1 for of in pairs)  # no need to take the stacks apart
         self._groups: dict[tuple[float, float], list[int]] = {}
         shown = ([of[0]] for of in pairs) if self._alike else pairs
         for place, pair in enumerate(pair for of in shown for pair in of):

@@ -1,7 +1,7 @@
 """A population in training, on disk: saved as plain tensors, restored to the last bit.
 
-Dropout needs no generator state (:mod:`longnn.matrices`), so weights, Adam's moments, the best so
-far and the history are all there is.
+Dropout needs no generator state (:mod:`longnn.matrices`), so weights, Adam's moments, the best
+weights until now and the history are all there is.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ def save_checkpoint(population: Population, path: Path) -> None:
     tensors["index"] = population.index
     if population.path is not None:
         tensors["path"] = population.path
-    finished: dict[str, Any] = {}
+    finished: dict[str, dict[str, int | float | str]] = {}
     for i, result in population.results.items():
         numbers = ("best_epoch", "epochs", "stopped", "offset", "scale")
         finished[str(i)] = {name: getattr(result, name) for name in numbers}
@@ -60,7 +60,7 @@ def save_checkpoint(population: Population, path: Path) -> None:
 
 
 def load_checkpoint(population: Population, path: Path) -> None:
-    """Bring a freshly built population to the saved state."""
+    """Restore the saved state in a newly built population."""
     with _opened(path) as file:
         metadata = file.metadata()
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

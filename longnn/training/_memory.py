@@ -27,7 +27,11 @@ _CGROUPS = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on whatever device."""
+    """Whether an error says that memory ran out, on whatever device.
+
+    >>> is_out_of_memory(MemoryError()), is_out_of_memory(ValueError())
+    (True, False)
+    """
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
@@ -51,9 +55,10 @@ def fits(call: Callable[[], object], device: torch.device) -> bool:
 def count_fitting(make: Callable[[int], Population], count: int, device: torch.device) -> int:
     """How many members, ``count`` at most, can be trained together.
 
-    ``make`` builds a population of so many members. On a CPU one of one and one of two are tried
-    for a few epochs; by their difference is told what a member costs. Elsewhere, and where the
-    system does not say, there is nothing to go by but trying: ``count``.
+    ``make`` builds a population of so many members. On a CPU populations of one and of two members
+    are tried for a few epochs; their difference is the cost of a member. On other devices, and
+    where the system does not report memory, the answer is ``count``: training tries, and takes
+    less if that fails.
     """
     available = available_memory() if count > 1 and device.type == "cpu" else None
     if available is None or not _forget_peak():
@@ -62,7 +67,7 @@ def count_fitting(make: Callable[[int], Population], count: int, device: torch.d
 
     def try_out(members: int) -> None:
         nonlocal kept
-        gc.collect()  # what others left behind would be given back in the middle
+        gc.collect()  # garbage of others would be freed while we measure
         before = _status("VmRSS")
         _forget_peak()
         population = make(members)
@@ -93,13 +98,13 @@ def available_memory() -> int | None:
 
 
 def _kept(population: Population) -> int:
-    """Bytes to be taken later: what is written down is copied when members stop, and kept."""
+    """Bytes that training takes later: the history is copied when members stop, and kept."""
     tensors = [population.table, *([] if population.path is None else [population.path])]
     return 2 * sum(t.numel() * t.element_size() for t in tensors)
 
 
 def _forget_peak() -> bool:
-    """Let the peak of resident memory begin anew; False where the system has no such thing."""
+    """Let the peak of resident memory begin anew; False where the system cannot do that."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -1,4 +1,4 @@
-r"""What the members of a population are trained for and judged by: losses and scores.
+r"""What the members of a population are trained for and compared by: losses and scores.
 
 Each member has nodes of its own to learn from and to be validated on. They are picked by index,
 so that nothing is computed for the others.
@@ -25,7 +25,7 @@ class Picked:
 
     @classmethod
     def from_masks(cls, masks: Sequence[Tensor], device: torch.device, dtype: torch.dtype) -> Self:
-        """From one mask (nodes,) a member."""
+        """From masks (nodes,), one per member."""
         counts = [int(mask.sum()) for mask in masks]
         # Those to be picked first, in their order, and then, to fill up, the first of the others.
         orders = [torch.sort(~mask.cpu(), stable=True).indices for mask in masks]
@@ -85,7 +85,13 @@ _entropy = differentiable(_cross_entropy, _cross_entropy_gradient, _save, vmap="
 
 
 def cross_entropy(scores: Tensor, picked: Picked, labels: Tensor) -> Tensor:
-    """Mean cross entropy of each member over its picked nodes, shape (members,)."""
+    """Mean cross entropy of each member over its picked nodes, shape (members,).
+
+    >>> mask, cpu = torch.tensor([True, False]), torch.device("cpu")
+    >>> picked = Picked.from_masks([mask], cpu, torch.float32)
+    >>> cross_entropy(torch.zeros(1, 2, 4), picked, torch.tensor([[0]]))
+    tensor([1.3863])
+    """
     return _entropy(scores, picked.members, picked.rows, picked.weight, labels)[0]
 
 
@@ -94,7 +100,7 @@ class Objective:
 
     Args:
         problem: what they learn.
-        train, val: a mask (nodes,) a member each.
+        train, val: masks (nodes,), one per member.
     """
 
     def __init__(self, problem: Problem, train: Sequence[Tensor], val: Sequence[Tensor]) -> None:

@@ -52,7 +52,7 @@ class Member:
 
 @dataclasses.dataclass
 class Result:
-    """What became of a member."""
+    """What the training of a member gave."""
 
     state: dict[str, Tensor]  # the best weights, by name
     best_epoch: int
@@ -65,7 +65,7 @@ class Result:
 
 
 class _Watched(nn.Module):
-    """A model that also tells its penalties, amplitude and basis."""
+    """A model that also reports its penalties, amplitude and basis."""
 
     def __init__(self, model: TrainableModel) -> None:
         super().__init__()
@@ -104,12 +104,21 @@ class Population:
     """Members in training: :meth:`run` trains them to the end, :meth:`step` one epoch.
 
     :func:`~longnn.training.save_checkpoint` writes its state, and
-    :func:`~longnn.training.load_checkpoint` brings a fresh population to it, bit by bit.
+    :func:`~longnn.training.load_checkpoint` restores it in a new population, bit by bit.
 
     Args:
         members: at least one; all models alike in architecture.
         problem: what they learn.
         record_filters: keep the first filter's coefficients at every epoch.
+
+    >>> from longnn.graphs import GraphOperator
+    >>> from longnn.nn import MLP
+    >>> P = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
+    >>> problem = Problem.make(torch.eye(2), P, torch.tensor([0, 1]))
+    >>> every = torch.ones(2, dtype=torch.bool)
+    >>> member = Member(MLP(2, 4, 2), Settings(epochs=3), 0, every, every)
+    >>> [result.epochs for result in Population([member], problem).run()]
+    [3]
     """
 
     def __init__(
@@ -169,7 +178,7 @@ class Population:
         return self.stack.parameters
 
     def _aim(self, members: Sequence[Member]) -> None:
-        """What is learned, and what becomes of it, each with a row a member."""
+        """What is learned, and what becomes of it, each with one row per member."""
         problem, dtype, device = self.problem, self.problem.dtype, self.problem.device
         self.objective = Objective(problem, [m.train for m in members], [m.val for m in members])
         self.penalty = torch.tensor(
@@ -193,7 +202,7 @@ class Population:
 
     @property
     def rows(self) -> dict[str, Tensor]:
-        """What was written down so far: field -> (epochs, members in the stack)."""
+        """What was written down until now: field -> (epochs, members in the stack)."""
         return {f: self.table[: self.epoch, i] for i, f in enumerate(FIELDS)}
 
     def train_epoch(self) -> Tensor:
@@ -235,7 +244,7 @@ class Population:
         self.epoch += 1
 
     def _capture(self) -> None:
-        """Record an epoch as a CUDA graph; a model that cannot be recorded goes on without."""
+        """Capture an epoch as a CUDA graph; a model that cannot be captured goes on without."""
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
@@ -358,6 +367,7 @@ class Population:
 
     @property
     def finished(self) -> bool:
+        """Whether every member has stopped."""
         return len(self.index) == 0
 
     def run(self, on_epoch: Callable[["Population"], None] | None = None) -> list[Result]:

@@ -21,6 +21,10 @@ class Problem:
     """A graph, its features and labels; shared by all members of a population.
 
     Build with :meth:`make`, which keeps sparse features sparse.
+
+    >>> P = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
+    >>> Problem.make(torch.eye(2), P, torch.tensor([0, 2])).outputs
+    3
     """
 
     features: SparseMatrix | DenseMatrix  # (nodes, features)
@@ -56,14 +60,17 @@ class Problem:
 
     @property
     def num_nodes(self) -> int:
+        """The number of nodes."""
         return self.operator.num_nodes
 
     @property
     def device(self) -> torch.device:
+        """Where the data is."""
         return self.operator.device
 
     @property
     def dtype(self) -> torch.dtype:
+        """The type of features and operator."""
         return self.operator.dtype
 
 

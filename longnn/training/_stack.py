@@ -22,7 +22,7 @@ class Stack:
 
     Args:
         models: at least one, all alike, on one device.
-        shared: tables that stand for all buffers of a name, by the last part of the name.
+        shared: tables that stand for all buffers of a name, by the last word of the name.
     """
 
     def __init__(self, models: Sequence[nn.Module], shared: dict[str, Tensor]) -> None:

@@ -1,6 +1,6 @@
-"""The domain of one key of a search space: a set of choices, or a range of numbers.
+"""The domain of one entry of a search space: a set of choices, or a range of numbers.
 
-Knows TOML tables and Optuna's trials, and no key by its name.
+Knows TOML tables and Optuna's trials, and no entry by its name.
 """
 
 import dataclasses
@@ -99,7 +99,7 @@ def parse_domain(key: str, value: Any, *, integer: bool) -> Domain | Plain:
     Args:
         key: named in errors.
         value: a plain value, or a table with ``choices`` or with ``low`` and ``high``.
-        integer: whether the key takes integers only.
+        integer: whether the entry takes integers only.
 
     Raises:
         ValueError: for a table that describes neither choices nor a range.

@@ -10,7 +10,7 @@ from longnn.registry import find_model
 from longnn.report import GREY, NAVY, ORANGE, SKY, Plate, in_style, new_figure, plain
 from longnn.tuning._record import SearchRecord
 
-#: The most keys in the figure of importance.
+#: The most entries in the figure of importance.
 SHOWN = 16
 
 
@@ -37,10 +37,10 @@ def plates(record: SearchRecord) -> list[Plate]:
                 "tuning_importance",
                 lambda: draw_importance(record),
                 "What mattered",
-                "How much each key decided whether a trial was among the best fifth "
+                "How much each setting decided whether a trial was among the best fifth "
                 "(PED-ANOVA; the bars sum to one). A low bar means that the values that were tried "
                 "made little difference, not that every value is good.",
-                f"Importance of the searched keys, highest first: {first}.",
+                f"Importance of the searched settings, highest first: {first}.",
             )
         )
     return found

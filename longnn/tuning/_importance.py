@@ -1,6 +1,6 @@
-"""Which keys decided whether a trial was good.
+"""Which settings decided whether a trial was good.
 
-PED-ANOVA compares, key by key, the values of the best trials with those of all trials:
+PED-ANOVA compares, setting by setting, the values of the best trials with those of all trials:
 `"PED-ANOVA: Efficiently Quantifying Hyperparameter Importance in Arbitrary Subspaces"
 <https://arxiv.org/abs/2304.10255>`_ (Watanabe et al., 2023). It uses ranks only, so stopped trials
 count too: they rank below the finished ones, and the later stopped the higher.
@@ -21,7 +21,7 @@ BEST = 0.2
 
 
 def parameter_importance(trials: Sequence[FrozenTrial]) -> dict[str, float]:
-    """The importance of each searched key, in falling order; the values sum to one.
+    """The importance of each searched setting, in falling order; the values sum to one.
 
     Empty with fewer than :data:`LEAST` trials, or where all trials are equally good.
 
@@ -33,8 +33,8 @@ def parameter_importance(trials: Sequence[FrozenTrial]) -> dict[str, float]:
     levels = {score: float(level) for level, score in enumerate(sorted(set(scores)))}
     if len(ranked) < LEAST or len(levels) < 2:
         return {}
-    study = optuna.create_study(direction="maximize")
-    study.add_trials(
+    search = optuna.create_study(direction="maximize")
+    search.add_trials(
         [
             create_trial(params=t.params, distributions=t.distributions, value=levels[score])
             for t, score in zip(ranked, scores, strict=True)
@@ -42,14 +42,14 @@ def parameter_importance(trials: Sequence[FrozenTrial]) -> dict[str, float]:
     )
     evaluator = PedAnovaImportanceEvaluator(target_quantile=BEST)
     with warnings.catch_warnings():
-        # Constant or conditional keys; the result is checked below.
+        # Constant or conditional settings; the result is checked below.
         warnings.filterwarnings("ignore", module=r"optuna\.importance.*")
         try:
-            found = get_param_importances(study, evaluator=evaluator)
+            found = get_param_importances(search, evaluator=evaluator)
         except (RuntimeError, ValueError):
             return {}
     merged: dict[str, float] = {}
-    for name, value in found.items():  # "penalty?" and "penalty" are one key
+    for name, value in found.items():  # "penalty?" and "penalty" are one setting
         key = name.removesuffix("?")
         merged[key] = merged.get(key, 0.0) + value
     if not merged or not all(map(math.isfinite, merged.values())):

@@ -1,6 +1,6 @@
 """The ledger that the workers of one search share: its trials, and who trains them.
 
-It is an Optuna study. A trial is claimed in one transaction, with its parameters and its worker,
+Optuna stores it. A trial is claimed in one transaction, with its parameters and its worker,
 so a process may be killed at any moment: finished trials stay, and those of a dead worker are
 queued again. The budget is exact: where workers claim trials at the same time, those beyond the
 budget are returned.
@@ -36,7 +36,7 @@ class Claim:
     Args:
         id: of the trial in Optuna's storage.
         number: of the trial in the search.
-        values: of every key of the space.
+        values: of every entry of the space.
         done: whether it is closed.
         reported: the epochs of its scores in the storage.
     """
@@ -74,10 +74,10 @@ class Ledger:
         seed: int = 0,
     ) -> None:
         self.storage, self.space, self.trials, self.seed = storage, space, trials, seed
-        self.study = optuna.create_study(
+        self.search = optuna.create_study(
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
-        self.study_id = storage.get_study_id_from_name(name)
+        self.search_id = storage.get_study_id_from_name(name)
         self._agree(agreement)
         self.worker = Worker.here()
         self.beat()
@@ -91,12 +91,12 @@ class Ledger:
     @property
     def name(self) -> str:
         """The name of the search."""
-        return self.study.study_name
+        return self.search.study_name
 
     def _agree(self, agreement: Mapping[str, Any]) -> None:
-        written = self.study.user_attrs.get("agreement")
+        written = self.search.user_attrs.get("agreement")
         if written is None:
-            self.storage.set_study_user_attr(self.study_id, "agreement", dict(agreement))
+            self.storage.set_study_user_attr(self.search_id, "agreement", dict(agreement))
             return
         for key, value in agreement.items():
             if written.get(key) != value:
@@ -109,16 +109,16 @@ class Ledger:
     def beat(self, *, done: bool = False) -> None:
         """Write a sign of life into the storage."""
         self.storage.set_study_user_attr(
-            self.study_id, f"worker:{self.worker.id}", self.worker.sign(done=done)
+            self.search_id, f"worker:{self.worker.id}", self.worker.sign(done=done)
         )
 
     def _signs(self) -> dict[str, Sign]:
-        attributes = self.storage.get_study_user_attrs(self.study_id)
+        attributes = self.storage.get_study_user_attrs(self.search_id)
         return {k.removeprefix("worker:"): v for k, v in attributes.items() if "worker:" in k}
 
     def get_trials(self, *states: TrialState) -> list[FrozenTrial]:
         """The trials in the order of their numbers: all, or those in the given states."""
-        return self.study.get_trials(deepcopy=False, states=states or None)
+        return self.search.get_trials(deepcopy=False, states=states or None)
 
     @property
     def finished(self) -> int:
@@ -141,13 +141,13 @@ class Ledger:
         return recovered
 
     def _id(self, number: int) -> int:
-        return self.storage.get_trial_id_from_study_id_trial_number(self.study_id, number)
+        return self.storage.get_trial_id_from_study_id_trial_number(self.search_id, number)
 
     def _requeue(self, trial_id: int, trial: FrozenTrial) -> bool:
         if not self._close(trial_id, TrialState.FAIL):
             return False  # another worker was first
         self.storage.create_new_trial(
-            self.study_id,
+            self.search_id,
             create_trial(
                 state=TrialState.WAITING,
                 params=trial.params,
@@ -183,8 +183,8 @@ class Ledger:
 
     def _sample(
         self, count: int
-    ) -> list[tuple[dict[str, Any], dict[str, BaseDistribution], dict[str, Plain]]]:
-        """New parameters by TPE, drawn together from a copy of the study in memory."""
+    ) -> list[tuple[dict[str, Plain], dict[str, BaseDistribution], dict[str, Plain]]]:
+        """New parameters by TPE, drawn together from a copy of the search in memory."""
         if count <= 0:
             return []
         known = self.get_trials(*FINISHED, TrialState.RUNNING)
@@ -207,7 +207,7 @@ class Ledger:
 
     def _create(
         self,
-        params: dict[str, Any],
+        params: dict[str, Plain],
         distributions: dict[str, BaseDistribution],
         values: dict[str, Plain],
     ) -> Claim:
@@ -217,7 +217,7 @@ class Ledger:
             distributions=distributions,
             user_attrs={"values": values, "worker": self.worker.id},
         )
-        trial_id = self.storage.create_new_trial(self.study_id, trial)
+        trial_id = self.storage.create_new_trial(self.search_id, trial)
         return Claim(trial_id, self.storage.get_trial_number_from_id(trial_id), values)
 
     def _return_surplus(self, claims: list[Claim]) -> list[Claim]:

@@ -52,7 +52,7 @@ def write_page(folder: str | Path, record: SearchRecord | None = None) -> Path:
     title = f"Tuning {find_model(record.model).title} on {record.dataset.name}"
     pictures = embed(plates(record), folder / "figures")
     winner = pairs("Its configuration", record.best.params)
-    too_few = paragraph("There are too few trials to say which keys mattered.", kind="soft")
+    too_few = paragraph("There are too few trials to say which settings mattered.", kind="soft")
     content = document(
         title=title,
         header=heading(title) + paragraph(_origin(record), kind="soft"),

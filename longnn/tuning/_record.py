@@ -114,7 +114,7 @@ class SearchRecord:
         best: the winner.
         value: its mean validation score, over the splits of the finalists too.
         finalists: the best trials on further splits.
-        importance: of the searched keys, in falling order.
+        importance: of the searched settings, in falling order.
         space: what was searched.
         seconds: of this worker.
         environment: machine and versions.

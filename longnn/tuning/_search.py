@@ -1,4 +1,4 @@
-"""One worker's part of a search: draw a batch of trials, train it as one population, repeat.
+"""One worker's share of a search: draw a batch of trials, train it as one population, repeat.
 
 Several processes may work on one search; they share its trials through the ledger.
 """
@@ -8,7 +8,6 @@ import datetime
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from optuna.trial import FrozenTrial
 
@@ -39,7 +38,7 @@ OnProgress = Callable[[TuningProgress], None]
 
 
 class Search:
-    """One worker's part of a search; the arguments are those of :func:`~longnn.tuning.tune`."""
+    """One worker's share of a search; the arguments are those of :func:`~longnn.tuning.tune`."""
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class Search:
         self.closed = 0  # trials closed of the group in training
         self.best: FrozenTrial | None = None
 
-    def agreement(self) -> dict[str, Any]:
+    def agreement(self) -> dict[str, object]:
         """What every worker of the search must agree on; plain data."""
         space = self.space.to_dict()
         return {
@@ -133,8 +132,8 @@ class Search:
                 )
             self.batch = max(1, len(group) // 2)
             left = [claim for claim in group if not claim.done]
-            parts = [left[i : i + self.batch] for i in range(0, len(left), self.batch)]
-            queue.extendleft(reversed(parts))
+            smaller = [left[i : i + self.batch] for i in range(0, len(left), self.batch)]
+            queue.extendleft(reversed(smaller))
 
     def _fits(self, ledger: Ledger, group: Sequence[Claim]) -> bool:
         """Train a group; False where it ran out of memory."""

@@ -1,13 +1,13 @@
-"""A search space as data: TOML in, the keys that a search may choose for one model out.
+"""A search space as data: TOML in, what a search may choose for one model out.
 
-A key is a training setting or an option of the model (:class:`~longnn.config.Config`). Its value is
+An entry is a training setting or an option of the model (:class:`~longnn.config.Config`). It is
 fixed (``epochs = 1000``), one of several choices (``a = { choices = [0, 1] }``), or in a range
 (``dropout = { low = 0, high = 0.8, step = 0.1 }``, with ``log = true`` for a logarithmic scale and
-``or_zero = true`` to allow exactly 0 as well). Keys that the model does not have are dropped, so
-one file serves all models.
+``or_zero = true`` to allow exactly 0 as well). Entries that the model does not have are dropped,
+so one file serves all models.
 
-Keys for one model alone come from two places. The registry has what is true of a model in every
-space (:attr:`~longnn.registry.ModelEntry.space`); it overrides the common keys of the file. The
+Entries for one model alone come from two places. The registry has what is true of a model in every
+space (:attr:`~longnn.registry.ModelEntry.space`); it overrides the common entries of the file. The
 table ``[models.NAME]`` of the file has what is true in this space; it overrides both.
 """
 
@@ -30,9 +30,9 @@ from longnn.registry import MODELS, find_model, model_options
 from longnn.training import make_model
 from longnn.tuning._domains import Domain, Plain, Range, parse_domain
 
-#: Keys of a configuration that are arguments of a search and not part of its space.
+#: What a configuration has and a space may not: all trials of a search share it.
 RESERVED = ("model", "split", "seed", "repeat", "scale", "device", "precision")
-#: Keys that decide which parameters a model has.
+#: Options that decide which parameters a model has.
 SHAPING = ("coefficients", "learn_basis", "orthonormal")
 
 
@@ -43,9 +43,9 @@ class SearchSpace:
     Args:
         model: the name of the model.
         name: of the space, for the record.
-        search: the keys to search, each with its domain.
-        fixed: the keys that have the same value in every trial.
-        dropped: keys of the file that the model does not have.
+        search: the entries to search, each with its domain.
+        fixed: the entries that have the same value in every trial.
+        dropped: entries of the file that the model does not have.
         source: the table of the file.
 
     >>> table = {"degree": 4, "a": {"choices": [0.5, 1.0, 1.5]}, "reversed_sign": True}
@@ -63,17 +63,17 @@ class SearchSpace:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], model: str, *, name: str = "custom") -> Self:
-        """From the table of a TOML file, checked and restricted to the keys of the model.
+        """From the table of a TOML file, checked and restricted to what the model has.
 
         Raises:
-            ValueError: for a key that no model has (naming the nearest valid one), a value that
+            ValueError: for an entry that no model has (naming the nearest valid one), a value that
                 the model does not accept, or a space with nothing to search.
         """
         find_model(model)
-        keys = _parse(_merge(table, model))
-        for key in keys:
+        entries = _parse(_merge(table, model))
+        for key in entries:
             _check_key(key, model)
-        own = {k: v for k, v in keys.items() if k in model_options(model) or _is_training(k)}
+        own = {k: v for k, v in entries.items() if k in model_options(model) or _is_training(k)}
         search = {k: v for k, v in own.items() if isinstance(v, Domain)}
         if "self_loops" in search:
             raise ValueError("Expected one value for `self_loops`: all trials share the graph")
@@ -87,15 +87,15 @@ class SearchSpace:
             name,
             {k: v for k, v in search.items() if k not in idle},
             {k: v for k, v in fixed.items() if k not in idle},
-            tuple(k for k in keys if k not in own or k in idle),
+            tuple(k for k in entries if k not in own or k in idle),
             table,
         )
         if not space.search:
-            raise ValueError(f"Expected a key of model {model!r} to search in {name} (got none)")
+            raise ValueError(f"Expected an entry of model {model!r} to search in {name} (got none)")
         return space
 
     def fix(self, values: Mapping[str, Any]) -> Self:
-        """A copy in which some keys have one value.
+        """A copy in which some entries have one value.
 
         >>> load_space("paper", "sgc").fix({"degree": 3}).fixed["degree"]
         3
@@ -111,17 +111,17 @@ class SearchSpace:
         return self.from_dict(table, self.model, name=self.name)
 
     def suggest(self, trial: BaseTrial) -> dict[str, Plain]:
-        """A value for every key; the searched ones are drawn by an Optuna trial."""
+        """A value for every entry; the searched ones are drawn by an Optuna trial."""
         chosen = {key: domain.suggest(trial, key) for key, domain in self.search.items()}
         return {**self.fixed, **chosen}
 
-    def config(self, values: Mapping[str, Plain], **keys: Plain) -> Config:
-        """The configuration with these values; ``keys`` are those that no space has."""
-        return Config.from_dict({"model": self.model, **values, **keys})
+    def config(self, values: Mapping[str, Plain], **others: Plain) -> Config:
+        """The configuration with these values; ``others`` are those that no space has."""
+        return Config.from_dict({"model": self.model, **values, **others})
 
     @property
     def conditional(self) -> bool:
-        """Whether some keys are drawn in some trials only."""
+        """Whether some entries are drawn in some trials only."""
         return any(isinstance(d, Range) and d.or_zero for d in self.search.values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,15 +176,15 @@ def load_space(
 def draw_random(
     spaces: Sequence[SearchSpace], count: int, *, seed: int = 0
 ) -> list[dict[str, Plain]]:
-    """Random values for every key, from the spaces in turn; equal seeds give equal values.
+    """Random values for every entry, from the spaces in turn; equal seeds give equal values.
 
     >>> (values,) = draw_random([load_space({"a": {"choices": [0.5]}, "degree": 3})], 1)
     >>> values
     {'degree': 3, 'a': 0.5}
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-    return [spaces[i % len(spaces)].suggest(study.ask()) for i in range(count)]
+    search = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+    return [spaces[i % len(spaces)].suggest(search.ask()) for i in range(count)]
 
 
 def shipped_spaces() -> list[str]:
@@ -205,15 +205,15 @@ def _tables(table: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     tables = table.get("models", {})
     if not isinstance(tables, Mapping):
         raise ValueError(f"Expected tables [models.NAME] (got models = {tables!r})")
-    for name, keys in tables.items():
+    for name, entries in tables.items():
         find_model(name)
-        if not isinstance(keys, Mapping):
-            raise ValueError(f"Expected a table [models.{name}] (got {keys!r})")
+        if not isinstance(entries, Mapping):
+            raise ValueError(f"Expected a table [models.{name}] (got {entries!r})")
     return tables
 
 
-def _merge(table: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """The keys for one model: the file's common ones < the registry's < ``[models.NAME]``."""
+def _merge(table: Mapping[str, Any], model: str) -> dict[str, object]:
+    """The entries for one model: the file's common ones < the registry's < ``[models.NAME]``."""
     own = _tables(table).get(model, {})
     for key in own:
         if not _is_training(key) and key not in model_options(model):
@@ -222,14 +222,13 @@ def _merge(table: Mapping[str, Any], model: str) -> dict[str, Any]:
     return {**common, **find_model(model).space, **own}
 
 
-def _parse(keys: Mapping[str, Any]) -> dict[str, Domain | Plain]:
-    return {k: parse_domain(k, v, integer=isinstance(_default(k), int)) for k, v in keys.items()}
+def _parse(entries: Mapping[str, object]) -> dict[str, Domain | Plain]:
+    return {k: parse_domain(k, v, integer=isinstance(_default(k), int)) for k, v in entries.items()}
 
 
 @functools.cache
-def _training_defaults() -> dict[str, Any]:
-    of_settings = {f.name: f.default for f in dataclasses.fields(Settings)}
-    return {"hidden_channels": 64, **of_settings}
+def _training_defaults() -> dict[str, Plain]:
+    return {"hidden_channels": 64, **dataclasses.asdict(Settings())}
 
 
 def _is_training(key: str) -> bool:
@@ -237,11 +236,11 @@ def _is_training(key: str) -> bool:
 
 
 @functools.cache
-def _all_options() -> dict[str, Any]:
+def _all_options() -> dict[str, Plain]:
     return {k: v for name in MODELS for k, v in model_options(name).items()}
 
 
-def _default(key: str) -> Any:
+def _default(key: str) -> Plain | None:
     return {**_all_options(), **_training_defaults()}.get(key)
 
 
@@ -252,7 +251,7 @@ def _check_key(key: str, model: str) -> None:
         Config.from_dict({"model": model, key: 0})  # raises, naming the nearest
 
 
-def _options(model: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _options(model: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     return {k: v for k, v in values.items() if k in model_options(model)}
 
 
@@ -270,7 +269,7 @@ def _probes(model: str, search: Mapping[str, Domain], fixed: Mapping[str, Any]) 
 
 
 def _idle_keys(models: list[Model]) -> set[str]:
-    """Keys that change nothing, because none of the models has what they act on."""
+    """Entries that change nothing, because none of the models has what they act on."""
     roles = {role for m in models for role, group in m.parameter_groups().items() if group}
     idle = {f"{kind}_{role}" for kind in ("lr", "wd") for role in ROLES if role not in roles}
     filters = [f for m in models for f in m.filters()]

@@ -114,7 +114,7 @@ def _open_journal(url: str) -> BaseStorage:
 
 
 def _open_database(url: sqlalchemy.URL) -> RDBStorage:
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     if url.get_backend_name() == "sqlite":
         options["connect_args"] = {"timeout": BUSY}
     storage = RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options)

@@ -45,7 +45,7 @@ class Outcome:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
-        """From :meth:`to_dict`; other keys of the table are ignored."""
+        """From :meth:`to_dict`; other entries of the table are ignored."""
         names = [field.name for field in dataclasses.fields(cls)]
         return cls(**{name: tuple(table[name]) for name in names if name in table})
 
@@ -58,7 +58,7 @@ class TrialRecord:
         number: its place in the order in which trials were drawn.
         state: ``"complete"``, ``"pruned"`` (stopped by halving, or diverged), ``"running"`` or
             ``"fail"`` (lost with its worker, or returned).
-        params: the value of every key of the space.
+        params: the value of every entry of the space.
         value: the mean over the repeats of the best validation score.
         intermediate: that mean at the epochs of halving.
         seconds: from its start to its end.

@@ -1,6 +1,7 @@
-"""``tune``: open the storage, run this worker's part of the search, write what was found."""
+"""``tune``: open the storage, run this worker's share of the search, write what was found."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,36 +86,44 @@ def tune(
     else:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-    url = storage if isinstance(storage, str) else default_url(folder or Path())
-    with quiet_optuna():
-        place = storage if isinstance(storage, BaseStorage) else open_storage(url)
-        try:
-            search = Search(
-                dataset,
-                chosen,
-                batch=batch,
-                repeats=repeats,
-                split=split,
-                scale=scale,
-                device=device,
-                halving=Halving() if halving is True else halving or None,
-                on_progress=on_progress,
-            )
-            called = name or f"{dataset.name}-{model}"
-            ledger = Ledger(place, called, search.agreement(), chosen, trials=trials, seed=seed)
-            search.run(ledger)
-            record = search.finish(
-                ledger, finalists, shown_url(url) if place is not storage else None
-            )
-        finally:
-            if place is not storage:
-                close_storage(place)
+    with quiet_optuna(), _opened(storage, folder) as (place, url):
+        search = Search(
+            dataset,
+            chosen,
+            batch=batch,
+            repeats=repeats,
+            split=split,
+            scale=scale,
+            device=device,
+            halving=Halving() if halving is True else halving or None,
+            on_progress=on_progress,
+        )
+        called = name or f"{dataset.name}-{model}"
+        ledger = Ledger(place, called, search.agreement(), chosen, trials=trials, seed=seed)
+        search.run(ledger)
+        record = search.finish(ledger, finalists, url)
     result = TuningResult(search.config(record.best.params), record, folder)
     if folder is not None:
         write_record(folder, record)
         result.write_recipe(folder / RECIPE)
         write_page(folder, record)
     return result
+
+
+@contextlib.contextmanager
+def _opened(
+    storage: str | BaseStorage | None, folder: Path | None
+) -> Iterator[tuple[BaseStorage, str | None]]:
+    """The storage and its URL without password; closed afterwards, unless the caller opened it."""
+    if isinstance(storage, BaseStorage):
+        yield storage, None
+        return
+    url = storage or default_url(folder or Path())
+    place = open_storage(url)
+    try:
+        yield place, shown_url(url)
+    finally:
+        close_storage(place)
 
 
 def _check_integer(key: str, value: object, *, least: int) -> None:

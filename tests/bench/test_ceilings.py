@@ -12,10 +12,11 @@ from longnn.bench._ceilings import (
     weigh,
 )
 from longnn.bench._contenders import Workload, make_population, make_problem
-from longnn.bench._counting import count_calls, filter_products
+from longnn.bench._counting import count_calls
 from longnn.bench._record import Ceilings
 from longnn.bench._scaling import SIZES, random_dataset
 from longnn.bench._timing import Budget
+from tests.bench.counting import filter_products
 
 CPU = torch.device("cpu")
 SIZE = {

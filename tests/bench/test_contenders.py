@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 
+from longnn import bench
 from longnn.bench._contenders import (
     DESCRIPTIONS,
     LABELS,
@@ -43,7 +44,7 @@ def test_a_population_learns(small):
     assert not torch.equal(rows[0], rows[1])  # so do splits
 
 
-def test_the_work_is_that_of_the_setup():
+def test_the_work_is_that_of_the_workload():
     config = Workload().config(3)
     assert (config.hidden_channels, config.seed) == (64, 3)
     options = {"degree": 10, "input_dropout": 0.5, "dropout": 0.5}
@@ -65,10 +66,8 @@ def test_dropout_is_off_in_evaluation(small, key):
 
 
 def test_the_textbook_model_is_public():
-    from longnn.bench import TextbookLONGNN, textbook
-
     model = RIVALS["textbook"](5, 4, 3, FAST)
-    assert type(model) is TextbookLONGNN is textbook.TextbookLONGNN
+    assert type(model) is bench.textbook.TextbookLONGNN
     assert (model.degree, model.dropout) == (FAST.degree, FAST.dropout)
 
 

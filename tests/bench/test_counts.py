@@ -7,18 +7,13 @@ import torch
 
 from longnn import data
 from longnn.bench._contenders import Workload, make_population, make_problem
-from longnn.bench._counting import (
-    count_calls,
-    filter_products,
-    operators,
-    saved_shapes,
-    sparse_products,
-)
+from longnn.bench._counting import count_calls, operators, sparse_products
 from longnn.bench._scaling import SIZES, filter_call, random_dataset, random_operator
 from longnn.config import Config
 from longnn.graphs._propagate import apply_filter
 from longnn.nn import LONGNN
 from longnn.training import _fit as workflow
+from tests.bench.counting import filter_products, saved_shapes
 
 CPU = torch.device("cpu")
 K = Workload().degree

@@ -10,7 +10,7 @@ from longnn.bench._tables import goal_status, goal_value
 from tests.bench.conftest import made_up, summary
 
 
-def judged(record):
+def checked(record):
     return {goal.name: goal for goal in check_goals(record)}
 
 
@@ -32,13 +32,13 @@ def test_the_ten_datasets_are_divided():
     assert len(SMALL) == 6
 
 
-def test_only_goals_of_the_device_are_judged():
-    assert set(judged(made_up("cpu"))) == {g.name for g in GOALS if g.device == "cpu"}
-    assert set(judged(made_up("cuda"))) == {g.name for g in GOALS if g.device == "cuda"}
+def test_only_goals_of_the_device_are_checked():
+    assert set(checked(made_up("cpu"))) == {g.name for g in GOALS if g.device == "cpu"}
+    assert set(checked(made_up("cuda"))) == {g.name for g in GOALS if g.device == "cuda"}
 
 
 def test_all_met_on_a_cpu():
-    goals = judged(made_up("cpu"))
+    goals = checked(made_up("cpu"))
     assert {goal.status for goal in goals.values()} == {"met"}
     assert goals["textbook-cora"].factor == pytest.approx(20 / 15)
     assert goals["population-10"].factor == pytest.approx(4 / 2.5)
@@ -47,12 +47,12 @@ def test_all_met_on_a_cpu():
 def test_a_mean_is_geometric():
     record = made_up("cpu", ratios={"textbook": 10.0})
     record = change(record, "texas", "ratio", "textbook", 10.0 * 2**10)
-    assert judged(record)["textbook-mean"].value == pytest.approx(20.0)
+    assert checked(record)["textbook-mean"].value == pytest.approx(20.0)
 
 
 def test_the_worst_dataset_decides():
     record = change(made_up("cpu"), "squirrel", "ratio", "gcn", 0.8)
-    goal = judged(record)["gcn"]
+    goal = checked(record)["gcn"]
     assert (goal.status, goal.dataset) == ("missed", "squirrel")
     assert goal.factor == pytest.approx(0.8)
     assert goal_status(goal) == "missed, by a factor of 1.25"
@@ -61,10 +61,10 @@ def test_the_worst_dataset_decides():
 
 def test_times_on_a_gpu_are_upper_limits():
     record = made_up("cuda", ms={"single": 0.8, "population": 0.04})
-    assert {goal.status for goal in judged(record).values()} == {"met"}
+    assert {goal.status for goal in checked(record).values()} == {"met"}
     record = change(record, "pubmed", "ms", "single", 5.0)
     record = change(record, "actor", "ms", "population", 0.06)
-    goals = judged(record)
+    goals = checked(record)
     assert goals["single"].factor == pytest.approx(0.5)
     assert goals["population-64-small"].dataset == "actor"
     assert goals["population-64-small"].status == "missed"
@@ -73,8 +73,8 @@ def test_times_on_a_gpu_are_upper_limits():
     assert goal_value(goals["single"]) == "5 ms (pubmed)"
 
 
-def test_what_is_measured_in_part_is_not_met():
-    goals = judged(made_up("cpu", datasets=("cora", "texas")))
+def test_a_goal_that_is_partly_measured_is_not_met():
+    goals = checked(made_up("cpu", datasets=("cora", "texas")))
     assert goals["textbook-cora"].status == "met"
     assert goals["gcn"].status == "partial"
     assert goals["textbook-mean"].status == "partial"
@@ -82,7 +82,7 @@ def test_what_is_measured_in_part_is_not_met():
 
 
 def test_one_miss_is_enough_even_where_others_are_not_measured():
-    goals = judged(made_up("cpu", datasets=("texas",), ratios={"gcn": 0.5, "textbook": 2.0}))
+    goals = checked(made_up("cpu", datasets=("texas",), ratios={"gcn": 0.5, "textbook": 2.0}))
     assert goals["gcn"].status == "missed"
     assert goals["textbook-mean"].status == "partial"  # the others may make up for it
     assert goals["textbook-cora"].status == "not measured"
@@ -91,4 +91,4 @@ def test_one_miss_is_enough_even_where_others_are_not_measured():
 
 
 def test_a_population_of_another_size_is_no_answer():
-    assert judged(made_up("cpu", population=5))["population-10"].status == "not measured"
+    assert checked(made_up("cpu", population=5))["population-10"].status == "not measured"

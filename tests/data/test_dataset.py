@@ -118,7 +118,7 @@ def test_refuses_what_is_not_of_the_form(changes: dict[str, Any], message: str) 
 
 
 def test_refuses_wrong_ids_and_names() -> None:
-    with pytest.raises(DataError, match=r"Expected 3 ids, one a node \(got 2\)"):
+    with pytest.raises(DataError, match=r"Expected 3 ids, one per node \(got 2\)"):
         NodeDataset("p", path_graph(), classes=("a", "b"), ids=["u", "v"])
     with pytest.raises(DataError, match=r"row 3: Expected unique ids \(got 'u' twice\)"):
         NodeDataset("p", path_graph(), classes=("a", "b"), ids=["u", "v", "u"])

@@ -142,9 +142,7 @@ class TestFromRawFiles:
         assert d.data.x[2].tolist() == [0, 0, 0]
         assert d.num_splits == 10
         assert d.default_split == "published"
-        assert "The files hold 4 nodes and 3 features; the published texas has 183 and 1703." in (
-            d.notes
-        )
+        assert "The files hold 4 nodes and 3 features, but texas has 183 and 1703." in (d.notes)
         raw = load_named("texas", home / "data", row_normalize=False)
         assert raw.data.x[1].tolist() == [0, 3, 1]
         assert torch.equal(row_normalize(raw.data.x), d.data.x)
@@ -211,7 +209,7 @@ class TestFromRawFiles:
     def test_damaged_raw_file_is_named(self, home: Path) -> None:
         write_webkb(home / "data/texas/raw")
         (home / "data/texas/raw/out1_graph_edges.txt").write_text("a\tb\n0\tx\n")
-        with pytest.raises(DataError, match=r"texas/raw: Expected the published files of 'texas'"):
+        with pytest.raises(DataError, match=r"texas/raw: Expected the files of 'texas'"):
             load_named("texas", home / "data")
 
     def test_defective_cornell_is_recognised_in_either_place(self, home: Path) -> None:

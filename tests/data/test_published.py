@@ -1,4 +1,4 @@
-"""The published datasets, as loaded, have the published statistics."""
+"""The named datasets, as loaded, have the statistics printed in the literature."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def published_statistics(readme: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_statistics_are_the_published_ones(name: str, shared_data: Path) -> None:
+def test_statistics_are_the_printed_ones(name: str, shared_data: Path) -> None:
     before = sorted(p.name for p in shared_data.iterdir())
     rows = published_statistics((shared_data / "README.md").read_text())
     assert sorted(rows) == sorted(ROWS)

@@ -68,7 +68,7 @@ def test_global_random_state_is_left_alone() -> None:
     assert torch.equal(sets(d, "published")[0], first)
 
 
-def test_published_is_the_published_procedure() -> None:
+def test_published_is_the_stated_procedure() -> None:
     """Findings, section 3, written out with the global generator as the references do."""
     y = labels(60, 25, 5, 40, unlabelled=7)
     d = ring(y)

@@ -19,13 +19,13 @@ from longnn.data import (
     MissingFileError,
     csbm,
     digits,
-    grid_edges,
     homophily,
     image_grid,
     list_bundled,
     load,
     read_image_grid,
 )
+from longnn.data._images import grid_edges
 
 
 class TestCsbm:

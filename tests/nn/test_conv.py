@@ -27,7 +27,7 @@ def test_every_form_of_the_graph_gives_the_same(conv):
     x = random_tensor(NODES, 3)
     weight = torch.ones(EDGES.shape[1], dtype=torch.float64)
     sparse = torch.sparse_coo_tensor(EDGES, weight, (NODES, NODES), check_invariants=True)
-    options = {"self_loops": conv.graph_options["self_loops"]}
+    options = {"self_loops": conv.self_loops}
     operator = double_operator(EDGES, NODES, **options)
     expected = conv(x, EDGES)
     for graph in (sparse, sparse.coalesce().to_sparse_csr(), operator):

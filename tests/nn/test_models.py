@@ -15,6 +15,7 @@ from longnn.nn._transform import narrow_matmul, normalize_rows
 from longnn.registry import MODELS, PAPER_FORM
 
 from ..helpers import double_operator, random_graph, random_tensor
+from . import message_passing
 
 NODES, FEATURES, HIDDEN, CLASSES = 30, 9, 8, 4
 EDGES = random_graph(NODES, isolated=2)
@@ -241,11 +242,11 @@ TEXTBOOK = {
     "jacobi": lambda f, h: textbook.jacobi_terms(
         h, EDGES, 10, **f.basis_parameters(), orthonormal=False
     ),
-    "bern": lambda f, h: textbook.bernstein_terms(h, EDGES, 10),
-    "gpr": lambda f, h: textbook.monomial_terms(h, looped(), 10),
-    "even": lambda f, h: list(textbook.monomial_terms(h, EDGES, 10))[::2],
-    "appnp": lambda f, h: textbook.monomial_terms(h, looped(), 10),
-    "sgc": lambda f, h: textbook.monomial_terms(h, looped(), 2),
+    "bern": lambda f, h: message_passing.bernstein_terms(h, EDGES, 10),
+    "gpr": lambda f, h: message_passing.monomial_terms(h, looped(), 10),
+    "even": lambda f, h: list(message_passing.monomial_terms(h, EDGES, 10))[::2],
+    "appnp": lambda f, h: message_passing.monomial_terms(h, looped(), 10),
+    "sgc": lambda f, h: message_passing.monomial_terms(h, looped(), 2),
 }
 
 
@@ -269,7 +270,7 @@ def test_chebnet2_equals_its_formula():
         j = torch.arange(11, dtype=torch.float64)
         angles = (j + 0.5) * torch.pi / 11
         expected = torch.zeros_like(h)
-        for k, term in enumerate(textbook.chebyshev_terms(h, EDGES, 10)):
+        for k, term in enumerate(message_passing.chebyshev_terms(h, EDGES, 10)):
             c = 2 / 11 * (gamma * torch.cos(k * angles)).sum()
             expected += (c / 2 if k == 0 else c) * term
         torch.testing.assert_close(model(x, EDGES), expected)

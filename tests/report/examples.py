@@ -34,7 +34,7 @@ def write_run(
     dataset: str = "cora",
     task: str = "classification",
     classes: tuple[str, ...] = tuple("0123456"),
-    notes: tuple[str, ...] = ("Features are the published bag of words, each row summing to 1.",),
+    notes: tuple[str, ...] = ("Features are the bag of words, each row summing to 1.",),
     epochs: int = 320,
     confusion: bool = False,
     shift: float = 0.0,

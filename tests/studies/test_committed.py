@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from longnn.studies import fill_page, get_study, study_names
+from longnn.studies import get_study, study_names
+from longnn.studies._core._pages import fill_page
 from tests.commands import ROOT
 
 RESULTS = ROOT / "results"

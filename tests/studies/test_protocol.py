@@ -9,6 +9,7 @@ import torch
 
 from longnn.config import Config
 from longnn.data import csbm, make_split
+from longnn.records import StudyRecord
 from longnn.registry import model_options
 from longnn.studies import Context, ablation, accuracy, defaults, run_study
 from longnn.studies._core import _protocol as protocol
@@ -118,15 +119,16 @@ def test_the_default_is_the_candidate_of_least_regret(tmp_path, quick):
     (table,) = run_study("defaults", context)
     worst = [float(row[-1]) for row in table.rows]
     assert worst == sorted(worst)
-    chosen = defaults.winner(tmp_path)
-    assert chosen == defaults.candidates(defaults.QUICK)[int(table.rows[0][0])]
 
 
 def test_the_defaults_are_what_the_record_chose():
     folder = Path(__file__).parents[2] / "results" / "defaults"
     keys = {**model_options("lon"), **Config(model="lon").to_dict()}
-    assert defaults.winner(folder)
-    assert {key: keys[key] for key in defaults.winner(folder)} == defaults.winner(folder)
+    record = StudyRecord.load(min((folder / "records").glob("*.json")))
+    (table,) = defaults.tables(folder)
+    winner = defaults.candidates(record.plan(defaults.Plan))[int(table.rows[0][0])]
+    assert winner
+    assert {key: keys[key] for key in winner} == winner
 
 
 def scores(*test):

@@ -14,8 +14,8 @@ from longnn.data import csbm
 from longnn.recipes import load_recipe
 from longnn.studies import Context, run_study
 from longnn.studies._core import _protocol as protocol
-from longnn.studies.recipes import _candidates, _selection, recipe_texts, write_recipes
-from longnn.studies.recipes._files import split_tables
+from longnn.studies.recipes import _candidates, _selection, write_recipes
+from longnn.studies.recipes._files import recipe_texts, split_tables
 from longnn.tuning import load_space, tuning_seeds
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +79,7 @@ def test_no_split_is_used_twice():
 
 
 @pytest.mark.parametrize("form", [{"coefficients": "pcd"}, {"coefficients": "free", "a": 0.4}])
-def test_a_child_differs_in_a_few_keys_that_matter_to_it(form):
+def test_a_child_differs_in_a_few_values_that_matter_to_it(form):
     parent, generator = Config.from_dict({"model": "lon", **form}), random.Random(3)
     before, seen = parent.to_dict(), set()
     for _ in range(300):

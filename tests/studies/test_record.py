@@ -13,7 +13,6 @@ from longnn.records import StudyRecord
 from longnn.studies import (
     Context,
     ResultTable,
-    fill_page,
     get_study,
     sorted_studies,
     study_names,
@@ -97,7 +96,7 @@ def test_a_cell_is_copied_with_its_machine(tmp_path):
         ("{}", "'plan' to be an object"),
         ('{"plan": {}, "cells": {"low": {}}}', r"low.loss` \(got nothing\)"),
         ('{"plan": {}, "cells": {"low": {"loss": "x"}}}', "low.loss` to be a number"),
-        ('{"plan": {}, "cells": {"low": {"loss": 1, "lost": 2}}}', r"keys of loss, steps"),
+        ('{"plan": {}, "cells": {"low": {"loss": 1, "lost": 2}}}', r"fields among loss, steps"),
         ('{"plan": {}, "cells": {"low": {"loss": 1, "steps": [1.5]}}}', r"steps\[0\]` to be of"),
     ],
 )
@@ -128,13 +127,13 @@ def test_a_page_is_filled_and_stays_filled(tmp_path, monkeypatch):
     fake = types.SimpleNamespace(tables=lambda folder: [TABLE])
     monkeypatch.setattr(pages, "get_study", lambda name: fake)
     text = "Before\n<!-- table filters/losses -->\nold\n<!-- end -->\nafter\n"
-    filled = fill_page(text, tmp_path)
+    filled = pages.fill_page(text, tmp_path)
     assert "old" not in filled
     assert "| x | 3 |" in filled
     assert filled.endswith("after\n")
-    assert fill_page(filled, tmp_path) == filled
+    assert pages.fill_page(filled, tmp_path) == filled
     with pytest.raises(ValueError, match="losses"):
-        fill_page(text.replace("filters/losses", "filters/other"), tmp_path)
+        pages.fill_page(text.replace("filters/losses", "filters/other"), tmp_path)
 
 
 def test_an_unknown_study_names_the_known():

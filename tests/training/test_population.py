@@ -8,16 +8,10 @@ import torch
 from longnn.config import Config, Settings
 from longnn.data import csbm, make_split
 from longnn.registry import MODELS
-from longnn.training import (
-    Population,
-    bootstrap_interval,
-    classification_scores,
-    load_checkpoint,
-    save_checkpoint,
-    summarize,
-)
+from longnn.training import Population, load_checkpoint, save_checkpoint, summarize
 from longnn.training._adam import PopulationAdam
 from longnn.training._fit import Scaling, make_model, make_population, make_problem, predict
+from longnn.training._metrics import bootstrap_interval, classification_scores
 
 EPOCHS = 12
 

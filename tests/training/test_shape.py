@@ -55,7 +55,7 @@ def base_of(name):
 
 
 def varying_keys(base):
-    """The keys of VARYING that act on a model."""
+    """The names of VARYING that act on a model."""
     model = make_model(base, 3, 2)
     roles = {role for role, group in model.parameter_groups().items() if group}
     acting = {f"{kind}_{role}" for kind in ("lr", "wd") for role in roles}
@@ -67,13 +67,13 @@ def varying_keys(base):
     return sorted(acting)
 
 
-def test_every_key_that_may_vary_is_tried():
+def test_everything_that_may_vary_is_tried():
     assert set(OTHERS) == VARYING
     assert set().union(*(varying_keys(base_of(name)) for name in MODELS)) == VARYING
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_members_that_differ_in_one_key_give_what_they_give_alone(dataset, name):  # noqa: F811
+def test_members_that_differ_in_one_value_give_what_they_give_alone(dataset, name):  # noqa: F811
     base = base_of(name)
     keys = varying_keys(base)
     configs = [base, *(base.replace(**{key: OTHERS[key]}) for key in keys)]
@@ -96,7 +96,7 @@ def test_members_that_differ_in_one_key_give_what_they_give_alone(dataset, name)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_varying_key_does_not_change_the_shape(name):
+def test_a_varying_value_does_not_change_the_shape(name):
     base = base_of(name)
     for key in varying_keys(base):
         own_basis = base.options.get("learn_basis") or base.options.get("orthonormal")
@@ -108,7 +108,7 @@ def test_a_varying_key_does_not_change_the_shape(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_other_key_changes_the_shape(name):
+def test_every_other_value_changes_the_shape(name):
     base = base_of(name)
     others = set(base.to_dict()) - VARYING - {"seed", "repeat", "device", "split"}
     assert others <= set(FIXED)
@@ -124,7 +124,7 @@ def test_a_default_spelled_out_is_the_same_shape():
     assert shape_of(base.replace(degree=base.options["degree"])) == shape_of(base)
 
 
-def test_a_penalized_fixed_basis_is_part_of_the_shape():
+def test_a_penalized_fixed_basis_belongs_to_the_shape():
     """Its norm depends on a and b, and a population computes it with one pair for all."""
     jacobi = Config(model="jacobi")
     assert shape_of(jacobi.replace(a=0.5)) == shape_of(jacobi)

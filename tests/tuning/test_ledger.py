@@ -38,7 +38,7 @@ def book(storage, trials=5, **options):
 def kill(storage, ledger):
     """Make a worker look like a process that is gone."""
     sign = {**ledger.worker.sign(), "started": "another"}
-    storage.set_study_user_attr(ledger.study_id, f"worker:{ledger.worker.id}", sign)
+    storage.set_study_user_attr(ledger.search_id, f"worker:{ledger.worker.id}", sign)
 
 
 def finish(ledger, claims, value=0.5):

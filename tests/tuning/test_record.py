@@ -14,7 +14,7 @@ def through_json(record):
     return type(record).from_dict(json.loads(json.dumps(record.to_dict(), allow_nan=False)))
 
 
-def test_parts_are_read_back_as_they_were():
+def test_records_are_read_back_as_they_were():
     outcome = Outcome((0.5, None), (1.0, None), (12, 3), (4, 0), ("epochs", "diverged"))
     trial = TrialRecord(
         7, "fail", {"a": 0.5, "shared": False}, None, {40: 0.25}, 1.5, "w", outcome, 3, "lost"

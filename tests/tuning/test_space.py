@@ -88,7 +88,7 @@ def test_the_wide_space_adds_to_that_of_the_paper():
 
 
 def test_the_registry_stands_between_the_file_and_its_tables():
-    """Common keys of a file < what the registry says of a model < the file's own table."""
+    """Common entries of a file < what the registry says of a model < the file's own table."""
     common = {"degree": 10, "restart": 0.5, "dropout": {"choices": [0.1, 0.2]}}
     assert load_space(common, "gpr").fixed == {"degree": 10, "restart": 0.5}
     assert load_space(common, "sgc").fixed == {"degree": 2}
@@ -130,7 +130,7 @@ def test_ranges_of_integers_and_floats():
     assert all(isinstance(values["b"], float) for values in drawn)
 
 
-def test_a_key_can_be_fixed():
+def test_an_entry_can_be_fixed():
     space = load_space("paper", "lon").fix({"a": 0.5, "epochs": 10})
     assert space.fixed["a"] == 0.5
     assert space.fixed["epochs"] == 10
@@ -194,7 +194,7 @@ def test_errors(table, message):
 
 
 def test_more_errors():
-    with pytest.raises(ValueError, match="a key of model 'gcn' to search"):
+    with pytest.raises(ValueError, match="an entry of model 'gcn' to search"):
         SearchSpace.from_dict(GOOD, "gcn")
     with pytest.raises(ValueError, match="did you mean `lon`"):
         load_space("paper", "lonn")

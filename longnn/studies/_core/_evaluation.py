@@ -49,7 +49,7 @@ def holdout_scores(
 
     One half of a split's validation nodes decides when to stop; the score is measured on the other
     half. The highest accuracy over hundreds of epochs says little on a few dozen nodes. Test nodes
-    play no part.
+    are not used.
 
     Returns:
         accuracies on the held-out half, shape (configs, seeds).

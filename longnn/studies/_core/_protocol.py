@@ -26,11 +26,11 @@ TEN = DATASETS
 QUICK_DATASETS = ("csbm",)
 #: Name of the paper's search space in :func:`longnn.tuning.load_space`.
 PAPER_SPACE = "paper"
-#: Keys of a configuration that say nothing about what was chosen.
+#: Settings that say nothing about what was chosen.
 _PASSING = ("seed", "repeat", "device", "split", "scale", "precision")
 
-#: Keys of a :class:`~longnn.config.Config` and their values.
-Keys = Mapping[str, bool | int | float | str | None]
+#: A :class:`~longnn.config.Config` as a flat table, whole or some of it.
+ConfigTable = Mapping[str, bool | int | float | str | None]
 #: Entries of a search space, as its TOML has them: a value, or a table of choices or a range.
 Space = Mapping[str, object]
 
@@ -132,12 +132,12 @@ class ModelCell(Scores):
 
     Args:
         fingerprint: of the dataset.
-        config: keys of the configuration.
+        config: as a flat table.
         search: None if the configuration was not searched for.
     """
 
     fingerprint: str
-    config: Keys
+    config: ConfigTable
     search: Search | None = None
 
 

@@ -11,7 +11,7 @@ from longnn.config import Config
 from longnn.graphs import spectral_density
 from longnn.studies._core._context import Context
 from longnn.studies._core._evaluation import train_splits
-from longnn.studies._core._protocol import TEN, Keys
+from longnn.studies._core._protocol import TEN, ConfigTable
 
 BUNDLED = ("csbm", "digits")
 SEEDS, BINS = 10, 100
@@ -37,7 +37,7 @@ class BasisCell:
     Args:
         fingerprint: of the dataset.
         notes: of the dataset.
-        config: keys of the training.
+        config: of the training, as a flat table.
         start: a and b at the start.
         a: learned, over the splits.
         b: likewise.
@@ -51,7 +51,7 @@ class BasisCell:
 
     fingerprint: str
     notes: list[str]
-    config: Keys
+    config: ConfigTable
     start: dict[str, float]
     a: list[float]
     b: list[float]

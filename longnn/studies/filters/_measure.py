@@ -297,5 +297,5 @@ def milliseconds(seconds: list[float]) -> Milliseconds:
 
 
 def rounded(value: float, digits: int = 9) -> float:
-    """A number with so many digits."""
+    """The number rounded to so many digits."""
     return float(f"{value:.{digits}g}")

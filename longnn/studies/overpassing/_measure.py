@@ -15,7 +15,7 @@ from longnn.config import Config
 from longnn.registry import PAPER_FORM
 from longnn.report import chebyshev_response
 from longnn.studies._core._context import Context
-from longnn.studies._core._protocol import Keys
+from longnn.studies._core._protocol import ConfigTable
 from longnn.studies.overpassing._waveform import Move, amplitude, describe_move, movement
 from longnn.training import Objective, Population
 
@@ -29,7 +29,7 @@ GRAPHS = {
 }
 MODELS = {"gpr": "GPRGNN", "lon": "LON-GNN"}
 #: GPRGNN starts as its authors have it on Cornell; LON-GNN is the paper's, not our recommended one.
-OPTIONS: dict[str, Keys] = {
+OPTIONS: dict[str, ConfigTable] = {
     "gpr": {"restart": 0.9},
     "lon": {**PAPER_FORM, "a": 0.0, "b": 0.0, "gamma": 1.0, "filter_dropout": 0.0},
 }
@@ -69,8 +69,8 @@ class Plan:
     epochs: int
     seeds: int
     protocol: str
-    shared: Keys
-    options: dict[str, Keys]
+    shared: ConfigTable
+    options: dict[str, ConfigTable]
     variants: dict[str, dict[str, float]]
 
 
@@ -136,8 +136,8 @@ def run(context: Context) -> None:
     device = training.choose_device(context.device)
     for name in graphs:
         record = context.record(name, plan)
-        small: dict[str, Any] = {"num_nodes": 200, "num_features": 80} if name == "csbm" else {}
-        dataset = data.load(name, data_dir=context.data_dir, **small)
+        options = {"num_nodes": 200, "num_features": 80} if name == "csbm" else {}
+        dataset = data.Source.resolve(name, options=options).load(context.data_dir)
         for model in context.choose("models", list(MODELS)):
             configs = {v: _config(model, c, epochs, device.type) for v, c in variants.items()}
             compute = functools.partial(train, dataset, configs, seeds)

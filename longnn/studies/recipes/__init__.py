@@ -1,6 +1,6 @@
 """Which configuration of LON-GNN becomes the recipe: a selection on tuning splits of its own.
 
-The best of many trials owes part of its validation accuracy to luck, and so does the best of a few
+The best of many trials owes some of its validation accuracy to luck, and so does the best of a few
 rows, all the more on a small graph. So every training here is stopped by one half of the validation
 nodes of a tuning split and scored on the other half (its *holdout score*), and every round has
 splits of its own.
@@ -9,18 +9,18 @@ The first round compares what ``accuracy`` and ``search`` chose for LON-GNN, its
 current recipe of the package, and the choices of its relatives carried over to LON-GNN, each also
 with slow filter rates and with a filter that hardly moves; and random configurations of several
 forms. The best are kept: in each further round they run again, together with children that differ
-from one of them in one to three keys. The finalists are scored on holdout splits together with the
-current recipe, which can lose its place only there. The best mean wins and is reported on the
+from one of them in one to three values. The finalists are scored on holdout splits together with
+the current recipe, which can lose its place only there. The best mean wins and is reported on the
 published splits. For other models the row of ``accuracy`` or ``ablation`` is the recipe.
 """
 
 from pathlib import Path
 
-from longnn.studies.recipes._files import recipe_texts, write_recipes
+from longnn.studies.recipes._files import write_recipes
 from longnn.studies.recipes._selection import run
 from longnn.studies.recipes._tables import tables
 
-__all__ = ["AFTER", "ORDER", "TITLE", "draw", "recipe_texts", "run", "tables", "write_recipes"]
+__all__ = ["AFTER", "ORDER", "TITLE", "draw", "run", "tables", "write_recipes"]
 
 TITLE = "Recipes: LON-GNN at its best, against what is printed (not in the paper)"
 ORDER, AFTER = 90, ("accuracy", "ablation", "search")

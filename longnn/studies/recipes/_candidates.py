@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from longnn.config import Config
 from longnn.nn import PLACEMENTS
 from longnn.registry import FEATURES_FORM, MODELS, PAPER_FORM, model_options
-from longnn.studies._core._protocol import Keys, Space
+from longnn.studies._core._protocol import ConfigTable, Space
 from longnn.tuning import draw_random, load_space
 
 #: Rows of ``accuracy`` that are LON-GNN.
@@ -85,7 +85,7 @@ SWITCHES: dict[str, tuple[str | bool, ...]] = {
     "placement": PLACEMENTS,
     "normalize": (False, True),
 }
-#: Keys that only one way of making coefficients has.
+#: Settings that only one way of making coefficients has.
 _ONLY = {"gamma": "pcd", "lr_factors": "pcd", "restart": "free"}
 #: Orthonormal polynomials are large at the ends of the spectrum (at the default a and b the tenth
 #: is 9 and 28 there), so a rate that suits the coefficients of monomials makes the filter jump:
@@ -97,7 +97,7 @@ SLOWER: dict[str, dict[str, float]] = {
 }
 
 
-def candidates(known: Mapping[str, Keys]) -> dict[str, Config]:
+def candidates(known: Mapping[str, ConfigTable]) -> dict[str, Config]:
     """Configurations of LON-GNN, each as it was found and with slower filter rates.
 
     Args:
@@ -119,12 +119,12 @@ def candidates(known: Mapping[str, Keys]) -> dict[str, Config]:
     return {**found, **slower}
 
 
-def complete(keys: Keys) -> Config:
+def complete(keys: ConfigTable) -> Config:
     """A recorded configuration; what it does not say was the model's own default."""
     return Config.from_dict({**model_options(str(keys["model"])), **keys})
 
 
-def _carry_over(key: str, keys: Keys) -> Config:
+def _carry_over(key: str, keys: ConfigTable) -> Config:
     """The rates, decays and dropouts of a relative, in the form of LON-GNN nearest to it."""
     form: dict[str, object] = {**PAPER_FORM, "weight": "probability"}
     if key == "jacobi":
@@ -147,18 +147,18 @@ def random_candidates(count: int, epochs: int) -> dict[str, Config]:
 
 
 def children_of(kept: Mapping[str, Config], count: int, generation: int) -> dict[str, Config]:
-    """Each kept configuration in turn has a child that differs in one to three keys."""
+    """Each kept configuration in turn has a child that differs in one to three values."""
     generator, names = random.Random(generation), list(kept)
     children = {}
     for i in range(count):
-        parent = names[i % len(names)]
-        child = vary(kept[parent], generator)
-        children[f"{parent.split(' > ')[0]} > {generation}.{i}"] = child
+        name = names[i % len(names)]
+        child = vary(kept[name], generator)
+        children[f"{name.split(' > ')[0]} > {generation}.{i}"] = child
     return children
 
 
 def vary(config: Config, generator: random.Random) -> Config:
-    """A configuration that differs in one to three keys that matter to it."""
+    """A configuration that differs in one to three values that matter to it."""
     keys = config.to_dict()
     known = [
         key

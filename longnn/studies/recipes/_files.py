@@ -9,12 +9,12 @@ from pathlib import Path
 from longnn._base.files import write_text
 from longnn.studies import ablation, accuracy
 from longnn.studies._core._evaluation import Scores
-from longnn.studies._core._protocol import QUICK_DATASETS, Keys, read_results
+from longnn.studies._core._protocol import QUICK_DATASETS, ConfigTable, read_results
 from longnn.studies.recipes._candidates import complete
 from longnn.studies.recipes._selection import read_choices
 from longnn.training import summarize
 
-#: Keys that a recipe leaves to whoever uses it.
+#: Settings that a recipe leaves to whoever uses it.
 LEFT_OUT = ("seed", "repeat", "device", "scale", "split")
 
 _SELECTED = "Chosen by held-out validation nodes of tuning splits, see docs/results/recipes.md."
@@ -79,7 +79,7 @@ def _recipes(results: Path) -> Iterator[tuple[str, str, str]]:
                     yield key, name, _table(name, cells[key].config, cells[key], _SEARCHED)
 
 
-def _table(dataset: str, config: Keys, scores: Scores, how: str) -> str:
+def _table(dataset: str, config: ConfigTable, scores: Scores, how: str) -> str:
     s = summarize([100 * v for v in scores.test])
     lines = [
         f"# From the records in results. {how}",

@@ -14,7 +14,7 @@ from longnn.recipes import known_recipes, load_recipe
 from longnn.records import StudyRecord
 from longnn.studies._core._context import Context, record_path
 from longnn.studies._core._evaluation import SMALL, Scores, holdout_scores, train_splits
-from longnn.studies._core._protocol import QUICK_DATASETS, Keys, read_results
+from longnn.studies._core._protocol import QUICK_DATASETS, ConfigTable, read_results
 from longnn.studies._core._scores import percent
 from longnn.studies.accuracy import DATASETS
 from longnn.studies.recipes._candidates import candidates, children_of, random_candidates
@@ -67,12 +67,12 @@ class RoundCell:
     Args:
         fingerprint: of the dataset.
         means: candidate -> mean holdout score, the best first.
-        kept: candidate -> keys of its configuration, of those that go on.
+        kept: candidate -> its configuration, of those that go on.
     """
 
     fingerprint: str
     means: dict[str, float]
-    kept: dict[str, Keys]
+    kept: dict[str, ConfigTable]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,13 +83,13 @@ class RecipeCell(Scores):
         fingerprint: of the dataset.
         holdout: finalist -> holdout scores.
         chosen: name of the winner.
-        config: its keys.
+        config: its configuration.
     """
 
     fingerprint: str
     holdout: dict[str, list[float]]
     chosen: str
-    config: Keys
+    config: ConfigTable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,14 +98,14 @@ class Choice:
 
     Args:
         chosen: name of the winner.
-        config: its keys.
+        config: its configuration.
         scores: what it reached.
         first: candidate -> mean score of the first round; empty without a selection.
         holdout: finalist -> scores of the final; empty without a selection.
     """
 
     chosen: str
-    config: Keys
+    config: ConfigTable
     scores: Scores
     first: Mapping[str, float] = dataclasses.field(default_factory=dict)
     holdout: Mapping[str, list[float]] = dataclasses.field(default_factory=dict)
@@ -139,7 +139,7 @@ def run(context: Context) -> None:
         context.tell(f"{name}: {winner.chosen}, {test:.2f} % on the published splits")
 
 
-def _known_configs(results: Path, name: str) -> dict[str, Keys]:
+def _known_configs(results: Path, name: str) -> dict[str, ConfigTable]:
     """What other studies chose for a graph, and the current recipe of the package."""
     known = {key: cell.config for key, cell in read_results(results / "accuracy")[name].items()}
     path = record_path(results / "search", name)

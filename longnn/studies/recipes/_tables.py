@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from longnn.studies._core._printed import ACCURACY, BEST_ANYWHERE, best_of_paper
-from longnn.studies._core._protocol import Keys
+from longnn.studies._core._protocol import ConfigTable
 from longnn.studies._core._scores import percent
 from longnn.studies._core._table import ResultTable
 from longnn.studies.accuracy import ROWS
@@ -94,7 +94,7 @@ def _finals(choices: Mapping[str, Choice]) -> ResultTable:
     )
 
 
-#: Keys of a configuration that describe its form and rates, and how the table shortens them.
+#: Settings that describe the form of a configuration and rates, and how the table shortens them.
 _SHOWN = {
     "hidden_channels": "hidden",
     "degree": "degree",
@@ -110,7 +110,7 @@ _SHOWN = {
 }
 
 
-def _describe(config: Keys) -> str:
+def _describe(config: ConfigTable) -> str:
     """Form and rates in a fixed order; ``normalised`` only if it is.
 
     >>> _describe({"degree": 5, "hidden_channels": 64, "normalize": False})
