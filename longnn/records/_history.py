@@ -22,7 +22,12 @@ DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFil
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What was measured at each epoch, one array per column; NaN where there is no value."""
+    """What was measured at each epoch, one array per column; NaN where there is no value.
+
+    >>> history = History({"repeat": np.array([0.0, 0.0, 1.0]), "a": np.full(3, np.nan)})
+    >>> history.repeats, history.has("repeat"), history.has("a")
+    ([0, 1], True, False)
+    """
 
     columns: dict[str, np.ndarray]
 

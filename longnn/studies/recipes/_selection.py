@@ -124,7 +124,10 @@ def run(context: Context) -> None:
         record = context.record(name, plan)
         if "lon" in record:
             continue
-        known = candidates(_known_configs(context.folder.parent, name))
+        known = {
+            key: config.replace(epochs=min(config.settings.epochs, plan.epochs))
+            for key, config in candidates(_known_configs(context.folder.parent, name)).items()
+        }
         running = {**known, **random_candidates(plan.random, plan.epochs)}
         for i in range(len(plan.rounds)):
             compute = functools.partial(_round, dataset, running, i, plan, context.device)
