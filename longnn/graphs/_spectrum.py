@@ -22,6 +22,8 @@ from longnn.graphs._operator import GraphOperator
 NUMBERS, MOST_PROBES = 2**17, 32
 #: Relative error of an extreme eigenvalue.
 TOLERANCE = 1e-3
+#: An eigenvalue from which on it is worth looking whether it is exactly two.
+NEARLY_TWO = 1.9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,10 +140,14 @@ def extreme_eigenvalues(operator: GraphOperator) -> tuple[float, float]:
         raise ValueError("Expected a graph with nodes (got none)")
     if matrix.nnz == 0:
         return 1.0, 1.0
-    if _has_bipartite_component(matrix):
-        return 0.0, 2.0
+    largest = _largest_eigenvalue(matrix)
+    return 0.0, 2.0 if largest > NEARLY_TWO and _has_bipartite_component(matrix) else largest
+
+
+def _largest_eigenvalue(matrix: scipy.sparse.csr_matrix) -> float:
+    n = matrix.shape[0]
     if n <= 64:
-        return 0.0, float(1 - np.linalg.eigvalsh(matrix.toarray())[0])
+        return float(1 - np.linalg.eigvalsh(matrix.toarray())[0])
     start = np.random.default_rng(0).standard_normal(n)
     lowest = scipy.sparse.linalg.eigsh(
         matrix,
@@ -152,7 +158,7 @@ def extreme_eigenvalues(operator: GraphOperator) -> tuple[float, float]:
         tol=TOLERANCE,
         return_eigenvectors=False,
     )
-    return 0.0, float(1 - lowest[0])
+    return float(1 - lowest[0])
 
 
 def _has_bipartite_component(matrix: scipy.sparse.csr_matrix) -> bool:
