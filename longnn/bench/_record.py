@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from longnn.bench._entry import OPTIONAL, Entry
+from longnn.records import KEEP_NONE, Schema
 
 FORMAT = "longnn.bench/1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failure(Entry):
+class Failure(Schema):
     """A measurement that failed, with the reason."""
 
     error: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread(Entry):
+class Spread(Schema):
     """Median and quartiles over the rounds.
 
     >>> Spread.from_dict({"median": 2.0, "low": 1.0, "high": 3.0})
@@ -33,28 +33,28 @@ class Spread(Entry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine(Entry):
+class Machine(Schema):
     """The hardware, and the versions of the software on it."""
 
     platform: str
     cpu: str
     cores: int
-    load: float | None = None
+    load: float | None = field(default=None, metadata=KEEP_NONE)
     threads: int
     device: str
-    gpu: str | None = None
-    gpu_memory_gib: float | None = None
+    gpu: str | None = field(default=None, metadata=KEEP_NONE)
+    gpu_memory_gib: float | None = field(default=None, metadata=KEEP_NONE)
     versions: dict[str, str | None] = field(default_factory=dict)
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any], *, place: str = "") -> Self:
-        """As :meth:`Entry.from_dict`; every key that is not a field is a version."""
+    def from_dict(cls, given: Mapping[str, Any], *, place: str = "record") -> Self:
+        """As :meth:`Schema.from_dict`; every key that is not a field is a version."""
         own = {key: value for key, value in given.items() if key in cls.__dataclass_fields__}
         versions = {key: value for key, value in given.items() if key not in own}
         return super().from_dict({**own, "versions": versions}, place=place)
 
     def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Entry.to_dict`, with the versions beside the other keys."""
+        """As :meth:`Schema.to_dict`, with the versions beside the other keys."""
         found = super().to_dict()
         versions = found.pop("versions")
         return {**found, **versions}
@@ -66,15 +66,15 @@ class Machine(Entry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Code(Entry):
+class Code(Schema):
     """The commit, and whether files differed from it; None where that is not known."""
 
-    commit: str | None
-    dirty: bool | None
+    commit: str | None = field(metadata=KEEP_NONE)
+    dirty: bool | None = field(metadata=KEEP_NONE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Entry):
+class Settings(Schema):
     """The work of an epoch, the budgets of the timings, and the contenders with a description."""
 
     degree: int
@@ -92,7 +92,7 @@ class Settings(Entry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContenderResult(Entry):
+class ContenderResult(Schema):
     """Milliseconds per model and epoch, and calls of one epoch of all models."""
 
     models: int
@@ -101,24 +101,24 @@ class ContenderResult(Entry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpochPart(Entry):
+class EpochPart(Schema):
     """The work of one part of an epoch; with its rates and shares of the ceilings if timed."""
 
     gather_bytes: float
     bytes: float
     flops: float
     floor_ms: dict[str, float]  # ceiling -> least milliseconds
-    ms: float | None
-    gb_s: float | None = field(default=None, metadata=OPTIONAL)
-    gflop_s: float | None = field(default=None, metadata=OPTIONAL)
-    memory_share: float | None = field(default=None, metadata=OPTIONAL)
-    cache_share: float | None = field(default=None, metadata=OPTIONAL)
-    arithmetic_share: float | None = field(default=None, metadata=OPTIONAL)
-    epoch_share: float | None = field(default=None, metadata=OPTIONAL)
+    ms: float | None = field(metadata=KEEP_NONE)
+    gb_s: float | None = None
+    gflop_s: float | None = None
+    memory_share: float | None = None
+    cache_share: float | None = None
+    arithmetic_share: float | None = None
+    epoch_share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share(Entry):
+class Share(Schema):
     """Where the time of an epoch of all models goes, against the ceilings of the machine."""
 
     contender: str
@@ -136,7 +136,7 @@ class ShareFailure(Failure):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatasetResult(Entry):
+class DatasetResult(Schema):
     """Everything measured on one dataset."""
 
     nodes: int
@@ -147,22 +147,22 @@ class DatasetResult(Entry):
     contenders: dict[str, ContenderResult]
     ratios: dict[str, Spread]
     failed: dict[str, str]  # contender -> reason
-    memory_mib: dict[str, float | None] | Failure | None = field(default=None, metadata=OPTIONAL)
-    ceilings: list[Share | ShareFailure] | None = field(default=None, metadata=OPTIONAL)
+    memory_mib: dict[str, float | None] | Failure | None = None
+    ceilings: list[Share | ShareFailure] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ceilings(Entry):
+class Ceilings(Schema):
     """What the machine can do, as measured."""
 
     memory_gb_s: float
     cache_gb_s: float
     float32_gflop_s: float
-    tf32_gflop_s: float | None = field(default=None, metadata=OPTIONAL)
+    tf32_gflop_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep(Entry):
+class Sweep(Schema):
     """Milliseconds against one size, and the power law fitted to the sizes from ``from_`` on."""
 
     what: str
@@ -176,7 +176,7 @@ class Sweep(Entry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoalResult(Entry):
+class GoalResult(Schema):
     """A goal, the number that decides it, and its status.
 
     ``factor`` is at least 1 where the goal is reached: 1.2 is met with a fifth to spare, 0.8 is
@@ -187,16 +187,16 @@ class GoalResult(Entry):
     text: str
     unit: str
     limit: float
-    value: float | None
-    factor: float | None
-    dataset: str | None
+    value: float | None = field(metadata=KEEP_NONE)
+    factor: float | None = field(metadata=KEEP_NONE)
+    dataset: str | None = field(metadata=KEEP_NONE)
     measured: int
     datasets: int
     status: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchRecord(Entry):
+class BenchRecord(Schema):
     """Everything that one call of :func:`~longnn.bench.run_bench` measured."""
 
     created: str
@@ -204,20 +204,20 @@ class BenchRecord(Entry):
     code: Code
     settings: Settings
     datasets: dict[str, DatasetResult]
-    ceilings: Ceilings | Failure | None = field(default=None, metadata=OPTIONAL)
-    scaling: list[Sweep] | Failure | None = field(default=None, metadata=OPTIONAL)
+    ceilings: Ceilings | Failure | None = None
+    scaling: list[Sweep] | Failure | None = None
     goals: list[GoalResult] = field(default_factory=list)
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any], *, place: str = "") -> Self:
-        """As :meth:`Entry.from_dict`; the values must name their format."""
+    def from_dict(cls, given: Mapping[str, Any], *, place: str = "record") -> Self:
+        """As :meth:`Schema.from_dict`; the values must name their format."""
         if not isinstance(given, Mapping) or given.get("format") != FORMAT:
             raise ValueError("Expected the record of a benchmark (got another file)")
         rest = {key: value for key, value in given.items() if key != "format"}
         return super().from_dict(rest, place=place)
 
     def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Entry.to_dict`, with the format."""
+        """As :meth:`Schema.to_dict`, with the format."""
         return {"format": FORMAT, **super().to_dict()}
 
     @property

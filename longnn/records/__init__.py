@@ -15,9 +15,11 @@ from longnn.records._run import (
     summarize_repeats,
     summary_dict,
 )
+from longnn.records._schema import KEEP_NONE, Schema
 from longnn.records._study import Machine, Made, StudyRecord
 
 __all__ = [
+    "KEEP_NONE",
     "RECORD",
     "RUN",
     "FilterPath",
@@ -29,6 +31,7 @@ __all__ = [
     "RepeatRecord",
     "Request",
     "RunRecord",
+    "Schema",
     "Scores",
     "SplitRecord",
     "StudyRecord",

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 from longnn._base.files import write_json
 from longnn._base.provenance import describe_code
 from longnn.records._node import Node
-from longnn.records._plain import from_plain, to_plain
+from longnn.records._schema import from_plain, to_plain
 
 T = TypeVar("T")
 

@@ -97,11 +97,11 @@ def _list(record):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_without, r"Expected 'settings.degree' \(got nothing\)"),
-        (_unknown, r"Expected no 'datasets.cora.contenders.gcn.speed' \(got a value\)"),
-        (_words, r"Expected 'datasets.cora.ratios.gcn.low' to be of type float \(got 'little'\)"),
-        (_truth, r"Expected 'settings.population' to be of type int \(got True\)"),
-        (_list, r"Expected an object at datasets.cora \(got \[\]\)"),
+        (_without, r"Expected `record.settings.degree` \(got nothing\)"),
+        (_unknown, r"`record.datasets.cora.contenders.gcn` to have fields .*\['speed'\]"),
+        (_words, r"`record.datasets.cora.ratios.gcn.low` to be a number \(got 'little'\)"),
+        (_truth, r"`record.settings.population` to be of type int \(got True\)"),
+        (_list, r"`record.datasets.cora` to be an object \(got \[\]\)"),
     ],
 )
 def test_a_damaged_record_names_the_place(change, message):
