@@ -1,8 +1,10 @@
 """Commands that make and use runs: train, predict, evaluate, compare."""
 
+import contextlib
 import json
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,13 +97,9 @@ def train(
         "on_start": lambda dataset: None if quiet else show_notes(dataset.notes),
     }
     if resume is not None:
-        given: dict[str, Any] = {
-            "a graph": graph,
-            "--nodes": nodes,
-            "--config": config,
-            "--set": set_,
-        }
-        given |= {"--output": output, "--data": data_option, "--recipe": recipe or None}
+        given: dict[str, Any] = {"a graph": graph, "--nodes": nodes, "--config": config}
+        given |= {"--set": set_, "--output": output, "--data": data_option}
+        given |= {"--recipe": recipe or None}
         _require_alone({**given, **{f"--{key}": value for key, value in named.items()}})
         folder = resume
         begin = lambda on_epoch: longnn.runs.resume(folder, on_epoch=on_epoch, **options)  # noqa: E731
@@ -119,10 +117,23 @@ def train(
         begin = lambda on_epoch: longnn.runs.train(  # noqa: E731
             source, chosen, folder, command=_command(), on_epoch=on_epoch, **options
         )
+    with _explained(folder), _display.training_progress(err, quiet=quiet or json_) as on_epoch:
+        run = begin(on_epoch)
+    if json_:
+        print(json.dumps({"run": str(folder), **run.record.to_dict()}, allow_nan=False))
+    elif not quiet:
+        for line in longnn.report.text_summary(run.record):
+            out.print(line, markup=False)
+        out.print(f"  time {_display.seconds_text(run.seconds)}", markup=False)
+        out.print(f"\nreport: {folder / 'report.html'}", markup=False)
+
+
+@contextlib.contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """Say how to continue a training that is interrupted, or that a disk has no room for."""
     going_on = f"continue with: longnn train --resume {shlex.quote(str(folder))}"
     try:
-        with _display.training_progress(err, quiet=quiet or json_) as on_epoch:
-            run = begin(on_epoch)
+        yield
     except KeyboardInterrupt:
         begun = (folder / "run.json").exists()
         err.print(f"interrupted; {going_on}" if begun else "interrupted", markup=False)
@@ -131,13 +142,6 @@ def train(
         if not folder.is_dir():
             raise
         raise OSError(f"{message(error)}; when this is solved, {going_on}") from error
-    if json_:
-        print(json.dumps({"run": str(folder), **run.record.to_dict()}, allow_nan=False))
-    elif not quiet:
-        for line in longnn.report.text_summary(run.record):
-            out.print(line, markup=False)
-        out.print(f"  time {_display.seconds_text(run.seconds)}", markup=False)
-        out.print(f"\nreport: {folder / 'report.html'}", markup=False)
 
 
 def _require_alone(given: dict[str, Any]) -> None:
