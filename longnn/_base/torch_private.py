@@ -1,7 +1,8 @@
 """Interfaces of torch that are not public: every use of one is in this file.
 
 Each is here because the public way is slower by more than the work itself. When a new torch
-changes one, this is the file to mend.
+changes one, this is the file to mend; ``tests/test_torch_private.py`` checks each against its
+public form.
 """
 
 from collections.abc import Callable, Mapping, Sequence
