@@ -4,12 +4,12 @@ Data only, and quick to load: neither torch nor NumPy is imported here. Rows of 
 class) are written by one small function; :mod:`longnn.data._named` reads them.
 """
 
-import difflib
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from longnn._base.suggestions import nearest
 from longnn.data._errors import DataError
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ def find_named(name: str) -> NamedDataset:
     key = canonical_name(name)
     if key in CATALOG:
         return CATALOG[key]
-    near = difflib.get_close_matches(key, CATALOG, n=3, cutoff=0.5)
+    near = nearest(key, CATALOG, count=3)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise DataError(
         f"Expected the name of a dataset (got {name!r}).{hint} Choices: {', '.join(CATALOG)}.",

@@ -5,7 +5,6 @@ options against that loader, and is plain data in the record of a run. Nothing e
 or looks at paths.
 """
 
-import difflib
 import inspect
 import numbers
 import types
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from longnn._base.suggestions import did_you_mean
+from longnn._base.suggestions import did_you_mean, nearest
 from longnn.data._catalog import BUNDLED, CATALOG, canonical_name
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
@@ -202,7 +201,7 @@ def _resolve_graph(graph: str | Path, nodes: str | Path | None) -> tuple[Kind, s
     if nodes is not None or looks_like_path or path.exists():
         return "files", _absolute(graph)
     names = (*CATALOG, *BUNDLED)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    near = nearest(name, names, count=3)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise DataError(
         f"Expected the name of a dataset or the path of a file (got {text!r}).{hint} Names: "

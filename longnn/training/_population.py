@@ -290,7 +290,7 @@ class Population:
         self.best_score.copy_(torch.where(better, score, self.best_score))
         self.best_loss.copy_(torch.where(better, loss, self.best_loss))
         self.best_epoch.copy_(torch.where(better, self.stream[:, 1], self.best_epoch))
-        weights = {name: p.detach() for name, p in self.parameters.items()}
+        weights = self.parameters
         if kernels.usable(better):
             for name, p in weights.items():
                 kernels.keep_(self.best[name], p, better)
