@@ -166,7 +166,8 @@ def plain_epoch(model: nn.Module, dataset: NodeDataset, workload: Workload) -> C
     """The training loop of a PyG tutorial as one function that returns the validation accuracy."""
     device = next(model.parameters()).device
     split = make_split(dataset, "published", 0)
-    x, edges, y = (t.to(device) for t in (dataset.data.x, dataset.data.edge_index, dataset.data.y))
+    data = dataset.data
+    x, edges, y = (t.to(device) for t in (data.x.to_dense(), data.edge_index, data.y))
     train, val = (mask.nonzero()[:, 0].to(device) for mask in (split.train, split.val))
     y_train, y_val = y[train], y[val]
     optimizer = torch.optim.Adam(

@@ -46,6 +46,7 @@ from longnn.bench._record import (
 from longnn.bench._scaling import SIZES, measure_scaling
 from longnn.bench._timing import Budget, compare, round_robin, summarize
 from longnn.data import NodeDataset
+from longnn.matrices import nonzero_share
 
 #: Datasets of a quick benchmark: bundled, so that it needs no files.
 QUICK_DATASETS = ("digits", "csbm")
@@ -247,7 +248,7 @@ class _DatasetBench:
             nodes=self.dataset.num_nodes,
             edges=self.dataset.num_edges,
             features=self.dataset.num_features,
-            density=float((self.dataset.data.x != 0).float().mean()),
+            density=nonzero_share(self.dataset.data.x),
             classes=self.dataset.num_classes,
             contenders=contenders,
             ratios=ratios,

@@ -9,6 +9,7 @@ import re
 import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.io
@@ -19,9 +20,10 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
-from longnn.data._dataset import MASKS
+from longnn.data._dataset import MASKS, UNLABELLED
 from longnn.data._errors import DataError, MissingFileError
-from longnn.data._tables import unreadable
+from longnn.data._readtable import unreadable
+from longnn.matrices import csr_from_scipy
 
 ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")
 _KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", *MASKS)
@@ -57,18 +59,36 @@ def read_arrays(path: str | Path, *, as_features: bool = False) -> tuple[Data, t
         if suffix == ".npz":
             fields = _read_npz(path, as_features)
         elif suffix == ".mtx":
-            fields = _matrix(path, sp.coo_array(scipy.io.mmread(path)), as_features)
+            if b"\0" in path.read_bytes():  # SciPy crashes on it
+                raise DataError("Expected a text file (got zero bytes in it).", path=path)
+            fields = matrix_fields(path, scipy.io.mmread(path), as_features)
         else:
             fields = _read_pyg(path)
     except DataError:
         raise
     except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise unreadable(path, error) from error
+    return as_arrays(fields, path)
+
+
+def as_arrays(fields: dict[str, object], path: Path | None = None) -> tuple[Data, tuple[str, ...]]:
+    """Arrays by name as a ``Data``; the class names come with it if the labels are text.
+
+    Args:
+        fields: arrays under the names that PyG uses. Labels of text may be None where unknown.
+        path: where they are from, for messages.
+
+    >>> as_arrays({"y": np.array(["cat", None, "dog"], dtype=object)})
+    (Data(y=[3]), ('cat', 'dog'))
+    """
     classes: tuple[str, ...] = ()
     y = fields.get("y")
-    if isinstance(y, np.ndarray) and y.dtype.kind in "US":
-        names, codes = np.unique(y.astype(str), return_inverse=True)
-        classes, fields["y"] = tuple(names.tolist()), codes
+    if isinstance(y, np.ndarray) and y.dtype.kind in "USO":
+        known = np.array([value is not None and value == value for value in y.tolist()])
+        names, codes = np.unique(y[known].astype(str), return_inverse=True)
+        labels = np.full(len(y), UNLABELLED)
+        labels[known] = codes
+        classes, fields = tuple(names.tolist()), {**fields, "y": labels}
     return _as_data(path, fields), classes
 
 
@@ -78,8 +98,8 @@ def _read_npz(path: Path, as_features: bool) -> dict[str, object]:
         names = ", ".join(archive.files)
         if "format" in archive.files:  # as scipy.sparse.save_npz writes
             stream.seek(0)
-            matrix = sp.coo_array(sp.load_npz(stream))
-            return {**_matrix(path, matrix, as_features), **fields}
+            matrix = sp.load_npz(stream)
+            return {**matrix_fields(path, matrix, as_features), **fields}
     if not fields:
         raise DataError(
             f"Expected a SciPy sparse matrix or arrays named {', '.join(_KEYS)} (got {names}).",
@@ -88,11 +108,20 @@ def _read_npz(path: Path, as_features: bool) -> dict[str, object]:
     return fields
 
 
-def _matrix(path: Path, matrix: sp.coo_array, as_features: bool) -> dict[str, object]:
+def matrix_fields(path: Path | None, found: Any, as_features: bool) -> dict[str, object]:
+    """The fields of a SciPy matrix, or of a dense one: those of edges, or of features.
+
+    >>> matrix_fields(None, np.array([[0, 1], [1, 0]]), as_features=False)["edge_index"].tolist()
+    [[0, 1], [1, 0]]
+    """
+    matrix = found if sp.issparse(found) else sp.coo_array(found)
     if as_features:
-        return {"x": matrix.toarray()}
+        if matrix.ndim != 2 or matrix.dtype.kind == "c":
+            raise DataError("Expected a matrix of real features.", path=path)
+        return {"x": csr_from_scipy(matrix)}
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"Expected a square adjacency (got {matrix.shape}).", path=path)
+    matrix = sp.coo_array(matrix)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     fields: dict[str, object] = {"edge_index": np.stack([matrix.row, matrix.col])}
@@ -130,7 +159,7 @@ def _read_pyg(path: Path) -> dict[str, object]:
     return {key: fields[key] for key in (*_KEYS, "num_nodes") if fields.get(key) is not None}
 
 
-def _as_data(path: Path, fields: dict[str, object]) -> Data:
+def _as_data(path: Path | None, fields: dict[str, object]) -> Data:
     data = Data()
     for key, value in fields.items():
         if key == "num_nodes" and isinstance(value, int | Tensor):

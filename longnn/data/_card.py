@@ -5,6 +5,7 @@ the caller adds the spectral density.
 """
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,9 @@ from torch import Tensor
 
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
+from longnn.data._features import is_sparse
 from longnn.data._splits import make_split
+from longnn.matrices import csr_to_scipy, nonzero_share
 
 IMBALANCED = 10.0  # largest class / smallest, from which on we warn
 SMALL_CLASS = 5  # labelled nodes
@@ -74,7 +77,7 @@ class GraphCard:
             ("graph", self.name),
             ("nodes", f"{self.nodes:,}"),
             ("edges", f"{self.edges:,}" + (", weighted" if self.weighted else "")),
-            ("features", f"{self.features:,} ({self.feature_density:.1%} nonzero)"),
+            ("features", f"{self.features:,} ({100 * self.feature_density:.1f} % nonzero)"),
             (
                 "degree",
                 f"min {self.degree_min}, median {self.degree_median:g}, "
@@ -82,14 +85,14 @@ class GraphCard:
             ),
             (
                 "components",
-                f"{self.components:,}, the largest with {self.largest_component_share:.1%} "
+                f"{self.components:,}, the largest with {100 * self.largest_component_share:.1f} % "
                 f"of the nodes; {self.isolated_nodes:,} isolated",
             ),
-            ("labelled", f"{self.labelled_share:.1%} of the nodes"),
+            ("labelled", f"{100 * self.labelled_share:.1f} % of the nodes"),
         ]
         if self.class_counts:
             counts = ", ".join(f"{name}: {n:,}" for name, n in self.class_counts.items())
-            rows.append(("classes", counts))
+            rows.append(("labels" if self.task == "multilabel" else "classes", counts))
         if self.edge_homophily is not None:
             parts = (
                 ("edge", self.edge_homophily),
@@ -142,9 +145,9 @@ def describe(dataset: NodeDataset) -> GraphCard:
         edge_homophily=edge,
         node_homophily=node,
         adjusted_homophily=adjusted,
-        feature_density=int(x.count_nonzero()) / x.numel(),
-        duplicate_rows=_count_duplicates(x.numpy()),
-        zero_rows=int((x == 0).all(dim=1).sum()),
+        feature_density=nonzero_share(x),
+        duplicate_rows=_count_duplicates(x),
+        zero_rows=_count_zero_rows(x),
         notes=dataset.notes,
         warnings=(),
         fingerprint=dataset.fingerprint(),
@@ -154,7 +157,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
 
 def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float | None]:
     """Edge, node and adjusted homophily (see :class:`GraphCard`)."""
-    if dataset.task == "regression":
+    if dataset.task != "classification":
         return None, None, None
     y, known = dataset.data.y, dataset.labelled
     row, col = dataset.data.edge_index
@@ -180,22 +183,45 @@ def _components(row: Tensor, col: Tensor, nodes: int) -> tuple[int, float]:
     return int(count), float(np.bincount(label).max() / nodes)
 
 
-def _count_duplicates(x: np.ndarray) -> int:  # float32 (nodes, features)
+def _count_duplicates(x: Tensor) -> int:  # float32 (nodes, features)
     """Rows that repeat an earlier one, bit by bit.
 
-    Rows are compared by a hash; only rows with equal hashes are then compared themselves.
+    Rows are compared by a hash, the sum of their bits times a random factor of the column, modulo
+    2^64; only rows with equal hashes are then compared themselves.
     """
     factors = np.random.default_rng(0).integers(2**63, size=(x.shape[1],), dtype=np.uint64)
-    blocks = np.array_split(x.view(np.uint32), x.size // 2**20 + 1)
-    total = np.concatenate([rows.astype(np.uint64) @ factors for rows in blocks])  # modulo 2^64
+    values = csr_to_scipy(x) if is_sparse(x) else x.numpy()
+    if isinstance(values, np.ndarray):
+        blocks = np.array_split(values.view(np.uint32), values.size // 2**20 + 1)
+        total = np.concatenate([rows.astype(np.uint64) @ factors for rows in blocks])
+    else:
+        bits = values.data.view(np.uint32).astype(np.uint64)
+        total = sp.csr_array((bits, values.indices, values.indptr), shape=values.shape) @ factors
     _, group, size = np.unique(total, return_inverse=True, return_counts=True)
-    suspects = x[size[group] > 1]
-    return len(suspects) - len({row.tobytes() for row in suspects})
+    suspects = values[np.flatnonzero(size[group] > 1)]
+    return suspects.shape[0] - len(set(_row_bytes(suspects)))
+
+
+def _row_bytes(rows: np.ndarray | sp.csr_array) -> Iterator[bytes]:
+    """Each row as bytes; that of a sparse matrix as its columns and their values."""
+    if isinstance(rows, np.ndarray):
+        return (row.tobytes() for row in rows)
+    ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+    return (rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in ends)
+
+
+def _count_zero_rows(x: Tensor) -> int:
+    if is_sparse(x):
+        return int((x.crow_indices().diff() == 0).sum())
+    return int((x == 0).all(dim=1).sum())
 
 
 def _class_counts(dataset: NodeDataset) -> dict[str, int]:
     if dataset.task == "regression":
         return {}
+    if dataset.task == "multilabel":
+        held = (dataset.data.y == 1).sum(0).tolist()
+        return dict(zip(dataset.classes, held, strict=True))
     known = dataset.data.y[dataset.labelled]
     counts = torch.bincount(known, minlength=dataset.num_classes).tolist()
     return dict(zip(dataset.classes, counts, strict=True))
@@ -208,7 +234,7 @@ def _warnings(card: GraphCard) -> list[str]:
     if card.components - card.isolated_nodes > 1:
         found.append(
             f"The graph falls into {card.components} components; the largest holds "
-            f"{card.largest_component_share:.0%} of the nodes."
+            f"{100 * card.largest_component_share:.0f} % of the nodes."
         )
     if card.labelled_share == 0:
         found.append("No node has a label: the graph can be predicted on, not trained on.")
@@ -219,7 +245,8 @@ def _warnings(card: GraphCard) -> list[str]:
     if card.duplicate_rows > card.nodes // 10:
         found.append(
             f"Nodes whose features repeat those of another: {card.duplicate_rows} "
-            f"({card.duplicate_rows / card.nodes:.0%}); copies across splits flatter the score."
+            f"({100 * card.duplicate_rows / card.nodes:.0f} %); copies across splits flatter the "
+            "score."
         )
     return found
 

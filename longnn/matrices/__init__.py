@@ -1,5 +1,14 @@
 """Matrix products with dropout inside them: the base of graphs and of node features."""
 
+from longnn.matrices._layout import (
+    SPARSE_SHARE,
+    compact,
+    csr_from_scipy,
+    csr_to_scipy,
+    is_canonical,
+    nonzero_share,
+    take_columns,
+)
 from longnn.matrices._noise import dropout
 from longnn.matrices._sparse import (
     DenseMatrix,
@@ -12,12 +21,19 @@ from longnn.matrices._sparse import (
 )
 
 __all__ = [
+    "SPARSE_SHARE",
     "DenseMatrix",
     "SparseMatrix",
     "accumulate_dtype",
     "check_operand",
+    "compact",
     "csr",
+    "csr_from_scipy",
     "csr_matmul",
     "csr_product",
+    "csr_to_scipy",
     "dropout",
+    "is_canonical",
+    "nonzero_share",
+    "take_columns",
 ]

@@ -1,0 +1,119 @@
+"""A matrix of values as a plain torch tensor, dense or sparse: the two forms, and ways between.
+
+Dense is a strided tensor. Sparse is CSR in canonical form: columns sorted within a row, none
+twice, no stored zero. Knows nothing of products: those are :mod:`longnn.matrices._sparse`'s.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from longnn.matrices._sparse import csr
+
+#: Share of nonzeros up to which values count as sparse. Up to here a CPU multiplies them faster
+#: sparse, and they need less than half the memory (8 bytes per nonzero, not 4 per value).
+SPARSE_SHARE = 1 / 5
+
+
+def csr_from_scipy(
+    matrix: sp.sparray | sp.spmatrix, dtype: torch.dtype = torch.float32
+) -> Tensor:  # (rows, columns)
+    """A SciPy matrix of any format as a canonical CSR tensor; repeated entries are added.
+
+    Args:
+        matrix: left as it is.
+        dtype: of the result; sums are taken in float64.
+
+    >>> matrix = sp.coo_array(([1.0, 2.0, 0.0], ([1, 1, 0], [0, 0, 1])))
+    >>> csr_from_scipy(matrix).values()
+    tensor([3.])
+    """
+    rows = matrix
+    if matrix.format != "csr" or not matrix.has_canonical_format:
+        rows = sp.csr_array(matrix.astype(np.float64))  # before they are added: flags are numbers
+        rows.sum_duplicates()
+    values = torch.tensor(rows.data, dtype=dtype).numpy()  # a copy; a tiny value may become 0
+    index = np.int32 if max(rows.nnz, *rows.shape) < 2**31 else np.int64
+    indices, indptr = rows.indices.astype(index), rows.indptr.astype(index)
+    if not values.all():
+        rows = sp.csr_array((values, indices, indptr), shape=rows.shape)
+        rows.eliminate_zeros()
+        values, indices, indptr = rows.data, rows.indices, rows.indptr
+    crow, col, kept = (torch.from_numpy(array) for array in (indptr, indices, values))
+    return csr(crow, col, kept, matrix.shape[1])
+
+
+def csr_to_scipy(x: Tensor) -> sp.csr_array:  # (rows, columns)
+    """A CSR tensor for SciPy: a view of the same arrays where they are on the CPU.
+
+    >>> csr_to_scipy(torch.eye(2).to_sparse_csr()).indices.tolist()
+    [0, 1]
+    """
+    arrays = (x.values(), x.col_indices(), x.crow_indices())
+    data, indices, indptr = (a.detach().cpu().numpy() for a in arrays)
+    return sp.csr_array((data, indices, indptr), shape=tuple(x.shape))
+
+
+def is_canonical(x: Tensor) -> bool:
+    """Whether a CSR tensor has its columns sorted, none twice, and no stored zero.
+
+    >>> is_canonical(torch.eye(2).to_sparse_csr())
+    True
+    """
+    return bool(csr_to_scipy(x).has_canonical_format) and bool(x.values().all())
+
+
+def compact(x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """A tensor of any layout in one of the two forms, of type ``dtype``.
+
+    A sparse one stays sparse where at most :data:`SPARSE_SHARE` of its values are nonzero; a dense
+    one stays dense, for making it sparse would need a second copy.
+
+    >>> compact(torch.eye(5).to_sparse()).layout, compact(torch.eye(4).to_sparse()).layout
+    (torch.sparse_csr, torch.strided)
+    """
+    if x.layout is torch.strided:
+        return x.to(dtype)
+    if x.dim() != 2 or x.dense_dim():  # a vector, or rows that are whole or absent
+        return x.to_dense().to(dtype)
+    if x.layout is torch.sparse_csr:
+        if x.dtype == dtype and is_canonical(x) and nonzero_share(x) <= SPARSE_SHARE:
+            return x
+        matrix = csr_to_scipy(x)
+    else:
+        entries = x.to_sparse_coo().double().coalesce()
+        row, col = entries.indices().numpy()
+        matrix = sp.coo_array((entries.values().numpy(), (row, col)), shape=tuple(x.shape))
+    sparse = csr_from_scipy(matrix, dtype)
+    return sparse if nonzero_share(sparse) <= SPARSE_SHARE else sparse.to_dense()
+
+
+def nonzero_share(x: Tensor) -> float:
+    """The share of the values that are not zero, of a tensor in one of the two forms.
+
+    >>> nonzero_share(torch.eye(4)), nonzero_share(torch.eye(5).to_sparse_csr())
+    (0.25, 0.2)
+    """
+    nonzeros = x.values().numel() if x.layout is torch.sparse_csr else int(x.count_nonzero())
+    return nonzeros / max(x.numel(), 1)
+
+
+def take_columns(x: Tensor, columns: Sequence[int]) -> Tensor:
+    """Some columns, in the order given; -1 stands for a column of zeros. Keeps the form.
+
+    >>> take_columns(torch.tensor([[1.0, 2.0]]), [1, -1, 0])
+    tensor([[2., 0., 1.]])
+    """
+    wanted = np.asarray(columns, dtype=np.int64)
+    kept = np.flatnonzero(wanted >= 0)
+    if x.layout is torch.strided:
+        out = x.new_zeros(len(x), len(wanted))
+        out[:, torch.from_numpy(kept)] = x[:, torch.from_numpy(wanted[kept])]
+        return out
+    # X S with the 0/1 matrix S that has a 1 in row `wanted[k]` of column k.
+    ones = np.ones(len(kept), dtype=np.float64)
+    choice = sp.csr_array((ones, (wanted[kept], kept)), shape=(x.shape[1], len(wanted)))
+    return csr_from_scipy(csr_to_scipy(x) @ choice, x.dtype)
