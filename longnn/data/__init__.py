@@ -18,9 +18,12 @@ if TYPE_CHECKING:
         list_named,
     )
     from longnn.data._convert import from_data, symmetrize
-    from longnn.data._dataset import NodeDataset, row_normalize
+    from longnn.data._dataset import NodeDataset
+    from longnn.data._encoding import Encoding
     from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
+    from longnn.data._features import row_normalize
     from longnn.data._files import load_files
+    from longnn.data._frames import from_networkx, from_pandas, from_scipy
     from longnn.data._images import ImageGrid, image_grid, read_image_grid
     from longnn.data._named import load_named
     from longnn.data._scaling import SCALINGS, Scaling
@@ -33,6 +36,7 @@ __all__ = [
     "BundledDataset",
     "DataError",
     "DatasetUnavailable",
+    "Encoding",
     "GraphCard",
     "ImageGrid",
     "MissingFileError",
@@ -46,6 +50,9 @@ __all__ = [
     "digits",
     "find_named",
     "from_data",
+    "from_networkx",
+    "from_pandas",
+    "from_scipy",
     "homophily",
     "image_grid",
     "known_names",
@@ -73,9 +80,12 @@ _HOMES = {
         "list_named",
     ),
     "_convert": ("from_data", "symmetrize"),
-    "_dataset": ("NodeDataset", "row_normalize"),
+    "_dataset": ("NodeDataset",),
+    "_encoding": ("Encoding",),
     "_errors": ("DataError", "DatasetUnavailable", "MissingFileError"),
+    "_features": ("row_normalize",),
     "_files": ("load_files",),
+    "_frames": ("from_networkx", "from_pandas", "from_scipy"),
     "_images": ("ImageGrid", "image_grid", "read_image_grid"),
     "_named": ("load_named",),
     "_scaling": ("SCALINGS", "Scaling"),

@@ -11,9 +11,17 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data._dataset import MASKS, TASKS, UNLABELLED, NodeDataset, Task
+from longnn.data._dataset import (
+    MASKS,
+    TASKS,
+    UNLABELLED,
+    NodeDataset,
+    Task,
+    known_labels,
+)
 from longnn.data._errors import DataError
 from longnn.graphs import edge_weight_of
+from longnn.matrices import compact
 
 #: How the note about nodes without an edge ends; the card has a warning of its own for them.
 
@@ -26,6 +34,8 @@ def from_data(
     classes: Sequence[str] | None = None,
     ids: Sequence[str] | Sequence[int] = (),
     feature_names: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    open_features: int = 0,
     self_loops: bool = False,
     notes: Sequence[str] = (),
     default_split: str | None = None,
@@ -34,14 +44,19 @@ def from_data(
     """Make a checked :class:`NodeDataset` from any PyG ``Data``.
 
     Args:
-        data: ``x`` (nodes, features) of any real type, dense or sparse; ``edge_index`` (2, arcs)
-            in one or both directions; optionally ``edge_weight`` or ``edge_attr``, (arcs,) or
-            (arcs, 1), ``y`` (nodes,) or (nodes, 1), and masks. It is not changed.
+        data: ``x`` (nodes, features) of any real type; a torch sparse one stays sparse where at
+            most a fifth of its values are nonzero. ``edge_index`` (2, arcs) in one or both
+            directions; optionally ``edge_weight`` or ``edge_attr``, (arcs,) or
+            (arcs, 1), ``y`` (nodes,) or (nodes, targets), and masks. It is not changed.
         name: a short name.
-        task: by default regression for floating ``y``, else classification.
-        classes: names of the classes; by default ``"0"``, ``"1"``, ...
+        task: by default classification for ``y`` of whole numbers. Several columns are labels of
+            yes or no where they hold nothing but 0, 1 and NaN, else several numbers to predict.
+        classes: names of the classes, or of several labels; by default ``"0"``, ``"1"``, ...
         ids: one per node; by default 0, 1, ...
         feature_names: one per feature, or none.
+        targets: names of the columns of ``y`` in regression, or none.
+        open_features: how many of the last ones are an open vocabulary (see
+            :class:`NodeDataset`).
         self_loops: keep self loops instead of dropping them.
         notes: sentences to carry along.
         default_split: by default ``"own"`` if there are masks, else ``"stratified"``.
@@ -52,7 +67,7 @@ def from_data(
 
     >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 1]]), y=torch.arange(3))
     >>> from_data(data).notes
-    ('All 1 edges were listed one way; each was made two-way.', '1 self loop was dropped.', \
+    ('The edge was listed one way; it was made two-way.', '1 self loop was dropped.', \
 '1 node has no edge: no filter reaches it.')
     """
     x = _features(data.get("x"))
@@ -61,10 +76,10 @@ def from_data(
     edges = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
     index, weight, edge_notes = edges.arcs, edges.weight, list(edges.notes)
     y, task = _labels(data.get("y"), task, nodes)
-    if task == "classification" and classes is None:
-        classes = [str(c) for c in range(int(y.max()) + 1)]
-    labelled = y != UNLABELLED if task == "classification" else ~torch.isnan(y)
-    masks, mask_notes = _masks(data, labelled)
+    if task != "regression" and classes is None:
+        count = int(y.max()) + 1 if task == "classification" else y.shape[1]
+        classes = [str(c) for c in range(count)]
+    masks, mask_notes = _masks(data, known_labels(y, task))
     edge_notes += _isolated_note(index, nodes)
     clean = Data(x=x, edge_index=index, y=y, **masks)
     if weight is not None:
@@ -76,6 +91,8 @@ def from_data(
         classes=tuple(classes or ()),
         ids=ids,
         feature_names=tuple(feature_names),
+        targets=tuple(targets),
+        open_features=open_features,
         notes=(*notes, *edge_notes, *mask_notes),
         default_split=default_split or ("own" if masks else "stratified"),
         ready=ready,
@@ -137,10 +154,16 @@ def symmetrize(
     one_way = len(full) - len(key)
     if one_way:
         edges = int((row <= col).sum())
-        share = f"All {edges}" if one_way == edges else f"{one_way} of {edges}"
-        notes.insert(0, f"{share} edges were listed one way; each was made two-way.")
+        notes.insert(0, _one_way_note(one_way, edges))
     made = None if doubled is None else doubled.float()
     return Symmetrized(torch.stack([row, col]), made, tuple(notes), one_way)
+
+
+def _one_way_note(one_way: int, edges: int) -> str:
+    if edges == 1:
+        return "The edge was listed one way; it was made two-way."
+    share = f"All {edges}" if one_way == edges else f"{one_way} of {edges}"
+    return f"{share} edges were listed one way; each was made two-way."
 
 
 def _rows_and_columns(key: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -166,10 +189,10 @@ def _features(x: object) -> Tensor:
             "features='degree' or 'identity'."
         )
     x = x.detach().cpu()
-    x = x.to_dense() if x.layout != torch.strided else x
     if x.is_complex():
         raise DataError(f"Expected real features (got {x.dtype}).")
-    return (x[:, None] if x.dim() == 1 else x).float()
+    x = compact(x)
+    return x[:, None] if x.dim() == 1 else x
 
 
 def _edge_tensors(data: Data, nodes: int) -> tuple[Tensor, Tensor | None]:
@@ -209,11 +232,14 @@ def _labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:
         y = torch.full((nodes,), UNLABELLED)
         return (y.float() * float("nan"), task) if task == "regression" else (y, "classification")
     y = y.detach().cpu()
-    y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
-    if y.shape != (nodes,):
+    y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 and task != "multilabel" else y
+    if y.dim() not in (1, 2) or len(y) != nodes or y.numel() == 0:
         raise DataError(
-            f"Expected one label per node, `y` of shape ({nodes},) (got {tuple(y.shape)})."
+            f"Expected labels of each node, `y` of shape ({nodes},) or ({nodes}, targets) "
+            f"(got {tuple(y.shape)})."
         )
+    if y.dim() == 2 or task == "multilabel":
+        return _several_labels(y, task)
     floating = y.is_floating_point()
     if task is None:
         task = "regression" if floating else "classification"
@@ -230,6 +256,18 @@ def _labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:
             )
         y = torch.nan_to_num(y, nan=float(UNLABELLED))
     return y.long(), cast(Task, task)
+
+
+def _several_labels(y: Tensor, task: Task | None) -> tuple[Tensor, Task]:
+    """Several columns: labels of yes or no, or numbers to predict."""
+    if task == "classification":
+        raise DataError(
+            f"Expected one class per node (got `y` of shape {tuple(y.shape)}); for several labels "
+            "of yes or no use task='multilabel'."
+        )
+    y = (y[:, None] if y.dim() == 1 else y).float()
+    binary = bool(((y == 0) | (y == 1) | torch.isnan(y)).all())
+    return y, task or ("multilabel" if binary else "regression")
 
 
 def _masks(data: Data, labelled: Tensor) -> tuple[dict[str, Tensor], list[str]]:

@@ -5,8 +5,9 @@ sorted; unlabelled nodes marked. Knows nothing of files or of training.
 """
 
 import copy
+import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -17,37 +18,51 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data._errors import DataError
+from longnn.data._features import check_features, feature_arrays, side_by_side
+from longnn.data._features import form as _form
+from longnn.matrices import take_columns
 
 if TYPE_CHECKING:
+    from longnn.data._encoding import Encoding
     from longnn.data._source import Source
+    from longnn.data._tables import Table
 
-Task = Literal["classification", "regression"]
-TASKS = ("classification", "regression")
+Task = Literal["classification", "regression", "multilabel"]
+TASKS = ("classification", "regression", "multilabel")
 MASKS = ("train_mask", "val_mask", "test_mask")
 UNLABELLED = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NodeDataset:
-    """A graph for node classification or regression.
+    """A graph whose nodes have a class, a number or several, or several labels of yes or no.
 
     Args:
         name: a short name for titles and file names.
-        data: ``x`` float32 (nodes, features); ``edge_index`` int64 (2, arcs), both directions,
-            sorted by row then column, no arc twice; optionally ``edge_weight`` float32 (arcs,),
-            the same both ways; ``y`` int64 (nodes,) with -1 for an unlabelled node, or float32
-            with NaN; optionally ``train_mask``, ``val_mask``, ``test_mask``, bool (nodes,) or
-            (nodes, splits).
-        task: ``"classification"`` or ``"regression"``.
-        classes: class names in the order of the labels; empty for regression.
+        data: ``x`` float32 (nodes, features), dense or ``torch.sparse_csr`` (columns sorted, none
+            twice, no stored zero); ``edge_index`` int64 (2, arcs), both directions, sorted by row
+            then column, no arc twice; optionally ``edge_weight`` float32 (arcs,),
+            the same both ways; ``y`` for classification int64 (nodes,) with -1 for an unlabelled
+            node, for regression float32 (nodes,) or (nodes, targets) with NaN, for several labels
+            float32 (nodes, labels) of 0, 1 and NaN; optionally ``train_mask``, ``val_mask``,
+            ``test_mask``, bool (nodes,) or (nodes, splits).
+        task: ``"classification"``, ``"regression"`` or ``"multilabel"``.
+        classes: class names in the order of the labels, or the names of several labels; empty for
+            regression.
         ids: one unique id per node, as the user gave them (default: 0, 1, ...).
         feature_names: one name per feature, or empty.
+        targets: the name of each column to predict in regression, or empty.
+        open_features: how many of the last features are an open vocabulary, as words are: on
+            another graph unknown ones may turn up and known ones be absent.
         notes: sentences the user ought to read.
         default_split: the default split protocol.
         ready: whether the features are ready to use, so that ``scale="auto"`` leaves them as they
             are: those of named and bundled datasets, and identity features.
         one_way: how many edges were listed in one direction only, and made two-way.
         source: where the graph comes from, or None if it was made from tensors.
+        encoding: how columns of a table became features, or None. Features beyond those of the
+            encoding come from elsewhere and stand behind them.
+        columns: the columns that features were made of, as they were read, or None.
 
     Raises:
         DataError: if ``data`` is not of that form, naming the entry at fault.
@@ -64,20 +79,33 @@ class NodeDataset:
     classes: tuple[str, ...] = ()
     ids: Sequence[str] | Sequence[int] = ()
     feature_names: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    open_features: int = 0
     notes: tuple[str, ...] = ()
     default_split: str = "stratified"
     ready: bool = False
     one_way: int = 0
     source: "Source | None" = None
+    encoding: "Encoding | None" = None
+    columns: "Table | None" = None
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:
             object.__setattr__(self, "ids", range(len(self.data.x)))
-        _check_features(self.data.x, self.feature_names)
+        check_features(self.data.x, self.feature_names)
+        if not 0 <= self.open_features <= len(self.feature_names):
+            raise DataError(
+                f"Expected `open_features` within 0..{len(self.feature_names)}, the number of "
+                f"feature names (got {self.open_features})."
+            )
         _check_edges(self.data, self.num_nodes)
         _check_labels(self)
         _check_masks(self.data, self.num_nodes)
         _check_ids(self.ids, self.num_nodes)
+        if self.columns is not None and len(self.columns) != self.num_nodes:
+            raise DataError(
+                f"Expected `columns` of {self.num_nodes} nodes (got {len(self.columns)})."
+            )
 
     @property
     def num_nodes(self) -> int:
@@ -97,8 +125,15 @@ class NodeDataset:
 
     @property
     def num_classes(self) -> int:
-        """The number of classes; 0 for regression."""
+        """The number of classes, or of labels of yes or no; 0 for regression."""
         return len(self.classes)
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers a model computes for each node: one per class, label or target."""
+        if self.task != "regression":
+            return max(len(self.classes), 1)
+        return 1 if self.data.y.dim() == 1 else int(self.data.y.shape[1])
 
     @property
     def num_splits(self) -> int:
@@ -108,22 +143,29 @@ class NodeDataset:
 
     @property
     def labelled(self) -> Tensor:
-        """Which nodes have a label, bool (nodes,)."""
-        y = self.data.y
-        return y != UNLABELLED if self.task == "classification" else ~torch.isnan(y)
+        """Which nodes have a label, or at least one of several, bool (nodes,)."""
+        return known_labels(self.data.y, self.task)
 
     def fingerprint(self) -> str:
-        """SHA-256 of edges, weights, features and labels, the same on every machine."""
+        """SHA-256 of edges, weights, features and labels, the same on every machine.
+
+        Sparse features are hashed as they are: made dense, they have another fingerprint.
+        """
         digest = hashlib.sha256()
-        for key in ("edge_index", "edge_weight", "x", "y"):
-            value = self.data.get(key)
-            if value is None:
-                continue
-            array = np.ascontiguousarray(value.detach().cpu().numpy())
+        for key, array in self._arrays():
+            array = np.ascontiguousarray(array)
             array = array.astype(array.dtype.newbyteorder("<"), copy=False)
             digest.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
             digest.update(array.data)
         return digest.hexdigest()
+
+    def _arrays(self) -> Iterator[tuple[str, np.ndarray]]:
+        for key in ("edge_index", "edge_weight", "x", "y"):
+            value = self.data.get(key)
+            if key == "x":
+                yield from feature_arrays(value)
+            elif value is not None:
+                yield key, value.detach().cpu().numpy()
 
     def with_source(self, source: "Source") -> "NodeDataset":
         """The same dataset, with a note of where it comes from; nothing is checked again."""
@@ -131,8 +173,42 @@ class NodeDataset:
         object.__setattr__(dataset, "source", source)
         return dataset
 
+    def with_columns(self, columns: "Table | None", encoding: "Encoding | None") -> "NodeDataset":
+        """The same dataset, with the columns its features were made of, and how."""
+        dataset = copy.copy(self)
+        object.__setattr__(dataset, "columns", columns)
+        object.__setattr__(dataset, "encoding", encoding)
+        return dataset
+
+    def encoded(self, encoding: "Encoding") -> "NodeDataset":
+        """The same graph, the features of its columns made by another encoding: that of training.
+
+        Raises:
+            DataError: if the graph has no columns, or lacks one that the encoding needs.
+        """
+        if self.columns is None:
+            raise DataError(f"Expected {self.name!r} to have columns of a table (it has none).")
+        if encoding == self.encoding:
+            return self
+        x, names = encoding.apply(self.columns), list(encoding.feature_names)
+        notes = self.notes
+        if self.encoding is not None:
+            own = len(self.encoding.feature_names)
+            rest = self.num_features - own
+            names += self.feature_names[own:] or [f"features[{i}]" for i in range(rest)]
+            x = side_by_side(x, take_columns(self.data.x, range(own, self.num_features)))
+            notes = tuple(note for note in notes if note != self.encoding.note)
+        data = copy.copy(self.data)
+        data.x = x
+        return dataclasses.replace(
+            self, data=data, feature_names=tuple(names), encoding=encoding, notes=notes
+        )
+
     def __repr__(self) -> str:
-        what = f"classes={self.num_classes}" if self.task == "classification" else "regression"
+        what = {
+            "classification": f"classes={self.num_classes}",
+            "multilabel": f"labels={self.num_classes}",
+        }.get(self.task, "regression" if self.outputs == 1 else f"targets={self.outputs}")
         return (
             f"NodeDataset({self.name!r}, nodes={self.num_nodes}, edges={self.num_edges}, "
             f"features={self.num_features}, {what}, labelled={int(self.labelled.sum())}, "
@@ -140,42 +216,15 @@ class NodeDataset:
         )
 
 
-def row_normalize(x: Tensor) -> Tensor:  # (nodes, features) -> (nodes, features)
-    """Divide each row by the sum of its absolute values; a zero row stays zero.
+def known_labels(y: Tensor, task: Task) -> Tensor:
+    """Which nodes have a label, or at least one of several, bool (nodes,).
 
-    The usual treatment of bag-of-words features. Summed in float64, so that the result does not
-    depend on how a machine orders the sum.
-
-    >>> row_normalize(torch.tensor([[1.0, 3.0], [0.0, 0.0]]))
-    tensor([[0.2500, 0.7500],
-            [0.0000, 0.0000]])
+    >>> known_labels(torch.tensor([[1.0, torch.nan], [torch.nan, torch.nan]]), "multilabel")
+    tensor([ True, False])
     """
-    total = x.abs().sum(dim=1, keepdim=True, dtype=torch.float64)
-    return (x / total.masked_fill(total == 0, 1.0)).to(x.dtype)
-
-
-def _check_features(x: object, names: Sequence[str]) -> None:
-    if not isinstance(x, Tensor) or x.dim() != 2 or x.dtype != torch.float32:
-        raise DataError(f"Expected features `x` to be float32 (nodes, features) (got {_form(x)}).")
-    if 0 in x.shape:
-        raise DataError(
-            f"Expected at least one node and one feature (got {tuple(x.shape)}); without "
-            "features use features='degree' or 'identity'."
-        )
-    if names and len(names) != x.shape[1]:
-        raise DataError(f"Expected {x.shape[1]} feature names (got {len(names)}).")
-    bad = (~torch.isfinite(x)).nonzero()
-    if len(bad):
-        row, column = bad[0].tolist()
-        name = names[column] if names else column
-        value = float(x[row, column])
-        raise DataError(
-            f"Expected finite features (got {value} at node {row}, {len(bad)} such in all); "
-            "fill the gaps or drop the column.",
-            row=row + 1,
-            column=name,
-            value=value,
-        )
+    if task == "classification":
+        return y != UNLABELLED
+    return ~torch.isnan(y) if y.dim() == 1 else ~torch.isnan(y).all(dim=1)
 
 
 def _check_edges(data: Data, nodes: int) -> None:
@@ -221,20 +270,45 @@ def _check_labels(dataset: NodeDataset) -> None:
     if task not in TASKS:
         raise DataError(f"Expected `task` to be one of {', '.join(TASKS)} (got {task!r}).")
     kind = torch.int64 if task == "classification" else torch.float32
-    if not isinstance(y, Tensor) or y.shape != (nodes,) or y.dtype != kind:
-        raise DataError(f"Expected `y` to be {kind} ({nodes},) for {task} (got {_form(y)}).")
-    if task == "regression":
-        if dataset.classes:
-            raise DataError("Expected no `classes` for regression.")
-        bad = torch.isinf(y).nonzero()
-    else:
-        bad = ((y < UNLABELLED) | (y >= len(dataset.classes))).nonzero()
-    if len(bad):
-        row = int(bad[0])
-        limit = "finite" if task == "regression" else f"-1 or 0..{len(dataset.classes) - 1}"
+    if not isinstance(y, Tensor) or y.dtype != kind or not _fits_task(y, dataset):
+        shape = {
+            "classification": f"({nodes},)",
+            "regression": f"({nodes},) or ({nodes}, targets)",
+            "multilabel": f"({nodes}, {len(dataset.classes)})",
+        }[task]
+        raise DataError(f"Expected `y` to be {kind} {shape} for {task} (got {_form(y)}).")
+    if task == "regression" and dataset.classes:
+        raise DataError("Expected no `classes` for regression.")
+    if dataset.targets and (task != "regression" or len(dataset.targets) != dataset.outputs):
         raise DataError(
-            f"Expected labels {limit} (got {y[row].item()}).", row=row + 1, value=y[row].item()
+            f"Expected `targets` to name the {dataset.outputs} columns of `y` for regression "
+            f"(got {len(dataset.targets)} for {task})."
         )
+    limit, wrong = _label_limits(y, dataset)
+    bad = wrong.nonzero()
+    if len(bad):
+        place = tuple(bad[0].tolist())
+        value = y[place].item()
+        raise DataError(f"Expected labels {limit} (got {value}).", row=place[0] + 1, value=value)
+
+
+def _fits_task(y: Tensor, dataset: NodeDataset) -> bool:
+    if dataset.task == "multilabel":
+        return y.shape == (dataset.num_nodes, len(dataset.classes)) and len(dataset.classes) > 0
+    one = y.shape == (dataset.num_nodes,)
+    if dataset.task == "classification":
+        return one
+    return one or (y.dim() == 2 and len(y) == dataset.num_nodes and y.shape[1] > 0)
+
+
+def _label_limits(y: Tensor, dataset: NodeDataset) -> tuple[str, Tensor]:
+    """What labels may be, in words, and which are not."""
+    if dataset.task == "regression":
+        return "finite", torch.isinf(y)
+    if dataset.task == "multilabel":
+        return "0, 1 or NaN", ~((y == 0) | (y == 1) | torch.isnan(y))
+    classes = len(dataset.classes)
+    return f"-1 or 0..{classes - 1}", (y < UNLABELLED) | (y >= classes)
 
 
 def _check_masks(data: Data, nodes: int) -> None:
@@ -262,9 +336,3 @@ def _check_ids(ids: Sequence[str] | Sequence[int], nodes: int) -> None:
         if value in seen:
             raise DataError(f"Expected unique ids (got {value!r} twice).", row=row + 1, value=value)
         seen.add(value)
-
-
-def _form(value: object) -> str:
-    if isinstance(value, Tensor):
-        return f"{value.dtype} {tuple(value.shape)}"
-    return type(value).__name__

@@ -57,11 +57,12 @@ def read_edges(
                 value=value,
             )
         index.append(torch.from_numpy(place.to_numpy(zero_copy_only=False).astype(np.int64)))
+    nodes.notes += table.notes
     if not table.has_header:
-        nodes.notes.append(f"{table.path.name} has no header: its first line was read as an edge.")
+        nodes.notes.append(f"{table.name} has no header: its first line was read as an edge.")
     unused = [name for name in table.names if name not in (source, target, weight)]
     if unused:
-        nodes.notes.append(f"Columns of {table.path.name} not used: {', '.join(unused)}.")
+        nodes.notes.append(f"Columns of {table.name} not used: {', '.join(unused)}.")
     return torch.stack(index), None if weight is None else _read_weights(table, weight)
 
 
@@ -74,8 +75,8 @@ def _edge_columns(table: Table, wanted: tuple[str | None, ...]) -> tuple[str, st
         if len(free) + sum(end is not None for end in wanted[:2]) < 2:
             raise table.error(
                 "Expected a source and a target column (got the columns "
-                f"{', '.join(map(repr, table.names))}); name them with source_column and "
-                "target_column."
+                f"{', '.join(map(repr, table.names))}{table.hint}); name them with "
+                "source_column and target_column."
             )
         source = wanted[0] or free.pop(0)
         target = wanted[1] or free.pop(0)

@@ -12,6 +12,7 @@ class DataError(ValueError):
     Args:
         message: what was expected, what was found, and the remedy.
         path: the file (or folder) at fault.
+        table: what a table in memory is called, where there is no file.
         row: 1-based line of a text file, 1-based row of any other.
         column: the name (or index) of the column at fault.
         value: the offending value, as it was read.
@@ -25,6 +26,7 @@ class DataError(ValueError):
         message: str,
         *,
         path: str | Path | None = None,
+        table: str | None = None,
         row: int | None = None,
         column: str | int | None = None,
         value: object = None,
@@ -33,7 +35,7 @@ class DataError(ValueError):
         self.row = row
         self.column = column
         self.value = value
-        place = [] if path is None else [str(path)]
+        place = [str(part) for part in (path, table) if part is not None]
         if row is not None:
             place.append(f"line {row}" if path is not None else f"row {row}")
         if column is not None:

@@ -1,31 +1,38 @@
 """The user's own graph, from files: an edge file, perhaps a node file, → :class:`NodeDataset`.
 
-This module combines the two, and makes features if there are none. How each format is read is the
-business of :mod:`longnn.data._tables` and :mod:`longnn.data._arrays`.
+This module finds the files and reads them. How each format is read is the business of
+:mod:`longnn.data._readtable` and :mod:`longnn.data._arrays`, how they become a graph that of
+:mod:`longnn.data._assemble`.
 """
 
+import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
-import torch
-from torch import Tensor
-from torch_geometric.data import Data
+from typing import Any
 
 from longnn.data._arrays import ARRAY_SUFFIXES, read_arrays
-from longnn.data._convert import edge_weights, from_data, symmetrize
-from longnn.data._dataset import MASKS, TASKS, NodeDataset, Task
-from longnn.data._edgetable import read_edges, whole_numbers
+from longnn.data._assemble import Arrays, assemble
+from longnn.data._dataset import NodeDataset, Task
+from longnn.data._encoding import Missing
 from longnn.data._errors import DataError, MissingFileError
-from longnn.data._nodetable import Nodes, read_nodes
-from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
+from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
+from longnn.data._options import Features, TableOptions
+from longnn.data._readtable import TABLE_SUFFIXES, read_table
+from longnn.data._tables import Table
+from longnn.data._textfile import table_stem, table_suffix
 
-Features = Literal["auto", "columns", "degree", "identity"]
-FEATURES = ("auto", "columns", "degree", "identity")
 OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
 SUFFIXES = (*TABLE_SUFFIXES, *ARRAY_SUFFIXES)
-MAX_IDENTITY = 20_000  # nodes: 1.6 GB of float32
+_ENDS = ("source", "target", "weight")
+_NODE_COLUMNS = (
+    "id_column",
+    "label_column",
+    "split_column",
+    "feature_columns",
+    "text_columns",
+    "category_columns",
+)
 
 
 def load_files(
@@ -33,12 +40,16 @@ def load_files(
     nodes: str | Path | None = None,
     *,
     id_column: str | None = None,
-    label_column: str | None = None,
+    label_column: Sequence[str] | None = None,
     feature_columns: Sequence[str] | None = None,
+    text_columns: Sequence[str] | None = None,
+    category_columns: Sequence[str] | None = None,
     split_column: str | None = None,
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
+    feature_file: str | None = None,
+    missing: Missing = "fill",
     features: Features = "auto",
     task: Task | None = None,
     directed: bool = False,
@@ -49,21 +60,37 @@ def load_files(
     """A graph from the user's files.
 
     Args:
-        edges: CSV, TSV or Parquet with one edge per row; ``.npz`` or ``.mtx`` with an adjacency
-            matrix; ``.pt`` with a PyG ``Data``; or a folder with ``edges.*`` and ``nodes.*``.
-        nodes: CSV, TSV or Parquet with one node per row, or ``.npz`` with ``x`` and ``y``. Without
-            it the nodes are those in the edges.
+        edges: CSV, TSV, TXT (also compressed: ``.csv.gz``, ...) or Parquet with one edge per row;
+            ``.npz`` or ``.mtx`` with an adjacency matrix; ``.pt`` with a PyG ``Data``; or a folder
+            with ``edges.*``, and perhaps ``nodes.*`` and ``features.*``.
+        nodes: a table with one node per row, or ``.npz`` with ``x`` and ``y``. By default
+            ``nodes.*`` beside a file called ``edges.*``; without one the nodes are those in the
+            edges.
         id_column: by default id, node or node_id, else the first column; the row number if the
             edges are a matrix.
         label_column: by default label, y, class or target. An empty cell means "predict me".
-        feature_columns: by default all columns that are not id, label or split.
+            Several columns of 0 and 1 are labels of yes or no (task ``"multilabel"``), several of
+            other numbers are several quantities.
+        feature_columns: by default all columns that are not id, label or split. Numbers, truth
+            values, dates and categories are recognised; names that are nearly all different,
+            constant columns and repeated ones are left out, and a note says so.
+        text_columns: columns whose words become features (TF-IDF).
+        category_columns: columns whose values are categories, even if they are numbers.
         split_column: by default split. Its cells are train, val, test or empty.
         source_column, target_column: by default source/src/from and target/dst/to, else the
             first two columns.
         weight_column: by default weight or edge_weight; without one all edges have weight 1.
+        feature_file: sparse features, set beside the columns of the node file: a SciPy ``.npz`` or
+            ``.mtx`` matrix (nodes, features), its rows in the order of the node file or of the
+            adjacency; or a long table with the columns id, feature and value, one row per nonzero
+            value (1 without that column), repeated ones added.
+        missing: ``"fill"`` gaps in feature columns (numbers with the median, and a feature that
+            marks them), or ``"error"``: a gap is an error. A gap is an empty cell, NA, N/A, NaN,
+            null, None, ? or -.
         features: ``"columns"`` of the node file, ``"degree"`` (log(1 + degree)), ``"identity"``
             (one feature per node), or ``"auto"``: columns if there are any, else degree.
-        task: by default classification for text or few distinct whole numbers.
+        task: by default classification for text or few distinct whole numbers; see
+            ``label_column`` for several columns.
         directed: the file lists both directions of each edge, and an edge without its reverse is
             an error; by default each line is an edge in both directions.
         self_loops: keep self loops.
@@ -82,62 +109,40 @@ def load_files(
     ...     load_files(edges, name="friends").ids
     ['ann', 'bob', 'eve']
     """
-    if features not in FEATURES:
-        raise DataError(f"Expected `features` to be one of {FEATURES} (got {features!r}).")
-    if task is not None and task not in TASKS:
-        raise DataError(f"Expected `task` to be one of {TASKS} (got {task!r}).")
+    options = TableOptions(
+        id_column=id_column,
+        label_column=label_column,
+        feature_columns=feature_columns,
+        text_columns=text_columns,
+        category_columns=category_columns,
+        split_column=split_column,
+        source_column=source_column,
+        target_column=target_column,
+        weight_column=weight_column,
+        missing=missing,
+        features=features,
+        task=task,
+        directed=directed,
+        self_loops=self_loops,
+        name=name,
+    )
     _check_optional(optional_columns)
     edge_path, node_path = _find_files(Path(edges), None if nodes is None else Path(nodes))
-    edge_options = {"source": source_column, "target": target_column, "weight": weight_column}
-    node_options = {"id": id_column, "label": label_column, "split": split_column}
-    edge_table = _table_or_none(edge_path, edge_options)
-    node_table = _read_node_table(node_path, node_options, feature_columns, optional_columns)
-    edge_data, classes = read_arrays(edge_path) if edge_table is None else (None, ())
-    want_features = features in ("auto", "columns")
-    if node_table is not None:
-        known = read_nodes(
-            node_table,
-            id_column=id_column,
-            label_column=node_options["label"],
-            split_column=node_options["split"],
-            feature_columns=feature_columns,
-            task=task,
-            want_features=want_features,
-            ids_needed=edge_table is not None,
-        )
-    else:
-        known = _nodes_without_table(node_path, edge_data, classes, want_features)
-    if edge_table is not None:
-        index, weight = read_edges(edge_table, known, tuple(edge_options.values()))
-    else:
-        assert edge_data is not None
-        index, weight = _edges_of_arrays(edge_data, known, edge_path)
-    if directed:
-        _check_both_ways(index, edge_path, edge_table)
-    index, weight = _drop_weightless(index, weight, known.notes)
-    _add_features(known, index, features)
-    return from_data(
-        Data(x=known.x, edge_index=index, edge_weight=weight, y=known.y, **known.masks),
-        name=name or graph_name(edge_path),
-        task=task or known.task,
-        classes=known.classes,
-        ids=_user_ids(known.ids),
-        feature_names=known.feature_names,
-        self_loops=self_loops,
-        notes=known.notes,
-        ready=features == "identity",
+    found = node_path if nodes is None and not Path(edges).is_dir() else None
+    feature_path = find_feature_file(Path(edges), feature_file, features)
+    if node_path is None and is_matrix(feature_path) and table_suffix(edge_path) in TABLE_SUFFIXES:
+        node_path, feature_path = feature_path, None  # its rows are the nodes 0, 1, ...
+    ends = {f"{end}_column": getattr(options, f"{end}_column") for end in _ENDS}
+    edge_table = _table_or_none(edge_path, ends)
+    node_table, options = _read_node_table(node_path, options, optional_columns)
+    return assemble(
+        _read_arrays(edge_path) if edge_table is None else edge_table,
+        _read_arrays(node_path, as_features=True) if node_table is None else node_table,
+        options,
+        name=graph_name(edge_path),
+        notes=[] if found is None else [f"The nodes are those of {found.name}, beside the edges."],
+        extend=functools.partial(add_feature_file, path=feature_path),
     )
-
-
-def _nodes_without_table(
-    path: Path | None, edge_data: Data | None, classes: tuple[str, ...], want_features: bool
-) -> Nodes:
-    """The nodes of an array file: that of the nodes, else that of the edges, if there is one."""
-    if path is not None:
-        known = _nodes_of(*read_arrays(path, as_features=True), want_features)
-        known.source = path.name
-        return known
-    return Nodes() if edge_data is None else _nodes_of(edge_data, classes, want_features)
 
 
 def _check_optional(columns: Sequence[str]) -> None:
@@ -150,18 +155,24 @@ def _check_optional(columns: Sequence[str]) -> None:
 
 
 def _read_node_table(
-    path: Path | None,
-    options: dict[str, str | None],
-    feature_columns: Sequence[str] | None,
-    optional: Sequence[str],
-) -> Table | None:
+    path: Path | None, options: TableOptions, optional: Sequence[str]
+) -> tuple[Table | None, TableOptions]:
     """The node file as a table if it is one; optional columns it lacks leave the options."""
-    required = {k: None if f"{k}_column" in optional else v for k, v in options.items()}
-    table = _table_or_none(path, {**required, "feature": feature_columns})
-    for key, column in options.items():
-        if required[key] is None and (table is None or column not in table.columns):
-            options[key] = None
-    return table
+    given = {key: getattr(options, key) for key in _NODE_COLUMNS}
+    table = _table_or_none(path, {k: v for k, v in given.items() if k not in optional})
+    lost: dict[str, Any] = {}
+    for key in optional:
+        wanted = (given[key],) if isinstance(given[key], str) else given[key] or ()
+        if table is None or any(column not in table.columns for column in wanted):
+            lost[key] = None
+    return table, dataclasses.replace(options, **lost)
+
+
+def _read_arrays(path: Path | None, *, as_features: bool = False) -> Any:
+    if path is None:
+        return None
+    data, classes = read_arrays(path, as_features=as_features)
+    return Arrays(data, classes, path)
 
 
 def graph_name(edges: Path) -> str:
@@ -172,30 +183,49 @@ def graph_name(edges: Path) -> str:
     """
     if edges.is_dir():
         return edges.name
-    return edges.parent.name if edges.stem == "edges" else edges.stem
+    stem = table_stem(edges)
+    return edges.parent.name if stem == "edges" else stem
 
 
 def _table_or_none(
     path: Path | None, options: Mapping[str, str | Sequence[str] | None]
 ) -> Table | None:
     """The file as a table if it is one; else column options make no sense."""
-    if path is not None and path.suffix.lower() in TABLE_SUFFIXES:
+    if path is not None and table_suffix(path) in TABLE_SUFFIXES:
         return read_table(path)
-    given = next((f"{key}_column" for key, value in options.items() if value is not None), None)
+    given = next((key for key, value in options.items() if value is not None), None)
     if given is not None:
+        value = options[given]
+        shown = value if isinstance(value, str) else ",".join(value or ())
         raise DataError(
             f"Expected no `{given}` without a {', '.join(TABLE_SUFFIXES)} file to look in "
-            f"(got {options[given.removesuffix('_column')]!r}).",
+            f"(got {shown!r}).",
             path=path,
         )
     return None
 
 
+def find_nodes_beside(edges: Path) -> Path | None:
+    """The file ``nodes.*`` beside a file ``edges.*``, if there is just one.
+
+    >>> find_nodes_beside(Path("nowhere/edges.csv")) is None
+    True
+    """
+    if edges.is_dir() or table_stem(edges) != "edges" or not edges.parent.is_dir():
+        return None
+    found = _files_called("nodes", edges.parent)
+    return found[0] if len(found) == 1 else None
+
+
+def _files_called(stem: str, folder: Path) -> list[Path]:
+    paths = sorted(folder.glob(f"{stem}.*"))
+    return [p for p in paths if table_suffix(p) in SUFFIXES and table_stem(p) == stem]
+
+
 def _find_files(edges: Path, nodes: Path | None) -> tuple[Path, Path | None]:
     if edges.is_dir() and nodes is None:
         folder = edges
-        found = {stem: sorted(folder.glob(f"{stem}.*")) for stem in ("edges", "nodes")}
-        found = {k: [p for p in v if p.suffix.lower() in SUFFIXES] for k, v in found.items()}
+        found = {stem: _files_called(stem, folder) for stem in ("edges", "nodes")}
         for stem, paths in found.items():
             if len(paths) > 1:
                 names = ", ".join(path.name for path in paths)
@@ -207,119 +237,15 @@ def _find_files(edges: Path, nodes: Path | None) -> tuple[Path, Path | None]:
             )
         edges = found["edges"][0]
         nodes = found["nodes"][0] if found["nodes"] else None
+    elif nodes is None:
+        nodes = find_nodes_beside(edges)
     for path in (edges, nodes):
         if path is None:
             continue
         if not path.exists():
             raise MissingFileError("Expected a file here (found none).", path=path)
-        if path.suffix.lower() not in SUFFIXES:
+        if table_suffix(path) not in SUFFIXES:
             raise DataError(
                 f"Expected a file of type {', '.join(SUFFIXES)} (got {path.suffix!r}).", path=path
             )
     return edges, nodes
-
-
-def _nodes_of(data: Data, classes: tuple[str, ...], want_features: bool) -> Nodes:
-    """The nodes of an array file."""
-    x, y = data.get("x"), data.get("y")
-    sizes = [len(value) for value in (x, y) if value is not None]
-    count = sizes[0] if sizes else data.get("num_nodes")
-    nodes = Nodes(count=count, x=x if want_features else None, y=y, classes=classes or None)
-    if classes:
-        nodes.task = "classification"
-    nodes.masks = {key: data[key] for key in MASKS if data.get(key) is not None}
-    return nodes
-
-
-def _edges_of_arrays(data: Data, nodes: Nodes, path: Path) -> tuple[Tensor, Tensor | None]:
-    index = data.get("edge_index")
-    if index is None:
-        raise DataError("Expected an adjacency matrix or `edge_index` in the file.", path=path)
-    size = data.get("num_nodes")
-    if nodes.count is None:
-        nodes.count = size or int(index.max()) + 1
-    if size is not None and nodes.count != size:
-        raise DataError(
-            f"Expected {size} nodes, as many as the adjacency has rows "
-            f"(got {nodes.count} in {nodes.source}).",
-            path=path,
-        )
-    _check_order(nodes, path)
-    weight = edge_weights(data)
-    if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
-        raise DataError("Expected weights finite and >= 0 (got others).", path=path)
-    return index, weight
-
-
-def _check_order(nodes: Nodes, path: Path) -> None:
-    """Rows of the node file are rows of the matrix: refuse ids that say otherwise."""
-    if nodes.ids is None:
-        return
-    texts = nodes.ids.to_pylist()
-    if not all(text.isdecimal() for text in texts):
-        return
-    ids = np.array([int(text) for text in texts])
-    if (ids != np.sort(ids)).any() and np.ptp(ids) == len(ids) - 1:
-        row = int((ids != np.sort(ids)).argmax())
-        raise DataError(
-            f"Expected the nodes of {nodes.source} in the order of the matrix "
-            f"(got id {ids[row]} as row {row + 1}); sort the node file by id.",
-            path=path,
-        )
-
-
-def _check_both_ways(index: Tensor, path: Path, table: Table | None) -> None:
-    size = int(index.max()) + 1
-    there, back = index[0] * size + index[1], index[1] * size + index[0]
-    alone = (~torch.isin(back, there)).nonzero()
-    if len(alone) == 0:
-        return
-    message = (
-        "Expected both directions of each edge (got one that lacks its reverse); filters need "
-        "an undirected graph: use directed=False to complete it."
-    )
-    if table is not None:
-        raise table.error(message, int(alone[0]))
-    raise DataError(message, path=path)
-
-
-def _drop_weightless(
-    index: Tensor, weight: Tensor | None, notes: list[str]
-) -> tuple[Tensor, Tensor | None]:
-    if weight is None or bool((weight != 0).all()):
-        return index, weight
-    keep = weight.reshape(-1) != 0
-    notes.append(f"Edges of weight 0, which are none, were dropped: {int((~keep).sum())}.")
-    return index[:, keep], weight.reshape(-1)[keep]
-
-
-def _add_features(nodes: Nodes, index: Tensor, features: str) -> None:
-    if nodes.x is not None:
-        return
-    count = nodes.count or 0
-    if features == "columns":
-        raise DataError(
-            f"Expected feature columns in {nodes.source} (got none); use features='degree' or "
-            "'identity'."
-        )
-    if features == "identity":
-        if count > MAX_IDENTITY:
-            raise DataError(
-                f"Expected at most {MAX_IDENTITY} nodes for identity features (got {count}); "
-                "use features='degree'."
-            )
-        nodes.x = torch.eye(count)
-        return
-    both = symmetrize(index.long(), num_nodes=count)[0]
-    nodes.x = torch.log1p(torch.bincount(both[0], minlength=count).float())[:, None]
-    nodes.feature_names = ("log_degree",)
-    if features == "auto":
-        nodes.notes.append("There are no features: log(1 + degree) is used.")
-
-
-def _user_ids(ids: Any) -> Sequence[str] | Sequence[int]:
-    """Whole numbers where all ids are, else text, just as the user wrote them."""
-    if ids is None:
-        return ()
-    numbers = whole_numbers(ids)
-    return ids.to_pylist() if numbers is None else numbers

@@ -17,8 +17,8 @@ from torch_geometric.data import Data
 from longnn.data._catalog import DEFECTIVE_CORNELL, NamedDataset, find_named
 from longnn.data._convert import from_data
 from longnn.data._dataset import NodeDataset
-from longnn.data._dataset import row_normalize as _row_normalize
 from longnn.data._errors import DatasetUnavailable
+from longnn.data._features import row_normalize as _row_normalize
 from longnn.data._rawfiles import RawFiles, load_raw
 
 

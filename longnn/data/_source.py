@@ -18,8 +18,9 @@ from longnn._base.suggestions import did_you_mean, nearest
 from longnn.data._catalog import BUNDLED, CATALOG, canonical_name
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
-from longnn.data._files import OPTIONAL, SUFFIXES, graph_name, load_files
+from longnn.data._files import OPTIONAL, SUFFIXES, find_nodes_beside, graph_name, load_files
 from longnn.data._named import load_named
+from longnn.data._textfile import table_suffix
 
 Kind = Literal["named", "bundled", "files"]
 
@@ -72,7 +73,10 @@ class Source:
         """
         kind, place = _resolve_graph(graph, nodes)
         node_path = None if nodes is None else _absolute(nodes)
-        return cls(kind, place, node_path, _check_options(kind, place, options or {}))
+        checked = _check_options(kind, place, options or {})
+        if checked.get("feature_file") is not None:
+            checked["feature_file"] = _absolute(checked["feature_file"])
+        return cls(kind, place, node_path, checked)
 
     @property
     def name(self) -> str:
@@ -92,7 +96,7 @@ class Source:
         return self.kind != "files"
 
     def load(self, data_dir: str | Path | None = None) -> NodeDataset:
-        """Read the graph; ``dataset.source`` is this source.
+        """Read the graph; ``dataset.source`` is this source, with the node file it found.
 
         Args:
             data_dir: where the files of named datasets are (see :func:`load_named`).
@@ -106,21 +110,30 @@ class Source:
             dataset = BUNDLED[self.graph].make(**self.options)
         else:
             dataset = load_files(self.graph, self.nodes, **self.options)
-        return dataset.with_source(self)
+        return dataset.with_source(self._with_nodes())
+
+    def _with_nodes(self) -> "Source":
+        """This source with the node file beside an edge file named, so that records have it."""
+        if self.kind != "files" or self.nodes is not None:
+            return self
+        found = find_nodes_beside(Path(self.graph))
+        return self if found is None else replace(self, nodes=str(found))
 
     def like(self, trained_on: "Source") -> "Source":
         """This source, its files read as those of another were: a new graph to predict on.
 
         Options of ``trained_on`` hold unless this source sets them. The columns of labels and
-        splits that come from there may be absent: a new graph need not have them.
+        splits that come from there may be absent: a new graph need not have them. A feature file
+        holds the features of one graph, so that a new graph needs its own.
 
         >>> old = Source.resolve("old.csv", "n.csv", options={"label_column": "topic"})
         >>> dict(Source.resolve("new.csv", "m.csv").like(old).options)
-        {'label_column': 'topic', 'optional_columns': ['label_column']}
+        {'label_column': ['topic'], 'optional_columns': ['label_column']}
         """
         if self.is_named or trained_on.is_named:
             return self
-        kept = {k: v for k, v in trained_on.options.items() if k not in ("name", *self.options)}
+        own = ("name", "feature_file", *self.options)
+        kept = {k: v for k, v in trained_on.options.items() if k not in own}
         optional = [column for column in OPTIONAL if column in kept]
         kept.pop("optional_columns", None)
         options = {**kept, **self.options}
@@ -197,7 +210,7 @@ def _resolve_graph(graph: str | Path, nodes: str | Path | None) -> tuple[Kind, s
         if name in BUNDLED:
             return "bundled", name
     path = Path(graph).expanduser()
-    looks_like_path = isinstance(graph, Path) or "/" in text or path.suffix.lower() in SUFFIXES
+    looks_like_path = isinstance(graph, Path) or "/" in text or table_suffix(path) in SUFFIXES
     if nodes is not None or looks_like_path or path.exists():
         return "files", _absolute(graph)
     names = (*CATALOG, *BUNDLED)

@@ -62,7 +62,7 @@ def make_split(dataset: NodeDataset, protocol: str | None = None, seed: int = 0)
             class, validation round(0.2 n) of the rest, testing all others), ``"stratified"``
             (60/20/20 % of each class), ``"geom-gcn"`` or ``"fixed"`` (the masks that came with the
             dataset), ``"own"`` (the user's masks). Default: ``dataset.default_split``.
-            For regression the first two are a random 60/20/20 %.
+            Without classes the first two are a random 60/20/20 %.
         seed: seed of the generator; for masks, which of them (modulo their number).
 
     Raises:
@@ -96,7 +96,7 @@ _Sets = tuple[Tensor, Tensor, Tensor, list[str]]
 
 def _published(dataset: NodeDataset, seed: int) -> _Sets:
     """One permutation per class, in class order, then one over the rest."""
-    if dataset.task == "regression":
+    if dataset.task != "classification":
         return _random(dataset, seed)
     generator = torch.Generator().manual_seed(seed)
     y = dataset.data.y
@@ -116,7 +116,7 @@ def _published(dataset: NodeDataset, seed: int) -> _Sets:
 
 def _stratified(dataset: NodeDataset, seed: int) -> _Sets:
     """60/20/20 of each class, rounded; each class gives at least one training node."""
-    if dataset.task == "regression":
+    if dataset.task != "classification":
         return _random(dataset, seed)
     generator = torch.Generator().manual_seed(seed)
     sets: tuple[list[Tensor], ...] = ([], [], [])
@@ -196,7 +196,7 @@ def _check_classes(dataset: NodeDataset) -> None:
         raise DataError(
             f"Expected labelled nodes in {dataset.name!r} (got none); name the label column."
         )
-    if dataset.task == "regression":
+    if dataset.task != "classification":
         return
     present = torch.unique(dataset.data.y[dataset.labelled]).tolist()
     if len(present) < 2:
@@ -248,7 +248,7 @@ def _absent_classes(dataset: NodeDataset, chosen: Tensor) -> tuple[list[str], in
 
 
 def _check_training_classes(dataset: NodeDataset, train: Tensor, protocol: str) -> list[str]:
-    if dataset.task == "regression":
+    if dataset.task != "classification":
         return []
     absent, _ = _absent_classes(dataset, train)
     if not absent:
@@ -265,7 +265,7 @@ def _test_notes(dataset: NodeDataset, test: Tensor) -> list[str]:
     """What the test scores do not say."""
     if not bool(test.any()):
         return ["There are no test nodes: no test score can be given."]
-    if dataset.task == "regression":
+    if dataset.task != "classification":
         return []
     absent, classes = _absent_classes(dataset, test)
     if not absent:

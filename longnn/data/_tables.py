@@ -1,53 +1,71 @@
-"""CSV, TSV and Parquet files as named columns of text or numbers.
+"""A table, from a file or a data frame: named columns, read as ids, labels or numbers.
 
-Every error names the file, the line and the column. Text files are read as text: whether a column
-holds ids, labels or numbers is decided by the reader of the column, so that an id such as ``007``
-does not change. Knows nothing of graphs.
+Every error names the file, the line and the column. A column is text until a reader asks for
+numbers, so that an id such as ``007`` does not change. Knows nothing of formats or graphs.
 """
 
 import contextlib
-import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyarrow import csv as pacsv
 
-from longnn.data._errors import DataError, MissingFileError
+from longnn.data._errors import DataError
+from longnn.data._textfile import SEPARATORS, line_of_record, read_text, table_suffix
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-TABLE_SUFFIXES = (*DELIMITERS, ".parquet")
+#: Words for a value that is not known, in lower case, besides an empty cell.
+MISSING = ("na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-")
+_DIGITS = {"true": "1", "false": "0"}
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A file as columns.
+    """A file or a data frame as columns.
 
     Args:
-        path: the file.
         columns: name → pyarrow array, in the order of the file.
+        path: the file, or None.
+        frame: what a table without a file is called in messages.
         has_header: false if the first line was read as data.
+        decimals: the columns whose numbers have decimal commas.
+        notes: sentences on how the file was read, where that is not the plain case.
+        doubt: what may be wrong with the way it was read, or empty.
+
+    >>> table = Table({"id": pa.array(["007", "8"]), "age": pa.array([" 41", "NA"])})
+    >>> table.texts("id").to_pylist(), table.values("age").tolist()
+    (['007', '8'], [41.0, nan])
     """
 
-    path: Path
     columns: dict[str, pa.Array]
+    path: Path | None = None
+    frame: str = "the table"
     has_header: bool = True
+    decimals: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    doubt: str = ""
+
+    @property
+    def name(self) -> str:
+        """What notes and errors call the table."""
+        return self.frame if self.path is None else self.path.name
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.columns)
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
+        return len(next(iter(self.columns.values()), ()))
+
+    def only(self, columns: Sequence[str]) -> "Table":
+        """The same table with these columns alone."""
+        return replace(self, columns={name: self.columns[name] for name in columns})
 
     def texts(self, column: str) -> Any:
         """The column as trimmed strings (a pyarrow array), null where a cell is empty."""
-
         array = self.columns[column]
         if pa.types.is_floating(array.type):
             values = array.drop_null().to_numpy(zero_copy_only=False)
@@ -58,25 +76,55 @@ class Table:
         text = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
         return pc.if_else(pc.equal(text, ""), None, text)
 
-    def numbers(self, column: str, *, remedy: str = "") -> np.ndarray:
-        """The column as finite float64; a list column of Parquet gives (rows, width)."""
+    def pointed(self, column: str) -> Any:
+        """As :meth:`texts`, numbers with decimal points."""
+        text = self.texts(column)
+        if column not in self.decimals:
+            return text
+        return pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
 
+    def cells(self, column: str) -> Any:
+        """As :meth:`pointed`, null for a word that means missing."""
+        text = self.pointed(column)
+        missing = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MISSING, pa.string()))
+        return pc.if_else(missing, None, text)
+
+    def values(self, column: str, *, remedy: str = "") -> np.ndarray:
+        """The column as float64, NaN for a gap; a list column of Parquet gives (rows, width)."""
+        values = self.parsed(column)
+        if values is None:
+            for row, value in enumerate(self.cells(column).to_pylist()):
+                if value is not None and not is_number(value) and value.lower() not in _DIGITS:
+                    raise self.error(
+                        f"Expected a number (got {value!r}). {remedy}", row, column, value=value
+                    )
+        assert values is not None
+        self.refuse(np.isinf(values), column, remedy)
+        return values
+
+    def parsed(self, column: str) -> np.ndarray | None:
+        """As :meth:`values`, infinite ones too; None if a cell is not a number."""
         array = self.columns[column]
         if pa.types.is_nested(array.type):
-            values = self._vectors(column)
-        elif pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
-            filled = pc.cast(array, pa.float64(), safe=False).fill_null(float("nan"))
-            values = filled.to_numpy(zero_copy_only=False)
-        else:
-            values = self._parse(column, remedy)
-        bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
-        if bad.any():
-            row = int(bad.argmax())
-            value = array[row].as_py()
-            got = "an empty cell" if value is None else repr(value)
+            return self._vectors(column)
+        if pa.types.is_string(array.type):
+            return self._parse(column)
+        if pa.types.is_time(array.type) or pa.types.is_duration(array.type):
+            array = pc.cast(pc.cast(array, pa.int64(), safe=False), pa.float64())
+        try:
+            numbers = pc.cast(array, pa.float64(), safe=False).fill_null(float("nan"))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self.error(
-                f"Expected a finite number (got {got}). {remedy}", row, column, value=value
-            )
+                f"Expected numbers, text, dates or lists of numbers (got {array.type}); leave the "
+                "column out with feature_columns.",
+                column=column,
+            ) from error
+        return numbers.to_numpy(zero_copy_only=False)
+
+    def numbers(self, column: str, *, remedy: str = "") -> np.ndarray:
+        """As :meth:`values`; a gap is an error."""
+        values = self.values(column, remedy=remedy)
+        self.refuse(np.isnan(values), column, remedy)
         return values
 
     def find(self, wanted: str | None, guesses: Sequence[str], what: str) -> str | None:
@@ -85,184 +133,80 @@ class Table:
             if wanted not in self.columns:
                 raise self.error(
                     f"Expected a {what} column {wanted!r} (got the columns "
-                    f"{', '.join(map(repr, self.names))})."
+                    f"{', '.join(map(repr, self.names))}{self.hint})."
                 )
             return wanted
         plain = {name.strip().lower(): name for name in reversed(self.names)}
         return next((plain[guess] for guess in guesses if guess in plain), None)
 
+    @property
+    def hint(self) -> str:
+        """The doubt, for the end of an error about columns that are not there."""
+        return f"; {self.doubt}" if self.doubt else ""
+
     def line(self, row: int) -> int:
         """1-based line in a text file, 1-based row in any other, of 0-based data row ``row``."""
-        delimiter = DELIMITERS.get(self.path.suffix.lower())
-        if delimiter is None:
+        if self.path is None or table_suffix(self.path) not in SEPARATORS:
             return row + 1
-        with self.path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
-            reader = csv.reader(stream, delimiter=delimiter)
-            left = row + int(self.has_header)
-            for cells in reader:
-                if cells and (left := left - 1) < 0:
-                    break
-            return reader.line_num
+        return line_of_record(read_text(self.path), row + int(self.has_header))
 
     def error(
         self, message: str, row: int | None = None, column: str | None = None, value: object = None
     ) -> DataError:
-        """A :class:`DataError` in this file, at 0-based data row ``row``."""
+        """A :class:`DataError` in this table, at 0-based data row ``row``."""
         line = None if row is None else self.line(row)
-        return DataError(message, path=self.path, row=line, column=column, value=value)
+        frame = self.frame if self.path is None else None
+        return DataError(message, path=self.path, table=frame, row=line, column=column, value=value)
+
+    def refuse(self, bad: np.ndarray, column: str, remedy: str) -> None:
+        """An error at the first row that is bad, if any is."""
+        if bad.any():
+            row = int(bad.reshape(len(bad), -1).any(axis=1).argmax())
+            value = self.columns[column][row].as_py()
+            got = "an empty cell" if value is None else repr(value)
+            raise self.error(
+                f"Expected a finite number (got {got}). {remedy}", row, column, value=value
+            )
 
     def _vectors(self, column: str) -> np.ndarray:
-        rows = self.columns[column].to_pylist()
-        width = len(rows[0] or ())
-        for row, values in enumerate(rows):
-            if values is None or len(values) != width:
-                raise self.error(f"Expected a list of {width} numbers.", row, column, value=values)
+        """Lists of one length as rows of numbers; a missing list is a row of gaps."""
+        array = self.columns[column]
+        if pa.types.is_struct(array.type) or pa.types.is_map(array.type):
+            raise self.error(f"Expected lists of numbers (got {array.type}).", column=column)
+        lengths = pc.list_value_length(array)
+        width = next((n for n in lengths.drop_null()[:1].to_pylist()), 0)
+        other = pc.index(pc.not_equal(lengths, width), True).as_py()
+        if other >= 0:
+            value = array[other].as_py()
+            raise self.error(f"Expected a list of {width} numbers.", other, column, value=value)
         try:
-            return np.array(rows, dtype=np.float64).reshape(len(rows), width)
-        except (TypeError, ValueError) as error:
+            flat = pc.cast(pc.list_flatten(array), pa.float64()).fill_null(float("nan"))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self.error(f"Expected lists of numbers (got {error}).", column=column) from error
+        values = np.full((len(array), width), np.nan)
+        known = pc.is_valid(array).to_numpy(zero_copy_only=False)
+        values[known] = flat.to_numpy(zero_copy_only=False).reshape(-1, width)
+        return values
 
-    def _parse(self, column: str, remedy: str) -> np.ndarray:
+    def _parse(self, column: str) -> np.ndarray | None:
         with contextlib.suppress(pa.ArrowInvalid):  # numbers and nothing else, as most columns are
-            return pc.cast(self.columns[column], pa.float64()).to_numpy(zero_copy_only=False)
-        text = self.texts(column)
+            numbers = pc.cast(self.columns[column], pa.float64()).fill_null(float("nan"))
+            return numbers.to_numpy(zero_copy_only=False)
+        text = self.cells(column)
         lower = pc.utf8_lower(text)
-        for word, digit in (("true", "1"), ("false", "0")):
+        for word, digit in _DIGITS.items():
             text = pc.if_else(pc.equal(lower, word), digit, text)
-        try:
+        with contextlib.suppress(pa.ArrowInvalid):
             return pc.cast(text, pa.float64()).fill_null(float("nan")).to_numpy(False)
-        except pa.ArrowInvalid:
-            for row, value in enumerate(text.to_pylist()):
-                if value is not None and not _is_number(value):
-                    raise self.error(
-                        f"Expected a number (got {value!r}). {remedy}", row, column, value=value
-                    ) from None
-            raise
+        return None
 
 
-def read_table(path: str | Path) -> Table:
-    """Read a CSV, TSV or Parquet file.
+def is_number(text: str) -> bool:
+    """Whether a text is a number as Python and Arrow read it.
 
-    A text file whose first line holds only numbers has no header: its columns are then named
-    ``column_1``, ``column_2``, ...
-
-    Raises:
-        MissingFileError: if there is no such file.
-        DataError: if it is empty, truncated or not of the format that its name says.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "nodes.csv")
-    ...     _ = path.write_text("id,age\\n007,41\\n")
-    ...     table = read_table(path)
-    >>> table.names, table.texts("id").to_pylist(), table.numbers("age")
-    (('id', 'age'), ['007'], array([41.]))
+    >>> is_number("1e3"), is_number("1_000"), is_number("three")
+    (True, False, False)
     """
-    path = Path(path)
-    if not path.exists():
-        raise MissingFileError("Expected a file here (found none).", path=path)
-    suffix = path.suffix.lower()
-    if suffix not in TABLE_SUFFIXES:
-        raise DataError(f"Expected one of {', '.join(TABLE_SUFFIXES)} (got {suffix!r}).", path=path)
-    try:
-        if path.stat().st_size == 0:
-            raise DataError("Expected rows (got an empty file).", path=path)
-        table = _read_parquet(path) if suffix == ".parquet" else _read_text(path)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise unreadable(path, error) from error
-    if len(table) == 0:
-        raise DataError("Expected at least one row (got none).", path=path)
-    return table
-
-
-def unreadable(path: Path, error: Exception) -> DataError:
-    """The error for a file that its reader rejects."""
-    kind = path.suffix.lower().lstrip(".")
-    reason = f"{type(error).__name__}: {error}"
-    return DataError(f"Expected a readable, complete {kind} file (got {reason}).", path=path)
-
-
-def _read_parquet(path: Path) -> Table:
-    try:
-        table = pq.ParquetFile(path).read()
-    except pa.ArrowException as error:
-        raise unreadable(path, error) from error
-    _check_names(path, table.column_names)
-    columns = {}
-    for name in table.column_names:
-        array = table[name].combine_chunks()
-        is_dictionary = pa.types.is_dictionary(array.type)
-        columns[name] = array.dictionary_decode() if is_dictionary else array
-    return Table(path, columns)
-
-
-def _read_header(path: Path, delimiter: str) -> tuple[list[str], bool, int]:
-    """Column names, whether a header gave them, and how many lines come before the data."""
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.reader(stream, delimiter=delimiter)
-        first = next((cells for cells in reader if cells), None)
-        lines = reader.line_num
-    if first is None:
-        raise DataError("Expected rows (got only blank lines).", path=path)
-    has_header = not all(_is_number(cell) for cell in first)
-    cells = first if has_header else [""] * len(first)
-    names = [cell.strip() or f"column_{i}" for i, cell in enumerate(cells, start=1)]
-    _check_names(path, names)
-    return names, has_header, lines if has_header else lines - 1
-
-
-def _read_text(path: Path) -> Table:
-    delimiter = DELIMITERS[path.suffix.lower()]
-    names, has_header, skip_rows = _read_header(path, delimiter)
-    bad_rows: list[Any] = []
-
-    def refuse(row: Any) -> str:
-        bad_rows.append(row)
-        return "error"
-
-    try:
-        table = pacsv.read_csv(
-            path,
-            read_options=pacsv.ReadOptions(
-                column_names=names, skip_rows=skip_rows, use_threads=False
-            ),
-            parse_options=pacsv.ParseOptions(
-                delimiter=delimiter,
-                newlines_in_values=True,
-                invalid_row_handler=refuse,
-            ),
-            convert_options=pacsv.ConvertOptions(
-                column_types={name: pa.string() for name in names}, strings_can_be_null=False
-            ),
-        )
-    except pa.ArrowException as error:
-        if not bad_rows:
-            raise unreadable(path, error) from error
-        row = bad_rows[0]
-        raise Table(path, {}, has_header).error(
-            f"Expected {row.expected_columns} columns (got {row.actual_columns}: "
-            f"{row.text[:40]!r}); the file may be truncated.",
-            row.number - skip_rows - 1,
-        ) from error
-    result = Table(path, {name: table[name].combine_chunks() for name in names}, has_header)
-    if len(result) and _ends_in_quotes(path, str(result.columns[names[-1]][-1])):
-        last = len(result) - 1
-        raise result.error("Expected a closing quote; the file may be truncated.", last, names[-1])
-    return result
-
-
-def _ends_in_quotes(path: Path, last_cell: str) -> bool:
-    """Whether the last cell swallowed the rest of the file for want of a closing quote."""
-    return "\n" in last_cell and not path.read_bytes().rstrip().endswith(b'"')
-
-
-def _check_names(path: Path, names: Sequence[str]) -> None:
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise DataError("Expected each column name once.", path=path, column=twice)
-
-
-def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:

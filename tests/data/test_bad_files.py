@@ -37,19 +37,11 @@ BAD_NODES = {
     "empty id": (NODES + ",1,1,cat,\n", r"line 6, column 'id': Expected an id \(got an empty cell"),
     "text feature": (
         NODES.replace("0.25", "blue"),
-        r"n\.csv, line 3, column 'hue': Expected a number \(got 'blue'\)\. Leave .*feature_columns",
+        r"n\.csv, line 3, column 'hue': Expected a number \(got 'blue'\)\. Correct it, ",
     ),
     "after a blank line": (
         NODES.replace("c,3", "\n\nc,3").replace(",-1,", ",low,"),
         r"n\.csv, line 6, column 'hue': Expected a number \(got 'low'\)",
-    ),
-    "empty feature": (
-        NODES.replace("0.25", ""),
-        r"line 3, column 'hue': Expected a finite number \(got ''\)",
-    ),
-    "nan feature": (
-        NODES.replace("0.25", "NaN"),
-        r"line 3, column 'hue': Expected a finite number \(got 'NaN'\)",
     ),
     "infinite feature": (NODES.replace("4e1", "-inf"), r"line 5, column 'size': .*got '-inf'"),
     "huge feature": (NODES.replace("4e1", "4e99"), r"line 5, column 'size': .*fits float32"),
@@ -89,7 +81,8 @@ BAD_EDGES = {
         r"e\.csv, line 5, column 'target': Expected the id of a node in n\.csv \(got 'ghost'\)",
     ),
     "empty cell": (EDGES + ",a\n", r"line 5, column 'source': .*id of a node \(got an empty cell"),
-    "one column": ("source;target\na;b\n", r"column \(got the columns 'source;target'\); name the"),
+    "one column": ("source\na\n", r"column \(got the columns 'source'\); name them"),
+    "a space": ("u v\na b\n", r"columns 'u v'; the separator seems to be a space: save it with"),
     "text weight": ("source,target,weight\na,b,heavy\n", r"line 2, column 'weight': .*got 'heavy'"),
     "negative weight": ("source,target,weight\na,b,-1\n", r"line 2, column 'weight': .*got -1"),
     "empty": ("", r"e\.csv: Expected rows \(got an empty file\)"),
@@ -149,7 +142,7 @@ def test_bad_options(write: Write, tmp_path: Path) -> None:
 
 
 def test_identity_features_have_a_limit(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longnn.data._files.MAX_IDENTITY", 3)
+    monkeypatch.setattr("longnn.data._assemble.MAX_IDENTITY", 3)
     with pytest.raises(DataError, match=r"at most 3 nodes for identity features .got 4"):
         load_files(write("e.csv", EDGES), features="identity")
 
@@ -184,6 +177,14 @@ def make(path: Path) -> None:
         torch.save(reference().data, path)
 
 
+def test_a_matrix_with_zero_bytes(tmp_path: Path) -> None:
+    """SciPy writes such a file from float32 with precision=17, and crashes on reading it."""
+    path = tmp_path / "edges.mtx"
+    path.write_bytes(b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1.5\0\0\n")
+    with pytest.raises(DataError, match=r"edges.mtx: Expected a text file \(got zero bytes"):
+        load_files(path)
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".npz", ".mtx", ".pt"])
 def test_truncated_empty_and_foreign_files(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"g{suffix}"
@@ -200,10 +201,6 @@ def test_truncated_empty_and_foreign_files(suffix: str, tmp_path: Path) -> None:
 
 
 def test_unreadable_files(write: Write, tmp_path: Path) -> None:
-    latin = tmp_path / "latin.csv"
-    latin.write_bytes("source,target\nJosé,b\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"latin\.csv: Expected a readable, complete csv file"):
-        load_files(latin)
     folder = tmp_path / "folder.csv"
     folder.mkdir()
     with pytest.raises(DataError, match=r"folder\.csv: Expected a readable.*IsADirectoryError"):

@@ -96,7 +96,7 @@ def test_brings_types_to_one_form_and_leaves_the_input_alone() -> None:
     assert d.data.train_mask.tolist() == [True, False, False]
     assert d.default_split == "own"
     assert d.notes == (
-        "All 1 edges were listed one way; each was made two-way.",
+        "The edge was listed one way; it was made two-way.",
         "1 node has no edge: no filter reaches it.",
         "1 node in a mask has no label and was left out.",
     )
@@ -130,7 +130,7 @@ def test_task_follows_the_labels_unless_given(y: Any, task: Any, expected: Any) 
         ({"edge_index": torch.ones(3, 2).long()}, r"\(2, arcs\) \(got \(3, 2\)\)"),
         ({"edge_index": torch.tensor([[0, 0], [1, 2]])}, r"nodes 0..1 \(got \[0, 2\] as edge 1\)"),
         ({"edge_weight": torch.ones(3)}, r"Expected 1 edge weights \(got 3\)"),
-        ({"y": torch.ones(2, 3)}, r"one label per node, `y` of shape \(2,\) \(got \(2, 3\)\)"),
+        ({"y": torch.ones(3)}, r"`y` of shape \(2,\) or \(2, targets\) \(got \(3,\)\)"),
         ({"y": torch.tensor([0.5, 1])}, r"row 1: .*whole numbers as classes \(got 0.5\)"),
         (
             {"val_mask": torch.ones(5)},

@@ -108,7 +108,7 @@ NAN = float("nan")
             {"train_mask": PATH[0, :3] > 0, "val_mask": torch.ones(3, 2, dtype=torch.bool)},
             r"masks of one shape \(got \[\(3,\), \(3, 2\)\]\)",
         ),
-        ({"task": "ranking"}, "one of classification, regression .got 'ranking'"),
+        ({"task": "ranking"}, "one of classification, regression, multilabel .got 'ranking'"),
         ({"task": "regression", "y": torch.full((3,), float("inf"))}, r"row 1: .*finite .got inf"),
     ],
 )

@@ -75,7 +75,8 @@ def test_ready_features(write: Write) -> None:
         ("e.csv", {"feature_columns": "age, height"}, {"feature_columns": ["age", "height"]}),
         ("e.csv", {"feature_columns": ("a", "b")}, {"feature_columns": ["a", "b"]}),
         ("e.csv", {"feature_columns": 3}, {"feature_columns": ["3"]}),
-        ("e.csv", {"label_column": 7, "name": 3}, {"label_column": "7", "name": "3"}),
+        ("e.csv", {"label_column": 7, "name": 3}, {"label_column": ["7"], "name": "3"}),
+        ("e.csv", {"label_column": "price, rent"}, {"label_column": ["price", "rent"]}),
         ("e.csv", {"label_column": None}, {"label_column": None}),
         ("e.csv", {"directed": "True", "task": "regression"}, None),
     ],
@@ -101,7 +102,7 @@ def test_options_as_typed_on_a_command_line(graph: str, options: dict, expected:
         ("csbm", {"phi": None}, "got phi=None"),
         ("e.csv", {"directed": "maybe"}, "true or false is needed"),
         ("e.csv", {"directed": 1}, "true or false is needed"),
-        ("e.csv", {"label_column": ["x"]}, "text is needed"),
+        ("e.csv", {"id_column": ["x"]}, "text is needed"),
         ("e.csv", {"feature_columns": {"x"}}, "a list of text is needed"),
     ],
 )  # fmt: skip
@@ -128,7 +129,9 @@ def test_reads_records_without_kind_and_refuses_others() -> None:
     old = {"graph": "cora", "nodes": None, "options": {}}
     assert Source.from_dict(old) == Source("named", "cora")
     old = {"graph": "/a/edges.csv", "nodes": "/a/n.csv", "options": {"label_column": "x"}}
-    assert Source.from_dict(old) == Source("files", "/a/edges.csv", "/a/n.csv", old["options"])
+    assert Source.from_dict(old) == Source(
+        "files", "/a/edges.csv", "/a/n.csv", {"label_column": ["x"]}
+    )
     with pytest.raises(DataError, match="with a `graph`"):
         Source.from_dict({"kind": "named"})
 
@@ -200,3 +203,21 @@ def test_a_source_knows_the_name_of_its_dataset(text: str) -> None:
     if source.kind == "files":
         renamed = Source.resolve(text, options={"name": "mine"})
         assert renamed.name == renamed.load().name == "mine"
+
+
+def test_the_node_file_beside_the_edges_is_found_and_named(write: Write, tmp_path: Path) -> None:
+    edges = write("edges.csv", EDGES)
+    assert load(edges).source == Source("files", str(edges))
+    nodes = write("nodes.tsv", NODES.replace(",", "\t"))
+    found = load(edges)
+    assert found.feature_names == ("size", "hue")
+    assert "The nodes are those of nodes.tsv, beside the edges." in found.notes
+    assert found.source == Source("files", str(edges), str(nodes))
+    given = load(edges, nodes)
+    assert given.fingerprint() == found.fingerprint()
+    assert not any("beside" in note for note in given.notes)
+    assert Source.from_dict(found.source.to_dict()).load().fingerprint() == found.fingerprint()
+    other = write("other.csv", EDGES)  # only a file that is called edges has nodes beside it
+    assert load(other).feature_names == ("log_degree",)
+    write("nodes.csv", NODES)  # which of the two is not sure
+    assert load(edges).feature_names == ("log_degree",)

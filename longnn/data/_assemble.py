@@ -1,0 +1,232 @@
+"""From tables or arrays in memory to a graph: the one path of all loaders of the user's own data.
+
+Combines edges and nodes, and makes features if there are none. How a table or a file of arrays is
+read is the business of others.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from longnn.data._convert import edge_weights, from_data, symmetrize
+from longnn.data._dataset import MASKS, NodeDataset
+from longnn.data._edgetable import read_edges, whole_numbers
+from longnn.data._errors import DataError
+from longnn.data._nodetable import Nodes, read_nodes
+from longnn.data._options import TableOptions
+from longnn.data._tables import Table
+from longnn.matrices import csr
+
+MAX_IDENTITY = 1_000_000  # nodes: 1 GB of weights, gradients and moments for 64 hidden units
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Arrays of edges, of nodes or of both, under the names that PyG uses.
+
+    Args:
+        data: the arrays.
+        classes: names of the classes, if the labels were text.
+        path: the file, or None.
+        frame: what arrays without a file are called in messages.
+    """
+
+    data: Data
+    classes: tuple[str, ...] = ()
+    path: Path | None = None
+    frame: str = "the arrays"
+
+    @property
+    def name(self) -> str:
+        """What notes and errors call the arrays."""
+        return self.frame if self.path is None else self.path.name
+
+    def error(self, message: str) -> DataError:
+        """A :class:`DataError` in these arrays."""
+        return DataError(message, path=self.path, table=None if self.path else self.frame)
+
+
+def assemble(
+    edges: Table | Arrays,
+    nodes: Table | Arrays | None,
+    options: TableOptions,
+    *,
+    name: str,
+    notes: Sequence[str] = (),
+    extend: Callable[[Nodes], None] | None = None,
+) -> NodeDataset:
+    """A graph of edges and nodes, whatever they were read from.
+
+    Args:
+        edges: one edge per row, or an adjacency matrix.
+        nodes: one node per row, or arrays ``x`` and ``y``; None if there are only edges.
+        options: what the columns are, and what to make of them.
+        name: of the graph, unless ``options`` has one.
+        notes: sentences to begin with.
+        extend: adds further features to the nodes, behind those of their columns.
+
+    Raises:
+        DataError: naming the place of what is wrong.
+
+    >>> import pyarrow
+    >>> edges = Table({"source": pyarrow.array(["a", "b"]), "target": pyarrow.array(["b", "c"])})
+    >>> assemble(edges, None, TableOptions(), name="path").ids
+    ['a', 'b', 'c']
+    """
+    want_features = options.features in ("auto", "columns")
+    if isinstance(nodes, Table):
+        ids_needed = isinstance(edges, Table)
+        known = read_nodes(nodes, options, want_features=want_features, ids_needed=ids_needed)
+    elif nodes is not None:
+        known = _nodes_of(nodes, want_features)
+    else:
+        known = Nodes() if isinstance(edges, Table) else _nodes_of(edges, want_features)
+    known.notes[:0] = notes
+    if isinstance(edges, Table):
+        wanted = (options.source_column, options.target_column, options.weight_column)
+        index, weight = read_edges(edges, known, wanted)
+    else:
+        index, weight = _edges_of_arrays(edges, known)
+    if options.directed:
+        _check_both_ways(index, edges)
+    index, weight = _drop_weightless(index, weight, known.notes)
+    if extend is not None:
+        extend(known)
+    _add_features(known, index, options.features)
+    dataset = from_data(
+        Data(x=known.x, edge_index=index, edge_weight=weight, y=known.y, **known.masks),
+        name=options.name or name,
+        task=options.task or known.task,
+        classes=known.classes,
+        ids=_user_ids(known.ids),
+        feature_names=known.feature_names,
+        targets=known.targets,
+        open_features=known.open_features,
+        self_loops=options.self_loops,
+        notes=known.notes,
+        ready=options.features == "identity",
+    )
+    return dataset.with_columns(known.columns, known.encoding)
+
+
+def _nodes_of(arrays: Arrays, want_features: bool) -> Nodes:
+    """The nodes of arrays."""
+    data, classes = arrays.data, arrays.classes
+    x, y = data.get("x"), data.get("y")
+    sizes = [len(value) for value in (x, y) if value is not None]
+    count = sizes[0] if sizes else data.get("num_nodes")
+    nodes = Nodes(
+        count=count,
+        x=x if want_features else None,
+        y=y,
+        classes=classes or None,
+        source=arrays.name,
+    )
+    if classes:
+        nodes.task = "classification"
+    nodes.masks = {key: data[key] for key in MASKS if data.get(key) is not None}
+    return nodes
+
+
+def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> tuple[Tensor, Tensor | None]:
+    index = arrays.data.get("edge_index")
+    if index is None:
+        raise arrays.error("Expected an adjacency matrix or `edge_index` in the file.")
+    size = arrays.data.get("num_nodes")
+    if nodes.count is None:
+        nodes.count = size or int(index.max()) + 1
+    if size is not None and nodes.count != size:
+        raise arrays.error(
+            f"Expected {size} nodes, as many as the adjacency has rows "
+            f"(got {nodes.count} in {nodes.source})."
+        )
+    _check_order(nodes, arrays)
+    weight = edge_weights(arrays.data)
+    if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
+        raise arrays.error("Expected weights finite and >= 0 (got others).")
+    return index, weight
+
+
+def _check_order(nodes: Nodes, arrays: Arrays) -> None:
+    """Rows of the node file are rows of the matrix: refuse ids that say otherwise."""
+    if nodes.ids is None:
+        return
+    texts = nodes.ids.to_pylist()
+    if not all(text.isdecimal() for text in texts):
+        return
+    ids = np.array([int(text) for text in texts])
+    if (ids != np.sort(ids)).any() and np.ptp(ids) == len(ids) - 1:
+        row = int((ids != np.sort(ids)).argmax())
+        raise arrays.error(
+            f"Expected the nodes of {nodes.source} in the order of the matrix "
+            f"(got id {ids[row]} as row {row + 1}); sort the node file by id."
+        )
+
+
+def _check_both_ways(index: Tensor, edges: Table | Arrays) -> None:
+    size = int(index.max()) + 1
+    there, back = index[0] * size + index[1], index[1] * size + index[0]
+    alone = (~torch.isin(back, there)).nonzero()
+    if len(alone) == 0:
+        return
+    message = (
+        "Expected both directions of each edge (got one that lacks its reverse); filters need "
+        "an undirected graph: use directed=False to complete it."
+    )
+    if isinstance(edges, Table):
+        raise edges.error(message, int(alone[0]))
+    raise edges.error(message)
+
+
+def _drop_weightless(
+    index: Tensor, weight: Tensor | None, notes: list[str]
+) -> tuple[Tensor, Tensor | None]:
+    if weight is None or bool((weight != 0).all()):
+        return index, weight
+    keep = weight.reshape(-1) != 0
+    notes.append(f"Edges of weight 0, which are none, were dropped: {int((~keep).sum())}.")
+    return index[:, keep], weight.reshape(-1)[keep]
+
+
+def _add_features(nodes: Nodes, index: Tensor, features: str) -> None:
+    if nodes.x is not None:
+        return
+    count = nodes.count or 0
+    if features == "columns":
+        raise DataError(
+            f"Expected feature columns in {nodes.source} (got none{_why(nodes)}); use "
+            "features='degree' or 'identity'."
+        )
+    if features == "identity":
+        if count > MAX_IDENTITY:
+            raise DataError(
+                f"Expected at most {MAX_IDENTITY} nodes for identity features (got {count}); "
+                "use features='degree'."
+            )
+        nodes.x = csr(torch.arange(count + 1), torch.arange(count), torch.ones(count), count)
+        return
+    both = symmetrize(index.long(), num_nodes=count)[0]
+    nodes.x = torch.log1p(torch.bincount(both[0], minlength=count).float())[:, None]
+    nodes.feature_names = ("log_degree",)
+    nodes.encoding = None
+    if features == "auto":
+        nodes.notes.append("There are no features: log(1 + degree) is used.")
+
+
+def _why(nodes: Nodes) -> str:
+    """What became of the columns, where none is left."""
+    return "" if nodes.encoding is None else f". {nodes.encoding.note.rstrip('.')}"
+
+
+def _user_ids(ids: Any) -> Sequence[str] | Sequence[int]:
+    """Whole numbers where all ids are, else text, just as the user wrote them."""
+    if ids is None:
+        return ()
+    numbers = whole_numbers(ids)
+    return ids.to_pylist() if numbers is None else numbers

@@ -1,0 +1,260 @@
+"""From the columns of a node table to features, and the same way for another table.
+
+An :class:`Encoding` is one entry per column, learned from all nodes of a graph, not from labels. It
+is plain data: a run stores it as JSON, and a new table goes through it unchanged.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from longnn.data._columns import Boolean, Date, LeftOut, Number
+from longnn.data._errors import DataError
+from longnn.data._kinds import guess_kind
+from longnn.data._tables import Table
+from longnn.data._words import Category, Text
+from longnn.matrices import SPARSE_SHARE, csr_from_scipy
+
+Column: TypeAlias = Number | Boolean | Date | Category | Text | LeftOut
+#: Features (nodes, width) of one column, float32.
+Block: TypeAlias = np.ndarray | sp.csr_array
+Missing = Literal["fill", "error"]
+MISSING_CHOICES = ("fill", "error")
+KINDS: dict[str, Any] = {
+    kind.kind: kind for kind in (Number, Boolean, Date, Category, Text, LeftOut)
+}
+SPARSE_WIDTH = 200  # features from which on mostly zeros are kept sparse
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How each column of a node table becomes features.
+
+    Args:
+        columns: one entry per column, in the order of the features.
+
+    >>> table = Table({"age": pa.array(["3", "", "5", "4"]), "team": pa.array(list("abab"))})
+    >>> encoding, x = Encoding.fit(table)
+    >>> encoding.feature_names
+    ('age', 'age missing', 'team=a', 'team=b')
+    >>> Encoding.from_dict(encoding.to_dict()) == encoding
+    True
+    >>> encoding.apply(Table({"team": pa.array(["b"]), "age": pa.array(["?"])}))
+    tensor([[4., 1., 0., 1.]])
+    """
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        table: Table,
+        *,
+        text_columns: Sequence[str] = (),
+        category_columns: Sequence[str] = (),
+        missing: Missing = "fill",
+    ) -> tuple["Encoding", Tensor | None]:
+        """Learn from the columns of a table; returns the features too, None if there are none.
+
+        Args:
+            table: the feature columns, one node per row.
+            text_columns: columns whose words are features.
+            category_columns: columns whose values are categories, whatever they look like.
+            missing: ``"fill"`` gaps, or treat the first as an ``"error"``.
+
+        Raises:
+            DataError: naming line and column of a cell that does not fit the others.
+        """
+        parts: list[tuple[Column, Block | None]] = []
+        for name in table.names:
+            if missing == "error":
+                _refuse_gaps(table, name)
+            kind, cells = guess_kind(
+                table, name, text=name in text_columns, category=name in category_columns
+            )
+            if isinstance(kind, LeftOut):
+                parts.append((kind, None))
+                continue
+            column = kind.fit(name, cells)
+            parts.append((column, column.encode(cells)))
+        parts = _leave_out(parts)
+        encoding = cls(tuple(column for column, _ in parts))
+        return encoding, join_blocks([block for _, block in parts if block is not None])
+
+    @classmethod
+    def plain(cls, names: Sequence[str]) -> "Encoding":
+        """Columns of numbers as they are; a gap stays a gap.
+
+        >>> Encoding.plain(["age"]).apply(Table({"age": pa.array(["3", "4"])}))
+        tensor([[3.],
+                [4.]])
+        """
+        return cls(tuple(Number(name, (float("nan"),)) for name in names))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features, in order."""
+        return tuple(name for column in self.columns for name in column.names)
+
+    def apply(self, table: Table) -> Tensor:  # (nodes, features)
+        """The features of another table; columns that the encoding does not know are ignored.
+
+        Raises:
+            DataError: naming a column that is missing, or a cell that does not fit its column.
+        """
+        used: list[Any] = [column for column in self.columns if column.kind != LeftOut.kind]
+        for column in used:
+            if column.column not in table.columns:
+                found = ", ".join(table.names[:8]) + (", ..." if len(table.names) > 8 else "")
+                raise DataError(
+                    f"Expected the columns the run was trained with (missing column "
+                    f"{column.column!r}; {table.name} has {found})"
+                )
+        x = join_blocks([column.encode(column.parse(table, column.column)) for column in used])
+        if x is None:
+            raise DataError("Expected an encoding with features (got one that has none)")
+        return x
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Column, kind, and what was done, for each column.
+
+        >>> Encoding.fit(Table({"f": pa.array(["1", "2", "NA"])}))[0].rows()
+        [('f', 'number', 'a number; 1 gap filled with the median 1.5, and marked in a feature')]
+        """
+        return [(column.column, column.kind, column.done) for column in self.columns]
+
+    @property
+    def note(self) -> str:
+        """One sentence on what was done, empty where all columns are plain numbers."""
+        gaps = [c.column for c in self.columns if getattr(c, "gaps", 0)]
+        parts = [f"gaps filled in {_few(gaps)}"] if gaps else []
+        words = {"category": "categories", "date": "dates", "text": "text"}
+        for kind, word in words.items():
+            found = [c for c in self.columns if c.kind == kind]
+            if found:
+                width = sum(len(c.names) for c in found)
+                parts.append(f"{word} made {width} features ({_few([c.column for c in found])})")
+        lost = [f"{c.column} ({c.reason})" for c in self.columns if isinstance(c, LeftOut)]
+        if lost:
+            parts.append(f"left out: {_few(lost, '; ')}")
+        return f"Columns: {'; '.join(parts)}." if parts else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {"columns": [{"kind": c.kind, **dataclasses.asdict(c)} for c in self.columns]}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Encoding":
+        """From :meth:`to_dict`, perhaps through JSON.
+
+        Raises:
+            DataError: if the fields are not those of an encoding.
+        """
+        try:
+            columns = []
+            for entry in fields["columns"]:
+                own = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+                columns.append(KINDS[str(own.pop("kind"))](**own))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"Expected an encoding of columns (got {error!r})") from error
+        return cls(tuple(columns))
+
+
+def join_blocks(blocks: Sequence[Block]) -> Tensor | None:  # (nodes, features)
+    """The features of all columns: CSR if they are many and mostly zeros, else dense.
+
+    >>> join_blocks([np.ones((2, 1), np.float32), sp.eye_array(2, dtype=np.float32)])
+    tensor([[1., 1., 0.],
+            [1., 0., 1.]])
+    """
+    width = sum(block.shape[1] for block in blocks)
+    if width == 0:
+        return None
+    rows = blocks[0].shape[0]
+    nonzeros = sum(
+        int(np.count_nonzero(b)) if isinstance(b, np.ndarray) else int(b.nnz) for b in blocks
+    )
+    if width >= SPARSE_WIDTH and nonzeros <= SPARSE_SHARE * rows * width:
+        return csr_from_scipy(sp.hstack([sp.csr_array(block) for block in blocks], format="csr"))
+    joined = np.empty((rows, width), dtype=np.float32)
+    start = 0
+    for block in blocks:
+        end = start + block.shape[1]
+        joined[:, start:end] = block if isinstance(block, np.ndarray) else block.toarray()
+        start = end
+    return torch.from_numpy(joined)
+
+
+def _leave_out(parts: list[tuple[Column, Block | None]]) -> list[tuple[Column, Block | None]]:
+    """Drop columns that are constant or repeat an earlier one, unless nothing would remain."""
+    kept: list[tuple[Column, Block | None]] = []
+    earlier: dict[object, list[tuple[str, Block]]] = {}
+    for column, block in parts:
+        reason = None
+        if block is not None:
+            same = earlier.setdefault(_head(block), [])
+            twin = next((name for name, other in same if _equal(block, other)), None)
+            reason = f"the same as {twin}" if twin else _no_news(column, block)
+            same.append((column.column, block))
+        kept.append((column, block) if reason is None else (LeftOut(column.column, reason), None))
+    nothing = all(block is None for _, block in kept)
+    return parts if nothing and any(block is not None for _, block in parts) else kept
+
+
+def _no_news(column: Column, block: Block) -> str | None:
+    """Why no feature of a column varies, or None."""
+    if isinstance(column, Text) and not column.words:
+        return "no word occurs at two nodes"
+    if isinstance(column, Category) and not column.values and not column.gaps:
+        return "every value is rare"
+    if isinstance(block, np.ndarray):
+        constant = bool((block[1:] == block[:1]).all())
+    else:
+        counts = np.bincount(block.indices, minlength=block.shape[1])
+        constant = isinstance(column, Category) and bool(np.isin(counts, (0, block.shape[0])).all())
+    return "constant" if constant else None
+
+
+def _head(block: Block) -> object:
+    """A key that equal blocks share."""
+    rows = block[:64]
+    return block.shape[1], (rows if isinstance(rows, np.ndarray) else rows.toarray()).tobytes()
+
+
+def _equal(a: Block, b: Block) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b) if type(a) is type(b) else False
+    return (a != b).nnz == 0
+
+
+def _refuse_gaps(table: Table, column: str) -> None:
+    array = table.columns[column]
+    if pa.types.is_nested(array.type):
+        mask = np.isnan(table.values(column)).any(axis=1)
+    else:
+        cells = table.cells(column) if pa.types.is_string(array.type) else array
+        mask = pc.is_null(cells, nan_is_null=True).to_numpy(zero_copy_only=False)
+    if mask.any():
+        row = int(mask.argmax())
+        value = array[row].as_py()
+        got = "an empty cell" if value in (None, "") else repr(value)
+        raise table.error(
+            f"Expected a value (got {got}). Fill it, use missing='fill', or leave the column out "
+            "with feature_columns.",
+            row,
+            column,
+            value=value,
+        )
+
+
+def _few(names: Sequence[str], separator: str = ", ") -> str:
+    shown = separator.join(names[:5])
+    return shown if len(names) <= 5 else f"{shown}{separator}and {len(names) - 5} more"

@@ -1,0 +1,176 @@
+"""Label columns → labels as a dataset wants them: classes, numbers, or several of either.
+
+An empty cell means "predict me". Knows nothing of the other columns of a node table.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from longnn.data._columns import TRUTH
+from longnn.data._dataset import UNLABELLED, Task
+from longnn.data._tables import Table
+
+LABEL_NAMES = ("label", "labels", "y", "class", "target")
+MISSING = ("NA", "N/A", "null", "NULL")  # besides an empty cell
+MAX_CLASSES = 100  # more distinct whole numbers than this are taken for a quantity
+
+#: Labels, names of classes (or of labels), names of targets, task.
+Labels = tuple[Tensor, tuple[str, ...] | None, tuple[str, ...], Task]
+
+
+def find_labels(table: Table, wanted: Sequence[str] | None) -> tuple[str, ...]:
+    """The label columns that the user named, else the one that is called so, if any.
+
+    >>> table = Table({"id": pa.array(["a"]), "y": pa.array(["1"])})
+    >>> find_labels(table, None), find_labels(table, ["id"])
+    (('y',), ('id',))
+    """
+    if wanted:
+        for column in wanted:
+            table.find(column, (), "label")
+        return tuple(dict.fromkeys(wanted))
+    found = table.find(None, LABEL_NAMES, "label")
+    return () if found is None else (found,)
+
+
+def read_labels(
+    table: Table, columns: Sequence[str], task: Task | None, notes: list[str]
+) -> Labels:
+    """Labels, class names, target names and task of one or several columns.
+
+    One column of text, or of few distinct whole numbers, holds classes; other numbers are a
+    quantity. Several columns of nothing but 0 and 1 are labels of yes or no; other numbers are
+    several quantities. ``task`` overrides this. Class names are sorted, numbers by value.
+    """
+    if len(columns) == 1 and task != "multilabel":
+        return _read_one(table, columns[0], task, notes)
+    if task == "classification":
+        raise table.error(
+            f"Expected one label column for classification (got {', '.join(columns)}); several "
+            "columns of 0 and 1 are task='multilabel'."
+        )
+    y = np.stack([_read_number(table, column) for column in columns], axis=1)
+    other = ~(np.isnan(y) | (y == 0) | (y == 1))
+    if task == "multilabel" and other.any():
+        row, place = (int(i) for i in np.argwhere(other)[0])
+        raise table.error(
+            f"Expected 0, 1, true, false or an empty cell (got {y[row, place]:g}).",
+            row,
+            columns[place],
+            value=float(y[row, place]),
+        )
+    labels = torch.from_numpy(y.astype(np.float32))
+    if other.any() or task == "regression":
+        return labels, None, tuple(columns), "regression"
+    return labels, tuple(columns), (), "multilabel"
+
+
+def _read_number(table: Table, column: str) -> np.ndarray:  # (nodes,)
+    """The numbers of one of several label columns; true and false are 1 and 0."""
+    texts, codes = distinct_texts(table, column, missing=MISSING)
+    values = np.full(len(texts) + 1, np.nan)  # the last stands for an empty cell
+    for k, text in enumerate(texts):
+        try:
+            values[k] = float(TRUTH.get(text.lower(), text))
+        except ValueError:
+            values[k] = np.nan
+        if not np.isfinite(values[k]):
+            raise table.error(
+                f"Expected a finite number, true, false or an empty cell (got {text!r}); of "
+                "several label columns each holds numbers.",
+                int((codes == k).argmax()),
+                column,
+                value=text,
+            )
+    return values[codes]
+
+
+def _read_one(table: Table, column: str, task: Task | None, notes: list[str]) -> Labels:
+    """Labels, class names and task of one column."""
+    texts, codes = distinct_texts(table, column, missing=MISSING)
+    values = np.full(len(texts), np.nan)  # one per distinct text
+    not_number: int | None = None
+    for k, text in enumerate(texts):
+        if text.lower() in ("nan", "+nan", "-nan"):
+            raise table.error(
+                f"Expected a label, or an empty cell for a node to predict (got {text!r}).",
+                int((codes == k).argmax()),
+                column,
+                value=text,
+            )
+        try:
+            values[k] = float(text)
+        except ValueError:
+            not_number = k if not_number is None else not_number
+    numeric = not_number is None
+    if task is None:
+        task = _guess_task(column, values, numeric, notes)
+    if task == "classification":
+        classes, names = _classes(texts, values, numeric)
+        return torch.from_numpy(np.append(classes, UNLABELLED)[codes]), names, (), task
+    bad = not_number if not_number is not None else _first(np.isinf(values))
+    if bad is not None:
+        what = "a finite label" if numeric else "a number for regression"
+        remedy = "" if numeric else "; use task='classification'"
+        raise table.error(
+            f"Expected {what} (got {texts[bad]!r}){remedy}.",
+            int((codes == bad).argmax()),
+            column,
+            value=texts[bad],
+        )
+    y = torch.from_numpy(np.append(values, np.nan)[codes].astype(np.float32))
+    return y, None, (column,), task
+
+
+def distinct_texts(
+    table: Table, column: str, *, missing: Sequence[str] = ()
+) -> tuple[list[str], np.ndarray]:
+    """The distinct texts of a column in order of appearance, and the number of each row's.
+
+    The number is -1 for an empty cell, and for one that holds a word for ``missing``.
+    """
+    cells = table.pointed(column)
+    absent = pc.is_in(cells, value_set=pa.array(missing, pa.string()))
+    encoded = pc.if_else(absent, None, cells).dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return encoded.dictionary.to_pylist(), codes
+
+
+def _first(mask: np.ndarray) -> int | None:
+    return int(mask.argmax()) if mask.any() else None
+
+
+def _guess_task(column: str, values: np.ndarray, numeric: bool, notes: list[str]) -> Task:
+    known = values[~np.isnan(values)]
+    if not numeric:
+        return "classification"
+    if not np.isfinite(known).all():
+        return "regression"
+    if (known != np.round(known)).any():
+        return "regression"
+    distinct = len(np.unique(known))
+    if distinct <= MAX_CLASSES:
+        return "classification"
+    notes.append(
+        f"Column {column!r} holds {distinct} distinct whole numbers and was taken for a "
+        "quantity (regression); use task='classification' if they are classes."
+    )
+    return "regression"
+
+
+def _classes(
+    texts: list[str], values: np.ndarray, numeric: bool
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The class of each distinct text, and the names of the classes."""
+    if not numeric:
+        names, classes = np.unique(np.array(texts, dtype=object), return_inverse=True)
+        return classes, tuple(names.tolist())
+    known, classes = np.unique(values, return_inverse=True)
+    whole = all(v == round(v) for v in known[np.isfinite(known)].tolist())
+    numbers = [str(int(v)) if whole and np.isfinite(v) else str(v) for v in known.tolist()]
+    return classes, tuple(numbers)

@@ -1,0 +1,61 @@
+"""How tables become a graph: the options that all loaders of tables share, checked once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from longnn._base.suggestions import did_you_mean
+from longnn.data._dataset import TASKS, Task
+from longnn.data._encoding import MISSING_CHOICES, Missing
+from longnn.data._errors import DataError
+
+Features = Literal["auto", "columns", "degree", "identity"]
+FEATURES = ("auto", "columns", "degree", "identity")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """The options of :func:`~longnn.data.load_files`, which explains each.
+
+    >>> TableOptions(label_column="price,rent").label_column
+    ('price,rent',)
+    >>> TableOptions.from_dict({"lable_column": "y"})
+    Traceback (most recent call last):
+    longnn.data._errors.DataError: Unknown option `lable_column`; did you mean `label_column`?
+    """
+
+    id_column: str | None = None
+    label_column: Sequence[str] | None = None
+    feature_columns: Sequence[str] | None = None
+    text_columns: Sequence[str] | None = None
+    category_columns: Sequence[str] | None = None
+    split_column: str | None = None
+    source_column: str | None = None
+    target_column: str | None = None
+    weight_column: str | None = None
+    missing: Missing = "fill"
+    features: Features = "auto"
+    task: Task | None = None
+    directed: bool = False
+    self_loops: bool = False
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        for key, choices in (("features", FEATURES), ("task", TASKS), ("missing", MISSING_CHOICES)):
+            value = getattr(self, key)
+            if value not in choices and (key != "task" or value is not None):
+                raise DataError(f"Expected `{key}` to be one of {choices} (got {value!r}).")
+        for key in ("label_column", "feature_columns", "text_columns", "category_columns"):
+            value = getattr(self, key)
+            if value is not None:  # a text alone is one name
+                names = (value,) if isinstance(value, str) else tuple(map(str, value))
+                object.__setattr__(self, key, names)
+
+    @classmethod
+    def from_dict(cls, options: dict[str, Any]) -> "TableOptions":
+        """The options by name; an unknown one is an error that suggests the nearest."""
+        known = [field.name for field in fields(cls)]
+        for key in options:
+            if key not in known:
+                raise DataError(f"Unknown option `{key}`{did_you_mean(key, known)}", value=key)
+        return cls(**options)
