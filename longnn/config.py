@@ -20,6 +20,16 @@ from longnn.registry import OPTIONS, find_model, model_options
 ROLES = ("transform", "coefficients", "factors", "basis")
 SCALINGS = ("auto", "none", "columns", "standard", "row")
 PRECISIONS = ("float32", "float64")
+#: What an epoch can be judged by, besides its loss; the last two for regression.
+METRICS = (
+    "accuracy",
+    "balanced_accuracy",
+    "macro_f1",
+    "roc_auc",
+    "average_precision",
+    "r2",
+    "mae",
+)
 
 
 def _described(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:
@@ -39,9 +49,13 @@ class Settings:
     patience: int = _described(200, "stop after this many epochs without improvement, see monitor")
     monitor: str = _described(
         "score",
-        "what improvement means: a higher validation score (accuracy or R2, ties broken by the "
-        "loss) or a lower validation loss",
-        ("score", "loss"),
+        "what improvement on the validation nodes means: loss, accuracy, balanced_accuracy, "
+        "macro_f1, roc_auc, average_precision, r2, mae, or score, the headline of the data",
+        ("score", "loss", *METRICS),
+    )
+    class_weight: str = _described(
+        "none",
+        "weight of classes in the loss: none, balanced, or a table such as fraud=5,other=1",
     )
     lr_transform: float = _described(0.05, "learning rate of the feature transform")
     lr_coefficients: float = _described(0.002, "learning rate of the filter's coefficients")
@@ -60,6 +74,8 @@ class Settings:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             _check_choice(field.name, value, field.metadata["choices"])
+            if field.name == "class_weight":
+                parse_class_weight(value)
             if isinstance(field.default, float) and not 0 <= value < float("inf"):
                 raise ValueError(f"Expected `{field.name}` >= 0 and finite (got {value!r})")
 
@@ -98,6 +114,18 @@ class Config:
     )
     device: str = _described("auto", "cpu, cuda, or auto: the GPU if there is one")
     precision: str = _described("float32", "type of all numbers in training", PRECISIONS)
+    calibrate: bool = _described(
+        True, "make probabilities honest: a temperature fitted on the validation nodes"
+    )
+    threshold: float = _described(
+        0.0,
+        "probability from which on the rarer of two classes is predicted; 0: chosen on the "
+        "validation nodes if a class has over 80 %, else 0.5",
+    )
+    baselines: bool = _described(
+        True,
+        "also train models without the graph: constant, linear, and an MLP",
+    )
 
     def __post_init__(self) -> None:
         known = find_model(self.model).options
@@ -114,6 +142,10 @@ class Config:
         _check_integer("seed", self.seed, least=0)
         for key in ("scale", "precision"):
             _check_choice(key, getattr(self, key), _TOP[key].metadata["choices"])
+        for key in ("calibrate", "baselines", "threshold"):
+            object.__setattr__(self, key, _check_type(key, getattr(self, key), _TOP[key].default))
+        if not 0 <= self.threshold < 1:
+            raise ValueError(f"Expected 0 <= `threshold` < 1 (got {self.threshold:g})")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -257,6 +289,37 @@ def toml_value(value: Any) -> str:
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
     return repr(value)
+
+
+def parse_class_weight(text: str) -> dict[str, float] | str:
+    """``class_weight`` read: ``"none"``, ``"balanced"``, or the weight of each class it names.
+
+    A class name may hold a comma or an equals sign: the last equals sign of a part counts.
+
+    >>> parse_class_weight("fraud=5,other=0.5"), parse_class_weight("balanced")
+    ({'fraud': 5.0, 'other': 0.5}, 'balanced')
+    """
+    if text in ("none", "balanced"):
+        return text
+    weights: dict[str, float] = {}
+    kept = ""
+    for part in text.split(","):
+        name, sign, number = (kept + part).rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            kept += part + ","
+            continue
+        if not sign or not name or not 0 <= weight < float("inf"):
+            break
+        weights[name.strip()], kept = weight, ""
+    else:
+        if weights and not kept:
+            return weights
+    raise ValueError(
+        "Expected `class_weight` to be none, balanced or a table such as fraud=5,other=1 with "
+        f"weights >= 0 (got {text!r})"
+    )
 
 
 def _check_integer(key: str, value: Any, *, least: int) -> None:

@@ -82,7 +82,7 @@ WRONG = {
     "lr_transform": (-0.1, "`lr_transform` >= 0 and finite .got -0.1"),
     "epochs": (0, "`epochs` to be an integer >= 1 .got 0"),
     "patience": (True, "`patience` to be an integer .got True"),
-    "monitor": ("luck", "`monitor` to be one of score, loss .got 'luck'"),
+    "monitor": ("luck", "`monitor` to be one of score, loss, .*got 'luck'"),
     "seed": (-1, "`seed` to be an integer >= 0 .got -1"),
     "repeat": (0, "`repeat` to be an integer >= 1 .got 0"),
     "hidden_channels": (2.5, "`hidden_channels` to be an integer >= 1 .got 2.5"),

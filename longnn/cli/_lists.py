@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Width of the column of values on a narrow terminal, in characters.
 NARROW = 16
+#: Characters of choices above which the meaning lists them.
+MANY = 60
 
 
 def info(
@@ -123,7 +125,7 @@ def _show_explanations(entries: "Sequence[Explanation]") -> None:
         [
             entry.name,
             "" if entry.default is None else display.plain(entry.default),
-            ", ".join(entry.choices) or entry.type,
+            _values(entry),
             entry.meaning,
         ]
         for entry in entries
@@ -132,6 +134,12 @@ def _show_explanations(entries: "Sequence[Explanation]") -> None:
     most = {2: NARROW} if out.width < display.WIDE else None
     columns = ["--set", "default", "values", "meaning"]
     out.print(display.table(columns, rows, whole={0, 1}, most=most))
+
+
+def _values(entry: "Explanation") -> str:
+    """The choices, unless they are so many that the meaning lists them."""
+    choices = ", ".join(entry.choices)
+    return choices if choices and len(choices) <= MANY else entry.type
 
 
 def _heading(text: str) -> None:

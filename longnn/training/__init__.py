@@ -19,7 +19,9 @@ from longnn.training._memory import fits, is_out_of_memory
 from longnn.training._metrics import regression_scores, summarize
 from longnn.training._objective import Objective
 from longnn.training._population import FIELDS, Member, Population, Result
-from longnn.training._problem import Problem, Task
+from longnn.training._preset import complete, preset
+from longnn.training._problem import Problem, Task, headline
+from longnn.training._readout import Readout
 from longnn.training._shape import VARYING, shape_of
 from longnn.training._trained import Trained, mean_prediction
 
@@ -32,12 +34,15 @@ __all__ = [
     "Objective",
     "Population",
     "Problem",
+    "Readout",
     "Result",
     "Task",
     "Trained",
     "choose_device",
+    "complete",
     "fit",
     "fits",
+    "headline",
     "is_out_of_memory",
     "load_checkpoint",
     "make_model",
@@ -45,6 +50,7 @@ __all__ = [
     "make_problem",
     "mean_prediction",
     "predict",
+    "preset",
     "regression_scores",
     "save_checkpoint",
     "saved_members",

@@ -40,9 +40,9 @@ def save_checkpoint(population: Population, path: Path) -> None:
     tensors["index"] = population.index
     if population.path is not None:
         tensors["path"] = population.path
-    finished: dict[str, dict[str, int | float | str]] = {}
+    finished: dict[str, dict[str, Any]] = {}
     for i, result in population.results.items():
-        numbers = ("best_epoch", "epochs", "stopped", "offset", "scale")
+        numbers = ("best_epoch", "epochs", "stopped", "offset", "scale", "falling")
         finished[str(i)] = {name: getattr(result, name) for name in numbers}
         tensors.update({f"result/{i}/state/{k}": v for k, v in result.state.items()})
         tensors.update({f"result/{i}/history/{k}": v for k, v in result.history.items()})
@@ -81,6 +81,7 @@ def load_checkpoint(population: Population, path: Path) -> None:
     population.epoch = int(metadata["epoch"])
     for i, numbers in json.loads(metadata["finished"]).items():
         prefix = f"result/{i}/"
+        numbers |= {name: tuple(numbers[name]) for name in ("offset", "scale")}
         part = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
         population.results[int(i)] = Result(
             state=_under(part, "state/"),

@@ -7,6 +7,7 @@ builds a model or a population for itself. Nothing here touches files.
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,10 +18,13 @@ from longnn.graphs import GraphOperator
 from longnn.nn import Model
 from longnn.registry import find_model, get_model
 from longnn.training._memory import count_fitting, fits
-from longnn.training._metrics import classification_scores, regression_scores
+from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
+from longnn.training._objective import check_metric
 from longnn.training._population import Member, Population, Result
-from longnn.training._problem import Problem
+from longnn.training._problem import Problem, headline
+from longnn.training._readout import Readout, best_threshold, fit_temperature
 from longnn.training._shape import shape_of
+from longnn.training._weights import loss_weights
 
 OnEpoch = Callable[[Population], None]
 #: Trains a population, given the number of its first member among all.
@@ -50,7 +54,7 @@ def make_problem(
         data.edge_index,
         data.edge_weight if "edge_weight" in data else None,
         dataset.num_nodes,
-        self_loops=config.options.get("self_loops", find_model(config.model).model.self_loops),
+        self_loops=_self_loops(config),
         dtype=dtype,
     )
     y = data.y if data.y is not None else torch.full((dataset.num_nodes,), -1)
@@ -59,8 +63,13 @@ def make_problem(
         operator.to(device if device is not None else choose_device(config.device)),
         y,
         task=dataset.task,
-        classes=max(dataset.num_classes, 1),
+        classes=dataset.outputs,
     )
+
+
+def _self_loops(config: Config) -> Any:
+    """What becomes of self loops, by the option of the model or by the model."""
+    return config.options.get("self_loops", find_model(config.model).model.self_loops)
 
 
 def make_model(config: Config, in_channels: int, out_channels: int) -> Model:
@@ -73,14 +82,26 @@ def make_model(config: Config, in_channels: int, out_channels: int) -> Model:
 
 
 def make_members(
-    configs: Sequence[Config], problem: Problem, splits: Sequence[Split]
+    configs: Sequence[Config],
+    problem: Problem,
+    splits: Sequence[Split],
+    *,
+    classes: Sequence[str] = (),
+    weights: Sequence[Tensor | None] | None = None,
 ) -> list[Member]:
-    """One member per configuration and split, its model built; ``config.seed`` is its own."""
+    """One member per configuration and split, its model built; ``config.seed`` is its own.
+
+    ``classes`` are the names that ``class_weight`` may use, ``weights`` those of nodes (nodes,).
+    """
     sizes = (problem.features.shape[1], problem.outputs)
-    return [
-        Member(make_model(config, *sizes), config.settings, config.seed, split.train, split.val)
-        for config, split in zip(configs, splits, strict=True)
-    ]
+    given = [None] * len(configs) if weights is None else weights
+    members = []
+    for config, split, own in zip(configs, splits, given, strict=True):
+        chosen = config.settings.class_weight
+        weight = loss_weights(problem, split.train, chosen, classes, own)
+        model = make_model(config, *sizes)
+        members.append(Member(model, config.settings, config.seed, split.train, split.val, weight))
+    return members
 
 
 def make_population(
@@ -104,6 +125,7 @@ class Fitted:
     result: Result
     model: Model  # with the best weights, in evaluation mode
     start: tuple[dict[str, float], ...]  # each filter's basis before training: a and b
+    readout: Readout  # how its outputs become predictions
     predicted: Tensor  # probabilities (nodes, classes), or values (nodes,); on the CPU
 
 
@@ -116,6 +138,7 @@ class Job:
         dataset: what to learn.
         configs, splits: one of each per member; ``config.seed`` is the member's own.
         device: where to train; by default each configuration's own.
+        weights: of each member's nodes in the loss, (nodes,), or None for equal weights.
         record_filters: keep the first filter's coefficients at every epoch.
     """
 
@@ -126,10 +149,14 @@ class Job:
         splits: Sequence[Split],
         *,
         device: str | None = None,
+        weights: Sequence[Tensor | None] | None = None,
         record_filters: bool = False,
     ) -> None:
         self.dataset, self.configs, self.splits = dataset, configs, splits
         self.record_filters = record_filters
+        for config in configs:
+            if config.settings.monitor not in ("score", "loss"):
+                check_metric(config.settings.monitor, dataset.task)
         groups: dict[object, list[int]] = {}
         for i, config in enumerate(configs):
             groups.setdefault(shape_of(config), []).append(i)
@@ -138,12 +165,22 @@ class Job:
         self.problems: list[Problem] = []
         self.members: dict[int, Member] = {}
         self.starts: dict[int, tuple[dict[str, float], ...]] = {}
+        known: dict[object, tuple[Scaling, Problem]] = {}
         for places in self.groups:
             first = configs[places[0]]
-            scaling = Scaling.fit(first.scale, dataset)
             where = choose_device(first.device if device is None else device)
-            problem = make_problem(dataset, first, scaling, device=where)
-            made = make_members([configs[i] for i in places], problem, [splits[i] for i in places])
+            key = (first.scale, first.precision, _self_loops(first), where)
+            if key not in known:
+                scaling = Scaling.fit(first.scale, dataset)
+                known[key] = scaling, make_problem(dataset, first, scaling, device=where)
+            scaling, problem = known[key]
+            made = make_members(
+                [configs[i] for i in places],
+                problem,
+                [splits[i] for i in places],
+                classes=dataset.classes,
+                weights=None if weights is None else [weights[i] for i in places],
+            )
             self.scalings.append(scaling)
             self.problems.append(problem)
             for i, member in zip(places, made, strict=True):
@@ -187,8 +224,11 @@ class Job:
         model = self.members[i].model
         assert isinstance(model, Model)  # training knows it by less
         load_weights(model, result.state)
-        predicted = predict(model, problem, offset=result.offset, scale=result.scale)
-        return Fitted(self.configs[i], self.splits[i], result, model, self.starts[i], predicted)
+        config, split = self.configs[i], self.splits[i]
+        scores = raw_scores(model, problem)
+        readout = fit_readout(config, problem, result, scores, split.val)
+        predicted = readout.predict(scores)
+        return Fitted(config, split, result, model, self.starts[i], readout, predicted)
 
 
 def _numbered(run: Run, places: Sequence[int], population: Population, first: int) -> list[Result]:
@@ -202,6 +242,7 @@ def fit(
     splits: Sequence[Split],
     *,
     device: str | None = None,
+    weights: Sequence[Tensor | None] | None = None,
     record_filters: bool = False,
     on_epoch: OnEpoch | None = None,
 ) -> list[Fitted]:
@@ -213,7 +254,9 @@ def fit(
     >>> one.predicted.shape
     torch.Size([40, 2])
     """
-    job = Job(dataset, configs, splits, device=device, record_filters=record_filters)
+    job = Job(
+        dataset, configs, splits, device=device, weights=weights, record_filters=record_filters
+    )
     return job.run(run=lambda population, _: population.run(on_epoch))
 
 
@@ -274,20 +317,59 @@ def load_weights(model: Model, state: Mapping[str, Tensor]) -> Model:
 
 
 @torch.no_grad()
-def predict(model: Model, problem: Problem, *, offset: float = 0.0, scale: float = 1.0) -> Tensor:
-    """Probabilities (nodes, classes), or values (nodes,), on the CPU; dropout is off."""
+def raw_scores(model: Model, problem: Problem) -> Tensor:
+    """The outputs of a model (nodes, outputs), on the CPU; dropout is off."""
     model = model.eval().to(problem.device, problem.dtype)
-    scores = model.scores(problem.features, problem.operator)
+    return model.scores(problem.features, problem.operator).cpu()
+
+
+def predict(model: Model, problem: Problem, readout: Readout | None = None) -> Tensor:
+    """Probabilities (nodes, classes), or values (nodes,), on the CPU; dropout is off."""
+    readout = Readout(problem.task) if readout is None else readout
+    return readout.predict(raw_scores(model, problem))
+
+
+def fit_readout(
+    config: Config,
+    problem: Problem,
+    result: Result,
+    scores: Tensor,  # (nodes, outputs), on the CPU
+    val: Tensor,  # (nodes,) bool
+) -> Readout:
+    """What is learned on the validation nodes after training: temperature and threshold."""
+    readout = Readout(problem.task, offset=result.offset, scale=result.scale)
+    labels, val = problem.labels.cpu(), val.cpu()
+    if problem.task == "regression" or not bool(torch.isfinite(scores).all()):
+        return readout
     if problem.task == "classification":
-        return torch.softmax(scores, dim=1).cpu()
-    return (offset + scale * scores[:, 0]).cpu()
+        val = val & (labels >= 0)
+        readout = dataclasses.replace(readout, positive=problem.positive)
+    if config.calibrate and bool(val.any()):
+        temperature = fit_temperature(scores[val], labels[val], problem.task)
+        readout = dataclasses.replace(readout, temperature=temperature)
+    if config.threshold:
+        return dataclasses.replace(readout, threshold=config.threshold)
+    if problem.metric != "average_precision" or problem.outputs != 2:
+        return readout
+    hit = labels[val] == problem.positive
+    if problem.task != "classification" or not bool(hit.any()):
+        return readout
+    probability = readout.predict(scores[val])[:, problem.positive]
+    return dataclasses.replace(readout, threshold=best_threshold(probability, hit))
 
 
-def score(predicted: Tensor, dataset: NodeDataset, mask: Tensor) -> dict[str, float]:
-    """Scores of predictions over the masked nodes."""
-    if dataset.task == "classification":
-        return classification_scores(predicted, dataset.data.y, mask)
-    return regression_scores(predicted, dataset.data.y, mask)
+def score(
+    predicted: Tensor, dataset: NodeDataset, mask: Tensor, readout: Readout | None = None
+) -> dict[str, float]:
+    """Scores of predictions over the masked nodes; ``readout`` says which class is predicted."""
+    y = dataset.data.y
+    if dataset.task == "regression":
+        return regression_scores(predicted, y, mask, targets=dataset.targets)
+    chosen = None if readout is None else readout.choose(predicted)
+    if dataset.task == "multilabel":
+        return multilabel_scores(predicted, y, mask, chosen=chosen)
+    positive = headline(y, dataset.task)[1]
+    return classification_scores(predicted, y, mask, chosen=chosen, positive=positive)
 
 
 def _scalars(f: object) -> dict[str, float]:

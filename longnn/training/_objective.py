@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from longnn._base.autograd import differentiable
-from longnn.training._problem import Problem
+from longnn.training._monitors import CLASS_SCORES, LABEL_SCORES
+from longnn.training._problem import Problem, Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,54 +103,143 @@ class Objective:
     Args:
         problem: what they learn.
         train, val: masks (nodes,), one per member.
+        weights: of each member's nodes in the losses, (nodes,) or (nodes, outputs); None for
+            equal weights. Scores do not weigh.
+        monitor: the score to compute (see :class:`~longnn.config.Settings`); ``"score"`` and
+            ``"loss"`` mean the headline score of the problem.
+
+    Raises:
+        ValueError: for a score that the task does not have.
     """
 
-    def __init__(self, problem: Problem, train: Sequence[Tensor], val: Sequence[Tensor]) -> None:
-        self.classify = problem.task == "classification"
+    def __init__(
+        self,
+        problem: Problem,
+        train: Sequence[Tensor],
+        val: Sequence[Tensor],
+        *,
+        weights: Sequence[Tensor | None] | None = None,
+        monitor: str = "score",
+    ) -> None:
+        self.task, self.positive = problem.task, problem.positive
+        self.metric = problem.metric if monitor in ("score", "loss") else monitor
+        check_metric(self.metric, self.task)
+        #: Whether a smaller score is a better one.
+        self.falling = self.metric == "mae"
         dtype, device = problem.dtype, problem.device
         self.train = Picked.from_masks(train, device, dtype)
         self.val = Picked.from_masks(val, device, dtype)
-        self.scale = torch.ones(len(train), dtype=dtype, device=device)
+        shape = (len(train), problem.outputs if self.task == "regression" else 1)
+        self.scale = torch.ones(shape, dtype=dtype, device=device)
         self.offset = torch.zeros_like(self.scale)
-        if self.classify:
-            y = problem.labels.clamp_min(0)
-            known = problem.labels >= 0
-            self.train, self.val = self.train.weighed(known), self.val.weighed(known)
+        if self.task == "classification":
+            self._aim_at_classes(problem, weights)
         else:
-            y = torch.nan_to_num(problem.labels)
-            mine = y[self.train.rows]
-            self.offset = (mine * self.train.weight).sum(1)
-            spread = ((mine - self.offset[:, None]).square() * self.train.weight).sum(1).sqrt()
+            self._aim_at_cells(problem, weights)
+
+    def _aim_at_classes(self, problem: Problem, weights: Sequence[Tensor | None] | None) -> None:
+        y, known = problem.labels.clamp_min(0), problem.labels >= 0
+        self.train, self.val = self.train.weighed(known), self.val.weighed(known)
+        self.train_target, self.val_target = y[self.train.rows], y[self.val.rows]
+        self.train_weight = self._weigh(self.train, self.train.weight, weights)
+        self.val_weight = self._weigh(self.val, self.val.weight, weights)
+        self.score_weight = self.val.weight
+
+    def _aim_at_cells(self, problem: Problem, weights: Sequence[Tensor | None] | None) -> None:
+        """Several numbers or labels per node, some of them unknown: each is a cell."""
+        labels = problem.labels if problem.labels.dim() == 2 else problem.labels[:, None]
+        y, known = torch.nan_to_num(labels), ~torch.isnan(labels)
+        plain = [
+            _per_column(picked.weight[..., None] * known[picked.rows])
+            for picked in (self.train, self.val)
+        ]
+        if self.task == "regression":
+            mine, share = y[self.train.rows], plain[0] * problem.outputs
+            self.offset = (mine * share).sum(1)  # (members, targets)
+            spread = ((mine - self.offset[:, None]).square() * share).sum(1).sqrt()
             self.scale = torch.where(spread > 0, spread, self.scale)
-        targets = [self._standard(y[picked.rows]) for picked in (self.train, self.val)]
-        self.train_target, self.val_target = targets  # each (members, count)
+        self.train_target = self._standard(y[self.train.rows])
+        self.val_target = self._standard(y[self.val.rows])
+        self.train_weight = self._weigh(self.train, plain[0], weights)
+        self.val_weight = self._weigh(self.val, plain[1], weights)
+        self.score_weight = plain[1]
 
     def _standard(self, y: Tensor) -> Tensor:
         """Regression learns labels of mean zero and deviation one over the training nodes."""
-        return y if self.classify else (y - self.offset[:, None]) / self.scale[:, None]
+        if self.task != "regression":
+            return y
+        return (y - self.offset[:, None]) / self.scale[:, None]
+
+    @staticmethod
+    def _weigh(picked: Picked, weight: Tensor, weights: Sequence[Tensor | None] | None) -> Tensor:
+        """The weights of a member's picked nodes or cells; they add up to what they did."""
+        if weights is None or all(w is None for w in weights):
+            return weight
+        rows = []
+        for member, own in enumerate(weights):
+            row = weight[member]
+            if own is not None:
+                w = own.to(row)[picked.rows[member]]
+                w = w[:, None] if w.dim() < row.dim() else w
+                total = (row * w).sum()
+                row = row * w * (row.sum() / total.clamp_min(torch.finfo(row.dtype).tiny))
+            rows.append(row)
+        return torch.stack(rows)
 
     def train_loss(self, scores: Tensor) -> Tensor:
-        """Cross entropy or squared error of each member, shape (members,)."""
-        return self._loss(scores, self.train, self.train_target)
+        """The loss of each member on its training nodes, shape (members,)."""
+        return self._loss(scores, self.train, self.train_weight, self.train_target)
 
-    def _loss(self, scores: Tensor, picked: Picked, target: Tensor) -> Tensor:
-        if self.classify:
-            return cross_entropy(scores, picked, target)
-        return ((picked.of(scores[..., 0]) - target).square() * picked.weight).sum(-1)
+    def _loss(self, scores: Tensor, picked: Picked, weight: Tensor, target: Tensor) -> Tensor:
+        """Cross entropy, squared error, or binary cross entropy over the labels."""
+        if self.task == "classification":
+            return cross_entropy(scores, dataclasses.replace(picked, weight=weight), target)
+        mine = picked.of(scores)  # (members, count, outputs)
+        if self.task == "regression":
+            return ((mine - target).square() * weight).sum((-1, -2))
+        each = F.binary_cross_entropy_with_logits(mine, target, reduction="none")
+        return (each * weight).sum((-1, -2))
 
     def validate(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Loss, and accuracy or R2, of each member on its validation nodes."""
-        loss = self._loss(scores, self.val, self.val_target)
-        weight, target = self.val.weight, self.val_target
-        if self.classify:
-            hit = self.val.of(scores).argmax(-1) == target
-            return loss, (hit * weight).sum(-1)
-        mean = (target * weight).sum(-1, keepdim=True)
-        spread = ((target - mean).square() * weight).sum(-1)
-        return loss, 1 - loss / spread.clamp_min(torch.finfo(loss.dtype).tiny)
+        """Loss and score of each member on its validation nodes."""
+        loss = self._loss(scores, self.val, self.val_weight, self.val_target)
+        mine, target, weight = self.val.of(scores), self.val_target, self.score_weight
+        if self.task == "classification":
+            return loss, CLASS_SCORES[self.metric](mine, target, weight, self.positive)
+        if self.task == "multilabel":
+            return loss, LABEL_SCORES[self.metric](mine, target, weight)
+        if self.metric == "mae":
+            return loss, ((mine - target).abs() * weight * self.scale[:, None]).sum((-1, -2))
+        # The mean over the targets of 1 - residual / spread; weights sum to one over all cells.
+        share = weight * weight.shape[-1]
+        mean = (target * share).sum(1, keepdim=True)
+        spread = ((target - mean).square() * share).sum(1)
+        error = ((mine - target).square() * share).sum(1)
+        return loss, (1 - error / spread.clamp_min(torch.finfo(loss.dtype).tiny)).mean(-1)
 
     def take(self, kept: Tensor) -> None:
         """Keep only the given members."""
         self.train, self.val = self.train.take(kept), self.val.take(kept)
-        for name in ("scale", "offset", "train_target", "val_target"):
+        names = ("scale", "offset", "train_target", "val_target")
+        for name in (*names, "train_weight", "val_weight", "score_weight"):
             setattr(self, name, getattr(self, name)[kept])
+
+
+def _per_column(weight: Tensor) -> Tensor:  # (members, count, columns)
+    """Weights of cells that give every column that has some the same share of one."""
+    total = weight.sum(1, keepdim=True)
+    tiny = torch.finfo(weight.dtype).tiny
+    return weight / total.clamp_min(tiny) / (total > 0).sum(-1, keepdim=True).clamp_min(1)
+
+
+def check_metric(metric: str, task: Task) -> None:
+    """Raise where a task has no such score."""
+    known = {
+        "classification": [*CLASS_SCORES],
+        "multilabel": [*LABEL_SCORES],
+        "regression": ["r2", "mae"],
+    }[task]
+    if metric not in known:
+        raise ValueError(
+            f"Expected `monitor` for {task} to be score, loss, {', '.join(known)} (got {metric!r})"
+        )

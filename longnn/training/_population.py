@@ -48,6 +48,7 @@ class Member:
     seed: int
     train: Tensor  # (nodes,) bool
     val: Tensor  # (nodes,) bool
+    weight: Tensor | None = None  # in the losses, (nodes,) or (nodes, outputs); None: all alike
 
 
 @dataclasses.dataclass
@@ -60,8 +61,9 @@ class Result:
     stopped: str  # "patience", "epochs", "diverged" or "pruned"
     history: dict[str, Tensor]  # field -> (epochs,)
     filter_path: Tensor | None  # (epochs, degree+1, channels) Chebyshev coefficients
-    offset: float = 0.0  # regression: labels = offset + scale * output
-    scale: float = 1.0
+    offset: tuple[float, ...] = (0.0,)  # regression: labels = offset + scale * output, by target
+    scale: tuple[float, ...] = (1.0,)
+    falling: bool = False  # whether a smaller score is a better one
 
 
 class _Watched(nn.Module):
@@ -180,7 +182,13 @@ class Population:
     def _aim(self, members: Sequence[Member]) -> None:
         """What is learned, and what becomes of it, each with one row per member."""
         problem, dtype, device = self.problem, self.problem.dtype, self.problem.device
-        self.objective = Objective(problem, [m.train for m in members], [m.val for m in members])
+        self.objective = Objective(
+            problem,
+            [m.train for m in members],
+            [m.val for m in members],
+            weights=[m.weight for m in members],
+            monitor=self.limits.monitor,
+        )
         self.penalty = torch.tensor(
             [[m.settings.penalty, m.settings.degree_penalty] for m in members],
             dtype=dtype,
@@ -280,7 +288,8 @@ class Population:
 
     @torch.no_grad()
     def _keep_best(self, loss: Tensor, score: Tensor) -> None:
-        if self.limits.monitor == "score":
+        score = -score if self.objective.falling else score
+        if self.limits.monitor != "loss":
             better = (score > self.best_score) | (
                 (score == self.best_score) & (loss < self.best_loss)
             )
@@ -344,8 +353,9 @@ class Population:
             stopped=stopped,
             history={f: own(v[:epochs, row]) for f, v in self.rows.items()},
             filter_path=None if self.path is None else own(self.path[:epochs, row]),
-            offset=float(self.objective.offset[row]),
-            scale=float(self.objective.scale[row]),
+            offset=tuple(self.objective.offset[row].tolist()),
+            scale=tuple(self.objective.scale[row].tolist()),
+            falling=self.objective.falling,
         )
 
     def _take(self, rows: Tensor) -> None:

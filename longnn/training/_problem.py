@@ -7,13 +7,22 @@ import torch
 from torch import Tensor
 
 from longnn.graphs import GraphOperator
-from longnn.matrices import DenseMatrix, SparseMatrix
+from longnn.matrices import (
+    SPARSE_SHARE,
+    DenseMatrix,
+    SparseMatrix,
+    csr_to_scipy,
+    nonzero_share,
+)
 
-Task = Literal["classification", "regression"]
+Task = Literal["classification", "regression", "multilabel"]
 
 #: By the share of nonzeros: features are sparse up to the first, and up to the second without a
 #: dense copy at their side, through which a GPU takes products without dropout (on an H200).
-SPARSE_UP_TO = {"cpu": (0.2, 1.0), "cuda": (0.08, 0.03)}
+SPARSE_UP_TO = {"cpu": (SPARSE_SHARE, 1.0), "cuda": (0.08, 0.03)}
+
+#: Share of the largest class above which accuracy is no headline.
+UNEQUAL = 0.8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,9 +38,13 @@ class Problem:
 
     features: SparseMatrix | DenseMatrix  # (nodes, features)
     operator: GraphOperator
-    labels: Tensor  # (nodes,) int64 with -1 for unlabelled, or float with NaN for unlabelled
+    labels: (
+        Tensor  # (nodes,) int64 with -1 for unlabelled, or float with NaN, also (nodes, outputs)
+    )
     task: Task
-    outputs: int  # classes, or 1
+    outputs: int  # classes, labels or targets
+    metric: str = "accuracy"  # the headline score
+    positive: int = 1  # of two classes the rarer
 
     @classmethod
     def make(
@@ -51,12 +64,14 @@ class Problem:
             alone = SPARSE_UP_TO.get(operator.device.type, (0.0, 1.0))[1]
             share = features.nnz / max(features.shape[0] * features.shape[1], 1)
             features = features.with_dense() if share > alone else features
+        metric, positive = headline(labels, task)
         if task == "classification":
             outputs = classes if classes is not None else int(labels.max()) + 1
         else:
-            outputs = 1
+            outputs = 1 if labels.dim() == 1 else labels.shape[1]
             labels = labels.to(operator.dtype)
-        return cls(features, operator, labels.to(operator.device), task, outputs)
+        labels = labels.to(operator.device)
+        return cls(features, operator, labels, task, outputs, metric, positive)
 
     @property
     def num_nodes(self) -> int:
@@ -74,14 +89,39 @@ class Problem:
         return self.operator.dtype
 
 
+def headline(labels: Tensor, task: Task) -> tuple[str, int]:
+    """The score that says most about a model on this data, and the rarer of two classes.
+
+    Accuracy says nothing where nearly all nodes are of one class. There it is the average
+    precision of the rarer class if there are two classes, and else the balanced accuracy.
+
+    >>> headline(torch.tensor([0] * 19 + [1]), "classification")
+    ('average_precision', 1)
+    >>> headline(torch.tensor([0, 0, 1, -1]), "classification")
+    ('accuracy', 1)
+    """
+    if task != "classification":
+        return ("r2" if task == "regression" else "average_precision"), 1
+    counts = torch.bincount(labels[labels >= 0], minlength=2)
+    positive = 0 if counts[0] < counts[1] else 1
+    if int(counts.max()) <= UNEQUAL * int(counts.sum()):
+        return "accuracy", positive
+    return ("average_precision" if int((counts > 0).sum()) <= 2 else "balanced_accuracy"), positive
+
+
 def choose_form(features: Tensor, device: torch.device) -> SparseMatrix | DenseMatrix:
-    """Dense features as what products with them are quickest with on a device.
+    """Features, dense or CSR, as what products with them are quickest with on a device.
+
+    Only the values decide, not the form they come in.
 
     >>> choose_form(torch.eye(8), torch.device("cpu")).nnz
     8
     """
-    assert features.layout is torch.strided, "torch sparse features are converted by the loaders"
-    share = torch.count_nonzero(features).item() / max(features.numel(), 1)
-    if features.numel() and share <= SPARSE_UP_TO.get(device.type, (0.0, 1.0))[0]:
-        return SparseMatrix.from_dense(features.contiguous())
-    return DenseMatrix(features.contiguous())
+    limit = SPARSE_UP_TO.get(device.type, (0.0, 1.0))[0]
+    sparse = features.numel() > 0 and nonzero_share(features) <= limit
+    if features.layout is torch.sparse_csr:
+        if sparse:
+            return SparseMatrix.from_scipy(csr_to_scipy(features), dtype=features.dtype)
+        return DenseMatrix(features.to_dense())
+    features = features.contiguous()
+    return SparseMatrix.from_dense(features) if sparse else DenseMatrix(features)

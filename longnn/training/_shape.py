@@ -12,8 +12,10 @@ VARYING = frozenset(
     + ["penalty", "degree_penalty", "input_dropout", "dropout", "filter_dropout"]
     + ["a", "b", "gamma", "restart"]
 )
-#: Values that say where and how often to train, not what.
-_CIRCUMSTANCES = frozenset(["seed", "repeat", "device", "split"])
+#: Values that say where and how often to train, and what to do afterwards.
+_CIRCUMSTANCES = frozenset(
+    ["seed", "repeat", "device", "split", "calibrate", "threshold", "baselines"]
+)
 
 
 def shape_of(config: Config) -> tuple[tuple[str, object], ...]:

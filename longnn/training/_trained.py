@@ -9,19 +9,25 @@ import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
 
+from longnn import data  # the reader of tables is loaded when a model has columns of one
 from longnn._base.files import atomic_path, writing
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Scaling
+from longnn.matrices import take_columns
 from longnn.nn import Model
 from longnn.training._fit import Fitted, load_weights, make_model, make_problem, predict
 from longnn.training._problem import Problem, Task
+from longnn.training._readout import Readout
+
+if TYPE_CHECKING:
+    from longnn.data import Encoding
 
 _FORMAT = "longnn.trained/1"
 
@@ -32,13 +38,17 @@ class Trained:
 
     Args:
         config: what they were trained with; repeat i has the seed ``config.seed + i``.
-        task: classification or regression.
-        classes: names of the classes, in the order of the outputs; empty for regression.
+        task: classification, regression or multilabel.
+        classes: names of the classes or labels, in the order of the outputs; empty for regression.
+        targets: names of several numbers to predict, or empty.
         features: number of features.
         feature_names: their names, or empty.
+        open_features: how many of the last ones are an open vocabulary: on another graph unknown
+            ones are left out and absent ones are zero.
         scaling: what was done to the features.
         states: the weights of each repeat, by name.
-        targets: offset and scale of each repeat's outputs (regression).
+        readouts: how the outputs of each repeat become predictions.
+        encoding: how the columns of a table became features, or None.
     """
 
     config: Config
@@ -48,7 +58,10 @@ class Trained:
     feature_names: tuple[str, ...]
     scaling: Scaling
     states: tuple[Mapping[str, Tensor], ...]
-    targets: tuple[tuple[float, float], ...]
+    readouts: tuple[Readout, ...]
+    targets: tuple[str, ...] = ()
+    encoding: "Encoding | None" = None
+    open_features: int = 0
 
     @classmethod
     def collect(cls, dataset: NodeDataset, scaling: Scaling, fitted: Sequence[Fitted]) -> Self:
@@ -61,7 +74,10 @@ class Trained:
             feature_names=tuple(dataset.feature_names),
             scaling=scaling,
             states=tuple(f.result.state for f in fitted),
-            targets=tuple((f.result.offset, f.result.scale) for f in fitted),
+            readouts=tuple(f.readout for f in fitted),
+            targets=tuple(dataset.targets),
+            encoding=dataset.encoding,
+            open_features=dataset.open_features,
         )
         vars(trained)["models"] = tuple(f.model for f in fitted)  # as the cached property has it
         return trained
@@ -74,7 +90,7 @@ class Trained:
     @functools.cached_property
     def models(self) -> tuple[Model, ...]:
         """The models, with their weights, in evaluation mode."""
-        outputs = len(self.classes) if self.task == "classification" else 1
+        outputs = len(self.classes) if self.classes else len(self.readouts[0].offset)
         return tuple(
             load_weights(make_model(self.config, self.features, outputs), state)
             for state in self.states
@@ -93,10 +109,26 @@ class Trained:
         made = make_problem(dataset, config, self.scaling)
         return dataclasses.replace(made, task=self.task)
 
+    def encode(self, dataset: NodeDataset) -> NodeDataset:
+        """The dataset with the features of its table's columns made as in training.
+
+        One that does not come from a table stays as it is. Columns of models without an encoding
+        are plain numbers.
+
+        Raises:
+            DataError: naming a column that is missing, or a cell that does not fit its column.
+        """
+        if dataset.columns is None:
+            return dataset
+        if self.encoding is not None:
+            return dataset.encoded(self.encoding)
+        known = set(self.feature_names) <= set(dataset.columns.names)
+        return dataset.encoded(data.Encoding.plain(self.feature_names)) if known else dataset
+
     def predict_each(self, problem: Problem) -> Iterator[Tensor]:
         """The predictions of one repeat after the other: probabilities or values, on the CPU."""
-        for model, (offset, scale) in zip(self.models, self.targets, strict=True):
-            yield predict(model, problem, offset=offset, scale=scale)
+        for model, readout in zip(self.models, self.readouts, strict=True):
+            yield predict(model, problem, readout)
 
     def predict(self, problem: Problem, *, repeat: int | None = None) -> Tensor:
         """The mean of the predictions of all repeats, or those of one."""
@@ -104,29 +136,30 @@ class Trained:
             return mean_prediction(self.predict_each(problem))
         if not 0 <= repeat < self.repeats:
             raise DataError(f"Expected a repeat below {self.repeats} (got {repeat})")
-        offset, scale = self.targets[repeat]
-        return predict(self.models[repeat], problem, offset=offset, scale=scale)
+        return predict(self.models[repeat], problem, self.readouts[repeat])
+
+    def choose(self, predicted: Tensor, *, repeat: int | None = None) -> Tensor:
+        """The class of each node (nodes,), or its labels (nodes, labels), of such predictions."""
+        readout = Readout.mean(self.readouts) if repeat is None else self.readouts[repeat]
+        return readout.choose(predicted)
 
     def _match_features(self, dataset: NodeDataset) -> NodeDataset:
-        """The dataset with its feature columns in the order of training."""
-        names, given = list(self.feature_names), list(dataset.feature_names)
+        """The dataset with its features made and ordered as in training."""
+        dataset = self.encode(dataset)
+        names, given = self.feature_names, dataset.feature_names
         if names and given and names != given:
-            missing = [name for name in names if name not in given]
-            if missing:
-                raise DataError(
-                    f"Expected the features the run was trained with (missing {missing[0]!r}; "
-                    f"the graph has {', '.join(given[:8])}{', ...' if len(given) > 8 else ''})"
-                )
-            extra = [name for name in given if name not in names]
-            if extra:
-                raise DataError(
-                    f"Expected {len(names)} features as the run was trained with (got "
-                    f"{len(given)}; not known: {extra[0]!r}); leave them out with "
-                    "--data feature_columns=..."
-                )
-            reordered = copy.copy(dataset.data)
-            reordered.x = dataset.data.x[:, [given.index(name) for name in names]]
-            dataset = dataclasses.replace(dataset, data=reordered, feature_names=tuple(names))
+            known, new = self.open_features, dataset.open_features
+            if not (known and new):  # what one of them has fixed is fixed
+                known = new = 0
+            fixed, held = len(names) - known, len(given) - new
+            place = _match_fixed(names[:fixed], given[:held])
+            if known:
+                place += _match_open(names[fixed:], given[held:], first=held)
+            data = copy.copy(dataset.data)
+            data.x = take_columns(dataset.data.x, place)
+            dataset = dataclasses.replace(
+                dataset, data=data, feature_names=names, open_features=self.open_features
+            )
         if dataset.num_features != self.features:
             raise DataError(
                 f"Expected {self.features} features as the run was trained with "
@@ -150,8 +183,11 @@ class Trained:
             "classes": list(self.classes),
             "features": self.features,
             "feature_names": list(self.feature_names),
+            "open_features": self.open_features,
             "scaling": self.scaling.kind,
-            "targets": [list(pair) for pair in self.targets],
+            "readouts": [readout.to_dict() for readout in self.readouts],
+            "target_names": list(self.targets),
+            "encoding": None if self.encoding is None else self.encoding.to_dict(),
             "extra": dict(extra or {}),
         }
         metadata = {"format": _FORMAT, "about": json.dumps(about)}
@@ -189,7 +225,9 @@ class Trained:
     def _from_parts(
         cls, about: Mapping[str, Any], tensors: Mapping[str, Tensor]
     ) -> tuple[Self, dict[str, Any]]:
-        states: list[dict[str, Tensor]] = [{} for _ in about["targets"]]
+        readouts = _readouts(about)
+        encoding = about.get("encoding")  # absent before there were encodings
+        states: list[dict[str, Tensor]] = [{} for _ in readouts]
         for name, value in tensors.items():
             number, _, key = name.partition("/")
             if number.isdecimal():
@@ -204,9 +242,53 @@ class Trained:
                 about["scaling"], tensors.get("features/mean"), tensors.get("features/deviation")
             ),
             states=tuple(states),
-            targets=tuple((offset, scale) for offset, scale in about["targets"]),
+            readouts=readouts,
+            targets=tuple(about.get("target_names", ())),
+            encoding=None if encoding is None else data.Encoding.from_dict(encoding),
+            open_features=about.get("open_features", 0),  # absent before there were any
         )
         return trained, dict(about["extra"])
+
+
+def _readouts(about: Mapping[str, Any]) -> tuple[Readout, ...]:
+    """Of every repeat; files of version 0.2 have only offset and scale."""
+    if "readouts" in about:
+        return tuple(Readout.from_dict(about["task"], plain) for plain in about["readouts"])
+    return tuple(
+        Readout(about["task"], offset=(offset,), scale=(scale,))
+        for offset, scale in about["targets"]
+    )
+
+
+def _match_fixed(names: Sequence[str], given: Sequence[str]) -> list[int]:
+    """Where each feature of training is among those of a graph, which must be the same."""
+    place = {name: i for i, name in enumerate(given)}
+    missing = [name for name in names if name not in place]
+    if missing:
+        raise DataError(
+            f"Expected the features the run was trained with (missing {missing[0]!r}; "
+            f"the graph has {', '.join(given[:8])}{', ...' if len(given) > 8 else ''})"
+        )
+    extra = sorted(place.keys() - set(names), key=place.__getitem__)
+    if extra:
+        raise DataError(
+            f"Expected {len(names)} features as the run was trained with (got "
+            f"{len(given)}; not known: {extra[0]!r}); leave them out with "
+            "--data feature_columns=..."
+        )
+    return [place[name] for name in names]
+
+
+def _match_open(names: Sequence[str], given: Sequence[str], first: int) -> list[int]:
+    """The same for an open vocabulary: -1 where the graph does not have the feature."""
+    place = {name: i for i, name in enumerate(given, start=first)}
+    found = [place.get(name, -1) for name in names]
+    if max(found) < 0:
+        raise DataError(
+            f"Expected features the run was trained with, such as {names[0]!r} (got only unknown "
+            f"ones, such as {given[0]!r})"
+        )
+    return found
 
 
 def mean_prediction(each: Iterator[Tensor] | Sequence[Tensor]) -> Tensor:

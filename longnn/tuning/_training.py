@@ -119,8 +119,11 @@ class Training:
 
 
 def best_score(result: Result) -> float:
-    """The validation score at the best epoch; -inf where training diverged at once."""
-    return _best(result, "val_score")
+    """The validation score at the best epoch, negative where less is better; -inf where training
+    diverged at once.
+    """
+    score = _best(result, "val_score")
+    return -score if result.falling and math.isfinite(score) else score
 
 
 def _best(result: Result, field: str) -> float:

@@ -8,7 +8,7 @@ import torch
 from longnn.config import Config, Settings
 from longnn.data import csbm, make_split
 from longnn.registry import MODELS
-from longnn.training import Population, load_checkpoint, save_checkpoint, summarize
+from longnn.training import Population, Readout, load_checkpoint, save_checkpoint, summarize
 from longnn.training._adam import PopulationAdam
 from longnn.training._fit import Scaling, make_model, make_population, make_problem, predict
 from longnn.training._metrics import bootstrap_interval, classification_scores
@@ -276,10 +276,11 @@ def test_regression_recovers_a_linear_target(dataset):
     split = make_split(linear, "stratified", 0)
     problem = problem_of(linear, c)
     (result,) = make_population([c], problem, [split]).run()
-    assert result.offset == pytest.approx(y[split.train].mean().item(), rel=1e-6)
+    assert result.offset == pytest.approx((y[split.train].mean().item(),), rel=1e-6)
     model = make_model(c, problem.features.shape[1], 1)
     model.load_state_dict(result.state, strict=False)
-    predicted = predict(model, problem, offset=result.offset, scale=result.scale)
+    readout = Readout("regression", offset=result.offset, scale=result.scale)
+    predicted = predict(model, problem, readout)
     error = (predicted - y)[split.test].square().mean() / y[split.test].var()
     assert error < 0.15
     assert result.history["val_score"].max() > 0.8
@@ -309,7 +310,7 @@ def test_summary_and_interval():
     [
         (lambda: Population([], None), "at least one member"),
         (lambda: Settings(epochs=0), r"`epochs` to be an integer >= 1 \(got 0\)"),
-        (lambda: Settings(monitor="f1"), r"score, loss \(got 'f1'\)"),
+        (lambda: Settings(monitor="f1"), r"score, loss, .* \(got 'f1'\)"),
         (lambda: Settings(lr_basis=-1.0), r"`lr_basis` >= 0 and finite \(got -1.0\)"),
         (lambda: Settings(penalty=float("nan")), r"`penalty` >= 0 and finite \(got nan\)"),
     ],

@@ -22,6 +22,16 @@ OTHERS = {
     "gamma": 0.7,
     "restart": 0.4,
 }
+#: Another value for what says where, how often and what for to train.
+CIRCUMSTANCES = {
+    "seed": 4,
+    "repeat": 3,
+    "device": "cuda",
+    "split": "stratified",
+    "calibrate": False,
+    "threshold": 0.2,
+    "baselines": False,
+}
 #: Another value for every other key of a configuration.
 FIXED = {
     "model": "mlp",
@@ -31,6 +41,7 @@ FIXED = {
     "epochs": 7,
     "patience": 7,
     "monitor": "loss",
+    "class_weight": "balanced",
     "degree": 4,
     "learn_basis": None,
     "orthonormal": None,
@@ -103,14 +114,14 @@ def test_a_varying_value_does_not_change_the_shape(name):
         if key == "penalty" and "a" in base.options and not own_basis:
             continue  # see below
         assert shape_of(base.replace(**{key: OTHERS[key]})) == shape_of(base), key
-    for key, value in (("seed", 4), ("repeat", 3), ("device", "cuda"), ("split", "stratified")):
+    for key, value in CIRCUMSTANCES.items():
         assert shape_of(base.replace(**{key: value})) == shape_of(base), key
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_other_value_changes_the_shape(name):
     base = base_of(name)
-    others = set(base.to_dict()) - VARYING - {"seed", "repeat", "device", "split"}
+    others = set(base.to_dict()) - VARYING - set(CIRCUMSTANCES)
     assert others <= set(FIXED)
     for key in others:
         value = not base.to_dict()[key] if FIXED[key] is None else FIXED[key]

@@ -15,7 +15,10 @@ from longnn.studies.recipes._selection import read_choices
 from longnn.training import summarize
 
 #: Settings that a recipe leaves to whoever uses it.
-LEFT_OUT = ("seed", "repeat", "device", "scale", "split")
+LEFT_OUT = (
+    *("seed", "repeat", "device", "scale", "split"),
+    *("calibrate", "threshold", "baselines"),
+)
 
 _SELECTED = "Chosen by held-out validation nodes of tuning splits, see docs/results/recipes.md."
 _SEARCHED = "Chosen by validation on tuning splits: a search, its finalists on further splits."

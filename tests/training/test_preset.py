@@ -1,0 +1,98 @@
+"""Defaults by the data: each rule on a small dataset, and what a user sets comes first."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from longnn.config import Config
+from longnn.data import csbm, from_data, make_split
+from longnn.training import complete, fit, preset
+
+RING = torch.stack([torch.arange(20), (torch.arange(20) + 1) % 20])
+
+
+def table(x, y):
+    return from_data(Data(x=x, edge_index=RING, y=y))
+
+
+@pytest.fixture
+def houses():
+    return table(torch.rand(20, 5), torch.rand(20))
+
+
+@pytest.fixture
+def frauds():
+    return table(torch.rand(20, 5), torch.arange(20) % 2)
+
+
+def words(columns, share):
+    """A table of which the given share of values is not zero."""
+    x = torch.zeros(20 * columns)
+    x[: int(share * len(x))] = 1.0
+    return table(x.reshape(columns, 20).T, torch.arange(20) % 2)
+
+
+def test_data_that_are_ready_keep_the_defaults(houses):
+    assert preset(csbm(num_nodes=20, num_features=5)) == {}
+    assert preset(dataclasses.replace(houses, ready=True)) == {}
+
+
+def test_words_keep_the_defaults():
+    assert preset(words(300, 0.05)) == {}
+    assert complete({}, words(300, 0.05)) == Config()
+
+
+@pytest.mark.parametrize(("columns", "share"), [(300, 0.5), (150, 0.05)], ids=["dense", "few"])
+def test_other_columns_are_a_table(columns, share):
+    assert preset(words(columns, share))["placement"] == "hidden"
+
+
+def test_a_preset_has_only_what_differs_from_the_defaults(houses, frauds):
+    defaults = Config().to_dict()
+    for dataset in (houses, frauds):
+        assert all(defaults[key] != value for key, value in preset(dataset).items())
+
+
+def test_regression_drops_no_column_and_has_a_filter_per_hidden_unit(houses):
+    options = complete({}, houses).options
+    assert options["input_dropout"] == options["filter_dropout"] == 0
+    assert options["shared"] is False
+
+
+def test_classification_has_one_filter_and_is_stopped_by_the_loss(frauds):
+    config = complete({}, frauds)
+    assert config.options["shared"] is True
+    assert config.settings.monitor == "loss"
+
+
+def test_what_is_set_comes_first(houses):
+    config = complete({"dropout": 0.7, "lr_transform": 0.3}, houses)
+    assert config.options["dropout"] == 0.7
+    assert config.settings.lr_transform == 0.3
+    assert config.options["placement"] == "hidden"
+
+
+def test_other_models_get_the_keys_that_they_have(houses):
+    config = complete({"model": "gcn"}, houses)
+    assert config.options == {"input_dropout": 0.0, "dropout": preset(houses)["dropout"]}
+    assert config.settings.lr_transform == preset(houses)["lr_transform"]
+
+
+@pytest.mark.parametrize("given", [{"model": "gpr"}, {"model": "mlp"}, {"orthonormal": False}])
+def test_no_penalty_on_the_degree_without_an_orthonormal_basis(houses, given):
+    assert preset(houses)["degree_penalty"] > 0
+    config = complete({**given, "epochs": 1}, houses)
+    assert config.settings.degree_penalty == 0
+    fit(houses, [config], [make_split(houses, "stratified", 0)])  # no error
+
+
+def test_an_unknown_key_is_still_an_error(houses):
+    with pytest.raises(ValueError, match="Unknown option `degre`"):
+        complete({"degre": 3}, houses)
+
+
+def test_a_preset_can_be_changed_without_changing_the_next(houses):
+    preset(houses)["dropout"] = 0.9
+    assert preset(houses)["dropout"] != 0.9

@@ -1,0 +1,149 @@
+"""Temperatures, thresholds and weights of classes, against what they are defined by."""
+
+import numpy as np
+import pytest
+import sklearn.metrics as metrics
+import torch
+import torch.nn.functional as F
+from sklearn.utils.class_weight import compute_class_weight
+
+from longnn.config import Config, parse_class_weight
+from longnn.graphs import GraphOperator
+from longnn.training import Problem, Readout
+from longnn.training._readout import best_threshold, fit_temperature
+from longnn.training._weights import loss_weights
+
+NODES = 400
+
+
+def drawn(temperature: float, outputs: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores, and labels drawn with the probabilities of these scores over a temperature."""
+    generator = torch.Generator().manual_seed(0)
+    s = 3 * torch.randn(20_000, outputs, generator=generator)
+    p = torch.softmax(s / temperature, 1)
+    return s, torch.multinomial(p, 1, generator=generator)[:, 0]
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_a_temperature_is_found_again(temperature: float) -> None:
+    s, y = drawn(temperature)
+    assert fit_temperature(s, y, "classification") == pytest.approx(temperature, rel=0.05)
+
+
+def test_a_temperature_of_labels_leaves_unknown_ones_out() -> None:
+    s, y = drawn(2.0, 2)
+    logit = (s[:, 1] - s[:, 0])[:, None]
+    labels = y.float()[:, None].clone()
+    labels[::2] = torch.nan
+    assert fit_temperature(logit, labels, "multilabel") == pytest.approx(2.0, rel=0.1)
+
+
+def test_few_nodes_that_are_all_right_do_not_ask_for_certainty() -> None:
+    s = torch.tensor([[2.0, 0.0]] * 6)
+    alone = fit_temperature(s, torch.zeros(6, dtype=torch.int64), "classification")
+    assert 0.2 < alone < 1
+
+
+def test_calibration_is_undone() -> None:
+    s = torch.randn(50, 3, dtype=torch.float64)
+    readout = Readout("classification", temperature=2.5)
+    p = readout.predict(s)
+    torch.testing.assert_close(p, torch.softmax(s / 2.5, 1))
+    torch.testing.assert_close(readout.uncalibrated(p), torch.softmax(s, 1))
+    labels = Readout("multilabel", temperature=2.5)
+    torch.testing.assert_close(labels.uncalibrated(labels.predict(s)), torch.sigmoid(s))
+
+
+def test_the_threshold_has_the_largest_f1_of_all() -> None:
+    generator = torch.Generator().manual_seed(1)
+    p = torch.randint(20, (200,), generator=generator) / 20  # tied
+    hit = torch.rand(200, generator=generator) < p**2
+    chosen = best_threshold(p, hit)
+    every = [metrics.f1_score(hit, p >= t) for t in np.linspace(0.001, 1, 200)]
+    assert metrics.f1_score(hit, p >= chosen) == pytest.approx(max(every))
+
+
+def test_a_readout_survives_as_plain_data() -> None:
+    readout = Readout("classification", 1.5, 0.2, 0)
+    assert Readout.from_dict("classification", readout.to_dict()) == readout
+    several = Readout("regression", offset=(1.0, 2.0), scale=(3.0, 4.0))
+    assert Readout.from_dict("regression", several.to_dict()) == several
+    mean = Readout.mean([readout, Readout("classification", 1.0, 0.4, 0)])
+    assert mean.threshold == pytest.approx(0.3)
+
+
+def problem(labels: torch.Tensor, task: str = "classification") -> Problem:
+    edges = torch.tensor([[0, 1], [1, 0]])
+    P = GraphOperator.from_edge_index(edges, num_nodes=len(labels))
+    return Problem.make(torch.eye(len(labels)), P, labels, task=task)  # type: ignore[arg-type]
+
+
+def test_balanced_weights_are_those_of_scikit_learn() -> None:
+    y = torch.tensor([0] * 7 + [1] * 2 + [2])
+    w = loss_weights(problem(y), torch.ones(10, dtype=torch.bool), "balanced", ("a", "b", "c"))
+    theirs = compute_class_weight("balanced", classes=np.arange(3), y=y.numpy())
+    np.testing.assert_allclose(w, theirs[y], rtol=1e-6)
+
+
+def test_balanced_labels_give_yes_and_no_the_same_weight() -> None:
+    y = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, torch.nan]])
+    w = loss_weights(problem(y, "multilabel"), torch.ones(4, dtype=torch.bool), "balanced", "ab")
+    assert w is not None
+    assert [w[0, 0], w[2, 1], w[1, 0]] == [3, 2, 1]
+
+
+def test_node_weights_multiply_class_weights() -> None:
+    y = torch.tensor([0, 0, 1, 1])
+    every = torch.ones(4, dtype=torch.bool)
+    w = loss_weights(problem(y), every, "b=3", ("a", "b"), torch.tensor([1.0, 2.0, 1.0, 2.0]))
+    assert w is not None
+    assert w.tolist() == [1, 2, 3, 6]
+
+
+@pytest.mark.parametrize(
+    ("text", "weight", "message"),
+    [
+        ("c=3", None, r"among a, b \(got 'c'\)"),
+        ("none", torch.tensor([1.0, -1.0, 1.0, 1.0]), "weights >= 0 of 4 nodes"),
+        ("none", torch.zeros(4), "a training node with weight > 0"),
+        ("none", torch.ones(3), r"4 nodes \(got \(3,\)"),
+    ],
+)
+def test_bad_weights_are_refused(text: str, weight: torch.Tensor | None, message: str) -> None:
+    every = torch.ones(4, dtype=torch.bool)
+    with pytest.raises(ValueError, match=message):
+        loss_weights(problem(torch.tensor([0, 0, 1, 1])), every, text, ("a", "b"), weight)
+
+
+def test_classes_of_a_regression_have_no_weight() -> None:
+    with pytest.raises(ValueError, match="no `class_weight` for regression"):
+        loss_weights(problem(torch.rand(4), "regression"), torch.ones(4) > 0, "balanced", ())
+
+
+@pytest.mark.parametrize("text", ["", "fraud", "fraud=x", "fraud=-1", "=2", "a=1,b"])
+def test_a_table_of_weights_that_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="a table such as fraud=5"):
+        Config.from_dict({"class_weight": text})
+
+
+def test_names_of_classes_may_hold_signs() -> None:
+    assert parse_class_weight("a=b=2,c,d=3") == {"a=b": 2.0, "c,d": 3.0}
+
+
+@pytest.mark.parametrize(("value", "message"), [(1.0, "< 1"), (-0.1, "0 <="), ("x", "a number")])
+def test_a_threshold_is_a_probability(value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Config.from_dict({"threshold": value})
+
+
+def test_learned_weights_follow_the_classes() -> None:
+    """Balanced weights move probability to the rarer class."""
+    s = torch.zeros(1, NODES, 2, requires_grad=True)
+    y = (torch.arange(NODES) % 10 == 0).long()
+    w = loss_weights(problem(y), torch.ones(NODES) > 0, "balanced", ("a", "b"))
+    assert w is not None
+    loss = (F.cross_entropy(s[0], y, reduction="none") * w).sum() / w.sum()
+    (gradient,) = torch.autograd.grad(loss, s)
+    assert gradient[0, y == 1].sum(0)[1].item() == pytest.approx(
+        gradient[0, y == 0].sum(0)[0].item(), rel=1e-5
+    )
