@@ -10,8 +10,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_dense_adj
 
-from longnn import GraphOperator, extreme_eigenvalues, spectral_density
-from longnn.graphs._operator import as_operator
+from longnn import GraphOperator, apply_filter, extreme_eigenvalues, spectral_density
+from longnn.graphs import EdgeOperator, as_operator, lanczos_basis
 from longnn.graphs._spectrum import chebyshev_moments
 
 from .helpers import double_operator, random_graph, random_tensor
@@ -193,6 +193,24 @@ def test_errors_name_the_value_and_its_position(edges, weight, nodes, error, mes
 def test_other_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("mode", ["keep", "add", "remove"])
+def test_plain_arrays_make_the_same_operator(mode):
+    """Weights, duplicates, self loops (one of them listed twice) and isolated nodes."""
+    loops = torch.tensor([[0, 1, 1], [0, 1, 1]])
+    edges = torch.cat([EDGES, EDGES[:, :1], EDGES[:, :1].flip(0), loops], dim=1)
+    weight = 1.0 + (edges[0] * edges[1] % 5)  # alike in both directions
+    operator = double_operator(edges, NODES, self_loops=mode, edge_weight=weight)
+    arrays = EdgeOperator.from_edge_index(
+        edges, weight, NODES, self_loops=mode, dtype=torch.float64
+    )
+    x, beta = random_tensor(NODES, 2), random_tensor(6, 2, seed=1)
+    torch.testing.assert_close(arrays @ torch.eye(NODES).double(), operator.to_dense())
+    for degree in range(6):
+        some = beta[: degree + 1]
+        torch.testing.assert_close(apply_filter(arrays, x, some), apply_filter(operator, x, some))
+    torch.testing.assert_close(lanczos_basis(arrays, x, 5), lanczos_basis(operator, x, 5))
 
 
 @pytest.mark.parametrize("normalization", ["symmetric", "random_walk"])

@@ -5,11 +5,9 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 from longnn import __main__, runs
 from longnn.cli._runs import CHECKPOINT_EVERY
-from longnn.polynomials import _chebyshev as chebyshev
 from tests.commands import ROOT
 
 SLOW = {"torch_geometric", "torch._dynamo", "sklearn", "scipy.stats", "scipy.optimize"}
@@ -55,12 +53,6 @@ def test_options_of_one_model_load_nothing_slow_but_torch():
 
 def test_the_default_shown_is_the_default():
     assert CHECKPOINT_EVERY == runs.CHECKPOINT_EVERY
-
-
-def test_constants_are_marked_as_the_compiler_marks_them():
-    marked = torch.compiler.assume_constant_result(lambda: None)
-    assert vars(marked).items() <= vars(chebyshev.nodes).items()
-    assert vars(marked)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import typer
 
 from longnn._base.version import __version__
 from longnn.cli import _bench as bench
+from longnn.cli import _export as export
 from longnn.cli import _lists as lists
 from longnn.cli import _runs as runs
 from longnn.cli import _study as study
@@ -27,6 +28,7 @@ COMMANDS = (
     runs.train,
     runs.predict,
     runs.evaluate,
+    export.export,
     tuning.tune,
     runs.compare,
     lists.info,

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from longnn.filters._coefficients import PCD, Free, Parametrization, make_coefficients
 from longnn.filters._fused import jacobi_coefficients
-from longnn.graphs import GraphOperator, apply_filter, chebyshev_stack
+from longnn.graphs import GraphOperator, Operator, apply_filter, chebyshev_stack
 from longnn.polynomials import (
     Basis,
     Jacobi,
@@ -227,7 +227,7 @@ class PolynomialFilter(nn.Module):
         now, alpha = self.basis_parameters(), self.effective_coefficients()
         return jacobi_series(now["a"], now["b"], alpha, self.degree, unit_mass=unit)
 
-    def forward(self, operator: GraphOperator, signal: Tensor) -> Tensor:
+    def forward(self, operator: Operator, signal: Tensor) -> Tensor:
         return apply_filter(operator, signal, self.chebyshev_coefficients())
 
     def response(self, eigenvalues: Tensor) -> Tensor:

@@ -1,18 +1,25 @@
 """Graphs as operators: checked and normalised once, applied by one loop, described by spectra."""
 
+from longnn.graphs._edges import EdgeOperator
+from longnn.graphs._given import as_operator
 from longnn.graphs._lanczos import lanczos_basis
 from longnn.graphs._operator import (
     GraphOperator,
     SelfLoops,
-    as_operator,
     check_self_loops,
     edge_weight_of,
 )
+from longnn.graphs._outliers import outlying_eigenvalues
 from longnn.graphs._propagate import apply_filter, chebyshev_stack
 from longnn.graphs._spectrum import SpectralDensity, extreme_eigenvalues, spectral_density
 
+#: What a model's ``scores`` multiplies by.
+Operator = GraphOperator | EdgeOperator
+
 __all__ = [
+    "EdgeOperator",
     "GraphOperator",
+    "Operator",
     "SelfLoops",
     "SpectralDensity",
     "apply_filter",
@@ -22,5 +29,6 @@ __all__ = [
     "edge_weight_of",
     "extreme_eigenvalues",
     "lanczos_basis",
+    "outlying_eigenvalues",
     "spectral_density",
 ]

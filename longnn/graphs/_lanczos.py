@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from longnn._base.autograd import differentiable, lean, side_by_side
-from longnn.graphs._operator import GraphOperator
+from longnn.graphs._edges import EdgeOperator
+from longnn.graphs._operator import GraphOperator, refuse_tracing
 from longnn.matrices import check_operand, csr_matmul, csr_product
 
 _matmul = lean(csr_matmul)
@@ -26,6 +27,11 @@ _matmul = lean(csr_matmul)
 def _recurrence(crow: Tensor, col: Tensor, values: Tensor, signal: Tensor, steps: int) -> Any:
     """v_0, ..., v_K, each (nodes, channels), then a (K, channels) and b (K+1, channels)."""
     arrays = (crow, col, values, crow, col, values)  # symmetric: its own transpose
+    return _vectors(lambda v: _matmul(*arrays, v), signal, steps)
+
+
+def _vectors(matmul: Callable[[Tensor], Tensor], signal: Tensor, steps: int) -> Any:
+    """The same, with the product given."""
     length = torch.linalg.vector_norm(signal, dim=0)
     vectors, a, b = [signal * _reciprocal(length, 1e-12)], [], [length]
     # Where P v has nothing new, as in a small component, the basis ends: what is left of w is
@@ -33,7 +39,7 @@ def _recurrence(crow: Tensor, col: Tensor, values: Tensor, signal: Tensor, steps
     least = torch.finfo(signal.dtype).eps ** 0.5
     for k in range(steps):
         v = vectors[k]
-        w = _matmul(*arrays, v)
+        w = matmul(v)
         a.append((w * v).sum(0))
         w = w.addcmul_(v, -a[k])
         if k > 0:
@@ -93,7 +99,9 @@ _basis: Callable[..., Any] = differentiable(
 )
 
 
-def lanczos_basis(operator: GraphOperator, signal: Tensor, degree: int) -> tuple[Tensor, ...]:
+def lanczos_basis(
+    operator: GraphOperator | EdgeOperator, signal: Tensor, degree: int
+) -> tuple[Tensor, ...]:
     r"""The orthonormal vectors :math:`v_0, \dots, v_K` of each channel of a signal.
 
     :math:`v_k = p_k(P)\,x` with the polynomials that are orthonormal for the channel's own spectral
@@ -113,6 +121,10 @@ def lanczos_basis(operator: GraphOperator, signal: Tensor, degree: int) -> tuple
     >>> lanczos_basis(P, torch.tensor([[2.0], [0.0], [0.0]]), 1)[1]
     tensor([[0.0000], [0.7071], [0.7071]])
     """
+    if isinstance(operator, EdgeOperator):
+        *vectors, _, _ = _vectors(operator.__matmul__, signal, degree)
+        return tuple(vectors)
+    refuse_tracing()
     check_operand(operator.matrix, signal)
     m = operator.matrix
     scaled = operator.scale_in(signal).to(m.dtype)

@@ -8,6 +8,7 @@ it, :math:`D^{-1/2} P D^{1/2}`, and is kept as P with two diagonal scalings.
 """
 
 import dataclasses
+import importlib.metadata
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -172,6 +173,7 @@ class GraphOperator:
         return signal / self.root_degree[:, None].to(signal.dtype)
 
     def __matmul__(self, signal: Tensor) -> Tensor:
+        refuse_tracing()
         return self.scale_out(self.matrix @ self.scale_in(signal))
 
     def to(self, target: torch.device | torch.dtype | str) -> Self:
@@ -245,31 +247,6 @@ def edge_weight_of(data: Any) -> Tensor | None:
     return attribute.reshape(-1)
 
 
-def as_operator(
-    graph: GraphOperator | Tensor,
-    edge_weight: Tensor | None = None,
-    num_nodes: int | None = None,
-    **options: Any,
-) -> GraphOperator:
-    """What a layer is given as its graph, as an operator.
-
-    A :class:`GraphOperator` passes unchanged; a torch sparse adjacency or an edge list becomes
-    one with the given options.
-    """
-    if isinstance(graph, GraphOperator):
-        if edge_weight is not None:
-            raise ValueError("Expected no `edge_weight` beside a GraphOperator, which has its own")
-        return graph
-    if not isinstance(graph, Tensor):
-        raise TypeError(
-            "Expected the graph as an edge_index, a torch sparse adjacency or a GraphOperator "
-            f"(got {type(graph).__name__})"
-        )
-    if graph.layout is not torch.strided:
-        return GraphOperator.from_torch_sparse(graph, **options)
-    return GraphOperator.from_edge_index(graph, edge_weight, num_nodes, **options)
-
-
 def _row_indices(matrix: SparseMatrix) -> Tensor:
     counts = (matrix.crow[1:] - matrix.crow[:-1]).long()
     return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
@@ -309,11 +286,7 @@ def _check_weights(edge_weight: Tensor | None, edges: int) -> np.ndarray:
         raise TypeError(f"Expected `edge_weight` as a tensor (got {type(edge_weight).__name__})")
     if edge_weight.is_complex():
         raise TypeError(f"Expected real `edge_weight` (got {edge_weight.dtype})")
-    if edge_weight.requires_grad:
-        raise ValueError(
-            "Expected `edge_weight` without gradient: the operator is fixed, filters are learned. "
-            "Pass edge_weight.detach()"
-        )
+    refuse_gradient(edge_weight)
     weight = edge_weight.detach().cpu().double().numpy()
     if weight.ndim == 2 and weight.shape[1] == 1:
         weight = weight[:, 0]
@@ -328,6 +301,34 @@ def _check_weights(edge_weight: Tensor | None, edges: int) -> np.ndarray:
             f"(got {weight[wrong[0]]:g} at edge_weight[{wrong[0]}])"
         )
     return weight
+
+
+def refuse_gradient(edge_weight: Tensor | None) -> None:
+    """Raise for weights that expect a gradient."""
+    if edge_weight is not None and edge_weight.requires_grad:
+        raise ValueError(
+            "Expected `edge_weight` without gradient: the operator is fixed, filters are learned. "
+            "Pass edge_weight.detach()"
+        )
+
+
+#: Whether torch.compile tells an export from a program that is compiled.
+_TELLS_EXPORTS = tuple(map(int, importlib.metadata.version("torch").split(".")[:2])) >= (2, 13)
+
+
+def refuse_tracing() -> None:
+    """Raise where a program is being recorded that would hold this one graph for ever."""
+    jit: Any = torch.jit
+    compiling = torch.compiler.is_compiling()
+    # Older versions of torch.compile take what they record themselves for an export, too.
+    told = _TELLS_EXPORTS or not torch.compiler.is_dynamo_compiling()
+    exporting = told and torch.compiler.is_exporting()
+    if exporting or (not compiling and jit.is_tracing()):
+        raise ValueError(
+            "Expected no torch.export or torch.jit.trace of a model with its graph: the program "
+            "would serve this graph alone. Export a run as a function of features and graph with "
+            "`longnn export RUN`, or Run.export"
+        )
 
 
 def _refuse_duplicates(index: np.ndarray, size: int) -> None:

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from longnn import kernels
 from longnn._base.autograd import differentiable, save_inputs, side_by_side
-from longnn.graphs._operator import GraphOperator
+from longnn.graphs._edges import EdgeOperator
+from longnn.graphs._operator import GraphOperator, refuse_tracing
 from longnn.matrices import accumulate_dtype, check_operand, csr
 
 #: Numbers of a row below which broadcasting over rows is slow: it goes row by row.
@@ -159,7 +160,9 @@ _gradient: Callable[..., Any] = differentiable(
 )
 
 
-def apply_filter(operator: GraphOperator, signal: Tensor, coefficients: Tensor) -> Tensor:
+def apply_filter(
+    operator: GraphOperator | EdgeOperator, signal: Tensor, coefficients: Tensor
+) -> Tensor:
     r"""Apply the polynomial filter with Chebyshev coefficients :math:`\beta` to a signal.
 
     .. math:: Y = \sum_{j=0}^{K} T_j(P)\,H \circ \beta_j
@@ -182,6 +185,9 @@ def apply_filter(operator: GraphOperator, signal: Tensor, coefficients: Tensor) 
     >>> apply_filter(P, torch.tensor([[1.0], [0.0], [0.0]]), torch.tensor([[1.0], [-1.0]]))
     tensor([[ 1.0000], [-0.5000], [-0.5000]])
     """
+    if isinstance(operator, EdgeOperator):
+        return operator.apply_filter(signal, coefficients.to(signal.dtype))
+    refuse_tracing()
     check_operand(operator.matrix, signal)
     if coefficients.dim() != 2 or coefficients.shape[0] == 0:
         raise ValueError(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from longnn.filters import PolynomialFilter
-from longnn.graphs import GraphOperator, SelfLoops, as_operator
+from longnn.graphs import GraphOperator, Operator, SelfLoops, as_operator
 from longnn.nn._transform import Dropout, Features, Linear, Transform, TransformKind, normalize_rows
 
 Placement = Literal["output", "hidden", "features", "both"]
@@ -45,7 +45,7 @@ class Model(nn.Module, abc.ABC):
         self.out_channels = out_channels
 
     @abc.abstractmethod
-    def scores(self, x: Features, operator: GraphOperator) -> Tensor:
+    def scores(self, x: Features, operator: Operator) -> Tensor:
         """Logits, shape (nodes, out_channels)."""
 
     def make_operator(
@@ -187,7 +187,7 @@ class SpectralGNN(Model):
         self.readout_dropout = Dropout(dropout if inside else 0.0)
         self.output_filter = output_filter
 
-    def scores(self, x: Features, operator: GraphOperator) -> Tensor:
+    def scores(self, x: Features, operator: Operator) -> Tensor:
         h = self.transform(x)
         h = torch.relu(h) if self.activate_before else h
         h = self.filter(operator, self.filter_dropout(h))

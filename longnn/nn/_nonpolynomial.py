@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from longnn.graphs import GraphOperator, SelfLoops, lanczos_basis
+from longnn.graphs import Operator, SelfLoops, lanczos_basis
 from longnn.nn._model import Model, Placement, SpectralGNN, check_placement
 from longnn.nn._transform import Dropout, Features, Linear, Transform, as_features
 from longnn.polynomials import check_degree
@@ -31,7 +31,7 @@ class _TwoLayers(Model):
         self.input_dropout = Dropout(input_dropout)
         self.dropout = Dropout(dropout)
 
-    def scores(self, x: Features, operator: GraphOperator) -> Tensor:
+    def scores(self, x: Features, operator: Operator) -> Tensor:
         h = torch.relu(self.first(self.input_dropout(as_features(x)), operator))
         return self.second(self.dropout(h), operator)
 
@@ -49,7 +49,7 @@ class GCNLayer(nn.Module):
         nn.init.xavier_uniform_(self.linear.weight)
         nn.init.zeros_(self.bias)
 
-    def forward(self, x: Features, operator: GraphOperator) -> Tensor:
+    def forward(self, x: Features, operator: Operator) -> Tensor:
         return operator @ self.linear(x) + self.bias
 
 
@@ -100,7 +100,7 @@ class ChebLayer(nn.Module):
             nn.init.xavier_uniform_(block)
         nn.init.zeros_(self.bias)
 
-    def forward(self, x: Features, operator: GraphOperator) -> Tensor:
+    def forward(self, x: Features, operator: Operator) -> Tensor:
         h = self.linear(x).split(self.out_channels, dim=1)  # K+1 of (nodes, out)
         if self.degree == 0:
             return h[0] + self.bias
@@ -179,7 +179,7 @@ class ARMALayer(nn.Module):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
 
-    def forward(self, x: Features, operator: GraphOperator) -> Tensor:
+    def forward(self, x: Features, operator: Operator) -> Tensor:
         outs: list[Tensor] = []
         for inner, root in zip(self.inner, self.root, strict=True):
             h: Features = x
@@ -235,7 +235,7 @@ class OptBasisFilter(nn.Module):
         nn.init.zeros_(self.weight)
         nn.init.ones_(self.weight[0])
 
-    def forward(self, operator: GraphOperator, signal: Tensor) -> Tensor:
+    def forward(self, operator: Operator, signal: Tensor) -> Tensor:
         vectors = lanczos_basis(operator, signal, self.degree)
         out = self.weight[0] * vectors[0]
         for alpha, v in zip(self.weight[1:], vectors[1:], strict=True):
@@ -310,5 +310,5 @@ class MLP(Model):
             dropout=dropout,
         )
 
-    def scores(self, x: Features, operator: GraphOperator) -> Tensor:
+    def scores(self, x: Features, operator: Operator) -> Tensor:
         return self.transform(x)

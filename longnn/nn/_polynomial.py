@@ -4,7 +4,8 @@ Each class names its paper and formula and says which basis, which coefficients 
 operator; all else is :class:`~longnn.nn.SpectralGNN`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, TypedDict
 
 import torch
@@ -26,15 +27,11 @@ def personalized_pagerank(degree: int, restart: float) -> Tensor:
     return alpha
 
 
-def _pagerank_response(degree: int, restart: float) -> Callable[[Tensor], Tensor]:
+def _pagerank_response(degree: int, restart: float, eigenvalues: Tensor) -> Tensor:
     """The filter of :func:`personalized_pagerank` as a function of the Laplacian eigenvalue."""
     alpha = personalized_pagerank(check_degree(degree), restart)
-
-    def response(eigenvalues: Tensor) -> Tensor:
-        powers = torch.arange(degree + 1, dtype=torch.float64)
-        return ((1 - eigenvalues)[:, None] ** powers) @ alpha
-
-    return response
+    powers = torch.arange(degree + 1, dtype=torch.float64)
+    return ((1 - eigenvalues)[:, None] ** powers) @ alpha
 
 
 class FilterOptions(TypedDict, total=False):
@@ -155,7 +152,7 @@ class LONGNN(PolynomialModel):
                 "learn_basis": learn_basis,
                 "gamma": gamma,
                 "shared": shared,
-                **({"init": _pagerank_response(degree, restart)} if restart else {}),
+                **({"init": partial(_pagerank_response, degree, restart)} if restart else {}),
             },
             dropout=dropout,
             filter_dropout=filter_dropout,

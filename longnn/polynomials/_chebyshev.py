@@ -26,7 +26,7 @@ MAX_DEGREE = 4096
 
 
 def _constant(build):  # type: ignore[no-untyped-def]
-    """Cache a small constant tensor by (degree, device); built once, never traced."""
+    """Cache a small constant tensor by (degree, device); a compiler traces how it is built."""
 
     @functools.lru_cache(maxsize=256)
     def cached(degree: int, device: torch.device) -> Tensor:
@@ -36,10 +36,10 @@ def _constant(build):  # type: ignore[no-untyped-def]
 
     @functools.wraps(build)
     def constant(degree: int, device: torch.device | str = "cpu") -> Tensor:
+        if torch.compiler.is_compiling():
+            return build(degree).to(device)
         return cached(degree, torch.device(device))
 
-    # As torch.compiler.assume_constant_result does, which loads the compiler (a second) first.
-    constant._dynamo_marked_constant = True
     return constant
 
 
