@@ -13,7 +13,11 @@ from longnn.cli import app
 ROOT = Path(__file__).parents[1]
 CLUB, NEWCOMERS = ROOT / "examples" / "club", ROOT / "examples" / "newcomers"
 TINY = ("csbm", "--data", "num_nodes=60", "--data", "num_features=8", "--data", "phi=-0.6")
-FAST = ("--device", "cpu", "--set", "epochs=8", "--set", "degree=3")
+#: Without baselines, which have tests of their own.
+FAST = (
+    *("--device", "cpu", "--set", "epochs=8", "--set", "degree=3"),
+    *("--set", "baselines=false"),
+)
 
 
 def longnn(*arguments):

@@ -144,7 +144,7 @@ def test_every_node_is_predicted_the_unlabelled_too(club):
 
 def test_summary_says_score_split_seed_filter_and_report(club):
     folder, result = club
-    assert result.stdout.startswith("LON-GNN on club: test accuracy ")
+    assert result.stdout.startswith("LON-GNN on club: test nodes ")
     assert "split stratified, seed 0" in result.stdout
     assert "The filter is " in result.stdout
     (line,) = [line for line in result.stdout.splitlines() if "Its basis" in line]
@@ -236,7 +236,7 @@ def test_regression(tmp_path, no_report):
     arguments = ("train", CLUB / "edges.csv", "--nodes", nodes, "--data", "task=regression")
     record = succeed_json(*arguments, *FAST, "--output", tmp_path / "r")
     assert record["metric"] == "r2"
-    assert set(record["repeats"][0]["scores"]["test"]) == {"mae", "r2"}
+    assert set(record["repeats"][0]["scores"]["test"]) == {"mae", "r2", "rmse"}
     found = rows(tmp_path / "r" / "predictions.csv")
     assert found[4]["label"] == ""
     ages = [float(row["predicted"]) for row in found]

@@ -106,7 +106,7 @@ def test_what_is_wrong_leaves_no_folder(tmp_path):
 
 def test_where_the_time_went_is_told(tmp_path):
     run = longnn.train(longnn.Source.resolve("csbm"), KEYS, tmp_path / "run")
-    steps = ["loading", "preparing", "training", "describing", "writing", "report"]
+    steps = ["loading", "preparing", "training", "baselines", "describing", "writing", "report"]
     assert list(run.seconds) == steps
     assert list(longnn.load_run(tmp_path / "run").record.seconds) == steps[:-1]
     printed = succeed("train", *TINY, "--set", "epochs=3", "--output", tmp_path / "other")

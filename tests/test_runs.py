@@ -12,7 +12,7 @@ import torch
 from longnn import report
 from longnn.config import Config
 from longnn.data import DataError, Source, csbm
-from longnn.graphs import GraphOperator, extreme_eigenvalues
+from longnn.graphs import GraphOperator, extreme_eigenvalues, outlying_eigenvalues
 from longnn.runs import folder_name, load_run, resume, train
 from longnn.runs._describe import put_in_words
 from longnn.training import Population
@@ -31,7 +31,9 @@ def dataset():
 
 
 def config(**keys):
-    return Config.from_dict({"epochs": 6, "degree": 3, "device": "cpu", **keys})
+    """Quick, and without the baselines, which are trained like the rest."""
+    quick = {"epochs": 6, "degree": 3, "device": "cpu", "baselines": False}
+    return Config.from_dict({**quick, **keys})
 
 
 def weights(folder, repeat=0):
@@ -55,6 +57,26 @@ def test_a_signal_waits_for_the_end_of_the_epoch(tmp_path, dataset):
     train(dataset, config(), tmp_path / "b")
     left, right = (weights(tmp_path / n) for n in "ab")
     assert all(torch.equal(left[name], right[name]) for name in right)
+
+
+def test_a_run_goes_on_in_the_midst_of_its_baselines(tmp_path, dataset):
+    """The MLP is trained after the repeats: they are not trained again."""
+    seen = []
+
+    def stop_the_mlp(population):
+        seen.append(population.epoch)
+        if seen.count(3) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    beside = config(baselines=True, repeat=2)
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset, beside, tmp_path / "a", on_epoch=stop_the_mlp)
+    left = []
+    again = resume(tmp_path / "a", on_epoch=lambda p: left.append(p.epoch)).record
+    assert left == [5, 6]
+    whole = train(dataset, beside, tmp_path / "b").record
+    assert again.to_dict()["baselines"] == whole.to_dict()["baselines"]
+    assert again.to_dict()["repeats"] == whole.to_dict()["repeats"]
 
 
 def test_a_second_signal_does_not_wait(tmp_path, dataset):
@@ -119,6 +141,21 @@ def test_largest_frequency_is_the_largest_eigenvalue(name):
 def test_without_edges_the_largest_frequency_is_one():
     empty = GraphOperator.from_edge_index(torch.zeros(2, 0, dtype=torch.long), num_nodes=5)
     assert extreme_eigenvalues(empty)[1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("most", [10, 1000])
+def test_the_record_has_the_eigenvalues_outside_the_bulk(tmp_path, monkeypatch, most):
+    monkeypatch.setattr("longnn.runs._describe.OUTLIER_NODES", most)
+    apart = csbm(phi=0.8, num_nodes=400, num_features=8)
+    train(apart, config(), tmp_path / "a")
+    outliers = load_run(tmp_path / "a").record.data.outliers
+    if most < 400:
+        assert outliers is None
+    else:
+        assert outliers == pytest.approx(
+            outlying_eigenvalues(GraphOperator.from_data(apart.data)).numpy(), abs=1e-5
+        )
+        assert len(outliers) == 1
 
 
 def test_predictions_are_the_mean_of_the_repeats_or_one(tmp_path, dataset):

@@ -112,8 +112,9 @@ def train(
         table = longnn.config.read_toml(config) if config is not None else {}
         table.update({key: value for key, value in named.items() if value is not None})
         table.update(longnn.config.parse_assignment(pair) for pair in set_ or [])
-        chosen = _with_recipe(table, source, quiet=quiet) if recipe else _config(table)
-        folder = output or longnn.runs.default_folder(Path("runs"), source.name, chosen.model)
+        chosen = _with_recipe(table, source, quiet=quiet) if recipe else table
+        model = _config(chosen).model  # what is wrong is said before the graph is read
+        folder = output or longnn.runs.default_folder(Path("runs"), source.name, model)
         begin = lambda on_epoch: longnn.runs.train(  # noqa: E731
             source, chosen, folder, command=_command(), on_epoch=on_epoch, **options
         )
@@ -158,7 +159,7 @@ def _config(table: dict[str, Any]) -> "Config":
     return longnn.config.Config.from_dict(table)
 
 
-def _with_recipe(table: dict[str, Any], source: "Source", *, quiet: bool) -> "Config":
+def _with_recipe(table: dict[str, Any], source: "Source", *, quiet: bool) -> dict[str, Any]:
     """A shipped recipe with changes; where there is none, one line and exit code 2."""
     model = _config({"model": table["model"]} if "model" in table else {}).model
     try:
@@ -172,11 +173,10 @@ def _with_recipe(table: dict[str, Any], source: "Source", *, quiet: bool) -> "Co
     except ValueError as error:
         err.print(f"error: {message(error)}", markup=False)
         raise typer.Exit(2) from None
-    chosen = _config({**recipe, **table})
     if not quiet:
         title = longnn.registry.find_model(model).title
         err.print(f"note: started from the recipe of {title} for {source.graph}", markup=False)
-    return chosen
+    return {**recipe, **table}
 
 
 def _command() -> str:
@@ -211,6 +211,7 @@ def predict(
         source = read_source(graph, nodes, data_option)
         trained_on = found.source
         dataset = (source if trained_on is None else source.like(trained_on)).load(data_dir)
+        dataset = found.trained.encode(dataset)
         show_notes(dataset.notes)
     alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
     name = f"predictions-{longnn.runs.folder_name(dataset.name)}{alone}.csv"

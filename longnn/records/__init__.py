@@ -11,25 +11,31 @@ from longnn.records._run import (
     RunRecord,
     Scores,
     SplitRecord,
-    Summary,
     summarize_repeats,
     summary_dict,
 )
 from longnn.records._schema import KEEP_NONE, Schema
 from longnn.records._study import Machine, Made, StudyRecord
+from longnn.records._summary import Summary
+from longnn.records._trust import BaselineRecord, Bins, Calibration, PrecisionRecall, Residuals
 
 __all__ = [
     "KEEP_NONE",
     "RECORD",
     "RUN",
+    "BaselineRecord",
+    "Bins",
+    "Calibration",
     "FilterPath",
     "FilterRecord",
     "GraphRecord",
     "History",
     "Machine",
     "Made",
+    "PrecisionRecall",
     "RepeatRecord",
     "Request",
+    "Residuals",
     "RunRecord",
     "Schema",
     "Scores",

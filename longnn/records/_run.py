@@ -18,6 +18,8 @@ import numpy as np
 from longnn._base.files import write_json, writing
 from longnn.records._history import DAMAGED, FilterPath, History
 from longnn.records._node import Node
+from longnn.records._summary import Summary
+from longnn.records._trust import BaselineRecord, Calibration, PrecisionRecall, Residuals
 
 RUN, RECORD, HISTORY, FILTER_PATH = "run.json", "record.json", "history.csv", "filter_path.npz"
 #: The sets of a split, in their order.
@@ -60,17 +62,6 @@ class Request:
             source=source,
             fingerprint=node["fingerprint"].text(),
         )
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A score over the repeats: its mean, 95 % interval, standard deviation and count."""
-
-    mean: float
-    low: float
-    high: float
-    std: float
-    count: int
 
 
 @dataclass(frozen=True)
@@ -119,11 +110,19 @@ class RepeatRecord:
     scores: Scores
     filters: tuple[FilterRecord, ...]
     confusion: np.ndarray | None = None  # (classes, classes): rows true, columns predicted
+    counts: np.ndarray | None = None  # (labels, 3): nodes with the label, predicted, both
+    threshold: float | None = None  # probability from which on the rarer class is predicted
+    calibration: Calibration | None = None
+    curve: PrecisionRecall | None = None
+    residuals: Residuals | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class GraphRecord:
-    """The data a run was made on; ``density`` is (eigenvalues, density)."""
+    """The data a run was made on; ``density`` is (eigenvalues, density).
+
+    ``outliers`` are the eigenvalues outside the bulk; None where they were not computed.
+    """
 
     name: str
     task: str
@@ -134,6 +133,9 @@ class GraphRecord:
     density: tuple[np.ndarray, np.ndarray] | None
     source: Mapping[str, Any] | None = None
     scaling: str = ""
+    targets: tuple[str, ...] = ()  # names of several numbers to predict
+    columns: tuple[tuple[str, str, str], ...] = ()  # of the node table: name, kind, what was done
+    outliers: np.ndarray | None = None  # (count,) increasing
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +157,7 @@ class RunRecord:
     folder: Path | None = None
     missing: tuple[str, ...] = ()
     label: str = ""  # in place of the folder's name, where two runs share it
+    baselines: tuple[BaselineRecord, ...] = ()
 
     @property
     def name(self) -> str:
@@ -190,6 +193,7 @@ class RunRecord:
             "seconds": dict(self.seconds),
             "repeats": [_repeat_dict(repeat) for repeat in self.repeats],
             "summary": summary_dict(self.summary),
+            "baselines": [baseline.to_dict() for baseline in self.baselines],
         }
 
     def write(self, folder: Path) -> "RunRecord":
@@ -239,6 +243,7 @@ class RunRecord:
             seconds=record["seconds"].numbers() if record["seconds"].given else {},
             folder=folder,
             missing=tuple(missing),
+            baselines=_baselines(record["baselines"], len(repeats)),
         )
 
 
@@ -286,6 +291,13 @@ def _repeat_dict(repeat: RepeatRecord) -> dict[str, Any]:
     }
     if repeat.confusion is not None:
         plain["confusion"] = repeat.confusion.astype(int).tolist()
+    if repeat.counts is not None:
+        plain["counts"] = repeat.counts.astype(int).tolist()
+    if repeat.threshold is not None:
+        plain["threshold"] = repeat.threshold
+    for name in ("calibration", "curve", "residuals"):
+        if getattr(repeat, name) is not None:
+            plain[name] = getattr(repeat, name).to_dict()
     return plain
 
 
@@ -312,11 +324,15 @@ def _graph_dict(graph: GraphRecord) -> dict[str, Any]:
         "classes": list(graph.classes),
         "notes": list(graph.notes),
         "scaling": graph.scaling,
+        "targets": list(graph.targets),
+        "columns": [list(row) for row in graph.columns],
         "card": graph.card,
     }
     if graph.density is not None:
         eigenvalues, density = graph.density
         plain["density"] = {"eigenvalues": eigenvalues.tolist(), "density": density.tolist()}
+    if graph.outliers is not None:
+        plain["outliers"] = graph.outliers.tolist()
     return plain
 
 
@@ -329,12 +345,8 @@ def _mapping(node: Node) -> dict[str, Any]:
 
 
 def _summaries(node: Node) -> dict[str, dict[str, Summary]]:
-    def summary(at: Node) -> Summary:
-        mean, low, high, std = (at[key].number() for key in ("mean", "low", "high", "std"))
-        return Summary(mean, low, high, std, at["count"].integer())
-
     return {
-        subset: {metric: summary(node[subset][metric]) for metric in node[subset].mapping()}
+        subset: {metric: Summary.read(node[subset][metric]) for metric in node[subset].mapping()}
         for subset in node.mapping()
     }
 
@@ -363,7 +375,26 @@ def _repeat(node: Node) -> RepeatRecord:
         scores={subset: node["scores"][subset].numbers() for subset in node["scores"].mapping()},
         filters=tuple(_filter(at) for at in node["filters"]) if node["filters"].given else (),
         confusion=confusion,
+        counts=node["counts"].array(None, 3) if node["counts"].given else None,
+        threshold=node["threshold"].number() if node["threshold"].given else None,
+        calibration=_optional(Calibration, node["calibration"]),
+        curve=_optional(PrecisionRecall, node["curve"]),
+        residuals=_optional(Residuals, node["residuals"]),
     )
+
+
+def _optional(kind: Any, node: Node) -> Any:
+    """What a record of an earlier version may lack."""
+    return kind.read(node) if node.given else None
+
+
+def _baselines(node: Node, repeats: int) -> tuple[BaselineRecord, ...]:
+    if not node.given:
+        return ()
+    found = tuple(BaselineRecord.read(at) for at in node)
+    if any(len(baseline.scores) != repeats for baseline in found):
+        node.fail(f"baselines with scores of {repeats} repeats")
+    return found
 
 
 def _filter(node: Node) -> FilterRecord:
@@ -394,6 +425,9 @@ def _graph(node: Node, missing: list[str]) -> GraphRecord:
     card = _mapping(node["card"])
     if not card:
         missing.append("The record holds no card of the graph.")
+    outliers = None
+    if node["outliers"].given:
+        outliers = np.array([at.number() for at in node["outliers"]])
     return GraphRecord(
         name=node["name"].text(),
         task=_text(node["task"], "classification"),
@@ -404,7 +438,21 @@ def _graph(node: Node, missing: list[str]) -> GraphRecord:
         density=density,
         source=node["source"].mapping() if node["source"].given else None,
         scaling=_text(node["scaling"]),
+        targets=node["targets"].texts(),
+        columns=_columns(node["columns"]),
+        outliers=outliers,
     )
+
+
+def _columns(node: Node) -> tuple[tuple[str, str, str], ...]:
+    """Absent in records of earlier versions."""
+    found = []
+    for at in node if node.given else ():
+        row = at.texts()
+        if len(row) != 3:
+            at.fail("name, kind and treatment of a column")
+        found.append((row[0], row[1], row[2]))
+    return tuple(found)
 
 
 def _load_history(file: Path, missing: list[str]) -> History | None:

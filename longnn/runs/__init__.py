@@ -1,13 +1,18 @@
 """A training run: train it, resume it, load it, predict, evaluate, compare."""
 
+from longnn.runs._export import Program, describe_program, export_trained
+from longnn.runs._page import write_page
 from longnn.runs._predictions import predictions_table, write_predictions
 from longnn.runs._run import Run, find_run, load_run, read_record
 from longnn.runs._train import CHECKPOINT_EVERY, default_folder, folder_name, resume, train
 
 __all__ = [
     "CHECKPOINT_EVERY",
+    "Program",
     "Run",
     "default_folder",
+    "describe_program",
+    "export_trained",
     "find_run",
     "folder_name",
     "load_run",
@@ -15,5 +20,6 @@ __all__ = [
     "read_record",
     "resume",
     "train",
+    "write_page",
     "write_predictions",
 ]

@@ -3,6 +3,7 @@
 Knows nothing of folders and files.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,9 +13,10 @@ from torch import Tensor
 from longnn import data, report
 from longnn._base.provenance import environment
 from longnn.data import NodeDataset, Split
-from longnn.graphs import extreme_eigenvalues, spectral_density
+from longnn.graphs import extreme_eigenvalues, outlying_eigenvalues, spectral_density
 from longnn.nn import Model
 from longnn.records import (
+    BaselineRecord,
     FilterPath,
     FilterRecord,
     GraphRecord,
@@ -23,12 +25,16 @@ from longnn.records import (
     Request,
     RunRecord,
     SplitRecord,
+    Summary,
     summarize_repeats,
 )
-from longnn.training import FIELDS, Fitted, Problem, score, summarize
+from longnn.runs._trust import calibration_of, curve_of, label_counts, residuals_of
+from longnn.training import FIELDS, Fitted, Problem, Readout, score, summarize
 
 #: Points of the spectrum at which a filter is written down.
 POINTS = 101
+#: Nodes up to which the eigenvalues outside the bulk are computed: 0.5 GB there.
+OUTLIER_NODES = 1_000_000
 
 
 def masks_of(split: Split) -> dict[str, Tensor]:
@@ -36,11 +42,18 @@ def masks_of(split: Split) -> dict[str, Tensor]:
     return {"train": split.train, "val": split.val, "test": split.test}
 
 
+def make_summary(values: Sequence[float]) -> Summary:
+    """A score over the repeats."""
+    found = summarize(values)
+    return Summary(found["mean"], found["low"], found["high"], found["std"], len(values))
+
+
 def score_sets(
-    predicted: Tensor, dataset: NodeDataset, split: Split
+    predicted: Tensor, dataset: NodeDataset, split: Split, readout: Readout | None = None
 ) -> dict[str, dict[str, float]]:
     """Scores of predictions on each of the three sets."""
-    return {name: score(predicted, dataset, mask) for name, mask in masks_of(split).items()}
+    masks = masks_of(split)
+    return {name: score(predicted, dataset, mask, readout) for name, mask in masks.items()}
 
 
 def describe_run(
@@ -49,6 +62,7 @@ def describe_run(
     problem: Problem,
     scaling: str,
     fitted: Sequence[Fitted],
+    baselines: Sequence[BaselineRecord] = (),
 ) -> RunRecord:
     """The record of a run, complete but for its folder and its times.
 
@@ -58,6 +72,7 @@ def describe_run(
     _, largest = extreme_eigenvalues(problem.operator)
     repeats = tuple(_describe_repeat(dataset, one, largest) for one in fitted)
     first = fitted[0]
+    repeats = (_with_samples(repeats[0], dataset, first), *repeats[1:])
     return RunRecord(
         version=request.version,
         created=request.created,
@@ -65,12 +80,13 @@ def describe_run(
         config=first.config.replace(repeat=len(fitted)).to_dict(),
         environment=environment(problem.device),
         data=_describe_graph(request, dataset, problem, scaling),
-        metric="accuracy" if dataset.task == "classification" else "r2",
+        metric=problem.metric,
         repeats=repeats,
         summary=summarize_repeats([repeat.scores for repeat in repeats], summarize),
         history=_history(fitted),
         path=_filter_path(first),
         seconds={},
+        baselines=tuple(baselines),
     )
 
 
@@ -79,6 +95,9 @@ def _describe_graph(
 ) -> GraphRecord:
     """The graph: where it is from, what it is like, and its spectrum."""
     density = spectral_density(problem.operator)
+    outliers = None
+    if problem.operator.num_nodes <= OUTLIER_NODES:
+        outliers = outlying_eigenvalues(problem.operator).numpy()
     return GraphRecord(
         name=dataset.name,
         task=dataset.task,
@@ -89,6 +108,9 @@ def _describe_graph(
         density=(np.asarray(density.eigenvalues), np.asarray(density.density)),
         source=request.source,
         scaling=scaling,
+        targets=tuple(dataset.targets),
+        columns=() if dataset.encoding is None else tuple(dataset.encoding.rows()),
+        outliers=outliers,
     )
 
 
@@ -101,9 +123,11 @@ def _describe_repeat(dataset: NodeDataset, one: Fitted, largest: float) -> Repea
             f"{result.epochs}); lower the learning rates, e.g. --set lr_transform=0.001"
         )
     train, val, test = split.sizes
-    notes, confusion = split.notes, None
+    notes, confusion, counts = split.notes, None, None
+    if dataset.task == "multilabel":
+        counts = label_counts(one.predicted, dataset, split.test, one.readout)
     if dataset.task == "classification":
-        confusion = _confusion(one.predicted, dataset, split.test)
+        confusion = _confusion(one.readout.choose(one.predicted), dataset, split.test)
         # Which classes have no test node, reports see in the confusion, over all repeats.
         notes = tuple(note for note in notes if not test or note not in split.test_notes)
     return RepeatRecord(
@@ -112,9 +136,22 @@ def _describe_repeat(dataset: NodeDataset, one: Fitted, largest: float) -> Repea
         epochs=result.epochs,
         best_epoch=result.best_epoch,
         stopped=result.stopped,
-        scores=score_sets(one.predicted, dataset, split),
+        scores=score_sets(one.predicted, dataset, split, one.readout),
         filters=describe_filters(one.model, one.start, largest),
         confusion=confusion,
+        counts=counts,
+        threshold=one.readout.threshold,
+        calibration=calibration_of(one.predicted, dataset, split.test, one.readout),
+    )
+
+
+def _with_samples(repeat: RepeatRecord, dataset: NodeDataset, one: Fitted) -> RepeatRecord:
+    """The first repeat, with what its figures show of single nodes."""
+    test, readout = one.split.test, one.readout
+    return dataclasses.replace(
+        repeat,
+        curve=curve_of(one.predicted, dataset, test, readout),
+        residuals=residuals_of(one.predicted, dataset, test),
     )
 
 
@@ -156,10 +193,10 @@ def put_in_words(grid: np.ndarray, response: np.ndarray, largest: float) -> str:
     return report.describe_filter(grid[inside], response[:, inside])
 
 
-def _confusion(predicted: Tensor, dataset: NodeDataset, mask: Tensor) -> np.ndarray:
+def _confusion(chosen: Tensor, dataset: NodeDataset, mask: Tensor) -> np.ndarray:
     """Counts of test nodes, rows = true class, columns = predicted class."""
     size = dataset.num_classes
-    pairs = dataset.data.y[mask] * size + predicted.argmax(1)[mask]
+    pairs = dataset.data.y[mask] * size + chosen[mask]
     return torch.bincount(pairs, minlength=size * size).view(size, size).double().numpy()
 
 

@@ -11,42 +11,71 @@ from torch import Tensor
 
 from longnn._base.files import atomic_path, writing
 from longnn.data import NodeDataset
+from longnn.training import Trained
 
 
 def predictions_table(
     dataset: NodeDataset,
     predicted: Tensor,
-    classes: Sequence[str],
+    chosen: Tensor,
+    trained: Trained,
     sets: Mapping[str, Tensor] | None = None,
 ) -> pyarrow.Table:
     """One row per node: id, prediction, probabilities, and, where known, label and set.
 
+    Several labels or numbers have one column of each kind per label or target:
+    ``predicted_NAME``, ``p_NAME``, ``label_NAME``.
+
     Args:
         dataset: whose nodes these are.
-        predicted: probabilities (nodes, classes), or values (nodes,).
-        classes: names of the classes the model knows; empty for regression.
+        predicted: probabilities (nodes, classes), or values (nodes,) or (nodes, targets).
+        chosen: the predicted classes (nodes,) or labels (nodes, labels); values for regression.
+        trained: the models, which know the names of classes and targets.
         sets: masks of train, val and test, where all predictions come from one split.
     """
     columns: dict[str, object] = {"id": pyarrow.array(dataset.ids)}
     y = dataset.data.y if bool(dataset.labelled.any()) else None
-    if len(classes):
-        names = pyarrow.array(list(classes))
-        columns["predicted"] = names.take(pyarrow.array(predicted.argmax(1).numpy()))
-        for k, name in enumerate(classes):
-            columns[f"p_{name}"] = predicted[:, k].double().numpy()
-        if y is not None:
-            codes = pyarrow.array(y.numpy(), mask=(y < 0).numpy())
-            columns["label"] = pyarrow.array(list(dataset.classes)).take(codes)
-    else:
+    if trained.task == "classification":
+        columns |= _classes(predicted, chosen, trained.classes, y, dataset)
+    elif chosen.dim() == 1:
         columns["predicted"] = predicted.double().numpy()
         if y is not None:
-            columns["label"] = pyarrow.array(y.double().numpy(), mask=y.isnan().numpy())
+            columns["label"] = _known(y)
+    else:
+        names = trained.classes or trained.targets or [str(k) for k in range(chosen.shape[1])]
+        for k, name in enumerate(names):
+            columns[f"predicted_{name}"] = chosen[:, k].numpy()
+            if trained.task == "multilabel":
+                columns[f"p_{name}"] = predicted[:, k].double().numpy()
+            if y is not None and y.dim() == 2:
+                columns[f"label_{name}"] = _known(y[:, k])
     if sets is not None:
         where = np.full(dataset.num_nodes, "none", dtype=object)
         for name, mask in sets.items():
             where[mask.numpy()] = name
         columns["set"] = where
     return pyarrow.table(columns)
+
+
+def _classes(
+    predicted: Tensor,
+    chosen: Tensor,
+    classes: Sequence[str],
+    y: Tensor | None,
+    dataset: NodeDataset,
+) -> dict[str, object]:
+    columns: dict[str, object] = {}
+    columns["predicted"] = pyarrow.array(list(classes)).take(pyarrow.array(chosen.numpy()))
+    for k, name in enumerate(classes):
+        columns[f"p_{name}"] = predicted[:, k].double().numpy()
+    if y is not None:
+        codes = pyarrow.array(y.numpy(), mask=(y < 0).numpy())
+        columns["label"] = pyarrow.array(list(dataset.classes)).take(codes)
+    return columns
+
+
+def _known(y: Tensor) -> pyarrow.Array:
+    return pyarrow.array(y.double().numpy(), mask=y.isnan().numpy())
 
 
 def write_predictions(table: pyarrow.Table, path: Path) -> list[Path]:

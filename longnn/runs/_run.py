@@ -24,10 +24,12 @@ from longnn.records import (
     summarize_repeats,
 )
 from longnn.runs._describe import masks_of, score_sets
+from longnn.runs._export import export_trained
 from longnn.runs._predictions import predictions_table
 from longnn.training import Problem, Trained, mean_prediction, summarize
 
 WEIGHTS, PREDICTIONS = "weights.safetensors", "predictions.csv"
+PROGRAM = "model.pt2"
 
 
 class Run:
@@ -145,22 +147,46 @@ class Run:
         same = repeat is not None or all(
             torch.equal(first[name], other[name]) for other in sets[1:] for name in first
         )
+        chosen = self.trained.choose(predicted, repeat=repeat)
         return predictions_table(
-            self.dataset, predicted, self.trained.classes, first if same else None
+            self.dataset, predicted, chosen, self.trained, first if same else None
         )
 
     def predict(self, dataset: NodeDataset, repeat: int | None = None) -> pyarrow.Table:
         """One row per node of another graph: the mean over the repeats, or one repeat's own."""
         predicted = self.trained.predict(self.trained.problem(dataset), repeat=repeat)
-        return predictions_table(dataset, predicted, self.trained.classes)
+        chosen = self.trained.choose(predicted, repeat=repeat)
+        return predictions_table(dataset, predicted, chosen, self.trained)
 
     def evaluate(self) -> tuple[list[Scores], dict[str, dict[str, Summary]]]:
         """The scores of every repeat and their summary, computed again from weights and data."""
         scores = [
-            score_sets(predicted, self.dataset, split)
-            for predicted, split in zip(self.predicted, self.splits, strict=True)
+            score_sets(predicted, self.dataset, split, readout)
+            for predicted, split, readout in zip(
+                self.predicted, self.splits, self.trained.readouts, strict=True
+            )
         ]
         return list(scores), summarize_repeats(scores, summarize)
+
+    def export(self, path: str | Path | None = None) -> Path:
+        """Write the run as a program of torch, a function of features and graph arrays.
+
+        It runs without longnn, on any graph: ``torch.export.load(path).module()`` takes ``x``
+        float32 (nodes, features), ``edge_index`` int64 (2, arcs) with both directions of an edge
+        and ``edge_weight`` float32 (arcs,), and gives what :meth:`predict` gives. ``x`` are encoded
+        features as the run's dataset has them; scaling is part of the program.
+
+        Args:
+            path: a file ``.pt2``; by default ``model.pt2`` in the run's folder.
+
+        Raises:
+            ValueError: where there is no such place.
+        """
+        if path is None:
+            if self.folder is None:
+                raise ValueError("Expected a path for a run without a folder (got None)")
+            path = self.folder / PROGRAM
+        return export_trained(self.trained, Path(path))
 
 
 def find_run(folder: Path) -> Request:

@@ -23,6 +23,7 @@ from longnn._base.version import __version__
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, from_data, make_split
 from longnn.records import RECORD, RUN, Request
+from longnn.runs._baselines import describe_baselines, mlp_config
 from longnn.runs._describe import describe_run
 from longnn.runs._predictions import write_predictions
 from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run
@@ -31,6 +32,7 @@ from longnn.training import (
     Population,
     Result,
     Trained,
+    complete,
     is_out_of_memory,
     load_checkpoint,
     save_checkpoint,
@@ -69,7 +71,8 @@ def train(
         data: a dataset's name, the path of an edge file or of a folder with ``edges.*`` and
             ``nodes.*``, a :class:`~longnn.data.Source`, a :class:`~longnn.data.NodeDataset` or a
             PyG ``Data``.
-        config: what to train and how, or a flat table of what differs from the defaults.
+        config: what to train and how, or a flat table of what is to differ from the defaults, which
+            then are those for this data (:func:`~longnn.training.preset`).
         folder: where to leave weights, predictions, record and report; None writes nothing.
         data_dir: where the files of named datasets are.
         command: what the record names as its origin.
@@ -89,7 +92,8 @@ def train(
     dataset = _as_dataset(data, data_dir)
     if on_start is not None:
         on_start(dataset)
-    config = config if isinstance(config, Config) else Config.from_dict(config or {})
+    asked = config
+    config = asked if isinstance(asked, Config) else complete(asked or {}, dataset)
     clock.lap("loading")
     job = _make_job(dataset, config)
     source = dataset.source
@@ -166,9 +170,13 @@ def _as_dataset(data: GraphLike, data_dir: str | Path | None) -> NodeDataset:
 
 
 def _make_job(dataset: NodeDataset, config: Config) -> Job:
-    """One member per repeat; what is wrong with the request is found here."""
+    """One member per repeat, and one MLP; what is wrong with the request is found here."""
     configs = [config.replace(seed=config.seed + i) for i in range(config.repeat)]
     splits = [make_split(dataset, config.split, c.seed) for c in configs]
+    mlp = mlp_config(config) if config.baselines else None
+    if mlp is not None:
+        configs += [mlp.replace(seed=c.seed) for c in configs]
+        splits *= 2
     return Job(dataset, configs, splits, record_filters=True)
 
 
@@ -198,15 +206,19 @@ def _run(
     """Train, describe and write."""
     with held_signals() as caught:
         keeper = _Keeper(folder, caught, on_epoch, checkpoint_every)
-        fitted = job.run(begun=_begun(folder), run=keeper.train)
+        every = job.run(begun=_begun(folder), run=keeper.train)
     clock.lap("training")
-    scaling, problem = job.scalings[0], job.problems[0]
-    record = describe_run(request, job.dataset, problem, scaling.kind, fitted)
+    scaling, problem, config = job.scalings[0], job.problems[0], job.configs[0]
+    fitted, mlp = every[: config.repeat], every[config.repeat :]
+    splits = job.splits[: config.repeat]
+    baselines = describe_baselines(job.dataset, problem, fitted, mlp) if config.baselines else []
+    clock.lap("baselines")
+    record = describe_run(request, job.dataset, problem, scaling.kind, fitted, baselines)
     run = Run(
         record,
         Trained.collect(job.dataset, scaling, fitted),
         job.dataset,
-        splits=job.splits,
+        splits=splits,
         predicted=[one.predicted for one in fitted],
         seconds=clock.seconds,
     )

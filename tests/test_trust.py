@@ -1,0 +1,187 @@
+"""What makes a score believable: baselines, calibration, curves, residuals; in the record too."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import average_precision_score, precision_recall_curve
+from torch_geometric.data import Data
+
+import longnn
+from longnn.config import Config
+from longnn.data import NodeDataset, csbm, from_data
+from longnn.records import RunRecord
+from longnn.runs._baselines import mlp_config, predict_baseline
+from longnn.runs._trust import make_bins
+from longnn.training import Job
+
+FAST = {"epochs": 4, "degree": 2}
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeDataset:
+    return csbm(num_nodes=120, num_features=10)
+
+
+def relabelled(graph: NodeDataset, y: torch.Tensor, **options: object) -> NodeDataset:
+    data = Data(x=graph.data.x, edge_index=graph.data.edge_index, y=y)
+    return from_data(data, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def rare(graph: NodeDataset) -> NodeDataset:
+    """One node in eight is of the second class."""
+    return relabelled(graph, (torch.arange(120) % 8 == 0).long(), classes=("ok", "fraud"))
+
+
+def test_a_run_has_three_baselines_on_its_own_splits(graph: NodeDataset) -> None:
+    run = longnn.train(graph, {**FAST, "repeat": 2})
+    record, split, y = run.record, run.splits[0], graph.data.y
+    assert [b.name for b in record.baselines] == ["constant", "linear", "mlp"]
+    assert all(len(b.scores) == 2 for b in record.baselines)
+    largest = y[split.train].bincount().argmax()
+    expected = (y[split.test] == largest).double().mean().item()
+    assert record.baselines[0].scores[0]["test"]["accuracy"] == pytest.approx(expected)
+
+
+def test_baselines_can_be_left_out(graph: NodeDataset) -> None:
+    assert longnn.train(graph, {**FAST, "baselines": False}).record.baselines == ()
+    record = longnn.train(graph, {"epochs": 4, "model": "mlp"}).record
+    assert [b.name for b in record.baselines] == ["constant", "linear"]
+
+
+def test_the_mlp_is_trained_as_it_would_be_alone(graph: NodeDataset) -> None:
+    beside = longnn.train(graph, {**FAST, "dropout": 0.2}).record.baselines[2]
+    alone = longnn.train(graph, {"epochs": 4, "model": "mlp", "dropout": 0.2}).record
+    assert beside.scores[0] == alone.repeats[0].scores
+
+
+def test_the_mlp_keeps_what_it_shares_with_the_model() -> None:
+    mlp = mlp_config(Config.from_dict({"dropout": 0.1, "epochs": 7, "hidden_channels": 5}))
+    assert mlp is not None
+    assert (mlp.model, mlp.options["dropout"]) == ("mlp", 0.1)
+    assert (mlp.settings.epochs, mlp.hidden_channels) == (7, 5)
+
+
+def test_linear_baselines_are_those_of_scikit_learn(graph: NodeDataset) -> None:
+    split = longnn.data.make_split(graph)
+    (problem,) = Job(graph, [Config()], [split]).problems
+    x, train = graph.data.x.numpy(), split.train.numpy()
+    theirs = LogisticRegression(max_iter=1000).fit(x[train], graph.data.y[train]).predict_proba(x)
+    np.testing.assert_allclose(predict_baseline("linear", problem, split), theirs, atol=5e-3)
+    numbers = relabelled(graph, graph.data.x[:, :2] @ torch.tensor([[1.0, 2.0], [3.0, -1.0]]))
+    (problem,) = Job(numbers, [Config.from_dict({"scale": "none"})], [split]).problems
+    theirs = Ridge().fit(x[train], numbers.data.y[train]).predict(x)
+    np.testing.assert_allclose(predict_baseline("linear", problem, split), theirs, atol=1e-3)
+
+
+def test_calibration_error_by_hand() -> None:
+    bins = make_bins(np.array([0.91, 0.99, 0.62, 0.68]), np.array([True, True, False, True]))
+    assert bins.count.tolist() == [2, 2]
+    assert bins.error == pytest.approx((abs(0.65 - 0.5) + abs(0.95 - 1)) / 2)
+
+
+def test_calibration_lowers_the_error_of_a_model_that_is_too_sure() -> None:
+    graph = csbm(num_nodes=400, num_features=200, phi=0.0)
+    options = {"epochs": 150, "patience": 150, "dropout": 0.0, "input_dropout": 0.0, "degree": 2}
+    repeat = longnn.train(graph, {**options, "monitor": "accuracy"}).record.repeats[0]
+    assert repeat.calibration is not None
+    assert repeat.calibration.temperature > 1.1
+    assert repeat.calibration.after.error < repeat.calibration.before.error
+
+
+def test_told_not_to_calibrate_it_does_not(graph: NodeDataset) -> None:
+    run = longnn.train(graph, {**FAST, "calibrate": False, "baselines": False, "device": "cpu"})
+    assert run.record.repeats[0].calibration.temperature == 1  # type: ignore[union-attr]
+    softmax = torch.softmax(run.trained.models[0].scores(*_inputs(run)), dim=1).detach()
+    torch.testing.assert_close(run.predicted[0], softmax)
+
+
+def _inputs(run: longnn.runs.Run) -> tuple[object, object]:
+    problem = run.trained.problem(run.dataset)
+    return problem.features, problem.operator
+
+
+def test_where_a_class_is_rare_its_average_precision_is_the_headline(rare: NodeDataset) -> None:
+    run = longnn.train(rare, FAST)
+    record, repeat = run.record, run.record.repeats[0]
+    assert record.metric == "average_precision"
+    test, y = run.splits[0].test, rare.data.y
+    p = run.predicted[0][:, 1]
+    found = average_precision_score(y[test], p[test])
+    assert record.summary["test"]["average_precision"].mean == pytest.approx(found)
+    assert repeat.threshold is not None
+    chosen = (p >= repeat.threshold).long()
+    assert repeat.scores["test"]["accuracy"] == pytest.approx(
+        (chosen == y)[test].double().mean().item()
+    )
+    table = run.predictions().to_pydict()
+    assert [name == "fraud" for name in table["predicted"]] == chosen.bool().tolist()
+    curve = repeat.curve
+    assert curve is not None
+    assert curve.name == "fraud"
+    precision, recall, _ = precision_recall_curve(y[test], p[test])
+    np.testing.assert_allclose(curve.precision, precision)
+    np.testing.assert_allclose(curve.recall, recall)
+
+
+def test_a_threshold_is_kept(rare: NodeDataset) -> None:
+    run = longnn.train(rare, {**FAST, "threshold": 0.125, "baselines": False})
+    assert run.record.repeats[0].threshold == 0.125
+
+
+def test_residuals_are_those_of_the_test_nodes(graph: NodeDataset) -> None:
+    numbers = relabelled(graph, graph.data.x[:, 0].clone())
+    run = longnn.train(numbers, FAST)
+    residuals = run.record.repeats[0].residuals
+    test = run.splits[0].test
+    assert residuals is not None
+    np.testing.assert_allclose(residuals.true, numbers.data.y[test], rtol=1e-6)
+    np.testing.assert_allclose(residuals.predicted, run.predicted[0][test], rtol=1e-6)
+    row = numbers.data.edge_index[0]
+    np.testing.assert_allclose(residuals.degree, torch.bincount(row, minlength=120)[test])
+
+
+@pytest.mark.parametrize("kind", ["rare", "labels", "numbers"])
+def test_a_record_reads_as_it_was_written(
+    kind: str, graph: NodeDataset, rare: NodeDataset, tmp_path: Path
+) -> None:
+    made = {
+        "rare": lambda: rare,
+        "labels": lambda: relabelled(graph, (graph.data.x[:, :2] > 0).float(), classes=("a", "b")),
+        "numbers": lambda: relabelled(graph, graph.data.x[:, :2].clone(), targets=("a", "b")),
+    }[kind]()
+    run = longnn.train(made, FAST, tmp_path / "run")
+    assert RunRecord.read(tmp_path / "run").to_dict() == run.record.to_dict()
+    again = longnn.load_run(tmp_path / "run")
+    assert again.trained.readouts == run.trained.readouts
+    several = run.trained.predict(run.trained.problem(made))
+    torch.testing.assert_close(again.trained.predict(again.trained.problem(made)), several)
+
+
+def test_several_labels_are_scored_and_tabled(graph: NodeDataset) -> None:
+    y = (graph.data.x[:, :2] > 0).float()
+    y[0] = torch.nan
+    run = longnn.train(relabelled(graph, y, classes=("tall", "old")), {**FAST, "epochs": 60})
+    assert run.record.metric == "average_precision"
+    table = run.predictions().to_pydict()
+    assert table["label_tall"][0] is None
+    assert set(table["predicted_old"]) <= {0, 1}
+    counts = run.record.repeats[0].counts
+    assert counts is not None
+    test = run.splits[0].test
+    assert counts[:, 0].tolist() == (y[test] == 1).sum(0).tolist()
+    best = run.record.summary["test"]["average_precision"].mean
+    assert best > y[test].mean() + 0.1
+
+
+def test_several_numbers_are_scored_and_tabled(graph: NodeDataset) -> None:
+    y = 100 + 10 * graph.data.x[:, :2]
+    run = longnn.train(relabelled(graph, y, targets=("price", "rent")), {**FAST, "epochs": 60})
+    test = run.record.summary["test"]
+    assert test["r2"].mean == pytest.approx((test["r2 price"].mean + test["r2 rent"].mean) / 2)
+    table = run.predictions()
+    assert {"predicted_price", "label_price", "predicted_rent"} <= {*table.column_names}
+    assert run.predicted[0].shape == (120, 2)
