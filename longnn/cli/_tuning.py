@@ -95,6 +95,7 @@ def tune(
                 halving=halving,
                 finalists=finalists,
                 on_progress=on_progress,
+                data_dir=data_dir,
             )
     except KeyboardInterrupt:
         err.print("interrupted; run the same command again to continue", markup=False)

@@ -53,6 +53,7 @@ from longnn.report._responses import chebyshev_response, jacobi_weight
 from longnn.report._style import (
     GREY,
     LINES,
+    NARROW,
     NAVY,
     ORANGE,
     PALE,
@@ -68,6 +69,16 @@ from longnn.report._style import (
     write_atomically,
 )
 from longnn.report._text import text_comparison, text_summary
+from longnn.report._trust_figures import (
+    PrecisionRecall,
+    bin_by_degree,
+    calibration_error,
+    precision_recall,
+    predicted_true,
+    reliability,
+    residuals_by_degree,
+    what_the_graph_adds,
+)
 from longnn.report._words import describe_filter, interval_text, metric_name
 
 __all__ = [  # noqa: RUF022 - by purpose
@@ -88,6 +99,15 @@ __all__ = [  # noqa: RUF022 - by purpose
     "score_distribution",
     "confusion",
     "density",
+    # Figures of trust, from plain arrays
+    "PrecisionRecall",
+    "bin_by_degree",
+    "calibration_error",
+    "precision_recall",
+    "predicted_true",
+    "reliability",
+    "residuals_by_degree",
+    "what_the_graph_adds",
     # Figures of several runs
     "compare_filters",
     "compare_scores",
@@ -103,6 +123,7 @@ __all__ = [  # noqa: RUF022 - by purpose
     # Style of figures
     "GREY",
     "LINES",
+    "NARROW",
     "NAVY",
     "ORANGE",
     "PALE",

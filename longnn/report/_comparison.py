@@ -41,7 +41,7 @@ COLUMNS = (
     "model",
     "data",
     "splits",
-    "score (mean ± 95 % interval)",
+    "score (mean, 95 % interval)",
     "difference from the first run",
     "learned filter",
 )
@@ -137,13 +137,16 @@ def paired_text(first: RunRecord, other: RunRecord) -> str:
     if not common:
         return "no split in common"
     gain = np.array([ours[split] - theirs[split] for split in common])
+    splits = "common split" if len(common) == 1 else "common splits"
+    if not gain.any():
+        return f"no difference on {len(common)} {splits}"
     if other.metric in PERCENT:
         size = f"{100 * gain.mean():+z.1f} percentage points"
     else:
         size = f"{gain.mean():+z.3f}"
     better = gain < 0 if other.metric in LOWER_IS_BETTER else gain > 0
-    splits = "common split" if len(common) == 1 else "common splits"
-    return f"{size}, better on {int(better.sum())} of {len(common)} {splits}"
+    equal = f", equal on {(gain == 0).sum()}" if (gain == 0).any() else ""
+    return f"{size}, better on {better.sum()} of {len(common)} {splits}{equal}"
 
 
 def _by_split(run: RunRecord) -> dict[tuple[str, int], float]:

@@ -6,8 +6,7 @@ caption says how to read the figure; the alternative text says what it shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -22,6 +21,7 @@ from longnn.report._filter_figures import (
     filter_response,
     share_graph,
 )
+from longnn.report._plate import Plate
 from longnn.report._responses import align_signs
 from longnn.report._score_figures import (
     compare_scores,
@@ -30,10 +30,12 @@ from longnn.report._score_figures import (
     training_curves,
 )
 from longnn.report._style import to_png, to_svg, write_atomically
+from longnn.report._trust_plates import trust_plates
 from longnn.report._words import (
     learned_text,
     metric_name,
     model_name,
+    outliers_text,
     result_text,
     splits_text,
     untested,
@@ -57,25 +59,6 @@ __all__ = [
     "score_distribution",
     "training_curves",
 ]
-
-
-@dataclass(frozen=True)
-class Plate:
-    """A figure with the texts around it.
-
-    Args:
-        name: of its files, and its anchor on the page.
-        draw: makes the figure.
-        title: of the caption.
-        caption: how to read the figure.
-        alt: what the figure shows, for readers who cannot see it.
-    """
-
-    name: str
-    draw: Callable[[], Figure]
-    title: str
-    caption: str
-    alt: str
 
 
 class Figures:
@@ -119,7 +102,7 @@ class Figures:
         """The spectral density of the graph."""
         if self.run.data.density is None:
             raise ValueError("Expected the spectral density of the graph in the record (got none).")
-        return density(*self.run.data.density)
+        return density(*self.run.data.density, outliers=self.run.data.outliers)
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write all figures of the report into a folder, as PNG and SVG."""
@@ -147,9 +130,10 @@ def plates(run: RunRecord) -> list[Plate]:
         found.append(_scores_plate(run))
     if run.history is not None:
         found.append(_training_plate(run))
-    if run.repeats[0].confusion is not None:
+    counts = run.repeats[0].confusion
+    if counts is not None and counts.any():
         found.append(_confusion_plate(run))
-    return found
+    return [*found, *trust_plates(run)]
 
 
 def save_figures(run: RunRecord, folder: str | Path) -> list[Path]:
@@ -184,12 +168,9 @@ def _filter_plate(run: RunRecord) -> Plate:
         else ""
     )
     others = " Dashed lines are the means of the other repeats." if len(run.repeats) > 1 else ""
-    back = (
-        " The grey area shows where the eigenvalues of the graph are; where there are none, the "
-        "response has no effect."
-        if run.data.density is not None
-        else ""
-    )
+    back = _spectrum_text(run)
+    if back:
+        back += " Where the graph has no eigenvalue, the response has no effect."
     return Plate(
         "filter_response",
         lambda: filter_response(run),
@@ -199,6 +180,21 @@ def _filter_plate(run: RunRecord) -> Plate:
         "neighbours. "
         f"{lines}{others}{back}{sign}",
         "Learned response against Laplacian eigenvalue. " + " ".join(learned_text(run)),
+    )
+
+
+def _spectrum_text(run: RunRecord) -> str:
+    """What is drawn of the graph's spectrum behind a response."""
+    few = run.data.outliers
+    text = ""
+    if run.data.density is not None:
+        text = " The grey area shows where the eigenvalues of the graph are."
+    if few is None or len(few) == 0:
+        return text
+    marks = "Needles mark" if len(few) > 1 else "A needle marks"
+    return (
+        f"{text} {marks} {outliers_text(few)}: too few for the grey area to show, but they are "
+        "what tells the parts of the graph from each other, so the response there matters."
     )
 
 
@@ -215,9 +211,9 @@ def _basis_plate(run: RunRecord) -> Plate:
         "basis_path",
         lambda: basis_path(run),
         "The path of the basis",
-        "Two learned numbers, a and b, define the polynomial basis. Left: their path from the "
+        "Two learned numbers, a and b, define the polynomial basis. Above: their path from the "
         "start (circle) to the epoch that was kept (square); crosses mark bases that have a name. "
-        "Right: the weight function of the basis at these two points. The basis resolves the "
+        "Below: the weight function of the basis at these two points. The basis resolves the "
         "spectrum best where the weight is large.",
         f"Path of the basis parameters a and b over training, and their weight functions.{ends}",
     )
@@ -228,10 +224,10 @@ def _amplitude_plate(run: RunRecord) -> Plate:
         "amplitude_waveform",
         lambda: amplitude_waveform(run),
         "Amplitude and waveform",
-        "Left: the strength of the filter. Right: the distance of its shape from its shape at the "
-        "last epoch, regardless of strength. If the left curve still grows after the right curve "
-        "has reached zero, the model is over-passing: its filter gets stronger without changing "
-        "shape.",
+        "Above: the amplitude, which is the norm of the filter. Below: the waveform, which is the "
+        "shape of the filter whatever its amplitude, as the distance from the shape at the last "
+        "epoch. If the upper curve still grows after the lower curve has reached zero, the model "
+        "is over-passing: its filter gets stronger without changing shape.",
         "Norm of the filter against epoch, and distance of its waveform from the last one.",
     )
 
@@ -289,11 +285,11 @@ def comparison_plates(runs: Sequence[RunRecord]) -> list[Plate]:
 
 
 def _compared_scores_plate(runs: Sequence[RunRecord]) -> Plate:
-    bar = (
-        " The orange bar is the mean with its 95 % confidence interval."
-        if any(len(run.repeats) > 1 for run in runs)
-        else " No run has more than one repeat, so there is no interval."
-    )
+    bar = " The orange bar below them is their mean with its 95 % confidence interval."
+    if all(len(run.repeats) == 1 for run in runs):
+        bar = " No run has more than one repeat, so there is no interval."
+    elif any(len(run.repeats) == 1 for run in runs):
+        bar += " A run with one repeat has none."
     scores = "; ".join(f"{run.name}: {' '.join(result_text(run))}" for run in runs)
     return Plate(
         "compare_scores",
@@ -311,9 +307,7 @@ def _compared_filters_plate(runs: Sequence[RunRecord]) -> Plate:
         " Of models with several layers, the first layer is shown."
         if any(len(run.filters) > 1 for run in drawn)
         else "",
-        " The grey area shows where the eigenvalues of the graph are."
-        if share_graph(drawn) and drawn[0].data.density is not None
-        else "",
+        _spectrum_text(drawn[0]) if share_graph(drawn) else "",
         f" Without a filter: {absent}." if absent else "",
     ]
     names = ", ".join(f"{run.name} ({model_name(run)})" for run in drawn)

@@ -5,7 +5,6 @@ Each function takes a run (or arrays) and returns a matplotlib figure; none writ
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from longnn.report._style import (
     FAINT,
     GREY,
     LINES,
+    NARROW,
     NAVY,
     ORANGE,
     PALE,
@@ -36,9 +36,12 @@ from longnn.report._style import (
     plain,
     spectrum_axis,
 )
+from longnn.report._words import outliers_text
 
 MANY = 12  # channels; more are drawn as a band
 PANELS = 4  # most filters shown of one model
+ROW = 54  # characters in a row of a legend
+NEEDLE = 0.13  # height of a mark at an eigenvalue outside the bulk, as a share of the axis
 SPECIAL = {"Legendre": (0.0, 0.0), "Chebyshev": (-0.5, -0.5), "Chebyshev, 2nd kind": (0.5, 0.5)}
 
 
@@ -53,8 +56,8 @@ def filter_response(run: RunRecord) -> Figure:
     if not shown:
         raise ValueError(f"Expected a model with filters (got {run.model!r}).")
     many = f" (first {PANELS} of {len(run.filters)})" if len(run.filters) > PANELS else ""
-    title = f"Learned filter on {plain(run.data.name, 30)}{many}"
-    figure, grid = new_figure(title, height=0.7 + 3.4 * len(shown), rows=len(shown))
+    title = f"Learned filter on {plain(run.data.name, 20)}{many}"
+    figure, grid = new_figure(title, height=0.7 + 3.4 * len(shown), width=NARROW, rows=len(shown))
     for index, (axes, found) in enumerate(zip(grid[:, 0], shown, strict=True)):
         others = [
             repeat.filters[index] for repeat in run.repeats[1:] if index < len(repeat.filters)
@@ -65,22 +68,27 @@ def filter_response(run: RunRecord) -> Figure:
         kind = f"{what}{name} basis, degree {found.degree}"
         axes.set_title(plain(kind), loc="left", color=GREY)
         _draw_density(axes, run)
-        _draw_filter(axes, found, others, _largest_eigenvalue(run))
+        _draw_filter(axes, found, others)
+        _show_inside(axes, _largest_eigenvalue(run))
+        _finish_spectrum(axes, _outliers(run))
     return figure
 
 
 def _largest_eigenvalue(run: RunRecord) -> float:
-    """Where the spectrum of the graph ends, by its density; 2 where that is not known."""
+    """Where the spectrum of the graph ends, bulk or not; 2 where its density is not known."""
     if run.data.density is None:
         return 2.0
     lam, density = run.data.density
     present = lam[np.nan_to_num(density) > 0.02 * density_top(lam, density)]
-    return float(present.max()) if len(present) else 2.0
+    bulk = float(present.max()) if len(present) else 2.0
+    return max(bulk, *_outliers(run).tolist(), 0.0)
 
 
-def _draw_filter(
-    axes: Axes, found: FilterRecord, others: Sequence[FilterRecord], largest: float
-) -> None:
+def _outliers(run: RunRecord) -> np.ndarray:
+    return np.zeros(0) if run.data.outliers is None else run.data.outliers
+
+
+def _draw_filter(axes: Axes, found: FilterRecord, others: Sequence[FilterRecord]) -> None:
     lam = found.eigenvalues
     response = align_signs(found.response)[0]
     mean = response.mean(axis=0)
@@ -102,8 +110,6 @@ def _draw_filter(
         axes.plot(lam, mean, color=NAVY, lw=2.5, label="their mean")
     else:
         axes.plot(lam, mean, color=NAVY, lw=2.5, label="response")
-    _show_inside(axes, largest)
-    _finish_spectrum(axes)
 
 
 def _show_inside(axes: Axes, largest: float) -> None:
@@ -119,7 +125,7 @@ def _show_inside(axes: Axes, largest: float) -> None:
         axes.set_ylim(low - margin, high + margin)
 
 
-def _finish_spectrum(axes: Axes) -> None:
+def _finish_spectrum(axes: Axes, outliers: np.ndarray) -> None:
     axes.axhline(0, color=GREY, lw=0.8)
     spectrum_axis(axes)
     axes.set_ylabel("response g(λ)")
@@ -127,13 +133,20 @@ def _finish_spectrum(axes: Axes) -> None:
         "transform": axes.get_xaxis_transform(),
         "color": GREY,
         "fontsize": 9,
-        "va": "bottom",
+        "va": "top",
     }
-    axes.text(0.02, 0.01, "← low frequency (smooth)", ha="left", **ends)
-    axes.text(1.98, 0.01, "high frequency (rough) →", ha="right", **ends)
+    axes.text(0.02, 0.99, "← low frequency (smooth)", ha="left", **ends)
+    axes.text(1.98, 0.99, "high frequency (rough) →", ha="right", **ends)
     low, high = axes.get_ylim()
-    axes.set_ylim(low - 0.09 * (high - low), high)  # room for the two notes
-    columns = 2 if len(axes.get_legend_handles_labels()[0]) == 4 else 3
+    axes.set_ylim(low, high + 0.09 * (high - low))  # room for the two notes
+    _mark_outliers(axes, outliers)
+    _legend(axes)
+
+
+def _legend(axes: Axes) -> None:
+    """Below the axes, in two columns where the names are short enough."""
+    lengths = sorted(map(len, axes.get_legend_handles_labels()[1]))
+    columns = 2 if sum(lengths[-2:]) <= ROW else 1
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns)
 
 
@@ -154,13 +167,29 @@ def _draw_density(axes: Axes, run: RunRecord) -> None:
     axes.fill_between([], [], color=PALE, label="spectrum of the graph")
 
 
+def _mark_outliers(axes: Axes, outliers: np.ndarray) -> None:
+    """A needle at each eigenvalue outside the bulk: a density does not show so few."""
+    if len(outliers) == 0:
+        return
+    limits = axes.get_ylim()
+    place: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "color": "black"}
+    axes.vlines(outliers, 0, NEEDLE, lw=1.2, **place)
+    heads = np.full(len(outliers), NEEDLE)
+    label = outliers_text(outliers).partition(" (")[0]
+    axes.plot(outliers, heads, "o", ms=3.5, label=label, **place)
+    axes.set_ylim(limits)
+
+
 @in_style
-def density(eigenvalues: ArrayLike, density: ArrayLike) -> Figure:
+def density(
+    eigenvalues: ArrayLike, density: ArrayLike, *, outliers: ArrayLike | None = None
+) -> Figure:
     """The spectral density of a graph.
 
     Args:
         eigenvalues: (points,) of the normalised Laplacian.
         density: (points,), with integral one.
+        outliers: eigenvalues outside the bulk, which are marked.
 
     Raises:
         ValueError: if they do not have the same length.
@@ -170,7 +199,9 @@ def density(eigenvalues: ArrayLike, density: ArrayLike) -> Figure:
         raise ValueError(
             f"Expected eigenvalues and density of one length (got {lam.shape} and {values.shape})."
         )
-    figure, grid = new_figure("Spectral density of the graph", height=3.2)
+    few = np.zeros(0) if outliers is None else np.asarray(outliers, dtype=float)
+    height = 3.2 + 0.3 * (len(few) > 0)
+    figure, grid = new_figure("Spectral density of the graph", height=height, width=NARROW)
     axes = grid[0, 0]
     axes.fill_between(lam, values, color=SKY, alpha=0.5, lw=0)
     axes.plot(lam, values, color=NAVY)
@@ -183,6 +214,9 @@ def density(eigenvalues: ArrayLike, density: ArrayLike) -> Figure:
             0.99, 0.98, "narrow peaks are cut off", transform=axes.transAxes, ha="right", va="top",
             color=GREY, fontsize=9,
         )  # fmt: skip
+    _mark_outliers(axes, few)
+    if len(few):
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
     return figure
 
 
@@ -206,8 +240,8 @@ def basis_path(run: RunRecord) -> Figure:
     history = run.history
     if history is None or not history.has("a", "b"):
         raise ValueError(f"Expected the history of a and b (got none for {run.model!r}).")
-    figure, grid = new_figure("How the basis was learned", height=3.7, columns=2)
-    plane, weights = grid[0]
+    figure, grid = new_figure("How the basis was learned", height=7.2, width=NARROW, rows=2)
+    plane, weights = grid[:, 0]
     first, *others = [r for r in history.repeats if history.of(r).has("a", "b")]
     for index, repeat in enumerate(others):
         rows = history.of(repeat)
@@ -274,24 +308,25 @@ def amplitude_waveform(run: RunRecord) -> Figure:
     """
     if run.path is None:
         raise ValueError("Expected the path of the filter, filter_path.npz (got none).")
-    figure, grid = new_figure("Amplitude and waveform of the filter", height=3.4, columns=2)
-    left, right = grid[0]
+    title = "Amplitude and waveform of the filter"
+    figure, grid = new_figure(title, height=5.6, width=NARROW, rows=2)
+    upper, lower = grid[:, 0]
     filters = spectral_coordinates(run.path.beta, np.linspace(0, 2, 101))
     if run.history is not None and run.history.has("amplitude"):
-        _draw_amplitude(left, run.history)
-    else:
-        left.plot(run.path.epochs, np.sqrt((filters**2).sum(axis=2).mean(axis=1)), color=NAVY)
-    left.set_title("Amplitude", loc="left")
-    left.set_ylabel("norm ‖g‖")
-    left.set_ylim(bottom=0)
-    right.plot(run.path.epochs, waveform_distance(filters), color=NAVY)
-    right.set_title("Waveform", loc="left")
-    right.set_ylabel("distance of g/‖g‖ from the last")
-    right.set_ylim(bottom=0)
-    for axes in (left, right):
+        _draw_amplitude(upper, run.history)
+        upper.set_ylabel("norm ‖g‖")
+    else:  # not the norm, which depends on the basis
+        upper.plot(run.path.epochs, np.sqrt((filters**2).sum(axis=2).mean(axis=1)), color=NAVY)
+        upper.set_ylabel("root mean square of g(λ)")
+    upper.set_title("Amplitude", loc="left")
+    lower.plot(run.path.epochs, waveform_distance(filters), color=NAVY)
+    lower.set_title("Waveform", loc="left")
+    lower.set_ylabel("distance from the last")
+    for axes in (upper, lower):
+        axes.set_ylim(bottom=0)
         axes.set_xlabel("epoch")
         axes.axvline(run.repeats[0].best_epoch, color=ORANGE, ls=":", lw=1.5, label="best epoch")
-    handles, labels = left.get_legend_handles_labels()
+    handles, labels = upper.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
     return figure
 
@@ -326,11 +361,13 @@ def compare_filters(runs: Sequence[RunRecord]) -> Figure:
     drawn = [(run, shade) for run, shade in zip(runs, shades, strict=True) if run.filters]
     if not drawn:
         raise ValueError("Expected at least one run with a filter (got none).")
-    legend = math.ceil(len(drawn) / 2)
-    figure, grid = new_figure("Learned filters, mean over channels", height=3.7 + 0.2 * legend)
+    title = "Learned filters, mean over channels"
+    figure, grid = new_figure(title, height=3.9 + 0.15 * len(drawn), width=NARROW)
     axes = grid[0, 0]
+    outliers = np.zeros(0)
     if share_graph([run for run, _ in drawn]):
         _draw_density(axes, drawn[0][0])
+        outliers = _outliers(drawn[0][0])
     for index, (run, colour) in enumerate(drawn):
         found = run.filters[0]
         label = plain(run.name, 34) + (" (layer 1)" if len(run.filters) > 1 else "")
@@ -338,6 +375,5 @@ def compare_filters(runs: Sequence[RunRecord]) -> Figure:
         axes.plot(
             found.eigenvalues, mean_response(found.response), color=colour, ls=line, label=label
         )
-    _finish_spectrum(axes)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+    _finish_spectrum(axes, outliers)
     return figure

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from longnn.report._figures import Plate
+from longnn.report._plate import Plate
 
 LARGEST_SVG = 300_000  # bytes; above this a PNG is smaller
 
@@ -41,9 +41,8 @@ p, li { overflow-wrap: anywhere; }
 .alert ul { margin: 0; padding-left: 1.1rem; }
 figure { margin: 1.5rem 0 2rem; }
 .picture { background: #fff; border: 1px solid var(--line); border-radius: .5rem;
-  padding: .75rem; overflow-x: auto; }
-.picture img { display: block; width: 100%; min-width: 26rem; height: auto;
-  margin: 0 auto; }
+  padding: .75rem; }
+.picture img { display: block; width: 100%; max-width: 38rem; height: auto; margin: 0 auto; }
 figcaption { font-size: .925rem; margin-top: .6rem; }
 figcaption b { color: var(--ink); }
 .scroll { overflow-x: auto; margin: 1rem 0; }
@@ -67,7 +66,7 @@ footer { color: var(--soft); font-size: .875rem; margin-top: 3rem; padding-botto
 @media print { :root { --ink: #000; --soft: #444; --page: #fff; --card: #fff; --accent: #000;
   --alert: #fff; --line: #bbb; } main, header, footer { max-width: none; }
   figure, tr, .alert { break-inside: avoid; } h2, h3 { break-after: avoid; }
-  .picture img { min-width: 0; max-width: 34rem; } .scroll, .picture { overflow: visible; } }
+  .picture img { max-width: 34rem; } .scroll { overflow: visible; } }
 """
 
 
@@ -174,7 +173,7 @@ def picture(plate: Plate, svg: Path, png: Path) -> str:
         content, kind = png.read_bytes(), "png"
     data = base64.b64encode(content).decode("ascii")
     return (
-        f'<figure id="{escape(plate.name)}">\n<div class="picture" tabindex="0">'
+        f'<figure id="{escape(plate.name)}">\n<div class="picture">'
         f'<img alt="{escape(plate.alt)}" src="data:image/{kind};base64,{data}"></div>\n'
         f"<figcaption><b>{escape(plate.title)}.</b> {escape(plate.caption)}</figcaption>\n</figure>"
     )

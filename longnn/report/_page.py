@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from longnn.records import RepeatRecord, RunRecord
-from longnn.report._figures import Plate, plates, save_plates
+from longnn.report._checks import (
+    baseline_mean,
+    checks,
+    class_rows,
+    difference_text,
+    graph_text,
+)
+from longnn.report._figures import plates, save_plates
 from longnn.report._markup import (
     alert,
     code_block,
@@ -25,8 +32,10 @@ from longnn.report._markup import (
     section,
     table,
 )
+from longnn.report._plate import Plate
 from longnn.report._style import write_atomically
 from longnn.report._words import (
+    NAMED,
     PARTS,
     headline,
     interval_text,
@@ -41,16 +50,17 @@ from longnn.report._words import (
 )
 
 LEARNED = ("filter_response", "basis_path", "amplitude_waveform")
+COLUMNS = 60  # rows of the table of columns
 CLASSES = 30  # rows of the table of classes; the other classes share one row
 
 METHOD = (
     "Each repeat was trained on its training nodes only. The validation nodes decided which epoch "
-    "to keep. The weights of that epoch were then scored once on the test nodes: no test label "
-    "was used in training or in any choice."
+    "to keep and, for classes, the temperature and the threshold. The weights of that epoch were "
+    "then scored once on the test nodes: no test label was used in training or in any choice."
 )
 INTERVAL = (
-    "The interval is the 95 % confidence interval of the mean over the repeats. It describes the "
-    "mean, not single repeats."
+    "The interval is the 95 % confidence interval of the mean over the repeats, by the bootstrap. "
+    "It describes the mean, not single repeats; with fewer than ten repeats it is too narrow."
 )
 
 
@@ -79,7 +89,16 @@ def write_report(run: RunRecord) -> Path:
         main=[
             f'<div class="learned">{lines}</div>',
             section("What was learned", *learned),
-            section("How well it works", _scores(run), _untested(run), *result, _repeats(run)),
+            section(
+                "How well it works",
+                _scores(run),
+                alert(checks(run)),
+                _untested(run),
+                *_baselines(run),
+                _per_class(run),
+                *result,
+                _repeats(run),
+            ),
             section("How the numbers were obtained", *_method(run)),
             section("The data", *_data(run)),
             section("Reproduce the run", *_reproduction(run)),
@@ -111,8 +130,11 @@ def absences(run: RunRecord) -> list[str]:
         found.append("The history has no a and b, so their path is not drawn.")
     if len(run.repeats) == 1:
         found.append("There is only one repeat: no interval and no distribution of scores.")
-    if run.data.task == "classification" and run.repeats[0].confusion is None:
+    counts = run.repeats[0].confusion
+    if run.data.task == "classification" and counts is None:
         found.append("The record has no confusion matrix.")
+    elif counts is not None and not counts.any():
+        found.append("The first repeat has no test nodes, so there is no confusion matrix.")
     return found
 
 
@@ -125,7 +147,8 @@ def _origin(run: RunRecord) -> str:
 
 
 def _scores(run: RunRecord) -> str:
-    metrics = list(dict.fromkeys(m for found in run.summary.values() for m in found))
+    found = dict.fromkeys(m for found in run.summary.values() for m in found)
+    metrics = sorted(found, key=lambda metric: metric != run.metric)  # the headline first
     parts = [part for part in ("val", "test") if part in run.summary]
     if not metrics or not parts:
         return paragraph("The record has no scores.")
@@ -135,9 +158,43 @@ def _scores(run: RunRecord) -> str:
         return "n/a" if summary is None else interval_text(summary, metric=metric, short=True)
 
     rows = [[metric_name(metric), *(cell(part, metric) for part in parts)] for metric in metrics]
-    over = "mean ± 95 % interval over" if len(run.repeats) > 1 else "on"
+    over = "mean and 95 % interval over" if len(run.repeats) > 1 else "on"
     caption = f"Scores, {over} {splits_text(run)}"
     return table(caption, ["score", *(PARTS[part] for part in parts)], rows, words=[0])
+
+
+def _baselines(run: RunRecord) -> list[str]:
+    """The same splits without the graph, and what the graph adds."""
+    ours = run.score()
+    if not run.baselines or ours is None:
+        return []
+    name = metric_name(run.metric)
+    rows = [[model_name(run), score_text(ours.mean, run.metric), ""]]
+    for baseline in run.baselines:
+        score = score_text(baseline_mean(baseline, run.metric), run.metric)
+        ahead = baseline.ahead.get(run.metric)
+        gain = "n/a" if ahead is None else difference_text(ahead, run.metric)
+        rows.append([baseline.title, score, gain])
+    columns = ["model", f"test {name}", f"{model_name(run)} is ahead by"]
+    caption = "Without the graph, on the same splits; differences are paired by repeat"
+    return [paragraph(graph_text(run)), table(caption, columns, rows, words=[0])]
+
+
+def _per_class(run: RunRecord) -> str:
+    """How each class or label fares, over the test nodes of all repeats."""
+    rows = class_rows(run)
+    if not rows:
+        return ""
+    label = "label" if run.data.task == "multilabel" else "class"
+    columns = [label, "test nodes", "found (recall)", "right if predicted (precision)", "F1"]
+    caption = f"Each {label}, over the test nodes of all repeats"
+    lines = [
+        [name, f"{int(nodes):,}", *(score_text(value, "accuracy") for value in scores)]
+        for name, nodes, *scores in rows
+    ]
+    if len(lines) > CLASSES:
+        lines = [*lines[:CLASSES], [f"{len(rows) - CLASSES} more", "", "", "", ""]]
+    return table(caption, columns, lines, words=[0])
 
 
 def _untested(run: RunRecord) -> str:
@@ -202,11 +259,22 @@ def _data(run: RunRecord) -> list[str]:
     notes = dict.fromkeys([*run.data.notes, *(str(text) for text in card.get("notes") or ())])
     return [
         alert(warnings),
-        pairs(f"The graph {run.data.name}", card_rows(card)),
+        pairs(f"The graph {run.data.name}", card_rows(card) | _outlier_row(run)),
+        _columns(run),
         _classes(card.get("class_counts")),
         "<h3>Notes</h3>" + items(notes) if notes else "",
         paragraph("The record has no card of the graph.") if not card else "",
     ]
+
+
+def _columns(run: RunRecord) -> str:
+    """What was done to each column of the node table."""
+    rows = [list(row) for row in run.data.columns]
+    if len(rows) > COLUMNS:
+        rows = [*rows[:COLUMNS], [f"{len(rows) - COLUMNS} more", "", ""]]
+    if not rows:
+        return ""
+    return table("Columns of the node table", ["column", "kind", "features"], rows, words=[0, 1, 2])
 
 
 def card_rows(card: dict[str, Any]) -> dict[str, Any]:
@@ -248,6 +316,15 @@ def card_rows(card: dict[str, Any]) -> dict[str, Any]:
         "nodes with only zero features": count("zero_rows"),
     }
     return {name: value for name, value in rows.items() if value is not None}
+
+
+def _outlier_row(run: RunRecord) -> dict[str, str]:
+    few = run.data.outliers
+    if few is None:
+        return {}
+    shown = ", ".join(f"{value:.2f}" for value in few[:NAMED])
+    shown += f" and {len(few) - NAMED} more" if len(few) > NAMED else ""
+    return {"eigenvalues outside the bulk": shown or "none"}
 
 
 def _classes(counts: Any) -> str:

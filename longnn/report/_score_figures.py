@@ -19,6 +19,7 @@ from longnn.records import RunRecord, Summary
 from longnn.report._style import (
     FAINT,
     GREY,
+    NARROW,
     NAVY,
     ORANGE,
     PALE,
@@ -42,8 +43,8 @@ def training_curves(run: RunRecord) -> Figure:
     """
     if run.history is None:
         raise ValueError("Expected a history of the epochs, history.csv (got none).")
-    figure, grid = new_figure("Training", height=3.5, columns=2)
-    losses, scores = grid[0]
+    figure, grid = new_figure("Training", height=5.6, width=NARROW, rows=2)
+    losses, scores = grid[:, 0]
     scale = _scale(run.metric)
     first, *others = run.history.repeats
     for repeat in others:
@@ -90,7 +91,7 @@ def score_distribution(run: RunRecord) -> Figure:
     """
     if len(run.repeats) < 2:
         raise ValueError("Expected at least two repeats (got one).")
-    figure, grid = new_figure(f"Scores of {len(run.repeats)} repeats", height=2.6)
+    figure, grid = new_figure(f"Scores of {len(run.repeats)} repeats", height=2.6, width=NARROW)
     axes = grid[0, 0]
     parts = {"val": (SKY, "D"), "test": (NAVY, "o")}
     for row, (part, (colour, marker)) in enumerate(parts.items()):
@@ -157,7 +158,7 @@ def confusion(run: RunRecord) -> Figure:
     names = [plain(name, 16) for name in class_names(run, size)]
     totals = counts.sum(axis=1, keepdims=True)
     share = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
-    figure, grid = new_figure("Which classes are confused", height=5.4)
+    figure, grid = new_figure("Which classes are confused", height=4.8, width=NARROW)
     axes = grid[0, 0]
     image = axes.imshow(
         share,
@@ -206,7 +207,9 @@ def compare_scores(runs: Sequence[RunRecord]) -> Figure:
     metrics = list(dict.fromkeys(run.metric for run in runs))
     sizes = [sum(run.metric == metric for run in runs) + 0.2 for metric in metrics]
     height = 0.9 + 0.5 * sum(sizes) + 0.6 * len(metrics)
-    figure, grid = new_figure("Test scores", height=height, rows=len(metrics), ratios=sizes)
+    figure, grid = new_figure(
+        "Test scores", height=height, width=NARROW, rows=len(metrics), ratios=sizes
+    )
     shades = dict(zip([id(run) for run in runs], colours(len(runs)), strict=True))
     for axes, metric in zip(grid[:, 0], metrics, strict=True):
         own = [run for run in runs if run.metric == metric]

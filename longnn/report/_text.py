@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from longnn.records import RunRecord
+from longnn.report._checks import baseline_mean, checks, graph_text
 from longnn.report._comparison import cautions, comparison_rows
 from longnn.report._words import (
     PARTS,
@@ -12,18 +13,19 @@ from longnn.report._words import (
     interval_text,
     learned_text,
     metric_name,
+    score_text,
     split_notes,
     untested_text,
 )
 
+#: Width of the column of names.
+NAME = 28
+
 
 def text_summary(run: RunRecord) -> list[str]:
     """A run in a few lines: its scores, what it learned, its splits."""
-    lines = [headline(run), ""]
-    for part in ("val", "test"):
-        for metric, summary in run.summary.get(part, {}).items():
-            name = f"{PARTS[part]} {metric_name(metric)}"
-            lines.append(f"  {name:<24} {interval_text(summary, metric=metric, short=True)}")
+    lines = [headline(run), "", *_scores(run)]
+    lines += _baselines(run)
     first = run.repeats[0]
     seeds = f"seed {first.seed}"
     if len(run.repeats) > 1:
@@ -32,7 +34,37 @@ def text_summary(run: RunRecord) -> list[str]:
     lines.append(f"  split {first.split.protocol}, {seeds}")
     lines += [f"  note: {note}" for note in split_notes(run)]
     untested = untested_text(run)
-    return [*lines, f"  note: {untested}"] if untested else lines
+    lines += [f"  note: {untested}"] if untested else []
+    return [*lines, *(f"  check: {sentence}" for sentence in checks(run))]
+
+
+def _scores(run: RunRecord) -> list[str]:
+    """One line per score, the headline first: validation, then test."""
+    parts = [part for part in ("val", "test") if run.summary.get(part)]
+    metrics = dict.fromkeys([run.metric, *(m for part in parts for m in run.summary[part])])
+    rows = [["", *(PARTS[part] for part in parts)]]
+    for metric in metrics:
+        found = [run.score(part, metric) for part in parts]
+        cells = ["" if s is None else interval_text(s, metric=metric, short=True) for s in found]
+        rows.append([metric_name(metric), *cells])
+    widths = [max(NAME, *(len(row[0]) + 2 for row in rows))]
+    widths += [max(len(row[k]) for row in rows) + 2 for k in range(1, len(rows[0]))]
+    return [
+        "  " + "".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _baselines(run: RunRecord) -> list[str]:
+    """The same test score without the graph, and what the graph adds."""
+    if not run.baselines or run.score() is None:
+        return []
+    rows = ["", f"  without the graph, test {metric_name(run.metric)}:"]
+    for baseline in run.baselines:
+        score = score_text(baseline_mean(baseline, run.metric), run.metric)
+        title = baseline.title.removesuffix(" without the graph")
+        rows.append(f"  {'  ' + title:<{NAME}}{score}")
+    return [*rows, f"  {graph_text(run)}"]
 
 
 def text_comparison(runs: Sequence[RunRecord]) -> list[str]:

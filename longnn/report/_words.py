@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from longnn.records import RunRecord, Summary
+from longnn.records import FilterRecord, RunRecord, Summary
 from longnn.registry import MODELS
 from longnn.report._responses import mean_response
 
@@ -28,7 +28,8 @@ INVERTED = 0.1  # share of the peak that the other sign must reach to be mention
 LOPSIDED = (
     0.25  # relative difference of the two halves of an interval; above it both bounds are given
 )
-NAMED = 10  # classes listed by name in a sentence
+FEW = 30  # test nodes; below it a count says more than a per cent
+NAMED = 10  # classes or eigenvalues listed in a sentence
 AGREEMENT = 2 / 3  # share of the channels that must be of one kind to name the filter
 
 Bands = list[tuple[bool, float, float]]  # (passes?, from, to), along the spectrum
@@ -43,14 +44,17 @@ _KINDS = {
 
 METRICS = {
     "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
     "macro_f1": "macro-F1",
     "roc_auc": "ROC AUC",
+    "average_precision": "average precision",
     "r2": "R²",
+    "rmse": "root mean squared error",
     "mae": "mean absolute error",
 }
-PERCENT = ("accuracy", "macro_f1", "roc_auc")
+PERCENT = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision")
 #: Scores that are better when they are smaller.
-LOWER_IS_BETTER = ("mae",)
+LOWER_IS_BETTER = ("mae", "rmse")
 PARTS = {"train": "training", "val": "validation", "test": "test"}
 
 
@@ -188,6 +192,19 @@ def number_text(value: float) -> str:
     return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.2g}"
 
 
+def outliers_text(outliers: np.ndarray) -> str:
+    """How many eigenvalues lie outside the bulk, and what they stand for.
+
+    >>> outliers_text(np.array([0.2, 0.25]))
+    '2 eigenvalues outside the bulk (communities)'
+    >>> outliers_text(np.array([1.9]))
+    '1 eigenvalue outside the bulk (bipartite-like)'
+    """
+    low = int((outliers < 1).sum())
+    meaning = {0: " (bipartite-like)", len(outliers): " (communities)"}.get(low, "")
+    return f"{len(outliers)} eigenvalue{'s' * (len(outliers) != 1)} outside the bulk{meaning}"
+
+
 def score_text(value: float, metric: str = "accuracy") -> str:
     """One score with its unit.
 
@@ -261,12 +278,24 @@ def splits_text(run: RunRecord) -> str:
 
 def result_text(run: RunRecord) -> tuple[str, str]:
     """The name of the score and its value: ("test accuracy", "88.6 % ± 0.4")."""
+    few = right_text(run)
+    if few:
+        return "test nodes", few
     for part in ("test", "val", "train"):
         summary = run.score(part)
         if summary is not None:
             what = f"{PARTS[part]} {metric_name(run.metric)}"
             return what, interval_text(summary, metric=run.metric, short=True)
     return metric_name(run.metric), "not scored"
+
+
+def right_text(run: RunRecord) -> str:
+    """ "9 of 10 right" for one repeat on few test nodes, where per cents would mislead; else ""."""
+    confusion = run.repeats[0].confusion
+    if len(run.repeats) > 1 or run.metric != "accuracy" or confusion is None:
+        return ""
+    nodes = int(np.nan_to_num(confusion).sum())
+    return f"{int(confusion.trace())} of {nodes} right" if 0 < nodes < FEW else ""
 
 
 def headline(run: RunRecord) -> str:
@@ -285,6 +314,8 @@ def learned_text(run: RunRecord) -> list[str]:
         words = found.words or describe_filter(found.eigenvalues, found.response)
         layer = "filter" if len(run.filters) == 1 else f"filter of layer {index + 1}"
         lines.append(f"The {layer} is {words}.")
+        if run.data.outliers is not None and len(run.data.outliers):
+            lines.append(_outlier_line(found, run.data.outliers))
         if {"a", "b"} <= found.learned.keys():
             end, start = _basis_text(found.learned), ""
             if {"a", "b"} <= found.start.keys():
@@ -294,6 +325,19 @@ def learned_text(run: RunRecord) -> list[str]:
             else:
                 lines.append(f"Its basis moved {f'from {start} ' if start else ''}to {end}.")
     return lines
+
+
+def _outlier_line(found: FilterRecord, outliers: np.ndarray) -> str:
+    """The response at the eigenvalues outside the bulk, too few for the rules to see."""
+    there = np.interp(outliers, found.eigenvalues, mean_response(found.response))
+    many = "eigenvalue" if len(outliers) == 1 else f"{len(outliers)} eigenvalues"
+    places, heights = _range_text(outliers), _range_text(there)
+    return f"At the {many} outside the bulk ({places}), its response is {heights}."
+
+
+def _range_text(values: np.ndarray) -> str:
+    low, high = (number_text(float(value)) for value in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
 
 
 def _basis_text(values: Mapping[str, float]) -> str:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from longnn.registry import find_model
-from longnn.report import GREY, NAVY, ORANGE, SKY, Plate, in_style, new_figure, plain
+from longnn.report import GREY, NARROW, NAVY, ORANGE, SKY, Plate, in_style, new_figure, plain
 from longnn.tuning._record import SearchRecord
 
 #: The most entries in the figure of importance.
@@ -50,7 +50,7 @@ def plates(record: SearchRecord) -> list[Plate]:
 def draw_history(record: SearchRecord) -> Figure:
     """The score of each trial in their order, and the best until then."""
     title = f"{find_model(record.model).title} on {record.dataset.name}: {record.finished} trials"
-    figure, grid = new_figure(title, height=3.6)
+    figure, grid = new_figure(title, height=3.6, width=NARROW)
     axes = grid[0, 0]
     known = [(t.state, t.number, t.value) for t in record.trials if t.value is not None]
     for state, marker, colour, label in (
@@ -75,7 +75,7 @@ def draw_history(record: SearchRecord) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("trial")
     axes.set_ylabel(f"validation {record.metric}")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.2)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
     return figure
 
 
@@ -93,7 +93,7 @@ def draw_importance(record: SearchRecord) -> Figure:
     """Bars of importance, the highest first."""
     importance = list(record.importance.items())[:SHOWN]
     title = f"{find_model(record.model).title} on {record.dataset.name}: what mattered"
-    figure, grid = new_figure(title, height=1.2 + 0.26 * len(importance))
+    figure, grid = new_figure(title, height=1.2 + 0.26 * len(importance), width=NARROW)
     axes = grid[0, 0]
     names = [plain(key) for key, _ in importance]
     axes.barh(names, [value for _, value in importance], color=NAVY, height=0.65)

@@ -81,9 +81,14 @@ def write_page(folder: str | Path, record: SearchRecord | None = None) -> Path:
 
 def _origin(record: SearchRecord) -> str:
     return (
-        f"{record.finished} trials with {record.repeats} repeats each, search {record.search}, "
+        f"{_count(record.finished, 'trial')} with {_count(record.repeats, 'repeat')} each, search "
+        f"{record.search}, "
         f"finished {record.created.replace('T', ' ').replace('+00:00', ' UTC')}"
     )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _finding(record: SearchRecord) -> str:
@@ -92,7 +97,7 @@ def _finding(record: SearchRecord) -> str:
     mattered = f" What mattered most: {' and '.join(first)}." if first else ""
     return (
         f"Trial {record.best.number} won with a validation {record.metric} of {record.value:.4f}, "
-        f"the mean over {splits} tuning splits.{mattered}"
+        f"the mean over {_count(splits, 'tuning split')}.{mattered}"
     )
 
 
@@ -114,8 +119,8 @@ def _finalists(record: SearchRecord) -> list[str]:
         for final in finals.trials
     ]
     caption = (
-        f"The search chose these trials on {record.repeats} splits. They were trained again on "
-        f"{len(finals.seeds)} further splits, and the mean over all splits decided"
+        f"The search chose these trials on {_count(record.repeats, 'split')}. They were trained "
+        f"again on {_count(len(finals.seeds), 'further split')}, and the mean over all decided"
     )
     columns = ["trial", "in the search", "on further splits", "over all"]
     return [section("The finalists", table(caption, columns, rows, words=[]))]

@@ -30,6 +30,7 @@ class DatasetRecord:
         graph: its name, or the path of its files; None for a graph that was built in Python.
         nodes: the path of the node file, where one was given.
         options: of the loader.
+        data_dir: the folder of the named datasets, where one was given.
     """
 
     name: str
@@ -37,6 +38,7 @@ class DatasetRecord:
     graph: str | None = None
     nodes: str | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    data_dir: str | None = None
 
     @classmethod
     def describe(cls, dataset: NodeDataset) -> Self:
@@ -59,6 +61,8 @@ class DatasetRecord:
             found += ["--nodes", self.nodes]
         for key, value in self.options.items():
             found += ["--data", f"{key}={_argument(value)}"]
+        if self.data_dir is not None:
+            found += ["--data-dir", self.data_dir]
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,8 +72,9 @@ class DatasetRecord:
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
         """From :meth:`to_dict`."""
-        names = [field.name for field in dataclasses.fields(cls)]
-        return cls(**{name: table[name] for name in names})
+        names = [field.name for field in dataclasses.fields(cls) if field.name != "data_dir"]
+        # Version 0.2 did not write the folder.
+        return cls(**{name: table[name] for name in names}, data_dir=table.get("data_dir"))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """``tune``: open the storage, run this worker's share of the search, write what was found."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from optuna.storages import BaseStorage, InMemoryStorage
 
-from longnn.data import NodeDataset
+from longnn.data import NodeDataset, known_names
 from longnn.tuning._halving import Halving
 from longnn.tuning._ledger import Ledger
 from longnn.tuning._page import write_page
@@ -36,6 +37,7 @@ def tune(
     halving: bool | Halving = True,
     finalists: int = 8,
     on_progress: OnProgress | None = None,
+    data_dir: str | Path | None = None,
 ) -> TuningResult:
     """Search for the configuration with the best mean validation score.
 
@@ -65,6 +67,7 @@ def tune(
         finalists: the number of best trials to train again on further tuning splits. The best mean
             over all splits wins. With 0 the search alone decides.
         on_progress: called at each epoch with the state of the search.
+        data_dir: the folder that a named dataset was read from, for the command on the page.
 
     Raises:
         ValueError: for an invalid argument, or a search that was started with other arguments.
@@ -102,6 +105,9 @@ def tune(
         ledger = Ledger(place, called, search.agreement(), chosen, trials=trials, seed=seed)
         search.run(ledger)
         record = search.finish(ledger, finalists, url)
+    if data_dir is not None and record.dataset.graph in known_names():
+        named = dataclasses.replace(record.dataset, data_dir=str(Path(data_dir).absolute()))
+        record = dataclasses.replace(record, dataset=named)
     result = TuningResult(search.config(record.best.params), record, folder)
     if folder is not None:
         write_record(folder, record)

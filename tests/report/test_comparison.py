@@ -34,7 +34,8 @@ def test_page_compares_all_runs(folders: dict[str, Path], tmp_path: Path) -> Non
         "Without a filter: gcn.",
         "Of models with several layers, the first layer is shown.",
         "The grey area shows where the eigenvalues of the graph are.",
-        "The orange bar is the mean",
+        "The orange bar below them is their mean with its 95 % confidence interval. A run with one "
+        "repeat has none.",
     ):
         assert said in page.text
     assert "not all tested on the same splits" in page.text
@@ -62,6 +63,15 @@ def test_differences_are_taken_split_by_split(folders: dict[str, Path], tmp_path
     assert paired_text(first, better) == "+1.0 percentage points, better on 10 of 10 common splits"
     assert paired_text(better, first) == "-1.0 percentage points, better on 0 of 10 common splits"
     assert cautions([first, better]) == []
+    assert paired_text(first, first) == "no difference on 10 common splits"
+
+    def level(record: Any) -> None:
+        for repeat in record["repeats"][:4]:
+            repeat["scores"]["test"]["accuracy"] -= 0.01
+
+    edit_record(folder, level)
+    text = paired_text(first, RunRecord.read(folder))
+    assert text.endswith("points, better on 6 of 10 common splits, equal on 4")
 
 
 def test_runs_on_other_data_are_not_comparable(folders: dict[str, Path], tmp_path: Path) -> None:

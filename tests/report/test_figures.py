@@ -11,6 +11,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from longnn.records import RunRecord
@@ -56,6 +57,23 @@ def test_every_figure_has_title_labels_and_words(runs: dict[str, RunRecord]) -> 
                 assert axes.get_ylabel(), plate.name
         assert len(plate.caption) > 60
         assert len(plate.alt) > 30
+
+
+def test_every_figure_fits_a_phone(runs: dict[str, RunRecord]) -> None:
+    """One panel above the other, and nothing sticks out of the picture."""
+    marked = [with_outliers(runs[name], 0.1, 0.2) for name in ("ten", "wide")]
+    long = [dataclasses.replace(run, label=f"{run.name}-{'x' * 40}") for run in runs.values()]
+    every = [plate for run in [*runs.values(), *marked] for plate in plates(run)]
+    for plate in every + comparison_plates(list(runs.values())) + comparison_plates(long):
+        figure = plate.draw()
+        figure.canvas.draw()
+        assert figure.get_figwidth() == style.NARROW
+        box = figure.get_tightbbox()
+        assert box.x0 >= -0.05, plate.name
+        assert box.x1 <= style.NARROW + 0.05, plate.name
+        panels = [axes.get_position() for axes in figure.axes if axes.get_xlabel()]
+        assert len({round(panel.x1, 2) for panel in panels}) == 1, plate.name
+        assert all(panel.width > 0.5 for panel in panels), plate.name
 
 
 def test_the_layer_imports_no_other_and_no_pyplot() -> None:
@@ -147,6 +165,9 @@ def test_amplitude_falls_back_on_the_filter_path(runs: dict[str, RunRecord]) -> 
     distance = curves(figures.amplitude_waveform(run), 1)[0][:, 1]
     assert distance[-1] == 0
     assert distance[0] > 0.5
+    # The norm of the basis is not known from the path: what is drawn says what it is.
+    labels = [figures.amplitude_waveform(r).axes[0].get_ylabel() for r in (run, runs["single"])]
+    assert labels == ["root mean square of g(λ)", "norm ‖g‖"]
 
 
 def test_scores_are_drawn_at_their_place(runs: dict[str, RunRecord]) -> None:
@@ -345,7 +366,7 @@ def test_saved_figures_are_whole_and_repeatable(runs: dict[str, RunRecord], tmp_
         else:
             header = file.read_bytes()[:24]
             assert header.startswith(b"\x89PNG")
-            assert int.from_bytes(header[16:20]) == 1080  # 7.2 inches at 150 dpi
+            assert int.from_bytes(header[16:20]) == 810  # 5.4 inches at 150 dpi
     before = [file.read_bytes() for file in files]
     save_figures(runs["gcn"], tmp_path / "figures")
     assert [file.read_bytes() for file in files] == before
@@ -384,3 +405,47 @@ def test_a_filter_is_scaled_by_what_lies_inside_the_spectrum():
     low, high = axes.get_ylim()
     assert -0.2 < low < 0
     assert 1 < high < 1.2
+
+
+def with_outliers(run: RunRecord, *outliers: float) -> RunRecord:
+    return dataclasses.replace(run, data=dataclasses.replace(run.data, outliers=np.array(outliers)))
+
+
+def needles(figure: Figure) -> list[float]:
+    """Where the needles of the first axes stand."""
+    found = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
+    return [float(path[0, 0]) for c in found for path in c.get_segments()]
+
+
+def test_eigenvalues_outside_the_bulk_are_marked(runs: dict[str, RunRecord]) -> None:
+    run = with_outliers(runs["single"], 0.1, 0.2, 0.2)
+    legend = "3 eigenvalues outside the bulk (communities)"
+    for figure in (
+        figures.filter_response(run),
+        figures.compare_filters([run, run]),
+        figures_of(run).density(),
+    ):
+        assert needles(figure) == [0.1, 0.2, 0.2]
+        labels = figure.axes[0].get_legend_handles_labels()[1]
+        assert "3 eigenvalues outside the bulk" in labels
+        assert figure.axes[0].get_ylim()[1] > 0.5  # needles are shares of the axis, no responses
+    plate = plates(run)[0]
+    assert f"Needles mark {legend}: too few for the grey area" in plate.caption
+    assert "At the 3 eigenvalues outside the bulk (0.1 to 0.2), its response is" in plate.alt
+    assert f"Needles mark {legend}" in comparison_plates([run, run])[1].caption
+    for none in (runs["single"], with_outliers(runs["single"])):
+        assert needles(figures.filter_response(none)) == []
+        assert "outside the bulk" not in plates(none)[0].caption + plates(none)[0].alt
+
+
+def test_the_response_beyond_the_bulk_is_shown_where_an_eigenvalue_is(
+    runs: dict[str, RunRecord],
+) -> None:
+    lam = runs["single"].filters[0].eigenvalues
+    steep = dataclasses.replace(runs["single"].filters[0], response=np.exp(4 * (lam - 1))[None])
+    repeat = dataclasses.replace(runs["single"].repeats[0], filters=(steep,))
+    bulk = np.where(abs(lam - 1) < 0.5, 1.0, 0.0)
+    data = dataclasses.replace(runs["single"].data, density=(lam, bulk))
+    run = dataclasses.replace(runs["single"], repeats=(repeat,), data=data)
+    assert figures.filter_response(run).axes[0].get_ylim()[1] < 12  # exp(4 * 0.5) is 7
+    assert figures.filter_response(with_outliers(run, 1.9)).axes[0].get_ylim()[1] > 36

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def test_page_describes_the_data(pages: dict[str, str]) -> None:
     assert rows["nodes"] == "2,708"
     assert rows["neighbours per node"] == "1 to 168, median 3, mean 3.9"
     assert rows["edges within a class (edge homophily)"] == "0.810"
-    (classes,) = [t for t in page.tables if t[0][0] == "class"]
+    (classes,) = [t for t in page.tables if t[0][:2] == ["class", "nodes"]]
     assert classes[4] == ["3", "818", "30.2 %"]
 
 
@@ -72,6 +73,20 @@ def test_what_is_absent_is_said(pages: dict[str, str]) -> None:
     assert "There is only one repeat" in check_page(pages["single"]).text
     assert "BernNet has a fixed basis" in check_page(pages["bern"]).text
     assert "no confusion matrix" in check_page(pages["wide"]).text
+
+
+def test_without_test_nodes_there_is_no_confusion(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(folders["single"], tmp_path / "run"))
+    edit_record(folder, lambda record: empty_rows(record, {0: list(range(7))}))
+    page = check_page(write_report(RunRecord.read(folder)).read_text(encoding="utf-8"))
+    assert "confusion" not in [attrs["id"] for attrs in page.all("figure")]
+    assert "The first repeat has no test nodes, so there is no confusion matrix." in page.text
+
+
+def test_pictures_shrink_with_the_screen(pages: dict[str, str]) -> None:
+    style = pages["wide"].partition("</style>")[0]
+    assert ".picture img { display: block; width: 100%; max-width" in style
+    assert "min-width" not in style
 
 
 def empty_rows(record: Any, classes: dict[int, list[int]]) -> None:
@@ -216,7 +231,7 @@ def test_summary_for_the_terminal(runs: dict[str, RunRecord]) -> None:
     lines = text_summary(runs["ten"])
     text = "\n".join(lines)
     assert lines[0] == headline(runs["ten"])
-    assert "test accuracy            88.4 % ± 0." in text
+    assert re.search(r"accuracy +\S+ % ± \S+ +88\.4 % ± 0\.", text)
     assert f"The filter is {runs['ten'].filters[0].words}." in text
     assert "split published, seeds 0 to 9; mean and 95 % interval" in text
     assert "±" not in "".join(text_summary(runs["single"]))

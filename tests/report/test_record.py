@@ -40,6 +40,19 @@ def test_what_was_written_is_read(folder: Path) -> None:
     assert run.path.beta.shape[1:] == (11, 7)
 
 
+def test_eigenvalues_outside_the_bulk_are_optional(folder: Path) -> None:
+    assert RunRecord.read(folder).data.outliers is None
+    for values in ([0.1, 1.9], []):
+        edit_record(folder, lambda record, v=values: record["data"].update(outliers=v))
+        run = RunRecord.read(folder)
+        assert run.data.outliers is not None
+        assert run.data.outliers.tolist() == values
+        assert run.to_dict()["data"]["outliers"] == values
+    edit_record(folder, lambda record: record["data"].update(outliers=["x"]))
+    with pytest.raises(ValueError, match=r"'data\.outliers\[0\]' to be a number \(got 'x'\)"):
+        RunRecord.read(folder)
+
+
 def test_history_by_repeat(runs: dict[str, RunRecord]) -> None:
     history = runs["ten"].history
     assert history is not None

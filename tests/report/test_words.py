@@ -197,3 +197,20 @@ def test_what_was_learned(runs: dict[str, RunRecord]) -> None:
     assert len(learned_text(runs["bern"])) == 2  # two layers, a fixed basis
     assert "layer 2" in learned_text(runs["bern"])[1]
     assert "no polynomial filter" in learned_text(runs["gcn"])[0]
+
+
+def test_the_response_outside_the_bulk_is_told(runs: dict[str, RunRecord]) -> None:
+    lam = runs["single"].filters[0].eigenvalues
+    filter = dataclasses.replace(runs["single"].filters[0], response=(2 - lam)[None])
+    repeat = dataclasses.replace(runs["single"].repeats[0], filters=(filter,))
+
+    def told(*outliers: float) -> str:
+        data = dataclasses.replace(runs["single"].data, outliers=np.array(outliers))
+        run = dataclasses.replace(runs["single"], repeats=(repeat,), data=data)
+        return learned_text(run)[1]
+
+    assert told(0.5) == "At the eigenvalue outside the bulk (0.5), its response is 1.5."
+    assert told(0.25, 0.5, 0.75) == (
+        "At the 3 eigenvalues outside the bulk (0.25 to 0.75), its response is 1.2 to 1.8."
+    )
+    assert told().startswith("Its basis")

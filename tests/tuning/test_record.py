@@ -21,7 +21,11 @@ def test_records_are_read_back_as_they_were():
     )
     finals = Finalists((1003,), (FinalistRecord(7, 0.5, (None,), None),))
     data = DatasetRecord("my graph", "abc", "/data/my edges.csv", "/data/n.csv", {"phi": 0.5})
-    for part in (outcome, trial, TrialRecord(0, "complete", {}), finals, data):
+    named = DatasetRecord("texas", "abc", "texas", data_dir="/my data")
+    assert shlex.join(named.arguments()) == "texas --data-dir '/my data'"
+    older = {key: value for key, value in named.to_dict().items() if key != "data_dir"}
+    assert DatasetRecord.from_dict(older) == dataclasses.replace(named, data_dir=None)
+    for part in (named, outcome, trial, TrialRecord(0, "complete", {}), finals, data):
         assert through_json(part) == part
 
 
@@ -29,6 +33,15 @@ def test_the_record_is_read_back_as_it_was(dataset, tmp_path):
     record = search(dataset, tmp_path, finalists=2).record
     assert through_json(record) == record
     assert json.loads(json.dumps(record.to_dict())) == record.to_dict(), "plain data"
+
+
+def test_the_command_finds_the_files_of_a_named_dataset(dataset, tmp_path):
+    keys = {"trials": 1, "repeats": 1, "finalists": 0, "data_dir": tmp_path / "my data"}
+    record = search(dataset, tmp_path / "a", **keys).record
+    assert f"--data-dir '{tmp_path / 'my data'}'" in record.train_command(tmp_path)
+    own = dataclasses.replace(dataset, name="mine")
+    record = search(own, tmp_path / "b", **keys).record
+    assert "--data-dir" not in record.train_command(tmp_path), "only named datasets have one"
 
 
 def test_a_dataset_is_named_by_its_source(tmp_path):

@@ -183,3 +183,10 @@ def test_few_trials_have_no_importance(dataset, tmp_path):
     assert result.record.importance == {}
     assert "too few trials" in (tmp_path / "tuning.html").read_text()
     assert not (tmp_path / "figures" / "tuning_importance.png").exists()
+
+
+def test_one_of_a_thing_is_not_several(tmp_path):
+    search(csbm(num_nodes=60, num_features=8), tmp_path, SPACE, trials=1, repeats=1, finalists=0)
+    page = (tmp_path / "tuning.html").read_text()
+    assert "1 trial with 1 repeat each" in page
+    assert "the mean over 1 tuning split." in page

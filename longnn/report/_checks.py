@@ -1,0 +1,256 @@
+"""Did it train, and can its score be trusted? Sentences that a person understands.
+
+Each check looks at a record and says what it found and what to do about it, or nothing. Knows
+nothing of pages: the terminal and the report show the same sentences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from longnn.records import BaselineRecord, RunRecord, Summary
+from longnn.report._words import (
+    FEW,
+    LOWER_IS_BETTER,
+    PERCENT,
+    class_names,
+    metric_name,
+    score_text,
+)
+
+#: An epoch up to this one is the very start of training.
+START = 3
+#: Share of the allowed epochs from which on the best one is at the limit.
+LIMIT = 0.95
+#: Validation and test scores further apart than this are worth a sentence, if it is no chance.
+APART = 0.05
+#: Standard errors that are no chance.
+SURE = 3.0
+#: Share of the largest class from which on accuracy says little.
+UNEQUAL = 0.8
+
+
+def checks(run: RunRecord) -> list[str]:
+    """What a reader should know before trusting the scores of a run; empty if all is well."""
+    found: list[str] = []
+    for check in _CHECKS:
+        sentence = check(run)
+        if sentence:
+            found.append(sentence)
+    return found
+
+
+def best_baseline(run: RunRecord) -> BaselineRecord | None:
+    """The baseline with the best test score by the run's headline metric."""
+    scored = [b for b in run.baselines if run.metric in b.ahead]
+    if not scored:
+        return None
+    return min(scored, key=lambda b: _gain(b.ahead[run.metric], run.metric).mean)
+
+
+def graph_text(run: RunRecord) -> str:
+    """What the graph adds to the best baseline without it, in one sentence; empty without any."""
+    baseline = best_baseline(run)
+    if baseline is None:
+        return ""
+    gain = _gain(baseline.ahead[run.metric], run.metric)
+    score = score_text(baseline_mean(baseline, run.metric), run.metric)
+    over = f"over the best model without the graph, {_bare(baseline.title)} ({score})"
+    metric = metric_name(run.metric)
+    if gain.low > 0 or (gain.count == 1 and gain.mean > 0):
+        return f"The graph adds {difference_text(gain, run.metric)} of {metric} {over}."
+    if gain.high < 0 or (gain.count == 1 and gain.mean < 0):
+        return (
+            f"The graph does not help here: {_bare(baseline.title)}, which does not use it, "
+            f"has {score}."
+        )
+    difference = difference_text(gain, run.metric)
+    return f"The graph adds nothing that is certain {over}: {difference} of {metric}."
+
+
+def baseline_mean(baseline: BaselineRecord, metric: str) -> float:
+    """The mean test score of a baseline over the repeats."""
+    found = baseline.summary.get(metric)
+    return math.nan if found is None else found.mean
+
+
+def class_rows(run: RunRecord) -> list[tuple[str, float, float, float, float]]:
+    """Name, test nodes, recall, precision and F1 of each class, over all repeats.
+
+    A score that does not exist, as the recall of a class without test node, is NaN.
+    """
+    matrices = [repeat.confusion for repeat in run.repeats if repeat.confusion is not None]
+    counts = [repeat.counts for repeat in run.repeats if repeat.counts is not None]
+    if matrices:
+        total = np.nan_to_num(np.sum(matrices, axis=0))
+        there, chosen, both = total.sum(1), total.sum(0), np.diag(total)
+    elif counts:
+        there, chosen, both = np.nan_to_num(np.sum(counts, axis=0)).T
+    else:
+        return []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        recall, precision = both / there, both / chosen
+        f1 = np.where(there > 0, 2 * both / (there + chosen), np.nan)
+    names = class_names(run, len(there))
+    return [
+        (name, float(there[k]), float(recall[k]), float(precision[k]), float(f1[k]))
+        for k, name in enumerate(names)
+    ]
+
+
+def _gain(ahead: Summary, metric: str) -> Summary:
+    """How much better the run is, whichever way its metric counts."""
+    if metric not in LOWER_IS_BETTER:
+        return ahead
+    return Summary(-ahead.mean, -ahead.high, -ahead.low, ahead.std, ahead.count)
+
+
+def difference_text(gain: Summary, metric: str) -> str:
+    """A difference of scores with its interval.
+
+    >>> difference_text(Summary(0.031, 0.010, 0.052, 0.02, 5), "accuracy")
+    '3.1 points (95 % interval 1.0 to 5.2)'
+    """
+    scale, digits, unit = (100, 1, " points") if metric in PERCENT else (1, 3, "")
+    text = f"{scale * gain.mean:z.{digits}f}{unit}"
+    if gain.count == 1:
+        return f"{text} (one split)"
+    low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
+    return f"{text} (95 % interval {low} to {high})"
+
+
+def _bare(title: str) -> str:
+    return title.removesuffix(" without the graph")
+
+
+def _share(run: RunRecord, which: Sequence[bool]) -> str:
+    """ "", or "In 2 of 5 repeats, " where not all are meant."""
+    if all(which):
+        return ""
+    return f"In {sum(which)} of {len(which)} repeats, "
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _early(run: RunRecord) -> str:
+    early = [repeat.best_epoch <= START for repeat in run.repeats]
+    if 2 * sum(early) < len(early) or not any(early):
+        return ""
+    first = run.repeats[early.index(True)]
+    return _sentence(
+        f"{_share(run, early)}the epoch that was kept is at the very start (epoch "
+        f"{first.best_epoch} of {first.epochs}): training did not improve on it. Try a lower "
+        "learning rate (--set lr_transform=0.005) or less dropout (--set input_dropout=0 --set "
+        "dropout=0)."
+    )
+
+
+def _late(run: RunRecord) -> str:
+    limit = int(run.config.get("epochs") or 0)
+    late = [r.stopped == "epochs" and r.best_epoch > LIMIT * limit for r in run.repeats]
+    if not any(late) or not limit:
+        return ""
+    return _sentence(
+        f"{_share(run, late)}training was still improving when its {limit} epochs were over. Allow "
+        f"more: --set epochs={3 * limit}."
+    )
+
+
+def _behind(run: RunRecord) -> str:
+    """Worse than a baseline, by the headline score."""
+    best = best_baseline(run)
+    gain = None if best is None else _gain(best.ahead[run.metric], run.metric)
+    if best is None or gain is None or gain.mean >= 0:
+        return ""
+    how = "is" if gain.high < 0 or gain.count == 1 else "may be"
+    scores = score_text(baseline_mean(best, run.metric), run.metric)
+    return (
+        f"{_sentence(_bare(best.title))} without the graph {how} better: test "
+        f"{metric_name(run.metric)} {scores}. Use that, or search for better settings with "
+        "`longnn tune`."
+    )
+
+
+def _one_class(run: RunRecord) -> str:
+    matrices = [repeat.confusion for repeat in run.repeats]
+    alone = [m is not None and m.sum() > 0 and (m.sum(0) > 0).sum() == 1 for m in matrices]
+    if not any(alone):
+        return ""
+    matrix = matrices[alone.index(True)]
+    assert matrix is not None
+    name = class_names(run, len(matrix))[int(matrix.sum(0).argmax())]
+    return _sentence(
+        f"{_share(run, alone)}every test node was predicted to be {name!r}: the model does not "
+        "tell the classes apart. Try --set class_weight=balanced."
+    )
+
+
+def _apart(run: RunRecord) -> str:
+    """Validation far from test, beyond chance."""
+    val, test = run.score("val"), run.score("test")
+    if val is None or test is None or run.metric in LOWER_IS_BETTER:
+        return ""
+    gap = abs(val.mean - test.mean)
+    nodes = [sum(getattr(r.split, part) for r in run.repeats) for part in ("val", "test")]
+    middle = min(max((val.mean + test.mean) / 2, 0.02), 0.98)
+    chance = math.sqrt(middle * (1 - middle) * sum(1 / max(n, 1) for n in nodes))
+    if gap <= APART or gap <= SURE * chance:
+        return ""
+    scores = [score_text(summary.mean, run.metric) for summary in (val, test)]
+    return (
+        f"Validation and test are far apart ({scores[0]} and {scores[1]}): the validation nodes "
+        "are few or unlike the test nodes. More repeats (--repeat 10) show which score to expect."
+    )
+
+
+def _diverged(run: RunRecord) -> str:
+    broken = [repeat.stopped == "diverged" for repeat in run.repeats]
+    if not any(broken):
+        return ""
+    return _sentence(
+        f"{_share(run, broken)}training diverged, and the best epoch before was kept. Lower the "
+        "learning rates, e.g. --set lr_transform=0.005."
+    )
+
+
+def _few(run: RunRecord) -> str:
+    nodes = min(repeat.split.test for repeat in run.repeats)
+    if not 0 < nodes < FEW:
+        return ""
+    if run.data.task != "classification":
+        return f"There are only {nodes} test nodes: the scores are rough."
+    return (
+        f"There are only {nodes} test nodes: one more or less that is right changes the accuracy "
+        f"by {100 / nodes:.0f} points."
+    )
+
+
+def _unequal(run: RunRecord) -> str:
+    counts = run.data.card.get("class_counts") or {}
+    total = sum(counts.values())
+    if run.data.task != "classification" or not total:
+        return ""
+    name, most = max(counts.items(), key=lambda item: item[1])
+    if most <= UNEQUAL * total:
+        return ""
+    return (
+        f"{100 * most / total:.0f} % of the labelled nodes are {name!r}. Accuracy says little "
+        f"here; the headline is {metric_name(run.metric)}."
+    )
+
+
+_CHECKS: tuple[Callable[[RunRecord], str], ...] = (
+    _diverged,
+    _early,
+    _late,
+    _one_class,
+    _behind,
+    _apart,
+    _few,
+    _unequal,
+)
