@@ -9,6 +9,7 @@ a layer for a PyTorch Geometric model.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from longnn._base import late
 from longnn._base.version import __version__
 
 if TYPE_CHECKING:
@@ -139,3 +140,10 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _write_page(*arguments: Any, **options: Any) -> Any:
+    return importlib.import_module("longnn.runs").write_page(*arguments, **options)
+
+
+late.provide("write_page", _write_page)  # the report of an estimator, which lies below the runs

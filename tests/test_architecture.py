@@ -41,6 +41,8 @@ WITHOUT_EXAMPLE = {
     "longnn.studies.basis._figure": "draws figures of a study",
     "longnn.studies.filters": "draws figures of a study, or trains for minutes",
     "longnn.studies.overpassing": "draws figures and tables of a study",
+    "longnn.studies.presets._figure": "draws figures of a study",
+    "longnn.studies.tables._figure": "draws figures of a study",
     "longnn.studies.recipes": "has no figure to draw",
     "longnn.bench._output": "needs the record of a benchmark",
     "longnn.bench._suite": "takes seconds",

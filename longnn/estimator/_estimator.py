@@ -1,0 +1,289 @@
+"""Fitting and predicting on the nodes of a graph: what classifier and regressor share."""
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.utils import Tags
+from torch import Tensor
+
+from longnn.config import Config
+from longnn.data import NodeDataset, Split, from_data, make_split
+from longnn.estimator._fitted import FittedEstimator
+from longnn.estimator._inputs import (
+    GraphLike,
+    check_mask,
+    check_weights,
+    find_nodes,
+    is_edge_index,
+    is_graph,
+    per_node,
+    to_arrays,
+    without_masks,
+)
+from longnn.estimator._progress import Progress
+from longnn.training import FIELDS, Fitted, Job, Task, Trained, complete
+
+WAYS = (
+    "LONGNNClassifier(graph=g).fit(nodes, y), fit(data) with a PyG Data or a NodeDataset, or "
+    "fit(X, edge_index, y)"
+)
+
+
+class GraphEstimator(FittedEstimator):
+    """What classifier and regressor share; see :class:`Parameters` for the parameters."""
+
+    _tasks: ClassVar[tuple[Task, ...]]
+    classes_: np.ndarray
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        labels: Any = None,
+        *,
+        edge_index: Any = None,
+        train_mask: Any = None,
+        val_mask: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Train on labelled nodes of a graph.
+
+        ``fit(nodes, y)`` uses the estimator's ``graph``, and no label of it but ``y``. Nodes that
+        are not given take part as neighbours, with their features and edges.
+
+        ``fit(data, train_mask, val_mask)`` takes the graph with its labels: a PyG ``Data``, a
+        :class:`~longnn.data.NodeDataset` or a tuple (X, edge_index, y). ``fit(X, edge_index, y)``
+        takes the same three one by one. Nodes with y = -1 (NaN for regression) are unlabelled
+        there. An edge that is listed one way only is made two-way, with a warning.
+
+        Args:
+            X: nodes, of shape (n,) or (n, 1), by position or by id: whole numbers are positions,
+                unless the ids of the graph are numbers. Or a graph, or features (nodes, features).
+            y: labels of the nodes, (n,) or (n, outputs); or ``train_mask``; or ``edge_index``.
+            labels: ``val_mask`` after a graph, ``y`` after features and edges.
+            edge_index: the edges (2, arcs), where X are features.
+            train_mask, val_mask: bool, one entry per sample: for all nodes of a graph, or for the
+                nodes given. By default the data's own masks; where there is no validation mask, a
+                fifth of the training nodes, stratified.
+            sample_weight: one weight >= 0 per sample, for the training loss. A node of weight zero
+                is as if it had not been given.
+        """
+        table = self._table(self.random_state)
+        Config.from_dict(table)  # what is wrong with it is said before anything is done
+        if edge_index is not None:
+            X, y = (X, edge_index, y), None
+        elif labels is not None and is_edge_index(y):
+            X, y, labels = (X, y, labels), None, None
+        if is_graph(X):
+            if y is not None or labels is not None:
+                train_mask = train_mask if y is None else y
+                val_mask = val_mask if labels is None else labels
+            dataset = self._as_dataset(X, learn=True)
+            nodes = np.arange(dataset.num_nodes)
+        elif self.graph is not None:
+            if labels is not None:
+                raise ValueError(
+                    "Expected fit(nodes, y) (got a third argument); weights and masks by name"
+                )
+            dataset, nodes = self._label(X, y)
+        else:
+            raise ValueError(f"Expected a graph (got nodes or features alone); use {WAYS}")
+        weights = check_weights(sample_weight, len(nodes))
+        if weights is not None or len(np.unique(nodes)) < len(nodes):
+            weights = np.ones(len(nodes)) if weights is None else weights
+            dataset, weights = _weigh(dataset, nodes, weights)
+        masks = {
+            name: per_node(check_mask(name, mask, len(nodes)), nodes, dataset.num_nodes)
+            for name, mask in (("train_mask", train_mask), ("val_mask", val_mask))
+            if mask is not None
+        }
+        self._train(complete(table, dataset), dataset, masks, weights)
+        return self
+
+    def _train(
+        self,
+        config: Config,
+        dataset: NodeDataset,
+        masks: dict[str, Tensor],
+        weights: np.ndarray | None,  # (nodes,)
+    ) -> None:
+        configs = [config.replace(seed=config.seed + i) for i in range(config.repeat)]
+        splits = [self._split(dataset, c.seed, masks) for c in configs]
+        each = None if weights is None else [torch.from_numpy(weights)] * len(configs)
+        job = Job(dataset, configs, splits, weights=each)
+        progress = Progress(config.settings.epochs) if self.verbose else None
+        fitted = job.run(run=lambda population, _: population.run(progress))
+        if progress is not None:
+            progress.finish(fitted[0].result)
+        self._restore(Trained.collect(dataset, job.scalings[0], fitted))
+        self._remember(dataset, fitted)
+        # All of it now, by one pass: predicting for nodes is then a look-up.
+        self._predicted = self.trained_.predict(job.problems[0]).numpy()
+
+    def _remember(self, dataset: NodeDataset, fitted: Sequence[Fitted]) -> None:
+        """What training leaves beside the models."""
+        first = fitted[0]
+        self.history_ = {f: first.result.history[f].contiguous().numpy() for f in FIELDS}
+        self.n_epochs_, self.best_epoch_ = first.result.epochs, first.result.best_epoch
+        self.n_iter_ = self.n_epochs_
+        self.train_mask_, self.val_mask_ = first.split.train.numpy(), first.split.val.numpy()
+        self._fitted_on = dataset
+        # Without the models, which ``trained_`` has: a report puts them together again.
+        self._ends = [(one.split, one.result, one.start) for one in fitted]
+
+    def _class_names(self) -> tuple[str, ...]:
+        return tuple(str(c) for c in getattr(self, "classes_", ()))
+
+    def _as_dataset(self, graph: GraphLike, *, learn: bool = False) -> NodeDataset:
+        """A graph with its own labels; in fitting (``learn``) they say what the classes are."""
+        if isinstance(graph, NodeDataset):
+            if graph.task not in self._tasks:
+                raise ValueError(f"Expected data for {self._tasks[0]} (got data for {graph.task})")
+            if learn:
+                self._learn_names(graph.classes)
+            return graph
+        arrays = to_arrays(graph)
+        data, task = arrays.data, self._tasks[0]
+        if arrays.labels is not None:
+            data.y, task = self._encode(arrays.labels, learn, gaps=True)
+        elif learn and not isinstance(graph, tuple | list):
+            raise ValueError("Expected labels `y` to fit on (got none)")
+        elif learn:
+            what = "None" if len(graph) == 3 else "2 entries"
+            raise ValueError(f"Expected labels `y` to fit on: (X, edge_index, y) (got {what})")
+        dataset = from_data(
+            data,
+            task=task,
+            classes=self._class_names() or None,
+            feature_names=arrays.feature_names,
+        )
+        if learn:
+            _warn_one_way(dataset)
+        return dataset
+
+    def _own_graph(self) -> NodeDataset:
+        """The parameter ``graph`` without its labels and masks."""
+        graph = self.graph
+        if isinstance(graph, NodeDataset):
+            return graph
+        arrays = to_arrays(graph)
+        return from_data(without_masks(arrays.data), feature_names=arrays.feature_names)
+
+    def _label(self, nodes: Any, y: Any) -> tuple[NodeDataset, np.ndarray]:
+        """The estimator's graph with the labels of some nodes, and where these are."""
+        graph = self._own_graph()
+        if graph is not self.graph:  # a loader has said so in its notes
+            _warn_one_way(graph)
+        places = find_nodes(graph.ids, nodes)
+        if y is None:
+            raise ValueError(
+                f"Expected labels: fit(nodes, y) (got nodes alone; {type(self).__name__} "
+                "requires y to be passed, but the target y is None)"
+            )
+        codes, task = self._encode(y, True, gaps=False)
+        if len(codes) != len(places):
+            raise ValueError(f"Expected one label per node, {len(places)} (got {len(codes)})")
+        if len(places) < 2:
+            raise ValueError(f"Expected at least two nodes to fit on (got {len(places)} sample(s))")
+        missing = -1 if codes.dtype == torch.int64 else torch.nan
+        full = torch.full((graph.num_nodes, *codes.shape[1:]), missing, dtype=codes.dtype)
+        full[places] = codes
+        double = (full[places] != codes).reshape(len(codes), -1).any(1)
+        if bool(double.any()):
+            node = graph.ids[int(places[int(double.nonzero()[0])])]
+            raise ValueError(f"Expected one label per node (got two for node {node!r})")
+        data = without_masks(graph.data)
+        data.y = full
+        names = self._class_names()
+        return dataclasses.replace(
+            graph, data=data, task=task, classes=names, targets=(), default_split="own"
+        ), places
+
+    def _split(self, dataset: NodeDataset, seed: int, masks: dict[str, Tensor]) -> Split:
+        """The masks given, else the data's own, else all labelled nodes."""
+        data = dataset.data
+        if masks or "train_mask" not in data:
+            data = without_masks(data)
+            train = masks.get("train_mask", dataset.labelled)
+            if "val_mask" in masks:
+                data.val_mask = masks["val_mask"] & dataset.labelled
+                train = train & ~data.val_mask if "train_mask" not in masks else train
+            data.train_mask = train & dataset.labelled
+        return make_split(dataclasses.replace(dataset, data=data), "own", seed)
+
+    def _outputs(self, X: Any) -> np.ndarray:
+        """Probabilities or values of nodes, or of all nodes of a graph: the mean over repeats."""
+        self._check_fitted()
+        if X is not None and (is_graph(X) or np.ndim(X) == 0):
+            return self._predict_on(self._as_dataset(X))
+        if hasattr(self, "_predicted"):
+            ids, predicted = self._fitted_on.ids, self._predicted
+        elif self.graph is not None:
+            graph = self._own_graph()
+            ids, predicted = graph.ids, self._predict_on(graph)
+        else:
+            raise ValueError(
+                "Expected the graph to predict on: a loaded estimator has none; pass it, or set "
+                "it by set_params(graph=...)"
+            )
+        return predicted if X is None else predicted[find_nodes(ids, X)]
+
+    def _predict_on(self, dataset: NodeDataset) -> np.ndarray:
+        return self.trained_.predict(self.trained_.problem(dataset)).numpy()
+
+    def _labelled(self, graph: GraphLike, mask: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The labels of a graph, and which nodes to score on."""
+        self._check_fitted()
+        dataset = self._as_dataset(graph)
+        keep = dataset.labelled.numpy()
+        if mask is not None:
+            keep = keep & check_mask("mask", mask, len(keep))
+        if not keep.any():
+            raise ValueError("Expected labelled nodes to score on (got none)")
+        return dataset.data.y.numpy(), keep
+
+    def __sklearn_tags__(self) -> Tags:
+        """Samples are nodes, by position or id, and not rows of numbers."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _warn_one_way(dataset: NodeDataset) -> None:
+    if dataset.one_way:
+        warnings.warn(
+            f"{dataset.one_way} edges were listed one way; each was made two-way, since "
+            "filters need an undirected graph",
+            UserWarning,
+            stacklevel=4,  # the call of fit
+        )
+
+
+def _weigh(
+    dataset: NodeDataset,
+    nodes: np.ndarray,  # (samples,)
+    weights: np.ndarray,  # (samples,)
+) -> tuple[NodeDataset, np.ndarray]:
+    """Weights of all nodes, (nodes,): a node that is given twice has the sum of its weights.
+
+    Nodes of weight zero lose their label, so that no validation node is drawn from them.
+    """
+    total = np.zeros(dataset.num_nodes)
+    np.add.at(total, nodes, weights)
+    gone = torch.from_numpy(total == 0)
+    data = without_masks(dataset.data)
+    data.update({k: v & ~_columns(gone, v) for k, v in dataset.data.items() if k.endswith("_mask")})
+    data.y = dataset.data.y.clone()
+    data.y[gone] = -1 if dataset.task == "classification" else torch.nan
+    return dataclasses.replace(dataset, data=data), total
+
+
+def _columns(mask: Tensor, like: Tensor) -> Tensor:
+    return mask if like.dim() == 1 else mask[:, None]

@@ -1,0 +1,229 @@
+"""The parameters of an estimator: what scikit-learn gets, sets, clones and shows.
+
+They become a :class:`~longnn.config.Config`; nothing here is fitted.
+"""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from longnn.config import Config
+from longnn.data import NodeDataset
+from longnn.estimator._inputs import GraphLike, to_arrays
+from longnn.recipes import load_recipe
+
+#: Parameters that are not settings of a configuration under the same name.
+OWN = ("graph", "random_state", "verbose", "model_options")
+
+
+class Parameters(BaseEstimator):
+    """What classifier and regressor have as parameters.
+
+    Every parameter defaults to None, which means: as in :class:`~longnn.config.Config`, the source
+    of defaults that the command line has too. ``longnn models --settings`` explains each.
+
+    Args:
+        graph: whose nodes the samples are: a PyG ``Data``, a :class:`~longnn.data.NodeDataset`, or
+            a tuple (X, edge_index). Its labels and masks are not used. Cloning does not copy it.
+            None where ``fit`` is given a graph.
+        model: name of the model, see ``longnn models``.
+        hidden_channels: hidden units.
+        degree: of the filter.
+        dropout, input_dropout, filter_dropout: inside the transform, on the features, and just
+            before the filter.
+        epochs, patience, monitor: when to stop.
+        lr_transform, lr_coefficients, lr_factors, lr_basis: learning rates.
+        wd_transform, wd_coefficients, wd_factors, wd_basis: weight decays.
+        penalty, degree_penalty: weights of the penalties on the filter.
+        class_weight: of each class in the loss: ``"balanced"``, or a dict {class: weight}, where
+            classes that it does not name have weight 1. By default all weigh the same.
+        calibrate: whether probabilities are calibrated on the validation nodes.
+        threshold: probability from which on the rarer of two classes, or a label, is predicted.
+        baselines: whether a report with test nodes compares with models that ignore the graph.
+        scale: of the features: ``"auto"``, ``"none"``, ``"row"`` or ``"standard"``.
+        seed: of weights, dropout and the validation split.
+        random_state: another name of the seed, as scikit-learn has it: an integer, or a
+            ``RandomState``, from which every fit draws a new seed.
+        repeat: models to train, with seeds seed, seed + 1, ...; predictions are their mean.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        precision: ``"float32"`` or ``"float64"``.
+        verbose: 1 prints a line every 100 epochs, and one at the end.
+        model_options: further options of the model, e.g. ``{"placement": "hidden"}``.
+    """
+
+    def __init__(
+        self,
+        *,
+        graph: GraphLike | None = None,
+        model: str | None = None,
+        hidden_channels: int | None = None,
+        degree: int | None = None,
+        dropout: float | None = None,
+        input_dropout: float | None = None,
+        filter_dropout: float | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        monitor: str | None = None,
+        lr_transform: float | None = None,
+        lr_coefficients: float | None = None,
+        lr_factors: float | None = None,
+        lr_basis: float | None = None,
+        wd_transform: float | None = None,
+        wd_coefficients: float | None = None,
+        wd_factors: float | None = None,
+        wd_basis: float | None = None,
+        penalty: float | None = None,
+        degree_penalty: float | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        calibrate: bool | None = None,
+        threshold: float | None = None,
+        baselines: bool | None = None,
+        scale: str | None = None,
+        seed: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        repeat: int | None = None,
+        device: str | None = None,
+        precision: str | None = None,
+        verbose: int | None = None,
+        model_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.model = model
+        self.hidden_channels = hidden_channels
+        self.degree = degree
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.filter_dropout = filter_dropout
+        self.epochs = epochs
+        self.patience = patience
+        self.monitor = monitor
+        self.lr_transform = lr_transform
+        self.lr_coefficients = lr_coefficients
+        self.lr_factors = lr_factors
+        self.lr_basis = lr_basis
+        self.wd_transform = wd_transform
+        self.wd_coefficients = wd_coefficients
+        self.wd_factors = wd_factors
+        self.wd_basis = wd_basis
+        self.penalty = penalty
+        self.degree_penalty = degree_penalty
+        self.class_weight = class_weight
+        self.calibrate = calibrate
+        self.threshold = threshold
+        self.baselines = baselines
+        self.scale = scale
+        self.seed = seed
+        self.random_state = random_state
+        self.repeat = repeat
+        self.device = device
+        self.precision = precision
+        self.verbose = verbose
+        self.model_options = model_options
+
+    @classmethod
+    def from_recipe(cls, dataset: str, *, model: str = "lon", **parameters: Any) -> Self:
+        """An unfitted estimator with the parameters that were tuned for a named dataset.
+
+        Args:
+            dataset: its name; see :func:`longnn.recipes.known_recipes`.
+            model: the model to take the recipe of.
+            parameters: override the recipe, as in the constructor.
+
+        >>> from longnn import LONGNNClassifier
+        >>> LONGNNClassifier.from_recipe("csbm", seed=3).seed
+        3
+        """
+        recipe = {k: v for k, v in load_recipe(model, dataset).items() if k != "split"}
+        options = parameters.pop("model_options", None) or {}
+        return cls._from_table({**recipe, **options, **parameters})
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        """An unfitted estimator that trains with a configuration; its split is not used."""
+        return cls._from_table({k: v for k, v in config.to_dict().items() if k != "split"})
+
+    @classmethod
+    def _from_table(cls, table: Mapping[str, Any]) -> Self:
+        """From the flat table of a configuration."""
+        own = set(cls().get_params()) - {"model_options"}
+        options = {k: v for k, v in table.items() if k not in own}
+        given = {k: v for k, v in table.items() if k in own}
+        return cls(**given, model_options=options or None)
+
+    def config(self) -> Config:
+        """The parameters as a configuration: what is None is filled in from the defaults.
+
+        Raises:
+            ValueError: for an unknown name or a bad value.
+        """
+        # A look at the generator, as it is: only fitting draws from it.
+        return Config.from_dict(self._table(copy.deepcopy(self.random_state)))
+
+    def _table(self, random_state: Any) -> dict[str, Any]:
+        """The parameters that are set, as the flat table of a configuration."""
+        given = {
+            k: v.item() if isinstance(v, np.generic) else v  # as searches draw them
+            for k, v in self.get_params(deep=False).items()
+            if v is not None and k not in OWN
+        }
+        if isinstance(self.class_weight, Mapping):
+            given["class_weight"] = ",".join(f"{k}={v}" for k, v in self.class_weight.items())
+        seed = _draw_seed(random_state)
+        if seed is not None and self.seed not in (None, seed):
+            raise ValueError(
+                f"Expected one of `seed` and `random_state` (got {self.seed} and {random_state}); "
+                "they are two names of one parameter"
+            )
+        if seed is not None:
+            given["seed"] = seed
+        return {**given, **(self.model_options or {})}
+
+    def __sklearn_clone__(self) -> Self:
+        """Copies of all parameters but the graph, which is shared: graphs are large."""
+        bare = copy.copy(self)
+        bare.graph = None
+        cloned: Self = BaseEstimator.__sklearn_clone__(bare)
+        cloned.graph = self.graph
+        return cloned
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """As scikit-learn has it, with the graph in a few words."""
+        bare = copy.copy(self)
+        bare.graph = None if self.graph is None else _Summary(self.graph)
+        return str(BaseEstimator.__repr__(bare, N_CHAR_MAX))
+
+
+class _Summary:
+    """A graph that is shown by its sizes."""
+
+    def __init__(self, graph: GraphLike) -> None:
+        self.graph = graph
+
+    def __repr__(self) -> str:
+        if isinstance(self.graph, NodeDataset):
+            return f"<{self.graph.name}: {self.graph.num_nodes} nodes>"
+        try:
+            data = to_arrays(self.graph).data
+        except (TypeError, ValueError):  # fitting will say what is wrong with it
+            return f"<{type(self.graph).__name__}>"
+        return f"<{data.num_nodes} nodes, {data.num_edges} arcs>"
+
+
+def _draw_seed(random_state: Any) -> int | None:
+    """A seed of what scikit-learn calls a random state.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    if random_state is None:
+        return None
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(np.iinfo(np.int32).max))
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    raise ValueError(
+        f"Expected `random_state` to be an integer >= 0 or a RandomState (got {random_state!r})"
+    )
