@@ -15,6 +15,8 @@ SPACE = {
     "dropout": {"low": 0.0, "high": 0.8, "step": 0.1},
     "a": {"choices": [-0.5, 0.0, 1.0]},
 }
+#: The same with a continuous rate: workers that draw for themselves never draw the same trial.
+FINE = {**SPACE, "dropout": {"low": 0.0, "high": 0.8}}
 
 
 def graph(**options):

@@ -10,7 +10,7 @@ import pytest
 from longnn.tuning import open_storage
 from longnn.tuning._ledger import FINISHED
 from longnn.tuning._storage import close_storage, shown_url
-from tests.tuning.examples import graph, search
+from tests.tuning.examples import FINE, graph, search
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def check_killed_and_resumed(url, start_worker, folder):
     finished = count_finished(url)
     assert 4 <= finished < 8
     ran = []
-    result = search(graph(), folder, trials=8, batch=2, storage=url, on_progress=ran.append)
+    result = search(graph(), folder, FINE, trials=8, batch=2, storage=url, on_progress=ran.append)
     assert ran[0].done == finished
     states = Counter(t.state for t in result.trials)
     assert states["complete"] + states["pruned"] == 8
@@ -112,13 +112,13 @@ def check_two_workers(url, start_worker, folder):
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
         assert errors == ""
-    result = search(graph(), folder, trials=10, batch=2, storage=url)
+    result = search(graph(), folder, FINE, trials=10, batch=2, storage=url)
     states = Counter(t.state for t in result.trials)
     assert states["complete"] + states["pruned"] == 10
     workers = Counter(t.worker for t in result.trials if t.state != "fail")
     assert len(workers) == 2
     drawn = {str(t.params) for t in result.trials if t.state != "fail"}
-    assert len(drawn) >= 8
+    assert len(drawn) == 10
     numbers = [t.number for t in result.trials]
     assert numbers == list(range(len(numbers)))
 
@@ -146,7 +146,7 @@ def test_killed_again_and_again(start_worker, tmp_path):
         assert count_finished(url) > before
         if count_finished(url) == 12:
             break
-    result = search(graph(), tmp_path, trials=12, batch=2, storage=url)
+    result = search(graph(), tmp_path, FINE, trials=12, batch=2, storage=url)
     states = Counter(t.state for t in result.trials)
     assert states["complete"] + states["pruned"] == 12
     assert states["running"] == 0

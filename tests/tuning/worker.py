@@ -3,13 +3,14 @@
 import sys
 import time
 
-from tests.tuning.examples import graph, search
+from tests.tuning.examples import FINE, graph, search
 
 if __name__ == "__main__":
     storage, folder, trials, pause = sys.argv[1:]
     search(
         graph(),
         folder,
+        FINE,
         trials=int(trials),
         batch=2,
         storage=storage,
