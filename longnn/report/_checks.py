@@ -60,6 +60,9 @@ def graph_text(run: RunRecord) -> str:
     score = score_text(baseline_mean(baseline, run.metric), run.metric)
     over = f"over the best model without the graph, {_bare(baseline.title)} ({score})"
     metric = metric_name(run.metric)
+    if _even(gain, run.metric):
+        bare = _bare(baseline.title)
+        return f"The graph adds nothing here: {bare}, without it, also has {score}."
     if gain.low > 0 or (gain.count == 1 and gain.mean > 0):
         return f"The graph adds {difference_text(gain, run.metric)} of {metric} {over}."
     if gain.high < 0 or (gain.count == 1 and gain.mean < 0):
@@ -108,18 +111,29 @@ def _gain(ahead: Summary, metric: str) -> Summary:
     return Summary(-ahead.mean, -ahead.high, -ahead.low, ahead.std, ahead.count)
 
 
+def _even(gain: Summary, metric: str) -> bool:
+    """Whether the mean difference is zero in the digits that are shown."""
+    scale, digits, _ = _shown(metric)
+    return round(scale * gain.mean, digits) == 0 and (gain.count == 1 or gain.low <= 0 <= gain.high)
+
+
 def difference_text(gain: Summary, metric: str) -> str:
     """A difference of scores with its interval.
 
     >>> difference_text(Summary(0.031, 0.010, 0.052, 0.02, 5), "accuracy")
     '3.1 points (95 % interval 1.0 to 5.2)'
     """
-    scale, digits, unit = (100, 1, " points") if metric in PERCENT else (1, 3, "")
+    scale, digits, unit = _shown(metric)
     text = f"{scale * gain.mean:z.{digits}f}{unit}"
     if gain.count == 1:
         return f"{text} (one split)"
     low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
     return f"{text} (95 % interval {low} to {high})"
+
+
+def _shown(metric: str) -> tuple[int, int, str]:
+    """Factor, digits and unit of a difference as it is printed."""
+    return (100, 1, " points") if metric in PERCENT else (1, 3, "")
 
 
 def _bare(title: str) -> str:
@@ -165,14 +179,19 @@ def _behind(run: RunRecord) -> str:
     """Worse than a baseline, by the headline score."""
     best = best_baseline(run)
     gain = None if best is None else _gain(best.ahead[run.metric], run.metric)
-    if best is None or gain is None or gain.mean >= 0:
+    if best is None or gain is None or gain.mean >= 0 or _even(gain, run.metric):
         return ""
-    how = "is" if gain.high < 0 or gain.count == 1 else "may be"
     scores = score_text(baseline_mean(best, run.metric), run.metric)
+    title = f"{_sentence(_bare(best.title))} without the graph"
+    if gain.count == 1:
+        return (
+            f"{title} is better on this split: test {metric_name(run.metric)} {scores}. More "
+            "repeats (--repeat 10) show whether that is chance."
+        )
+    how = "is" if gain.high < 0 else "may be"
     return (
-        f"{_sentence(_bare(best.title))} without the graph {how} better: test "
-        f"{metric_name(run.metric)} {scores}. Use that, or search for better settings with "
-        "`longnn tune`."
+        f"{title} {how} better: test {metric_name(run.metric)} {scores}. Use that, or search for "
+        "better settings with `longnn tune`."
     )
 
 

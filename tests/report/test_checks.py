@@ -74,7 +74,8 @@ def test_divergence(run: RunRecord) -> None:
 def test_a_baseline_that_is_better(run: RunRecord) -> None:
     assert only(beside(run, -0.1, -0.2, -0.05)).startswith("An MLP without the graph is better")
     assert "may be better" in only(beside(run, -0.1, -0.2, 0.05))
-    assert "is better" in only(beside(run, -0.1, -0.1, -0.1, count=1))
+    assert "is better on this split" in only(beside(run, -0.1, -0.1, -0.1, count=1))
+    assert checks(beside(run, -0.0004, -0.0004, -0.0004, count=1)) == []  # even as it is printed
 
 
 def test_what_the_graph_adds(run: RunRecord) -> None:
@@ -88,6 +89,9 @@ def test_what_the_graph_adds(run: RunRecord) -> None:
     assert "adds nothing that is certain" in graph_text(beside(run, 0.1, -0.05, 0.15))
     assert "does not help" in graph_text(beside(run, -0.1, -0.15, -0.05))
     assert "(one split)" in graph_text(beside(run, 0.1, 0.1, 0.1, count=1))
+    assert graph_text(beside(run, 0.0003, -0.02, 0.03)) == (
+        "The graph adds nothing here: an MLP, without it, also has 50.0 %."
+    )
 
 
 def test_where_less_is_better_signs_turn(run: RunRecord) -> None:
