@@ -7,7 +7,7 @@ them, ``encode`` makes float32 features (nodes, width) of them. No kind sees a l
 
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from longnn.data._tables import Table
 YEAR = 365.2425  # days
 _DAY = 86_400_000_000  # microseconds
 TRUTH = {"true": "1", "yes": "1", "false": "0", "no": "0"}
+#: 31.12.2024 means the 31st of December wherever dates have dots; with slashes it depends.
+_DOTTED = r"^(\d{1,2})\.(\d{1,2})\.(\d{4})"
 REMEDY = "Correct it, or name the column in category_columns, or leave it out with feature_columns."
 
 
@@ -156,7 +158,8 @@ class Date:
                 (i, v) for i, v in enumerate(cells.to_pylist()) if v and not _is_date(v)
             )
             raise table.error(
-                f"Expected a date such as 2024-05-31 or 2024-05-31 12:30 (got {value!r}). {REMEDY}",
+                "Expected a date such as 2024-05-31, 31.05.2024 or 2024-05-31 12:30 "
+                f"(got {value!r}). {REMEDY}",
                 row,
                 column,
                 value=value,
@@ -213,7 +216,7 @@ def as_dates(table: Table, column: str) -> np.ndarray | None:  # (nodes,)
     """Days since 1970 (UTC where an offset is given), NaN for a gap; None if a cell is no date."""
     array = table.columns[column]
     if pa.types.is_string(array.type):
-        array = table.cells(column)
+        array = _with_dashes(table.cells(column))
         for zone in (None, "UTC"):
             try:
                 moments = pc.cast(array, pa.timestamp("us", zone))
@@ -230,10 +233,16 @@ def as_dates(table: Table, column: str) -> np.ndarray | None:  # (nodes,)
     return days
 
 
+def _with_dashes(cells: Any) -> Any:
+    """Dates with dots as ISO writes them: 1.5.2024 becomes 2024-05-01."""
+    dashed = pc.replace_substring_regex(cells, _DOTTED, r"\3-0\2-0\1")
+    return pc.replace_substring_regex(dashed, r"^(\d{4})-0?(\d\d)-0?(\d\d)", r"\1-\2-\3")
+
+
 def _is_date(text: str) -> bool:
     for zone in (None, "UTC"):
         try:
-            pc.cast(pa.scalar(text), pa.timestamp("us", zone))
+            pc.cast(_with_dashes(pa.scalar(text)), pa.timestamp("us", zone))
         except pa.ArrowInvalid:
             continue
         return True

@@ -16,9 +16,9 @@ from longnn.data._words import Category, Text
 
 #: Cells that were meant as a number: 3 | -1.5e3 | inf | 1,234.50 | 2,5
 _NUMBER_LIKE = r"^[-+]?(\d*\.?\d+(e[-+]?\d+)?|\d+\.|inf|infinity|\d{1,3}(,\d{3})+(\.\d+)?|\d+,\d+)$"
-#: Cells that were meant as a date: 2024-05-31 | 2024-05-31T12:30 | 2024-5-31
-_DATE_LIKE = r"^\d{4}-\d{1,2}-\d{1,2}([ t].*)?$"
-#: Dates that may be read in two ways: 31.12.2024 | 5/31/24
+#: Cells that were meant as a date: 2024-05-31 | 2024-05-31T12:30 | 2024-5-31 | 31.5.2024
+_DATE_LIKE = r"^(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4})([ t].*)?$"
+#: Dates that may be read in two ways: 5/6/2024 | 31.12.24
 _OTHER_DATE = r"^\d{1,2}[./]\d{1,2}[./](\d{2}|\d{4})\b"
 DISTINCT = 1 / 2  # share of different texts beyond which they are names, not categories
 
