@@ -4,6 +4,7 @@
 """
 
 from longnn.training._checkpoint import load_checkpoint, save_checkpoint, saved_members
+from longnn.training._ensemble import combine, ensemble_weights
 from longnn.training._fit import (
     Fitted,
     Job,
@@ -39,7 +40,9 @@ __all__ = [
     "Task",
     "Trained",
     "choose_device",
+    "combine",
     "complete",
+    "ensemble_weights",
     "fit",
     "fits",
     "headline",

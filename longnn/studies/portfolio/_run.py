@@ -1,0 +1,125 @@
+"""Train all candidates on all graphs, one record per graph; then choose, in a record of its own.
+
+What members predict for validation nodes and holdout is kept beside the records as float16, for
+the choice: it is needed to try ensembles, and too much to commit.
+"""
+
+import dataclasses
+import functools
+from pathlib import Path
+
+from longnn.data import NodeDataset, make_split
+from longnn.studies._core._context import Context
+from longnn.studies._core._headline import headline_scores
+from longnn.studies.portfolio._candidates import candidates
+from longnn.studies.portfolio._graphs import GRAPHS
+from longnn.studies.portfolio._predictions import Predictions
+from longnn.studies.portfolio._select import Selection, choose_all
+from longnn.training import fit, headline, preset
+
+#: The keys of the cells.
+CANDIDATES, SELECTION = "candidates", "selection"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The size of the study; the splits have the seeds from ``first`` on.
+
+    >>> FULL.size
+    8
+    """
+
+    splits: int
+    epochs: int
+    patience: int
+    size: int
+    first: int = 1000
+
+
+FULL = Plan(splits=2, epochs=500, patience=100, size=8)
+QUICK = Plan(splits=1, epochs=3, patience=3, size=2)
+QUICK_GRAPHS = ("diabetes", "xor", "cancer")
+
+
+@dataclasses.dataclass(frozen=True)
+class CandidatesCell:
+    """What the candidates reached on one graph: each by name, lists over the splits.
+
+    Args:
+        fingerprint: of the dataset.
+        metric: of the scores; higher is better.
+        usual: the candidate that is the default on this graph.
+        val: scores on the validation nodes, which stopped the training.
+        holdout: scores on the selection holdout.
+        best_epochs: the epoch whose weights were kept.
+        epochs: that were trained.
+    """
+
+    fingerprint: str
+    metric: str
+    usual: str
+    val: dict[str, list[float]]
+    holdout: dict[str, list[float]]
+    best_epochs: dict[str, list[int]]
+    epochs: dict[str, list[int]]
+
+
+def run(context: Context) -> None:
+    """Train what the records lack; choose where all graphs are there."""
+    plan = QUICK if context.quick else FULL
+    known = QUICK_GRAPHS if context.quick else tuple(GRAPHS)
+    for name in context.choose("datasets", known):
+        record = context.record(name, plan)
+        if CANDIDATES not in record:
+            compute = functools.partial(_cell, context, plan, name)
+            record.cell(CANDIDATES, CandidatesCell, compute, machine=context.machine())
+            context.tell(f"{name}: all candidates")
+    missing = [name for name in known if not predictions_path(context.folder, name).is_file()]
+    record = context.record(SELECTION, plan)
+    if SELECTION in record:
+        return
+    if missing:
+        context.tell("the choice waits for " + ", ".join(missing))
+        return
+    compute_all = functools.partial(_choose, context.folder, known, plan)
+    record.cell(SELECTION, Selection, compute_all, machine=context.machine("cpu"))
+
+
+def predictions_path(folder: Path, name: str) -> Path:
+    """Where what the candidates predict on a graph is kept."""
+    return folder / "predictions" / f"{name}.npz"
+
+
+def _cell(context: Context, plan: Plan, name: str) -> CandidatesCell:
+    dataset = GRAPHS[name].make(context.data_dir)
+    # A split's three parts are 60, 20 and 20 %; what it calls test is the selection holdout.
+    splits = [make_split(dataset, "stratified", plan.first + i) for i in range(plan.splits)]
+    configs = candidates({"epochs": plan.epochs, "patience": plan.patience})
+    members = [c.replace(seed=s.seed) for c in configs.values() for s in splits]
+    fitted = fit(dataset, members, [*splits] * len(configs), device=context.device)
+    own = {c: fitted[i * plan.splits : (i + 1) * plan.splits] for i, c in enumerate(configs)}
+    scores = {c: headline_scores(dataset, [f.predicted for f in own[c]], splits) for c in configs}
+    kept = Predictions.collect(dataset, list(own.values()))
+    kept.write(predictions_path(context.folder, name))
+    return CandidatesCell(
+        fingerprint=dataset.fingerprint(),
+        metric=headline(dataset.data.y, dataset.task)[0],
+        usual=_usual(dataset),
+        val={c: val for c, (val, _) in scores.items()},
+        holdout={c: holdout for c, (_, holdout) in scores.items()},
+        best_epochs={c: [f.result.best_epoch for f in own[c]] for c in configs},
+        epochs={c: [f.result.epochs for f in own[c]] for c in configs},
+    )
+
+
+def _usual(dataset: NodeDataset) -> str:
+    """The candidate that is filled in for this data where nothing is set."""
+    if not preset(dataset):
+        return "default"
+    return "table, numbers" if dataset.task == "regression" else "table, classes"
+
+
+def _choose(folder: Path, names: tuple[str, ...], plan: Plan) -> Selection:
+    found = {name: Predictions.read(predictions_path(folder, name)) for name in names}
+    kinds = {name: GRAPHS[name].kind for name in found}
+    return choose_all(list(candidates({})), found, kinds, plan.size)

@@ -1,0 +1,120 @@
+"""Weights of an ensemble: against the exact optimum, and by laws."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+
+from longnn.training import combine, ensemble_weights
+
+
+def members(count: int = 5, nodes: int = 300, classes: int = 3) -> tuple[torch.Tensor, ...]:
+    """Members of different quality, and the labels."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(0, classes, (nodes,), generator=generator)
+    truth = torch.nn.functional.one_hot(y, classes).double()
+    noise = torch.randn(count, nodes, classes, generator=generator, dtype=torch.float64)
+    strength = torch.linspace(0.2, 1.5, count, dtype=torch.float64)[:, None, None]
+    return torch.softmax(strength * 2 * truth + noise, 2), y
+
+
+def log_loss(weights: np.ndarray, p: torch.Tensor, y: torch.Tensor) -> float:
+    own = p[:, torch.arange(len(y)), y].numpy()  # (members, nodes)
+    return float(-np.log(weights @ own).mean())
+
+
+def test_many_rounds_reach_the_best_weights() -> None:
+    """The loss is convex in the weights, so voting converges to the optimum that SciPy finds."""
+    p, y = members()
+    exact = scipy.optimize.minimize(
+        log_loss,
+        np.full(len(p), 1 / len(p)),
+        (p, y),
+        bounds=[(0, 1)] * len(p),
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+        method="SLSQP",
+        tol=1e-12,
+    )
+    found = ensemble_weights(p, y, "classification", rounds=2000, prior=0.0).numpy()
+    assert log_loss(found, p, y) == pytest.approx(exact.fun, abs=1e-6)
+    np.testing.assert_allclose(found, exact.x, atol=0.01)
+
+
+def test_values_are_weighed_by_their_squared_error() -> None:
+    generator = torch.Generator().manual_seed(1)
+    y = torch.randn(200, generator=generator)
+    noise = torch.randn(3, 200, generator=generator) * torch.tensor([[0.3], [0.3], [2.0]])
+    found = ensemble_weights(y + noise, y, "regression", rounds=500, prior=0.0)
+    design = (y + noise).double().numpy()
+
+    def error(w: np.ndarray) -> float:
+        return float(((w @ design - y.numpy()) ** 2).mean())
+
+    exact = scipy.optimize.minimize(
+        error,
+        np.full(3, 1 / 3),
+        bounds=[(0, 1)] * 3,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+    )
+    assert error(found.numpy()) == pytest.approx(exact.fun, rel=1e-3)
+
+
+def test_the_plain_average_rules_where_nodes_are_few() -> None:
+    p, y = members()
+    few = ensemble_weights(p[:, :10], y[:10], "classification")
+    many = ensemble_weights(p, y, "classification")
+    uniform = torch.full((5,), 0.2, dtype=torch.float64)
+    assert (few - uniform).abs().sum() < (many - uniform).abs().sum()
+    torch.testing.assert_close(
+        ensemble_weights(p[:, :0], y[:0], "classification"), uniform, rtol=0, atol=1e-15
+    )
+
+
+def test_weights_follow_their_members() -> None:
+    p, y = members()
+    order = torch.tensor([3, 0, 4, 1, 2])
+    torch.testing.assert_close(
+        ensemble_weights(p[order], y, "classification"),
+        ensemble_weights(p, y, "classification")[order],
+    )
+    assert float(ensemble_weights(p, y, "classification").sum()) == pytest.approx(1)
+
+
+def test_a_member_that_diverged_gets_no_weight() -> None:
+    p, y = members()
+    broken = torch.cat([p, torch.full_like(p[:1], torch.nan)])
+    weights = ensemble_weights(broken, y, "classification")
+    assert weights[-1] == 0
+    torch.testing.assert_close(weights[:-1], ensemble_weights(p, y, "classification"))
+    assert bool(torch.isfinite(combine(broken, weights)).all())
+    with pytest.raises(ValueError, match="at least one member with finite predictions"):
+        ensemble_weights(broken[-1:], y, "classification")
+
+
+def test_unknown_labels_do_not_count() -> None:
+    p, y = members()
+    hidden = torch.cat([y, torch.full((50,), -1)])
+    more = torch.cat([p, p[:, :50].flip(2)], dim=1)
+    torch.testing.assert_close(
+        ensemble_weights(more, hidden, "classification"), ensemble_weights(p, y, "classification")
+    )
+
+
+def test_labels_of_yes_or_no_are_one_loss() -> None:
+    """One label is the same as two classes."""
+    p, y = members(classes=2)
+    torch.testing.assert_close(
+        ensemble_weights(p[..., 1:], y[:, None].double(), "multilabel"),
+        ensemble_weights(p, y, "classification"),
+    )
+
+
+def test_targets_count_alike_in_any_unit() -> None:
+    generator = torch.Generator().manual_seed(2)
+    y = torch.randn(100, 2, generator=generator)
+    y[3, 0] = torch.nan
+    p = y.nan_to_num(0.0) + torch.randn(4, 100, 2, generator=generator)
+    unit = torch.tensor([1.0, 1e6])
+    torch.testing.assert_close(
+        ensemble_weights(p * unit, y * unit, "regression"), ensemble_weights(p, y, "regression")
+    )
