@@ -66,7 +66,7 @@ def test_members_may_come_from_an_allowed_few(three: dict[str, Predictions]) -> 
 @pytest.mark.parametrize("name", list(STRATEGIES))
 def test_every_strategy_gives_weights(name: str, three: dict[str, Predictions]) -> None:
     p = three["x1"]
-    weights = STRATEGIES[name](p, p.val[0], [0, 1, 2])
+    weights = STRATEGIES[name](p, 0, [0, 1, 2])
     assert float(weights.sum()) == pytest.approx(1)
     assert bool((weights >= 0).all())
 
@@ -77,7 +77,7 @@ def test_a_diverged_member_is_not_the_best(three: dict[str, Predictions]) -> Non
     broken[1] = torch.nan
     p = dataclasses.replace(three["x1"], val=(Part(broken, part.labels),))
     for name in ("best by validation", "average of the better half", "votes"):
-        assert STRATEGIES[name](p, p.val[0], [1, 0])[0] == 0, name
+        assert STRATEGIES[name](p, 0, [1, 0])[0] == 0, name
 
 
 def test_predictions_are_kept_and_scored_as_elsewhere(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What all candidates predict on one graph: kept as float16 beside the records, for the choice."""
 
 import dataclasses
+import functools
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
@@ -95,6 +97,28 @@ class Predictions:
 
         return cls(task, metric, int(positive), parts("val"), parts("holdout"))
 
+    @functools.cached_property
+    def val_scores(self) -> list[np.ndarray]:
+        """The headline metric of each candidate on the validation nodes, by split."""
+        return [
+            np.array([self.score(row, part.labels) for row in part.predicted]).round(12)
+            for part in self.val
+        ]
+
+    @functools.cached_property
+    def val_losses(self) -> list[np.ndarray]:
+        """The loss of each candidate on the validation nodes; infinite where one diverged."""
+        found = []
+        for part in self.val:
+            if self.task == "regression":
+                losses = (part.predicted - part.labels).square().mean(1)
+            else:
+                place = part.labels.expand(len(part.predicted), -1)[..., None]
+                own = part.predicted.gather(2, place)[..., 0]
+                losses = -own.clamp_min(1e-12).log().mean(1)
+            found.append(losses.nan_to_num(torch.inf).numpy())
+        return found
+
     def score(self, predicted: Tensor, labels: Tensor) -> float:
         """The headline metric of predictions of some nodes; higher is better.
 
@@ -102,6 +126,8 @@ class Predictions:
         >>> one.score(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         1.0
         """
+        if not bool(torch.isfinite(predicted).all()):
+            return -math.inf  # it diverged
         if self.metric == "r2":
             squares = (labels - predicted).square().sum()
             return float(1 - squares / (labels - labels.mean()).square().sum())

@@ -12,6 +12,8 @@ from longnn.data import NodeDataset, make_split
 from longnn.studies._core._context import Context
 from longnn.studies._core._headline import headline_scores
 from longnn.studies.portfolio._candidates import candidates
+from longnn.studies.portfolio._evaluation import FULL as EVALUATION
+from longnn.studies.portfolio._evaluation import TESTED, EvaluationPlan, evaluate_portfolio
 from longnn.studies.portfolio._graphs import GRAPHS
 from longnn.studies.portfolio._predictions import Predictions
 from longnn.studies.portfolio._select import Selection, choose_all
@@ -38,7 +40,8 @@ class Plan:
 
 FULL = Plan(splits=2, epochs=500, patience=100, size=8)
 QUICK = Plan(splits=1, epochs=3, patience=3, size=2)
-QUICK_GRAPHS = ("diabetes", "xor", "cancer")
+QUICK_GRAPHS, QUICK_TESTED = ("diabetes", "xor", "cancer"), ("table-wine",)
+QUICK_EVALUATION = EvaluationPlan(splits=1, tables=1, epochs=3, patience=3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,24 +68,26 @@ class CandidatesCell:
 
 
 def run(context: Context) -> None:
-    """Train what the records lack; choose where all graphs are there."""
+    """Train what the records lack; choose where all graphs are there; then test the choice."""
     plan = QUICK if context.quick else FULL
     known = QUICK_GRAPHS if context.quick else tuple(GRAPHS)
-    for name in context.choose("datasets", known):
+    tested = QUICK_TESTED if context.quick else TESTED
+    names = context.choose("datasets", list(dict.fromkeys([*known, *tested])))
+    for name in [name for name in names if name in known]:
         record = context.record(name, plan)
         if CANDIDATES not in record:
             compute = functools.partial(_cell, context, plan, name)
             record.cell(CANDIDATES, CandidatesCell, compute, machine=context.machine())
             context.tell(f"{name}: all candidates")
-    missing = [name for name in known if not predictions_path(context.folder, name).is_file()]
     record = context.record(SELECTION, plan)
-    if SELECTION in record:
-        return
-    if missing:
+    missing = [name for name in known if not predictions_path(context.folder, name).is_file()]
+    if SELECTION not in record and missing:
         context.tell("the choice waits for " + ", ".join(missing))
         return
     compute_all = functools.partial(_choose, context.folder, known, plan)
-    record.cell(SELECTION, Selection, compute_all, machine=context.machine("cpu"))
+    chosen = record.cell(SELECTION, Selection, compute_all, machine=context.machine("cpu"))
+    size = QUICK_EVALUATION if context.quick else EVALUATION
+    evaluate_portfolio(context, chosen, [name for name in names if name in tested], size)
 
 
 def predictions_path(folder: Path, name: str) -> Path:

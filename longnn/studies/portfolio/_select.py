@@ -7,37 +7,38 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longnn.studies.portfolio._predictions import Part, Predictions
+from longnn.studies.portfolio._predictions import Predictions
 from longnn.training import combine, ensemble_weights
 
 #: A graph counts with at most this regret, in points: beyond, it is lost either way.
 CAP = 5.0
-#: Ways to make one prediction of those of a set, as {name: weights from validation nodes}.
-Strategy = Callable[[Predictions, Part, Sequence[int]], Tensor]
+#: Weights of the members of a set from the validation nodes of one split.
+Strategy = Callable[[Predictions, int, Sequence[int]], Tensor]
 
 
-def _best(p: Predictions, val: Part, chosen: Sequence[int]) -> Tensor:
+def _best(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
     """The member with the best validation score; among equals the one of the least loss."""
-    scores = [p.score(row, val.labels) for row in val.take(chosen)]
-    ties = [i for i, s in enumerate(scores) if s == max(scores)]
-    losses = _losses(p, val, [chosen[i] for i in ties])
-    return torch.nn.functional.one_hot(torch.tensor(ties[losses.argmin()]), len(chosen)).double()
+    scores, losses = p.val_scores[split][chosen], p.val_losses[split][chosen]
+    weights = torch.zeros(len(chosen), dtype=torch.float64)
+    weights[np.lexsort((losses, -scores))[0]] = 1.0
+    return weights
 
 
-def _average(p: Predictions, val: Part, chosen: Sequence[int]) -> Tensor:
+def _average(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
     return torch.full((len(chosen),), 1 / len(chosen), dtype=torch.float64)
 
 
-def _half(p: Predictions, val: Part, chosen: Sequence[int]) -> Tensor:
+def _half(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
     """The plain average of the half with the least validation losses."""
-    order = _losses(p, val, chosen).argsort()[: (len(chosen) + 1) // 2]
+    order = p.val_losses[split][chosen].argsort()[: (len(chosen) + 1) // 2]
     weights = torch.zeros(len(chosen), dtype=torch.float64)
     weights[torch.from_numpy(order)] = 1 / len(order)
     return weights
 
 
 def _voting(prior: float) -> Strategy:
-    def votes(p: Predictions, val: Part, chosen: Sequence[int]) -> Tensor:
+    def votes(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
+        val = p.val[split]
         return ensemble_weights(val.take(chosen), val.labels, p.task, prior=prior)
 
     return votes
@@ -113,9 +114,9 @@ def evaluate(
 ) -> dict[str, list[float]]:
     """Strategy -> holdout scores over the splits."""
     found: dict[str, list[float]] = {name: [] for name in strategies}
-    for val, holdout in zip(p.val, p.holdout, strict=True):
+    for split, holdout in enumerate(p.holdout):
         for name in strategies:
-            weights = STRATEGIES[name](p, val, chosen)
+            weights = STRATEGIES[name](p, split, list(chosen))
             joined = combine(holdout.take(chosen), weights)
             found[name].append(p.score(joined, holdout.labels))
     return found
@@ -128,17 +129,6 @@ def _single(p: Predictions) -> list[float]:
         float(np.mean([p.score(part.predicted[i], part.labels) for part in p.holdout]))
         for i in range(count)
     ]
-
-
-def _losses(p: Predictions, val: Part, chosen: Sequence[int]) -> np.ndarray:
-    """Validation losses of members; infinite where one diverged."""
-    rows = val.take(chosen)
-    if p.task == "regression":
-        losses = (rows - val.labels).square().mean(1)
-    else:
-        own = rows.gather(2, val.labels.expand(len(rows), -1)[..., None])[..., 0]
-        losses = -own.clamp_min(1e-12).log().mean(1)
-    return np.asarray(losses.nan_to_num(torch.inf))
 
 
 def _greedy(
