@@ -4,7 +4,7 @@
 """
 
 from longnn.training._checkpoint import load_checkpoint, save_checkpoint, saved_members
-from longnn.training._ensemble import combine, ensemble_weights
+from longnn.training._ensemble import DRAWS, ROUNDS, combine, ensemble_weights
 from longnn.training._fit import (
     Fitted,
     Job,
@@ -27,7 +27,9 @@ from longnn.training._shape import VARYING, shape_of
 from longnn.training._trained import Trained, mean_prediction
 
 __all__ = [
+    "DRAWS",
     "FIELDS",
+    "ROUNDS",
     "VARYING",
     "Fitted",
     "Job",

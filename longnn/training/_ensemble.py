@@ -1,9 +1,10 @@
 r"""Which of several trained members to listen to, and how much: weights from validation nodes.
 
-Greedy selection with replacement (Caruana et al., 2004, "Ensemble selection from libraries of
-models"): again and again the member joins whose vote lowers the loss of the average most. It starts
-from the plain average of all, which counts as some votes already: with few validation nodes the
-votes cannot outweigh it, and the ensemble stays near the plain average.
+Greedy selection with replacement, bagged (Caruana et al., 2004, "Ensemble selection from libraries
+of models"): again and again the member gets a vote that lowers the loss of the average most. This
+is done for many draws of the validation nodes, and the votes are averaged. Where nodes are few the
+draws disagree, the votes spread, and the ensemble comes near a plain average of the good members;
+``longnn study portfolio`` compares ways to do it.
 """
 
 from collections.abc import Callable
@@ -13,11 +14,12 @@ from torch import Tensor
 
 from longnn.training._problem import Task
 
-#: Votes that are cast.
-ROUNDS = 25
-#: Validation nodes that the plain average is worth: with as many, half of all votes are its own.
-PRIOR = 100.0
+#: Votes of one selection, and draws of the validation nodes.
+ROUNDS, DRAWS = 8, 20
 _LEAST = 1e-12  # of a probability, so that its logarithm is finite
+
+#: The loss of averages (members, cells) over some cells, (members,).
+_Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def ensemble_weights(
@@ -26,47 +28,35 @@ def ensemble_weights(
     task: Task,
     *,
     rounds: int = ROUNDS,
-    prior: float = PRIOR,
+    draws: int = DRAWS,
 ) -> Tensor:
     r"""Weights (members,) of the members in the average, >= 0, with sum 1.
 
-    With :math:`n` nodes, :math:`M` members and :math:`R` rounds, member m has the weight
-
-    .. math:: w_m = \frac{u / M + v_m}{u + R}, \qquad u = R \, \mathrm{prior} / n
-
-    where :math:`v_m` counts its votes.
-
     Args:
-        predicted: of the validation nodes, by each member; no probability of a finite member is
-            NaN. A member with a value that is not finite gets no weight.
+        predicted: of the validation nodes, by each member. A member with a value that is not
+            finite gets no weight.
         labels: of the same nodes.
         task: decides the loss: the log loss of the averaged probabilities, or the squared error.
-        rounds: votes to cast.
-        prior: validation nodes that the plain average is worth.
+        rounds: votes of one selection.
+        draws: bootstrap samples of the nodes, with a fixed seed; 0 selects once, on all nodes.
 
     >>> right = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
-    >>> both = torch.stack([right, 1 - right])
-    >>> ensemble_weights(both, torch.tensor([0, 1]), "classification", prior=0.0)
+    >>> ensemble_weights(torch.stack([right, 1 - right]), torch.tensor([0, 1]), "classification")
     tensor([1., 0.], dtype=torch.float64)
-    >>> ensemble_weights(both, torch.tensor([0, 1]), "classification", prior=1e9)
-    tensor([0.5000, 0.5000], dtype=torch.float64)
     """
     sound = torch.isfinite(predicted).flatten(1).all(1)  # (members,)
     if not bool(sound.any()):
         raise ValueError("Expected at least one member with finite predictions (got none)")
     weights = torch.zeros(len(predicted), dtype=torch.float64)
     terms, loss = _terms(predicted[sound].double(), labels, task)
-    members, cells = terms.shape
+    cells = terms.shape[1]
     if cells == 0:
-        weights[sound] = 1 / members
+        weights[sound] = 1 / len(terms)
         return weights
-    start = rounds * prior / cells
-    total, votes = start * terms.mean(0), torch.zeros(members, dtype=torch.float64)
-    for r in range(rounds):
-        joined = (total + terms) / (start + r + 1)  # (members, cells): the average with each
-        best = int(loss(joined).argmin())
-        total, votes[best] = total + terms[best], votes[best] + 1
-    weights[sound] = (start / members + votes) / (start + rounds)
+    generator = torch.Generator().manual_seed(0)
+    places = [torch.randint(cells, (cells,), generator=generator) for _ in range(draws)]
+    votes = [_vote(terms, loss, place, rounds) for place in places or [torch.arange(cells)]]
+    weights[sound] = torch.stack(votes).mean(0)
     return weights
 
 
@@ -81,9 +71,17 @@ def combine(predicted: Tensor, weights: Tensor) -> Tensor:
     return (shaped * predicted[used].double()).sum(0).to(predicted)
 
 
-def _terms(
-    predicted: Tensor, labels: Tensor, task: Task
-) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+def _vote(terms: Tensor, loss: _Loss, place: Tensor, rounds: int) -> Tensor:
+    """The share of votes of each member on some cells, (members,)."""
+    drawn = terms[:, place]
+    total, votes = torch.zeros_like(drawn[0]), torch.zeros(len(terms), dtype=torch.float64)
+    for r in range(1, rounds + 1):
+        best = int(loss((total + drawn) / r, place).argmin())
+        total, votes[best] = total + drawn[best], votes[best] + 1
+    return votes / rounds
+
+
+def _terms(predicted: Tensor, labels: Tensor, task: Task) -> tuple[Tensor, _Loss]:
     """What a member says of each known label (members, cells), and the loss of averages of that."""
     if task == "classification":
         known = labels >= 0
@@ -98,8 +96,8 @@ def _terms(
         spread = torch.stack([column[~column.isnan()].std() for column in labels.double().T])
         unit = spread.nan_to_num(1.0).clamp_min(_LEAST).expand(labels.shape)[known]
         said, true = said / unit, true / unit
-    return said, lambda average: (average - true).square().mean(1)
+    return said, lambda average, place: (average - true[place]).square().mean(1)
 
 
-def _log_loss(probability: Tensor) -> Tensor:  # (members, cells) of what is true
+def _log_loss(probability: Tensor, _: Tensor) -> Tensor:  # (members, cells) of what is true
     return -probability.clamp_min(_LEAST).log().mean(1)

@@ -76,7 +76,7 @@ def test_a_diverged_member_is_not_the_best(three: dict[str, Predictions]) -> Non
     broken = part.predicted.clone()
     broken[1] = torch.nan
     p = dataclasses.replace(three["x1"], val=(Part(broken, part.labels),))
-    for name in ("best by validation", "average of the better half", "votes"):
+    for name in ("best by validation", "average of the better half", "votes on draws"):
         assert STRATEGIES[name](p, 0, [1, 0])[0] == 0, name
 
 

@@ -35,7 +35,7 @@ def test_many_rounds_reach_the_best_weights() -> None:
         method="SLSQP",
         tol=1e-12,
     )
-    found = ensemble_weights(p, y, "classification", rounds=2000, prior=0.0).numpy()
+    found = ensemble_weights(p, y, "classification", rounds=2000, draws=0).numpy()
     assert log_loss(found, p, y) == pytest.approx(exact.fun, abs=1e-6)
     np.testing.assert_allclose(found, exact.x, atol=0.01)
 
@@ -44,7 +44,7 @@ def test_values_are_weighed_by_their_squared_error() -> None:
     generator = torch.Generator().manual_seed(1)
     y = torch.randn(200, generator=generator)
     noise = torch.randn(3, 200, generator=generator) * torch.tensor([[0.3], [0.3], [2.0]])
-    found = ensemble_weights(y + noise, y, "regression", rounds=500, prior=0.0)
+    found = ensemble_weights(y + noise, y, "regression", rounds=500, draws=0)
     design = (y + noise).double().numpy()
 
     def error(w: np.ndarray) -> float:
@@ -59,15 +59,19 @@ def test_values_are_weighed_by_their_squared_error() -> None:
     assert error(found.numpy()) == pytest.approx(exact.fun, rel=1e-3)
 
 
-def test_the_plain_average_rules_where_nodes_are_few() -> None:
-    p, y = members()
-    few = ensemble_weights(p[:, :10], y[:10], "classification")
-    many = ensemble_weights(p, y, "classification")
-    uniform = torch.full((5,), 0.2, dtype=torch.float64)
-    assert (few - uniform).abs().sum() < (many - uniform).abs().sum()
-    torch.testing.assert_close(
-        ensemble_weights(p[:, :0], y[:0], "classification"), uniform, rtol=0, atol=1e-15
-    )
+def test_votes_spread_where_nodes_are_few() -> None:
+    """Of two members that are alike on the whole, ten nodes prefer one by chance."""
+    generator = torch.Generator().manual_seed(3)
+    y = torch.randint(0, 2, (10,), generator=generator)
+    truth = torch.nn.functional.one_hot(y, 2).double()
+    noise = torch.randn(4, 10, 2, generator=generator, dtype=torch.float64)
+    p = torch.softmax(truth + noise, 2)
+    once = ensemble_weights(p, y, "classification", draws=0)
+    drawn = ensemble_weights(p, y, "classification")
+    assert drawn.max() < once.max()
+    assert (drawn > 0).sum() > (once > 0).sum()
+    uniform = torch.full((4,), 0.25, dtype=torch.float64)
+    assert torch.equal(ensemble_weights(p[:, :0], y[:0], "classification"), uniform)
 
 
 def test_weights_follow_their_members() -> None:

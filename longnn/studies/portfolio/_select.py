@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from longnn.studies.portfolio._predictions import Predictions
-from longnn.training import combine, ensemble_weights
+from longnn.training import DRAWS, ROUNDS, combine, ensemble_weights
 
 #: A graph counts with at most this regret, in points: beyond, it is lost either way.
 CAP = 5.0
@@ -36,10 +36,10 @@ def _half(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
     return weights
 
 
-def _voting(prior: float) -> Strategy:
+def _voting(draws: int, rounds: int = ROUNDS) -> Strategy:
     def votes(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
         val = p.val[split]
-        return ensemble_weights(val.take(chosen), val.labels, p.task, prior=prior)
+        return ensemble_weights(val.take(chosen), val.labels, p.task, draws=draws, rounds=rounds)
 
     return votes
 
@@ -48,10 +48,10 @@ STRATEGIES: dict[str, Strategy] = {
     "best by validation": _best,
     "average": _average,
     "average of the better half": _half,
-    "votes": _voting(0.0),
-    "votes, average worth 30 nodes": _voting(30.0),
-    "votes, average worth 100 nodes": _voting(100.0),
-    "votes, average worth 300 nodes": _voting(300.0),
+    "votes on all nodes": _voting(0),
+    "25 votes on all nodes": _voting(0, 25),
+    "votes on draws": _voting(DRAWS),
+    "25 votes on draws": _voting(DRAWS, 25),
 }
 #: By these two a set is chosen: quick to compute, one for a single model, one for an ensemble.
 _JUDGES = ("best by validation", "average of the better half")

@@ -16,7 +16,7 @@ from longnn.studies.portfolio._run import CANDIDATES, SELECTION, CandidatesCell
 from longnn.studies.portfolio._select import STRATEGIES, Selection
 
 #: The way to join members that the tables show.
-JOINED = "votes, average worth 100 nodes"
+JOINED = "votes on draws"
 
 
 def tables(folder: Path) -> list[ResultTable]:
@@ -64,7 +64,7 @@ def _members(selection: Selection) -> ResultTable:
 
 
 def _scores(selection: Selection, cells: dict[str, CandidatesCell]) -> ResultTable:
-    shown = ("best by validation", "average", "votes", "votes, average worth 100 nodes")
+    shown = ("best by validation", "average", "votes on all nodes", JOINED)
     rows = []
     for name, cell in cells.items():
         default = 100 * float(np.mean(cell.holdout[cell.usual]))
