@@ -19,6 +19,9 @@ from longnn.studies.portfolio._predictions import Predictions
 from longnn.studies.portfolio._select import Selection, choose_all
 from longnn.training import fit, headline, preset
 
+#: Models that may join: they take the graph as it is, so one operator serves all members. The
+#: others are trained to see what single models of all families reach.
+MODELS = ("lon", "mlp")
 #: The keys of the cells.
 CANDIDATES, SELECTION = "candidates", "selection"
 
@@ -127,4 +130,6 @@ def _usual(dataset: NodeDataset) -> str:
 def _choose(folder: Path, names: tuple[str, ...], plan: Plan) -> Selection:
     found = {name: Predictions.read(predictions_path(folder, name)) for name in names}
     kinds = {name: GRAPHS[name].kind for name in found}
-    return choose_all(list(candidates({})), found, kinds, plan.size)
+    every = candidates({})
+    allowed = [name for name, config in every.items() if config.model in MODELS]
+    return choose_all(list(every), found, kinds, plan.size, allowed=allowed)
