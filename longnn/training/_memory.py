@@ -4,7 +4,6 @@ A GPU says when it is full, and then less is tried. A CPU's operating system end
 instead, so there the cost of a member is measured first.
 """
 
-import contextlib
 import gc
 import re
 from collections.abc import Callable
@@ -12,18 +11,13 @@ from pathlib import Path
 
 import torch
 
+from longnn._base.memory import available_memory
 from longnn.training._population import Population
 
 #: Of the memory that is free, the share to use: other programs want some too.
 SHARE = 0.7
 #: Epochs until the peak: the second has Adam's state.
 _EPOCHS = 2
-#: Limits of a container, as (limit, use): cgroups of both versions.
-_CGROUP = Path("/sys/fs/cgroup")
-_CGROUPS = (
-    ("memory.max", "memory.current"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -82,19 +76,6 @@ def count_fitting(make: Callable[[int], Population], count: int, device: torch.d
     each = max(growth[1] - growth[0], 0) + kept
     room = SHARE * available - growth[0]
     return max(1, min(count, 1 + int(room / max(each, 1))))
-
-
-def available_memory() -> int | None:
-    """Bytes that a program can still take on this machine or in this container; None: unknown."""
-    found = []
-    with contextlib.suppress(OSError, TypeError):
-        text = Path("/proc/meminfo").read_text()
-        found.append(int(re.search(r"MemAvailable:\s+(\d+)", text)[1]) * 1024)  # type: ignore[index]
-    for limit, use in _CGROUPS:
-        with contextlib.suppress(OSError, ValueError):  # ValueError: the limit is "max"
-            most, now = (int((_CGROUP / name).read_text()) for name in (limit, use))
-            found.append(max(most - now, 0))
-    return min(found, default=None)
 
 
 def _kept(population: Population) -> int:

@@ -125,7 +125,7 @@ def test_the_cost_of_a_member_is_measured(monkeypatch):
 
 def test_a_container_has_less_than_its_machine(tmp_path, monkeypatch):
     free = memory.available_memory()
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    monkeypatch.setattr("longnn._base.memory._CGROUP", tmp_path)
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("1000\n")
     assert memory.available_memory() != 0
