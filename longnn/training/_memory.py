@@ -11,7 +11,8 @@ from pathlib import Path
 
 import torch
 
-from longnn._base.memory import available_memory
+from longnn._base.memory import available_memory, in_words
+from longnn.config import Config
 from longnn.training._population import Population
 
 #: Of the memory that is free, the share to use: other programs want some too.
@@ -29,6 +30,26 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+
+
+def require_room(config: Config, nodes: int, in_channels: int, out_channels: int) -> None:
+    """Raise unless one model of this size can be trained in the memory of this machine.
+
+    A lower bound: its weights, their gradients, Adam's two moments and the best weights so far,
+    and one signal of hidden units at every node.
+
+    Raises:
+        ValueError: naming both numbers.
+    """
+    size = 8 if config.precision == "float64" else 4
+    weights = config.hidden_channels * (in_channels + out_channels)
+    needed, free = size * (5 * weights + nodes * config.hidden_channels), available_memory()
+    if free is not None and needed > free:
+        raise ValueError(
+            f"Expected a model that fits into memory (got hidden_channels="
+            f"{config.hidden_channels} for {in_channels} features and {nodes} nodes, which need "
+            f"{in_words(needed)}; {in_words(free)} are free); use fewer hidden units or features"
+        )
 
 
 def fits(call: Callable[[], object], device: torch.device) -> bool:
