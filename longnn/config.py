@@ -37,6 +37,20 @@ def _described(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any
     return dataclasses.field(default=default, metadata={"meaning": meaning, "choices": choices})
 
 
+#: Beyond these no model can be built: tables of (degree + 1)^2 numbers, a history of all epochs,
+#: random numbers of 64 bits. What fits below them depends on the graph, see `longnn.training`.
+LARGEST = {
+    "hidden_channels": 2**20,
+    "degree": 4096,
+    "stacks": 1024,
+    "layers": 1024,
+    "repeat": 10**6,
+    "epochs": 10**7,
+    "patience": 2**31 - 1,
+    "seed": 2**62,
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """How one model is trained; each field says what it means.
@@ -137,6 +151,7 @@ class Config:
                     + did_you_mean(key, [*known, *_TOP, *_SETTINGS])
                 )
             _check_type(key, value, known[key])
+            _check_size(key, value)
         _check_integer("hidden_channels", self.hidden_channels, least=1)
         _check_integer("repeat", self.repeat, least=1)
         _check_integer("seed", self.seed, least=0)
@@ -325,6 +340,12 @@ def parse_class_weight(text: str) -> dict[str, float] | str:
 def _check_integer(key: str, value: Any, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"Expected `{key}` to be an integer >= {least} (got {value!r})")
+    _check_size(key, value)
+
+
+def _check_size(key: str, value: Any) -> None:
+    if key in LARGEST and value > LARGEST[key]:
+        raise ValueError(f"Expected `{key}` <= {LARGEST[key]} (got {value})")
 
 
 def _check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:

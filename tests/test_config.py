@@ -145,3 +145,21 @@ def test_bad_toml_files(tmp_path):
 def test_scalings_are_those_of_the_data():
     """Two layers that do not know each other name them both."""
     assert SCALINGS == data.SCALINGS
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"hidden_channels": 10**9}, r"Expected `hidden_channels` <= 1048576 \(got 1000000000\)"),
+        ({"degree": 10**7}, r"Expected `degree` <= 4096 \(got 10000000\)"),
+        ({"model": "arma", "stacks": 10**6}, r"Expected `stacks` <= 1024 \(got 1000000\)"),
+        ({"model": "arma", "layers": 10**6}, r"Expected `layers` <= 1024 \(got 1000000\)"),
+        ({"epochs": 10**12}, r"Expected `epochs` <= 10000000 \(got 1000000000000\)"),
+        ({"patience": 10**12}, r"Expected `patience` <= 2147483647 \(got 1000000000000\)"),
+        ({"repeat": 10**9}, r"Expected `repeat` <= 1000000 \(got 1000000000\)"),
+        ({"seed": 2**64}, r"Expected `seed` <= 4611686018427387904 \(got "),
+    ],
+)
+def test_absurd_sizes_are_one_line(values, message):
+    with pytest.raises(ValueError, match=message):
+        Config.from_dict(values)

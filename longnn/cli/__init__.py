@@ -4,6 +4,8 @@ Results go to standard output, everything else to standard error. A user's mista
 and a non-zero exit, never a traceback (set LONGNN_DEBUG=1 to see it).
 """
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -52,4 +54,7 @@ def version(
 
 def main() -> None:
     """Entry point of the command ``longnn``."""
+    for stream in (sys.stdout, sys.stderr):  # names of nodes and classes, on any terminal
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="longnn")

@@ -204,15 +204,17 @@ def seconds_text(seconds: Mapping[str, float]) -> str:
 
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
+_ASCII_BLOCKS = " .:-=+*#@"
 
 
-def sparkline(values: list[float]) -> str:
-    """A row of blocks as high as the values.
+def sparkline(values: list[float], encoding: str = "utf-8") -> str:
+    """A row of blocks as high as the values, of signs that the terminal can show.
 
-    >>> sparkline([0.0, 0.5, 1.0])
-    ' ▄█'
+    >>> sparkline([0.0, 0.5, 1.0]), sparkline([0.0, 0.5, 1.0], "ascii")
+    (' ▄█', ' =@')
     """
+    blocks = _BLOCKS if encoding.lower().startswith("utf") else _ASCII_BLOCKS
     top = max(values) if values else 0.0
     if top <= 0:
         return " " * len(values)
-    return "".join(_BLOCKS[round(max(v, 0.0) / top * (len(_BLOCKS) - 1))] for v in values)
+    return "".join(blocks[round(max(v, 0.0) / top * (len(blocks) - 1))] for v in values)

@@ -52,7 +52,7 @@ def info(
     for line in card.lines():
         out.print(line, markup=False)
     out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
-    out.print(f"  0 |{display.sparkline(density.histogram(50))}| 2", markup=False)
+    out.print(f"  0 |{display.sparkline(density.histogram(50), out.encoding)}| 2", markup=False)
     show_notes(dataset.notes)
     for warning in (*card.warnings, *longnn.data.untested(dataset)):
         err.print(f"warning: {warning}", markup=False)

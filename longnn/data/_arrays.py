@@ -1,34 +1,32 @@
 """Graphs kept as arrays: SciPy sparse ``.npz``, Matrix Market ``.mtx``, PyG ``Data`` files.
 
-Each becomes a PyG ``Data`` with whatever the file holds. Nothing in a file is ever executed:
-``.npz`` is read without pickles and ``.pt`` with PyTorch's restricted unpickler.
+Each becomes a PyG ``Data`` with whatever the file holds. Nothing in a file is ever executed. How
+each format is read is the business of :mod:`longnn.data._npz`, :mod:`longnn.data._matrixmarket` and
+:mod:`longnn.data._pygfile`.
 """
 
-import pickle
-import re
-import warnings
-import zipfile
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
 from longnn.data._dataset import MASKS, UNLABELLED
 from longnn.data._errors import DataError, MissingFileError
+from longnn.data._features import plain_tensor
+from longnn.data._limits import require_memory
+from longnn.data._matrixmarket import read_matrix_market
+from longnn.data._npz import Archive
+from longnn.data._pygfile import read_pyg
 from longnn.data._readtable import unreadable
 from longnn.matrices import csr_from_scipy
 
 ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")
 _KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", *MASKS)
-# Plain classes of PyG: what a saved ``Data`` is made of besides tensors.
-_SAFE = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
 
 
 def read_arrays(path: str | Path, *, as_features: bool = False) -> tuple[Data, tuple[str, ...]]:
@@ -59,14 +57,12 @@ def read_arrays(path: str | Path, *, as_features: bool = False) -> tuple[Data, t
         if suffix == ".npz":
             fields = _read_npz(path, as_features)
         elif suffix == ".mtx":
-            if b"\0" in path.read_bytes():  # SciPy crashes on it
-                raise DataError("Expected a text file (got zero bytes in it).", path=path)
-            fields = matrix_fields(path, scipy.io.mmread(path), as_features)
+            fields = matrix_fields(path, read_matrix_market(path), as_features)
         else:
-            fields = _read_pyg(path)
-    except DataError:
-        raise
-    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            fields = read_pyg(path, _KEYS)
+    except OSError as error:
+        if isinstance(error, DataError):
+            raise
         raise unreadable(path, error) from error
     return as_arrays(fields, path)
 
@@ -84,6 +80,8 @@ def as_arrays(fields: dict[str, object], path: Path | None = None) -> tuple[Data
     classes: tuple[str, ...] = ()
     y = fields.get("y")
     if isinstance(y, np.ndarray) and y.dtype.kind in "USO":
+        if y.ndim != 1:
+            raise DataError(f"Expected `y` of one dimension (got {y.shape}).", path=path)
         known = np.array([value is not None and value == value for value in y.tolist()])
         names, codes = np.unique(y[known].astype(str), return_inverse=True)
         labels = np.full(len(y), UNLABELLED)
@@ -93,16 +91,16 @@ def as_arrays(fields: dict[str, object], path: Path | None = None) -> tuple[Data
 
 
 def _read_npz(path: Path, as_features: bool) -> dict[str, object]:
-    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-        fields = {key: archive[key] for key in _KEYS if key in archive.files}
-        names = ", ".join(archive.files)
-        if "format" in archive.files:  # as scipy.sparse.save_npz writes
-            stream.seek(0)
-            matrix = sp.load_npz(stream)
-            return {**matrix_fields(path, matrix, as_features), **fields}
+    archive = Archive(path, (*_KEYS, "format", "data", "indices", "indptr", "row", "col", "shape"))
+    fields: dict[str, object] = {key: archive[key] for key in _KEYS if key in archive}
+    if "format" in archive:  # as scipy.sparse.save_npz writes
+        form = archive["format"].astype("U").reshape(-1)
+        matrix = archive.matrix(form=str(form[0]) if len(form) else "")
+        return {**matrix_fields(path, matrix, as_features), **fields}
     if not fields:
         raise DataError(
-            f"Expected a SciPy sparse matrix or arrays named {', '.join(_KEYS)} (got {names}).",
+            f"Expected a SciPy sparse matrix or arrays named {', '.join(_KEYS)} (got "
+            f"{', '.join(archive)}).",
             path=path,
         )
     return fields
@@ -114,14 +112,14 @@ def matrix_fields(path: Path | None, found: Any, as_features: bool) -> dict[str,
     >>> matrix_fields(None, np.array([[0, 1], [1, 0]]), as_features=False)["edge_index"].tolist()
     [[0, 1], [1, 0]]
     """
-    matrix = found if sp.issparse(found) else sp.coo_array(found)
+    matrix = found if sp.issparse(found) else _from_dense(path, found)
     if as_features:
         if matrix.ndim != 2 or matrix.dtype.kind == "c":
             raise DataError("Expected a matrix of real features.", path=path)
-        return {"x": csr_from_scipy(matrix)}
+        return {"x": csr_from_scipy(_trusted(path, matrix))}
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"Expected a square adjacency (got {matrix.shape}).", path=path)
-    matrix = sp.coo_array(matrix)
+    matrix = sp.coo_array(_trusted(path, matrix))
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     fields: dict[str, object] = {"edge_index": np.stack([matrix.row, matrix.col])}
@@ -133,42 +131,59 @@ def matrix_fields(path: Path | None, found: Any, as_features: bool) -> dict[str,
     return fields
 
 
-def _read_pyg(path: Path) -> dict[str, object]:
+def _from_dense(path: Path | None, found: Any) -> sp.coo_array:
+    array = np.asarray(found)
+    if array.dtype.kind not in "biufc":
+        raise DataError(f"Expected a matrix of numbers (got {array.dtype}).", path=path)
+    return sp.coo_array(array)
+
+
+def _trusted(path: Path | None, matrix: Any) -> Any:
+    """The matrix, its index arrays checked, and what each row needs being there."""
+    require_memory(64.0 * matrix.shape[0], f"a matrix of {matrix.shape[0]} rows", path=path)
     try:
-        # On exit ``safe_globals`` drops all it was given, even what PyG had registered before.
-        new = [kind for kind in _SAFE if kind not in torch.serialization.get_safe_globals()]
-        with torch.serialization.safe_globals(new), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of odd pickles: we raise or it is fine
-            saved = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, AttributeError, IndexError) as error:
-        named = re.search(r"GLOBAL (\S+)", str(error))
-        what = f"one that refers to {named[1]}" if named else "a damaged or foreign one"
-        raise DataError(
-            f"Expected a complete PyG Data file that loads without running code (got {what}); "
-            "save one with torch.save(data.to_dict(), path).",
-            path=path,
-        ) from error
-    if isinstance(saved, tuple) and saved:  # PyG's own processed files: (fields, slices, class)
-        saved = saved[0]
-    fields = saved.to_dict() if isinstance(saved, Data) else saved
-    if not isinstance(fields, dict):
-        raise DataError(f"Expected a PyG Data (got {type(fields).__name__}).", path=path)
-    if "edge_index" not in fields:
-        held = ", ".join(map(str, fields)) or "nothing"
-        raise DataError(f"Expected `edge_index` in the file (got {held}).", path=path)
-    return {key: fields[key] for key in (*_KEYS, "num_nodes") if fields.get(key) is not None}
+        if hasattr(matrix, "check_format"):  # compressed; what compiled code does not look at
+            matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise DataError(f"Expected a sparse matrix (got {error}).", path=path) from error
+    return matrix
 
 
 def _as_data(path: Path | None, fields: dict[str, object]) -> Data:
     data = Data()
     for key, value in fields.items():
-        if key == "num_nodes" and isinstance(value, int | Tensor):
-            data.num_nodes = int(value)
-        elif isinstance(value, Tensor):
-            data[key] = value
-        elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            data[key] = torch.from_numpy(np.ascontiguousarray(value))
-        else:
-            kind = getattr(value, "dtype", type(value).__name__)
+        if key == "num_nodes":
+            data.num_nodes = _count(path, value)
+            continue
+        kind = getattr(value, "dtype", type(value).__name__)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            value = torch.from_numpy(np.asarray(_as_torch_has(path, key, value), order="C"))
+        if not isinstance(value, Tensor):
             raise DataError(f"Expected `{key}` to hold numbers (got {kind}).", path=path)
+        if key != "x" and value.layout is not torch.strided:
+            raise DataError(f"Expected `{key}` as a dense tensor (got {value.layout}).", path=path)
+        data[key] = plain_tensor(value, key, path)
     return data
+
+
+def _count(path: Path | None, value: object) -> int:
+    """A number of nodes, from whatever holds one."""
+    if isinstance(value, Tensor | np.ndarray) and math.prod(value.shape) == 1:
+        value = value.item()
+    if type(value) is not int or value < 0:
+        raise DataError(f"Expected `num_nodes` to be a whole number (got {value!r}).", path=path)
+    return value
+
+
+def _as_torch_has(path: Path | None, key: str, array: np.ndarray) -> np.ndarray:
+    """Numbers of a type that torch computes with: no unsigned ones but bytes, none of 128 bits."""
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        if array.size and int(array.max()) >= 2**63:
+            raise DataError(
+                f"Expected `{key}` below 2^63 (got {int(array.max())}); write such labels as text.",
+                path=path,
+            )
+        return array.astype(np.int64)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)

@@ -10,19 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data._convert import edge_weights, from_data, symmetrize
+from longnn.data._convert import edge_weights, from_data, node_numbers, symmetrize
 from longnn.data._dataset import MASKS, NodeDataset
 from longnn.data._edgetable import read_edges, whole_numbers
 from longnn.data._errors import DataError
+from longnn.data._limits import require_memory
 from longnn.data._nodetable import Nodes, read_nodes
 from longnn.data._options import TableOptions
 from longnn.data._tables import Table
 from longnn.matrices import csr
 
+_FAR = 100  # a node number beyond so many times the number of nodes that occur is an id
 MAX_IDENTITY = 1_000_000  # nodes: 1 GB of weights, gradients and moments for 64 hidden units
 
 
@@ -119,6 +122,9 @@ def _nodes_of(arrays: Arrays, want_features: bool) -> Nodes:
     """The nodes of arrays."""
     data, classes = arrays.data, arrays.classes
     x, y = data.get("x"), data.get("y")
+    for key, value in (("x", x), ("y", y)):
+        if value is not None and value.dim() == 0:
+            raise arrays.error(f"Expected `{key}` of each node (got one number).")
     sizes = [len(value) for value in (x, y) if value is not None]
     count = sizes[0] if sizes else data.get("num_nodes")
     nodes = Nodes(
@@ -138,19 +144,44 @@ def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> tuple[Tensor, Tensor | Non
     index = arrays.data.get("edge_index")
     if index is None:
         raise arrays.error("Expected an adjacency matrix or `edge_index` in the file.")
+    if index.dim() != 2 or index.shape[0] != 2:
+        raise arrays.error(f"Expected `edge_index` of shape (2, arcs) (got {tuple(index.shape)}).")
+    index = node_numbers(index)
     size = arrays.data.get("num_nodes")
     if nodes.count is None:
-        nodes.count = size or int(index.max()) + 1
+        index = index if size is not None else _as_ids(index, nodes)
+        nodes.count = size if size is not None else int(index.max()) + 1
     if size is not None and nodes.count != size:
         raise arrays.error(
             f"Expected {size} nodes, as many as the adjacency has rows "
             f"(got {nodes.count} in {nodes.source})."
         )
+    outside = ((index < 0) | (index >= nodes.count)).any(dim=0).nonzero()
+    if len(outside) or nodes.count == 0:
+        got = index[:, int(outside[0])].tolist() if len(outside) else "no node"
+        raise arrays.error(f"Expected edges between nodes 0..{nodes.count - 1} (got {got}).")
     _check_order(nodes, arrays)
     weight = edge_weights(arrays.data)
+    if weight is not None and weight.numel() != index.shape[1]:
+        raise arrays.error(f"Expected {index.shape[1]} edge weights (got {weight.numel()}).")
     if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
         raise arrays.error("Expected weights finite and >= 0 (got others).")
     return index, weight
+
+
+def _as_ids(index: Tensor, nodes: Nodes) -> Tensor:
+    """The edges of a file that does not say how many nodes there are.
+
+    Numbers far beyond the number of edges are ids, not places: the nodes are those that occur.
+    """
+    if index.numel() == 0:
+        raise DataError("Expected edges, features or labels (got a graph without any node).")
+    found, codes = torch.unique(index, return_inverse=True)
+    if int(found[0]) < 0 or int(found[-1]) < _FAR * max(len(found), 100):
+        return index
+    nodes.ids = pa.array([str(i) for i in found.tolist()], pa.string())
+    nodes.notes.append("The numbers of the nodes were read as ids: most of them do not occur.")
+    return codes
 
 
 def _check_order(nodes: Nodes, arrays: Arrays) -> None:
@@ -158,7 +189,9 @@ def _check_order(nodes: Nodes, arrays: Arrays) -> None:
     if nodes.ids is None:
         return
     texts = nodes.ids.to_pylist()
-    if not all(text.isdecimal() for text in texts):
+    if not all(text.isascii() and text.isdecimal() for text in texts):
+        return
+    if not all(len(text) < 19 for text in texts):
         return
     ids = np.array([int(text) for text in texts])
     if (ids != np.sort(ids)).any() and np.ptp(ids) == len(ids) - 1:
@@ -170,7 +203,7 @@ def _check_order(nodes: Nodes, arrays: Arrays) -> None:
 
 
 def _check_both_ways(index: Tensor, edges: Table | Arrays) -> None:
-    size = int(index.max()) + 1
+    size = int(index.max()) + 1 if index.numel() else 0
     there, back = index[0] * size + index[1], index[1] * size + index[0]
     alone = (~torch.isin(back, there)).nonzero()
     if len(alone) == 0:
@@ -198,6 +231,7 @@ def _add_features(nodes: Nodes, index: Tensor, features: str) -> None:
     if nodes.x is not None:
         return
     count = nodes.count or 0
+    require_memory(64.0 * count, f"a graph of {count} nodes")
     if features == "columns":
         raise DataError(
             f"Expected feature columns in {nodes.source} (got none{_why(nodes)}); use "

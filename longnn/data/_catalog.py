@@ -1,13 +1,13 @@
 """The datasets that have a name, as tables: which reader reads which files, and what to expect.
 
-Data only, and quick to load: neither torch nor NumPy is imported here. Rows of one family (one PyG
-class) are written by one small function; :mod:`longnn.data._named` reads them.
+Data only, and quick to load: neither torch nor NumPy is imported here. Rows of one family (one
+publisher) are written by one small function; :mod:`longnn.data._named` reads them.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from longnn._base.suggestions import nearest
 from longnn.data._errors import DataError
@@ -32,16 +32,15 @@ class NamedDataset:
         nodes, edges, features, classes: its size; edges are undirected, without self loops.
         folder: of the raw files, relative to the data folder.
         files: the raw files, relative to ``folder``.
-        reader: the PyG class that reads (or downloads) the dataset, or ``"ogb"``.
-        reader_options: for that class.
-        root: what the class is given as its root, relative to the data folder.
+        reader: the format of the files, of :data:`longnn.data._rawreaders.READERS`, or ``"ogb"``.
+        urls: where each of the files is published, or one ZIP archive with all of them; empty if
+            exactly this dataset cannot be downloaded.
         split: the default split protocol.
         row_normalize: whether its features are row-normalised, as in the tables of the literature.
-        downloadable: whether the reader can download exactly this dataset.
         note: a sentence the user ought to read.
 
     >>> find_named("cora").reader
-    'Planetoid'
+    'planetoid'
     """
 
     name: str
@@ -53,12 +52,15 @@ class NamedDataset:
     folder: str
     files: tuple[str, ...]
     reader: str
-    reader_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    root: str = ""
+    urls: tuple[str, ...] = field(default=(), repr=False)
     split: str = "published"
     row_normalize: bool = True
-    downloadable: bool = True
     note: str = ""
+
+    @property
+    def downloadable(self) -> bool:
+        """Whether exactly this dataset can be downloaded."""
+        return bool(self.urls)
 
 
 @dataclass(frozen=True)
@@ -84,110 +86,89 @@ class BundledDataset:
 Sizes = tuple[int, int, int, int]  # nodes, edges, features, classes
 
 
+_PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
+_SHCHUR = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
+_PLATONOV = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
+_GEOM_GCN = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn"
+_GEOM_GCN_WIKIPEDIA = f"{_GEOM_GCN}/f1fc0d14b3b019c562737240d06ec83b07d16a8f"
+
+
 def _geom_gcn_files(stem: str) -> tuple[str, ...]:
     splits = (f"{stem}_split_0.6_0.2_{i}.npz" for i in range(10))
     return ("out1_node_feature_label.txt", "out1_graph_edges.txt", *splits)
 
 
-def _pyg(
-    reader: str,  # PyG class
-    name: str,
-    sizes: Sizes,
-    description: str,
-    *,
-    folder: str,
-    files: tuple[str, ...],
-    options: Mapping[str, Any] | None = None,
-    **fields: Any,
-) -> NamedDataset:
+def _geom_gcn_urls(stem: str, base: str = f"{_GEOM_GCN}/master") -> tuple[str, ...]:
+    places = (f"new_data/{stem}", f"new_data/{stem}", *["splits"] * 10)
+    files = _geom_gcn_files(stem)
+    return tuple(f"{base}/{place}/{file}" for place, file in zip(places, files, strict=True))
+
+
+def _planetoid(folder: str, sizes: Sizes, description: str) -> NamedDataset:
+    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    files = tuple(f"ind.{folder.lower()}.{part}" for part in parts)
+    return NamedDataset(
+        folder.lower(),
+        description,
+        *sizes,
+        folder=f"{folder}/raw",
+        files=files,
+        reader="planetoid",
+        urls=tuple(f"{_PLANETOID}/{file}" for file in files),
+    )
+
+
+def _shchur(name: str, sizes: Sizes, description: str, *, folder: str, file: str) -> NamedDataset:
     return NamedDataset(
         name,
         description,
         *sizes,
-        folder=folder,
-        files=files,
-        reader=reader,
-        reader_options=options or {},
-        **fields,
-    )
-
-
-def _planetoid(pyg_name: str, sizes: Sizes, description: str) -> NamedDataset:
-    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-    return _pyg(
-        "Planetoid",
-        pyg_name.lower(),
-        sizes,
-        description,
-        folder=f"{pyg_name}/raw",
-        files=tuple(f"ind.{pyg_name.lower()}.{part}" for part in parts),
-        options={"name": pyg_name},
-    )
-
-
-def _npz(
-    kind: str,
-    name: str,
-    pyg_name: str,
-    sizes: Sizes,
-    description: str,
-    *,
-    folder: str,
-    file: str,
-    **fields: Any,
-) -> NamedDataset:
-    return _pyg(
-        kind,
-        name,
-        sizes,
-        description,
         folder=f"{folder}/raw",
         files=(file,),
-        options={"name": pyg_name},
-        **fields,
+        reader="csr-archive",
+        urls=(f"{_SHCHUR}/{file}",),
     )
 
 
 def _wikipedia(name: str, sizes: Sizes) -> NamedDataset:
-    return _pyg(
-        "WikipediaNetwork",
+    return NamedDataset(
         name,
-        sizes,
         f"Wikipedia pages on {name}s and their links; classes are bins of traffic",
+        *sizes,
         folder=f"{name}/geom_gcn/raw",
         files=_geom_gcn_files(name),
-        options={"name": name, "geom_gcn_preprocess": True},
+        reader="word-lists",
+        urls=_geom_gcn_urls(name, _GEOM_GCN_WIKIPEDIA),
         note=DUPLICATES,
     )
 
 
 def _webkb(
-    name: str, sizes: Sizes, description: str, *, root: str = "", **fields: Any
+    name: str, sizes: Sizes, description: str, *, folder: str = "", note: str = ""
 ) -> NamedDataset:
     school = name.removesuffix("-legacy")
-    return _pyg(
-        "WebKB",
+    return NamedDataset(
         name,
-        sizes,
         description,
-        folder=f"{root}/{school}/raw".lstrip("/"),
+        *sizes,
+        folder=f"{folder or school}/raw",
         files=_geom_gcn_files(school),
-        root=root,
-        options={"name": school},
-        **fields,
+        reader="word-lists",
+        urls=() if folder else _geom_gcn_urls(school),
+        note=note,
     )
 
 
 def _heterophilous(name: str, sizes: Sizes, description: str) -> NamedDataset:
-    file = name.replace("-", "_")
-    return _npz(
-        "HeterophilousGraphDataset",
+    stem = name.replace("-", "_")
+    return NamedDataset(
         name,
-        name,
-        sizes,
         description,
-        folder=file,
-        file=f"{file}.npz",
+        *sizes,
+        folder=f"{stem}/raw",
+        files=(f"{stem}.npz",),
+        reader="heterophilous",
+        urls=(f"{_PLATONOV}/{stem}.npz",),
         split="fixed",
         row_normalize=False,
     )
@@ -214,6 +195,7 @@ _ARXIV = NamedDataset(
         *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
     ),
     reader="ogb",
+    urls=("https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip",),
     split="fixed",
     row_normalize=False,
 )
@@ -222,19 +204,15 @@ _ENTRIES = (
     _planetoid("Cora", (2708, 5278, 1433, 7), "citations among machine-learning papers, words"),
     _planetoid("CiteSeer", (3327, 4552, 3703, 6), "citations among computer-science papers, words"),
     _planetoid("PubMed", (19717, 44324, 500, 3), "citations among diabetes papers, TF-IDF words"),
-    _npz(
-        "Amazon",
+    _shchur(
         "computers",
-        "Computers",
         (13752, 245861, 767, 10),
         "computers bought together on Amazon, words of reviews",
         folder="Computers",
         file="amazon_electronics_computers.npz",
     ),
-    _npz(
-        "Amazon",
+    _shchur(
         "photo",
-        "Photo",
         (7650, 119081, 745, 8),
         "cameras bought together on Amazon, words of reviews",
         folder="Photo",
@@ -242,14 +220,14 @@ _ENTRIES = (
     ),
     _wikipedia("chameleon", (2277, 31371, 2325, 5)),
     _wikipedia("squirrel", (5201, 198353, 2089, 5)),
-    _pyg(
-        "Actor",
+    NamedDataset(
         "actor",
-        (7600, 26659, 932, 5),
         "actors named together on Wikipedia pages, keywords",
+        *(7600, 26659, 932, 5),
         folder="actor/raw",
         files=_geom_gcn_files("film"),
-        root="actor",
+        reader="word-numbers",
+        urls=_geom_gcn_urls("film"),
     ),
     _webkb("texas", (183, 279, 1703, 5), "web pages of a university and their links, words"),
     _webkb(
@@ -261,8 +239,7 @@ _ENTRIES = (
         "cornell-legacy",
         (183, 277, 1703, 5),
         "the defective Cornell of 2020-2021: Texas's features and labels on Cornell's edges",
-        root="legacy",
-        downloadable=False,
+        folder="legacy/cornell",
         note=DEFECTIVE_CORNELL,
     ),
     _webkb("wisconsin", (251, 450, 1703, 5), "web pages of a university and their links, words"),
@@ -273,19 +250,15 @@ _ENTRIES = (
     _heterophilous("roman-empire", (22662, 32927, 300, 18), "words of one article: their syntax"),
     _heterophilous("amazon-ratings", (24492, 93050, 300, 5), "products bought together, ratings"),
     _heterophilous("questions", (48921, 153540, 301, 2), "users who answer each other: who stays"),
-    _npz(
-        "Coauthor",
+    _shchur(
         "coauthor-cs",
-        "CS",
         (18333, 81894, 6805, 15),
         "computer scientists who wrote together, keywords",
         folder="CS",
         file="ms_academic_cs.npz",
     ),
-    _npz(
-        "Coauthor",
+    _shchur(
         "coauthor-physics",
-        "Physics",
         (34493, 247962, 8415, 5),
         "physicists who wrote together, keywords",
         folder="Physics",

@@ -20,6 +20,7 @@ from longnn.data._dataset import (
     known_labels,
 )
 from longnn.data._errors import DataError
+from longnn.data._features import form, plain_tensor
 from longnn.graphs import edge_weight_of
 from longnn.matrices import compact
 
@@ -51,7 +52,7 @@ def from_data(
         name: a short name.
         task: by default classification for ``y`` of whole numbers. Several columns are labels of
             yes or no where they hold nothing but 0, 1 and NaN, else several numbers to predict.
-        classes: names of the classes, or of several labels; by default ``"0"``, ``"1"``, ...
+        classes: names of the classes, or of several labels; by default the numbers that occur.
         ids: one per node; by default 0, 1, ...
         feature_names: one per feature, or none.
         targets: names of the columns of ``y`` in regression, or none.
@@ -76,9 +77,10 @@ def from_data(
     edges = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
     index, weight, edge_notes = edges.arcs, edges.weight, list(edges.notes)
     y, task = _labels(data.get("y"), task, nodes)
-    if task != "regression" and classes is None:
-        count = int(y.max()) + 1 if task == "classification" else y.shape[1]
-        classes = [str(c) for c in range(count)]
+    if task == "classification" and classes is None:
+        y, classes = _coded(y)
+    elif task == "multilabel" and classes is None:
+        classes = [str(c) for c in range(y.shape[1])]
     masks, mask_notes = _masks(data, known_labels(y, task))
     edge_notes += _isolated_note(index, nodes)
     clean = Data(x=x, edge_index=index, y=y, **masks)
@@ -188,10 +190,9 @@ def _features(x: object) -> Tensor:
             f"Expected node features `x` (got {type(x).__name__}); without features use "
             "features='degree' or 'identity'."
         )
-    x = x.detach().cpu()
-    if x.is_complex():
-        raise DataError(f"Expected real features (got {x.dtype}).")
-    x = compact(x)
+    if x.dim() not in (1, 2):
+        raise DataError(f"Expected features `x` of shape (nodes, features) (got {form(x)}).")
+    x = compact(plain_tensor(x, "x"))
     return x[:, None] if x.dim() == 1 else x
 
 
@@ -200,7 +201,7 @@ def _edge_tensors(data: Data, nodes: int) -> tuple[Tensor, Tensor | None]:
     if not isinstance(index, Tensor) or index.dim() != 2 or index.shape[0] != 2:
         shape = tuple(index.shape) if isinstance(index, Tensor) else type(index).__name__
         raise DataError(f"Expected `edge_index` of shape (2, arcs) (got {shape}).")
-    index = index.detach().cpu().long()
+    index = node_numbers(index)
     outside = ((index < 0) | (index >= nodes)).any(dim=0).nonzero()
     if len(outside):
         arc = int(outside[0])
@@ -211,10 +212,31 @@ def _edge_tensors(data: Data, nodes: int) -> tuple[Tensor, Tensor | None]:
     weight = edge_weights(data)
     if weight is None:
         return index, None
-    weight = weight.detach().cpu().reshape(-1)
+    if not isinstance(weight, Tensor) or weight.layout is not torch.strided:
+        raise DataError(f"Expected `edge_weight` as a dense tensor (got {form(weight)}).")
+    weight = plain_tensor(weight, "edge_weight").reshape(-1)
     if len(weight) != index.shape[1]:
         raise DataError(f"Expected {index.shape[1]} edge weights (got {len(weight)}).")
     return index, weight
+
+
+def node_numbers(index: Tensor) -> Tensor:  # (2, arcs) -> (2, arcs) int64
+    """The ends of edges as whole numbers; one that is none is an error, not cut off.
+
+    >>> node_numbers(torch.tensor([[0.0], [1.5]]))
+    Traceback (most recent call last):
+    longnn.data._errors.DataError: Expected whole numbers in `edge_index` (got 1.5 as edge 0).
+    """
+    index = plain_tensor(index, "edge_index").to_dense()
+    if index.is_floating_point():
+        wrong = (~((index == index.round()) & (index.abs() < 2**53))).nonzero()
+        if len(wrong):
+            end, arc = wrong[0].tolist()
+            raise DataError(
+                f"Expected whole numbers in `edge_index` (got {float(index[end, arc]):g} as edge "
+                f"{arc})."
+            )
+    return index.long()
 
 
 def edge_weights(data: Data) -> Tensor | None:
@@ -231,7 +253,7 @@ def _labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:
     if not isinstance(y, Tensor):
         y = torch.full((nodes,), UNLABELLED)
         return (y.float() * float("nan"), task) if task == "regression" else (y, "classification")
-    y = y.detach().cpu()
+    y = plain_tensor(y, "y").to_dense()
     y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 and task != "multilabel" else y
     if y.dim() not in (1, 2) or len(y) != nodes or y.numel() == 0:
         raise DataError(
@@ -246,16 +268,39 @@ def _labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:
     if task == "regression":
         return y.float(), task
     if floating:
-        whole = torch.isnan(y) | (y == y.round())
+        whole = torch.isnan(y) | ((y == y.round()) & (y.abs() <= 2**53))
         if not bool(whole.all()):
             row = int((~whole).nonzero()[0])
             raise DataError(
-                f"Expected whole numbers as classes (got {float(y[row])}); use task='regression'.",
+                f"Expected whole numbers up to 2^53 as classes (got {float(y[row])}); use "
+                "task='regression', or write classes as text.",
                 row=row + 1,
                 value=float(y[row]),
             )
         y = torch.nan_to_num(y, nan=float(UNLABELLED))
     return y.long(), cast(Task, task)
+
+
+def _coded(y: Tensor) -> tuple[Tensor, list[str]]:
+    """Labels as numbers of the classes that occur, and the names of these.
+
+    Labels 0, 1, ... stay as they are.
+
+    >>> _coded(torch.tensor([10**9, -1, 7]))
+    (tensor([ 1, -1,  0]), ['7', '1000000000'])
+    """
+    known = y != UNLABELLED
+    if bool((y < UNLABELLED).any()):
+        row = int((y < UNLABELLED).nonzero()[0])
+        raise DataError(
+            f"Expected labels >= 0, or -1 where unknown (got {int(y[row])}).",
+            row=row + 1,
+            value=int(y[row]),
+        )
+    names, codes = torch.unique(y[known], return_inverse=True)
+    made = torch.full_like(y, UNLABELLED)
+    made[known] = codes
+    return made, [str(name) for name in names.tolist()]
 
 
 def _several_labels(y: Tensor, task: Task | None) -> tuple[Tensor, Task]:
@@ -278,7 +323,9 @@ def _masks(data: Data, labelled: Tensor) -> tuple[dict[str, Tensor], list[str]]:
         mask = data.get(key)
         if mask is None:
             continue
-        mask = mask.detach().cpu().bool()
+        if not isinstance(mask, Tensor):
+            raise DataError(f"Expected `{key}` to be a tensor (got {type(mask).__name__}).")
+        mask = plain_tensor(mask, key).to_dense().bool()
         if mask.dim() not in (1, 2) or len(mask) != len(labelled):
             raise DataError(
                 f"Expected `{key}` of shape ({len(labelled)},) or ({len(labelled)}, splits) "

@@ -90,6 +90,8 @@ class NodeDataset:
     columns: "Table | None" = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise DataError(f"Expected `name` to be text (got {self.name!r}).")
         if len(self.ids) == 0:
             object.__setattr__(self, "ids", range(len(self.data.x)))
         check_features(self.data.x, self.feature_names)

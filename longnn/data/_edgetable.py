@@ -18,6 +18,7 @@ from longnn.data._tables import Table
 
 SOURCE_NAMES = ("source", "src", "from")
 TARGET_NAMES = ("target", "dst", "to")
+_DIGITS = 4000  # of the longest id that is compared as a number: Python's own limit is a few more
 WEIGHT_NAMES = ("weight", "edge_weight")
 
 
@@ -80,6 +81,13 @@ def _edge_columns(table: Table, wanted: tuple[str | None, ...]) -> tuple[str, st
             )
         source = wanted[0] or free.pop(0)
         target = wanted[1] or free.pop(0)
+    if len({source, target, weight}) < 3:
+        twice = source if source in (target, weight) else target
+        raise table.error(
+            "Expected source, target and weight in columns of their own (got one column twice); "
+            "name them with source_column, target_column and weight_column.",
+            column=twice,
+        )
     return source, target, weight
 
 
@@ -129,4 +137,7 @@ def whole_numbers(texts: Any) -> Sequence[int] | None:
 
 
 def _is_whole(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and str(int(text)) == text
+    plain = text.removeprefix("-")
+    return (
+        plain.isascii() and plain.isdecimal() and len(plain) <= _DIGITS and str(int(text)) == text
+    )

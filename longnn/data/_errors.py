@@ -43,6 +43,13 @@ class DataError(ValueError):
         text = " ".join(message.split())  # one line, whatever a library put in its message
         super().__init__(f"{', '.join(place)}: {text}" if place else text)
 
+    def named(self, path: Path) -> "DataError":
+        """The same error with the file it is in, where it does not name one yet."""
+        if self.path is None:
+            self.path = path
+            self.args = (f"{path}: {self.args[0]}",)
+        return self
+
     def __reduce__(self) -> tuple[object, ...]:
         # The message already holds the place: rebuild from it, then restore the fields.
         return (_rebuild, (type(self), self.args[0], self.__dict__))

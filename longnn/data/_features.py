@@ -5,6 +5,7 @@ sparse features dense. Knows nothing of graphs.
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,8 @@ import torch
 from torch import Tensor
 
 from longnn.data._errors import DataError
-from longnn.matrices import csr, csr_from_scipy, csr_to_scipy, is_canonical
+from longnn.data._limits import require_memory
+from longnn.matrices import check_sparse, csr, csr_from_scipy, csr_to_scipy, is_canonical
 
 
 def is_sparse(x: Tensor) -> bool:
@@ -127,6 +129,32 @@ def _check_canonical(x: Tensor) -> None:
             "Expected sparse features `x` with sorted columns, none twice, and no stored zero; "
             "see `from_data`."
         )
+
+
+def plain_tensor(value: Tensor, key: str, path: Path | None = None) -> Tensor:
+    """A tensor of numbers in main memory that can be computed with, or an error.
+
+    Sparse ones are checked, since compiled code trusts their indices; one that is a view of fewer
+    numbers than it shows (an expanded one) must fit into memory.
+
+    >>> plain_tensor(torch.eye(2), "x").shape
+    torch.Size([2, 2])
+    """
+    if value.is_meta or value.is_quantized or value.is_nested or value.is_complex():
+        kind = "no numbers" if value.is_meta else "a nested" if value.is_nested else value.dtype
+        raise DataError(f"Expected `{key}` to be real numbers (got {kind}).", path=path)
+    if value.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        value = value.to(torch.int64)
+    if value.layout is torch.strided:
+        size = 2.0 * value.numel() * value.element_size()
+    else:
+        try:
+            check_sparse(value)
+        except ValueError as error:
+            raise DataError(f"Expected sparse `{key}` ({error}).", path=path) from error
+        size = 64.0 * len(value)
+    require_memory(size, f"`{key}` of shape {tuple(value.shape)}", path=path)
+    return value.detach().cpu()
 
 
 def form(value: object) -> str:

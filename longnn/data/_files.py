@@ -135,14 +135,19 @@ def load_files(
     ends = {f"{end}_column": getattr(options, f"{end}_column") for end in _ENDS}
     edge_table = _table_or_none(edge_path, ends)
     node_table, options = _read_node_table(node_path, options, optional_columns)
-    return assemble(
-        _read_arrays(edge_path) if edge_table is None else edge_table,
-        _read_arrays(node_path, as_features=True) if node_table is None else node_table,
-        options,
-        name=graph_name(edge_path),
-        notes=[] if found is None else [f"The nodes are those of {found.name}, beside the edges."],
-        extend=functools.partial(add_feature_file, path=feature_path),
-    )
+    try:
+        return assemble(
+            _read_arrays(edge_path) if edge_table is None else edge_table,
+            _read_arrays(node_path, as_features=True) if node_table is None else node_table,
+            options,
+            name=graph_name(edge_path),
+            notes=[]
+            if found is None
+            else [f"The nodes are those of {found.name}, beside the edges."],
+            extend=functools.partial(add_feature_file, path=feature_path),
+        )
+    except DataError as error:  # of the whole graph, which is in no one place
+        raise error.named(edge_path if node_path is None else node_path) from error.__cause__
 
 
 def _check_optional(columns: Sequence[str]) -> None:

@@ -3,6 +3,8 @@
 An empty cell means "predict me". Knows nothing of the other columns of a node table.
 """
 
+import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,10 +15,11 @@ from torch import Tensor
 
 from longnn.data._columns import TRUTH
 from longnn.data._dataset import UNLABELLED, Task
-from longnn.data._tables import Table
+from longnn.data._tables import Table, is_number
 
 LABEL_NAMES = ("label", "labels", "y", "class", "target")
 MISSING = ("NA", "N/A", "null", "NULL")  # besides an empty cell
+_WHOLE = re.compile(r"[-+]?[0-9]{1,300}")
 MAX_CLASSES = 100  # more distinct whole numbers than this are taken for a quantity
 
 #: Labels, names of classes (or of labels), names of targets, task.
@@ -75,10 +78,8 @@ def _read_number(table: Table, column: str) -> np.ndarray:  # (nodes,)
     texts, codes = distinct_texts(table, column, missing=MISSING)
     values = np.full(len(texts) + 1, np.nan)  # the last stands for an empty cell
     for k, text in enumerate(texts):
-        try:
-            values[k] = float(TRUTH.get(text.lower(), text))
-        except ValueError:
-            values[k] = np.nan
+        plain = TRUTH.get(text.lower(), text)
+        values[k] = float(plain) if is_number(plain) else np.nan
         if not np.isfinite(values[k]):
             raise table.error(
                 f"Expected a finite number, true, false or an empty cell (got {text!r}); of "
@@ -103,9 +104,9 @@ def _read_one(table: Table, column: str, task: Task | None, notes: list[str]) ->
                 column,
                 value=text,
             )
-        try:
+        if is_number(text):
             values[k] = float(text)
-        except ValueError:
+        else:
             not_number = k if not_number is None else not_number
     numeric = not_number is None
     if task is None:
@@ -170,7 +171,13 @@ def _classes(
     if not numeric:
         names, classes = np.unique(np.array(texts, dtype=object), return_inverse=True)
         return classes, tuple(names.tolist())
-    known, classes = np.unique(values, return_inverse=True)
-    whole = all(v == round(v) for v in known[np.isfinite(known)].tolist())
-    numbers = [str(int(v)) if whole and np.isfinite(v) else str(v) for v in known.tolist()]
-    return classes, tuple(numbers)
+    # Whole numbers exactly: as floats all above 2^53 would fall together.
+    numbers = [
+        int(text) if _WHOLE.fullmatch(text) else value
+        for text, value in zip(texts, values.tolist(), strict=True)
+    ]
+    whole = all(v == round(v) for v in numbers if math.isfinite(v))
+    known = sorted(set(numbers))
+    place = {value: k for k, value in enumerate(known)}
+    shown = [str(int(v)) if whole and math.isfinite(v) else str(float(v)) for v in known]
+    return np.array([place[v] for v in numbers], dtype=np.int64), tuple(shown)

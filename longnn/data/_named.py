@@ -5,21 +5,18 @@ raw files are found, cached and downloaded is the business of :mod:`longnn.data.
 datasets there are is that of :mod:`longnn.data._catalog`.
 """
 
-import importlib
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch_geometric import datasets
 from torch_geometric.data import Data
 
 from longnn.data._catalog import DEFECTIVE_CORNELL, NamedDataset, find_named
 from longnn.data._convert import from_data
 from longnn.data._dataset import NodeDataset
-from longnn.data._errors import DatasetUnavailable
 from longnn.data._features import row_normalize as _row_normalize
+from longnn.data._ogb import read_ogb
 from longnn.data._rawfiles import RawFiles, load_raw
+from longnn.data._rawreaders import READERS
 
 
 def load_named(
@@ -39,9 +36,8 @@ def load_named(
         DatasetUnavailable: if files are missing and cannot be downloaded.
     """
     entry = find_named(name)
-    read = partial(_read_ogb if entry.reader == "ogb" else _read_pyg, entry)
-    raw = RawFiles(entry.name, entry.folder, entry.files, read, entry.downloadable)
-    data = load_raw(raw, data_dir)
+    read = READERS.get(entry.reader, read_ogb)
+    data = load_raw(RawFiles(entry.name, entry.folder, entry.files, read, entry.urls), data_dir)
     normalize = entry.row_normalize if row_normalize is None else row_normalize
     if normalize:
         data.x = _row_normalize(data.x.float())
@@ -53,34 +49,6 @@ def load_named(
         default_split=entry.split,
         ready=True,
     )
-
-
-def _read_pyg(entry: NamedDataset, data_dir: Path) -> Data:
-    reader = getattr(datasets, entry.reader)
-    return reader(str(data_dir / entry.root), **entry.reader_options)[0]
-
-
-def _read_ogb(entry: NamedDataset, data_dir: Path) -> Data:
-    """Through ogb's library-agnostic reader, which unpickles nothing on the way."""
-    try:
-        reader: Any = importlib.import_module("ogb.nodeproppred").NodePropPredDataset
-    except ImportError as error:
-        raise DatasetUnavailable(
-            f"Dataset {entry.name!r} needs the optional package ogb: pip install ogb."
-        ) from error
-    dataset = reader(name=entry.name, root=str(data_dir))
-    graph, labels = dataset[0]
-    data = Data(
-        x=torch.from_numpy(graph["node_feat"]),
-        edge_index=torch.from_numpy(graph["edge_index"]),
-        y=torch.from_numpy(labels).reshape(-1),
-    )
-    nodes = dataset.get_idx_split()
-    for key, subset in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
-        mask = torch.zeros(len(data.x), dtype=torch.bool)
-        mask[torch.as_tensor(nodes[subset])] = True
-        data[key] = mask
-    return data
 
 
 def _notes(entry: NamedDataset, data: Data) -> list[str]:

@@ -1,32 +1,30 @@
 """Raw files of a named dataset → tensors, without ever writing beside the raw files.
 
-PyG writes ``processed/`` next to ``raw/``. So it runs in a scratch folder whose raw files are links
-to the real ones. The result is kept as one file in the user's cache; a single rename puts it there,
-so that two processes cannot spoil each other's work. Missing files are downloaded by PyG into a
-scratch folder and moved into place when all of them are there.
+The result is kept as one file in the user's cache; a single rename puts it there, so that two
+processes cannot spoil each other's work. Missing files are downloaded into a scratch folder,
+checked there, and moved into place when all of them are there.
 """
 
-import contextlib
 import hashlib
-import io
 import logging
 import os
 import pickle
-import shutil
 import tempfile
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import torch_geometric
 from torch_geometric.data import Data
 
-from longnn.data._errors import DataError, DatasetUnavailable
+from longnn.data._download import RAISED, fetch, fetch_archive, known_sums
+from longnn.data._errors import DatasetUnavailable
+from longnn.matrices import check_sparse
 
 _LOG = logging.getLogger(__name__)
-_FORMAT = 1  # of the cached file: raise it when the content changes
+_FORMAT = 2  # of the cached file: raise it when the content changes
+#: What torch.load raises for a damaged file, besides errors of the system.
+_DAMAGED = (pickle.UnpicklingError, AttributeError, LookupError, TypeError)
 _SPARSE_BELOW = 0.25  # share of nonzero features under which they are cached sparse
 
 
@@ -38,15 +36,15 @@ class RawFiles:
         name: name of the dataset.
         folder: where the files are, relative to the data folder.
         files: their paths relative to ``folder``.
-        read: reads them, given a data folder it may write to; downloads what is missing.
-        downloadable: whether ``read`` can download exactly this dataset.
+        read: reads them, given their paths.
+        urls: where each is published, or one ZIP archive with all of them; empty: nowhere.
     """
 
     name: str
     folder: str
     files: tuple[str, ...]
-    read: Callable[[Path], Data]
-    downloadable: bool = True
+    read: Callable[[Sequence[Path]], Data]
+    urls: tuple[str, ...] = ()
 
     def missing_in(self, data_dir: Path) -> list[str]:
         return [file for file in self.files if not (data_dir / self.folder / file).is_file()]
@@ -84,42 +82,24 @@ def load_raw(raw: RawFiles, data_dir: str | Path | None = None) -> Data:
     cached = _read_cached(store)
     if cached is not None:
         return cached
-    data = _process(raw, found)
+    data = raw.read([found / raw.folder / file for file in raw.files])
     _write_cached(store, data)
     return data
 
 
 def _key(raw: RawFiles, data_dir: Path) -> str:
-    """Changes with the place, size or time of any raw file, and with PyG's version."""
+    """Changes with the place, size or time of any raw file."""
     folder = (data_dir / raw.folder).resolve()
-    parts = [str(folder), torch_geometric.__version__, str(_FORMAT)]
+    parts = [str(folder), str(_FORMAT)]
     for file in raw.files:
         stat = (folder / file).stat()
         parts.append(f"{file} {stat.st_size} {stat.st_mtime_ns}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _process(raw: RawFiles, data_dir: Path) -> Data:
-    source = data_dir / raw.folder
-    with tempfile.TemporaryDirectory(prefix="longnn-") as scratch:
-        for file in raw.files:
-            _link(source / file, Path(scratch) / raw.folder / file)
-        try:
-            with _quiet():
-                return raw.read(Path(scratch))
-        except DatasetUnavailable:
-            raise
-        except Exception as error:  # PyG's readers raise whatever their parser raises
-            raise DataError(
-                f"Expected the files of {raw.name!r} (got "
-                f"{type(error).__name__}: {error}); delete them to have them downloaded again.",
-                path=source,
-            ) from error
-
-
 def _download(raw: RawFiles, data_dir: Path) -> Path:
     """Fetch all files, move them into the data folder (else the cache); returns which."""
-    if not raw.downloadable:
+    if not raw.urls:
         raise _unavailable(raw, data_dir, "it cannot be downloaded")
     reason = "no folder can be written"
     for target in (data_dir, cache_root() / "data"):
@@ -132,20 +112,26 @@ def _download(raw: RawFiles, data_dir: Path) -> Path:
             continue
         with scratch as folder:
             try:
-                with _quiet():
-                    raw.read(Path(folder))
-            except DatasetUnavailable:
-                raise
-            except (Exception, SystemExit) as error:  # any of urllib, aiohttp, ssl, zip, ogb
-                reason = f"{type(error).__name__}: {error}"
-            if raw.missing_in(Path(folder)):
-                raise _unavailable(raw, data_dir, f"the download failed ({reason})")
+                _fetch_all(raw, Path(folder) / raw.folder)
+            except RAISED as error:
+                why = f"the download failed ({type(error).__name__}: {error})"
+                raise _unavailable(raw, data_dir, why) from error
             for file in raw.files:
                 place = target / raw.folder / file
                 place.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(Path(folder) / raw.folder / file, place)
         return target
     raise _unavailable(raw, data_dir, f"the download failed ({reason})")
+
+
+def _fetch_all(raw: RawFiles, folder: Path) -> None:
+    sums = known_sums()
+    if len(raw.urls) != len(raw.files):  # an archive
+        (url,) = raw.urls
+        fetch_archive(url, folder, raw.files, sums.get(f"{raw.folder}/{url.rpartition('/')[2]}"))
+        return
+    for file, url in zip(raw.files, raw.urls, strict=True):
+        fetch(url, folder / file, sums.get(f"{raw.folder}/{file}"))
 
 
 def _check_writable(folder: Path) -> None:
@@ -163,20 +149,14 @@ def _unavailable(raw: RawFiles, data_dir: Path, why: str) -> DatasetUnavailable:
     )
 
 
-def _link(source: Path, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        place.symlink_to(source.resolve())
-    except OSError:  # a file system without links, or no right to make one
-        shutil.copyfile(source, place)
-
-
 def _read_cached(store: Path) -> Data | None:
     if not store.is_file():
         return None
     try:
         fields: dict[str, torch.Tensor] = torch.load(store, weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+        if fields["x"].layout is not torch.strided:
+            check_sparse(fields["x"])
+    except (*_DAMAGED, OSError, RuntimeError, EOFError, ValueError) as error:
         _LOG.info("rebuilding the damaged %s: %s", store, error)
         return None
     fields["x"] = fields["x"].to_dense()
@@ -196,20 +176,3 @@ def _write_cached(store: Path, data: Data) -> None:
             os.replace(Path(scratch) / store.name, store)
     except (OSError, RuntimeError) as error:  # torch.save reports a full disk as RuntimeError
         _LOG.info("cannot cache %s: %s", store, error)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """PyG's and ogb's prints go to the log; their deprecations are not the user's concern."""
-    said = io.StringIO()
-    try:
-        with (
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore", DeprecationWarning)
-            yield
-    finally:
-        for line in said.getvalue().splitlines():
-            _LOG.info("%s", line)

@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv as pacsv
 
+from longnn._base.memory import in_words
 from longnn.data._errors import DataError, MissingFileError
+from longnn.data._limits import require_memory
 from longnn.data._tables import MISSING, Table, is_number
 from longnn.data._textfile import (
     COMPRESSED,
@@ -26,6 +28,8 @@ from longnn.data._textfile import (
 )
 
 TABLE_SUFFIXES = (*SEPARATORS, ".parquet")
+#: What Arrow raises for a damaged file besides its own errors.
+_RAISED = (ArithmeticError, LookupError, MemoryError, NotImplementedError, TypeError, ValueError)
 #: Cells of a column with decimal commas: 3 | 3,5 | 1.234,5
 _DECIMALS = r"^\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][-+]?\d+)?\s*$"
 
@@ -77,18 +81,42 @@ def unreadable(path: Path, error: Exception) -> DataError:
 def from_arrow(table: pa.Table, *, path: Path | None = None, frame: str = "the table") -> Table:
     """An Arrow table, its columns each in one piece and of plain types."""
     _check_names(path, frame, table.column_names)
-    return Table({name: _plain(table[name]) for name in table.column_names}, path, frame)
+    return Table(
+        {name: _plain(table[name], path, name) for name in table.column_names}, path, frame
+    )
 
 
-def _plain(column: pa.ChunkedArray) -> pa.Array:
+def _check_texts(column: pa.ChunkedArray, path: Path | None, name: str) -> None:
+    """That the texts, which are stored once each, can be written out in every row."""
+    if not _is_any_text(column.type.value_type):
+        return
+    size = 0
+    for chunk in column.chunks:
+        lengths = pc.fill_null(pc.binary_length(chunk.dictionary), 0)
+        size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+    if size >= 2**31:
+        raise DataError(
+            f"Expected at most 2 GB of text (got {in_words(size)}).", path=path, column=name
+        )
+    require_memory(2.0 * size, "its text", path=path)
+
+
+def _plain(column: pa.ChunkedArray, path: Path | None, name: str) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        _check_texts(column, path, name)
+        column = column.cast(column.type.value_type)
     array = column.combine_chunks()
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    if isinstance(array, pa.ChunkedArray):  # more text than one array can hold
+        raise DataError("Expected at most 2 GB of text.", path=path, column=name)
     if pa.types.is_floating(array.type) and pc.any(pc.is_nan(array)).as_py():
         array = pc.if_else(pc.is_nan(array), None, array)  # a gap, whoever wrote it
     if pa.types.is_null(array.type) or _is_text(array.type):
         array = pc.cast(array, pa.string())
     return array
+
+
+def _is_any_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or _is_text(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -99,8 +127,19 @@ def _read_parquet(path: Path) -> Table:
     if path.stat().st_size == 0:
         raise DataError("Expected rows (got an empty file).", path=path)
     try:
-        return from_arrow(pq.ParquetFile(path).read(), path=path)
-    except pa.ArrowException as error:
+        with pq.ParquetFile(path) as file:
+            found, schema = file.metadata, file.schema_arrow
+        size = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
+        # Equal numbers are stored once, but take 8 bytes each in memory.
+        needed = size + 8.0 * found.num_rows * found.num_columns
+        require_memory(needed, f"its {found.num_rows} rows", path=path)
+        # Equal texts too: they are read as they are stored, and measured in `_plain`.
+        texts = [field.name for field in schema if _is_any_text(field.type)]
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
+            return from_arrow(file.read(), path=path)
+    except DataError:
+        raise
+    except (pa.ArrowException, *_RAISED) as error:
         raise unreadable(path, error) from error
 
 

@@ -69,11 +69,17 @@ class Table:
         array = self.columns[column]
         if pa.types.is_floating(array.type):
             values = array.drop_null().to_numpy(zero_copy_only=False)
-            if np.isfinite(values).all() and (values == np.round(values)).all():
+            whole = np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**63)
+            if whole.all():
                 array = pc.cast(array, pa.int64(), safe=False)  # 3.0, made so by a null, is 3
         if pa.types.is_nested(array.type):
             raise self.error(f"Expected one value per cell (got {array.type}).", column=column)
-        text = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
+        try:
+            text = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
+        except pa.ArrowException as error:
+            raise self.error(
+                f"Expected text or numbers (got {array.type}: {error}).", column=column
+            ) from error
         return pc.if_else(pc.equal(text, ""), None, text)
 
     def pointed(self, column: str) -> Any:
@@ -93,12 +99,13 @@ class Table:
         """The column as float64, NaN for a gap; a list column of Parquet gives (rows, width)."""
         values = self.parsed(column)
         if values is None:
-            for row, value in enumerate(self.cells(column).to_pylist()):
-                if value is not None and not is_number(value) and value.lower() not in _DIGITS:
-                    raise self.error(
-                        f"Expected a number (got {value!r}). {remedy}", row, column, value=value
-                    )
-        assert values is not None
+            cells = enumerate(self.cells(column).to_pylist())
+            wrong = (i for i, v in cells if v and v.lower() not in _DIGITS and not is_number(v))
+            row = next(wrong)
+            value = self.columns[column][row].as_py()
+            raise self.error(
+                f"Expected a number (got {_shortened(value)}). {remedy}", row, column, value=value
+            )
         self.refuse(np.isinf(values), column, remedy)
         return values
 
@@ -163,7 +170,7 @@ class Table:
         if bad.any():
             row = int(bad.reshape(len(bad), -1).any(axis=1).argmax())
             value = self.columns[column][row].as_py()
-            got = "an empty cell" if value is None else repr(value)
+            got = "an empty cell" if value is None else _shortened(value)
             raise self.error(
                 f"Expected a finite number (got {got}). {remedy}", row, column, value=value
             )
@@ -192,7 +199,7 @@ class Table:
         with contextlib.suppress(pa.ArrowInvalid):  # numbers and nothing else, as most columns are
             numbers = pc.cast(self.columns[column], pa.float64()).fill_null(float("nan"))
             return numbers.to_numpy(zero_copy_only=False)
-        text = self.cells(column)
+        text = pc.replace_substring_regex(self.cells(column), r"^\+([0-9.])", r"\1")
         lower = pc.utf8_lower(text)
         for word, digit in _DIGITS.items():
             text = pc.if_else(pc.equal(lower, word), digit, text)
@@ -202,13 +209,20 @@ class Table:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number as Python and Arrow read it.
+    """Whether a text is a number as Arrow reads it, perhaps with a plus before it.
 
-    >>> is_number("1e3"), is_number("1_000"), is_number("three")
-    (True, False, False)
+    >>> is_number("1e3"), is_number("1_000"), is_number("three"), is_number("+4")
+    (True, False, False, True)
     """
+    plain = text.strip()
+    plain = plain[1:] if plain[:1] == "+" and plain[1:2] in (*"0123456789.",) else plain
     try:
-        float(text)
-    except ValueError:
+        pc.cast(pa.scalar(plain), pa.float64())
+    except pa.ArrowInvalid:
         return False
-    return "_" not in text
+    return True
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"

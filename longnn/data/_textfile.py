@@ -7,6 +7,7 @@ of columns and their types.
 
 import bz2
 import codecs
+import contextlib
 import csv
 import gzip
 import io
@@ -21,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from longnn.data._errors import DataError
+from longnn.data._limits import require_memory
 
 #: What the name promises; ``None`` promises nothing.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -29,14 +31,15 @@ _NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "a space"}
 #: A number with a decimal comma, perhaps with points between thousands.
 DECIMAL_COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][-+]?\d+)?")
 _SAMPLE = 2**16  # characters that decide the separator
-_MAGIC: dict[bytes, Callable[[bytes], bytes]] = {
-    b"\x1f\x8b": gzip.decompress,
-    b"BZh": bz2.decompress,
-    b"\xfd7zXZ\x00": lzma.decompress,
+_MAGIC: dict[bytes, Callable[[bytes], Any]] = {
+    b"\x1f\x8b": lambda content: gzip.GzipFile(fileobj=io.BytesIO(content)),
+    b"BZh": lambda content: bz2.BZ2File(io.BytesIO(content)),
+    b"\xfd7zXZ\x00": lambda content: lzma.LZMAFile(io.BytesIO(content)),  # noqa: SIM115
     b"\x28\xb5\x2f\xfd": lambda content: pa.input_stream(
         pa.BufferReader(content), compression="zstd"
-    ).read(),
+    ),
 }
+_PIECE = 2**24  # bytes that are decompressed at once
 _MARKS = {  # longest first: that of UTF-32 begins like that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -131,19 +134,30 @@ def read_text(path: Path) -> TextFile:
 def line_of_record(text: TextFile, record: int) -> int:
     """1-based line on which the 0-based record ends; blank lines are no records."""
     reader = text.records()
-    for cells in reader:
-        if cells and (record := record - 1) < 0:
-            break
+    with contextlib.suppress(csv.Error):  # a field of more than 131,072 characters: near enough
+        for cells in reader:
+            if cells and (record := record - 1) < 0:
+                break
     return reader.line_num
 
 
 def _decompress(path: Path, content: bytes) -> bytes:
     if not content:
         raise DataError("Expected rows (got an empty file).", path=path)
-    for magic, decompress in _MAGIC.items():
+    for magic, opened in _MAGIC.items():
         if content.startswith(magic):
+            pieces: list[bytes] = []
+            size = 0
             try:
-                return decompress(content)
+                with opened(content) as stream:
+                    while piece := stream.read(_PIECE):
+                        pieces.append(piece)
+                        # Text, its records and its columns are in memory at one time.
+                        size += len(piece)
+                        require_memory(4.0 * size, "its text", path=path)
+                return b"".join(pieces)
+            except DataError:
+                raise
             except (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError) as error:
                 raise DataError(
                     f"Expected a complete compressed file (got {type(error).__name__}: {error}); "

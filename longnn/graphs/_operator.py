@@ -9,6 +9,7 @@ it, :math:`D^{-1/2} P D^{1/2}`, and is kept as P with two diagonal scalings.
 
 import dataclasses
 import importlib.metadata
+import numbers
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,11 +19,13 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from longnn.matrices import SparseMatrix
+from longnn._base.memory import available_memory, in_words
+from longnn.matrices import SparseMatrix, check_compressed, check_sparse
 
 SelfLoops = Literal["keep", "add", "remove"]
 Normalization = Literal["symmetric", "random_walk"]
 Duplicates = Literal["sum", "error"]
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,9 +72,16 @@ class GraphOperator:
             _refuse_duplicates(index, size)
         elif duplicates != "sum":
             raise ValueError(f"Expected `duplicates` to be 'sum' or 'error' (got {duplicates!r})")
+        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+            raise TypeError(
+                f"Expected `dtype` to be a floating-point type of torch (got {dtype!r})"
+            )
+        _require_memory(size, index.shape[1])
         adjacency = scipy.sparse.csr_matrix((weight, (index[0], index[1])), shape=(size, size))
         adjacency.sum_duplicates()
         adjacency.eliminate_zeros()
+        if not np.isfinite(adjacency.sum()):
+            raise ValueError("Expected weights whose sum is finite (got inf); divide them all")
         if symmetrize:
             adjacency = adjacency.maximum(adjacency.T).tocsr()
         _check_symmetric(adjacency)
@@ -93,11 +103,13 @@ class GraphOperator:
     @classmethod
     def from_torch_sparse(cls, adjacency: Tensor, **options: Any) -> Self:
         """From a square torch sparse tensor (COO, CSR or CSC), entry (i, j) = edge i-j."""
-        if adjacency.layout is torch.strided:
-            raise TypeError("Expected a torch sparse tensor (got a dense one)")
+        if not isinstance(adjacency, Tensor) or adjacency.layout is torch.strided:
+            got = "a dense one" if isinstance(adjacency, Tensor) else type(adjacency).__name__
+            raise TypeError(f"Expected a torch sparse tensor (got {got})")
         if adjacency.dim() != 2 or adjacency.shape[0] != adjacency.shape[1]:
             raise ValueError(f"Expected a square matrix (got shape {tuple(adjacency.shape)})")
-        coo = adjacency.to_sparse_coo()
+        check_sparse(adjacency)
+        coo = adjacency.detach().to_sparse_coo()
         # Duplicates are kept apart, so that the option `duplicates` sees them.
         index, value = coo._indices(), coo._values()
         return cls.from_edge_index(index, value, adjacency.shape[0], **options)
@@ -107,8 +119,12 @@ class GraphOperator:
         """From a square SciPy sparse matrix or array."""
         if not scipy.sparse.issparse(adjacency):
             raise TypeError(f"Expected a SciPy sparse matrix (got {type(adjacency).__name__})")
-        if adjacency.shape[0] != adjacency.shape[1]:
+        if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
             raise ValueError(f"Expected a square matrix (got shape {adjacency.shape})")
+        if adjacency.dtype.kind not in "biuf":
+            raise TypeError(f"Expected real weights (got {adjacency.dtype})")
+        if hasattr(adjacency, "check_format"):  # compressed: compiled code trusts its indices
+            adjacency.check_format(full_check=True)
         coo = adjacency.tocoo()
         index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
         weight = torch.from_numpy(np.asarray(coo.data, dtype=np.float64))
@@ -205,9 +221,10 @@ class GraphOperator:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except safetensors.SafetensorError as error:
             raise ValueError(f"Expected {path} to be a saved GraphOperator ({error})") from error
-        if metadata.get("format") != _FORMAT:
+        if metadata.get("format") != _FORMAT or not {"crow", "col", "values"} <= set(tensors):
             raise ValueError(f"Expected {path} to be a saved GraphOperator (got another file)")
         crow, col, values = tensors["crow"], tensors["col"], tensors["values"]
+        _check_saved(path, crow, col, values, tensors.get("root_degree"))
         matrix = SparseMatrix(crow, col, values, crow, col, None, values)
         return cls(matrix, tensors.get("root_degree"))
 
@@ -220,6 +237,33 @@ class GraphOperator:
 
 
 _FORMAT = "longnn.GraphOperator/1"
+#: Bytes for each node and each edge while an operator is made: arrays of 64 bits, several at once.
+_NODE_BYTES, _EDGE_BYTES = 64, 64
+
+
+def _require_memory(nodes: int, edges: int) -> None:
+    needed, free = _NODE_BYTES * nodes + _EDGE_BYTES * edges, available_memory()
+    if free is not None and needed > free:
+        raise ValueError(
+            f"Expected a graph that fits into memory (got {nodes} nodes and {edges} edges, which "
+            f"need {in_words(needed)}; {in_words(free)} are free); number the nodes 0, 1, ..."
+        )
+
+
+def _check_saved(
+    path: str | Path, crow: Tensor, col: Tensor, values: Tensor, root: Tensor | None
+) -> None:
+    """The arrays of a saved operator, before compiled code sees them."""
+    nodes = len(crow) - 1 if crow.dim() == 1 else -1
+    right = nodes >= 0 and values.dim() == 1 and values.is_floating_point()
+    if not right or (root is not None and root.shape != (nodes,)):
+        raise ValueError(
+            f"Expected {path} to be a saved GraphOperator (got arrays of other shapes)"
+        )
+    try:
+        check_compressed(crow.numpy(), col.numpy(), len(values), (nodes, nodes))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Expected {path} to be a saved GraphOperator ({error})") from error
 
 
 def edge_weight_of(data: Any) -> Tensor | None:
@@ -237,7 +281,10 @@ def edge_weight_of(data: Any) -> Tensor | None:
     attribute = getattr(data, "edge_attr", None)
     if weight is not None or attribute is None:
         return weight
-    edges = data.edge_index.shape[-1]
+    index = data.edge_index
+    if not isinstance(index, Tensor) or index.dim() != 2:
+        raise ValueError(f"Expected `edge_index` of shape (2, edges) (got {_form(index)})")
+    edges = index.shape[1]
     shape = tuple(attribute.shape) if isinstance(attribute, Tensor) else type(attribute).__name__
     if shape not in ((edges,), (edges, 1)):
         raise ValueError(
@@ -245,6 +292,10 @@ def edge_weight_of(data: Any) -> Tensor | None:
             f"{shape}); set `edge_weight`, or remove `edge_attr` to weigh all edges alike"
         )
     return attribute.reshape(-1)
+
+
+def _form(value: object) -> str:
+    return str(tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__
 
 
 def _row_indices(matrix: SparseMatrix) -> Tensor:
@@ -258,14 +309,19 @@ def _check_edges(
     """The edges as NumPy arrays and the number of nodes, or an error that names the culprit."""
     if not isinstance(edge_index, Tensor):
         raise TypeError(f"Expected `edge_index` as a tensor (got {type(edge_index).__name__})")
-    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
-        raise TypeError(f"Expected `edge_index` of an integer type (got {edge_index.dtype})")
+    if edge_index.dtype not in _INTEGERS or edge_index.layout is not torch.strided:
+        got = f"{edge_index.dtype}, {edge_index.layout}"
+        raise TypeError(f"Expected a dense `edge_index` of an integer type (got {got})")
+    if edge_index.is_meta:
+        raise TypeError("Expected `edge_index` with numbers in it (got one on the device meta)")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise ValueError(
             f"Expected `edge_index` of shape (2, edges) (got {tuple(edge_index.shape)})"
         )
     index = edge_index.detach().cpu().numpy().astype(np.int64)
     highest = int(index.max()) if index.size else -1
+    if num_nodes is not None and not isinstance(num_nodes, numbers.Integral):
+        raise TypeError(f"Expected `num_nodes` to be a whole number (got {num_nodes!r})")
     size = highest + 1 if num_nodes is None else int(num_nodes)
     if size < 0:
         raise ValueError(f"Expected `num_nodes` >= 0 (got {num_nodes})")
@@ -284,8 +340,11 @@ def _check_weights(edge_weight: Tensor | None, edges: int) -> np.ndarray:
         return np.ones(edges)
     if not isinstance(edge_weight, Tensor):
         raise TypeError(f"Expected `edge_weight` as a tensor (got {type(edge_weight).__name__})")
-    if edge_weight.is_complex():
-        raise TypeError(f"Expected real `edge_weight` (got {edge_weight.dtype})")
+    if edge_weight.is_complex() or edge_weight.is_quantized or edge_weight.is_meta:
+        kind = "on the device meta" if edge_weight.is_meta else edge_weight.dtype
+        raise TypeError(f"Expected real `edge_weight` (got {kind})")
+    if edge_weight.layout is not torch.strided:
+        raise TypeError(f"Expected a dense `edge_weight` (got {edge_weight.layout})")
     refuse_gradient(edge_weight)
     weight = edge_weight.detach().cpu().double().numpy()
     if weight.ndim == 2 and weight.shape[1] == 1:

@@ -2,6 +2,8 @@
 
 from longnn.matrices._layout import (
     SPARSE_SHARE,
+    check_compressed,
+    check_sparse,
     compact,
     csr_from_scipy,
     csr_to_scipy,
@@ -25,7 +27,9 @@ __all__ = [
     "DenseMatrix",
     "SparseMatrix",
     "accumulate_dtype",
+    "check_compressed",
     "check_operand",
+    "check_sparse",
     "compact",
     "csr",
     "csr_from_scipy",

@@ -18,6 +18,89 @@ from longnn.matrices._sparse import csr
 SPARSE_SHARE = 1 / 5
 
 
+def check_compressed(
+    pointers: np.ndarray, indices: np.ndarray, entries: int, shape: tuple[int, int]
+) -> None:
+    """Raise unless these are the arrays of a CSR matrix: compiled code trusts them blindly.
+
+    Args:
+        pointers: (rows + 1,), where each row begins among the entries, and the end.
+        indices: (entries,), the column of each entry.
+        entries: the number of values.
+        shape: rows and columns; those of the transpose for a CSC matrix.
+
+    Raises:
+        ValueError: naming the first number that is wrong.
+
+    >>> check_compressed(np.array([0, 1]), np.array([5]), 1, (1, 3))
+    Traceback (most recent call last):
+    ValueError: Expected indices in 0..2 (got 5 at position 0)
+    """
+    rows, columns = shape
+    for name, array in (("pointers", pointers), ("indices", indices)):
+        if array.dtype.kind not in "iu" or array.ndim != 1:
+            raise ValueError(
+                f"Expected {name} as a list of whole numbers (got {array.dtype} {array.shape})"
+            )
+    if min(shape) < 0 or len(pointers) != rows + 1 or len(indices) != entries:
+        raise ValueError(
+            f"Expected {rows + 1} pointers and {entries} indices for {rows} rows and {entries} "
+            f"values (got {len(pointers)} and {len(indices)})"
+        )
+    falls = np.flatnonzero(pointers[1:] < pointers[:-1])
+    if int(pointers[0]) != 0 or int(pointers[-1]) != entries or len(falls):
+        at = int(falls[0]) + 1 if len(falls) else 0 if int(pointers[0]) else rows
+        raise ValueError(
+            f"Expected pointers that rise from 0 to {entries} (got {int(pointers[at])} at "
+            f"position {at})"
+        )
+    wrong = np.flatnonzero((indices < 0) | (indices >= columns))
+    if len(wrong):
+        at = int(wrong[0])
+        raise ValueError(
+            f"Expected indices in 0..{columns - 1} (got {int(indices[at])} at position {at})"
+        )
+
+
+def check_sparse(x: Tensor) -> None:
+    """Raise unless a torch sparse matrix of any layout is what it says; torch does not look.
+
+    Raises:
+        ValueError: naming the first number that is wrong, or a layout that is not known.
+
+    >>> check_sparse(torch.eye(2).to_sparse_csr())
+    """
+    if x.layout is torch.sparse_coo:
+        index, values = x._indices().cpu(), x._values()
+        if tuple(index.shape) != (x.sparse_dim(), len(values)) or index.dtype != torch.int64:
+            raise ValueError(
+                f"Expected indices of shape ({x.sparse_dim()}, {len(values)}) (got "
+                f"{tuple(index.shape)})"
+            )
+        sizes = torch.tensor(x.shape[: x.sparse_dim()])[:, None]
+        wrong = ((index < 0) | (index >= sizes)).any(dim=0).nonzero()
+        if len(wrong):
+            at = int(wrong[0])
+            raise ValueError(
+                f"Expected indices below {tuple(x.shape)} (got {tuple(index[:, at].tolist())} at "
+                f"entry {at})"
+            )
+        return
+    by_row = x.layout is torch.sparse_csr
+    if x.dim() != 2 or x.dense_dim() or not (by_row or x.layout is torch.sparse_csc):
+        raise ValueError(
+            f"Expected a matrix of layout sparse_coo, sparse_csr or sparse_csc (got {x.layout}, "
+            f"shape {tuple(x.shape)})"
+        )
+    pointers, indices = (
+        (x.crow_indices(), x.col_indices()) if by_row else (x.ccol_indices(), x.row_indices())
+    )
+    rows, columns = x.shape if by_row else x.shape[::-1]
+    check_compressed(
+        pointers.cpu().numpy(), indices.cpu().numpy(), x.values().shape[0], (rows, columns)
+    )
+
+
 def csr_from_scipy(
     matrix: sp.sparray | sp.spmatrix, dtype: torch.dtype = torch.float32
 ) -> Tensor:  # (rows, columns)

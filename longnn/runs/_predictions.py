@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from torch import Tensor
@@ -79,10 +80,38 @@ def _known(y: Tensor) -> pyarrow.Array:
 
 
 def write_predictions(table: pyarrow.Table, path: Path) -> list[Path]:
-    """Write a table of predictions to a CSV file, and to a Parquet file beside it."""
+    """Write a table of predictions to a CSV file, and to a Parquet file beside it.
+
+    A spreadsheet runs a cell such as ``=HYPERLINK(...)``, so the CSV file has an apostrophe before
+    texts that begin like a formula (see :func:`without_formulas`). The Parquet file has every id
+    as it is.
+    """
     beside = path.with_suffix(".parquet")
     with writing(path), atomic_path(path) as temporary:
-        pyarrow.csv.write_csv(table, temporary)
+        pyarrow.csv.write_csv(without_formulas(table), temporary)
     with writing(beside), atomic_path(beside) as temporary:
         pyarrow.parquet.write_table(table, temporary)
     return [path, beside]
+
+
+def without_formulas(table: pyarrow.Table) -> pyarrow.Table:
+    """The table with ``'`` before each text that a spreadsheet would take for a formula.
+
+    Such a text begins with = + - @, a tab or a carriage return, and is not a number.
+
+    >>> table = pyarrow.table({"id": ["=1+1", "-5", "-x", "ann"]})
+    >>> without_formulas(table)["id"].to_pylist()
+    ["'=1+1", '-5', "'-x", 'ann']
+    """
+    for place, name in enumerate(table.column_names):
+        column = table[name]
+        if not pyarrow.types.is_string(column.type):
+            continue
+        begins = pc.match_substring_regex(column, r"^[=+\-@\t\r]")
+        number = pc.match_substring_regex(
+            column, r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+        )
+        formula = pc.and_not(begins, number)
+        marked = pc.binary_join_element_wise("'", column, "")
+        table = table.set_column(place, name, pc.if_else(formula, marked, column))
+    return table

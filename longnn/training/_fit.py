@@ -17,7 +17,7 @@ from longnn.data import NodeDataset, Scaling, Split
 from longnn.graphs import GraphOperator
 from longnn.nn import Model
 from longnn.registry import find_model, get_model
-from longnn.training._memory import count_fitting, fits
+from longnn.training._memory import count_fitting, fits, require_room
 from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
 from longnn.training._objective import check_metric
 from longnn.training._population import Member, Population, Result
@@ -99,6 +99,7 @@ def make_members(
     for config, split, own in zip(configs, splits, given, strict=True):
         chosen = config.settings.class_weight
         weight = loss_weights(problem, split.train, chosen, classes, own)
+        require_room(config, problem.features.shape[0], *sizes)
         model = make_model(config, *sizes)
         members.append(Member(model, config.settings, config.seed, split.train, split.val, weight))
     return members

@@ -4,7 +4,6 @@ A GPU says when it is full, and then less is tried. A CPU's operating system end
 instead, so there the cost of a member is measured first.
 """
 
-import contextlib
 import gc
 import re
 from collections.abc import Callable
@@ -12,18 +11,14 @@ from pathlib import Path
 
 import torch
 
+from longnn._base.memory import available_memory, in_words
+from longnn.config import Config
 from longnn.training._population import Population
 
 #: Of the memory that is free, the share to use: other programs want some too.
 SHARE = 0.7
 #: Epochs until the peak: the second has Adam's state.
 _EPOCHS = 2
-#: Limits of a container, as (limit, use): cgroups of both versions.
-_CGROUP = Path("/sys/fs/cgroup")
-_CGROUPS = (
-    ("memory.max", "memory.current"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -35,6 +30,26 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+
+
+def require_room(config: Config, nodes: int, in_channels: int, out_channels: int) -> None:
+    """Raise unless one model of this size can be trained in the memory of this machine.
+
+    A lower bound: its weights, their gradients, Adam's two moments and the best weights so far,
+    and one signal of hidden units at every node.
+
+    Raises:
+        ValueError: naming both numbers.
+    """
+    size = 8 if config.precision == "float64" else 4
+    weights = config.hidden_channels * (in_channels + out_channels)
+    needed, free = size * (5 * weights + nodes * config.hidden_channels), available_memory()
+    if free is not None and needed > free:
+        raise ValueError(
+            f"Expected a model that fits into memory (got hidden_channels="
+            f"{config.hidden_channels} for {in_channels} features and {nodes} nodes, which need "
+            f"{in_words(needed)}; {in_words(free)} are free); use fewer hidden units or features"
+        )
 
 
 def fits(call: Callable[[], object], device: torch.device) -> bool:
@@ -82,19 +97,6 @@ def count_fitting(make: Callable[[int], Population], count: int, device: torch.d
     each = max(growth[1] - growth[0], 0) + kept
     room = SHARE * available - growth[0]
     return max(1, min(count, 1 + int(room / max(each, 1))))
-
-
-def available_memory() -> int | None:
-    """Bytes that a program can still take on this machine or in this container; None: unknown."""
-    found = []
-    with contextlib.suppress(OSError, TypeError):
-        text = Path("/proc/meminfo").read_text()
-        found.append(int(re.search(r"MemAvailable:\s+(\d+)", text)[1]) * 1024)  # type: ignore[index]
-    for limit, use in _CGROUPS:
-        with contextlib.suppress(OSError, ValueError):  # ValueError: the limit is "max"
-            most, now = (int((_CGROUP / name).read_text()) for name in (limit, use))
-            found.append(max(most - now, 0))
-    return min(found, default=None)
 
 
 def _kept(population: Population) -> int:

@@ -110,7 +110,7 @@ def test_brings_types_to_one_form_and_leaves_the_input_alone() -> None:
         (None, None, ("classification", [-1, -1])),
         (None, "regression", ("regression", [None, None])),
         (torch.tensor([0.5, float("nan")]), None, ("regression", [0.5, None])),
-        (torch.tensor([1.0, float("nan")]), "classification", ("classification", [1, -1])),
+        (torch.tensor([1.0, float("nan")]), "classification", ("classification", [0, -1])),
         (torch.tensor([3, 4]), "regression", ("regression", [3.0, 4.0])),
         (torch.tensor([True, False]), None, ("classification", [1, 0])),
     ],
@@ -125,13 +125,16 @@ def test_task_follows_the_labels_unless_given(y: Any, task: Any, expected: Any) 
     ("changes", "message"),
     [
         ({"x": None}, r"Expected node features `x` .* features='degree'"),
-        ({"x": torch.eye(2) * 1j}, r"Expected real features \(got torch.complex64\)"),
+        ({"x": torch.eye(2) * 1j}, r"Expected `x` to be real numbers \(got torch.complex64\)"),
         ({"edge_index": None}, r"`edge_index` of shape \(2, arcs\) \(got NoneType\)"),
         ({"edge_index": torch.ones(3, 2).long()}, r"\(2, arcs\) \(got \(3, 2\)\)"),
         ({"edge_index": torch.tensor([[0, 0], [1, 2]])}, r"nodes 0..1 \(got \[0, 2\] as edge 1\)"),
         ({"edge_weight": torch.ones(3)}, r"Expected 1 edge weights \(got 3\)"),
         ({"y": torch.ones(3)}, r"`y` of shape \(2,\) or \(2, targets\) \(got \(3,\)\)"),
-        ({"y": torch.tensor([0.5, 1])}, r"row 1: .*whole numbers as classes \(got 0.5\)"),
+        (
+            {"y": torch.tensor([0.5, 1])},
+            r"row 1: .*whole numbers up to 2\^53 as classes \(got 0.5\)",
+        ),
         (
             {"val_mask": torch.ones(5)},
             r"`val_mask` of shape \(2,\) or \(2, splits\) \(got \(5,\)\)",

@@ -125,7 +125,7 @@ def test_the_cost_of_a_member_is_measured(monkeypatch):
 
 def test_a_container_has_less_than_its_machine(tmp_path, monkeypatch):
     free = memory.available_memory()
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    monkeypatch.setattr("longnn._base.memory._CGROUP", tmp_path)
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("1000\n")
     assert memory.available_memory() != 0
@@ -140,3 +140,16 @@ def test_a_result_keeps_nothing_but_its_own(asked):
     for result in population.run():
         for tensor in (result.filter_path, *result.state.values(), *result.history.values()):
             assert tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+
+
+def test_a_model_that_cannot_fit_is_never_built(monkeypatch):
+    """The error names what is asked for and what is free."""
+    config = CONFIG.replace(hidden_channels=2**20)
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
+    with pytest.raises(
+        ValueError, match=r"got hidden_channels=1048576 for 1000 features .* need 42.9 GB; 1 GB"
+    ):
+        memory.require_room(config, 100, 1000, 2)
+    memory.require_room(CONFIG, 100, 1000, 2)
+    monkeypatch.setattr(memory, "available_memory", lambda: None)
+    memory.require_room(config, 100, 1000, 2)

@@ -1,0 +1,50 @@
+"""How much memory a program can still take, and how a size in bytes is written."""
+
+import contextlib
+import re
+from pathlib import Path
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
+#: Limits of a container, as (limit, use): cgroups of both versions.
+_CGROUP = Path("/sys/fs/cgroup")
+_CGROUPS = (
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
+
+
+def available_memory() -> int | None:
+    """Bytes that this program can still take: of the machine, of its container and of the limit
+    that its user set (``ulimit -v``); None: unknown."""
+    found = []
+    with contextlib.suppress(OSError, TypeError):
+        text = Path("/proc/meminfo").read_text()
+        found.append(int(re.search(r"MemAvailable:\s+(\d+)", text)[1]) * 1024)  # type: ignore[index]
+    for limit, use in _CGROUPS:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the limit is "max"
+            most, now = (int((_CGROUP / name).read_text()) for name in (limit, use))
+            found.append(max(most - now, 0))
+    if resource is not None:
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most != resource.RLIM_INFINITY:
+            with contextlib.suppress(OSError, TypeError):
+                status = Path("/proc/self/status").read_text()
+                now = int(re.search(r"VmSize:\s+(\d+)", status)[1]) * 1024  # type: ignore[index]
+                found.append(max(most - now, 0))
+    return min(found, default=None)
+
+
+def in_words(size: float) -> str:
+    """A number of bytes as people write it.
+
+    >>> in_words(512), in_words(3_200_000), in_words(8e9)
+    ('512 bytes', '3.2 MB', '8 GB')
+    """
+    for unit, name in ((1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{int(size)} bytes"

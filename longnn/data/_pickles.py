@@ -1,0 +1,163 @@
+"""Pickles of the published datasets, read without running anything that is in them.
+
+A pickle is a program: it names functions and calls them. Here every name stands for a small class
+of this file that keeps what it is given and checks it, whatever the pickle meant by it. Only the
+names of arrays, types of numbers, CSR matrices, dicts and lists are known; any other is refused.
+"""
+
+import collections
+import pickle
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from longnn.data._errors import DataError
+from longnn.matrices import check_compressed
+
+#: What a damaged or hostile pickle can make the unpickler raise.
+_RAISED = (
+    pickle.UnpicklingError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+class _Type:
+    """Stands for ``numpy.dtype``."""
+
+    def __init__(self, code: object, *_: object) -> None:
+        if not isinstance(code, str):
+            raise ValueError("a type of numbers without a name")
+        self.dtype = np.dtype(code)
+        if self.dtype.kind not in "biuf":
+            raise ValueError(f"an array of {self.dtype}, not of numbers")
+
+    def set(self, state: Any) -> None:
+        order = state[1]
+        if order in ("<", ">", "|", "="):
+            self.dtype = self.dtype.newbyteorder(order)
+
+
+class _Array:
+    """Stands for ``numpy.ndarray``."""
+
+    array: np.ndarray
+
+    def set(self, state: Any) -> None:
+        _, shape, kind, by_column, content = state
+        self.fill(content, kind, shape, "F" if by_column else "C")
+
+    def fill(self, content: Any, kind: Any, shape: Any, order: Any) -> None:
+        raw = content.encode("latin1") if isinstance(content, str) else bytes(content)
+        if not isinstance(kind, _Type) or not isinstance(content, str | bytes | bytearray):
+            raise ValueError("an array that is not made of numbers")
+        if not isinstance(shape, tuple) or any(type(n) is not int or n < 0 for n in shape):
+            raise ValueError("an array without a shape")
+        # A copy in the byte order of this machine.
+        flat = np.frombuffer(raw, kind.dtype).astype(kind.dtype.newbyteorder("="))
+        self.array = flat.reshape(shape, order=order)
+
+
+class _Matrix:
+    """Stands for ``scipy.sparse.csr_matrix``."""
+
+    def set(self, state: Any) -> None:
+        self.fields = dict(state)
+
+
+def _empty_array(*_: object) -> _Array:
+    return _Array()
+
+
+def _from_buffer(content: Any, kind: Any, shape: Any, order: Any) -> _Array:
+    array = _Array()
+    array.fill(content, kind, shape, order)
+    return array
+
+
+def _scalar(kind: Any, content: Any) -> Any:
+    return _from_buffer(content, kind, (), "C").array.item()
+
+
+_NAMES: dict[tuple[str, str], Any] = {
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Type,
+    **{(f"numpy.{core}.multiarray", "_reconstruct"): _empty_array for core in ("core", "_core")},
+    **{(f"numpy.{core}.numeric", "_frombuffer"): _from_buffer for core in ("core", "_core")},
+    **{(f"numpy.{core}.multiarray", "scalar"): _scalar for core in ("core", "_core")},
+    ("scipy.sparse.csr", "csr_matrix"): _Matrix,
+    ("scipy.sparse._csr", "csr_matrix"): _Matrix,
+    ("scipy.sparse._csr", "csr_array"): _Matrix,
+    ("collections", "defaultdict"): collections.defaultdict,
+    **{(home, "list"): list for home in ("builtins", "__builtin__")},
+    **{(home, "dict"): dict for home in ("builtins", "__builtin__")},
+}
+
+
+class _Unpickler(pickle._Unpickler):
+    """The unpickler in Python: that in C takes as much memory as a pickle tells it to."""
+
+    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _NAMES:
+            raise pickle.UnpicklingError(f"it refers to {module}.{name}, and nothing is run")
+        return _NAMES[module, name]
+
+    def load_build(self) -> None:
+        stack: list[Any] = self.stack  # type: ignore[attr-defined]
+        state, made = stack.pop(), stack[-1]
+        if type(made) not in (_Type, _Array, _Matrix):
+            raise pickle.UnpicklingError(f"it changes a {type(made).__name__}")
+        made.set(state)
+
+    dispatch[pickle.BUILD[0]] = load_build
+
+
+def read_pickle(path: Path) -> Any:
+    """What a pickle holds: an array, a CSR matrix, or a dict; nothing in it is ever run.
+
+    Raises:
+        DataError: if it is damaged, or holds or calls anything else.
+    """
+    try:
+        with path.open("rb") as stream:
+            return _made(_Unpickler(stream, encoding="latin1").load())
+    except _RAISED as error:
+        raise DataError(
+            f"Expected a complete pickle of arrays, CSR matrices, dicts and lists (got "
+            f"{type(error).__name__}: {error}).",
+            path=path,
+        ) from error
+
+
+def _made(found: Any) -> Any:
+    if isinstance(found, _Array):
+        return found.array
+    if isinstance(found, _Matrix):
+        fields: dict[str, Any] = {
+            key: getattr(found.fields.get(key), "array", None) for key in _PARTS
+        }
+        if any(not isinstance(array, np.ndarray) for array in fields.values()):
+            raise ValueError("a CSR matrix without its arrays")
+        held: Any = found.fields
+        rows, columns = held["_shape"] if "_shape" in held else held["shape"]
+        if type(rows) is not int or type(columns) is not int or fields["data"].ndim != 1:
+            raise ValueError("a CSR matrix without a shape")
+        check_compressed(fields["indptr"], fields["indices"], len(fields["data"]), (rows, columns))
+        return sp.csr_array(tuple(fields[key] for key in _PARTS), shape=(rows, columns))
+    if isinstance(found, dict):
+        return found
+    raise ValueError(f"a {type(found).__name__}")
+
+
+_PARTS = ("data", "indices", "indptr")

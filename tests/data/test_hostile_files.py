@@ -1,0 +1,355 @@
+"""Files made to crash, to fill memory or to confuse: one clear line that names the file."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+import torch
+
+from longnn.data import DataError, load_files
+
+E = np.array([[0, 1, 2], [1, 2, 0]])
+EDGES = torch.from_numpy(E)
+BANNER = "%%MatrixMarket matrix coordinate real general\n"
+Make = Callable[[Path], object]
+
+
+def npz(**arrays: Any) -> Make:
+    return lambda path: np.savez(path, **arrays)
+
+
+def saved(**tensors: Any) -> Make:
+    return lambda path: torch.save({"edge_index": EDGES, **tensors}, path)
+
+
+def text(content: str) -> Make:
+    return lambda path: path.write_text(content, encoding="utf-8")
+
+
+def table(**columns: Any) -> Make:
+    return lambda path: pq.write_table(pa.table(columns), path)
+
+
+def lying(kind: Any = sp.csr_array, **changed: Any) -> Make:
+    """A matrix as SciPy saves it, with other arrays in it."""
+
+    def write(path: Path) -> None:
+        stream = io.BytesIO()
+        sp.save_npz(stream, kind(np.eye(3)[[1, 0, 2]]))
+        stream.seek(0)
+        np.savez(path, **{**np.load(stream), **changed})
+
+    return write
+
+
+def patched(place: int, value: int) -> Make:
+    """An archive with another byte in both headers of its first member."""
+
+    def write(path: Path) -> None:
+        stream = io.BytesIO()
+        np.savez_compressed(stream, edge_index=np.tile(E, (1, 50)), x=np.eye(3))
+        content = bytearray(stream.getvalue())
+        content[place] = value
+        if place < 30:  # one of the header, which the directory repeats
+            content[content.find(b"PK\x01\x02") + place + 2] = value
+        path.write_bytes(bytes(content))
+
+    return write
+
+
+def array_of(header: str, content: bytes = b"") -> Make:
+    def write(path: Path) -> None:
+        member = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + content
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("edge_index.npy", member)
+
+    return write
+
+
+def header(kind: str, shape: str) -> str:
+    return f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}"
+
+
+def quantised() -> torch.Tensor:
+    return torch.quantize_per_tensor(torch.ones(3, 2), 0.1, 0, torch.qint8)
+
+
+def sparse(index: Any, shape: tuple[int, int] = (3, 3)) -> torch.Tensor:
+    return torch.sparse_coo_tensor(index, torch.ones(1), shape, check_invariants=False)
+
+
+BAD: dict[str, tuple[str, Make, str]] = {
+    # Index arrays that lie.
+    "csr index": ("g.npz", lying(indices=[0, 9**9, 1]), r"indices in 0\.\.2 \(got 387420489"),
+    "csr pointer": ("g.npz", lying(indptr=[0, 9**9, 1, 3]), "pointers that rise from 0 to 3"),
+    "csc index": ("g.npz", lying(sp.csc_array, indices=[0, -(9**9), 1]), r"indices in 0\.\.2"),
+    "csc pointer": ("g.npz", lying(sp.csc_array, indptr=[0, 9**9, 1, 3]), "pointers that rise"),
+    "coo index": ("g.npz", lying(sp.coo_array, row=[0, 9**9, 1]), r"indices 0\.\.387420489 in a"),
+    "csr shape": ("g.npz", lying(shape=[10**12, 10**12]), "1000000000001 pointers and 3 indices"),
+    "coo shape": ("g.npz", lying(sp.coo_array, shape=[10**12] * 2), "fit into memory .got 64 TB"),
+    "no shape": ("g.npz", lying(shape=[3]), r"a matrix of shape \[3\]"),
+    "half an index": ("g.npz", lying(indices=[0.0, 1.0, 2.0]), "a list of whole numbers"),
+    "values of text": ("g.npz", lying(data=["a", "b", "c"]), "values of type <U1"),
+    "another format": ("g.npz", lying(format=b"xyz"), "format 'xyz'; save it as CSR, CSC or COO"),
+    # Members of the archive.
+    "compression": ("g.npz", patched(8, 99), "NotImplementedError: .* array 'edge_index'"),
+    "encryption": ("g.npz", patched(6, 1), "RuntimeError: .*encrypted.* array 'edge_index'"),
+    "deflate": ("g.npz", patched(70, 255), "array 'edge_index'"),
+    "no array": ("g.npz", lambda p: zip_of(p, "edge_index.npy", b"hello world"), "not an array"),
+    "header": (
+        "g.npz",
+        array_of("{'shape': (3,)}"),
+        "KeyError: 'fortran_order' in its array 'edge_index'",
+    ),
+    "syntax": ("g.npz", array_of("{'shape': (3,"), "SyntaxError"),
+    "negative": ("g.npz", array_of(header("<f8", "(-3,)")), "without shape, order and one type"),
+    "long header": ("g.npz", array_of(" " * 20_000), "a header of 20000 characters"),
+    "promised": (
+        "g.npz",
+        array_of(header("<f8", "(1000000000,)")),
+        "of 8000000000 bytes in a member that has 0",
+    ),
+    "objects": ("g.npz", array_of(header("|O", "(1,)")), "Object arrays cannot be loaded"),
+    "records": ("g.npz", npz(edge_index=E, x=np.zeros(3, dtype="i4,i4")), "without shape, order"),
+    "dates": ("g.npz", npz(edge_index=E, x=np.zeros(3, dtype="M8[s]")), "neither numbers nor text"),
+    # Arrays of another form.
+    "fractional node": (
+        "g.npz",
+        npz(edge_index=E + 0.5),
+        r"whole numbers in `edge_index` \(got 0.5",
+    ),
+    "nan node": ("g.npz", npz(edge_index=E * np.nan), r"whole numbers in `edge_index` \(got nan"),
+    "negative node": ("g.npz", npz(edge_index=-E), r"nodes 0\.\.0 \(got \[0, -1\]"),
+    "no edges": ("g.npz", npz(edge_index=np.zeros((2, 0))), "a graph without any node"),
+    "one number": ("g.npz", npz(edge_index=np.array(3)), r"shape \(2, arcs\) \(got \(\)\)"),
+    "one feature": (
+        "g.npz",
+        npz(edge_index=E, x=np.array(3.0)),
+        "`x` of each node .got one number",
+    ),
+    "cube": ("g.npz", npz(edge_index=E, x=np.ones((3, 1, 1))), r"shape \(nodes, features\)"),
+    "weights": ("g.npz", npz(edge_index=E, edge_weight=np.ones(7)), r"3 edge weights \(got 7\)"),
+    "labels": (
+        "g.npz",
+        npz(edge_index=E, y=np.array([2**64 - 1], dtype=np.uint64)),
+        r"below 2\^63",
+    ),
+    "table of text": ("g.npz", npz(edge_index=E, y=np.array([["a"]])), "`y` of one dimension"),
+    "negative label": ("g.npz", npz(edge_index=E, y=np.array([0, -7, 1])), "labels >= 0, or -1"),
+    "rounded label": ("g.npz", npz(edge_index=E, y=np.array([2.0**60, 0, 1])), "Expected"),
+    # Tensors.
+    "expanded": ("g.pt", saved(x=torch.ones(1).expand(10**6, 10**6)), "fit into memory .got 8 TB"),
+    "sparse index": ("g.pt", saved(x=sparse([[9**9], [0]])), r"indices below \(3, 3\)"),
+    "sparse size": ("g.pt", saved(x=sparse([[1], [0]], (10**12, 3))), "fit into memory .got 64 TB"),
+    "quantised": ("g.pt", lambda p: saved(x=quantised())(p), "real numbers .got torch.qint8"),
+    "no numbers": ("g.pt", saved(x=torch.ones(3, device="meta")), "real numbers .got no numbers"),
+    "0-d": ("g.pt", saved(edge_index=torch.tensor(1)), r"shape \(2, arcs\) \(got \(\)\)"),
+    "nodes": (
+        "g.pt",
+        saved(num_nodes=10**13),
+        "10000000000000 nodes to fit into memory .got 640 TB",
+    ),
+    "nodes as text": ("g.pt", saved(num_nodes="a"), "`num_nodes` to be a whole number .got 'a'"),
+    "a list": ("g.pt", lambda p: torch.save({"edge_index": [[0], [1]]}, p), "to hold numbers"),
+    "sparse weights": ("g.pt", saved(edge_weight=torch.ones(3).to_sparse()), "as a dense tensor"),
+    # Matrix Market.
+    "1E": (
+        "g.mtx",
+        text(BANNER + "2 2 1\n1 2 1E\n"),
+        r"g\.mtx, line 3: Expected a number .got '1E'",
+    ),
+    "1e+": ("g.mtx", text(BANNER + "2 2 1\n1 2 1e+\n"), "line 3: Expected a number .got '1e"),
+    "Arabic": ("g.mtx", text(BANNER + "2 2 1\n١ 2 1\n"), "line 3: Expected a number"),
+    "out of range": ("g.mtx", text(BANNER + "2 2 1\n1 99 1\n"), "readable, complete mtx file"),
+    "too long": ("g.mtx", text(BANNER + f"2 2 1\n1 {'9' * 30} 1\n"), "readable, complete mtx file"),
+    "entries": ("g.mtx", text(BANNER + "2 2 99999999999\n1 2 1\n"), "got 99999999999 in 7 bytes"),
+    "rows": ("g.mtx", text(BANNER + "1000000000000 1000000000000 1\n1 2 1\n"), "got 64 TB"),
+    "dense": (
+        "g.mtx",
+        text(BANNER.replace("coordinate", "array") + "1000000 1000000\n1\n"),
+        "got 1000000000000 in",
+    ),
+    "two sizes": ("g.mtx", text(BANNER + "2 2\n1 2 1\n"), "rows, columns and entries"),
+    "a vector": ("g.mtx", text("%%MatrixMarket vector array real general\n1\n"), "begins with"),
+    # Tables.
+    "no columns": ("g.parquet", table(), r"g\.parquet: Expected at least one row"),
+    "binary": (
+        "g.parquet",
+        table(source=[b"\xff"], target=[b"b"]),
+        "column 'source': Expected text",
+    ),
+    "a map": ("g.parquet", table(source=[{"a": 1}], target=["b"]), "one value per cell"),
+    "Arabic digits": ("g.csv", text("source,target,weight\na,b,٣\n"), "column 'weight': .*got '٣'"),
+    "underscore": (
+        "g.csv",
+        text("source,target,weight\na,b,1_0\n"),
+        "Expected a number .got '1_0'",
+    ),
+    "long cell": ("g.csv", text(f"source,target\na,{'b' * 200_000}\nc\n"), "Expected 2 columns"),
+    "long number": ("g.csv", text(f"source,target,weight\na,b,{'9' * 200_000}\n"), "finite number"),
+}
+
+
+def zip_of(path: Path, name: str, content: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, content)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of torch.save
+@pytest.mark.parametrize("case", BAD)
+def test_one_clear_line_that_names_the_file(case: str, tmp_path: Path) -> None:
+    name, make, message = BAD[case]
+    make(tmp_path / name)
+    with pytest.raises(DataError, match=message) as error:
+        load_files(tmp_path / name, task="classification" if case == "rounded label" else None)
+    assert name in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 700
+    assert error.value.path is not None
+
+
+CRASHES = ("csr index", "csr pointer", "csc index", "csc pointer", "sparse index", "1E")
+
+
+def test_no_such_file_ends_the_process(tmp_path: Path) -> None:
+    """Each crashed the reader once; all of them in one process, which must live to the end."""
+    for case in CRASHES:
+        name, make, _ = BAD[case]
+        (tmp_path / case).mkdir()
+        make(tmp_path / case / name)
+    places = [str(tmp_path / case / BAD[case][0]) for case in CRASHES]
+    code = (
+        "import sys; from longnn.data import DataError, load_files\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: load_files(path)\n"
+        "    except DataError: print('clean')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, *places],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["clean"] * len(CRASHES)
+
+
+def big_archive(path: Path) -> None:
+    np.savez_compressed(path, edge_index=E, x=np.zeros((3, 10**6)))
+
+
+def big_texts(path: Path) -> None:
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(20_000, dtype=np.int32)), pa.array(["x" * 1000])
+    )
+    pq.write_table(pa.table({"source": texts, "target": texts}), path)
+
+
+def big_column(path: Path) -> None:
+    zeros = np.zeros(2_000_000, dtype=np.int64)
+    pq.write_table(pa.table({"source": zeros, "target": zeros}), path)
+
+
+def packed(compress: Callable[[bytes], bytes]) -> Make:
+    return lambda path: path.write_bytes(compress(b"a,b\n" * 1_000_000))
+
+
+BOMBS: dict[str, tuple[str, Make, str]] = {
+    "archive": ("g.npz", big_archive, "48 MB"),
+    "texts": ("g.parquet", big_texts, "40 MB"),
+    "column": ("g.parquet", big_column, r"32 MB|3[2-9]\.?\d* MB"),
+    "gz": ("g.csv.gz", packed(gzip.compress), "16 MB"),
+    "bz2": ("g.csv.bz2", packed(bz2.compress), "16 MB"),
+    "xz": ("g.csv.xz", packed(lzma.compress), "16 MB"),
+}
+
+
+@pytest.mark.parametrize("case", BOMBS)
+def test_a_small_file_that_becomes_a_large_one(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine with 10 MB: the error names what is asked for and what is there."""
+    name, make, size = BOMBS[case]
+    make(tmp_path / name)
+    assert (tmp_path / name).stat().st_size < 200_000
+    monkeypatch.setattr("longnn._base.memory.available_memory", lambda: 10_000_000)
+    with pytest.raises(DataError, match=rf"{name}.* fit into memory \(got {size}, 10 MB are free"):
+        load_files(tmp_path / name)
+
+
+def test_texts_beyond_what_a_column_can_hold(tmp_path: Path) -> None:
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(3000, dtype=np.int32)), pa.array(["x" * 1_000_000])
+    )
+    pq.write_table(pa.table({"source": texts, "target": texts}), tmp_path / "g.parquet")
+    with pytest.raises(DataError, match=r"column 'source': .*at most 2 GB of text \(got 3 GB\)"):
+        load_files(tmp_path / "g.parquet")
+
+
+def test_labels_are_the_classes_that_occur(tmp_path: Path) -> None:
+    np.savez(tmp_path / "g.npz", edge_index=E, y=np.array([10**9, -1, 7]))
+    found = load_files(tmp_path / "g.npz")
+    assert (found.classes, found.data.y.tolist()) == (("7", "1000000000"), [1, -1, 0])
+
+
+def test_far_node_numbers_are_ids(tmp_path: Path) -> None:
+    np.savez(tmp_path / "g.npz", edge_index=E * 10**12)
+    found = load_files(tmp_path / "g.npz")
+    assert list(found.ids) == [0, 10**12, 2 * 10**12]
+    assert any("read as ids" in note for note in found.notes)
+    np.savez(tmp_path / "h.npz", edge_index=E * 5)
+    assert load_files(tmp_path / "h.npz").num_nodes == 11
+
+
+def test_large_labels_stay_apart(tmp_path: Path) -> None:
+    """As floats 2^53 and 2^53 + 1 are one number."""
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
+    labels = (2**53 + 1, 2**53, 5)
+    rows = "".join(f"{i},{label}\n" for i, label in zip("abc", labels, strict=True))
+    (tmp_path / "nodes.csv").write_text("id,label\n" + rows)
+    found = load_files(tmp_path)
+    assert found.classes == ("5", str(2**53), str(2**53 + 1))
+    assert found.data.y.tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "options", [{"source_column": "b"}, {"target_column": "a"}, {"weight_column": "a"}]
+)
+def test_one_column_is_not_two_things(options: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("source,a,b,target\n1,2,3,4\n")
+    with pytest.raises(DataError, match=r"e\.csv, column '.': .*columns of their own"):
+        load_files(tmp_path / "e.csv", **{"source_column": "a", "target_column": "b", **options})
+
+
+def test_other_types_of_numbers(tmp_path: Path) -> None:
+    plain = None
+    for edges, x in (
+        (E, np.eye(3)),
+        (E.astype(">i4"), np.eye(3, dtype=">f8")),
+        (E.astype(np.uint16), np.eye(3, dtype=np.longdouble)),
+        (E * 1.0, np.asfortranarray(np.eye(3, dtype=np.uint64))),
+    ):
+        np.savez(tmp_path / "g.npz", edge_index=edges, x=x)
+        found = load_files(tmp_path / "g.npz").fingerprint()
+        plain = plain or found
+        assert found == plain
+
+
+def test_a_plus_before_a_number(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("source,target,weight\na,b,+3\n")
+    assert load_files(tmp_path / "e.csv").data.edge_weight.tolist() == [3, 3]
