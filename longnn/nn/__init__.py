@@ -4,6 +4,7 @@
 """
 
 from longnn.nn._conv import LONConv, PolynomialConv
+from longnn.nn._draw import seeded
 from longnn.nn._model import PLACEMENTS, Model, SpectralGNN
 from longnn.nn._nonpolynomial import ARMA, GCN, MLP, ChebNet, OptBasisGNN
 from longnn.nn._polynomial import (
@@ -44,4 +45,5 @@ __all__ = [
     "PolynomialConv",
     "SpectralGNN",
     "personalized_pagerank",
+    "seeded",
 ]

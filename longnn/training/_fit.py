@@ -15,7 +15,7 @@ from torch import Tensor
 from longnn.config import Config
 from longnn.data import NodeDataset, Scaling, Split
 from longnn.graphs import GraphOperator
-from longnn.nn import Model
+from longnn.nn import Model, seeded
 from longnn.registry import find_model, get_model
 from longnn.training._memory import count_fitting, fits
 from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
@@ -73,9 +73,8 @@ def _self_loops(config: Config) -> Any:
 
 
 def make_model(config: Config, in_channels: int, out_channels: int) -> Model:
-    """A model, its weights drawn from ``config.seed``; the global generator is left alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
+    """A model, its weights drawn from ``config.seed``; the global generators are left alone."""
+    with seeded(config.seed):
         return get_model(
             config.model, in_channels, config.hidden_channels, out_channels, **config.options
         )
