@@ -17,7 +17,7 @@ from longnn.data import NodeDataset, Scaling, Split
 from longnn.graphs import GraphOperator
 from longnn.nn import Model, seeded
 from longnn.registry import find_model, get_model
-from longnn.training._memory import count_fitting, fits
+from longnn.training._memory import available_memory, count_fitting, fits
 from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
 from longnn.training._objective import check_metric
 from longnn.training._population import Member, Population, Result
@@ -73,7 +73,18 @@ def _self_loops(config: Config) -> Any:
 
 
 def make_model(config: Config, in_channels: int, out_channels: int) -> Model:
-    """A model, its weights drawn from ``config.seed``; the global generators are left alone."""
+    """A model, its weights drawn from ``config.seed``; the global generators are left alone.
+
+    Raises:
+        MemoryError: where there is no room for it.
+    """
+    if config.options.get("transform") != "linear":  # where hidden channels are not used
+        need, room = 4 * in_channels * config.hidden_channels, available_memory()
+        if room is not None and need > room:
+            raise MemoryError(
+                f"Expected room for {in_channels} x {config.hidden_channels} weights, "
+                f"{need / 1e9:.1f} GB (there are {room / 1e9:.1f} GB); use fewer hidden channels"
+            )
     with seeded(config.seed):
         return get_model(
             config.model, in_channels, config.hidden_channels, out_channels, **config.options
@@ -126,6 +137,14 @@ class Fitted:
     start: tuple[dict[str, float], ...]  # each filter's basis before training: a and b
     readout: Readout  # how its outputs become predictions
     predicted: Tensor  # probabilities (nodes, classes), or values (nodes,); on the CPU
+
+    def check(self) -> None:
+        """Raise ValueError where training diverged before there was anything to keep."""
+        if self.result.best_epoch == 0 or not bool(torch.isfinite(self.predicted).all()):
+            raise ValueError(
+                f"Expected training to stay finite (with seed {self.config.seed} it diverged in "
+                f"epoch {self.result.epochs}); lower the learning rates, e.g. lr_transform=0.001"
+            )
 
 
 class Job:
