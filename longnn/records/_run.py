@@ -17,7 +17,7 @@ import numpy as np
 
 from longnn._base.files import write_json, writing
 from longnn.records._history import DAMAGED, FilterPath, History
-from longnn.records._node import Node
+from longnn._base.node import Node
 from longnn.records._summary import Summary
 from longnn.records._trust import BaselineRecord, Calibration, PrecisionRecall, Residuals
 
