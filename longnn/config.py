@@ -7,6 +7,8 @@ An unknown name is an error that names the nearest valid one.
 """
 
 import dataclasses
+import json
+import reprlib
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -35,20 +37,6 @@ METRICS = (
 def _described(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:
     """A field with what ``longnn models --settings`` says about it."""
     return dataclasses.field(default=default, metadata={"meaning": meaning, "choices": choices})
-
-
-#: Beyond these no model can be built: tables of (degree + 1)^2 numbers, a history of all epochs,
-#: random numbers of 64 bits. What fits below them depends on the graph, see `longnn.training`.
-LARGEST = {
-    "hidden_channels": 2**20,
-    "degree": 4096,
-    "stacks": 1024,
-    "layers": 1024,
-    "repeat": 10**6,
-    "epochs": 10**7,
-    "patience": 2**31 - 1,
-    "seed": 2**62,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,10 +71,10 @@ class Settings:
     degree_penalty: float = _described(0.0, "weight of the penalty on high degrees of the filter")
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "patience"):
-            _check_integer(name, getattr(self, name), least=1)
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
+            value = _check_type(field.name, getattr(self, field.name), field.default)
+            object.__setattr__(self, field.name, value)
+            _check_range(field.name, value)
             _check_choice(field.name, value, field.metadata["choices"])
             if field.name == "class_weight":
                 parse_class_weight(value)
@@ -142,23 +130,26 @@ class Config:
     )
 
     def __post_init__(self) -> None:
+        for key, field in _TOP.items():
+            value = getattr(self, key)
+            if value is not None or field.default is not None:  # no split is the dataset's own
+                value = _check_type(key, value, field.default)
+                object.__setattr__(self, key, value)
+            _check_range(key, value)
+            _check_choice(key, value, field.metadata["choices"])
+        if not isinstance(self.settings, Settings):
+            raise ValueError(f"Expected `settings` to be Settings (got {_short(self.settings)})")
         known = find_model(self.model).options
-        object.__setattr__(self, "options", {**known, **self.options})
-        for key, value in self.options.items():
+        options = {**known, **_check_table("options", self.options)}
+        for key, value in options.items():
             if key not in known:
                 raise ValueError(
                     f"Unknown option `{key}` of model {self.model!r}"
                     + did_you_mean(key, [*known, *_TOP, *_SETTINGS])
                 )
-            _check_type(key, value, known[key])
-            _check_size(key, value)
-        _check_integer("hidden_channels", self.hidden_channels, least=1)
-        _check_integer("repeat", self.repeat, least=1)
-        _check_integer("seed", self.seed, least=0)
-        for key in ("scale", "precision"):
-            _check_choice(key, getattr(self, key), _TOP[key].metadata["choices"])
-        for key in ("calibrate", "baselines", "threshold"):
-            object.__setattr__(self, key, _check_type(key, getattr(self, key), _TOP[key].default))
+            options[key] = _check_type(key, value, known[key])
+            _check_range(key, value)
+        object.__setattr__(self, "options", options)
         if not 0 <= self.threshold < 1:
             raise ValueError(f"Expected 0 <= `threshold` < 1 (got {self.threshold:g})")
 
@@ -172,19 +163,23 @@ class Config:
         top: dict[str, Any] = {}
         settings: dict[str, Any] = {}
         options: dict[str, Any] = {}
-        for key, value in values.items():
+        for key, value in _check_table("config", values).items():
             if key in _TOP:
                 top[key] = value
             elif key in _SETTINGS:
-                settings[key] = _check_type(key, value, _SETTINGS[key].default)
+                settings[key] = value
             else:
                 options[key] = value
         return cls(**top, settings=Settings(**settings), options=options)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
-        """From a flat TOML file."""
-        return cls.from_dict(read_toml(path))
+        """From a flat TOML file; an error names it."""
+        table = read_toml(path)
+        try:
+            return cls.from_dict(table)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
         """The complete flat table: it means the same after defaults have changed."""
@@ -268,7 +263,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     try:
         with Path(path).open("rb") as file:
             table = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers without end
         raise ValueError(f"Expected {path} to be TOML ({error})") from error
     nested = [key for key, value in table.items() if isinstance(value, dict | list)]
     if nested:
@@ -287,7 +282,7 @@ def parse_assignment(text: str) -> tuple[str, Any]:
         raise ValueError(f"Expected key=value (got {text!r})")
     try:
         parsed = tomllib.loads(f"value = {value.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         parsed = value.strip()
     return key.strip(), parsed
 
@@ -300,9 +295,8 @@ def toml_value(value: Any) -> str:
     """
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+    if isinstance(value, str):  # as in JSON, but for one character
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)
 
 
@@ -337,20 +331,43 @@ def parse_class_weight(text: str) -> dict[str, float] | str:
     )
 
 
-def _check_integer(key: str, value: Any, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"Expected `{key}` to be an integer >= {least} (got {value!r})")
-    _check_size(key, value)
+#: The least and the greatest of every whole number. Whatever is greater is a slip of the keyboard,
+#: or a damaged file: a filter has tables of (degree + 1)^2 numbers, a history one row per epoch.
+#: What fits below depends on the graph, see `longnn.training`.
+LIMITS = {
+    "hidden_channels": (1, 2**20),
+    "degree": (0, 4096),
+    "stacks": (1, 1024),
+    "layers": (1, 1024),
+    "repeat": (1, 10**6),
+    "epochs": (1, 10**7),
+    "patience": (1, 2**31 - 1),
+    "seed": (0, 2**62),
+}
 
 
-def _check_size(key: str, value: Any) -> None:
-    if key in LARGEST and value > LARGEST[key]:
-        raise ValueError(f"Expected `{key}` <= {LARGEST[key]} (got {value})")
+def _check_range(key: str, value: Any) -> None:
+    least, most = LIMITS.get(key, (value, value))
+    if not least <= value <= most:
+        raise ValueError(f"Expected {least} <= `{key}` <= {most} (got {_short(value)})")
+
+
+def _check_table(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(
+            f"Expected `{name}` to be a table of names and values (got {_short(value)})"
+        )
+    for key in value:
+        if not isinstance(key, str):
+            raise ValueError(f"Expected `{name}` to have text as names (got {_short(key)})")
+    return value
 
 
 def _check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:
     if choices and value not in choices:
-        raise ValueError(f"Expected `{key}` to be one of {', '.join(choices)} (got {value!r})")
+        raise ValueError(
+            f"Expected `{key}` to be one of {', '.join(choices)} (got {_short(value)})"
+        )
 
 
 def _type(default: Any) -> str:
@@ -366,9 +383,18 @@ def _check_type(key: str, value: Any, default: Any) -> Any:
         fits = isinstance(value, int) and not isinstance(value, bool)
     elif isinstance(default, float):
         fits = isinstance(value, int | float) and not isinstance(value, bool)
-        value = float(value) if fits else value
+        try:
+            value = float(value) if fits else value
+        except OverflowError:  # a whole number of hundreds of digits
+            fits = False
     else:
         fits = isinstance(value, str)
     if not fits:
-        raise ValueError(f"Expected `{key}` to be {_type(default)} (got {value!r})")
+        raise ValueError(f"Expected `{key}` to be {_type(default)} (got {_short(value)})")
     return value
+
+
+def _short(value: Any) -> str:
+    """A value of any kind and size, for a message."""
+    text = reprlib.repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -332,12 +332,71 @@ def test_damaged_json(name, run):
     assert fail("evaluate", run)
 
 
+@pytest.mark.parametrize(
+    "source", [{"graph": 5}, {"graph": "a\0b"}, {"nodes": []}, {"options": 1.5}, {"options": [1]}]
+)
+def test_a_source_of_the_wrong_type(source, run):
+    asked = json.loads((run / "run.json").read_text())
+    asked["source"] = {**asked["source"], **source}
+    (run / "run.json").write_text(json.dumps(asked))
+    (run / "checkpoint.safetensors").touch()
+    line = fail("train", "--resume", run)
+    assert "run.json: Expected the source of a graph with" in line
+    record = json.loads((run / "record.json").read_text())
+    record["data"]["source"] = asked["source"]
+    (run / "record.json").write_text(json.dumps(record))
+    assert "record.json: Expected the source of a graph with" in fail("evaluate", run)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 50_000, '{"config": ' + "[" * 40 + "]" * 40 + "}", "1" * 9_999],
+)
+def test_json_that_no_reader_could_use(text, run):
+    for name in ("run.json", "record.json"):
+        whole = (run / name).read_text()
+        (run / name).write_text(text)
+        line = fail("evaluate", run)
+        assert f"{name}: Expected a JSON" in line
+        assert len(line) < 300
+        (run / name).write_text(whole)
+
+
+def test_half_a_character_in_json(run):
+    record = json.loads((run / "record.json").read_text())
+    record["data"]["name"] = "\ud800"
+    (run / "record.json").write_text(json.dumps(record))
+    assert "record.json: Expected a JSON record (got text with half a character" in fail(
+        "compare", run
+    )
+
+
+#: A member of a file of weights, a wrong value, and what is said of it.
+WRONG = (
+    ("task", 5, "'about.task' to be one of classification, regression, multilabel (got 5)"),
+    ("config", [], "'about.config' to be an object (got [])"),
+    ("config", {"device": []}, "`device` to be a word (got [])"),
+    ("classes", [], "'about.classes' to be names of classes (got [])"),
+    ("features", 10**12, "to be the number of features"),
+    ("features", "9", "'about.features' to be a whole number (got '9')"),
+    ("feature_names", {"a": 1}, "'about.feature_names' to be a list (got {'a': 1})"),
+    ("open_features", -1, "'about.open_features' to be a number of features (got -1)"),
+    ("scaling", "log", "'about.scaling' to be one of none"),
+    ("scaling", "none", "'about.scaling' to be a scaling with its numbers"),
+    ("readouts", [], "'about.readouts' to be a list of at least one repeat (got [])"),
+    ("readouts", [{}], "'about.readouts[0].temperature' to be a number (got nothing)"),
+    ("encoding", {"columns": 5}, "Expected an encoding of columns"),
+    ("extra", 5, "'about.extra' to be an object (got 5)"),
+    ("extra", [[[[[]]]]] * 2, "'about.extra' to be an object"),
+)
+
+
 def test_damaged_weights(run):
     path = run / "weights.safetensors"
     whole = path.read_bytes()
     for content in (b"", whole[: len(whole) // 2], b"junk" * 100):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=r"weights\.safetensors to hold weights \(it is damag"):
+        with pytest.raises(DataError, match=r"weights\.safetensors to hold weights of a run \("):
             Trained.load(path)
         assert "it is damaged" in fail("predict", run)
         assert "it is damaged" in fail("evaluate", run)
@@ -349,7 +408,14 @@ def test_damaged_weights(run):
     with safetensors.safe_open(str(write(path, whole)), "pt") as file:
         metadata = file.metadata()
     safetensors.torch.save_file(tensors, path, metadata={**metadata, "about": "{}"})
-    assert "it is damaged: 'targets'" in fail("predict", run)
+    assert "Expected 'about.task' to be one of" in fail("predict", run)
+    about = json.loads(metadata["about"])
+    for key, value, reason in WRONG:
+        changed = json.dumps({**about, key: value})
+        safetensors.torch.save_file(tensors, path, metadata={**metadata, "about": changed})
+        line = fail("predict", run)
+        assert "weights.safetensors" in line
+        assert reason in line
     tensors.pop(next(name for name in tensors if name.startswith("0/")))
     safetensors.torch.save_file(tensors, path, metadata=metadata)
     assert "to fit the run's model" in fail("predict", run)
@@ -379,7 +445,7 @@ def test_damaged_checkpoint(interrupted, tmp_path):
         path.write_bytes(content)
         line = fail("train", "--resume", interrupted)
         assert "checkpoint.safetensors to be a checkpoint" in line
-        assert line.endswith("delete it to begin the run again")
+        assert line.endswith("move it elsewhere to begin the run again")
     # One that is whole, but of another run.
     with safetensors.safe_open(str(write(path, whole)), "pt") as file:
         metadata = file.metadata()

@@ -85,7 +85,7 @@ WRONG = {
     "monitor": ("luck", "`monitor` to be one of score, loss, .*got 'luck'"),
     "seed": (-1, "`seed` to be an integer >= 0 .got -1"),
     "repeat": (0, "`repeat` to be an integer >= 1 .got 0"),
-    "hidden_channels": (2.5, "`hidden_channels` to be an integer >= 1 .got 2.5"),
+    "hidden_channels": (2.5, "`hidden_channels` to be an integer .got 2.5"),
     "scale": ("log", "`scale` to be one of auto, none, columns, standard, row .got 'log'"),
     "precision": ("half", "`precision` to be one of float32, float64 .got 'half'"),
 }
@@ -96,6 +96,47 @@ def test_values_of_the_wrong_kind(key):
     value, message = WRONG[key]
     with pytest.raises(ValueError, match=message):
         Config.from_dict({key: value})
+
+
+ODD = [[], [1], {}, {"a": 1}, b"x", object(), 1.5, -1, 10**400, float("nan"), float("inf"), True]
+
+
+@pytest.mark.parametrize("key", [*Config().to_dict(), "nonsense"])
+def test_any_value_is_taken_or_refused_in_one_line(key):
+    """Nothing that Python itself would say reaches a user."""
+    for value in [*ODD, "x"]:
+        message = None
+        try:
+            taken = Config.from_dict({key: value})
+        except ValueError as error:
+            message = str(error)
+        if message is None:
+            assert type(taken.to_dict()[key]) in (int, float, str, bool)
+        else:
+            assert f"`{key}`" in message or repr(value) in message
+            assert len(message) < 300
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("epochs", 10**7), ("repeat", 10**5), ("hidden_channels", 10**6), ("seed", 2**64)],
+)
+def test_absurd_sizes(key, value):
+    with pytest.raises(ValueError, match=f"Expected `{key}` <= "):
+        Config.from_dict({key: value})
+
+
+def test_tables_that_are_none():
+    with pytest.raises(ValueError, match=r"`config` to be a table .* \(got \[1\]\)"):
+        Config.from_dict([1])
+    with pytest.raises(ValueError, match=r"`config` to have text as names \(got 5\)"):
+        Config.from_dict({5: 1})
+    with pytest.raises(ValueError, match=r"`options` to be a table"):
+        Config(options=5)
+    with pytest.raises(ValueError, match=r"Expected `settings` to be Settings \(got 5\)"):
+        Config(settings=5)
+    with pytest.raises(ValueError, match=r"`class_weight` to be a word \(got 5\)"):
+        Settings(class_weight=5)
 
 
 def test_replace_checks_too():
@@ -136,6 +177,12 @@ def test_bad_toml_files(tmp_path):
         read_toml(path)
     path.write_text("[model]\ndegree = 3\n")
     with pytest.raises(ValueError, match=r"Expected a flat table in .*c\.toml .* at 'model'"):
+        read_toml(path)
+    path.write_text("degree = " + "[" * 10_000)
+    with pytest.raises(ValueError, match=r"c\.toml to be TOML"):
+        read_toml(path)
+    path.write_text("degree = " + "1" * 10_000)
+    with pytest.raises(ValueError, match=r"c\.toml to be TOML"):
         read_toml(path)
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match=r"c\.toml to be TOML"):

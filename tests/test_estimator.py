@@ -1,10 +1,12 @@
 """The scikit-learn face: conventions, labels of any kind, masks, saving, and what was learned."""
 
+import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
@@ -355,3 +357,47 @@ def test_edge_attributes_are_weights_or_refused(data):
     weighted.edge_attr = torch.rand(len(weight), 3)
     with pytest.raises(DataError, match="edge_attr"):
         classifier(epochs=3).fit(weighted)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("class", None, r"'about.extra.class' to be text \(got nothing\)"),
+        ("class", "LONGNNRegressor", r"Expected a saved LONGNNClassifier \(got a LONGNNRegressor"),
+        ("parameters", [], r"'about.extra.parameters' to be an object"),
+        ("parameters", {"graph": 5}, r"those of LONGNNClassifier, without 'graph'"),
+        ("parameters", {"dergee": 5}, r"those of LONGNNClassifier, without 'dergee'"),
+        ("classes", [0], r"'about.extra.classes' to be a list of 2 classes \(got \[0\]\)"),
+        ("classes", [[], {}], r"'about.extra.classes' to be a list of texts or numbers"),
+        ("history", {"a": "x"}, r"'about.extra.history.a' to be a list of numbers"),
+        ("history", {"a": [1], "b": [1, 2]}, r"'about.extra.history' to be one value of each"),
+        ("epochs", [1], r"'about.extra.epochs' to be two numbers"),
+        ("epochs", 3, r"'about.extra.epochs' to be a list"),
+    ],
+)
+def test_files_with_wrong_members_are_refused(key, value, reason, fitted, tmp_path):
+    path = tmp_path / "m.longnn"
+    fitted.save(path)
+    with safetensors.safe_open(str(path), "pt") as file:
+        metadata = file.metadata()
+    about = json.loads(metadata["about"])
+    if value is None:
+        del about["extra"][key]
+    else:
+        about["extra"][key] = value
+    metadata["about"] = json.dumps(about)
+    safetensors.torch.save_file(safetensors.torch.load_file(path), path, metadata=metadata)
+    with pytest.raises(DataError, match=reason):
+        LONGNNClassifier.load(path)
+
+
+@pytest.mark.parametrize("name", sorted(set(LONGNNClassifier().get_params()) - {"graph"}))
+def test_parameters_of_any_type_are_refused_in_one_line(name, data):
+    """Or taken, where they make sense; nothing that Python says about them reaches a user."""
+    for value in ([], [1], {"a": 1}, object(), b"x", -3, "x", 10**400):
+        message = "Expected"
+        try:
+            LONGNNClassifier(graph=data, **{"epochs": 1, name: value}).config()
+        except ValueError as error:
+            message = str(error)
+        assert message.startswith(("Expected", "Unknown"))

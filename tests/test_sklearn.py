@@ -12,6 +12,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, VotingClassifier, VotingRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import (
@@ -31,6 +32,7 @@ from longnn import LONGNNClassifier, LONGNNRegressor
 from longnn._base import late
 from longnn.data import NodeDataset, csbm
 from longnn.registry import MODELS
+from longnn.training import Population
 
 QUICK = {"epochs": 6, "degree": 3, "hidden_channels": 8, "device": "cpu"}
 SIZE = 60
@@ -504,6 +506,43 @@ def test_several_numbers(graph, nodes, numbers):
 
 
 # --- figures and the report
+
+
+def test_divergence_is_no_secret(graph, nodes, y):
+    """At once it is an error, as of the command; later the best epoch is kept, with a warning."""
+    wild = classifier(graph=graph, lr_transform=1e30)
+    with pytest.raises(ValueError, match=r"Expected training to stay finite \(with seed 0 it div"):
+        wild.fit(nodes, y)
+    assert not hasattr(wild, "trained_")
+    real, seen = Population._epoch, []
+
+    def break_down(population):
+        seen.append(population.epoch)
+        real(population)
+        if len(seen) == 3:
+            for p in population.parameters.values():
+                p.detach().fill_(torch.nan)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Population, "_epoch", break_down)
+        with pytest.warns(ConvergenceWarning, match=r"diverged in epoch 4, and epoch \d was kept"):
+            fitted = classifier(graph=graph).fit(nodes, y)
+    assert 0 < fitted.best_epoch_ < 4
+    assert np.isfinite(fitted.predict_proba()).all()
+
+
+@pytest.mark.parametrize("factor", [1e16, 1e25, 1e-17, 1e-30])
+def test_numbers_that_32_bits_cannot_square(factor, graph, nodes, numbers):
+    """Their predictions were infinite, or nonsense."""
+    with pytest.raises(ValueError, match=r"Expected values to predict below 1e\+15 that spread"):
+        regressor(graph=graph).fit(nodes, np.asarray(numbers, float) * factor)
+
+
+@pytest.mark.parametrize("factor", [1e-13, 1e12])
+def test_numbers_of_any_usual_unit(factor, graph, nodes, numbers):
+    plain = regressor(graph=graph).fit(nodes, numbers).predict()
+    scaled = regressor(graph=graph).fit(nodes, np.asarray(numbers, float) * factor).predict()
+    assert np.abs(scaled / factor - plain).max() < 0.05 * np.ptp(plain)
 
 
 def test_figures(fitted, graph):

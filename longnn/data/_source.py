@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from longnn._base.suggestions import did_you_mean, nearest
 from longnn.data._catalog import BUNDLED, CATALOG, canonical_name
@@ -161,13 +161,13 @@ class Source:
         >>> Source.from_dict(source.to_dict()) == source
         True
         """
-        graph = fields.get("graph")
-        if not isinstance(graph, str):
+        graph, nodes, options = (fields.get(key) for key in ("graph", "nodes", "options"))
+        if not _is_place(graph) or not (nodes is None or _is_place(nodes)):
             raise DataError(f"Expected the source of a graph with a `graph` (got {dict(fields)}).")
+        if not isinstance(options, Mapping | None):
+            raise DataError(f"Expected the source of a graph with `options` (got {options!r}).")
         is_path = fields.get("kind") == "files"
-        return cls.resolve(
-            Path(graph) if is_path else graph, fields.get("nodes"), options=fields.get("options")
-        )
+        return cls.resolve(Path(graph) if is_path else graph, nodes, options=options)
 
 
 def load(
@@ -195,6 +195,11 @@ def load(
     40
     """
     return Source.resolve(source, nodes, options=options).load(data_dir)
+
+
+def _is_place(value: Any) -> TypeGuard[str]:
+    """Whether it can be a name or a path: systems end paths at a zero."""
+    return isinstance(value, str) and "\0" not in value
 
 
 def _absolute(path: str | Path) -> str:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from torch import Tensor
 
@@ -71,6 +72,10 @@ class GraphEstimator(FittedEstimator):
                 fifth of the training nodes, stratified.
             sample_weight: one weight >= 0 per sample, for the training loss. A node of weight zero
                 is as if it had not been given.
+
+        Raises:
+            ValueError: for what cannot be fitted on, and where training diverges at once. Where it
+                diverges later, the best epoch before is kept, with a ConvergenceWarning.
         """
         table = self._table(self.random_state)
         Config.from_dict(table)  # what is wrong with it is said before anything is done
@@ -119,6 +124,7 @@ class GraphEstimator(FittedEstimator):
         fitted = job.run(run=lambda population, _: population.run(progress))
         if progress is not None:
             progress.finish(fitted[0].result)
+        _check_convergence(fitted)
         self._restore(Trained.collect(dataset, job.scalings[0], fitted))
         self._remember(dataset, fitted)
         # All of it now, by one pass: predicting for nodes is then a look-up.
@@ -254,6 +260,19 @@ class GraphEstimator(FittedEstimator):
         tags.input_tags.string = True
         tags.target_tags.required = True
         return tags
+
+
+def _check_convergence(fitted: Sequence[Fitted]) -> None:
+    """Raise where nothing was learned, and warn where training diverged after something was."""
+    for one in fitted:
+        one.check()
+        if one.result.stopped == "diverged":
+            warnings.warn(
+                f"training diverged in epoch {one.result.epochs}, and epoch "
+                f"{one.result.best_epoch} was kept; lower the learning rates",
+                ConvergenceWarning,
+                stacklevel=4,  # the call of fit
+            )
 
 
 def _warn_one_way(dataset: NodeDataset) -> None:

@@ -11,7 +11,8 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
 from longnn._base import late
-from longnn.data import NodeDataset, Split
+from longnn._base.node import Node
+from longnn.data import DataError, NodeDataset, Split
 from longnn.estimator._inputs import find_nodes, per_node, without_masks
 from longnn.estimator._parameters import Parameters
 from longnn.estimator._plots import draw_filter, draw_training, new_axes
@@ -206,22 +207,50 @@ class FittedEstimator(Parameters):
 
         Pass ``predict`` the graph, or set it by ``set_params(graph=...)``: a loaded estimator has
         none.
+
+        Raises:
+            FileNotFoundError: where there is none.
+            DataError: where it is damaged, or holds something else; names the file.
         """
         if not Path(path).exists():
             raise FileNotFoundError(f"Expected a saved estimator (found no file {path})")
         trained, extra = Trained.load(Path(path))
-        if not extra:
+        if not extra.mapping():
             return cls.from_trained(trained)
-        if extra["class"] != cls.__name__:
-            raise ValueError(f"Expected a saved {cls.__name__} (got a {extra['class']})")
-        estimator = cls(**extra["parameters"])
-        if extra["classes"]:
-            estimator.classes_ = np.asarray(extra["classes"])
+        try:
+            return cls._read(trained, extra)
+        except DataError:
+            raise
+        except ValueError as error:
+            raise DataError(str(error)) from error
+
+    @classmethod
+    def _read(cls, trained: Trained, extra: Node) -> Self:
+        """An estimator of what :meth:`save` wrote beside the models."""
+        name = extra["class"].text()
+        if name != cls.__name__ or trained.task not in cls._tasks:
+            raise DataError(f"Expected a saved {cls.__name__} (got a {name})")
+        parameters, known = extra["parameters"].mapping(), cls().get_params()
+        unknown = [key for key in parameters if key not in known or key == "graph"]
+        if unknown:
+            extra["parameters"].fail(f"those of {cls.__name__}, without {unknown[0]!r}")
+        estimator = cls(**parameters)
+        classes = extra["classes"].scalars()
+        if len(classes) != len(trained.classes):
+            extra["classes"].fail(f"a list of {len(trained.classes)} classes")
+        if classes:
+            estimator.classes_ = np.asarray(classes)
         estimator._restore(trained)
+        history = extra["history"]
         estimator.history_ = {
-            k: np.asarray(v, dtype=np.float32) for k, v in extra["history"].items()
+            key: history[key].array(None).astype(np.float32) for key in history.mapping()
         }
-        estimator.n_epochs_, estimator.best_epoch_ = extra["epochs"]
+        if len({len(values) for values in estimator.history_.values()}) > 1:
+            history.fail("one value of each kind per epoch")
+        epochs = [node.integer() if node.given else None for node in extra["epochs"]]
+        if len(epochs) != 2:
+            extra["epochs"].fail("two numbers")
+        estimator.n_epochs_, estimator.best_epoch_ = epochs  # type: ignore[assignment]
         estimator.n_iter_ = estimator.n_epochs_
         return estimator
 

@@ -179,7 +179,12 @@ class Parameters(BaseEstimator):
             )
         if seed is not None:
             given["seed"] = seed
-        return {**given, **(self.model_options or {})}
+        options = {} if self.model_options is None else self.model_options
+        if not isinstance(options, Mapping):
+            raise ValueError(
+                f"Expected `model_options` to be a dict of options (got {type(options).__name__})"
+            )
+        return {**given, **options}
 
     def __sklearn_clone__(self) -> Self:
         """Copies of all parameters but the graph, which is shared: graphs are large."""

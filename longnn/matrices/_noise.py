@@ -109,11 +109,11 @@ def masks(stream: Tensor, p: Tensor, like: Tensor, site: int, shape: list[int]) 
             threshold = min(round(rate * 65536), 65535)
             kept = _mask_numpy(_keys_int(seed, epoch, site), threshold, size)
             row.copy_(torch.from_numpy(kept.view(np.uint8))).mul_(65536 / (65536 - threshold))
-        return mask.view(-1, *shape)
+        return mask.view(len(stream), *shape)
     threshold = _thresholds(p)
     scale = (65536.0 / (65536 - threshold)).to(like.dtype)
     mask = _mask_torch(keys(stream, site), threshold, size).to(like.dtype)
-    return mask.mul_(scale[:, None]).view(-1, *shape)
+    return mask.mul_(scale[:, None]).view(len(stream), *shape)
 
 
 @torch.library.custom_op("longnn::keep_mask", mutates_args=())

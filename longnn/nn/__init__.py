@@ -4,6 +4,7 @@
 """
 
 from longnn.nn._conv import LONConv, PolynomialConv
+from longnn.nn._draw import seeded
 from longnn.nn._ensemble import Averaged, Ensemble
 from longnn.nn._model import PLACEMENTS, Model, SpectralGNN
 from longnn.nn._nonpolynomial import ARMA, GCN, MLP, ChebNet, OptBasisGNN
@@ -47,4 +48,5 @@ __all__ = [
     "PolynomialConv",
     "SpectralGNN",
     "personalized_pagerank",
+    "seeded",
 ]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from longnn.graphs import Operator, SelfLoops, lanczos_basis
+from longnn.nn._draw import xavier_uniform_
 from longnn.nn._model import Model, Placement, SpectralGNN, check_placement
 from longnn.nn._transform import Dropout, Features, Linear, Transform, as_features
 from longnn.polynomials import check_degree
@@ -46,7 +47,7 @@ class GCNLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        nn.init.xavier_uniform_(self.linear.weight)
+        xavier_uniform_(self.linear.weight)
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Features, operator: Operator) -> Tensor:
@@ -97,7 +98,7 @@ class ChebLayer(nn.Module):
 
     def reset_parameters(self) -> None:
         for block in self.linear.weight.split(self.out_channels, dim=1):
-            nn.init.xavier_uniform_(block)
+            xavier_uniform_(block)
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Features, operator: Operator) -> Tensor:
@@ -175,7 +176,7 @@ class ARMALayer(nn.Module):
     def reset_parameters(self) -> None:
         for module in self.modules():
             if isinstance(module, Linear):
-                nn.init.xavier_uniform_(module.weight)
+                xavier_uniform_(module.weight)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
 

@@ -16,6 +16,7 @@ from longnn import kernels
 from longnn._base.autograd import differentiable, save_inputs
 from longnn.matrices import DenseMatrix, SparseMatrix, dropout
 from longnn.nn._activation import activate
+from longnn.nn._draw import uniform_
 
 Features = Tensor | SparseMatrix | DenseMatrix
 TransformKind = Literal["linear", "mlp", "residual"]
@@ -100,9 +101,9 @@ class Linear(nn.Module):
 
     def reset_parameters(self) -> None:
         bound = 1 / math.sqrt(self.in_channels) if self.in_channels else 0.0
-        nn.init.uniform_(self.weight, -bound, bound)
+        uniform_(self.weight, bound)
         if self.bias is not None:
-            nn.init.uniform_(self.bias, -bound, bound)
+            uniform_(self.bias, bound)
 
     def forward(self, x: Features) -> Tensor:
         return self._add_bias(self._product(x))

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from longnn._base.files import write_json, writing
+from longnn._base.node import Node
 from longnn.records._history import DAMAGED, FilterPath, History
-from longnn.records._node import Node
 from longnn.records._summary import Summary
 from longnn.records._trust import BaselineRecord, Calibration, PrecisionRecall, Residuals
 
@@ -31,18 +31,26 @@ Scores = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked of a run; ``source`` is None for a graph that was in memory."""
+    """What was asked of a run; ``source`` is None for a graph that was in memory.
+
+    ``config`` is None in requests of earlier versions, whose folders have it in a file of its own.
+    """
 
     version: str
     created: str
     command: str
     source: Mapping[str, Any] | None
     fingerprint: str
+    config: Mapping[str, Any] | None = None
 
     def write(self, folder: Path) -> None:
-        """Write ``run.json``."""
+        """Write ``run.json``: this makes the folder that of the run.
+
+        Raises:
+            FileExistsError: it is that of another run.
+        """
         asked = dataclasses.asdict(self)
-        write_json(folder / RUN, {"longnn": asked.pop("version"), **asked})
+        write_json(folder / RUN, {"longnn": asked.pop("version"), **asked}, new=True)
 
     @classmethod
     def read(cls, folder: Path) -> "Request":
@@ -54,13 +62,16 @@ class Request:
         if not (folder / RUN).is_file():
             raise ValueError(f"Expected {RUN} in {folder} (there is none)")
         node = Node.load(folder / RUN)
-        source = node["source"].mapping() if node["source"].given else None
+        source, config = (
+            node[key].mapping() if node[key].given else None for key in ("source", "config")
+        )
         return cls(
             version=node["longnn"].text(),
             created=node["created"].text(),
             command=node["command"].text(),
             source=source,
             fingerprint=node["fingerprint"].text(),
+            config=config,
         )
 
 

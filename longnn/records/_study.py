@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from longnn._base.files import write_json
+from longnn._base.node import Node
 from longnn._base.provenance import describe_code
-from longnn.records._node import Node
 from longnn.records._schema import from_plain, to_plain
 
 T = TypeVar("T")

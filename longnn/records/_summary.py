@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from longnn.records._node import Node
+from longnn._base.node import Node
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from longnn.records._node import Node
+from longnn._base.node import Node
 from longnn.records._summary import Summary
 
 

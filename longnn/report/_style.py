@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import io
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from longnn._base.files import atomic_path
 
 WIDTH = 7.2  # inches: 10 pt text is still 11 pixels high when shown 600 pixels wide
 NARROW = 5.4  # of a run's figures, one panel above the other: 9 pixels when a phone shows 350
@@ -154,14 +155,6 @@ def to_png(figure: Figure) -> bytes:
 def write_atomically(file: Path, content: bytes) -> Path:
     """Write a file completely or not at all: readers never see half of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        with part.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(file)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with atomic_path(file) as temporary:
+        temporary.write_bytes(content)
     return file

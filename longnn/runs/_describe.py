@@ -117,11 +117,7 @@ def _describe_graph(
 def _describe_repeat(dataset: NodeDataset, one: Fitted, largest: float) -> RepeatRecord:
     """One repeat: its split, how training went, scores and filters."""
     split, result = one.split, one.result
-    if result.best_epoch == 0 or not bool(torch.isfinite(one.predicted).all()):
-        raise ValueError(
-            f"Expected training to stay finite (with seed {one.config.seed} it diverged in epoch "
-            f"{result.epochs}); lower the learning rates, e.g. --set lr_transform=0.001"
-        )
+    one.check()
     train, val, test = split.sizes
     notes, confusion, counts = split.notes, None, None
     if dataset.task == "multilabel":

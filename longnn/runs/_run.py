@@ -6,6 +6,7 @@ Made by :func:`~longnn.train`, or read from a folder by :func:`~longnn.load_run`
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import torch
@@ -81,7 +82,7 @@ class Run:
     def source(self) -> Source | None:
         """Where its graph comes from; None for one that was in memory."""
         found = self.record.data.source
-        return None if found is None else Source.from_dict(found)
+        return None if found is None else read_source(found, (self.folder or Path()) / RECORD)
 
     @functools.cached_property
     def estimator(self) -> LONGNNClassifier | LONGNNRegressor:
@@ -187,6 +188,14 @@ class Run:
                 raise ValueError("Expected a path for a run without a folder (got None)")
             path = self.folder / PROGRAM
         return export_trained(self.trained, Path(path))
+
+
+def read_source(fields: Mapping[str, Any], file: Path) -> Source:
+    """Where a graph comes from, as a file of a run says it; an error names the file."""
+    try:
+        return Source.from_dict(fields)
+    except ValueError as error:
+        raise DataError(f"{file}: {error}") from error
 
 
 def find_run(folder: Path) -> Request:

@@ -3,7 +3,7 @@
 ``run.json`` (what was asked) is written first and ``record.json`` (what came out) last, both
 atomically; in between lies ``checkpoint.safetensors``, removed at the very end. So a folder is
 complete if it has a record and no checkpoint, and resumable otherwise. Nothing that is written is
-read back.
+read back. ``run.json`` is only ever created: of two runs that begin in one folder, one gets it.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from torch_geometric.data import Data
 
 from longnn import report
-from longnn._base.files import writing
+from longnn._base.files import TEMPORARY, try_lock, writing
 from longnn._base.interrupts import held_signals
 from longnn._base.version import __version__
 from longnn.config import Config
@@ -26,7 +26,7 @@ from longnn.records import RECORD, RUN, Request
 from longnn.runs._baselines import describe_baselines, mlp_config
 from longnn.runs._describe import describe_run
 from longnn.runs._predictions import write_predictions
-from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run
+from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run, read_source
 from longnn.training import (
     Job,
     Population,
@@ -103,12 +103,14 @@ def train(
         command=command,
         source=None if source is None else source.to_dict(),
         fingerprint=dataset.fingerprint(),
+        config=config.to_dict(),
     )
     place = None if folder is None else Path(folder)
     if place is not None:
         _begin(place, request, config)
     clock.lap("preparing")
-    return _run(job, request, place, clock, on_epoch, checkpoint_every)
+    with _alone(place):
+        return _run(job, request, place, clock, on_epoch, checkpoint_every)
 
 
 def resume(
@@ -133,8 +135,8 @@ def resume(
         raise DataError(f"Expected an unfinished run (got {folder}, which is complete)")
     if request.source is None:
         raise DataError(f"Expected a run on files or a dataset (that of {folder} was in memory)")
-    config = Config.from_toml(folder / CONFIG)
-    dataset = Source.from_dict(request.source).load(data_dir)
+    config = _read_config(folder, request)
+    dataset = read_source(request.source, folder / RUN).load(data_dir)
     if dataset.fingerprint() != request.fingerprint:
         raise DataError(
             f"Expected the data that {folder} was begun on (the files have changed since)"
@@ -142,9 +144,13 @@ def resume(
     if on_start is not None:
         on_start(dataset)
     clock.lap("loading")
-    job = _make_job(dataset, config)
+    try:
+        job = _make_job(dataset, config)
+    except ValueError as error:
+        raise DataError(f"{folder / CONFIG}: {error}") from error
     clock.lap("preparing")
-    return _run(job, request, folder, clock, on_epoch, checkpoint_every)
+    with _alone(folder):
+        return _run(job, request, folder, clock, on_epoch, checkpoint_every)
 
 
 class _Clock:
@@ -182,17 +188,50 @@ def _make_job(dataset: NodeDataset, config: Config) -> Job:
 
 def _begin(folder: Path, request: Request, config: Config) -> None:
     """Create the folder and write down what is asked for."""
-    if (folder / RUN).exists() or (folder / RECORD).exists():
-        raise ValueError(
-            f"Expected a new folder (got {folder}, which already holds a run); "
-            "choose another --output, or continue it with --resume"
-        )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    taken = ValueError(
+        f"Expected a new folder (got {folder}, which already holds a run); "
+        "choose another --output, or continue it with --resume"
+    )
+    if folder.exists() and not (folder.is_dir() and _is_empty(folder)):
+        if (folder / RUN).exists() or (folder / RECORD).exists():
+            raise taken
         raise ValueError(f"Expected a new or empty folder (got {folder}, which is neither)")
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        try:
+            request.write(folder)
+        except FileExistsError as error:  # another run has begun here since
+            raise taken from error
         config.write_toml(folder / CONFIG)
-        request.write(folder)
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether there is nothing, or only what a killed write left behind."""
+    return set(folder.iterdir()) <= set(folder.glob(TEMPORARY))
+
+
+def _read_config(folder: Path, request: Request) -> Config:
+    """What to train; a disk may have been full before it was in a file of its own."""
+    if request.config is not None and not (folder / CONFIG).exists():
+        config = Config.from_dict(request.config)
+        with writing(folder / CONFIG):
+            config.write_toml(folder / CONFIG)
+    return Config.from_toml(folder / CONFIG)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path | None) -> Iterator[None]:
+    """Hold a run folder: two who train in it would remove each other's files."""
+    if folder is None:
+        yield
+        return
+    with (folder / RUN).open("rb") as file:
+        if not try_lock(file):
+            raise DataError(
+                f"Expected a run that nobody is training (got {folder}, where a training is under "
+                "way); wait for its end, or choose another folder"
+            )
+        yield
 
 
 def _run(
@@ -252,7 +291,7 @@ class _Keeper:
         """Train a population whose first member has this number; go on where it was."""
         path = None if self.folder is None else _checkpoint(self.folder, first)
         if path is not None and path.exists():
-            with _damage(path):
+            with _damage():
                 load_checkpoint(population, path)
         try:
             results = population.run(lambda p: self._watch(p, path))
@@ -261,13 +300,13 @@ class _Keeper:
                 path.unlink(missing_ok=True)  # fewer will be tried, to whom it is of no use
             raise
         if path is not None:
-            _save(population, path)
+            save_checkpoint(population, path)
         return results
 
     def _watch(self, population: Population, path: Path | None) -> None:
         due = time.perf_counter() - self.saved >= self.every
         if path is not None and (self.caught or due):
-            _save(population, path)
+            save_checkpoint(population, path)
             self.saved = time.perf_counter()
         if self.caught:
             raise KeyboardInterrupt
@@ -285,37 +324,26 @@ def _begun(folder: Path | None) -> dict[int, int]:
     begun: dict[int, int] = {}
     for path in () if folder is None else folder.glob(CHECKPOINTS):
         number = path.stem.removeprefix("checkpoint").removeprefix("-") or "0"
-        with _damage(path):
-            begun[int(number)] = saved_members(path)
+        if number.isascii() and number.isdecimal():
+            with _damage():
+                begun[int(number)] = saved_members(path)
     return begun
 
 
-def _save(population: Population, path: Path) -> None:
-    with writing(path):
-        save_checkpoint(population, path)
-
-
 @contextlib.contextmanager
-def _damage(path: Path) -> Iterator[None]:
+def _damage() -> Iterator[None]:
     """Say of a checkpoint that cannot be read what to do about it."""
-    remedy = "delete it to begin the run again"
     try:
         yield
     except ValueError as error:
-        raise DataError(f"{error}; {remedy}") from error
-    except (KeyError, IndexError, RuntimeError) as error:
-        if is_out_of_memory(error):
-            raise
-        raise DataError(
-            f"Expected {path} to be a checkpoint of this run (it does not fit); {remedy}"
-        ) from error
+        raise DataError(f"{error}; move it elsewhere to begin the run again") from error
 
 
 def _tidy(folder: Path) -> None:
     """Remove checkpoints, and what a killed write left behind."""
     for checkpoint in sorted(folder.glob(CHECKPOINTS)):  # the first one last: it stands for all
         checkpoint.unlink(missing_ok=True)
-    for leftover in folder.glob(".*.tmp"):
+    for leftover in folder.rglob(TEMPORARY):
         leftover.unlink(missing_ok=True)
 
 

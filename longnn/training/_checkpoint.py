@@ -4,19 +4,17 @@ Dropout needs no generator state (:mod:`longnn.matrices`), so weights, Adam's mo
 weights until now and the history are all there is.
 """
 
-import contextlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import safetensors
-import safetensors.torch
 import torch
 from torch import Tensor
 
-from longnn._base.files import atomic_path
-from longnn.training._population import Population, Result
+from longnn._base.node import Node
+from longnn.data import DataError
+from longnn.training._population import FIELDS, Population, Result
+from longnn.training._tensors import read_tensors, write_tensors
 
 _FORMAT = "longnn.checkpoint/1"
 _STACKED = (
@@ -54,60 +52,115 @@ def save_checkpoint(population: Population, path: Path) -> None:
         "count": str(population.count),
         "finished": json.dumps(finished),
     }
-    tensors = {name: t.cpu().contiguous().clone() for name, t in tensors.items()}
-    with atomic_path(path) as temporary:
-        safetensors.torch.save_file(tensors, str(temporary), metadata=metadata)
+    write_tensors(path, tensors, metadata)
 
 
 def load_checkpoint(population: Population, path: Path) -> None:
-    """Restore the saved state in a newly built population."""
-    with _opened(path) as file:
-        metadata = file.metadata()
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    other = ValueError(f"Expected {path} to be a checkpoint of this run (got another file)")
-    if metadata.get("count") != str(population.count):
-        raise other
-    population._take(tensors["index"])
-    if not torch.equal(tensors["stream"][:, 0], population.stream[:, 0].cpu()):
-        raise other  # its members have other seeds
-    for prefix, table in _tables(population).items():
-        for name in table:
-            with torch.no_grad():
-                table[name].copy_(tensors[f"{prefix}/{name}"])
-    for name in _STACKED:
-        getattr(population, name).copy_(tensors[name])
+    """Restore the saved state in a newly built population.
+
+    Raises:
+        DataError: where the file is damaged, or is the checkpoint of another population.
+    """
+    metadata, tensors = _read(path)
+    file = _File(path, tensors)
+    if _whole(path, metadata, "count") != population.count:
+        raise _other(path)
+    finished = _results(file, metadata, population)
+    epoch = _whole(path, metadata, "epoch")
+    index = file.take("index", torch.int64)
+    rows = sorted([*finished, *index.tolist()]) if index.dim() == 1 else []
+    if rows != list(range(population.count)) or not 0 < epoch <= population.limits.epochs:
+        raise _other(path)
+    population._take(index)
+    stream = file.like("stream", population.stream)
+    if not torch.equal(stream[:, 0], population.stream[:, 0].cpu()):
+        raise _other(path)  # its members have other seeds
+    if not bool((stream[:, 1] == epoch).all()):
+        raise _other(path)
+    state = {name: getattr(population, name) for name in _STACKED}
     if population.path is not None:
-        population.path.copy_(tensors["path"])
-    population.epoch = int(metadata["epoch"])
-    for i, numbers in json.loads(metadata["finished"]).items():
-        prefix = f"result/{i}/"
-        numbers |= {name: tuple(numbers[name]) for name in ("offset", "scale")}
-        part = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-        population.results[int(i)] = Result(
-            state=_under(part, "state/"),
-            history=_under(part, "history/"),
-            filter_path=part.get("path"),
-            **numbers,
+        state["path"] = population.path
+    for prefix, table in _tables(population).items():
+        state.update({f"{prefix}/{name}": value for name, value in table.items()})
+    found = {name: file.like(name, value) for name, value in state.items()}
+    with torch.no_grad():
+        for name, value in state.items():
+            value.copy_(found[name])
+    population.epoch = epoch
+    population.results.update(finished)
+
+
+def _results(file: "_File", metadata: dict[str, str], population: Population) -> dict[int, Result]:
+    """The results of members that were done, by their number."""
+    node = Node.parse(metadata.get("finished", ""), file=file.path, place="finished")
+    names = [name.removeprefix("model.") for name in population.parameters]
+    rows = dict(zip(names, population.parameters.values(), strict=True))
+    results = {}
+    for i in node.mapping():
+        number, at = _whole(file.path, {"finished": i}, "finished"), node[i]
+        epochs = at["epochs"].integer()
+        if not 0 <= epochs <= population.limits.epochs:
+            at["epochs"].fail("a number of epochs")
+        fields = [file.take(f"result/{i}/history/{name}") for name in FIELDS]
+        if any(field.shape != (epochs,) for field in fields):
+            raise _other(file.path)
+        path = None
+        if population.path is not None:
+            path = file.take(f"result/{i}/path")
+            if path.shape != (epochs, *population.path.shape[2:]):
+                raise _other(file.path)
+        results[number] = Result(
+            state={k: file.like(f"result/{i}/state/{k}", p[0]) for k, p in rows.items()},
+            best_epoch=at["best_epoch"].integer(),
+            epochs=epochs,
+            stopped=at["stopped"].text(),
+            history=dict(zip(FIELDS, fields, strict=True)),
+            filter_path=path,
+            offset=tuple(at["offset"].array(None).tolist()),
+            scale=tuple(at["scale"].array(None).tolist()),
+            falling=at["falling"].truth(),
         )
+    return results
 
 
 def saved_members(path: Path) -> int:
-    """How many members the population of a checkpoint has."""
-    with _opened(path) as file:
-        return int(file.metadata()["count"])
+    """How many members the population of a checkpoint has; raises as :func:`load_checkpoint`."""
+    return _whole(path, _read(path)[0], "count")
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    try:
-        with safetensors.safe_open(str(path), framework="pt") as file:
-            if (file.metadata() or {}).get("format") != _FORMAT:
-                raise ValueError(
-                    f"Expected {path} to be a checkpoint of this run (got another file)"
-                )
-            yield file
-    except (safetensors.SafetensorError, OSError) as error:
-        raise ValueError(f"Expected {path} to be a checkpoint ({error})") from error
+class _File:
+    """The tensors of a checkpoint, taken out by name; one that is not as expected is an error."""
+
+    def __init__(self, path: Path, tensors: dict[str, Tensor]) -> None:
+        self.path, self.tensors = path, tensors
+
+    def take(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
+        found = self.tensors.get(name)
+        if found is None or (dtype is not None and found.dtype != dtype):
+            raise _other(self.path)
+        return found
+
+    def like(self, name: str, value: Tensor) -> Tensor:
+        """One of the same type and shape as another."""
+        found = self.take(name, value.dtype)
+        if found.shape != value.shape:
+            raise _other(self.path)
+        return found
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    return read_tensors(path, _FORMAT, "to be a checkpoint of this run")
+
+
+def _other(path: Path) -> DataError:
+    return DataError(f"Expected {path} to be a checkpoint of this run (it does not fit)")
+
+
+def _whole(path: Path, metadata: dict[str, str], key: str) -> int:
+    text = metadata.get(key, "")
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise DataError(f"Expected {path} to be a checkpoint of this run (got {key}={text[:40]!r})")
+    return int(text)
 
 
 def _tables(population: Population) -> dict[str, dict[str, Tensor]]:
@@ -117,7 +170,3 @@ def _tables(population: Population) -> dict[str, dict[str, Tensor]]:
         "mean": population.adam.mean,
         "square": population.adam.square,
     }
-
-
-def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -15,7 +15,7 @@ from torch import Tensor
 from longnn.config import Config
 from longnn.data import NodeDataset, Scaling, Split
 from longnn.graphs import GraphOperator
-from longnn.nn import Model
+from longnn.nn import Model, seeded
 from longnn.registry import find_model, get_model
 from longnn.training._memory import count_fitting, fits, require_room
 from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
@@ -73,9 +73,13 @@ def _self_loops(config: Config) -> Any:
 
 
 def make_model(config: Config, in_channels: int, out_channels: int) -> Model:
-    """A model, its weights drawn from ``config.seed``; the global generator is left alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
+    """A model, its weights drawn from ``config.seed``; the global generators are left alone.
+
+    Raises:
+        ValueError: where there is no room for it.
+    """
+    require_room(config, 0, in_channels, out_channels)
+    with seeded(config.seed):
         return get_model(
             config.model, in_channels, config.hidden_channels, out_channels, **config.options
         )
@@ -128,6 +132,14 @@ class Fitted:
     start: tuple[dict[str, float], ...]  # each filter's basis before training: a and b
     readout: Readout  # how its outputs become predictions
     predicted: Tensor  # probabilities (nodes, classes), or values (nodes,); on the CPU
+
+    def check(self) -> None:
+        """Raise ValueError where training diverged before there was anything to keep."""
+        if self.result.best_epoch == 0 or not bool(torch.isfinite(self.predicted).all()):
+            raise ValueError(
+                f"Expected training to stay finite (with seed {self.config.seed} it diverged in "
+                f"epoch {self.result.epochs}); lower the learning rates, e.g. lr_transform=0.001"
+            )
 
 
 class Job:

@@ -157,6 +157,7 @@ class Objective:
             mine, share = y[self.train.rows], plain[0] * problem.outputs
             self.offset = (mine * share).sum(1)  # (members, targets)
             spread = ((mine - self.offset[:, None]).square() * share).sum(1).sqrt()
+            _check_spread(mine, share > 0)
             self.scale = torch.where(spread > 0, spread, self.scale)
         self.train_target = self._standard(y[self.train.rows])
         self.val_target = self._standard(y[self.val.rows])
@@ -230,6 +231,24 @@ def _per_column(weight: Tensor) -> Tensor:  # (members, count, columns)
     total = weight.sum(1, keepdim=True)
     tiny = torch.finfo(weight.dtype).tiny
     return weight / total.clamp_min(tiny) / (total > 0).sum(-1, keepdim=True).clamp_min(1)
+
+
+#: Of the values that are learned: their squares are still numbers of 32 bits.
+SPREAD = (1e-15, 1e15)
+
+
+def _check_spread(values: Tensor, known: Tensor) -> None:  # (members, count, targets) both
+    """Raise where the values of a target are too large, or differ by too little, to be learned."""
+    low = torch.where(known, values, torch.inf).amin(1).double()
+    high = torch.where(known, values, -torch.inf).amax(1).double()
+    some = low <= high
+    largest, spread = torch.maximum(low.abs(), high.abs()), high - low
+    least, most = SPREAD
+    for found in spread[some & ((largest > most) | ((spread > 0) & (spread < least)))].tolist():
+        raise ValueError(
+            f"Expected values to predict below {most:g} that spread over more than {least:g} (got "
+            f"a spread of {found:g}); use another unit"
+        )
 
 
 def check_metric(metric: str, task: Task) -> None:

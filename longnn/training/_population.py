@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -245,7 +246,8 @@ class Population:
         if self._graph is not None:
             self._graph.replay()
         else:
-            self._epoch()
+            with np.errstate(all="ignore"):  # whether numbers stay finite is seen to at the end
+                self._epoch()
             self._eager += 1
             if self.problem.device.type == "cuda" and self._eager == WARM_UP:
                 self._capture()

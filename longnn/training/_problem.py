@@ -16,6 +16,7 @@ from longnn.matrices import (
 )
 
 Task = Literal["classification", "regression", "multilabel"]
+TASKS: tuple[Task, ...] = ("classification", "regression", "multilabel")
 
 #: By the share of nonzeros: features are sparse up to the first, and up to the second without a
 #: dense copy at their side, through which a GPU takes products without dropout (on an H200).

@@ -7,7 +7,7 @@ rarer of two classes is predicted. Regression adds the mean and the spread that 
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from longnn._base.node import Node
 from longnn.training._problem import Task
 
 #: log T is looked for between these; T = 1 leaves the probabilities as they are.
@@ -91,12 +92,21 @@ class Readout:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
 
     @classmethod
-    def from_dict(cls, task: Task, fields: Mapping[str, Any]) -> Self:
-        """From :meth:`to_dict`."""
-        plain: dict[str, Any] = dict(fields)
-        for name in ("offset", "scale"):
-            plain[name] = tuple(plain[name])
-        return cls(task, **plain)
+    def read(cls, task: Task, node: Node) -> Self:
+        """From the place of a :meth:`to_dict` in a file."""
+        temperature = node["temperature"].number()
+        if not temperature > 0:
+            node["temperature"].fail("a number > 0")
+        threshold = node["threshold"].number() if node["threshold"].given else None
+        if threshold is not None and not 0 <= threshold <= 1:
+            node["threshold"].fail("a probability")
+        positive = node["positive"].integer()
+        if positive not in (0, 1):
+            node["positive"].fail("0 or 1")
+        offset, scale = (tuple(node[key].array(None).tolist()) for key in ("offset", "scale"))
+        if not np.isfinite([*offset, *scale]).all():
+            node["offset"].fail("finite, and so the scale")
+        return cls(task, temperature, threshold, positive, offset, scale)
 
 
 def fit_temperature(scores: Tensor, labels: Tensor, task: Task) -> float:

@@ -11,20 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import safetensors
-import safetensors.torch
 import torch
 from torch import Tensor
 
 from longnn import data  # the reader of tables is loaded when a model has columns of one
-from longnn._base.files import atomic_path, writing
-from longnn.config import Config
+from longnn._base.node import Node
+from longnn.config import SCALINGS, Config
 from longnn.data import DataError, NodeDataset, Scaling
 from longnn.matrices import take_columns
 from longnn.nn import Model
 from longnn.training._fit import Fitted, load_weights, make_model, make_problem, predict
-from longnn.training._problem import Problem, Task
+from longnn.training._problem import TASKS, Problem, Task
 from longnn.training._readout import Readout
+from longnn.training._tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from longnn.data import Encoding
@@ -191,73 +190,108 @@ class Trained:
             "extra": dict(extra or {}),
         }
         metadata = {"format": _FORMAT, "about": json.dumps(about)}
-        with writing(path), atomic_path(path) as temporary:
-            safetensors.torch.save_file(tensors, str(temporary), metadata=metadata)
+        write_tensors(path, tensors, metadata)
 
     @classmethod
-    def load(cls, path: Path) -> tuple[Self, dict[str, Any]]:
+    def load(cls, path: Path) -> tuple[Self, Node]:
         """Read a file that :meth:`save` wrote; returns what ``extra`` was, too.
 
         Raises:
             DataError: where there is none, or it is damaged, or holds something else.
         """
         try:
-            with safetensors.safe_open(str(path), framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata, tensors = read_tensors(path, _FORMAT, "to hold weights of a run")
         except FileNotFoundError as error:
             raise DataError(f"Expected {path.name} in {path.parent} (there is none)") from error
-        except (safetensors.SafetensorError, OSError) as error:
-            raise DataError(f"Expected {path} to hold weights (it is damaged: {error})") from error
-        if metadata.get("format") != _FORMAT:
-            raise DataError(f"Expected {path} to hold weights of a run (got another file)")
         try:
-            trained, extra = cls._from_parts(json.loads(metadata["about"]), tensors)
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"Expected {path} to hold weights (it is damaged: {error})") from error
+            about = Node.parse(metadata.get("about", ""), file=path, place="about")
+            trained = cls._from_parts(about, tensors)
+            extra = about["extra"]
+            extra.mapping()
+        except ValueError as error:
+            raise DataError(
+                f"Expected {path} to hold weights of a run (it is damaged: {error})"
+            ) from error
         try:
             _ = trained.models
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise DataError(f"Expected {path} to fit the run's model ({error})") from error
         return trained, extra
 
     @classmethod
-    def _from_parts(
-        cls, about: Mapping[str, Any], tensors: Mapping[str, Tensor]
-    ) -> tuple[Self, dict[str, Any]]:
-        readouts = _readouts(about)
-        encoding = about.get("encoding")  # absent before there were encodings
-        states: list[dict[str, Tensor]] = [{} for _ in readouts]
-        for name, value in tensors.items():
-            number, _, key = name.partition("/")
-            if number.isdecimal():
-                states[int(number)][key] = value
-        trained = cls(
-            config=Config.from_dict(about["config"]),
-            task=about["task"],
-            classes=tuple(about["classes"]),
-            features=about["features"],
-            feature_names=tuple(about["feature_names"]),
-            scaling=Scaling(
-                about["scaling"], tensors.get("features/mean"), tensors.get("features/deviation")
-            ),
-            states=tuple(states),
+    def _from_parts(cls, about: Node, tensors: Mapping[str, Tensor]) -> Self:
+        task: Task = about["task"].choice(TASKS)
+        readouts = _readouts(about, task)
+        encoding = about["encoding"]  # absent before there were encodings
+        classes, outputs = about["classes"].texts(), len(readouts[0].offset)
+        if task != "regression" and not classes:
+            about["classes"].fail("names of classes")
+        if any((len(r.offset), len(r.scale)) != (outputs, outputs) for r in readouts):
+            about["readouts"].fail("offsets and scales of the same targets")
+        targets = about["target_names"].texts()
+        if targets and len(targets) != outputs:
+            about["target_names"].fail(f"names of {outputs} targets")
+        names, features = about["feature_names"].texts(), about["features"].integer()
+        if features < 1 or (names and len(names) != features):
+            about["features"].fail("the number of features")
+        opened = about["open_features"].integer() if about["open_features"].given else 0
+        if not 0 <= opened <= len(names):
+            about["open_features"].fail("a number of features")
+        return cls(
+            config=Config.from_dict(about["config"].mapping()),
+            task=task,
+            classes=classes,
+            features=features,
+            feature_names=names,
+            scaling=_scaling(about["scaling"], features, tensors),
+            states=_states(tensors, len(readouts)),
             readouts=readouts,
-            targets=tuple(about.get("target_names", ())),
-            encoding=None if encoding is None else data.Encoding.from_dict(encoding),
-            open_features=about.get("open_features", 0),  # absent before there were any
+            targets=targets,
+            encoding=data.Encoding.from_dict(encoding.mapping()) if encoding.given else None,
+            open_features=opened,  # absent before there were any
         )
-        return trained, dict(about["extra"])
 
 
-def _readouts(about: Mapping[str, Any]) -> tuple[Readout, ...]:
+def _readouts(about: Node, task: Task) -> tuple[Readout, ...]:
     """Of every repeat; files of version 0.2 have only offset and scale."""
-    if "readouts" in about:
-        return tuple(Readout.from_dict(about["task"], plain) for plain in about["readouts"])
-    return tuple(
-        Readout(about["task"], offset=(offset,), scale=(scale,))
-        for offset, scale in about["targets"]
-    )
+    if about["readouts"].given:
+        found = [Readout.read(task, node) for node in about["readouts"]]
+    else:
+        pairs = [node.array(2) for node in about["targets"]]
+        found = [Readout(task, offset=(float(a),), scale=(float(b),)) for a, b in pairs]
+    if not found:
+        about["readouts"].fail("a list of at least one repeat")
+    return tuple(found)
+
+
+def _scaling(kind: Node, features: int, tensors: Mapping[str, Tensor]) -> Scaling:
+    moments = [tensors.get(f"features/{name}") for name in ("mean", "deviation")]
+    wanted = kind.choice([k for k in SCALINGS if k != "auto"]) in ("columns", "standard")
+    for moment in moments:
+        if (moment is not None) != wanted or (wanted and not _is_vector(moment, features)):
+            kind.fail(f"a scaling with its numbers for {features} features")
+    return Scaling(kind.text(), *moments)
+
+
+def _is_vector(value: Tensor | None, size: int) -> bool:
+    return value is not None and value.is_floating_point() and value.shape == (size,)
+
+
+def _states(tensors: Mapping[str, Tensor], repeats: int) -> tuple[dict[str, Tensor], ...]:
+    """The weights of each repeat, by name."""
+    states: list[dict[str, Tensor]] = [{} for _ in range(repeats)]
+    for name, value in tensors.items():
+        number, _, key = name.partition("/")
+        if number == "features":
+            continue
+        if not (number.isascii() and number.isdecimal() and len(number) < 9):
+            raise ValueError(f"Expected weights of a repeat (got {name!r})")
+        if int(number) >= repeats or value.dtype not in (torch.float32, torch.float64):
+            raise ValueError(f"Expected float weights of {repeats} repeats (got {name!r})")
+        if not bool(torch.isfinite(value).all()):
+            raise ValueError(f"Expected finite weights (those of {name!r} are not)")
+        states[int(number)][key] = value
+    return tuple(states)
 
 
 def _match_fixed(names: Sequence[str], given: Sequence[str]) -> list[int]:

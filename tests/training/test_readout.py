@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from sklearn.utils.class_weight import compute_class_weight
 
+from longnn._base.node import Node
 from longnn.config import Config, parse_class_weight
 from longnn.graphs import GraphOperator
 from longnn.training import Problem, Readout
@@ -65,9 +66,10 @@ def test_the_threshold_has_the_largest_f1_of_all() -> None:
 
 def test_a_readout_survives_as_plain_data() -> None:
     readout = Readout("classification", 1.5, 0.2, 0)
-    assert Readout.from_dict("classification", readout.to_dict()) == readout
+    node = Node(readout.to_dict(), file="x")
+    assert Readout.read("classification", node) == readout
     several = Readout("regression", offset=(1.0, 2.0), scale=(3.0, 4.0))
-    assert Readout.from_dict("regression", several.to_dict()) == several
+    assert Readout.read("regression", Node(several.to_dict(), file="x")) == several
     mean = Readout.mean([readout, Readout("classification", 1.0, 0.4, 0)])
     assert mean.threshold == pytest.approx(0.3)
 

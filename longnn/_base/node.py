@@ -5,13 +5,20 @@ the file, the place in it, what was expected and what was found.
 """
 
 import json
-from collections.abc import Iterator
+import math
+import reprlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+T = TypeVar("T", bound=str)
 _NOTHING = object()
+#: Levels of lists and objects inside each other; records have eight.
+DEEPEST = 32
+_shorten = reprlib.Repr()
+_shorten.maxstring = _shorten.maxother = _shorten.maxlong = 40
 
 
 class Node:
@@ -33,19 +40,39 @@ class Node:
 
     @classmethod
     def load(cls, path: Path) -> "Node":
-        """Read a JSON file whose outermost value is an object."""
+        """Read a JSON file whose outermost value is an object.
+
+        Raises:
+            ValueError: the file holds anything else.
+        """
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: Expected JSON text in UTF-8 (got other bytes).") from error
+        return cls.parse(text, file=path)
+
+    @classmethod
+    def parse(cls, text: str, *, file: str | Path, place: str = "") -> "Node":
+        """Read JSON text whose outermost value is an object; raises as :meth:`load`."""
+        where = f"{file}: Expected {place or 'a JSON record'}"
+        try:
+            value = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(
-                f"{path}: Expected a JSON record (got text that breaks off or is damaged at line "
+                f"{where} (got text that breaks off or is damaged at line "
                 f"{error.lineno}: {error.msg})."
             ) from error
+        except RecursionError:
+            raise ValueError(f"{where} (got more than {DEEPEST} levels).") from None
+        except ValueError as error:  # a whole number of thousands of digits
+            raise ValueError(f"{where} (got a number that is too long).") from error
         if not isinstance(value, dict):
-            raise ValueError(f"{path}: Expected a JSON object (got {_short(value)}).")
-        return cls(value, file=path)
+            expected = f"{place} to be a JSON object" if place else "a JSON object"
+            raise ValueError(f"{file}: Expected {expected} (got {_short(value)}).")
+        flaw = _flaw(value)
+        if flaw:
+            raise ValueError(f"{where} (got {flaw}).")
+        return cls(value, file=file, place=place)
 
     def __getitem__(self, key: str) -> "Node":
         place = f"{self._place}.{key}" if self._place else key
@@ -82,17 +109,41 @@ class Node:
             return ()
         return tuple(str(item._value) for item in self)
 
+    def scalars(self) -> list[str | int | float | bool]:
+        """A list of texts, numbers, true and false."""
+        found = [item._value for item in self]
+        if not all(isinstance(value, str | int | float) for value in found):
+            self.fail("a list of texts or numbers")
+        return found
+
+    def choice(self, choices: Sequence[T]) -> T:
+        """One of some texts."""
+        if self._value not in choices:
+            self.fail(f"one of {', '.join(choices)}")
+        return choices[choices.index(self._value)]
+
     def number(self) -> float:
-        """A number, where null (how JSON writes a NaN) is a NaN."""
+        """A number, NaN for what is not finite; null is how JSON writes a NaN."""
         if self._value is None:
             return float("nan")
         if isinstance(self._value, bool) or not isinstance(self._value, int | float):
             self.fail("a number")
-        return float(self._value)
+        try:
+            number = float(self._value)
+        except OverflowError:
+            return float("nan")
+        return number if math.isfinite(number) else float("nan")
 
     def integer(self) -> int:
-        if isinstance(self._value, bool) or not isinstance(self._value, int):
+        """A whole number of 64 bits."""
+        whole = isinstance(self._value, int) and not isinstance(self._value, bool)
+        if not whole or not -(2**63) <= self._value < 2**63:
             self.fail("a whole number")
+        return int(self._value)
+
+    def truth(self) -> bool:
+        if not isinstance(self._value, bool):
+            self.fail("true or false")
         return self._value
 
     def numbers(self) -> dict[str, float]:
@@ -106,7 +157,7 @@ class Node:
             self.fail(expected)
         try:
             array = np.array(self._value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             self.fail(expected)
         fits = array.ndim == len(shape) and all(
             size > 0 if wanted is None else size == wanted
@@ -117,6 +168,37 @@ class Node:
         return np.where(np.isfinite(array), array, np.nan)
 
 
+def _flaw(value: Any) -> str:
+    """What no later reader could do anything with, or nothing: too many levels, text that is none.
+
+    Level by level, and not by recursion.
+    """
+    level = [value]
+    for _ in range(DEEPEST):
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.keys()
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+            elif isinstance(each, str) and not _is_text(each):
+                return f"text with half a character, {each[:40]!a}"
+        if not inner:
+            return ""
+        level = inner
+    return f"more than {DEEPEST} levels"
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be written: JSON may hold halves of characters, which UTF-8 does not know."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = _shorten.repr(value)
     return text if len(text) <= 40 else text[:37] + "..."

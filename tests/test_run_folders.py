@@ -1,0 +1,172 @@
+"""A run folder belongs to one run: begun at once, held while it is trained, never half begun."""
+
+import errno
+import json
+import os
+import stat
+import threading
+
+import pytest
+import torch
+
+from longnn.config import Config
+from longnn.data import DataError, Source
+from longnn.runs import load_run, resume, train
+
+from .commands import FAST, TINY, start
+
+SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return SOURCE.load()
+
+
+def config(**keys):
+    quick = {"epochs": 2, "degree": 3, "device": "cpu", "baselines": False}
+    return Config.from_dict({**quick, **keys})
+
+
+def together(*calls):
+    """What each call gave or raised, all begun at the same moment."""
+    begin, out = threading.Barrier(len(calls)), {}
+
+    def run(number, call):
+        begin.wait()
+        try:
+            out[number] = call()
+        except Exception as error:
+            out[number] = error
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [out[number] for number in range(len(calls))]
+
+
+def states_equal(left, right):
+    return all(torch.equal(left[name], right[name]) for name in right)
+
+
+def test_of_two_that_begin_together_one_gets_the_folder(tmp_path, dataset, no_report):
+    expected = {seed: train(dataset, config(seed=seed)).trained.states[0] for seed in (0, 1)}
+    for pair in range(20):
+        folder = tmp_path / str(pair)
+        results = together(
+            *(lambda s=s, f=folder: train(dataset, config(seed=s), f) for s in (0, 1))
+        )
+        failed = [r for r in results if isinstance(r, Exception)]
+        assert len(failed) == 1, results
+        assert type(failed[0]) is ValueError
+        assert "already holds a run" in str(failed[0])
+        assert "delete" not in str(failed[0])
+        seed = json.loads((folder / "run.json").read_text())["config"]["seed"]
+        assert Config.from_toml(folder / "config.toml").seed == seed
+        assert results[seed].config.seed == seed
+        assert states_equal(load_run(folder).trained.states[0], expected[seed])
+        assert not list(folder.glob(".*"))
+
+
+@pytest.mark.slow
+def test_of_two_processes_one_gets_the_folder(tmp_path):
+    for pair in range(10):
+        folder = tmp_path / str(pair)
+        command = ("train", *TINY, *FAST, "--output", folder, "--quiet", "--seed")
+        processes = [start(*command, seed) for seed in (0, 1)]
+        errors = [process.communicate(timeout=120)[1] for process in processes]
+        codes = [process.returncode for process in processes]
+        assert sorted(codes) == [0, 1], errors
+        assert "already holds a run" in errors[codes.index(1)]
+        seed = codes.index(0)
+        assert Config.from_toml(folder / "config.toml").seed == seed
+        assert load_run(folder).config.seed == seed
+
+
+def test_a_run_that_is_trained_is_left_alone(tmp_path, dataset, no_report):
+    """Whoever resumes it meanwhile would remove its checkpoint."""
+    folder, refused = tmp_path / "run", []
+
+    def intrude(population):
+        with pytest.raises(DataError, match="where a training is under way"):
+            resume(folder)
+        refused.append(population.epoch)
+
+    train(dataset, config(), folder, on_epoch=intrude)
+    assert refused == [1, 2]
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP])
+def test_a_file_system_without_links(code, tmp_path, dataset, no_report, monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", refuse)
+    train(dataset, config(), tmp_path / "run")
+    with pytest.raises(ValueError, match="already holds a run"):
+        train(dataset, config(), tmp_path / "run")
+    assert load_run(tmp_path / "run").config == config()
+
+
+def test_a_disk_that_fills_at_the_beginning(tmp_path, dataset, no_report, monkeypatch):
+    """Before the folder is the run's, nothing is left; after that, it can be resumed."""
+    folder = tmp_path / "run"
+
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("longnn._base.files.os.fsync", full)
+        with pytest.raises(OSError, match=r"Expected to write .*run \(No space left"):
+            train(dataset, config(), folder)
+    assert not list(folder.iterdir())
+    (folder / ".run.json.12345678.tmp").write_text("half")  # as a kill leaves it
+    with monkeypatch.context() as patch:
+        patch.setattr(Config, "write_toml", full)
+        with pytest.raises(OSError, match="No space left"):
+            train(dataset, config(seed=3), folder)
+    assert not (folder / "config.toml").exists()
+    assert resume(folder).config == config(seed=3)
+    assert Config.from_toml(folder / "config.toml") == config(seed=3)
+    assert not list(folder.glob(".*"))
+
+
+def test_leftovers_of_a_kill_are_removed_everywhere(tmp_path, dataset, no_report):
+    folder = tmp_path / "run"
+
+    def leave(population):
+        (folder / "figures").mkdir(exist_ok=True)
+        (folder / "figures" / ".filter.svg.1234abcd.tmp").write_text("half")
+
+    train(dataset, config(), folder, on_epoch=leave)
+    assert not list((folder / "figures").iterdir())
+
+
+def test_files_have_the_permissions_of_the_umask(tmp_path, dataset):
+    previous = os.umask(0o027)
+    try:
+        together(*(lambda f=tmp_path / str(k): train(dataset, config(), f) for k in range(2)))
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(previous)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o640}
+
+
+def test_equal_runs_write_equal_bytes(tmp_path, dataset):
+    for name in "abc":
+        train(dataset, config(repeat=2), tmp_path / name)
+    first = {p.name: p.read_bytes() for p in (tmp_path / "a").glob("*") if p.is_file()}
+    times = {"run.json", "record.json", "report.html"}  # they say when, and how long it took
+    for name in set(first) - times:
+        for other in "bc":
+            assert (tmp_path / other / name).read_bytes() == first[name], name
+    assert "weights.safetensors" in first
