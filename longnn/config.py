@@ -39,15 +39,15 @@ def _described(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any
 
 #: Beyond these no model can be built: tables of (degree + 1)^2 numbers, a history of all epochs,
 #: random numbers of 64 bits. What fits below them depends on the graph, see `longnn.training`.
-LARGEST = {
-    "hidden_channels": 2**20,
-    "degree": 4096,
-    "stacks": 1024,
-    "layers": 1024,
-    "repeat": 10**6,
-    "epochs": 10**7,
-    "patience": 2**31 - 1,
-    "seed": 2**62,
+LIMITS = {
+    "hidden_channels": (1, 2**20),
+    "degree": (0, 4096),
+    "stacks": (1, 1024),
+    "layers": (1, 1024),
+    "repeat": (1, 10**6),
+    "epochs": (1, 10**7),
+    "patience": (1, 2**31 - 1),
+    "seed": (0, 2**62),
 }
 
 
@@ -344,8 +344,9 @@ def _check_integer(key: str, value: Any, *, least: int) -> None:
 
 
 def _check_size(key: str, value: Any) -> None:
-    if key in LARGEST and value > LARGEST[key]:
-        raise ValueError(f"Expected `{key}` <= {LARGEST[key]} (got {value})")
+    least, most = LIMITS.get(key, (value, value))
+    if not least <= value <= most:
+        raise ValueError(f"Expected {least} <= `{key}` <= {most} (got {value})")
 
 
 def _check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:
