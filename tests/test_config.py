@@ -197,14 +197,17 @@ def test_scalings_are_those_of_the_data():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"hidden_channels": 10**9}, r"Expected `hidden_channels` <= 1048576 \(got 1000000000\)"),
-        ({"degree": 10**7}, r"Expected `degree` <= 4096 \(got 10000000\)"),
-        ({"model": "arma", "stacks": 10**6}, r"Expected `stacks` <= 1024 \(got 1000000\)"),
-        ({"model": "arma", "layers": 10**6}, r"Expected `layers` <= 1024 \(got 1000000\)"),
-        ({"epochs": 10**12}, r"Expected `epochs` <= 10000000 \(got 1000000000000\)"),
-        ({"patience": 10**12}, r"Expected `patience` <= 2147483647 \(got 1000000000000\)"),
-        ({"repeat": 10**9}, r"Expected `repeat` <= 1000000 \(got 1000000000\)"),
-        ({"seed": 2**64}, r"Expected `seed` <= 4611686018427387904 \(got "),
+        (
+            {"hidden_channels": 10**9},
+            r"Expected 1 <= `hidden_channels` <= 1048576 \(got 1000000000\)",
+        ),
+        ({"degree": 10**7}, r"Expected 0 <= `degree` <= 4096 \(got 10000000\)"),
+        ({"model": "arma", "stacks": 10**6}, r"Expected 1 <= `stacks` <= 1024 \(got 1000000\)"),
+        ({"model": "arma", "layers": 10**6}, r"Expected 1 <= `layers` <= 1024 \(got 1000000\)"),
+        ({"epochs": 10**12}, r"Expected 1 <= `epochs` <= 10000000 \(got 1000000000000\)"),
+        ({"patience": 10**12}, r"Expected 1 <= `patience` <= 2147483647 \(got 1000000000000\)"),
+        ({"repeat": 10**9}, r"Expected 1 <= `repeat` <= 1000000 \(got 1000000000\)"),
+        ({"seed": 2**64}, r"Expected 0 <= `seed` <= 4611686018427387904 \(got "),
     ],
 )
 def test_absurd_sizes_are_one_line(values, message):
