@@ -309,7 +309,7 @@ def test_summary_and_interval():
     ("call", "message"),
     [
         (lambda: Population([], None), "at least one member"),
-        (lambda: Settings(epochs=0), r"`epochs` to be an integer >= 1 \(got 0\)"),
+        (lambda: Settings(epochs=0), r"Expected 1 <= `epochs` <= 10000000 \(got 0\)"),
         (lambda: Settings(monitor="f1"), r"score, loss, .* \(got 'f1'\)"),
         (lambda: Settings(lr_basis=-1.0), r"`lr_basis` >= 0 and finite \(got -1.0\)"),
         (lambda: Settings(penalty=float("nan")), r"`penalty` >= 0 and finite \(got nan\)"),

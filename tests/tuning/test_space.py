@@ -167,7 +167,7 @@ GOOD = {"gamma": {"choices": [1.0, 2.0]}}
         ({"degree": {"choices": [2.5]}}, r"`degree` to be an integer \(got 2.5\)"),
         ({"lr_basis": {"choices": [-1.0]}}, r"`lr_basis` >= 0"),
         ({"lr_basis": "fast"}, "`lr_basis` to be a number"),
-        ({"epochs": 0}, "`epochs` to be an integer >= 1"),
+        ({"epochs": 0}, "Expected 1 <= `epochs`"),
         ({"gamma": [1, 2]}, r"choices = \[1, 2\]"),
         ({"gamma": {"choices": []}}, "`choices` of `gamma` to be a list"),
         ({"gamma": {"choices": [1, 1]}}, "different `choices`"),
