@@ -81,6 +81,9 @@ def find_flaw(trial: FrozenTrial) -> str | None:
     'no values'
     """
     attributes = trial.user_attrs
+    scores = [*(trial.values or []), *trial.intermediate_values.values()]
+    if not all(isinstance(score, float | int) for score in scores):
+        return "no score"
     if not _is_table(attributes.get("values"), bool | int | float | str):
         return "no values"
     if not isinstance(attributes.get("retry_of", 0), int):
