@@ -133,7 +133,15 @@ def test_the_shell_completes_commands_and_models():
 
 @pytest.mark.parametrize(
     "arguments",
-    [["models"], ["models", "--settings"], ["datasets"], ["info", "csbm", "--json"]],
+    [
+        ["--help"],
+        ["--version"],
+        ["tune", "--help"],
+        ["models"],
+        ["models", "--settings"],
+        ["datasets"],
+        ["info", "csbm", "--json"],
+    ],
     ids=" ".join,
 )
 def test_a_reader_may_stop_early(arguments):

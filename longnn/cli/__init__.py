@@ -17,9 +17,10 @@ from longnn.cli import _lists as lists
 from longnn.cli import _runs as runs
 from longnn.cli import _study as study
 from longnn.cli import _tuning as tuning
-from longnn.cli._base import Command, guarded, out
+from longnn.cli._base import Command, Group, guarded, out
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     help="Graph neural networks that learn their own filter.",
     context_settings={"help_option_names": ["-h", "--help"]},

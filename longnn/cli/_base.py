@@ -117,7 +117,21 @@ OTHER_NAMES = {
 ALIKE = 0.85
 
 
-class Command(typer.core.TyperCommand):
+class PatientHelp:
+    """Help whose reader may stop early: ``longnn --help | head -1`` is no error."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        try:
+            super().format_help(ctx, formatter)  # type: ignore[misc]  # mixed into a command
+        except SystemExit:  # Rich found a closed pipe, and would have the command fail
+            raise SystemExit(0) from None
+
+
+class Group(PatientHelp, typer.core.TyperGroup):
+    """All commands."""
+
+
+class Command(PatientHelp, typer.core.TyperCommand):
     """A command that knows settings: ``--epochs 10`` is answered with ``--set epochs=10``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -1,6 +1,8 @@
 """The command that searches for hyperparameters."""
 
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +17,7 @@ from longnn.cli._base import (
     Json,
     Nodes,
     err,
+    message,
     out,
     read_source,
     show_notes,
@@ -64,7 +67,7 @@ def tune(
     data_dir: DataDir = None,
     data_option: DataOption = None,
     json_: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress and no notes.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
 ) -> None:
     """Search for good hyperparameters.
 
@@ -100,17 +103,30 @@ def tune(
     except KeyboardInterrupt:
         err.print("interrupted; run the same command again to continue", markup=False)
         raise typer.Exit(130) from None
+    except ConnectionError as error:
+        raise ConnectionError(f"{message(error)}; {_going_on(storage)}") from None
     if json_:
         print(json.dumps({"folder": str(folder), **result.record.to_dict()}, allow_nan=False))
         return
     if not quiet:
         show_notes(result.record.notes)
-    _show(result.record, list(chosen.search), folder)
+        _show(result.record, list(chosen.search), folder)
+
+
+def _going_on(storage: str | None) -> str:
+    """The command that continues the search; a URL may hold a password and is not repeated."""
+    arguments = sys.argv[1:]
+    if storage is None:
+        return f"continue with: {shlex.join(['longnn', *arguments])}"
+    hidden = [argument.replace(storage, "STORAGE") for argument in arguments]
+    shown = longnn.tuning.shown_url(storage)
+    return f"continue with: {shlex.join(['longnn', *hidden])} (STORAGE is the URL of {shown})"
 
 
 def _show(record: "SearchRecord", searched: list[str], folder: Path) -> None:
     """The winner, and where its recipe and the report are."""
-    out.print(f"validation {record.metric} {record.value:.4f} with", markup=False)
+    score = longnn.report.score_text(record.value, record.metric)
+    out.print(f"validation {longnn.report.metric_name(record.metric)} {score} with", markup=False)
     for name in searched:
         out.print(f"  {name} = {record.best.params[name]}", markup=False)
     out.print(f"\nrecipe: {folder / 'recipe.toml'}\nreport: {folder / 'tuning.html'}", markup=False)

@@ -14,7 +14,7 @@ from longnn.records._run import (
     summarize_repeats,
     summary_dict,
 )
-from longnn.records._schema import KEEP_NONE, Schema
+from longnn.records._schema import KEEP_NONE, Schema, from_plain
 from longnn.records._study import Machine, Made, StudyRecord
 from longnn.records._summary import Summary
 from longnn.records._trust import BaselineRecord, Bins, Calibration, PrecisionRecall, Residuals
@@ -42,6 +42,7 @@ __all__ = [
     "SplitRecord",
     "StudyRecord",
     "Summary",
+    "from_plain",
     "summarize_repeats",
     "summary_dict",
 ]

@@ -13,7 +13,7 @@ For studies, searches and benchmarks
     curves behind the figures (:func:`chebyshev_response`, :func:`jacobi_weight`).
 For the command line
     Words for filters and scores (:func:`describe_filter`, :func:`interval_text`,
-    :func:`metric_name`), and the rows and cautions of a comparison.
+    :func:`metric_name`, :func:`score_text`), and the rows and cautions of a comparison.
 """
 
 from longnn.report._comparison import (
@@ -79,7 +79,7 @@ from longnn.report._trust_figures import (
     residuals_by_degree,
     what_the_graph_adds,
 )
-from longnn.report._words import describe_filter, interval_text, metric_name
+from longnn.report._words import describe_filter, interval_text, metric_name, score_text
 
 __all__ = [  # noqa: RUF022 - by purpose
     # Runs and their pages
@@ -117,6 +117,7 @@ __all__ = [  # noqa: RUF022 - by purpose
     "describe_filter",
     "interval_text",
     "metric_name",
+    "score_text",
     # Curves behind the figures
     "chebyshev_response",
     "jacobi_weight",

@@ -21,6 +21,7 @@ from longnn.tuning._space import SearchSpace, draw_random, load_space, shipped_s
 from longnn.tuning._splits import tuning_seeds
 from longnn.tuning._trials import FinalistRecord, Finalists, Outcome, TrialRecord
 from longnn.tuning._tune import tune
+from longnn.tuning._urls import shown_url
 
 __all__ = [
     "DatasetRecord",
@@ -41,6 +42,7 @@ __all__ = [
     "open_storage",
     "read_record",
     "shipped_spaces",
+    "shown_url",
     "tune",
     "tuning_seeds",
     "write_page",

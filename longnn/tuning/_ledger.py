@@ -4,6 +4,9 @@ Optuna stores it. A trial is claimed in one transaction, with its parameters and
 so a process may be killed at any moment: finished trials stay, and those of a dead worker are
 queued again. The budget is exact: where workers claim trials at the same time, those beyond the
 budget are returned.
+
+A batch that was interrupted is trained again as a whole. Its finished trials keep their results;
+they are trained beside the others, because what halving stops depends on all of them.
 """
 
 import dataclasses
@@ -13,16 +16,16 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.samplers import TPESampler
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from longnn.tuning._domains import Plain
+from longnn.tuning._draws import Batch, Draw, Sample, find_flaw, sample
+from longnn.tuning._guard import damage
 from longnn.tuning._space import SearchSpace
 from longnn.tuning._trials import Outcome
-from longnn.tuning._workers import Sign, Worker, is_alive
+from longnn.tuning._workers import Sign, Worker, is_alive, is_sign
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 #: Seconds after which a running trial that names no worker is queued again.
@@ -37,6 +40,8 @@ class Claim:
         id: of the trial in Optuna's storage.
         number: of the trial in the search.
         values: of every entry of the space.
+        draw: its place in the search.
+        repeated: it is finished, and trained only beside others of its batch: nothing is written.
         done: whether it is closed.
         reported: the epochs of its scores in the storage.
     """
@@ -44,6 +49,8 @@ class Claim:
     id: int
     number: int
     values: Mapping[str, Plain]
+    draw: Draw
+    repeated: bool = False
     done: bool = False
     reported: set[int] = dataclasses.field(default_factory=set)
 
@@ -80,6 +87,7 @@ class Ledger:
         self.search_id = storage.get_study_id_from_name(name)
         self._agree(agreement)
         self.worker = Worker.here()
+        self.held: set[int] = set()  # the numbers of all trials that this worker has claimed
         self.beat()
         # Of two workers that start at the same time at least one sees the other, so they draw
         # different trials; a single worker draws by the seed alone.
@@ -98,6 +106,8 @@ class Ledger:
         if written is None:
             self.storage.set_study_user_attr(self.search_id, "agreement", dict(agreement))
             return
+        if not isinstance(written, Mapping):
+            raise damage(self.storage, "it does not say what its workers agreed on")
         for key, value in agreement.items():
             if written.get(key) != value:
                 raise ValueError(
@@ -114,11 +124,17 @@ class Ledger:
 
     def _signs(self) -> dict[str, Sign]:
         attributes = self.storage.get_study_user_attrs(self.search_id)
-        return {k.removeprefix("worker:"): v for k, v in attributes.items() if "worker:" in k}
+        signs = {k.removeprefix("worker:"): v for k, v in attributes.items() if "worker:" in k}
+        return {worker: sign for worker, sign in signs.items() if is_sign(sign)}
 
     def get_trials(self, *states: TrialState) -> list[FrozenTrial]:
         """The trials in the order of their numbers: all, or those in the given states."""
-        return self.search.get_trials(deepcopy=False, states=states or None)
+        trials = self.search.get_trials(deepcopy=False, states=states or None)
+        for trial in trials:
+            flaw = None if trial.state == TrialState.FAIL else find_flaw(trial)
+            if flaw is not None:
+                raise damage(self.storage, f"trial {trial.number} has {flaw}")
+        return trials
 
     @property
     def finished(self) -> int:
@@ -128,111 +144,172 @@ class Ledger:
     def recover(self) -> int:
         """Mark the trials of dead workers as failed and queue them again; returns how many."""
         signs, recovered = self._signs(), 0
-        now = datetime.datetime.now()
         for trial in self.get_trials(TrialState.RUNNING):
-            worker = trial.user_attrs.get("worker")
-            if worker is None:
-                started = trial.datetime_start or now
-                dead = (now - started.replace(tzinfo=None)).total_seconds() > NAMELESS
-            else:
-                dead = worker != self.worker.id and not is_alive(signs.get(worker))
-            if dead:
+            if self._is_lost(trial, signs):
                 recovered += self._requeue(self._id(trial.number), trial)
+        # A worker may die after it has marked a trial, before it has queued it again.
+        repeated = {t.user_attrs.get("retry_of") for t in self.get_trials()}
+        for trial in self.get_trials(TrialState.FAIL):
+            closer: str = trial.user_attrs.get("closer", "")
+            waits = "reason" not in trial.user_attrs and trial.number not in repeated
+            if waits and (closer == self.worker.id or not is_alive(signs.get(closer))):
+                self._queue(trial)
+                recovered += 1
         return recovered
+
+    def _is_lost(self, trial: FrozenTrial, signs: Mapping[str, Sign]) -> bool:
+        """Whether nobody trains a running trial."""
+        worker, claimant = (trial.user_attrs.get(key) for key in ("worker", "claimant"))
+        if worker is not None:
+            return worker != self.worker.id and not is_alive(signs.get(worker))
+        if claimant is not None and not is_alive(signs.get(claimant)):
+            return True
+        now = datetime.datetime.now()
+        started = trial.datetime_start or now
+        return (now - started.replace(tzinfo=None)).total_seconds() > NAMELESS
 
     def _id(self, number: int) -> int:
         return self.storage.get_trial_id_from_study_id_trial_number(self.search_id, number)
 
     def _requeue(self, trial_id: int, trial: FrozenTrial) -> bool:
+        try:
+            self.storage.set_trial_user_attr(trial_id, "closer", self.worker.id)
+        except UpdateFinishedTrialError:
+            return False
         if not self._close(trial_id, TrialState.FAIL):
             return False  # another worker was first
+        self._queue(trial)
+        return True
+
+    def _queue(self, trial: FrozenTrial) -> None:
+        kept = {k: v for k, v in trial.user_attrs.items() if k in ("values", "draw")}
         self.storage.create_new_trial(
             self.search_id,
             create_trial(
                 state=TrialState.WAITING,
                 params=trial.params,
                 distributions=trial.distributions,
-                user_attrs={"values": trial.user_attrs["values"], "retry_of": trial.number},
+                user_attrs={**kept, "retry_of": trial.number},
             ),
         )
-        return True
 
     def claim(self, most: int) -> list[Claim]:
-        """Claim up to ``most`` trials, queued ones first; none if the budget is spent."""
+        """Claim up to ``most`` trials, or one interrupted batch; none if the budget is spent."""
         taken = self.get_trials(*FINISHED, TrialState.RUNNING)
         wanted = min(most, self.trials - len(taken))
-        claims = self._take_queued(wanted) if wanted > 0 else []
-        for params, distributions, values in self._sample(wanted - len(claims)):
-            claims.append(self._create(params, distributions, values))
-        return self._return_surplus(claims)
+        if wanted <= 0:
+            return []
+        claims = self._take_up(most, wanted)
+        if not claims:
+            start = 1 + max((Draw.of(trial).index for trial in self.get_trials()), default=-1)
+            batch = Batch(start, wanted, self.salt)
+            claims = self._draw([Draw(index, batch) for index in batch.indices()])
+        claims = self._return_surplus(claims)
+        claims += self._finished_beside(claims, most)
+        return sorted(claims, key=lambda claim: claim.draw)
 
-    def _take_queued(self, most: int) -> list[Claim]:
-        claims: list[Claim] = []
+    def _take_up(self, most: int, wanted: int) -> list[Claim]:
+        """Claim queued trials: those of one batch if it fits, with what is missing in it."""
+        queued = self._queued()
+        if not queued:
+            return []
+        batch = Draw.of(queued[0]).batch
+        if not 0 < batch.size <= most:
+            return self._take(queued, wanted)
+        drawn = [Draw.of(trial) for trial in self.get_trials()]
+        present = {draw.index for draw in drawn if draw.batch == batch}
+        claims = self._take([t for t in queued if Draw.of(t).batch == batch], wanted)
+        missing = [Draw(index, batch) for index in batch.indices() if index not in present]
+        return claims + self._draw(missing[: wanted - len(claims)] if claims else [])
+
+    def _queued(self) -> list[FrozenTrial]:
+        """The queued trials; of two that repeat the same trial the first counts."""
+        first: dict[int, int] = {}
+        for trial in self.get_trials():
+            if "retry_of" in trial.user_attrs:
+                first.setdefault(trial.user_attrs["retry_of"], trial.number)
+        queued = []
         for trial in self.get_trials(TrialState.WAITING):
-            if len(claims) == most:
-                break
+            if first.get(trial.user_attrs.get("retry_of", -1), trial.number) == trial.number:
+                queued.append(trial)
+            else:
+                self._give_back(self._id(trial.number), "queued twice")
+        return queued
+
+    def _take(self, queued: Sequence[FrozenTrial], most: int) -> list[Claim]:
+        claims: list[Claim] = []
+        for trial in queued[:most]:
             trial_id = self._id(trial.number)
             try:
+                # Before it runs: if this worker dies now, others know at once that it is lost.
+                self.storage.set_trial_user_attr(trial_id, "claimant", self.worker.id)
                 won = self.storage.set_trial_state_values(trial_id, TrialState.RUNNING)
             except UpdateFinishedTrialError:
                 won = False
             if won:
                 self.storage.set_trial_user_attr(trial_id, "worker", self.worker.id)
-                claims.append(Claim(trial_id, trial.number, trial.user_attrs["values"]))
+                claims.append(
+                    Claim(trial_id, trial.number, trial.user_attrs["values"], Draw.of(trial))
+                )
         return claims
 
-    def _sample(
-        self, count: int
-    ) -> list[tuple[dict[str, Plain], dict[str, BaseDistribution], dict[str, Plain]]]:
-        """New parameters by TPE, drawn together from a copy of the search in memory."""
-        if count <= 0:
+    def _draw(self, draws: Sequence[Draw]) -> list[Claim]:
+        """Claim new trials, chosen by the sampler."""
+        if not draws:
             return []
         known = self.get_trials(*FINISHED, TrialState.RUNNING)
-        drawn = len(self.get_trials())
-        state = np.random.SeedSequence([self.seed, self.salt, drawn]).generate_state(1)
-        sampler = TPESampler(
-            seed=int(state[0]),
-            multivariate=True,
-            group=self.space.conditional,
-            constant_liar=True,
-        )
-        mirror = optuna.create_study(direction="maximize", sampler=sampler)
-        mirror.add_trials(known)
-        asked = []
-        for _ in range(count):
-            trial = mirror.ask()
-            values = self.space.suggest(trial)
-            asked.append((dict(trial.params), dict(trial.distributions), values))
-        return asked
+        return [self._create(s) for s in sample(self.space, known, draws, seed=self.seed)]
 
-    def _create(
-        self,
-        params: dict[str, Plain],
-        distributions: dict[str, BaseDistribution],
-        values: dict[str, Plain],
-    ) -> Claim:
+    def _create(self, drawn: Sample) -> Claim:
         trial = create_trial(
             state=TrialState.RUNNING,
-            params=params,
-            distributions=distributions,
-            user_attrs={"values": values, "worker": self.worker.id},
+            params=drawn.params,
+            distributions=drawn.distributions,
+            user_attrs={
+                "values": drawn.values,
+                "draw": drawn.draw.to_dict(),
+                "worker": self.worker.id,
+            },
         )
         trial_id = self.storage.create_new_trial(self.search_id, trial)
-        return Claim(trial_id, self.storage.get_trial_number_from_id(trial_id), values)
+        number = self.storage.get_trial_number_from_id(trial_id)
+        return Claim(trial_id, number, drawn.values, drawn.draw)
+
+    def _finished_beside(self, claims: Sequence[Claim], most: int) -> list[Claim]:
+        """The finished trials of a batch that is taken up again as a whole."""
+        batches = {claim.draw.batch for claim in claims}
+        if len(batches) != 1 or not 0 < claims[0].draw.batch.size <= most:
+            return []
+        return [
+            Claim(self._id(t.number), t.number, t.user_attrs["values"], Draw.of(t), repeated=True)
+            for t in self.get_trials(*FINISHED)
+            if Draw.of(t).batch in batches
+        ]
 
     def _return_surplus(self, claims: list[Claim]) -> list[Claim]:
         """Return the claims beyond the budget, the latest first: other workers were faster."""
+        self.held = {c.number for c in claims} | self.held
+        for trial in self.get_trials(TrialState.RUNNING):
+            # The storage was asked again because its answer was lost, and did it twice.
+            if trial.user_attrs.get("worker") == self.worker.id and trial.number not in self.held:
+                self._give_back(self._id(trial.number), "written twice")
         taken = [t.number for t in self.get_trials(*FINISHED, TrialState.RUNNING)]
         within = set(taken[: self.trials])
         for claim in claims:
             if claim.number not in within:
-                self.storage.set_trial_user_attr(claim.id, "reason", "beyond the budget")
-                self._close(claim.id, TrialState.FAIL)
+                self._give_back(claim.id, "beyond the budget")
         return [claim for claim in claims if claim.number in within]
+
+    def _give_back(self, trial_id: int, reason: str) -> None:
+        try:
+            self.storage.set_trial_user_attr(trial_id, "reason", reason)
+        except UpdateFinishedTrialError:
+            return
+        self._close(trial_id, TrialState.FAIL)
 
     def report(self, claim: Claim, epoch: int, score: float) -> None:
         """Store the score of a trial at an epoch; a second report for that epoch is ignored."""
-        if epoch not in claim.reported and np.isfinite(score):
+        if not claim.repeated and epoch not in claim.reported and np.isfinite(score):
             claim.reported.add(epoch)
             try:
                 self.storage.set_trial_intermediate_value(claim.id, epoch, score)
@@ -244,6 +321,8 @@ class Ledger:
     ) -> None:
         """Close a trial. Does nothing if another worker took it over, thinking this one dead."""
         claim.done = True
+        if claim.repeated:
+            return
         try:
             self.storage.set_trial_user_attr(claim.id, "result", outcome.to_dict())
         except UpdateFinishedTrialError:
@@ -253,7 +332,7 @@ class Ledger:
     def release(self, claims: Sequence[Claim]) -> None:
         """Queue unfinished trials again, for the next worker."""
         for claim in claims:
-            if not claim.done:
+            if not claim.done and not claim.repeated:
                 claim.done = True
                 self._requeue(claim.id, self.storage.get_trial(claim.id))
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from optuna.trial import FrozenTrial, TrialState
 
+from longnn.tuning._draws import Draw
 from longnn.tuning._trials import Outcome, TrialRecord
 
 
@@ -41,9 +42,9 @@ def rank_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     """The trials that were trained to the end, the best first."""
     complete = [t for t in trials if t.state == TrialState.COMPLETE and t.values]
 
-    def rank(trial: FrozenTrial) -> tuple[float, float, int]:
+    def rank(trial: FrozenTrial) -> tuple[float, float, Draw]:
         outcome = Outcome.from_dict(trial.user_attrs.get("result", {}))
-        return (-trial.values[0], outcome.loss, trial.number)
+        return (-trial.values[0], outcome.loss, Draw.of(trial))
 
     return sorted(complete, key=rank)
 

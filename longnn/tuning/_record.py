@@ -12,12 +12,18 @@ from typing import Any, Self
 
 from longnn._base.files import write_json
 from longnn.data import NodeDataset, known_names
+from longnn.records import from_plain
+from longnn.registry import find_model
 from longnn.tuning._domains import Plain
 from longnn.tuning._halving import Halving
 from longnn.tuning._trials import Finalists, TrialRecord
 
 #: The file in the folder of a search.
 RECORD = "tuning.json"
+#: Packages whose versions every record has.
+VERSIONS = ("longnn", "torch", "optuna")
+#: The states of trials, as :class:`TrialRecord` has them, and a bound for their numbers.
+STATES, MOST = ("complete", "pruned", "running", "fail"), 10**9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,11 +190,32 @@ class SearchRecord:
             raise ValueError(
                 f"Expected {error.args[0]!r} in the record of a search (it is missing)"
             ) from error
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             raise ValueError(
                 f"Expected the record of a search (got other data: {error})"
             ) from error
-        return cls(**own)
+        record = cls(**own)
+        from_plain(cls, dataclasses.asdict(record), "record")  # checks all types
+        record.check()
+        return record
+
+    def check(self) -> None:
+        """Check what the page relies on and types do not say.
+
+        Raises:
+            ValueError: where the record contradicts itself.
+        """
+        find_model(self.model)
+        missing = [name for name in VERSIONS if name not in self.environment]
+        if missing:
+            raise ValueError(f"Expected the version of {missing[0]} in `record.environment`")
+        if not self.seeds or self.best.value is None:
+            raise ValueError("Expected `record` to have seeds and a best trial with a value")
+        for trial in (self.best, *self.trials):
+            if trial.state not in STATES or not 0 <= trial.number < MOST:
+                raise ValueError(f"Expected trials with a state and a number (got {trial!r:.60})")
+            if trial.state == "complete" and not trial.outcome.epochs:
+                raise ValueError(f"Expected trial {trial.number} to have epochs (got none)")
 
 
 def write_record(folder: Path, record: SearchRecord) -> Path:
@@ -208,7 +235,7 @@ def read_record(folder: Path) -> SearchRecord:
         table = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"Expected {RECORD} in {folder} (there is none)") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"Expected {folder / RECORD} to be JSON (it is damaged)") from error
     try:
         return SearchRecord.from_dict(table)

@@ -7,7 +7,7 @@ from pathlib import Path
 from longnn._base.files import write_text
 from longnn.config import Config
 from longnn.tuning._domains import Plain
-from longnn.tuning._record import SearchRecord
+from longnn.tuning._record import VERSIONS, SearchRecord
 from longnn.tuning._trials import TrialRecord
 
 #: The file of the winner in the folder of a search.
@@ -73,8 +73,7 @@ class TuningResult:
 
 def _header(record: SearchRecord) -> list[str]:
     seeds = [*record.seeds, *record.finalists.seeds]
-    names = ("longnn", "torch", "optuna")
-    versions = ", ".join(f"{name} {record.environment[name]}" for name in names)
+    versions = ", ".join(f"{name} {record.environment[name]}" for name in VERSIONS)
     return [
         f"Recipe for {record.model} on {record.dataset.name}, found by longnn tune.",
         f"Trial {record.best.number} of a search with {record.finished} trials and "

@@ -16,6 +16,7 @@ from longnn.config import Config
 from longnn.data import NodeDataset, Scaling
 from longnn.training import Population, choose_device, fits, make_problem, shape_of
 from longnn.tuning._domains import Plain
+from longnn.tuning._draws import in_order
 from longnn.tuning._finalists import train_finalists
 from longnn.tuning._halving import Halving
 from longnn.tuning._importance import parameter_importance
@@ -120,7 +121,7 @@ class Search:
         groups: dict[object, list[Claim]] = {}
         for claim in claims:
             groups.setdefault(shape_of(self.config(claim.values)), []).append(claim)
-        queue = deque(groups.values())
+        queue = deque(g for g in groups.values() if not all(claim.repeated for claim in g))
         while queue:
             group = queue.popleft()
             if self._fits(ledger, group):
@@ -229,7 +230,7 @@ class Search:
             best=next(record for record in records if record.number == number),
             value=value,
             finalists=finals,
-            importance=parameter_importance(trials),
+            importance=parameter_importance(in_order(trials)),
             space=SpaceRecord.from_dict(self.space.to_dict()),
             seconds=time.perf_counter() - self.started,
             environment=environment(self.device),

@@ -166,11 +166,15 @@ def load_space(
             f"Expected `space` to be {', '.join(shipped_spaces())} or a TOML file "
             f"(got {str(source)!r})"
         )
+    find_model(model)  # before the file, which has no part in this mistake
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"Expected {path} to be TOML ({error})") from error
-    return SearchSpace.from_dict(table, model, name=path.stem)
+    try:
+        return SearchSpace.from_dict(table, model, name=path.stem)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def draw_random(

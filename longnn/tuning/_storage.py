@@ -8,21 +8,30 @@ import random
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import optuna
 import sqlalchemy
-from optuna.exceptions import ExperimentalWarning
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
 from sqlalchemy import event, exc
 
-JOURNAL = "journal://"
+from longnn.tuning._guard import RAISED, GuardedStorage, damaged, explain, guard
+from longnn.tuning._journal import Journal, find_damage
+from longnn.tuning._urls import JOURNAL, file_of, reason, shown_url
+
 #: Seconds a worker waits for another that writes to the same SQLite file.
 BUSY = 60.0
 #: Attempts to connect: two workers that create the tables at the same time disturb each other.
 ATTEMPTS = 6
+#: How libpq notices that a server is gone: seconds, and milliseconds for unanswered data.
+NOTICE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 
 
 @contextlib.contextmanager
@@ -38,13 +47,11 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-def default_url(folder: Path) -> str:
-    """The SQLite file of a search, in its folder."""
-    return f"sqlite:///{(folder / 'search.db').resolve()}"
-
-
 def open_storage(url: str) -> BaseStorage:
     """Connect to the storage of a search.
+
+    While a search runs, a server that does not answer is waited for
+    (:data:`~longnn.tuning._guard.PATIENCE` seconds).
 
     Args:
         url: ``sqlite:///FILE``, ``journal:///FILE`` (an append-only file, safe on network file
@@ -52,72 +59,87 @@ def open_storage(url: str) -> BaseStorage:
             or any other URL that Optuna accepts.
 
     Raises:
-        ValueError: for an invalid URL, or one without an installed driver.
+        ValueError: for an invalid URL, one without an installed driver, or a damaged file.
         ConnectionError: if the server does not answer.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     open_storage(f"journal://{folder}/search.log").get_all_studies()
+    []
     """
-    if url.startswith(JOURNAL):
+    if url.startswith(f"{JOURNAL}://"):
         return _open_journal(url)
-    try:
-        parsed = sqlalchemy.make_url(url)
-    except exc.ArgumentError as error:
-        raise ValueError(
-            "Expected a storage URL like sqlite:///search.db, journal:///search.log or "
-            f"postgresql://user@host/database (got {url!r})"
-        ) from error
-    if parsed.drivername == "postgresql":
-        parsed = parsed.set(drivername="postgresql+psycopg")
+    parsed = _parse(url)
     for attempt in range(ATTEMPTS):
         try:
-            return _open_database(parsed)
-        except ImportError as error:
-            extra = '; pip install "longnn[postgres]"' if "postgresql" in url else ""
-            raise ValueError(f"Expected a driver for {shown_url(url)} (got none{extra})") from error
-        except exc.NoSuchModuleError as error:
+            return guard(_open_database(parsed), url)
+        except ImportError:
+            extra = '; pip install "longnn[postgres]"' if "postgresql" in parsed.drivername else ""
+            raise ValueError(f"Expected a driver for {shown_url(url)} (got none{extra})") from None
+        except exc.NoSuchModuleError:
             raise ValueError(
                 f"Expected a database that SQLAlchemy knows (got {shown_url(url)})"
-            ) from error
+            ) from None
         except (exc.OperationalError, exc.ProgrammingError, exc.IntegrityError) as error:
-            if attempt == ATTEMPTS - 1:
-                reason = str(error.orig).strip().split("\n")[0]
-                raise ConnectionError(
-                    f"Expected to reach the storage {shown_url(url)} ({reason})"
-                ) from error
-            time.sleep(0.1 + 0.4 * random.random())
+            failure: Exception = ConnectionError(
+                f"Expected to reach the storage {shown_url(url)} ({reason(error)})"
+            )
+        except StorageInternalError as error:
+            failure = explain(error, url)
+        except (*RAISED, RuntimeError, OSError) as error:
+            failure = damaged(url, reason(error))
+        if attempt == ATTEMPTS - 1 or isinstance(failure, ValueError):
+            raise failure  # outside of `except`: the driver's own error may hold the URL
+        time.sleep(0.1 + 0.4 * random.random())
     raise AssertionError("unreachable")
 
 
-def shown_url(url: str) -> str:
-    """The URL without its password, for records and errors.
-
-    >>> shown_url("postgresql://me:secret@host/longnn")
-    'postgresql://me:***@host/longnn'
-    """
+def _parse(url: str) -> sqlalchemy.URL:
     try:
-        return sqlalchemy.make_url(url).render_as_string(hide_password=True)
-    except exc.ArgumentError:
-        return url
+        parsed = sqlalchemy.make_url(url)
+    except (exc.ArgumentError, ValueError):
+        raise ValueError(
+            "Expected a storage URL like sqlite:///search.db, journal:///search.log or "
+            f"postgresql://user@host/database (got {shown_url(url)}); write special characters of "
+            "a password as %40 and so on"
+        ) from None
+    if parsed.drivername == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    return parsed
 
 
 def close_storage(storage: BaseStorage) -> None:
     """Close all connections."""
-    if isinstance(storage, RDBStorage):
-        storage.remove_session()
-        storage.engine.dispose()
+    if isinstance(storage, GuardedStorage):
+        storage.close()
 
 
 def _open_journal(url: str) -> BaseStorage:
-    path = Path(url.removeprefix(JOURNAL))
-    if not path.name:
-        raise ValueError(f"Expected journal:///FILE (got {url!r})")
+    path = file_of(url)
+    if path is None or not path.name:
+        raise ValueError(f"Expected journal:///FILE (got {shown_url(url)})")
     path.parent.mkdir(parents=True, exist_ok=True)
-    return JournalStorage(JournalFileBackend(str(path)))
+    journal = Journal(path)
+    why = find_damage(path)
+    if why is not None:
+        raise damaged(url, why)
+    try:
+        return guard(JournalStorage(journal), url)
+    except RAISED as error:
+        raise damaged(url, reason(error)) from error
 
 
 def _open_database(url: sqlalchemy.URL) -> RDBStorage:
-    options: dict[str, object] = {}
+    options: dict[str, Any] = {}
     if url.get_backend_name() == "sqlite":
         options["connect_args"] = {"timeout": BUSY}
-    storage = RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options)
+    else:
+        options["pool_pre_ping"] = True  # a restarted server has closed the old connections
+    if url.drivername == "postgresql+psycopg":
+        options["connect_args"] = {k: v for k, v in NOTICE.items() if k not in url.query}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=exc.SAWarning)  # it repeats the query
+        storage = RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options)
     if url.get_backend_name() == "sqlite":
         _serialize(storage)
     return storage

@@ -16,7 +16,8 @@ from longnn.tuning._record import write_record
 from longnn.tuning._result import RECIPE, TuningResult
 from longnn.tuning._search import OnProgress, Search
 from longnn.tuning._space import SearchSpace, load_space
-from longnn.tuning._storage import close_storage, default_url, open_storage, quiet_optuna, shown_url
+from longnn.tuning._storage import close_storage, open_storage, quiet_optuna
+from longnn.tuning._urls import default_url, shown_url
 
 
 def tune(

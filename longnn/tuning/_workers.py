@@ -12,12 +12,16 @@ import sys
 import time
 import uuid
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeGuard
 
 #: Seconds between two signs of life.
 BEAT = 15.0
 #: Seconds without one after which a worker on another machine counts as dead.
 GRACE = 600.0
+
+
+#: Workers of this process that have ended. Their last sign of life may not have been written.
+ENDED: set[str] = set()
 
 
 class Sign(TypedDict):
@@ -55,6 +59,8 @@ class Worker:
 
     def sign(self, *, done: bool = False) -> Sign:
         """A sign of life for the storage; ``done`` makes it the last one."""
+        if done:
+            ENDED.add(self.id)
         return Sign(
             id=self.id,
             machine=self.machine,
@@ -65,13 +71,19 @@ class Worker:
         )
 
 
+def is_sign(value: object) -> TypeGuard[Sign]:
+    """Whether a value of a storage is a sign of life."""
+    kinds = {"id": str, "machine": str, "pid": int, "started": str, "beat": float, "done": bool}
+    return isinstance(value, dict) and all(isinstance(value.get(k), t) for k, t in kinds.items())
+
+
 def is_alive(sign: Sign | None) -> bool:
     """Whether the worker with this sign of life is at work; without a sign it is not.
 
     >>> is_alive(Worker.here().sign()), is_alive(Worker.here().sign(done=True)), is_alive(None)
     (True, False, False)
     """
-    if sign is None or sign["done"]:
+    if sign is None or sign["done"] or sign["id"] in ENDED:
         return False
     if sign["machine"] == machine_id() and sys.platform != "win32":
         return _process_exists(sign["pid"]) and _start_time(sign["pid"]) == sign["started"]
@@ -91,7 +103,7 @@ def machine_id() -> str:
 def _process_exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

@@ -3,10 +3,13 @@
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -68,32 +71,83 @@ def _find_server():
     return folders[-1], user
 
 
+class Server:
+    """A PostgreSQL server of the tests, which can be restarted and killed.
+
+    Args:
+        folder: of its data, its log and its socket.
+        programs: the folder of its programs.
+        user: who runs it; None for the user of the tests.
+    """
+
+    def __init__(self, folder, programs, user):
+        self.folder, self.programs, self.user = folder, programs, user
+        self.data = folder / "data"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c fsync=off -k {folder}"
+        self.call("initdb", "--auth=trust", "--username=longnn", "--no-sync", "--encoding=UTF8")
+        self.start()
+
+    def call(self, program, *arguments):
+        leave_root = ["runuser", "-u", "postgres", "--"] if self.user is not None else []
+        command = [*leave_root, self.programs / program, "-D", self.data, *arguments]
+        subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+    def start(self):
+        self.call("pg_ctl", "-l", self.folder / "log", "-o", self.options, "-w", "start")
+
+    def stop(self, mode="immediate"):
+        self.call("pg_ctl", "-m", mode, "-w", "stop")
+
+    def kill(self):
+        """Kill the server's first process; the others follow it."""
+        pid = int((self.data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        os.kill(pid, signal.SIGKILL)
+        while any(Path(f"/proc/{child}").exists() for child in children):
+            time.sleep(0.05)
+
+    def execute(self, statement):
+        import psycopg  # not installed everywhere
+
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def url(self, database):
+        return f"postgresql://longnn@127.0.0.1:{self.port}/{database}"
+
+
 @pytest.fixture(scope="session")
-def postgresql():
-    """The URL of a PostgreSQL server that lives as long as the tests."""
+def server():
+    """A PostgreSQL server that lives as long as the tests."""
     pytest.importorskip("psycopg", reason='no PostgreSQL driver: pip install "longnn[postgres]"')
     programs, user = _find_server()
     # Not pytest's folder: the server's user cannot enter that.
     folder = Path(tempfile.mkdtemp(prefix="longnn-postgresql-"))
-    if user is not None:
-        os.chown(folder, user.pw_uid, user.pw_gid)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    data, log = folder / "data", folder / "log"
-
-    def call(program, *arguments):
-        leave_root = ["runuser", "-u", "postgres", "--"] if user is not None else []
-        command = [*leave_root, programs / program, "-D", data, *arguments]
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=60)
-
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {folder}"
     try:
-        call("initdb", "--auth=trust", "--username=longnn", "--no-sync", "--encoding=UTF8")
-        call("pg_ctl", "-l", log, "-o", options, "-w", "start")
-        try:
-            yield f"postgresql://longnn@127.0.0.1:{port}/postgres"
-        finally:
-            call("pg_ctl", "-m", "immediate", "-w", "stop")
+        if user is not None:
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        made = Server(folder, programs, user)
+        yield made
+        made.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgresql(server):
+    """The URL of a new database of the server."""
+    name = f"test_{uuid.uuid4().hex}"
+    server.execute(f"CREATE DATABASE {name}")
+    return server.url(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "journal"])
+def storage_url(request, tmp_path):
+    """The URL of a new storage, of each kind."""
+    if request.param == "postgresql":
+        return request.getfixturevalue("postgresql")
+    names = {"sqlite": "sqlite:///{}/search.db", "journal": "journal://{}/search.log"}
+    return names[request.param].format(tmp_path)

@@ -62,15 +62,15 @@ def test_workers_at_once_do_not_exceed_the_budget(storage, monkeypatch):
     """Both look before either claims: the later claims beyond the budget are given back."""
     one, two = book(storage, 4), book(storage, 4)
     claimed = []
-    sample = Ledger._sample
+    sample = ledgers.sample
 
-    def late(self, count):
-        drawn = sample(self, count)
-        if self is one:
-            claimed.extend(two.claim(3))
+    def late(*arguments, **options):
+        drawn = sample(*arguments, **options)
+        monkeypatch.setattr(ledgers, "sample", sample)
+        claimed.extend(two.claim(3))
         return drawn
 
-    monkeypatch.setattr(Ledger, "_sample", late)
+    monkeypatch.setattr(ledgers, "sample", late)
     mine = one.claim(3)
     assert len(claimed) == 3
     assert len(mine) == 1
@@ -85,7 +85,7 @@ def test_workers_on_one_search_draw_differently(storage):
     one, two = book(storage), book(storage)
     assert one.salt == 0
     assert two.salt != 0
-    assert [v for *_, v in one._sample(4)] != [v for *_, v in two._sample(4)]
+    assert [c.values for c in one.claim(2)] != [c.values for c in two.claim(2)]
     one.beat(done=True)
     two.beat(done=True)
     assert book(storage).salt == 0
@@ -100,9 +100,9 @@ def test_what_a_dead_worker_held_is_taken_up(storage):
     assert alive.recover() == 2
     assert alive.recover() == 0
     again = alive.claim(10)
-    assert len(again) == 4
-    assert [c.values for c in again[:2]] == [c.values for c in lost]
+    assert [c.values for c in again] == [c.values for c in lost], "their batch, and nothing else"
     finish(alive, again)
+    finish(alive, alive.claim(10))
     assert alive.finished == 5
     retried = [t.user_attrs.get("retry_of") for t in alive.get_trials(TrialState.COMPLETE)]
     assert retried[1:3] == [c.number for c in lost]
@@ -119,6 +119,7 @@ def test_a_worker_thought_dead_does_not_spoil_the_book(storage):
     assert claims[0].done
     finish(slow, claims)
     assert other.finished == 0
+    finish(other, other.claim(10))
     finish(other, other.claim(10))
     assert other.finished == 5
 
@@ -148,6 +149,107 @@ def test_released_trials_are_taken_by_the_next(storage):
     assert [c.values for c in two.claim(2)] == [c.values for c in claims[1:]]
 
 
+def test_an_interrupted_batch_is_taken_up_as_a_whole(storage):
+    """With its finished trials beside it, which are not written again."""
+    one = book(storage)
+    claims = one.claim(3)
+    finish(one, claims[1:2])
+    one.release(claims)
+    two = book(storage)
+    again = two.claim(3)
+    assert [c.values for c in again] == [c.values for c in claims], "in their order"
+    assert [c.repeated for c in again] == [False, True, False]
+    two.report(again[1], 40, 0.9)
+    finish(two, again, 0.7)
+    assert [t.values[0] for t in two.get_trials(TrialState.COMPLETE)] == [0.5, 0.7, 0.7]
+
+
+def killed_after(count, storage, monkeypatch):
+    """A worker that dies after it has written so many trials of a batch."""
+    dead, create, made = book(storage), Ledger._create, []
+
+    def die(self, drawn):
+        if len(made) == count:
+            raise KeyboardInterrupt
+        made.append(create(self, drawn))
+        return made[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "_create", die)
+        with pytest.raises(KeyboardInterrupt):
+            dead.claim(4)
+    kill(storage, dead)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_batch_that_was_half_drawn_is_filled_as_it_would_have_been(storage, monkeypatch, count):
+    whole = book(optuna.storages.InMemoryStorage()).claim(4)
+    killed_after(count, storage, monkeypatch)
+    alive = book(storage)
+    assert alive.recover() == count
+    assert [c.values for c in alive.claim(4)] == [c.values for c in whole]
+
+
+def test_a_trial_whose_queueing_was_cut_short_is_queued(storage, monkeypatch):
+    """Killed after the lost trial was marked, before it was queued again."""
+    dead = book(storage)
+    claims = dead.claim(2)
+    kill(storage, dead)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "_queue", lambda self, trial: None)
+        second = book(storage)
+        second.recover()
+    kill(storage, second)
+    third = book(storage)
+    assert third.recover() == 2
+    assert third.recover() == 0
+    assert [c.values for c in third.claim(2)] == [c.values for c in claims]
+
+
+def test_a_trial_that_was_queued_twice_is_trained_once(storage):
+    one = book(storage)
+    (claim,) = one.claim(1)
+    trial = storage.get_trial(claim.id)
+    one.release([claim])
+    one._queue(trial)
+    assert [c.values for c in one.claim(1)] == [claim.values]
+    finish(one, one.claim(9))
+    assert one.finished == 4
+    (returned,) = [t for t in one.get_trials(TrialState.FAIL) if "reason" in t.user_attrs]
+    assert returned.user_attrs["reason"] == "queued twice"
+
+
+def test_a_trial_that_was_written_twice_is_returned(storage, monkeypatch):
+    """The connection broke after a trial was stored and before the answer came."""
+    ledger, create = book(storage, 3), Ledger._create
+    monkeypatch.setattr(Ledger, "_create", lambda self, s: (create(self, s), create(self, s))[1])
+    finish(ledger, ledger.claim(3))
+    monkeypatch.undo()
+    assert ledger.finished == 3
+    assert ledger.get_trials(TrialState.RUNNING) == []
+    assert len({str(t.params) for t in ledger.get_trials(*ledgers.FINISHED)}) == 3
+
+
+def test_a_worker_that_dies_as_it_takes_a_trial_holds_up_nobody(storage, monkeypatch):
+    one = book(storage)
+    claims = one.claim(1)
+    one.release(claims)
+    dead = book(storage)
+    name = type(storage).set_trial_user_attr
+
+    def die(self, trial_id, key, value):
+        if key == "worker":
+            raise KeyboardInterrupt
+        return name(self, trial_id, key, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(storage), "set_trial_user_attr", die)
+        with pytest.raises(KeyboardInterrupt):
+            dead.claim(1)
+    kill(storage, dead)
+    assert book(storage).recover() == 1
+
+
 def test_reports_are_written_once(storage):
     ledger = book(storage)
     (claim,) = ledger.claim(1)
@@ -170,10 +272,12 @@ def test_all_workers_must_agree(storage):
 def test_life_and_death(monkeypatch):
     here = Worker.here()
     assert is_alive(here.sign())
-    assert not is_alive(here.sign(done=True))
     assert not is_alive(None)
     assert not is_alive({**here.sign(), "started": "0"}), "another process with that number"
     assert not is_alive({**here.sign(), "pid": 2**22 + 1})
     elsewhere = dataclasses.replace(here, machine="elsewhere", pid=os.getpid())
     assert is_alive(elsewhere.sign())
     assert not is_alive({**elsewhere.sign(), "beat": time.time() - workers.GRACE - 1})
+    sign = here.sign()
+    assert not is_alive(here.sign(done=True))
+    assert not is_alive(sign), "it has ended, though the storage does not know"

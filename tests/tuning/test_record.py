@@ -5,8 +5,17 @@ import json
 import shlex
 from types import SimpleNamespace
 
+import pytest
+
 from longnn.data import csbm
-from longnn.tuning import DatasetRecord, FinalistRecord, Finalists, Outcome, TrialRecord
+from longnn.tuning import (
+    DatasetRecord,
+    FinalistRecord,
+    Finalists,
+    Outcome,
+    TrialRecord,
+    read_record,
+)
 from tests.tuning.examples import search
 
 
@@ -57,3 +66,39 @@ def test_a_dataset_is_named_by_its_source(tmp_path):
         "'/data/my edges.csv' --nodes /data/nodes.csv --data 'label_column=my topic' "
         "--data directed=true --data feature_columns=age,height"
     )
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (["model"], [], r"Expected `record.model` to be of type str \(got \[\]\)"),
+        (["model"], "lonn", "did you mean `lon`"),
+        (["repeats"], None, r"Expected `record.repeats` to be of type int \(got None\)"),
+        (["created"], 3, "Expected `record.created` to be of type str"),
+        (["environment"], {}, "Expected the version of longnn in `record.environment`"),
+        (["seeds"], [], "to have seeds and a best trial with a value"),
+        (["best", "value"], None, "to have seeds and a best trial with a value"),
+        (["trials", 0, "state"], "done", "Expected trials with a state and a number"),
+        (["trials", 0, "number"], 10**40, "Expected trials with a state and a number"),
+        (["trials", 0, "epochs"], [], "Expected trial 0 to have epochs"),
+        (["trials", 0, "intermediate"], [], "Expected the record of a search"),
+        (["trials", 0, "params"], {"a": []}, r"Expected `record.trials\[0\].params.a` to be"),
+    ],
+)
+def test_damage_is_named_with_its_file(dataset, tmp_path, place, value, message):
+    search(dataset, tmp_path, trials=1, repeats=1)
+    table = json.loads((tmp_path / "tuning.json").read_text())
+    *way, last = place
+    node = table
+    for key in way:
+        node = node[key]
+    node[last] = value
+    (tmp_path / "tuning.json").write_text(json.dumps(table))
+    with pytest.raises(ValueError, match=rf"tuning\.json: .*{message}"):
+        read_record(tmp_path)
+
+
+def test_json_without_end_is_damage(tmp_path):
+    (tmp_path / "tuning.json").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match=r"tuning\.json to be JSON"):
+        read_record(tmp_path)

@@ -206,3 +206,19 @@ def test_self_loops_are_the_same_in_all_trials():
     table = {"self_loops": {"choices": ["keep", "add"]}, "gamma": {"choices": [0.5, 1.0]}}
     with pytest.raises(ValueError, match="share the graph"):
         load_space(table, "lon")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dropout = ", "to be TOML"),
+        ("a = " + "[" * 5000, "to be TOML"),
+        ("dropout = { low = 0.9, high = 0.1 }", "Expected `low` < `high` in `dropout`"),
+        ("drpout = 0.5", "did you mean `dropout`"),
+        ("epochs = 5", "Expected an entry of model 'lon' to search"),
+    ],
+)
+def test_errors_name_the_file(tmp_path, text, message):
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(ValueError, match=rf"mine\.toml.*{message}"):
+        load_space(tmp_path / "mine.toml", "lon")

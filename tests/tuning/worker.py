@@ -3,16 +3,16 @@
 import sys
 import time
 
-from tests.tuning.examples import FINE, graph, search
+from tests.tuning.examples import FINE, KILLED, graph, search
 
 if __name__ == "__main__":
     storage, folder, trials, pause = sys.argv[1:]
-    search(
-        graph(),
-        folder,
-        FINE,
-        trials=int(trials),
-        batch=2,
-        storage=storage,
-        on_progress=lambda progress: time.sleep(float(pause)),
-    )
+    said = []
+
+    def wait(progress):
+        if not said:
+            said.append(print("at work", flush=True))
+        time.sleep(float(pause))
+
+    options = {**KILLED, "trials": int(trials), "storage": storage, "on_progress": wait}
+    search(graph(), folder, FINE, **options)

@@ -1,0 +1,129 @@
+"""Storages that are files, torn or damaged: recovered, or named with the remedy."""
+
+import errno
+import json
+import os
+import sqlite3
+
+import pytest
+
+from longnn.tuning import _journal as journals
+from longnn.tuning._urls import default_url
+from tests.tuning.examples import SPACE, search, values
+
+FEW = {"trials": 4, "batch": 2, "repeats": 1}
+
+
+def run(dataset, tmp_path, storage, **options):
+    return search(dataset, tmp_path / "folder", SPACE, storage=storage, **{**FEW, **options})
+
+
+@pytest.mark.parametrize("cut", [1, 20, 400])
+def test_a_torn_journal_goes_on_from_its_last_whole_line(dataset, tmp_path, cut):
+    path = tmp_path / "s.log"
+    first = run(dataset, tmp_path, f"journal://{path}")
+    path.write_bytes(path.read_bytes()[:-cut])
+    again = run(dataset, tmp_path, f"journal://{path}")
+    assert again.record.finished == 4
+    assert again.value == first.value
+    for line in path.read_text().splitlines():
+        assert "op_code" in json.loads(line)
+    assert values(run(dataset, tmp_path, f"journal://{path}")) == values(again)
+
+
+def test_a_full_disk_tears_no_journal(dataset, tmp_path, monkeypatch):
+    """The disk is full in the middle of a line; then there is room again."""
+    path = tmp_path / "s.log"
+    append = journals._append
+
+    class Full:
+        def __init__(self, file):
+            self.file = file
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def write(self, data):
+            self.file.write(data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journals, "_append", lambda file, data: append(Full(file), data))
+        with pytest.raises(
+            OSError, match=r"Expected to write .*s\.log \(No space left on device\)"
+        ):
+            run(dataset, tmp_path, f"journal://{path}")
+    assert path.read_bytes() == b""
+    assert run(dataset, tmp_path, f"journal://{path}").record.finished == 4
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\0\0\0\n", b"[1]\n", b"{}\n", b'{"op_code": 99}\n', b'{"op_code": 5}\n', b"\xff\n"]
+)
+def test_a_damaged_journal_is_named(dataset, tmp_path, damage):
+    path = tmp_path / "s.log"
+    run(dataset, tmp_path, f"journal://{path}", trials=1)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], damage, *lines[3:]]))
+    message = rf"Expected {path} to hold a search \(it is damaged.*\); restore a copy of {path}, or"
+    with pytest.raises(ValueError, match=message):
+        run(dataset, tmp_path, f"journal://{path}")
+
+
+def overwrite(path):
+    path.write_text("not a database " * 400)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def zero_pages(path):
+    data = bytearray(path.read_bytes())
+    data[4096 : len(data)] = bytes(len(data) - 4096)
+    path.write_bytes(data)
+
+
+def execute(statement):
+    def change(path):
+        connection = sqlite3.connect(path)
+        connection.execute(statement)
+        connection.commit()
+        connection.close()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        overwrite,
+        cut,
+        zero_pages,
+        execute("UPDATE trials SET state = 'NONSENSE'"),
+        execute("UPDATE trial_user_attributes SET value_json = '{'"),
+        execute("UPDATE trial_user_attributes SET value_json = '3'"),
+        execute("DELETE FROM trial_user_attributes WHERE key = 'values'"),
+        execute("UPDATE study_user_attributes SET value_json = '[]'"),
+        execute("UPDATE trial_params SET distribution_json = '{}'"),
+        execute("ALTER TABLE trial_params DROP COLUMN param_value"),
+        execute("UPDATE alembic_version SET version_num = 'none'"),
+    ],
+)
+def test_a_damaged_database_is_named(dataset, tmp_path, damage):
+    path = tmp_path / "s.db"
+    run(dataset, tmp_path, f"sqlite:///{path}", trials=2)
+    for extra in tmp_path.glob("s.db-*"):
+        extra.unlink()
+    damage(path)
+    message = rf"Expected {path} to hold a search \(it is damaged.*\); restore a copy of {path}, or"
+    with pytest.raises(ValueError, match=message):
+        run(dataset, tmp_path, f"sqlite:///{path}")
+
+
+@pytest.mark.parametrize("name", ["a b", "50%20", "what?", "a#b", "ä"])
+def test_any_folder_holds_its_database(dataset, tmp_path, name):
+    folder = tmp_path / name
+    search(dataset, folder, SPACE, storage=None, **FEW | {"trials": 1})
+    assert (folder / "search.db").is_file()
+    assert default_url(folder).startswith("sqlite:////")
