@@ -168,9 +168,12 @@ def load_space(
         )
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or without end
         raise ValueError(f"Expected {path} to be TOML ({error})") from error
-    return SearchSpace.from_dict(table, model, name=path.stem)
+    try:
+        return SearchSpace.from_dict(table, model, name=path.stem)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def draw_random(
