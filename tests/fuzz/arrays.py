@@ -76,10 +76,10 @@ def mutate_array(draw, array):
         return array[:-1] if draw.chance(0.5) else np.concatenate([array, array])
     if kind == 5 and array.ndim:
         return array[..., ::-1]
-    if kind == 6 and array.dtype.kind != "f":
+    if kind == 6 and array.dtype.kind in "biu":
         array = array.astype(np.float64)
     array = array.copy()
-    if array.size:
+    if array.size and array.dtype.kind in "biuf":
         for _ in range(draw.times()):
             with np.errstate(all="ignore"):
                 value = _fitting(draw.number(), array.dtype)
