@@ -184,7 +184,7 @@ class SearchRecord:
             raise ValueError(
                 f"Expected {error.args[0]!r} in the record of a search (it is missing)"
             ) from error
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:  # what is no table, or no list
             raise ValueError(
                 f"Expected the record of a search (got other data: {error})"
             ) from error
@@ -208,7 +208,7 @@ def read_record(folder: Path) -> SearchRecord:
         table = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"Expected {RECORD} in {folder} (there is none)") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or without end
         raise ValueError(f"Expected {folder / RECORD} to be JSON (it is damaged)") from error
     try:
         return SearchRecord.from_dict(table)
