@@ -13,6 +13,9 @@ from longnn.data._convert import from_data
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
 
+#: Features of all nodes, or ends of edges, of a graph that is made here: a gigabyte of each.
+MOST = 10**8
+
 
 def csbm(
     *,
@@ -43,7 +46,7 @@ def csbm(
 
     Args:
         phi: the dial, in [-1, 1].
-        num_nodes: n, at least 2 (the paper: 5000).
+        num_nodes: n, at least 2 (the paper: 5000); times f, and times d, at most 10^8.
         num_features: f (the paper: 2000; the default keeps its ratio n / f).
         degree: d, the mean degree.
         eps: distance from the detection threshold, > -1.
@@ -57,8 +60,15 @@ def csbm(
     n, f = num_nodes, num_features
     if n < 2 or f < 1:
         raise DataError(f"Expected num_nodes >= 2 and num_features >= 1 (got {n} and {f}).")
-    if degree <= 0 or eps <= -1:
-        raise DataError(f"Expected degree > 0 and eps > -1 (got {degree} and {eps}).")
+    if not 0 < degree < math.inf or not -1 < eps < math.inf:
+        raise DataError(f"Expected finite degree > 0 and eps > -1 (got {degree} and {eps}).")
+    if max(n * f, n * degree) > MOST:
+        raise DataError(
+            f"Expected num_nodes times num_features, and times degree, <= {MOST} (got {n} nodes "
+            f"with {f} features and degree {degree:g})."
+        )
+    if seed < 0:
+        raise DataError(f"Expected `seed` >= 0 (got {seed}).", value=seed)
     lam = math.sqrt(1 + eps) * math.sin(math.pi * phi / 2)
     mu = math.sqrt(n / f * (1 + eps)) * math.cos(math.pi * phi / 2)
     inside, across = _edge_probabilities(n, degree, lam)

@@ -21,7 +21,7 @@ def personalized_pagerank(degree: int, restart: float) -> Tensor:
     r"""Coefficients of :math:`\sum_k r(1-r)^k P^k + (1-r)^K P^K`: APPNP's filter, shape (K+1,)."""
     if not 0 <= restart <= 1:
         raise ValueError(f"Expected 0 <= `restart` <= 1 (got {restart:g})")
-    k = torch.arange(degree + 1, dtype=torch.float64)
+    k = torch.arange(check_degree(degree) + 1, dtype=torch.float64)
     alpha = restart * (1 - restart) ** k
     alpha[-1] = (1 - restart) ** degree
     return alpha
@@ -29,7 +29,7 @@ def personalized_pagerank(degree: int, restart: float) -> Tensor:
 
 def _pagerank_response(degree: int, restart: float, eigenvalues: Tensor) -> Tensor:
     """The filter of :func:`personalized_pagerank` as a function of the Laplacian eigenvalue."""
-    alpha = personalized_pagerank(check_degree(degree), restart)
+    alpha = personalized_pagerank(degree, restart)
     powers = torch.arange(degree + 1, dtype=torch.float64)
     return ((1 - eigenvalues)[:, None] ** powers) @ alpha
 

@@ -173,7 +173,7 @@ def load_space(
         raise ValueError(f"Expected {path} to be TOML ({error})") from error
     try:
         return SearchSpace.from_dict(table, model, name=path.stem)
-    except (ValueError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 

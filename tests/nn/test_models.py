@@ -430,6 +430,8 @@ def test_pagerank_coefficients_sum_to_one():
     torch.testing.assert_close(personalized_pagerank(7, 0.3).sum().item(), 1.0)
     with pytest.raises(ValueError, match=r"0 <= `restart` <= 1 \(got 2\)"):
         personalized_pagerank(3, 2.0)
+    with pytest.raises(ValueError, match=r"0 <= `degree` <= 4096 \(got 9223372036854775807\)"):
+        personalized_pagerank(2**63 - 1, 0.1)
 
 
 @pytest.mark.parametrize(

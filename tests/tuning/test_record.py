@@ -44,6 +44,26 @@ def test_the_record_is_read_back_as_it_was(dataset, tmp_path):
     assert json.loads(json.dumps(record.to_dict())) == record.to_dict(), "plain data"
 
 
+def test_a_damaged_record_is_one_sentence_that_names_the_file(dataset, tmp_path):
+    search(dataset, tmp_path, trials=1, repeats=1)
+    path = tmp_path / "tuning.json"
+    whole = json.loads(path.read_text())
+    for text in ("{", "[" * 100_000, '{"seed": ' + "7" * 5000 + "}"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"Expected .*tuning\.json to be JSON \(it is damaged"):
+            read_record(tmp_path)
+    trial = {**whole["best"], "intermediate": 5}
+    other = [{**whole, "best": trial}, {**whole, "trials": 5}, {**whole, "dataset": None}, [], 5]
+    for table in (*other, {**whole, "space": "x"}):
+        path.write_text(json.dumps(table))
+        with pytest.raises(ValueError, match=r"tuning\.json: Expected .*the record of a search"):
+            read_record(tmp_path)
+    del whole["seeds"]
+    path.write_text(json.dumps(whole))
+    with pytest.raises(ValueError, match=r"tuning\.json: Expected 'seeds' in the record"):
+        read_record(tmp_path)
+
+
 def test_the_command_finds_the_files_of_a_named_dataset(dataset, tmp_path):
     keys = {"trials": 1, "repeats": 1, "finalists": 0, "data_dir": tmp_path / "my data"}
     record = search(dataset, tmp_path / "a", **keys).record

@@ -140,14 +140,32 @@ def test_an_entry_can_be_fixed():
         space.fix({"degre": 3})
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = {choices = []}", r"mine\.toml: Expected `choices` of `a` to be a list"),
+        ("dropout = {low = 0, high = 1}", r"mine\.toml: Expected 0 <= dropout < 1"),
+        ("degre = 3", r"mine\.toml: Unknown option `degre`.*did you mean"),
+        ("degree = {choices = ['a', 3]}", r"mine\.toml: Expected `degree` to be an integer"),
+        ("models = 5", r"mine\.toml: Expected tables \[models\.NAME\]"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_name(tmp_path, text, message):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_space(path, "lon")
+
+
 def test_a_space_from_a_file(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("epochs = 5\nb = { choices = [1, 2] }\n[models.gcn]\ndropout = {choices=[0.1]}")
     assert load_space(path, "lon").name == "mine"
     assert list(load_space(path, "gcn").search) == ["dropout"]
-    path.write_text("epochs = ")
-    with pytest.raises(ValueError, match=r"mine.toml to be TOML"):
-        load_space(path, "lon")
+    for text in ("epochs = ", "epochs = " + "7" * 5000, "a = " + "[" * 5000 + "]" * 5000):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"Expected .*mine.toml to be TOML"):
+            load_space(path, "lon")
     with pytest.raises(ValueError, match=r"compact, paper, wide or a TOML file \(got 'papr'\)"):
         load_space("papr")
 

@@ -1,0 +1,53 @@
+"""The fuzzer by hand: ``python -m tests.fuzz --count 1000 --seed 7``."""
+
+import argparse
+import os
+import sys
+
+# Before NumPy, Arrow and torch are loaded: one thread each, and no address space in reserve.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+os.environ |= {"ARROW_DEFAULT_MEMORY_POOL": "system", "MPLBACKEND": "agg"}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--count", type=int, default=1000, help="how many inputs")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all inputs")
+    parser.add_argument("--first", type=int, default=0, help="number of the first input")
+    parser.add_argument("--only", metavar="FORMAT", help="inputs of one format alone")
+    parser.add_argument("--keep", metavar="FOLDER", help="where inputs of failures are kept")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--show", action="store_true", help="print what became of each input")
+    parser.add_argument("--list", action="store_true", help="list the formats")
+    chosen = parser.parse_args()
+
+    import torch  # only now: the environment is set
+
+    from tests.fuzz.campaign import choose, run_campaign
+    from tests.fuzz.cases import load_formats
+
+    torch.set_num_threads(1)
+    if chosen.list:
+        print("\n".join(sorted(load_formats())))
+        return 0
+    try:
+        inputs = choose(chosen.count, chosen.first, chosen.only)
+    except ValueError as error:
+        parser.error(str(error))
+
+    def show(name, number, verdict):
+        print(f"{name} {number}: {verdict.kind} {verdict.reason[:200]}")
+
+    on_end = show if chosen.show else None
+    tally = run_campaign(inputs, chosen.seed, keep=chosen.keep, jobs=chosen.jobs, on_end=on_end)
+    print("\n".join(tally.table()))
+    for (name, kind, cause), failures in tally.causes():
+        print(f"\n{len(failures)} x {kind} in {name}: {cause}")
+        for failure in failures[:3]:
+            print(f"  {failure.verdict.reason[:200]}\n    {failure.command()}")
+    print(f"\n{len(inputs)} inputs, {len(tally.failures)} failures")
+    return 1 if tally.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

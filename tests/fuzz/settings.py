@@ -1,0 +1,262 @@
+"""Configurations, search spaces, options of loaders, and command lines."""
+
+import functools
+import shutil
+
+from longnn import cli
+from longnn.config import Config, explain_options, explain_settings, parse_assignment
+from longnn.data import Source, csbm
+from longnn.registry import MODELS, OPTIONS
+from longnn.runs import train
+from longnn.tuning import draw_random, load_space
+from tests.fuzz import material
+from tests.fuzz.cases import QUICK, Case, fuzzed, learn, without_pages
+from tests.fuzz.draw import CELLS, mutate_bytes, mutate_lines
+
+#: Values as TOML writes them, of every kind.
+VALUES = (
+    *("0", "-1", "1", "2", "1.5", "-0.0", "1e400", "nan", "inf", "-inf", "true", "false", '""'),
+    *('"x"', '"é"', "[]", "[1]", "{}", "{a = 1}", "1e-320", "9007199254740993", "1000000000"),
+    *("1000000000000", "9223372036854775808", "9" * 400, "2020-01-01", "'''a'''", "0x10", "1_0"),
+    *('"auto"', '"cuda"', '"cuda:99"', '"meta"', '"none"', '"loss"', '"fraud=5"', "3", "10"),
+    *("100000", "7" * 5000, "[" * 2000 + "]" * 2000, "{low = 0, high = 1}", "{choices = []}"),
+)
+#: Names of all settings and of all options of models, with a default of each.
+DEFAULTS = {entry.name: entry.default for entry in explain_settings()}
+DEFAULTS |= {e.name: e.default for model in MODELS for e in explain_options(model)}
+NAMES = tuple(DEFAULTS)
+CHOICES = {e.name: e.choices for e in explain_settings() if e.choices}
+#: Values of the right kind that are still unusual.
+RIGHT = {
+    bool: ("true", "false"),
+    int: ("0", "1", "2", "3", "7", "1000", "1000000000", "1000000000000", "9223372036854775807"),
+    float: ("0", "0.5", "0.999", "1e-320", "1e-9", "1", "1e9", "1e30", "1e308", "-0.5", "-0.999"),
+}
+
+
+def value_of(draw, name):
+    """A value for a setting, as TOML: mostly of the right kind."""
+    default = DEFAULTS.get(name)
+    if draw.chance(0.35) or name not in DEFAULTS:
+        return draw.choice(VALUES)
+    if type(default) in RIGHT:
+        return draw.choice(RIGHT[type(default)])
+    words = (*CHOICES.get(name, ()), *(OPTIONS[name].choices if name in OPTIONS else ()))
+    return (
+        f'"{draw.choice((*words, *words, str(default), "cpu", "balanced", "own", "stratified"))}"'
+    )
+
+
+def mutate_toml(draw, text):
+    """Change assignments: another value, another name, one more; or the text as such."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    for _ in range(draw.times()):
+        kind = draw.randrange(10)
+        at = draw.randrange(len(lines))
+        key = lines[at].partition("=")[0].strip()
+        if kind <= 5:
+            lines[at] = f"{key} = {value_of(draw, key)}"
+        elif kind == 6:
+            key = draw.choice(NAMES)
+            lines.append(f"{key} = {value_of(draw, key)}")
+        elif kind == 7:
+            lines.append(lines[at])
+        elif kind == 8:
+            del lines[at]
+            lines = lines or ["a = 1"]
+        else:
+            lines = mutate_lines(draw, "\n".join(lines)).split("\n")
+    return "\n".join(lines) + "\n"
+
+
+def _short(config):
+    """A configuration for a moment's training: a long one is legal, and of no interest here."""
+    few = config.repeat if config.repeat > 1000 else min(config.repeat, 2)
+    return config.replace(epochs=min(config.settings.epochs, 2), repeat=few, baselines=False)
+
+
+def _try(config):
+    train(csbm(**material.SMALL), _short(config))
+
+
+def _toml(draw):
+    model = draw.choice((*["lon"] * 3, *MODELS))
+    lines = (
+        Config.from_dict({**QUICK, "model": model, "degree": 2}).to_toml()
+        if model == "lon"
+        else (
+            Config.from_dict(
+                {"model": model, "epochs": 2, "hidden_channels": 4, "device": "cpu"}
+            ).to_toml()
+        )
+    )
+    return "\n".join(lines)
+
+
+@fuzzed("config")
+def config(draw, folder):
+    path = folder / "settings.toml"
+    text = mutate_toml(draw, _toml(draw))
+    content = text.encode(errors="replace")
+    path.write_bytes(mutate_bytes(draw, content) if draw.chance(0.05) else content)
+    return Case(functools.partial(Config.from_toml, path), _try, (path.name,))
+
+
+@fuzzed("set")
+def assignments(draw, folder):
+    """What ``--set`` takes."""
+    pairs = []
+    for _ in range(draw.times()):
+        name = draw.choice((*NAMES, *NAMES, "", "x", "é"))
+        value = value_of(draw, name).strip('"') if draw.chance(0.8) else draw.choice(CELLS)
+        sign = "=" if draw.chance(0.9) else draw.choice(("", "==", " = "))
+        pairs.append(f"{name}{sign}{value}")
+    model = draw.choice((*["lon"] * 5, *MODELS))
+
+    def read():
+        given = dict(parse_assignment(pair) for pair in pairs)
+        return Config.from_dict({"model": model, "device": "cpu", "hidden_channels": 4, **given})
+
+    return Case(read, _try, (), f"{model}: {pairs!r}")
+
+
+ENTRIES = (
+    *("{choices = [0.0, 1.0]}", "{choices = []}", "{choices = [1, 'a']}", "{choices = 5}"),
+    *("{low = 0, high = 1}", "{low = 1, high = 0}", "{low = 0, high = 1, step = 0}"),
+    *(
+        "{low = 0, high = 1, step = 1e-12}",
+        "{low = 0.0, high = 1.0, log = true}",
+        "{low = nan, high = 1}",
+    ),
+    *(
+        "{low = 1e-5, high = 1, log = true, or_zero = true}",
+        "{low = -inf, high = inf}",
+        "{low = 1}",
+    ),
+    *(
+        "{low = 0, high = 1, log = 'x'}",
+        "{high = 1, low = 0, other = 1}",
+        "{low = 1, high = 1000000000000}",
+    ),
+    *("{low = 1, high = 9223372036854775808}", "{choices = [[1]]}", "{choices = [nan, inf]}"),
+)
+
+
+@fuzzed("space")
+def space(draw, folder):
+    path = folder / "space.toml"
+    lines = [
+        "epochs = 2",
+        "degree = {low = 1, high = 3}",
+        "dropout = {low = 0, high = 0.8, step = 0.1}",
+    ]
+    lines += ["lr_transform = {low = 1e-4, high = 1e-1, log = true}", "a = {choices = [0.0, 1.0]}"]
+    for _ in range(draw.times()):
+        kind = draw.randrange(6)
+        if kind <= 3:
+            value = draw.choice((*ENTRIES, *ENTRIES, *VALUES))
+            lines.append(f"{draw.choice(NAMES)} = {value}")
+        elif kind == 4:
+            model = draw.choice((*MODELS, "x", '""'))
+            lines += [f"[models.{model}]", f"{draw.choice(NAMES)} = {draw.choice(ENTRIES)}"]
+        else:
+            lines = mutate_lines(draw, "\n".join(lines)).split("\n")
+    path.write_bytes("\n".join(lines).encode(errors="replace"))
+    model = draw.choice(("lon", "lon", *MODELS))
+    use = lambda found: [found.config(each) for each in draw_random([found], 2)]  # noqa: E731
+    return Case(functools.partial(load_space, path, model), use, (path.name,), model)
+
+
+#: Options of loaders, with values of their own kinds.
+DATA = {
+    "files": (
+        *("id_column", "label_column", "feature_columns", "text_columns", "category_columns"),
+        *("split_column", "source_column", "target_column", "weight_column", "feature_file"),
+        *("missing", "features", "task", "directed", "self_loops", "name", "optional_columns"),
+    ),
+    "csbm": ("num_nodes", "num_features", "phi", "degree", "seed", "eps"),
+    "digits": ("neighbours",),
+}
+WORDS = (
+    *("id", "label", "size", "hue", "source", "target", "id,size", "size,hue", "fill", "error"),
+    *("auto", "columns", "degree", "identity", "classification", "regression", "multilabel"),
+    *("true", "false", "0", "1", "-1", "0.5", "20", "label_column", "nodes.csv", "1000000000000"),
+)
+_COUNTS = ("0", "1", "2", "5", "40", "1000000000", "1000000000000", "9223372036854775807", "-1")
+_COLUMNS = ("id", "size", "hue", "label", "id,size", "size,hue", "size,size", "label,hue")
+#: Values of the right kind.
+FITTING = {
+    **dict.fromkeys(("num_nodes", "num_features", "neighbours", "seed"), _COUNTS),
+    **dict.fromkeys(("phi", "degree", "eps"), ("0", "0.5", "1", "-1", "5", "1e9", "1e308", "nan")),
+    **dict.fromkeys(("directed", "self_loops"), ("true", "false")),
+    **dict.fromkeys(("source_column", "target_column", "weight_column"), ("source", "target")),
+    **dict.fromkeys(("id_column", "label_column", "split_column", "feature_columns"), _COLUMNS),
+    **dict.fromkeys(("text_columns", "category_columns"), _COLUMNS),
+    "missing": ("fill", "error"),
+    "features": ("auto", "columns", "degree", "identity"),
+    "task": ("classification", "regression", "multilabel"),
+    "name": ("5", "<b>", "x", "../x", "a/b"),
+    "optional_columns": ("label_column", "split_column"),
+    "feature_file": ("nodes.csv", "c.toml"),
+}
+
+
+@fuzzed("data-options")
+def data_options(draw, folder):
+    kind = draw.choice(("files", "files", "csbm", "digits"))
+    graph = material.place / "graph" if kind == "files" else kind
+    pairs = []
+    for _ in range(draw.times()):
+        key = draw.choice((*DATA[kind], *DATA[kind], "unknown", ""))
+        value = draw.choice(FITTING.get(key, WORDS))
+        if draw.chance(0.3):
+            value = draw.choice((*WORDS, *CELLS, *VALUES))
+        pairs.append(f"{key}={value}")
+
+    def read():
+        options = dict(parse_assignment(pair) for pair in pairs)
+        return Source.resolve(graph, options=options)
+
+    return Case(read, lambda source: learn(source.load()), (), repr(pairs))
+
+
+@fuzzed("command")
+def command(draw, folder):
+    """A whole command line, run in this process as the command would."""
+    graph = str(material.place / "graph")
+    shutil.copytree(material.place / "run", folder / "run")
+    shutil.copytree(material.place / "stopped", folder / "stopped")
+    quick = ["--set", "epochs=2", "--set", "baselines=false", "--device", "cpu"]
+    (folder / "c.toml").write_text(mutate_toml(draw, _toml(draw)))
+    key, name = draw.choice(DATA["files"]), draw.choice(NAMES)
+    data = [f"{key}={draw.choice((*FITTING[key], *WORDS, *CELLS[:20]))}"]
+    assigned = f"{name}={value_of(draw, name)}"
+    wild = draw.choice((*CELLS, *WORDS, "--", "-h", "--json", "--quiet", "/", ".", "run", "c.toml"))
+    wild = wild.replace("\0", "")  # no shell passes one
+    lines = (
+        ["info", graph, "--data", *data],
+        ["info", wild],
+        ["models", wild],
+        ["datasets", wild],
+        ["evaluate", "run", "--json"],
+        ["evaluate", wild],
+        ["compare", "run", wild],
+        ["predict", "run", graph, "--repeat-index", wild],
+        ["predict", "run", graph, "--output", wild],
+        ["predict", "run", graph, "--data", *data],
+        ["train", "--resume", draw.choice(("stopped", "run", wild))],
+        ["train", graph, "--config", "c.toml", *quick],
+        ["train", graph, *quick, "--set", assigned],
+        ["train", graph, *quick, "--model", draw.choice((*MODELS, wild)), "--split", wild],
+        ["train", graph, *quick, "--seed", wild, "--output", wild],
+        ["train", graph, *quick, "--checkpoint-every", wild, "--data", *data],
+        ["train", wild, *quick],
+        ["tune", graph, "--trials", wild, "--storage", wild, "--space", "c.toml"],
+        [wild, wild],
+    )
+    line = list(draw.choice(lines))
+    if draw.chance(0.2):
+        line.insert(draw.randrange(len(line) + 1), wild)
+    line = [part.replace("\0", "").encode("utf-8", "replace").decode() for part in line]
+    run = without_pages()(functools.partial(cli.app, line, prog_name="longnn"))
+    return Case(run, None, (), repr(line))
