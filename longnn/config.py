@@ -8,6 +8,7 @@ An unknown name is an error that names the nearest valid one.
 
 import dataclasses
 import json
+import math
 import reprlib
 import tomllib
 from collections.abc import Collection, Mapping
@@ -149,6 +150,8 @@ class Config:
                 )
             options[key] = _check_type(key, value, known[key])
             _check_range(key, value)
+            if isinstance(known[key], float) and not math.isfinite(options[key]):
+                raise ValueError(f"Expected `{key}` to be finite (got {value})")
         object.__setattr__(self, "options", options)
         if not 0 <= self.threshold < 1:
             raise ValueError(f"Expected 0 <= `threshold` < 1 (got {self.threshold:g})")

@@ -362,13 +362,14 @@ def test_json_that_no_reader_could_use(text, run):
         (run / name).write_text(whole)
 
 
-def test_half_a_character_in_json(run):
+def test_half_a_character_in_json(run, tmp_path):
+    """JSON may hold it, no terminal and no page can be given it."""
     record = json.loads((run / "record.json").read_text())
-    record["data"]["name"] = "\ud800"
+    record["data"]["name"] = "half \ud800"
     (run / "record.json").write_text(json.dumps(record))
-    assert "record.json: Expected a JSON record (got text with half a character" in fail(
-        "compare", run
-    )
+    page = tmp_path / "c.html"
+    assert "half \ufffd" in succeed("compare", run, "--output", page)
+    assert "half \ufffd" in page.read_text(encoding="utf-8")
 
 
 #: A member of a file of weights, a wrong value, and what is said of it.

@@ -75,6 +75,7 @@ def test_an_option_of_another_model_is_unknown():
 
 WRONG = {
     "degree": ("four", "`degree` to be an integer .got 'four'"),
+    "a": (float("inf"), "`a` to be finite .got inf"),
     "dropout": ("much", "`dropout` to be a number .got 'much'"),
     "learn_basis": (1, "`learn_basis` to be true or false .got 1"),
     "weight": (2, "`weight` to be a word .got 2"),

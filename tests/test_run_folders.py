@@ -170,3 +170,25 @@ def test_equal_runs_write_equal_bytes(tmp_path, dataset):
         for other in "bc":
             assert (tmp_path / other / name).read_bytes() == first[name], name
     assert "weights.safetensors" in first
+
+
+def test_a_damaged_configuration_is_named(tmp_path, dataset, no_report, monkeypatch):
+    folder = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset, config(), folder, on_epoch=interrupt)
+    (folder / "config.toml").write_text("degree = []\n")
+    with pytest.raises(DataError, match=r"flat table in .*config\.toml \(got a .* at 'degree'"):
+        resume(folder)
+    (folder / "config.toml").write_text("dropout = 5\n")
+    with pytest.raises(DataError, match=r"config\.toml: Expected 0 <= dropout < 1 \(got 5\)"):
+        resume(folder)
+    (folder / "config.toml").unlink()
+    asked = json.loads((folder / "run.json").read_text())
+    asked["config"]["degree"] = "x"
+    (folder / "run.json").write_text(json.dumps(asked))
+    with pytest.raises(DataError, match=r"run\.json: Expected `degree` to be an integer"):
+        resume(folder)
+
+
+def interrupt(population):
+    raise KeyboardInterrupt

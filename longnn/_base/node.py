@@ -4,6 +4,7 @@ Reading a record through it turns whatever is wrong with the file into one sente
 the file, the place in it, what was expected and what was found.
 """
 
+import itertools
 import json
 import math
 import reprlib
@@ -69,9 +70,10 @@ class Node:
         if not isinstance(value, dict):
             expected = f"{place} to be a JSON object" if place else "a JSON object"
             raise ValueError(f"{file}: Expected {expected} (got {_short(value)}).")
-        flaw = _flaw(value)
-        if flaw:
-            raise ValueError(f"{where} (got {flaw}).")
+        if not _is_flat(value):
+            raise ValueError(f"{where} (got more than {DEEPEST} levels).")
+        if "\\ud" in text.lower():
+            value = _mended(value)
         return cls(value, file=file, place=place)
 
     def __getitem__(self, key: str) -> "Node":
@@ -168,35 +170,27 @@ class Node:
         return np.where(np.isfinite(array), array, np.nan)
 
 
-def _flaw(value: Any) -> str:
-    """What no later reader could do anything with, or nothing: too many levels, text that is none.
-
-    Level by level, and not by recursion.
-    """
+def _is_flat(value: Any) -> bool:
+    """Whether there are few levels, so that what recurses may; this does not."""
     level = [value]
     for _ in range(DEEPEST):
-        inner: list[Any] = []
-        for each in level:
-            if isinstance(each, dict):
-                inner += each.keys()
-                inner += each.values()
-            elif isinstance(each, list):
-                inner += each
-            elif isinstance(each, str) and not _is_text(each):
-                return f"text with half a character, {each[:40]!a}"
-        if not inner:
-            return ""
-        level = inner
-    return f"more than {DEEPEST} levels"
+        lists = [each for each in level if isinstance(each, list)]
+        level = [inner for each in level if isinstance(each, dict) for inner in each.values()]
+        level += itertools.chain.from_iterable(lists)
+        if not level:
+            return True
+    return False
 
 
-def _is_text(value: str) -> bool:
-    """Whether it can be written: JSON may hold halves of characters, which UTF-8 does not know."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _mended(value: Any) -> Any:
+    """The same without halves of characters, which JSON may hold and no file can be given."""
+    if isinstance(value, dict):
+        return {_mended(key): _mended(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_mended(inner) for inner in value]
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
 
 
 def _short(value: Any) -> str:

@@ -5,6 +5,7 @@ Each class writes and reads its own file of a run folder.
 
 import csv
 import io
+import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -16,8 +17,14 @@ from longnn._base.files import atomic_path, write_text
 
 HISTORY_COLUMNS = ("repeat", "epoch", "train_loss", "val_loss", "val_score")
 OPTIONAL_COLUMNS = ("amplitude", "a", "b")
-#: What numpy raises over a damaged archive, or over something else in its place.
-DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+#: No epoch, and no parameter of a basis, is this large.
+LARGEST = 1e9
+#: What numpy raises over a damaged archive, or over something else in its place: encrypted, of an
+#: unknown compression, too large.
+DAMAGED = (
+    *(OSError, ValueError, TypeError, LookupError, EOFError, zipfile.BadZipFile, zlib.error),
+    *(RuntimeError, OverflowError, MemoryError, struct.error),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +92,14 @@ class History:
             raise ValueError("Expected at least one epoch (got none).")
         table = np.array(rows)
         table[np.isinf(table)] = np.nan
-        return cls({name: table[:, index] for index, name in enumerate(names)})
+        found = {name: table[:, index] for index, name in enumerate(names)}
+        for name in ("repeat", "epoch"):
+            if not ((found[name] >= 0) & (found[name] < LARGEST) & (found[name] % 1 == 0)).all():
+                raise ValueError(f"Expected whole numbers as {name} (got others).")
+        for name in ("a", "b"):
+            if ((found[name] <= -1) | (found[name] >= LARGEST)).any():
+                raise ValueError(f"Expected {name} > -1 (got other numbers).")
+        return cls(found)
 
 
 @dataclass(frozen=True, eq=False)

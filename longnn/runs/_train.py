@@ -212,11 +212,18 @@ def _is_empty(folder: Path) -> bool:
 
 def _read_config(folder: Path, request: Request) -> Config:
     """What to train; a disk may have been full before it was in a file of its own."""
-    if request.config is not None and not (folder / CONFIG).exists():
+    if (folder / CONFIG).exists() or request.config is None:
+        try:
+            return Config.from_toml(folder / CONFIG)
+        except ValueError as error:
+            raise DataError(str(error)) from error
+    try:
         config = Config.from_dict(request.config)
-        with writing(folder / CONFIG):
-            config.write_toml(folder / CONFIG)
-    return Config.from_toml(folder / CONFIG)
+    except ValueError as error:
+        raise DataError(f"{folder / RUN}: {error}") from error
+    with writing(folder / CONFIG):
+        config.write_toml(folder / CONFIG)
+    return config
 
 
 @contextlib.contextmanager

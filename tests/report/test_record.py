@@ -161,6 +161,15 @@ def test_models_without_filter_miss_no_filter_path(runs: dict[str, RunRecord]) -
             "repeat,epoch,train_loss,val_loss,val_score,amplitude,a,b\n0,1,x,3,4,5,6,7\n",
             "only numbers in line 2",
         ),
+        *(
+            (f"repeat,epoch,train_loss,val_loss,val_score,amplitude,a,b\n{row}\n", expected)
+            for row, expected in (
+                (",1,2,3,4,5,6,7", "whole numbers as repeat"),
+                ("0,1.5,2,3,4,5,6,7", "whole numbers as epoch"),
+                ("0,1,2,3,4,5,-1,7", "Expected a > -1"),
+                ("0,1,2,3,4,5,6,1e300", "Expected b > -1"),
+            )
+        ),
     ],
 )
 def test_damaged_history_is_left_out(folder: Path, text: str, expected: str) -> None:
@@ -169,6 +178,21 @@ def test_damaged_history_is_left_out(folder: Path, text: str, expected: str) -> 
     assert run.history is None
     assert "history.csv is damaged" in run.missing[0]
     assert expected in run.missing[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [(8, 99), (6, 1)], ids=["unknown compression", "encrypted"]
+)
+def test_a_filter_path_that_cannot_be_unpacked(folder: Path, place: int, value: int) -> None:
+    """Of every member, in its own header and two bytes later in that of the archive's end."""
+    content = bytearray((folder / "filter_path.npz").read_bytes())
+    for signature, shift in ((b"PK\x03\x04", 0), (b"PK\x01\x02", 2)):
+        start = content.find(signature)
+        while start >= 0:
+            content[start + place + shift] = value
+            start = content.find(signature, start + 1)
+    (folder / "filter_path.npz").write_bytes(bytes(content))
+    assert "filter_path.npz is damaged" in RunRecord.read(folder).missing[0]
 
 
 def test_damaged_filter_path_is_left_out(folder: Path) -> None:
