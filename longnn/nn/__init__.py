@@ -5,7 +5,6 @@
 
 from longnn.nn._conv import LONConv, PolynomialConv
 from longnn.nn._draw import seeded
-from longnn.nn._ensemble import Averaged, Ensemble
 from longnn.nn._model import PLACEMENTS, Model, SpectralGNN
 from longnn.nn._nonpolynomial import ARMA, GCN, MLP, ChebNet, OptBasisGNN
 from longnn.nn._polynomial import (
@@ -32,11 +31,9 @@ __all__ = [
     "MLP",
     "PLACEMENTS",
     "SGC",
-    "Averaged",
     "BernNet",
     "ChebNet",
     "ChebNetII",
-    "Ensemble",
     "EvenNet",
     "FavardGNN",
     "JacobiConv",
