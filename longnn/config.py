@@ -350,7 +350,9 @@ LIMITS = {
 
 
 def _check_range(key: str, value: Any) -> None:
-    least, most = LIMITS.get(key, (value, value))
+    if key not in LIMITS:
+        return
+    least, most = LIMITS[key]
     if not least <= value <= most:
         raise ValueError(f"Expected {least} <= `{key}` <= {most} (got {_short(value)})")
 
