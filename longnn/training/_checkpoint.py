@@ -125,7 +125,10 @@ def _results(file: "_File", metadata: dict[str, str], population: Population) ->
 
 def saved_members(path: Path) -> int:
     """How many members the population of a checkpoint has; raises as :func:`load_checkpoint`."""
-    return _whole(path, _read(path)[0], "count")
+    count = _whole(path, _read(path)[0], "count")
+    if count == 0:
+        raise _other(path)
+    return count
 
 
 class _File:
