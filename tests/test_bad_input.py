@@ -458,6 +458,13 @@ def test_damaged_checkpoint(interrupted, tmp_path):
         for changed in (tensors[name][None], tensors[name].double()):
             safetensors.torch.save_file({**tensors, name: changed}, path, metadata=metadata)
             assert "(it does not fit)" in fail("train", "--resume", interrupted)
+    for name in (n for n in tensors if n.startswith("result/0/")):
+        wrong = [tensors[name].bfloat16()]
+        if "/state/" in name:  # elsewhere NaN means that there is no such number
+            wrong.append(tensors[name] * np.nan)
+        for changed in wrong:
+            safetensors.torch.save_file({**tensors, name: changed}, path, metadata=metadata)
+            assert "(it does not fit)" in fail("train", "--resume", interrupted)
     tensors.pop("table")
     safetensors.torch.save_file(tensors, path, metadata=metadata)
     with pytest.raises(DataError, match="a checkpoint of this run"):
