@@ -451,6 +451,20 @@ def test_damaged_checkpoint(interrupted, tmp_path):
     with safetensors.safe_open(str(write(path, whole)), "pt") as file:
         metadata = file.metadata()
     tensors = safetensors.torch.load(whole)
+    for key, value in (("count", "0"), ("count", "x"), ("epoch", "-1"), ("finished", "[]")):
+        safetensors.torch.save_file(tensors, path, metadata={**metadata, key: value})
+        assert "checkpoint.safetensors" in fail("train", "--resume", interrupted)
+    for name in ("index", "stream", "table", "alive"):
+        for changed in (tensors[name][None], tensors[name].double()):
+            safetensors.torch.save_file({**tensors, name: changed}, path, metadata=metadata)
+            assert "(it does not fit)" in fail("train", "--resume", interrupted)
+    for name in (n for n in tensors if n.startswith("result/0/")):
+        wrong = [tensors[name].bfloat16()]
+        if "/state/" in name:  # elsewhere NaN means that there is no such number
+            wrong.append(tensors[name] * np.nan)
+        for changed in wrong:
+            safetensors.torch.save_file({**tensors, name: changed}, path, metadata=metadata)
+            assert "(it does not fit)" in fail("train", "--resume", interrupted)
     tensors.pop("table")
     safetensors.torch.save_file(tensors, path, metadata=metadata)
     with pytest.raises(DataError, match="a checkpoint of this run"):

@@ -245,6 +245,8 @@ class FittedEstimator(Parameters):
         estimator.history_ = {
             key: history[key].array(None).astype(np.float32) for key in history.mapping()
         }
+        if history.mapping() and not {"train_loss", "val_loss"} <= history.mapping().keys():
+            history.fail("losses by epoch")
         if len({len(values) for values in estimator.history_.values()}) > 1:
             history.fail("one value of each kind per epoch")
         epochs = [node.integer() if node.given else None for node in extra["epochs"]]

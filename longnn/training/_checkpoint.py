@@ -82,7 +82,10 @@ def load_checkpoint(population: Population, path: Path) -> None:
         state["path"] = population.path
     for prefix, table in _tables(population).items():
         state.update({f"{prefix}/{name}": value for name, value in table.items()})
-    found = {name: file.like(name, value) for name, value in state.items()}
+    found = {
+        name: (file.weights if name.startswith("best/") else file.like)(name, value)
+        for name, value in state.items()
+    }
     with torch.no_grad():
         for name, value in state.items():
             value.copy_(found[name])
@@ -101,16 +104,17 @@ def _results(file: "_File", metadata: dict[str, str], population: Population) ->
         epochs = at["epochs"].integer()
         if not 0 <= epochs <= population.limits.epochs:
             at["epochs"].fail("a number of epochs")
-        fields = [file.take(f"result/{i}/history/{name}") for name in FIELDS]
+        kind = population.table.dtype
+        fields = [file.take(f"result/{i}/history/{name}", kind) for name in FIELDS]
         if any(field.shape != (epochs,) for field in fields):
             raise _other(file.path)
         path = None
         if population.path is not None:
-            path = file.take(f"result/{i}/path")
+            path = file.take(f"result/{i}/path", population.path.dtype)
             if path.shape != (epochs, *population.path.shape[2:]):
                 raise _other(file.path)
         results[number] = Result(
-            state={k: file.like(f"result/{i}/state/{k}", p[0]) for k, p in rows.items()},
+            state={k: file.weights(f"result/{i}/state/{k}", p[0]) for k, p in rows.items()},
             best_epoch=at["best_epoch"].integer(),
             epochs=epochs,
             stopped=at["stopped"].text(),
@@ -125,7 +129,10 @@ def _results(file: "_File", metadata: dict[str, str], population: Population) ->
 
 def saved_members(path: Path) -> int:
     """How many members the population of a checkpoint has; raises as :func:`load_checkpoint`."""
-    return _whole(path, _read(path)[0], "count")
+    count = _whole(path, _read(path)[0], "count")
+    if count == 0:
+        raise _other(path)
+    return count
 
 
 class _File:
@@ -144,6 +151,13 @@ class _File:
         """One of the same type and shape as another."""
         found = self.take(name, value.dtype)
         if found.shape != value.shape:
+            raise _other(self.path)
+        return found
+
+    def weights(self, name: str, value: Tensor) -> Tensor:
+        """The same of weights that were kept, which are finite."""
+        found = self.like(name, value)
+        if not bool(torch.isfinite(found).all()):
             raise _other(self.path)
         return found
 
