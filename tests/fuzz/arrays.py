@@ -91,8 +91,8 @@ def _cast(array, dtype):
     with np.errstate(all="ignore"):
         try:
             return array.astype(dtype)
-        except (TypeError, ValueError):
-            return array.astype(np.int64).astype(dtype)
+        except (TypeError, ValueError):  # text is no number
+            return np.zeros(array.shape, dtype)
 
 
 def _fitting(number, dtype):
