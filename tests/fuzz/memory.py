@@ -138,7 +138,7 @@ def pyg(draw, folder):
         lists, texts = ("classes", "ids", "feature_names", "targets"), ("task", "default_split")
         key = draw.choice((*lists, *texts))
         words = ("regression", "multilabel", "own", "published", "", "x")
-        values = (["a"], ["a", "b"], [1, 2, 3], ["a"] * 20, [])
+        values = (["a"], ["a", "b"], ["<b>", "", "é"], ["a"] * 20, [])
         options[key] = draw.choice(values if key in lists else words)
     return Case(lambda: from_data(data, **options), learn, (), f"{_shown(fields)} {options}")
 
