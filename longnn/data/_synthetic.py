@@ -62,7 +62,7 @@ def csbm(
         raise DataError(f"Expected num_nodes >= 2 and num_features >= 1 (got {n} and {f}).")
     if not 0 < degree < math.inf or not -1 < eps < math.inf:
         raise DataError(f"Expected finite degree > 0 and eps > -1 (got {degree} and {eps}).")
-    if max(n * f, n * degree) > MOST:
+    if max(n, f) > MOST or max(n * f, n * degree) > MOST:
         raise DataError(
             f"Expected num_nodes times num_features, and times degree, <= {MOST} (got {n} nodes "
             f"with {f} features and degree {degree:g})."

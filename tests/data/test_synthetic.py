@@ -86,6 +86,7 @@ class TestCsbm:
                 {"num_nodes": 10**12},
                 r"times degree, <= 100000000 \(got 1000000000000 nodes with 320",
             ),
+            ({"num_nodes": 10**400}, "<= 100000000 .got 1000"),
             ({"num_features": 10**9}, r"<= 100000000 \(got 800 nodes with 1000000000 features"),
             ({"num_nodes": 10**7, "num_features": 1, "degree": 1e6}, r"degree 1e\+06\)"),
             ({"seed": -1}, r"`seed` >= 0 \(got -1\)"),

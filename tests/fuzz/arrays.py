@@ -91,8 +91,8 @@ def _cast(array, dtype):
     with np.errstate(all="ignore"):
         try:
             return array.astype(dtype)
-        except (TypeError, ValueError):
-            return array.astype(np.int64).astype(dtype)
+        except (TypeError, ValueError):  # text is no number
+            return np.zeros(array.shape, dtype)
 
 
 def _fitting(number, dtype):
@@ -182,7 +182,7 @@ def lie(draw, arrays):
     for _ in range(draw.times(2)):
         kind = draw.randrange(8)
         key = draw.choice(index)
-        if kind <= 3 and arrays[key].size:
+        if kind <= 3 and arrays[key].size and arrays[key].dtype.kind in "biuf":
             array = arrays[key]
             value = _fitting(draw.number(), array.dtype)
             array.reshape(-1)[draw.randrange(array.size)] = value

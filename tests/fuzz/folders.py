@@ -93,6 +93,7 @@ def checkpoint(draw, folder):
     files = ("run.json", "config.toml", *["checkpoint.safetensors"] * 3)
     target = _copy(draw, folder, "stopped", files)
     names = ("run.json", "config.toml", "checkpoint.safetensors", str(target))
+    names += ("to stay finite",)  # with a learning rate that was changed: no fault of a file
     return Case(without_pages()(functools.partial(resume, target)), None, names)
 
 

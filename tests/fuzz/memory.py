@@ -135,11 +135,11 @@ def pyg(draw, folder):
         data[key] = value
     options = {}
     if draw.chance(0.3):
-        key = draw.choice(
-            ("task", "classes", "ids", "feature_names", "targets", "name", "default_split")
-        )
-        values = ("regression", "multilabel", ["a"], ["a", "b"], [1, 2, 3], "", "published", 5)
-        options[key] = draw.choice(values)
+        lists, texts = ("classes", "ids", "feature_names", "targets"), ("task", "default_split")
+        key = draw.choice((*lists, *texts))
+        words = ("regression", "multilabel", "own", "published", "", "x")
+        values = (["a"], ["a", "b"], ["<b>", "", "é"], ["a"] * 20, [])
+        options[key] = draw.choice(values if key in lists else words)
     return Case(lambda: from_data(data, **options), learn, (), f"{_shown(fields)} {options}")
 
 

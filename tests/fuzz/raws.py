@@ -14,6 +14,7 @@ from tests.fuzz.draw import mutate_bytes, mutate_lines
 
 #: PyG's reader takes the 500 nodes after those of training for validation.
 TRAIN, REST, TEST = 6, 500, 10
+PROTOCOL = 3  # the first that holds bytes as they are, as the published files do
 
 
 def planetoid_parts():
@@ -55,9 +56,11 @@ def _object(draw, folder, value):
         call = _Reduced(
             draw.choice((eval, exec)), f"__import__('os').mkdir({str(folder / 'CANARY')!r})"
         )
-        return pickle.dumps([value, {"a": call}], 2)
+        return pickle.dumps([value, {"a": call}], PROTOCOL)
     if kind == 3:  # hidden in an array of objects
-        return pickle.dumps(np.array([_Reduced(eval, f"open({str(folder / 'CANARY')!r}, 'w')")]), 2)
+        return pickle.dumps(
+            np.array([_Reduced(eval, f"open({str(folder / 'CANARY')!r}, 'w')")]), PROTOCOL
+        )
     if kind == 4:
         return pickle.dumps(
             draw.choice((None, 5, "x", [], {}, [[1]], {0: "a"}, {"x": [1]}, b"")), 2
@@ -66,18 +69,20 @@ def _object(draw, folder, value):
         fake = value.copy()
         arrays = lie(draw, matrix_arrays(fake))
         vars(fake).update({k: arrays[k] for k in ("data", "indices", "indptr") if k in arrays})
-        return pickle.dumps(fake, 2)
+        return pickle.dumps(fake, PROTOCOL)
     if kind == 6 and sp.issparse(value):
         fake = value.copy()
         vars(fake)["_shape"] = draw.choice(((10**6, 10**6), (0, 0), (5,), "x", (-1, 3), (10**9, 4)))
-        return pickle.dumps(fake, 2)
+        return pickle.dumps(fake, PROTOCOL)
     if kind == 7 and isinstance(value, dict):
         node = draw.choice((-1, 10**6, 10**12, 2**63, 2.5, "a", None))
-        return pickle.dumps({**value, 0: [node]} if draw.chance(0.5) else {**value, node: [0]}, 2)
+        return pickle.dumps(
+            {**value, 0: [node]} if draw.chance(0.5) else {**value, node: [0]}, PROTOCOL
+        )
     if kind == 8 and isinstance(value, np.ndarray):
         wrong = mutate_arrays(draw, {"y": value}).get("y", np.zeros(3))
         if not wrong.dtype.hasobject:
-            return pickle.dumps(wrong, 2)
+            return pickle.dumps(wrong, PROTOCOL)
     if kind == 9:
         return (
             b"\x80\x02" + b"(" * 10_000 + b"."
@@ -85,8 +90,8 @@ def _object(draw, folder, value):
             else b"\x80\x02" + b"]" * 99 + b"."
         )
     if kind == 10:
-        return pickle.dumps(_Reduced(np.zeros, (10**10,)), 2)
-    return mutate_bytes(draw, pickle.dumps(value, 2))
+        return pickle.dumps(_Reduced(np.zeros, (10**10,)), PROTOCOL)
+    return mutate_bytes(draw, pickle.dumps(value, PROTOCOL))
 
 
 @fuzzed("planetoid")
@@ -103,7 +108,7 @@ def planetoid(draw, folder):
         elif part == hostile:
             content = _object(draw, folder, value)
         else:
-            content = pickle.dumps(value, 2)
+            content = pickle.dumps(value, PROTOCOL)
         (raw / f"ind.{name.lower()}.{part}").write_bytes(content)
     read = functools.partial(load_named, name, folder)
     return Case(read, learn, (f"{name}/raw",), f"{hostile} is hostile")
