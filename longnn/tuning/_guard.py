@@ -34,6 +34,15 @@ RAISED = (
     AssertionError,
     RecursionError,
 )
+#: What is raised when a server is away, and by what follows in the same session.
+UNREACHABLE = (
+    exc.OperationalError,
+    exc.InterfaceError,
+    exc.TimeoutError,
+    exc.DisconnectionError,
+    exc.PendingRollbackError,
+    exc.ResourceClosedError,
+)
 
 
 def _delegate(cls: type) -> type:
@@ -119,7 +128,7 @@ def is_temporary(error: BaseException) -> bool:
     cause = _cause(error)
     if isinstance(cause, exc.DBAPIError) and _is_sqlite(cause):
         return False  # the driver has waited already
-    return isinstance(cause, exc.OperationalError | exc.InterfaceError | exc.TimeoutError) or (
+    return isinstance(cause, UNREACHABLE) or (
         isinstance(cause, exc.DBAPIError) and cause.connection_invalidated
     )
 
@@ -127,8 +136,7 @@ def is_temporary(error: BaseException) -> bool:
 def explain(error: BaseException, url: str) -> Exception:
     """The error for the user, with nothing of the URL that is secret."""
     cause = _cause(error)
-    unreachable = isinstance(cause, exc.OperationalError | exc.InterfaceError | exc.TimeoutError)
-    if unreachable and not reason(cause).startswith("no such "):  # table, column
+    if isinstance(cause, UNREACHABLE) and not reason(cause).startswith("no such "):  # table, column
         waited = f" within {PATIENCE:g} s" if is_temporary(error) else ""
         return ConnectionError(
             f"Expected to reach the storage {shown_url(url)}{waited} ({reason(cause)}); finished "

@@ -36,9 +36,9 @@ NOTICE = {
 
 @contextlib.contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Optuna logs warnings only, and none about experimental features."""
+    """Optuna logs errors only: its warnings repeat what a driver says, which may hold a URL."""
     before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=ExperimentalWarning)

@@ -14,21 +14,31 @@ from tests.tuning.examples import SPACE, search, values
 FEW = {"trials": 4, "batch": 2, "repeats": 1}
 
 
-def run(dataset, tmp_path, storage, **options):
-    return search(dataset, tmp_path / "folder", SPACE, storage=storage, **{**FEW, **options})
+def run(dataset, storage, **options):
+    """A search without a folder: figures take longer than these trials."""
+    return search(dataset, None, SPACE, storage=storage, **{**FEW, **options})
+
+
+@pytest.fixture(scope="module")
+def stored(dataset, tmp_path_factory):
+    """The bytes of a journal and of a database with a search of two trials."""
+    folder = tmp_path_factory.mktemp("stored")
+    run(dataset, f"journal://{folder}/s.log", trials=2)
+    run(dataset, f"sqlite:///{folder}/s.db", trials=2)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("cut", [1, 20, 400])
 def test_a_torn_journal_goes_on_from_its_last_whole_line(dataset, tmp_path, cut):
     path = tmp_path / "s.log"
-    first = run(dataset, tmp_path, f"journal://{path}")
+    first = run(dataset, f"journal://{path}")
     path.write_bytes(path.read_bytes()[:-cut])
-    again = run(dataset, tmp_path, f"journal://{path}")
+    again = run(dataset, f"journal://{path}")
     assert again.record.finished == 4
     assert again.value == first.value
     for line in path.read_text().splitlines():
         assert "op_code" in json.loads(line)
-    assert values(run(dataset, tmp_path, f"journal://{path}")) == values(again)
+    assert values(run(dataset, f"journal://{path}")) == values(again)
 
 
 def test_a_full_disk_tears_no_journal(dataset, tmp_path, monkeypatch):
@@ -52,22 +62,21 @@ def test_a_full_disk_tears_no_journal(dataset, tmp_path, monkeypatch):
         with pytest.raises(
             OSError, match=r"Expected to write .*s\.log \(No space left on device\)"
         ):
-            run(dataset, tmp_path, f"journal://{path}")
+            run(dataset, f"journal://{path}")
     assert path.read_bytes() == b""
-    assert run(dataset, tmp_path, f"journal://{path}").record.finished == 4
+    assert run(dataset, f"journal://{path}").record.finished == 4
 
 
 @pytest.mark.parametrize(
     "damage", [b"\0\0\0\n", b"[1]\n", b"{}\n", b'{"op_code": 99}\n', b'{"op_code": 5}\n', b"\xff\n"]
 )
-def test_a_damaged_journal_is_named(dataset, tmp_path, damage):
+def test_a_damaged_journal_is_named(dataset, stored, tmp_path, damage):
     path = tmp_path / "s.log"
-    run(dataset, tmp_path, f"journal://{path}", trials=1)
-    lines = path.read_bytes().splitlines(keepends=True)
+    lines = stored["s.log"].splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:3], damage, *lines[3:]]))
     message = rf"Expected {path} to hold a search \(it is damaged.*\); restore a copy of {path}, or"
     with pytest.raises(ValueError, match=message):
-        run(dataset, tmp_path, f"journal://{path}")
+        run(dataset, f"journal://{path}")
 
 
 def overwrite(path):
@@ -110,20 +119,18 @@ def execute(statement):
         execute("UPDATE alembic_version SET version_num = 'none'"),
     ],
 )
-def test_a_damaged_database_is_named(dataset, tmp_path, damage):
+def test_a_damaged_database_is_named(dataset, stored, tmp_path, damage):
     path = tmp_path / "s.db"
-    run(dataset, tmp_path, f"sqlite:///{path}", trials=2)
-    for extra in tmp_path.glob("s.db-*"):
-        extra.unlink()
+    path.write_bytes(stored["s.db"])
     damage(path)
     message = rf"Expected {path} to hold a search \(it is damaged.*\); restore a copy of {path}, or"
     with pytest.raises(ValueError, match=message):
-        run(dataset, tmp_path, f"sqlite:///{path}")
+        run(dataset, f"sqlite:///{path}")
 
 
 @pytest.mark.parametrize("name", ["a b", "50%20", "what?", "a#b", "ä"])
 def test_any_folder_holds_its_database(dataset, tmp_path, name):
     folder = tmp_path / name
-    search(dataset, folder, SPACE, storage=None, **FEW | {"trials": 1})
-    assert (folder / "search.db").is_file()
-    assert default_url(folder).startswith("sqlite:////")
+    folder.mkdir()
+    run(dataset, default_url(folder), trials=1)
+    assert [path.name for path in folder.iterdir()] == ["search.db"]

@@ -17,9 +17,9 @@ class InterruptError(Exception):
 
 
 @pytest.fixture(scope="module")
-def whole(dataset, tmp_path_factory):
-    """The search without an interruption."""
-    return search(dataset, tmp_path_factory.mktemp("whole"), FINE, **KILLED)
+def whole(dataset):
+    """The search without an interruption; here no search has a folder, figures take too long."""
+    return search(dataset, None, FINE, **KILLED)
 
 
 @pytest.mark.parametrize("epoch", [1, 3, 4, 7])
@@ -30,10 +30,11 @@ def test_an_interrupted_search_is_continued_exactly(dataset, tmp_path, whole, ep
         if progress.done >= 4 and progress.epoch == epoch:
             raise InterruptError
 
+    url = f"sqlite:///{tmp_path}/search.db"
     assert {t.state for t in whole.trials} == {"complete", "pruned"}
     with pytest.raises(InterruptError):
-        search(dataset, tmp_path, FINE, **KILLED, storage=None, on_progress=stop)
-    result = search(dataset, tmp_path, FINE, **KILLED, storage=None)
+        search(dataset, None, FINE, **KILLED, storage=url, on_progress=stop)
+    result = search(dataset, None, FINE, **KILLED, storage=url)
     assert drawn(result) == drawn(whole)
     assert result.config == whole.config
     assert result.value == whole.value
@@ -65,34 +66,34 @@ def kill_again_and_again(url, start_worker, trials, kills, *, seed):
     return killed
 
 
-def test_killed_and_resumed(storage_url, start_worker, dataset, tmp_path, whole):
+def test_killed_and_resumed(storage_url, start_worker, dataset, whole):
     """No finished trial is lost or counted twice, and all are those of the whole search."""
     assert kill_again_and_again(storage_url, start_worker, 12, 1, seed=1) == 1
     finished = count_finished(storage_url)
     ran, options = [], {**KILLED, "storage": storage_url, "on_progress": lambda p: ran.append(p)}
-    result = search(dataset, tmp_path, FINE, **options)
+    result = search(dataset, None, FINE, **options)
     assert ran[0].done == finished < 12
     assert drawn(result) == drawn(whole)
     assert result.config == whole.config
 
 
 @pytest.mark.slow
-def test_killed_eight_times(storage_url, start_worker, dataset, tmp_path):
+def test_killed_eight_times(storage_url, start_worker, dataset):
     """At whatever moment it dies, the next one finishes the same search."""
     options = {**KILLED, "trials": 40}
     killed = kill_again_and_again(storage_url, start_worker, 40, 8, seed=2)
     assert killed >= 5
-    result = search(dataset, tmp_path, FINE, **options, storage=storage_url)
+    result = search(dataset, None, FINE, **options, storage=storage_url)
     states = Counter(t.state for t in result.trials)
     assert states["complete"] + states["pruned"] == 40
     assert states["running"] == 0
-    whole = search(graph(), tmp_path / "whole", FINE, **options)
+    whole = search(graph(), None, FINE, **options)
     assert drawn(result) == drawn(whole)
     assert result.config == whole.config
 
 
 @pytest.mark.slow
-def test_one_of_two_workers_is_killed(postgresql, start_worker, dataset, tmp_path):
+def test_one_of_two_workers_is_killed(postgresql, start_worker, dataset):
     """The other one trains what it held, and ends without a word."""
     processes = [start_worker(postgresql, 16, pause=0.1) for _ in range(2)]
     for process in processes:
@@ -101,7 +102,7 @@ def test_one_of_two_workers_is_killed(postgresql, start_worker, dataset, tmp_pat
     _, errors = processes[1].communicate(timeout=120)
     assert (processes[1].returncode, errors) == (0, "")
     options = {**KILLED, "trials": 16}
-    result = search(dataset, tmp_path, FINE, **options, storage=postgresql)
+    result = search(dataset, None, FINE, **options, storage=postgresql)
     states = Counter(t.state for t in result.trials)
     assert states["complete"] + states["pruned"] == 16
     assert states["running"] == 0

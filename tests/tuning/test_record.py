@@ -88,6 +88,14 @@ def test_a_dataset_is_named_by_its_source(tmp_path):
     )
 
 
+@pytest.fixture(scope="module")
+def written(dataset, tmp_path_factory):
+    """The text of a record."""
+    folder = tmp_path_factory.mktemp("search")
+    search(dataset, folder, trials=1, repeats=1)
+    return (folder / "tuning.json").read_text()
+
+
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
@@ -105,9 +113,8 @@ def test_a_dataset_is_named_by_its_source(tmp_path):
         (["trials", 0, "params"], {"a": []}, r"Expected `record.trials\[0\].params.a` to be"),
     ],
 )
-def test_damage_is_named_with_its_file(dataset, tmp_path, place, value, message):
-    search(dataset, tmp_path, trials=1, repeats=1)
-    table = json.loads((tmp_path / "tuning.json").read_text())
+def test_damage_is_named_with_its_file(written, tmp_path, place, value, message):
+    table = json.loads(written)
     *way, last = place
     node = table
     for key in way:

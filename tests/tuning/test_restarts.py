@@ -45,7 +45,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_search_survives_its_server(fault, server, postgresql, dataset, tmp_path):
+def test_a_search_survives_its_server(fault, server, postgresql, dataset):
     """It goes on by itself, and finds what it would have found."""
     happened = []
 
@@ -55,34 +55,36 @@ def test_a_search_survives_its_server(fault, server, postgresql, dataset, tmp_pa
             fault(server)
 
     options = {**KILLED, "storage": postgresql, "on_progress": harm}
-    result = search(dataset, tmp_path / "a", FINE, **options)
+    result = search(dataset, None, FINE, **options)
     assert happened
-    assert drawn(result) == drawn(search(dataset, tmp_path / "b", FINE, **KILLED))
+    assert drawn(result) == drawn(search(dataset, None, FINE, **KILLED))
 
 
 @pytest.mark.slow
-def test_a_search_survives_a_restart_at_any_moment(server, postgresql, dataset, tmp_path):
-    """Connections are closed again and again, whatever the search is doing."""
-    stop = threading.Event()
+def test_a_search_survives_at_any_moment(server, postgresql, dataset, capfd):
+    """Connections are closed again and again, whatever the search is doing; it says nothing."""
+    begun, stop, options = threading.Event(), threading.Event(), {**KILLED, "trials": 24}
 
     def harm():
         while not stop.wait(0.15):
-            terminate(server)
+            if begun.is_set():
+                terminate(server)
 
     thread = threading.Thread(target=harm)
     thread.start()
     try:
-        options = {**KILLED, "trials": 24}
-        result = search(dataset, tmp_path / "a", FINE, **options, storage=postgresql)
+        seen = {"storage": postgresql, "on_progress": lambda progress: begun.set()}
+        result = search(dataset, None, FINE, **options, **seen)
     finally:
         stop.set()
         thread.join()
     finished = [t for t in result.trials if t.state in ("complete", "pruned")]
     assert len(finished) == 24
-    assert drawn(result) == drawn(search(dataset, tmp_path / "b", FINE, **options))
+    assert capfd.readouterr().err == ""
+    assert drawn(result) == drawn(search(dataset, None, FINE, **options))
 
 
-def test_a_server_that_stays_away(server, postgresql, dataset, tmp_path, monkeypatch):
+def test_a_server_that_stays_away(server, postgresql, dataset, monkeypatch):
     """One line says what to do; then the search is continued to the same end."""
     monkeypatch.setattr(guards, "PATIENCE", 0.5)
 
@@ -97,23 +99,30 @@ def test_a_server_that_stays_away(server, postgresql, dataset, tmp_path, monkeyp
     began = time.monotonic()
     try:
         with pytest.raises(ConnectionError, match=message) as caught:
-            search(dataset, tmp_path / "a", FINE, **KILLED, storage=postgresql, on_progress=leave)
+            search(dataset, None, FINE, **KILLED, storage=postgresql, on_progress=leave)
     finally:
         server.start()
     assert caught.value.__cause__ is caught.value.__context__ is None
     assert time.monotonic() - began < 60, "it does not wait again to say good-bye"
-    result = search(dataset, tmp_path / "a", FINE, **KILLED, storage=postgresql)
-    assert drawn(result) == drawn(search(dataset, tmp_path / "b", FINE, **KILLED))
+    result = search(dataset, None, FINE, **KILLED, storage=postgresql)
+    assert drawn(result) == drawn(search(dataset, None, FINE, **KILLED))
 
 
-def test_an_operation_is_tried_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        exc.OperationalError("SELECT", {}, Exception("server closed the connection")),
+        exc.PendingRollbackError("Can't reconnect until invalid transaction is rolled back"),
+    ],
+)
+def test_an_operation_is_tried_again(tmp_path, monkeypatch, error):
     storage = open_storage(f"journal://{tmp_path}/s.log")
     asked = []
 
     def flaky(name):
         asked.append(name)
         if len(asked) < 4:
-            raise exc.OperationalError("SELECT", {}, Exception("server closed the connection"))
+            raise error
         return 7
 
     monkeypatch.setattr(storage.inner, "get_study_id_from_name", flaky)
