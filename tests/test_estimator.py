@@ -373,6 +373,7 @@ def test_edge_attributes_are_weights_or_refused(data):
         ("history", {"a": [1]}, r"'about.extra.history' to be losses by epoch"),
         ("history", {"train_loss": [1], "val_loss": [1, 2]}, r"to be one value of each kind per"),
         ("epochs", [1], r"'about.extra.epochs' to be two numbers"),
+        ("epochs", [3, None], r"'about.extra.epochs' to be two numbers"),
         ("epochs", 3, r"'about.extra.epochs' to be a list"),
     ],
 )

@@ -250,7 +250,7 @@ class FittedEstimator(Parameters):
         if len({len(values) for values in estimator.history_.values()}) > 1:
             history.fail("one value of each kind per epoch")
         epochs = [node.integer() if node.given else None for node in extra["epochs"]]
-        if len(epochs) != 2:
+        if len(epochs) != 2 or (history.mapping() and None in epochs):
             extra["epochs"].fail("two numbers")
         estimator.n_epochs_, estimator.best_epoch_ = epochs  # type: ignore[assignment]
         estimator.n_iter_ = estimator.n_epochs_

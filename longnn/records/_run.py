@@ -239,6 +239,8 @@ class RunRecord:
         if not repeats:
             record["repeats"].fail("a list of at least one repeat")
         record["config"]["model"].text()
+        if record["config"]["epochs"].given:
+            record["config"]["epochs"].integer()
         return cls(
             version=_text(record["longnn"]),
             created=_text(record["created"]),
@@ -433,7 +435,7 @@ def _graph(node: Node, missing: list[str]) -> GraphRecord:
         density = eigenvalues, node["density"]["density"].array(len(eigenvalues))
     else:
         missing.append("The record holds no spectral density of the graph.")
-    card = _mapping(node["card"])
+    card = _card(node["card"])
     if not card:
         missing.append("The record holds no card of the graph.")
     outliers = None
@@ -453,6 +455,21 @@ def _graph(node: Node, missing: list[str]) -> GraphRecord:
         columns=_columns(node["columns"]),
         outliers=outliers,
     )
+
+
+def _card(node: Node) -> dict[str, Any]:
+    """What pages show of the graph, as it was written; empty where there is none."""
+    if not node.given:
+        return {}
+    for key in ("warnings", "notes"):
+        node[key].texts()
+    counts = node["class_counts"]
+    for name in counts.mapping() if counts.given else ():
+        counts[name].integer()
+    for key, value in node.mapping().items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            node[key].integer()
+    return node.mapping()
 
 
 def _columns(node: Node) -> tuple[tuple[str, str, str], ...]:

@@ -121,6 +121,11 @@ def _set(*path: str | int, to: Any) -> Callable[[Any], None]:
         (_set("repeats", 0, "filters", 0, "response", to=[[1, 2]]), r"\[0\].response' to be a"),
         (_set("repeats", 0, "filters", 0, "response", to=[[1], [2, 3]]), r"\[0\].response' to"),
         (_set("repeats", 0, "confusion", to=[[1, 2]]), r"confusion' to be a square table"),
+        (_set("config", "epochs", to="x"), r"'config.epochs' to be a whole number"),
+        (_set("data", "card", to=5), r"'data.card' to be an object"),
+        (_set("data", "card", "warnings", to=5), r"'data.card.warnings' to be a list"),
+        (_set("data", "card", "nodes", to=10**400), r"'data.card.nodes' to be a whole number"),
+        (_set("data", "card", "class_counts", to={"a": "x"}), r"class_counts.a' to be a whole"),
         (_set("data", "density", "density", to=[1.0]), r"'data.density.density' to be a list of"),
     ],
 )  # fmt: skip
