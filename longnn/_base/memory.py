@@ -44,6 +44,8 @@ def in_words(size: float) -> str:
     >>> in_words(512), in_words(3_200_000), in_words(8e9)
     ('512 bytes', '3.2 MB', '8 GB')
     """
+    if size >= 10**30:  # more than a number of this kind can hold, perhaps
+        return "over a million EB"
     for unit, name in ((1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
         if size >= unit:
             return f"{size / unit:.3g} {name}"

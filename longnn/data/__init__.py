@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from longnn.data._frames import from_networkx, from_pandas, from_scipy
     from longnn.data._images import ImageGrid, image_grid, read_image_grid
     from longnn.data._named import load_named
+    from longnn.data._npz import Archive
     from longnn.data._scaling import SCALINGS, Scaling
     from longnn.data._source import Source, load
     from longnn.data._splits import Split, make_split
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCALINGS",
+    "Archive",
     "BundledDataset",
     "DataError",
     "DatasetUnavailable",
@@ -88,6 +90,7 @@ _HOMES = {
     "_frames": ("from_networkx", "from_pandas", "from_scipy"),
     "_images": ("ImageGrid", "image_grid", "read_image_grid"),
     "_named": ("load_named",),
+    "_npz": ("Archive",),
     "_scaling": ("SCALINGS", "Scaling"),
     "_source": ("Source", "load"),
     "_splits": ("Split", "make_split"),

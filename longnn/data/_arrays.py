@@ -135,6 +135,8 @@ def _from_dense(path: Path | None, found: Any) -> sp.coo_array:
     array = np.asarray(found)
     if array.dtype.kind not in "biufc":
         raise DataError(f"Expected a matrix of numbers (got {array.dtype}).", path=path)
+    if array.ndim != 2:
+        raise DataError(f"Expected a matrix (got shape {array.shape}).", path=path)
     return sp.coo_array(array)
 
 
@@ -144,9 +146,9 @@ def _trusted(path: Path | None, matrix: Any) -> Any:
     try:
         if hasattr(matrix, "check_format"):  # compressed; what compiled code does not look at
             matrix.check_format(full_check=True)
+        return sp.coo_array(matrix)
     except ValueError as error:
         raise DataError(f"Expected a sparse matrix (got {error}).", path=path) from error
-    return matrix
 
 
 def _as_data(path: Path | None, fields: dict[str, object]) -> Data:

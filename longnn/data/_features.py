@@ -145,6 +145,8 @@ def plain_tensor(value: Tensor, key: str, path: Path | None = None) -> Tensor:
         raise DataError(f"Expected `{key}` to be real numbers (got {kind}).", path=path)
     if value.dtype in (torch.uint16, torch.uint32, torch.uint64):
         value = value.to(torch.int64)
+    if value.is_floating_point() and value.element_size() == 1:  # torch computes nothing with it
+        value = value.to(torch.float32)
     if value.layout is torch.strided:
         size = 2.0 * value.numel() * value.element_size()
     else:

@@ -169,6 +169,8 @@ def _as_table(frame: Any, what: str) -> Table:
         return _from_pandas_frame(frame, what)
     if isinstance(frame, pa.Table):
         return from_arrow(frame, frame=what)
+    if any("\0" in str(name) for name in getattr(frame, "columns", ())):  # Polars crashes on it
+        raise DataError(f"Expected names of columns without zero bytes in `{what}`.")
     if hasattr(frame, "__arrow_c_stream__"):
         return from_arrow(pa.table(frame), frame=what)
     if hasattr(frame, "__dataframe__"):
@@ -214,7 +216,7 @@ def _as_array(values: Any) -> pa.Array:
     """Values of one type as they are; mixed ones as text, None and NaN as gaps."""
     try:
         array = pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         gaps = (v is None or (isinstance(v, float) and v != v) for v in values)
         texts = [None if gap else str(v) for gap, v in zip(gaps, values, strict=True)]
         return pa.array(texts, pa.string())

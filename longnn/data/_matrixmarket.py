@@ -70,6 +70,10 @@ def _check_sizes(path: Path, sparse: bool, sizes: re.Match[bytes], content: byte
         count = "rows, columns and entries" if sparse else "rows and columns"
         raise DataError(f"Expected {count} in the line of sizes.", path=path)
     rows, columns = int(sizes[1]), int(sizes[2])
+    if not rows or not columns:
+        raise DataError(
+            f"Expected at least one row and one column (got {rows} and {columns}).", path=path
+        )
     # An entry has a line of at least 4 characters; of a dense symmetric matrix half is listed.
     left = len(content) - sizes.end() + 1
     promised = int(sizes[3]) if sparse else rows * columns // 2

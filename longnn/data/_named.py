@@ -13,9 +13,10 @@ from torch_geometric.data import Data
 from longnn.data._catalog import DEFECTIVE_CORNELL, NamedDataset, find_named
 from longnn.data._convert import from_data
 from longnn.data._dataset import NodeDataset
+from longnn.data._errors import DataError
 from longnn.data._features import row_normalize as _row_normalize
 from longnn.data._ogb import read_ogb
-from longnn.data._rawfiles import RawFiles, load_raw
+from longnn.data._rawfiles import RawFiles, data_root, load_raw
 from longnn.data._rawreaders import READERS
 
 
@@ -41,14 +42,17 @@ def load_named(
     normalize = entry.row_normalize if row_normalize is None else row_normalize
     if normalize:
         data.x = _row_normalize(data.x.float())
-    return from_data(
-        data,
-        name=entry.name,
-        task="classification",
-        notes=_notes(entry, data),
-        default_split=entry.split,
-        ready=True,
-    )
+    try:
+        return from_data(
+            data,
+            name=entry.name,
+            task="classification",
+            notes=_notes(entry, data),
+            default_split=entry.split,
+            ready=True,
+        )
+    except DataError as error:
+        raise error.named(data_root(data_dir) / entry.folder) from error.__cause__
 
 
 def _notes(entry: NamedDataset, data: Data) -> list[str]:

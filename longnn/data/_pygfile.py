@@ -1,5 +1,6 @@
 """A PyG ``Data`` saved by torch: read by torch's restricted unpickler, which runs nothing."""
 
+import io
 import pickle
 import re
 import struct
@@ -86,7 +87,10 @@ def _load(path: Path) -> Any:
     new = [kind for kind in _SAFE if kind not in torch.serialization.get_safe_globals()]
     with torch.serialization.safe_globals(new), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of odd pickles: we raise or it is fine
-        return torch.load(path, map_location="cpu", weights_only=True)
+        if zipfile.is_zipfile(path):
+            return torch.load(path, map_location="cpu", weights_only=True)
+        # The old form has lengths in it, and a file is asked for as much as they say.
+        return torch.load(io.BytesIO(path.read_bytes()), map_location="cpu", weights_only=True)
 
 
 def _fields(saved: Any) -> Any:

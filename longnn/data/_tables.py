@@ -116,9 +116,11 @@ class Table:
             return self._vectors(column)
         if pa.types.is_string(array.type):
             return self._parse(column)
-        if pa.types.is_time(array.type) or pa.types.is_duration(array.type):
-            array = pc.cast(pc.cast(array, pa.int64(), safe=False), pa.float64())
         try:
+            if pa.types.is_time32(array.type):
+                array = pc.cast(array, pa.int32())
+            elif pa.types.is_time(array.type) or pa.types.is_duration(array.type):
+                array = pc.cast(array, pa.int64())
             numbers = pc.cast(array, pa.float64(), safe=False).fill_null(float("nan"))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self.error(

@@ -123,8 +123,11 @@ class GraphOperator:
             raise ValueError(f"Expected a square matrix (got shape {adjacency.shape})")
         if adjacency.dtype.kind not in "biuf":
             raise TypeError(f"Expected real weights (got {adjacency.dtype})")
-        if hasattr(adjacency, "check_format"):  # compressed: compiled code trusts its indices
-            adjacency.check_format(full_check=True)
+        try:
+            if hasattr(adjacency, "check_format"):  # compressed: compiled code trusts its indices
+                adjacency.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"Expected a valid sparse matrix ({error})") from error
         coo = adjacency.tocoo()
         index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
         weight = torch.from_numpy(np.asarray(coo.data, dtype=np.float64))

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from longnn._base.files import atomic_path, write_text
+from longnn.data import Archive
 
 HISTORY_COLUMNS = ("repeat", "epoch", "train_loss", "val_loss", "val_score")
 OPTIONAL_COLUMNS = ("amplitude", "a", "b")
@@ -117,10 +118,9 @@ class FilterPath:
     @classmethod
     def read(cls, file: Path) -> "FilterPath":
         """Read what :meth:`write` wrote; raises one of :data:`DAMAGED` otherwise."""
-        # Opened here, because numpy does not close a file that is no archive.
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            epochs = np.asarray(arrays["epochs"], dtype=np.float64)
-            beta = np.asarray(arrays["beta"], dtype=np.float64)
+        arrays = Archive(file, ("epochs", "beta"))
+        epochs = np.asarray(arrays["epochs"], dtype=np.float64)
+        beta = np.asarray(arrays["beta"], dtype=np.float64)
         if beta.ndim != 3 or epochs.shape != beta.shape[:1] or beta.size == 0:
             raise ValueError(
                 f"Expected beta of shape (epochs, degree + 1, channels) (got {beta.shape})."

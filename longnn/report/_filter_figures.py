@@ -226,7 +226,8 @@ def density_top(eigenvalues: np.ndarray, density: np.ndarray) -> float:
     Estimates grow without bound at the ends of the spectrum, and equal eigenvalues make a spike
     anywhere. The ends are therefore ignored, and the height is at most four times the mean.
     """
-    inner = np.interp(np.linspace(0.02, 1.98, 400), eigenvalues, np.nan_to_num(density))
+    density = np.clip(np.nan_to_num(density), 0, 1e300)  # a mean of larger ones is infinite
+    inner = np.interp(np.linspace(0.02, 1.98, 400), eigenvalues, density)
     return max(min(float(inner.max()), 4 * float(inner.mean())), 1e-12)
 
 

@@ -91,7 +91,7 @@ def regression_scores(
     Of several targets each is the mean; with their names, R2 of each is there too.
     """
     p, y = (values[mask].double().cpu().numpy() for values in (predicted, labels))
-    p, y = p.reshape(len(p), -1), y.reshape(len(y), -1)
+    p, y = (values[:, None] if values.ndim == 1 else values for values in (p, y))
     rows = [_errors(p[:, k], y[:, k]) for k in range(y.shape[1])]
     names = dict.fromkeys(name for row in rows for name in row)
     scores = {name: float(np.mean([row[name] for row in rows if name in row])) for name in names}
