@@ -141,8 +141,8 @@ def _from_dense(path: Path | None, found: Any) -> sp.coo_array:
 
 
 def _trusted(path: Path | None, matrix: Any) -> Any:
-    """The matrix, its index arrays checked, and what each row needs being there."""
-    require_memory(64.0 * matrix.shape[0], f"a matrix of {matrix.shape[0]} rows", path=path)
+    """The matrix, its index arrays checked, and what each row and column needs being there."""
+    require_memory(64.0 * max(matrix.shape), f"a matrix of shape {matrix.shape}", path=path)
     try:
         if hasattr(matrix, "check_format"):  # compressed; what compiled code does not look at
             matrix.check_format(full_check=True)

@@ -90,6 +90,14 @@ def test_a_matrix_without_rows(tmp_path):
         load(path)
 
 
+def test_features_without_end(tmp_path):
+    edges, path = tmp_path / "edges.csv", tmp_path / "features.mtx"
+    edges.write_text("source,target\n0,1\n")
+    path.write_text("%%MatrixMarket matrix coordinate real general\n2 1000000000000 1\n1 1 1.5\n")
+    with pytest.raises(DataError, match=r"features\.mtx: Expected .* \(2, 1000000000000\) to fit"):
+        load(edges, feature_file=str(path))
+
+
 def test_an_old_torch_file_that_claims_a_long_text(tmp_path):
     path = tmp_path / "graph.pt"
     stream = io.BytesIO()
