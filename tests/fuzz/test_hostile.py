@@ -1,0 +1,30 @@
+"""Hostile inputs for everything that longnn reads: fine, or one clear error that names the file."""
+
+import re
+import sys
+
+import pytest
+
+from tests.fuzz.test_fuzzer import start
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+
+
+def put_through(count, seed, keep):
+    """What ``python -m tests.fuzz`` prints; the inputs of failures are left in a folder."""
+    done = start("tests.fuzz", "--count", count, "--seed", seed, "--keep", keep)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nkept in {keep}"
+    assert re.search(rf"^{count} inputs, 0 failures$", done.stdout, re.MULTILINE)
+    return done.stdout
+
+
+def test_a_thousand_hostile_inputs(tmp_path):
+    text = put_through(1000, 7, tmp_path)
+    fine = sum(int(count) for count in re.findall(r"(\d+) fine", text))
+    assert fine > 150, "most mutations are small: some inputs are still read to the end"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 105))
+def test_ten_thousand_hostile_inputs(seed, tmp_path):
+    put_through(2000, seed, tmp_path)
