@@ -7,6 +7,8 @@ import stat
 import threading
 
 import pytest
+import safetensors
+import safetensors.torch
 import torch
 
 from longnn.config import Config
@@ -192,3 +194,24 @@ def test_a_damaged_configuration_is_named(tmp_path, dataset, no_report, monkeypa
 
 def interrupt(population):
     raise KeyboardInterrupt
+
+
+def test_weights_that_predict_no_numbers_are_named(tmp_path, no_report):
+    train(SOURCE, config(), tmp_path / "run")
+    file = tmp_path / "run" / "weights.safetensors"
+    with safetensors.safe_open(str(file), framework="pt") as opened:
+        metadata = opened.metadata()
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    safetensors.torch.save_file({k: v * 1e30 for k, v in tensors.items()}, str(file), metadata)
+    with pytest.raises(DataError, match=r"weights\.safetensors: Expected finite predictions"):
+        load_run(tmp_path / "run").evaluate()
+
+
+def test_a_graph_that_cannot_be_made_again_names_the_file(tmp_path, no_report):
+    train(SOURCE, config(), tmp_path / "run")
+    record = tmp_path / "run" / "record.json"
+    text = json.loads(record.read_text())
+    text["data"]["source"]["options"]["degree"] = 0.5
+    record.write_text(json.dumps(text))
+    with pytest.raises(DataError, match=r"record\.json: Expected edge probabilities"):
+        _ = load_run(tmp_path / "run").dataset

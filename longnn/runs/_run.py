@@ -108,7 +108,7 @@ class Run:
             raise DataError(
                 "Expected the graph that the run was trained on: it was in memory and is not kept"
             )
-        dataset = source.load(self._data_dir)
+        dataset = load_graph(source, (self.folder or Path()) / RECORD, self._data_dir)
         if dataset.fingerprint() != self.record.data.fingerprint:
             raise DataError(
                 "Expected the data the run was trained on (the files have changed since)"
@@ -123,7 +123,10 @@ class Run:
     @functools.cached_property
     def predicted(self) -> Sequence[Tensor]:
         """What each repeat predicts for its own graph: probabilities or values."""
-        return list(self.trained.predict_each(self.problem))
+        try:
+            return list(self.trained.predict_each(self.problem))
+        except DataError as error:
+            raise DataError(str(error), path=self.folder and self.folder / WEIGHTS) from error
 
     @functools.cached_property
     def splits(self) -> Sequence[Split]:
@@ -196,6 +199,16 @@ def read_source(fields: Mapping[str, Any], file: Path) -> Source:
         return Source.from_dict(fields)
     except ValueError as error:
         raise DataError(f"{file}: {error}") from error
+
+
+def load_graph(source: Source, file: Path, data_dir: str | Path | None) -> NodeDataset:
+    """The graph of a run; an error that names no other file names the one that asks for it."""
+    try:
+        return source.load(data_dir)
+    except DataError as error:
+        if error.path is not None:
+            raise
+        raise DataError(str(error), path=file) from error
 
 
 def find_run(folder: Path) -> Request:

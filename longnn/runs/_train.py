@@ -26,7 +26,7 @@ from longnn.records import RECORD, RUN, Request
 from longnn.runs._baselines import describe_baselines, mlp_config
 from longnn.runs._describe import describe_run
 from longnn.runs._predictions import write_predictions
-from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run, read_source
+from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run, load_graph, read_source
 from longnn.training import (
     Job,
     Population,
@@ -136,7 +136,8 @@ def resume(
     if request.source is None:
         raise DataError(f"Expected a run on files or a dataset (that of {folder} was in memory)")
     config = _read_config(folder, request)
-    dataset = read_source(request.source, folder / RUN).load(data_dir)
+    source = read_source(request.source, folder / RUN)
+    dataset = load_graph(source, folder / RUN, data_dir)
     if dataset.fingerprint() != request.fingerprint:
         raise DataError(
             f"Expected the data that {folder} was begun on (the files have changed since)"

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from longnn._base.memory import available_memory
 from longnn.config import Config
 from longnn.data import NodeDataset, Scaling, Split
 from longnn.graphs import GraphOperator

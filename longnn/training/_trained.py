@@ -125,9 +125,12 @@ class Trained:
         return dataset.encoded(data.Encoding.plain(self.feature_names)) if known else dataset
 
     def predict_each(self, problem: Problem) -> Iterator[Tensor]:
-        """The predictions of one repeat after the other: probabilities or values, on the CPU."""
-        for model, readout in zip(self.models, self.readouts, strict=True):
-            yield predict(model, problem, readout)
+        """The predictions of one repeat after the other: probabilities or values, on the CPU.
+
+        Raises:
+            DataError: where one is not finite.
+        """
+        return (self.predict(problem, repeat=repeat) for repeat in range(self.repeats))
 
     def predict(self, problem: Problem, *, repeat: int | None = None) -> Tensor:
         """The mean of the predictions of all repeats, or those of one."""
@@ -135,7 +138,13 @@ class Trained:
             return mean_prediction(self.predict_each(problem))
         if not 0 <= repeat < self.repeats:
             raise DataError(f"Expected a repeat below {self.repeats} (got {repeat})")
-        return predict(self.models[repeat], problem, self.readouts[repeat])
+        predicted = predict(self.models[repeat], problem, self.readouts[repeat])
+        if not bool(torch.isfinite(predicted).all()):
+            raise DataError(
+                "Expected finite predictions (got some that are not: features or weights are too "
+                "large for this model)"
+            )
+        return predicted
 
     def choose(self, predicted: Tensor, *, repeat: int | None = None) -> Tensor:
         """The class of each node (nodes,), or its labels (nodes, labels), of such predictions."""
