@@ -264,6 +264,12 @@ def test_degree_zero_is_a_filter_that_ignores_the_graph(tmp_path):
     assert "The filter is all-pass" in printed
 
 
+@pytest.mark.parametrize("name", ["meta", "mps", "abacus", "cpu:x"])
+def test_devices_that_nobody_trains_on(name):
+    with pytest.raises(ValueError, match=rf"`device` to be auto, cpu or cuda \(got '{name}'\)"):
+        train("csbm", {"device": name})
+
+
 def test_devices(tmp_path):
     for name, message in (("gpu0", "to be auto, cpu or cuda"), ("cuda:99", "CUDA device")):
         if name.startswith("cuda") and torch.cuda.is_available():

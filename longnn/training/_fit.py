@@ -35,12 +35,17 @@ def choose_device(name: str) -> torch.device:
     """The device of a name; ``"auto"`` is the GPU where there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    unknown = ValueError(f"Expected `device` to be auto, cpu or cuda (got {name!r})")
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise ValueError(f"Expected `device` to be auto, cpu or cuda (got {name!r})") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"Expected a CUDA device for device={name!r} (this machine has none)")
+        raise unknown from error
+    if device.type not in ("cpu", "cuda"):
+        raise unknown
+    count = torch.cuda.device_count() if device.type == "cuda" else 0
+    if device.type == "cuda" and (device.index or 0) >= count:
+        has = f"{count}" if count else "none"
+        raise ValueError(f"Expected a CUDA device for device={name!r} (this machine has {has})")
     return device
 
 
