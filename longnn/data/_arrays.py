@@ -146,7 +146,7 @@ def _trusted(path: Path | None, matrix: Any) -> Any:
     try:
         if hasattr(matrix, "check_format"):  # compressed; what compiled code does not look at
             matrix.check_format(full_check=True)
-        return sp.coo_array(matrix)
+        return matrix if matrix.format == "csr" else sp.coo_array(matrix)
     except ValueError as error:
         raise DataError(f"Expected a sparse matrix (got {error}).", path=path) from error
 

@@ -196,7 +196,13 @@ def _compressed(
     pointers, indices = arrays[f"{prefix}indptr"], arrays[f"{prefix}indices"]
     check_compressed(pointers, indices, len(data), size if form == "csr" else size[::-1])
     kind = sp.csr_array if form == "csr" else sp.csc_array
-    return kind((data, indices.astype(np.int64), pointers.astype(np.int64)), shape=size)
+    return kind((data, _index(indices), _index(pointers)), shape=size)
+
+
+def _index(array: np.ndarray) -> np.ndarray:
+    """Indices as SciPy takes them without a copy, or as int64."""
+    kept = array.dtype in (np.dtype(np.int32), np.dtype(np.int64))
+    return array if kept else array.astype(np.int64)
 
 
 def _coordinates(
@@ -207,4 +213,4 @@ def _coordinates(
             raise ValueError(f"indices of type {index.dtype} and shape {index.shape}")
         if index.size and (int(index.min()) < 0 or int(index.max()) >= most):
             raise ValueError(f"indices {index.min()}..{index.max()} in a matrix of shape {size}")
-    return sp.coo_array((data, (row.astype(np.int64), col.astype(np.int64))), shape=size)
+    return sp.coo_array((data, (_index(row), _index(col))), shape=size)

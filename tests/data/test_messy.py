@@ -98,7 +98,7 @@ MESSY = {
     "infinite": (["a,1,x", "b,-inf,x", "c,3,y", "d,4,y"], r"line 3, column 'f': .*got '-inf'"),
     "broken date": (
         ["a,1,2024-01-01", "b,2,2024-02-30", "c,3,2024-03-01", "d,4,"],
-        r"line 3, column 'g': Expected a date such as 2024-05-31 .*got '2024-02-30'",
+        r"line 3, column 'g': Expected a date such as 2024-05-31, .*got '2024-02-30'",
     ),
     "commas in numbers": (
         ['a,1,"1,000"', 'b,2,"2,500"', 'c,3,"3,000"', "d,4,7"],
