@@ -135,11 +135,7 @@ def test_the_shell_completes_commands_and_models():
     "arguments",
     [
         ["--help"],
-        ["--version"],
-        ["tune", "--help"],
-        ["models"],
         ["models", "--settings"],
-        ["datasets"],
         ["info", "csbm", "--json"],
     ],
     ids=" ".join,

@@ -84,6 +84,7 @@ def two_threads():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_data(two_threads):
     """With a pool of threads: a process that has one cannot be copied."""
     # Dropout on dense features makes a copy of them; APPNP's signal is as small as the classes.

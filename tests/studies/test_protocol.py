@@ -68,6 +68,7 @@ def test_dropout_left_on_is_scored_beside_the_clean_score():
     assert np.mean(row.test_dropout_on) < np.mean(row.test) + 0.02
 
 
+@pytest.mark.slow
 def test_accuracy_and_ablation_share_rows(tmp_path, quick):
     context = Context(
         tmp_path / "accuracy",

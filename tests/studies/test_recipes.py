@@ -21,6 +21,7 @@ from longnn.tuning import load_space, tuning_seeds
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_winner_of_holdout_splits_is_the_recipe(tmp_path, monkeypatch):
     plan = protocol.SearchPlan(
         trials=2, repeats=1, finalists=1, confirmations=1, splits=2, epochs=8

@@ -82,6 +82,7 @@ def test_two_workers_on_a_journal(start_worker, tmp_path):
     check_two_workers(f"journal://{tmp_path}/search.log", start_worker, tmp_path)
 
 
+@pytest.mark.slow
 def test_two_workers_on_postgresql(postgresql, start_worker, tmp_path):
     check_two_workers(postgresql, start_worker, tmp_path)
     text = (tmp_path / "tuning.json").read_text()
