@@ -127,7 +127,6 @@ def test_activation_and_its_gradient(layout, drop):
     assert out.stride() == back.stride() == x.stride()
 
 
-@pytest.mark.slow
 def test_activation_under_autograd_and_vmap():
     x, bias = random_tensor(3, 5, 4).to(DEVICE), random_tensor(3, 4, seed=1).to(DEVICE)
     stream, p = STREAM.to(DEVICE), RATES.to(DEVICE)
