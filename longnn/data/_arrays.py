@@ -23,7 +23,7 @@ from longnn.data._matrixmarket import read_matrix_market
 from longnn.data._npz import Archive
 from longnn.data._pygfile import read_pyg
 from longnn.data._readtable import unreadable
-from longnn.matrices import csr_from_scipy
+from longnn.matrices import check_compressed, csr_from_scipy
 
 ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")
 _KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", *MASKS)
@@ -119,7 +119,7 @@ def matrix_fields(path: Path | None, found: Any, as_features: bool) -> dict[str,
         return {"x": csr_from_scipy(_trusted(path, matrix))}
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"Expected a square adjacency (got {matrix.shape}).", path=path)
-    matrix = sp.coo_array(_trusted(path, matrix))
+    matrix = _trusted(path, matrix).tocoo()
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     fields: dict[str, object] = {"edge_index": np.stack([matrix.row, matrix.col])}
@@ -144,9 +144,12 @@ def _trusted(path: Path | None, matrix: Any) -> Any:
     """The matrix, its index arrays checked, and what each row and column needs being there."""
     require_memory(64.0 * max(matrix.shape), f"a matrix of shape {matrix.shape}", path=path)
     try:
-        if hasattr(matrix, "check_format"):  # compressed; what compiled code does not look at
-            matrix.check_format(full_check=True)
-        return matrix if matrix.format == "csr" else sp.coo_array(matrix)
+        if matrix.format != "csr":
+            if hasattr(matrix, "check_format"):  # what compiled code does not look at
+                matrix.check_format(full_check=True)
+            return sp.coo_array(matrix)
+        check_compressed(matrix.indptr, matrix.indices, len(matrix.data), matrix.shape)
+        return matrix
     except ValueError as error:
         raise DataError(f"Expected a sparse matrix (got {error}).", path=path) from error
 

@@ -6,7 +6,9 @@ names of arrays, types of numbers, CSR matrices, dicts and lists are known; any 
 """
 
 import collections
+import io
 import pickle
+import struct
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +21,7 @@ from longnn.matrices import check_compressed
 #: What a damaged or hostile pickle can make the unpickler raise.
 _RAISED = (
     pickle.UnpicklingError,
+    struct.error,
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -130,8 +133,9 @@ def read_pickle(path: Path) -> Any:
         DataError: if it is damaged, or holds or calls anything else.
     """
     try:
-        with path.open("rb") as stream:
-            return _made(_Unpickler(stream, encoding="latin1").load())
+        # From memory: a file would take as much as a pickle asks it to read.
+        content = io.BytesIO(path.read_bytes())
+        return _made(_Unpickler(content, encoding="latin1").load())
     except _RAISED as error:
         raise DataError(
             f"Expected a complete pickle of arrays, CSR matrices, dicts and lists (got "

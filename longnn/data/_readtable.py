@@ -136,7 +136,9 @@ def _read_parquet(path: Path) -> Table:
         # Equal texts too: they are read as they are stored, and measured in `_plain`.
         texts = [field.name for field in schema if _is_any_text(field.type)]
         with pq.ParquetFile(path, read_dictionary=texts) as file:
-            return from_arrow(file.read(), path=path)
+            table = file.read()
+        table.validate(full=True)  # of texts, that they are UTF-8: nobody else looks
+        return from_arrow(table, path=path)
     except DataError:
         raise
     except (pa.ArrowException, *_RAISED) as error:

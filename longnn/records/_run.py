@@ -128,6 +128,10 @@ class RepeatRecord:
     residuals: Residuals | None = None
 
 
+#: A density over [0, 2] is larger only where a file is damaged: figures cannot draw that.
+LARGEST_DENSITY = 1e9
+
+
 @dataclass(frozen=True, eq=False)
 class GraphRecord:
     """The data a run was made on; ``density`` is (eigenvalues, density).
@@ -433,6 +437,8 @@ def _graph(node: Node, missing: list[str]) -> GraphRecord:
     if node["density"].given:
         eigenvalues = node["density"]["eigenvalues"].array(None)
         density = eigenvalues, node["density"]["density"].array(len(eigenvalues))
+        if (np.abs(density) > LARGEST_DENSITY).any():
+            node["density"].fail("a density of the eigenvalues from 0 to 2")
     else:
         missing.append("The record holds no spectral density of the graph.")
     card = _card(node["card"])

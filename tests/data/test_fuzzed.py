@@ -1,12 +1,14 @@
 """What the fuzzer found when the readers were thought to be done: each once, by hand."""
 
 import io
+import tracemalloc
 import zipfile
 
 import networkx
 import numpy as np
 import polars
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import torch
@@ -22,6 +24,7 @@ from longnn.data import (
     load,
     load_named,
 )
+from longnn.data._pickles import read_pickle
 from longnn.records import FilterPath
 from longnn.report._filter_figures import density_top
 from longnn.training import regression_scores
@@ -146,3 +149,39 @@ def test_a_path_of_filters_that_claims_much(tmp_path):
             archive.writestr(name, content)
     with pytest.raises(ValueError, match=r"filter_path\.npz.*beta"):
         FilterPath.read(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x02X\x00",  # a text whose length is cut
+        b"\x80\x02X\xff\xff\xff\x7fabc.",  # a text of two gigabytes in ten bytes
+    ],
+)
+def test_a_pickle_that_is_cut_or_lies(content, tmp_path):
+    path = tmp_path / "ind.cora.tx"
+    path.write_bytes(content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"ind\.cora\.tx: Expected a complete pickle"):
+            read_pickle(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
+def test_texts_of_parquet_are_utf_8(tmp_path):
+    bad = pa.StringArray.from_buffers(
+        2, pa.py_buffer(np.array([0, 1, 3], np.int32)), pa.py_buffer(b"a\xe1\x28")
+    )
+    edges = pa.table({"source": bad, "target": ["a", "a"]})
+    pq.write_table(edges, tmp_path / "edges.parquet")
+    with pytest.raises(DataError, match=r"edges\.parquet: .*UTF8"):
+        load(tmp_path / "edges.parquet")
+
+
+def test_a_matrix_whose_rows_lie():
+    matrix = sp.csr_array(np.eye(3))
+    matrix.indptr[1] = 10**6
+    with pytest.raises(DataError, match=r"Expected a sparse matrix \(got Expected pointers"):
+        from_scipy(matrix)

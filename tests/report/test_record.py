@@ -261,3 +261,12 @@ def test_null_and_infinite_scores_are_no_numbers(tmp_path: Path) -> None:
     run = RunRecord.read(folder)
     assert np.isnan(run.repeats[0].scores["test"]["accuracy"])
     assert np.isnan(run.filters[0].response[0, 3])
+
+
+def test_a_density_that_no_figure_can_draw(tmp_path):
+    folder = write_run(tmp_path / "run")
+    record = json.loads((folder / "record.json").read_text())
+    record["data"]["density"]["density"][3] = 1e308
+    (folder / "record.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=r"record\.json.*a density of the eigenvalues"):
+        RunRecord.read(folder)
