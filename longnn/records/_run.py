@@ -437,7 +437,7 @@ def _graph(node: Node, missing: list[str]) -> GraphRecord:
     if node["density"].given:
         eigenvalues = node["density"]["eigenvalues"].array(None)
         density = eigenvalues, node["density"]["density"].array(len(eigenvalues))
-        if (np.abs(density) > LARGEST_DENSITY).any():
+        if not np.isfinite(eigenvalues).all() or (np.abs(density) > LARGEST_DENSITY).any():
             node["density"].fail("a density of the eigenvalues from 0 to 2")
     else:
         missing.append("The record holds no spectral density of the graph.")

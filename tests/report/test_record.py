@@ -263,10 +263,11 @@ def test_null_and_infinite_scores_are_no_numbers(tmp_path: Path) -> None:
     assert np.isnan(run.filters[0].response[0, 3])
 
 
-def test_a_density_that_no_figure_can_draw(tmp_path):
+@pytest.mark.parametrize(("part", "value"), [("eigenvalues", float("inf")), ("density", 1e308)])
+def test_a_density_that_no_figure_can_draw(part: str, value: float, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     record = json.loads((folder / "record.json").read_text())
-    record["data"]["density"]["density"][3] = 1e308
+    record["data"]["density"][part][3] = value
     (folder / "record.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match=r"record\.json.*a density of the eigenvalues"):
         RunRecord.read(folder)
