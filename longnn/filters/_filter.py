@@ -176,6 +176,9 @@ class PolynomialFilter(nn.Module):
         """Coefficients in this basis of a Chebyshev series: the least-squares C^T alpha = beta."""
         C = self.chebyshev_matrix().detach().cpu()
         C = C[0] if C.dim() == 3 else C
+        if not bool(torch.isfinite(C).all()):
+            numbers = {k: float(v.detach()) for k, v in self.basis_parameters().items()}
+            raise ValueError(f"Expected a basis with finite coefficients (got {numbers})")
         solution = torch.linalg.lstsq(C.T, beta.reshape(C.shape[1], -1), driver="gelsd").solution
         return solution.reshape(-1, *beta.shape[1:])
 

@@ -98,7 +98,13 @@ class GraphOperator:
         index = getattr(data, "edge_index", None)
         if index is None:
             raise ValueError("Expected a PyG Data object with an `edge_index` (got none)")
-        return cls.from_edge_index(index, edge_weight_of(data), data.num_nodes, **options)
+        try:
+            nodes = data.num_nodes
+        except (IndexError, TypeError, ValueError) as error:  # of what PyG counts them by
+            raise ValueError(
+                f"Expected a PyG Data object that counts its nodes ({error})"
+            ) from error
+        return cls.from_edge_index(index, edge_weight_of(data), nodes, **options)
 
     @classmethod
     def from_torch_sparse(cls, adjacency: Tensor, **options: Any) -> Self:
@@ -124,11 +130,14 @@ class GraphOperator:
         if adjacency.dtype.kind not in "biuf":
             raise TypeError(f"Expected real weights (got {adjacency.dtype})")
         try:
-            if hasattr(adjacency, "check_format"):  # compressed: compiled code trusts its indices
+            if adjacency.format in ("csr", "csc"):  # compiled code trusts their indices
+                pointers, indices = adjacency.indptr, adjacency.indices
+                check_compressed(pointers, indices, len(adjacency.data), adjacency.shape)
+            elif hasattr(adjacency, "check_format"):
                 adjacency.check_format(full_check=True)
-        except ValueError as error:
+            coo = adjacency.tocoo()
+        except (ValueError, TypeError) as error:
             raise ValueError(f"Expected a valid sparse matrix ({error})") from error
-        coo = adjacency.tocoo()
         index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
         weight = torch.from_numpy(np.asarray(coo.data, dtype=np.float64))
         return cls.from_edge_index(index, weight, adjacency.shape[0], **options)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from longnn import GraphOperator
+from longnn import LONGNN, GraphOperator
 from longnn.data import (
     DataError,
     from_data,
@@ -35,7 +35,9 @@ RING = torch.tensor([[0, 1, 2], [1, 2, 0]])
 def test_a_scipy_matrix_that_was_changed():
     matrix = sp.csr_array(np.eye(3)[[1, 0, 2]])
     matrix.indptr = np.array([0, 2, 1, 3], dtype=np.int32)
-    with pytest.raises(ValueError, match=r"Expected a valid sparse matrix \(.*indptr"):
+    with pytest.raises(
+        ValueError, match=r"Expected a valid sparse matrix \(Expected pointers that rise"
+    ):
         GraphOperator.from_scipy(matrix)
 
 
@@ -185,3 +187,21 @@ def test_a_matrix_whose_rows_lie():
     matrix.indptr[1] = 10**6
     with pytest.raises(DataError, match=r"Expected a sparse matrix \(got Expected pointers"):
         from_scipy(matrix)
+
+
+def test_a_matrix_whose_indices_are_text():
+    matrix = sp.csr_array(np.eye(3))
+    matrix.indices = np.array(["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"Expected a valid sparse matrix \(Expected indices as"):
+        GraphOperator.from_scipy(matrix)
+
+
+def test_a_graph_whose_nodes_cannot_be_counted():
+    data = Data(edge_index=RING, x=torch.tensor(1.0))
+    with pytest.raises(ValueError, match="Expected a PyG Data object that counts its nodes"):
+        GraphOperator.from_data(data)
+
+
+def test_a_basis_without_finite_coefficients():
+    with pytest.raises(ValueError, match=r"a basis with finite coefficients .*'b': inf"):
+        LONGNN(4, 8, 2, degree=2, b=1e308)
