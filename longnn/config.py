@@ -23,6 +23,8 @@ from longnn.registry import OPTIONS, find_model, model_options
 ROLES = ("transform", "coefficients", "factors", "basis")
 SCALINGS = ("auto", "none", "columns", "standard", "row")
 PRECISIONS = ("float32", "float64")
+#: One model, a portfolio of about eight, or a larger one.
+PRESETS = ("fast", "default", "best")
 #: What an epoch can be judged by, besides its loss; the last two for regression.
 METRICS = (
     "accuracy",
@@ -99,6 +101,12 @@ class Config:
     (4, 200)
     """
 
+    preset: str = _described(
+        "fast",
+        "how much to train: fast (one model), default (a portfolio of about eight, joined on the "
+        "validation nodes), best (a larger one)",
+        PRESETS,
+    )
     model: str = _described("lon", "name of the model, see `longnn models`")
     hidden_channels: int = _described(64, "hidden units")
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -124,6 +132,9 @@ class Config:
         0.0,
         "probability from which on the rarer of two classes is predicted; 0: chosen on the "
         "validation nodes if a class has over 80 %, else 0.5",
+    )
+    time_limit: float = _described(
+        0.0, "seconds that training may take, all in all; 0: as long as it needs"
     )
     baselines: bool = _described(
         True,
@@ -153,6 +164,10 @@ class Config:
             if isinstance(known[key], float) and not math.isfinite(options[key]):
                 raise ValueError(f"Expected `{key}` to be finite (got {value})")
         object.__setattr__(self, "options", options)
+        if not 0 <= self.time_limit < float("inf"):
+            raise ValueError(
+                f"Expected `time_limit` >= 0 and finite, in seconds (got {self.time_limit:g})"
+            )
         if not 0 <= self.threshold < 1:
             raise ValueError(f"Expected 0 <= `threshold` < 1 (got {self.threshold:g})")
 
@@ -242,7 +257,7 @@ def explain_settings() -> list[Explanation]:
     """Every setting of training, and what else a configuration holds, the options apart.
 
     >>> [entry.name for entry in explain_settings()][:3]
-    ['model', 'hidden_channels', 'split']
+    ['preset', 'model', 'hidden_channels']
     """
     return [
         Explanation(

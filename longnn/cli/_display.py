@@ -39,7 +39,11 @@ def progress_text(population: "Population") -> str:
         parts.append(f"a {mean('a'):+.2f}  b {mean('b'):+.2f}")
     if mean("amplitude") == mean("amplitude"):
         parts.append(f"amplitude {mean('amplitude'):.2f}")
-    if population.count > 1:
+    if population.total > population.count:
+        first, last = population.before + 1, population.before + population.count
+        which = f"model {first}" if first == last else f"models {first} to {last}"
+        parts.insert(0, f"{which} of {population.total}")
+    elif population.count > 1:
         parts.append(f"{len(population.index)} of {population.count} in training")
     return "  ".join(parts)
 
@@ -61,10 +65,11 @@ def training_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
             if now - shown < REFRESH:
                 return
             shown = now
+            share = population.count * population.epoch / population.limits.epochs
             progress.update(
                 task,
-                total=population.limits.epochs,
-                completed=population.epoch,
+                total=population.total,
+                completed=population.before + share,
                 description=progress_text(population),
             )
 

@@ -41,8 +41,20 @@ def train(
         ),
     ] = None,
     nodes: Nodes = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="How much to train: fast (one model), default (a portfolio of eight, joined), best "
+            "(a larger one)."
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Time for all of it; the best until then is kept."),
+    ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Name of the model, see `longnn models` (default: lon).")
+        str | None,
+        typer.Option(help="Train one model of this name, see `longnn models`."),
     ] = None,
     repeat: Annotated[
         int | None,
@@ -75,7 +87,10 @@ def train(
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or auto (default: auto).")] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Run folder (default: runs/GRAPH-MODEL).")
+        Path | None,
+        typer.Option(
+            help="Run folder (default: runs/GRAPH-PRESET, or runs/GRAPH-MODEL for one model)."
+        ),
     ] = None,
     resume: Annotated[
         Path | None,
@@ -90,7 +105,8 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
 ) -> None:
     """Train a model and write a run folder with weights, predictions and a report."""
-    named = {"model": model, "repeat": repeat, "seed": seed, "split": split, "device": device}
+    named = {"preset": preset, "time_limit": time_limit, "model": model, "repeat": repeat}
+    named |= {"seed": seed, "split": split, "device": device}
     options: dict[str, Any] = {
         "checkpoint_every": checkpoint_every,
         "data_dir": data_dir,
@@ -100,7 +116,8 @@ def train(
         given: dict[str, Any] = {"a graph": graph, "--nodes": nodes, "--config": config}
         given |= {"--set": set_, "--output": output, "--data": data_option}
         given |= {"--recipe": recipe or None}
-        _require_alone({**given, **{f"--{key}": value for key, value in named.items()}})
+        flags = {f"--{key.replace('_', '-')}": value for key, value in named.items()}
+        _require_alone({**given, **flags})
         folder = resume
         begin = lambda on_epoch: longnn.runs.resume(folder, on_epoch=on_epoch, **options)  # noqa: E731
     else:
@@ -113,8 +130,17 @@ def train(
         table.update({key: value for key, value in named.items() if value is not None})
         table.update(longnn.config.parse_assignment(pair) for pair in set_ or [])
         chosen = _with_recipe(table, source, quiet=quiet) if recipe else table
-        model = _config(chosen).model  # what is wrong is said before the graph is read
-        folder = output or longnn.runs.default_folder(Path("runs"), source.name, model)
+        checked = _config(chosen)  # what is wrong is said before the graph is read
+        several = longnn.training.preset_of(chosen) != "fast"
+        kind = longnn.training.preset_of(chosen) if several else checked.model
+        if not quiet and not recipe and not several and "preset" not in chosen:
+            which = longnn.training.keys_of_one(chosen)[0]
+            err.print(
+                f"note: one model is trained, since {which} is set; --preset default trains a "
+                "portfolio",
+                markup=False,
+            )
+        folder = output or longnn.runs.default_folder(Path("runs"), source.name, kind)
         begin = lambda on_epoch: longnn.runs.train(  # noqa: E731
             source, chosen, folder, command=_command(), on_epoch=on_epoch, **options
         )
@@ -135,6 +161,12 @@ def _explained(folder: Path) -> Iterator[None]:
     going_on = f"continue with: longnn train --resume {shlex.quote(str(folder))}"
     try:
         yield
+    except longnn.runs.Interrupted as stop:
+        err.print(f"interrupted; the best so far is kept: {folder / 'report.html'}", markup=False)
+        for line in longnn.report.text_summary(stop.run.record)[:3]:
+            err.print(line, markup=False)
+        err.print(going_on, markup=False)
+        raise typer.Exit(130) from None
     except KeyboardInterrupt:
         begun = (folder / "run.json").exists()
         err.print(f"interrupted; {going_on}" if begun else "interrupted", markup=False)

@@ -1,6 +1,7 @@
 """Fitting and predicting on the nodes of a graph: what classifier and regressor share."""
 
 import dataclasses
+import time
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -26,7 +27,7 @@ from longnn.estimator._inputs import (
     without_masks,
 )
 from longnn.estimator._progress import Progress
-from longnn.training import FIELDS, Fitted, Job, Task, Trained, complete
+from longnn.training import FIELDS, Fitted, Job, Task, Trained, Watcher, complete
 
 WAYS = (
     "LONGNNClassifier(graph=g).fit(nodes, y), fit(data) with a PyG Data or a NodeDataset, or "
@@ -121,14 +122,15 @@ class GraphEstimator(FittedEstimator):
         each = None if weights is None else [torch.from_numpy(weights)] * len(configs)
         job = Job(dataset, configs, splits, weights=each)
         progress = Progress(config.settings.epochs) if self.verbose else None
-        fitted = job.run(run=lambda population, _: population.run(progress))
+        deadline = time.perf_counter() + config.time_limit if config.time_limit else None
+        fitted = job.run(watcher=Watcher(progress), deadline=deadline)
         if progress is not None:
             progress.finish(fitted[0].result)
         _check_convergence(fitted)
-        self._restore(Trained.collect(dataset, job.scalings[0], fitted))
+        self._restore(Trained.collect(dataset, job.scaling_of(0), fitted))
         self._remember(dataset, fitted)
         # All of it now, by one pass: predicting for nodes is then a look-up.
-        self._predicted = self.trained_.predict(job.problems[0]).numpy()
+        self._predicted = self.trained_.predict(job.problem_of(0)).numpy()
 
     def _remember(self, dataset: NodeDataset, fitted: Sequence[Fitted]) -> None:
         """What training leaves beside the models."""
@@ -139,7 +141,7 @@ class GraphEstimator(FittedEstimator):
         self.train_mask_, self.val_mask_ = first.split.train.numpy(), first.split.val.numpy()
         self._fitted_on = dataset
         # Without the models, which ``trained_`` has: a report puts them together again.
-        self._ends = [(one.split, one.result, one.start) for one in fitted]
+        self._ends = [(one.split, one.result, one.start, one.members) for one in fitted]
 
     def _class_names(self) -> tuple[str, ...]:
         return tuple(str(c) for c in getattr(self, "classes_", ()))

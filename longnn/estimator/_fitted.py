@@ -17,7 +17,7 @@ from longnn.estimator._inputs import find_nodes, per_node, without_masks
 from longnn.estimator._parameters import Parameters
 from longnn.estimator._plots import draw_filter, draw_training, new_axes
 from longnn.nn import Model
-from longnn.training import Result, Task, Trained
+from longnn.training import FittedMember, Result, Task, Trained
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ class FittedEstimator(Parameters):
     train_mask_: np.ndarray
     val_mask_: np.ndarray
     _fitted_on: NodeDataset
-    _ends: list[tuple[Split, Result, tuple[Mapping[str, float], ...]]]
+    _ends: list[tuple[Split, Result, tuple[Mapping[str, float], ...], tuple[FittedMember, ...]]]
     _predicted: np.ndarray
 
     def _restore(self, trained: Trained) -> None:
@@ -161,7 +161,7 @@ class FittedEstimator(Parameters):
         dataset, ends = self._fitted_on, self._ends
         if nodes is not None:
             dataset, test = self._with_test(dataset, nodes, y)
-            ends = [(_tested(split, test), result, start) for split, result, start in ends]
+            ends = [(_tested(split, test), *rest) for split, *rest in ends]
         command = f"{type(self).__name__}.fit(...)"
         written: Path = late.call(
             "write_page", Path(path), self.trained_, dataset, ends, command=command

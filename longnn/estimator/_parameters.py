@@ -29,6 +29,10 @@ class Parameters(BaseEstimator):
         graph: whose nodes the samples are: a PyG ``Data``, a :class:`~longnn.data.NodeDataset`, or
             a tuple (X, edge_index). Its labels and masks are not used. Cloning does not copy it.
             None where ``fit`` is given a graph.
+        preset: ``"fast"`` trains one model, ``"default"`` a portfolio of about eight that are joined
+            on the validation nodes, ``"best"`` a larger one. By default it is ``"default"``, or
+            ``"fast"`` where a parameter is set that each of several models has of its own.
+        time_limit: seconds that fitting may take; the best until then is kept.
         model: name of the model, see ``longnn models``.
         hidden_channels: hidden units.
         degree: of the filter.
@@ -58,6 +62,8 @@ class Parameters(BaseEstimator):
         self,
         *,
         graph: GraphLike | None = None,
+        preset: str | None = None,
+        time_limit: float | None = None,
         model: str | None = None,
         hidden_channels: int | None = None,
         degree: int | None = None,
@@ -91,6 +97,8 @@ class Parameters(BaseEstimator):
         model_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.graph = graph
+        self.preset = preset
+        self.time_limit = time_limit
         self.model = model
         self.hidden_channels = hidden_channels
         self.degree = degree

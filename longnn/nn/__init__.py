@@ -5,6 +5,7 @@
 
 from longnn.nn._conv import LONConv, PolynomialConv
 from longnn.nn._draw import seeded
+from longnn.nn._ensemble import Ensemble
 from longnn.nn._model import PLACEMENTS, Model, SpectralGNN
 from longnn.nn._nonpolynomial import ARMA, GCN, MLP, ChebNet, OptBasisGNN
 from longnn.nn._polynomial import (
@@ -34,6 +35,7 @@ __all__ = [
     "BernNet",
     "ChebNet",
     "ChebNetII",
+    "Ensemble",
     "EvenNet",
     "FavardGNN",
     "JacobiConv",

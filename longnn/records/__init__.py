@@ -1,6 +1,7 @@
 """The schema of saved results: a run and a study, each written and read by one typed class."""
 
 from longnn.records._history import FilterPath, History
+from longnn.records._members import MemberRecord
 from longnn.records._run import (
     RECORD,
     RUN,
@@ -32,6 +33,7 @@ __all__ = [
     "History",
     "Machine",
     "Made",
+    "MemberRecord",
     "PrecisionRecall",
     "RepeatRecord",
     "Request",

@@ -18,6 +18,7 @@ import numpy as np
 from longnn._base.files import write_json, writing
 from longnn._base.node import Node
 from longnn.records._history import DAMAGED, FilterPath, History
+from longnn.records._members import MemberRecord
 from longnn.records._summary import Summary
 from longnn.records._trust import BaselineRecord, Calibration, PrecisionRecall, Residuals
 
@@ -126,6 +127,7 @@ class RepeatRecord:
     calibration: Calibration | None = None
     curve: PrecisionRecall | None = None
     residuals: Residuals | None = None
+    members: tuple[MemberRecord, ...] = ()  # of an ensemble
 
 
 #: A density over [0, 2] is larger only where a file is damaged: figures cannot draw that.
@@ -155,7 +157,11 @@ class GraphRecord:
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """A finished run: every number of it. ``missing`` says in sentences what its folder lacks."""
+    """A finished run: every number of it.
+
+    ``missing`` says in sentences what its folder lacks. ``portfolio`` has the configurations of the
+    members of an ensemble by name; then ``config`` tells only what they share.
+    """
 
     version: str
     created: str
@@ -173,6 +179,12 @@ class RunRecord:
     missing: tuple[str, ...] = ()
     label: str = ""  # in place of the folder's name, where two runs share it
     baselines: tuple[BaselineRecord, ...] = ()
+    portfolio: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def members(self) -> tuple[MemberRecord, ...]:
+        """The members of the first repeat; empty where it is a single model."""
+        return self.repeats[0].members
 
     @property
     def name(self) -> str:
@@ -209,6 +221,7 @@ class RunRecord:
             "repeats": [_repeat_dict(repeat) for repeat in self.repeats],
             "summary": summary_dict(self.summary),
             "baselines": [baseline.to_dict() for baseline in self.baselines],
+            "portfolio": {name: dict(config) for name, config in self.portfolio.items()},
         }
 
     def write(self, folder: Path) -> "RunRecord":
@@ -261,6 +274,7 @@ class RunRecord:
             folder=folder,
             missing=tuple(missing),
             baselines=_baselines(record["baselines"], len(repeats)),
+            portfolio=_portfolio(record["portfolio"]),
         )
 
 
@@ -315,6 +329,8 @@ def _repeat_dict(repeat: RepeatRecord) -> dict[str, Any]:
     for name in ("calibration", "curve", "residuals"):
         if getattr(repeat, name) is not None:
             plain[name] = getattr(repeat, name).to_dict()
+    if repeat.members:
+        plain["members"] = [member.to_dict() for member in repeat.members]
     return plain
 
 
@@ -397,6 +413,7 @@ def _repeat(node: Node) -> RepeatRecord:
         calibration=_optional(Calibration, node["calibration"]),
         curve=_optional(PrecisionRecall, node["curve"]),
         residuals=_optional(Residuals, node["residuals"]),
+        members=tuple(map(MemberRecord.read, node["members"])) if node["members"].given else (),
     )
 
 
@@ -412,6 +429,11 @@ def _baselines(node: Node, repeats: int) -> tuple[BaselineRecord, ...]:
     if any(len(baseline.scores) != repeats for baseline in found):
         node.fail(f"baselines with scores of {repeats} repeats")
     return found
+
+
+def _portfolio(node: Node) -> dict[str, dict[str, Any]]:
+    """Absent in records of earlier versions."""
+    return {name: node[name].mapping() for name in node.mapping()} if node.given else {}
 
 
 def _filter(node: Node) -> FilterRecord:

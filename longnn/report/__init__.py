@@ -49,7 +49,7 @@ from longnn.report._markup import (
     value_text,
 )
 from longnn.report._page import embed, write_report
-from longnn.report._responses import chebyshev_response, jacobi_weight
+from longnn.report._responses import chebyshev_response, jacobi_weight, mean_response
 from longnn.report._style import (
     GREY,
     LINES,
@@ -121,6 +121,7 @@ __all__ = [  # noqa: RUF022 - by purpose
     # Curves behind the figures
     "chebyshev_response",
     "jacobi_weight",
+    "mean_response",
     # Style of figures
     "GREY",
     "LINES",

@@ -153,6 +153,8 @@ def _sentence(text: str) -> str:
 
 def _early(run: RunRecord) -> str:
     early = [repeat.best_epoch <= START for repeat in run.repeats]
+    if run.members:  # some of its models may learn nothing; their weight says so
+        return ""
     if 2 * sum(early) < len(early) or not any(early):
         return ""
     first = run.repeats[early.index(True)]
@@ -229,12 +231,26 @@ def _apart(run: RunRecord) -> str:
 
 def _diverged(run: RunRecord) -> str:
     broken = [repeat.stopped == "diverged" for repeat in run.repeats]
-    if not any(broken):
+    if run.members or not any(broken):
         return ""
     return _sentence(
         f"{_share(run, broken)}training diverged, and the best epoch before was kept. Lower the "
         "learning rates, e.g. --set lr_transform=0.005."
     )
+
+
+def _cut(run: RunRecord) -> str:
+    """Training that ended before its time."""
+    ends = [{r.stopped, *(m.stopped for m in r.members)} for r in run.repeats]
+    if any("interrupted" in found for found in ends):
+        return "Training was interrupted, and this is the best so far."
+    if any("time" in found for found in ends):
+        limit = float(run.config.get("time_limit") or 0)
+        return (
+            "Training was stopped by its time limit, and this is the best so far. Allow more: "
+            f"--time-limit {3 * limit:g}."
+        )
+    return ""
 
 
 def _few(run: RunRecord) -> str:
@@ -265,6 +281,7 @@ def _unequal(run: RunRecord) -> str:
 
 _CHECKS: tuple[Callable[[RunRecord], str], ...] = (
     _diverged,
+    _cut,
     _early,
     _late,
     _one_class,

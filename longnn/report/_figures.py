@@ -21,6 +21,7 @@ from longnn.report._filter_figures import (
     filter_response,
     share_graph,
 )
+from longnn.report._members import gain_text, member_filters
 from longnn.report._plate import Plate
 from longnn.report._responses import align_signs
 from longnn.report._score_figures import (
@@ -53,6 +54,7 @@ __all__ = [
     "density",
     "figures_of",
     "filter_response",
+    "member_filters",
     "plates",
     "save_figures",
     "save_plates",
@@ -77,6 +79,10 @@ class Figures:
     def filter(self) -> Figure:
         """The learned filters over the spectral density of the graph."""
         return filter_response(self.run)
+
+    def members(self) -> Figure:
+        """The filters of the members of an ensemble, over each other."""
+        return member_filters(self.run)
 
     def training(self) -> Figure:
         """Losses and validation score against the epoch."""
@@ -122,6 +128,8 @@ def plates(run: RunRecord) -> list[Plate]:
     found = []
     if run.filters:
         found.append(_filter_plate(run))
+    if any(m.response is not None for m in run.members):
+        found.append(_members_plate(run))
     if run.history is not None and run.history.has("a", "b"):
         found.append(_basis_plate(run))
     if run.path is not None:
@@ -180,6 +188,21 @@ def _filter_plate(run: RunRecord) -> Plate:
         "neighbours. "
         f"{lines}{others}{back}{sign}",
         "Learned response against Laplacian eigenvalue. " + " ".join(learned_text(run)),
+    )
+
+
+def _members_plate(run: RunRecord) -> Plate:
+    voting = sum(m.weight > 0 for m in run.members)
+    return Plate(
+        "members",
+        lambda: member_filters(run),
+        "The filters of the members",
+        "What each model of the ensemble learned, its first filter as the mean over its channels, "
+        "with the largest magnitude 1. The larger the weight, the thicker the line; models without "
+        "a vote are thin and grey. Where the curves agree, all found the same; where they differ, "
+        f"they complement each other.{_spectrum_text(run)}",
+        f"Responses of {len(run.members)} models against Laplacian eigenvalue, {voting} of them "
+        "with a vote. " + gain_text(run),
     )
 
 

@@ -67,10 +67,10 @@ def filter_response(run: RunRecord) -> Figure:
         name = found.basis.capitalize() if named_after_someone else found.basis
         kind = f"{what}{name} basis, degree {found.degree}"
         axes.set_title(plain(kind), loc="left", color=GREY)
-        _draw_density(axes, run)
+        draw_density(axes, run)
         _draw_filter(axes, found, others)
         _show_inside(axes, _largest_eigenvalue(run))
-        _finish_spectrum(axes, _outliers(run))
+        finish_spectrum(axes, outliers_of(run))
     return figure
 
 
@@ -81,10 +81,11 @@ def _largest_eigenvalue(run: RunRecord) -> float:
     lam, density = run.data.density
     present = lam[np.nan_to_num(density) > 0.02 * density_top(lam, density)]
     bulk = float(present.max()) if len(present) else 2.0
-    return max(bulk, *_outliers(run).tolist(), 0.0)
+    return max(bulk, *outliers_of(run).tolist(), 0.0)
 
 
-def _outliers(run: RunRecord) -> np.ndarray:
+def outliers_of(run: RunRecord) -> np.ndarray:
+    """The eigenvalues outside the bulk; none where they are not known."""
     return np.zeros(0) if run.data.outliers is None else run.data.outliers
 
 
@@ -125,7 +126,8 @@ def _show_inside(axes: Axes, largest: float) -> None:
         axes.set_ylim(low - margin, high + margin)
 
 
-def _finish_spectrum(axes: Axes, outliers: np.ndarray) -> None:
+def finish_spectrum(axes: Axes, outliers: np.ndarray) -> None:
+    """Axes, notes, needles and legend of a figure of responses."""
     axes.axhline(0, color=GREY, lw=0.8)
     spectrum_axis(axes)
     axes.set_ylabel("response g(λ)")
@@ -150,7 +152,7 @@ def _legend(axes: Axes) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns)
 
 
-def _draw_density(axes: Axes, run: RunRecord) -> None:
+def draw_density(axes: Axes, run: RunRecord) -> None:
     """The spectral density of the graph behind the curves, on its own scale without numbers."""
     if run.data.density is None:
         return
@@ -367,8 +369,8 @@ def compare_filters(runs: Sequence[RunRecord]) -> Figure:
     axes = grid[0, 0]
     outliers = np.zeros(0)
     if share_graph([run for run, _ in drawn]):
-        _draw_density(axes, drawn[0][0])
-        outliers = _outliers(drawn[0][0])
+        draw_density(axes, drawn[0][0])
+        outliers = outliers_of(drawn[0][0])
     for index, (run, colour) in enumerate(drawn):
         found = run.filters[0]
         label = plain(run.name, 34) + (" (layer 1)" if len(run.filters) > 1 else "")
@@ -376,5 +378,5 @@ def compare_filters(runs: Sequence[RunRecord]) -> Figure:
         axes.plot(
             found.eigenvalues, mean_response(found.response), color=colour, ls=line, label=label
         )
-    _finish_spectrum(axes, outliers)
+    finish_spectrum(axes, outliers)
     return figure

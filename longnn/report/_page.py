@@ -31,7 +31,9 @@ from longnn.report._markup import (
     picture,
     section,
     table,
+    value_text,
 )
+from longnn.report._members import gain_text, member_rows
 from longnn.report._plate import Plate
 from longnn.report._style import write_atomically
 from longnn.report._words import (
@@ -49,7 +51,7 @@ from longnn.report._words import (
     untested_text,
 )
 
-LEARNED = ("filter_response", "basis_path", "amplitude_waveform")
+LEARNED = ("filter_response", "members", "basis_path", "amplitude_waveform")
 COLUMNS = 60  # rows of the table of columns
 CLASSES = 30  # rows of the table of classes; the other classes share one row
 
@@ -94,6 +96,7 @@ def write_report(run: RunRecord) -> Path:
                 _scores(run),
                 alert(checks(run)),
                 _untested(run),
+                *_members(run),
                 *_baselines(run),
                 _per_class(run),
                 *result,
@@ -161,6 +164,17 @@ def _scores(run: RunRecord) -> str:
     over = "mean and 95 % interval over" if len(run.repeats) > 1 else "on"
     caption = f"Scores, {over} {splits_text(run)}"
     return table(caption, ["score", *(PARTS[part] for part in parts)], rows, words=[0])
+
+
+def _members(run: RunRecord) -> list[str]:
+    """The models of an ensemble, and what joining them gained."""
+    if not run.members:
+        return []
+    columns = ["model", "kind", "weight", "validation", "test", "best epoch", "filter"]
+    over = "" if len(run.repeats) == 1 else ", means over the repeats"
+    caption = f"Each model of the ensemble alone, {metric_name(run.metric)}{over}"
+    rows = table(caption, columns, member_rows(run), words=[0, 1, 6])
+    return [paragraph(gain_text(run)), rows]
 
 
 def _baselines(run: RunRecord) -> list[str]:
@@ -357,5 +371,22 @@ def _reproduction(run: RunRecord) -> list[str]:
         *blocks,
         pairs("Where the time went", steps) if steps else "",
         pairs("Versions, machine and data", versions | run.environment),
-        pairs("Configuration", run.config),
+        *_configuration(run),
     ]
+
+
+def _configuration(run: RunRecord) -> list[str]:
+    """All keys of a single model; of an ensemble what is shared, and where its models differ."""
+    if not run.portfolio:
+        return [pairs("Configuration", run.config)]
+    tables = list(run.portfolio.values())
+    keys = dict.fromkeys(key for one in tables for key in one)
+    missing = object()
+    same = {k for k in keys if len({repr(t.get(k, missing)) for t in tables}) == 1}
+    shared = {k: run.config.get(k, tables[0].get(k)) for k in keys if k in same}
+    shared |= {k: run.config[k] for k in ("preset", "repeat") if k in run.config}
+    own = {
+        name: ", ".join(f"{k} {value_text(v)}" for k, v in one.items() if k not in same)
+        for name, one in run.portfolio.items()
+    }
+    return [pairs("Configuration of all models", shared), pairs("Of each model", own)]

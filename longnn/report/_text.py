@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from longnn.records import RunRecord
 from longnn.report._checks import baseline_mean, checks, graph_text
 from longnn.report._comparison import cautions, comparison_rows
+from longnn.report._members import gain_text
 from longnn.report._words import (
     PARTS,
     headline,
@@ -30,7 +31,8 @@ def text_summary(run: RunRecord) -> list[str]:
     seeds = f"seed {first.seed}"
     if len(run.repeats) > 1:
         seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
-    lines += ["", *(f"  {line}" for line in learned_text(run)), ""]
+    joined = [gain_text(run)] if run.members else []
+    lines += ["", *(f"  {line}" for line in [*joined, *learned_text(run)]), ""]
     lines.append(f"  split {first.split.protocol}, {seeds}")
     lines += [f"  note: {note}" for note in split_notes(run)]
     untested = untested_text(run)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from longnn.records import FilterRecord, RunRecord, Summary
+from longnn.records import FilterRecord, MemberRecord, RunRecord, Summary
 from longnn.registry import MODELS
 from longnn.report._responses import mean_response
 
@@ -254,7 +254,9 @@ def interval_text(
 
 
 def model_name(run: RunRecord) -> str:
-    """The name of the model as papers write it."""
+    """The name of the model as papers write it, or how many were joined."""
+    if run.portfolio:
+        return f"Ensemble of {len(run.portfolio)} models"
     return MODELS[run.model].title if run.model in MODELS else run.model
 
 
@@ -310,10 +312,12 @@ def learned_text(run: RunRecord) -> list[str]:
     if not run.filters:
         return [f"{model_name(run)} has no polynomial filter, so there is no shape to show."]
     lines = []
+    leader = leading(run)
+    whose = "" if leader is None else f" of the leading model ({leader.name})"
     for index, found in enumerate(run.filters):
         words = found.words or describe_filter(found.eigenvalues, found.response)
         layer = "filter" if len(run.filters) == 1 else f"filter of layer {index + 1}"
-        lines.append(f"The {layer} is {words}.")
+        lines.append(f"The {layer}{whose} is {words}.")
         if run.data.outliers is not None and len(run.data.outliers):
             lines.append(_outlier_line(found, run.data.outliers))
         if {"a", "b"} <= found.learned.keys():
@@ -325,6 +329,12 @@ def learned_text(run: RunRecord) -> list[str]:
             else:
                 lines.append(f"Its basis moved {f'from {start} ' if start else ''}to {end}.")
     return lines
+
+
+def leading(run: RunRecord) -> MemberRecord | None:
+    """The member of the first repeat whose filters are shown: the largest weight of those with."""
+    filtering = [m for m in run.members if m.response is not None and m.weight > 0]
+    return max(filtering, key=lambda m: m.weight) if filtering else None
 
 
 def _outlier_line(found: FilterRecord, outliers: np.ndarray) -> str:

@@ -4,10 +4,18 @@ from longnn.runs._export import Program, describe_program, export_trained
 from longnn.runs._page import write_page
 from longnn.runs._predictions import predictions_table, write_predictions
 from longnn.runs._run import Run, find_run, load_run, read_record
-from longnn.runs._train import CHECKPOINT_EVERY, default_folder, folder_name, resume, train
+from longnn.runs._train import (
+    CHECKPOINT_EVERY,
+    Interrupted,
+    default_folder,
+    folder_name,
+    resume,
+    train,
+)
 
 __all__ = [
     "CHECKPOINT_EVERY",
+    "Interrupted",
     "Program",
     "Run",
     "default_folder",

@@ -30,7 +30,7 @@ def mlp_config(config: Config) -> Config | None:
     """The configuration of an MLP as like the model as can be; None if the model is one."""
     if config.model == "mlp":
         return None
-    mlp = config.replace(model="mlp")
+    mlp = config.replace(model="mlp", preset="fast")
     shared = {k: v for k, v in config.options.items() if k in mlp.options}
     return mlp.replace(**shared)
 

@@ -21,6 +21,7 @@ from longnn.records import (
     FilterRecord,
     GraphRecord,
     History,
+    MemberRecord,
     RepeatRecord,
     Request,
     RunRecord,
@@ -28,8 +29,9 @@ from longnn.records import (
     Summary,
     summarize_repeats,
 )
+from longnn.report import mean_response
 from longnn.runs._trust import calibration_of, curve_of, label_counts, residuals_of
-from longnn.training import FIELDS, Fitted, Problem, Readout, score, summarize
+from longnn.training import FIELDS, Fitted, FittedMember, Problem, Readout, score, summarize
 
 #: Points of the spectrum at which a filter is written down.
 POINTS = 101
@@ -70,7 +72,7 @@ def describe_run(
         ValueError: where a repeat diverged.
     """
     _, largest = extreme_eigenvalues(problem.operator)
-    repeats = tuple(_describe_repeat(dataset, one, largest) for one in fitted)
+    repeats = tuple(_describe_repeat(dataset, one, largest, problem.metric) for one in fitted)
     first = fitted[0]
     repeats = (_with_samples(repeats[0], dataset, first), *repeats[1:])
     return RunRecord(
@@ -87,6 +89,7 @@ def describe_run(
         path=_filter_path(first),
         seconds={},
         baselines=tuple(baselines),
+        portfolio={m.name: m.fitted.config.to_dict() for m in first.members},
     )
 
 
@@ -114,7 +117,9 @@ def _describe_graph(
     )
 
 
-def _describe_repeat(dataset: NodeDataset, one: Fitted, largest: float) -> RepeatRecord:
+def _describe_repeat(
+    dataset: NodeDataset, one: Fitted, largest: float, metric: str
+) -> RepeatRecord:
     """One repeat: its split, how training went, scores and filters."""
     split, result = one.split, one.result
     one.check()
@@ -138,6 +143,35 @@ def _describe_repeat(dataset: NodeDataset, one: Fitted, largest: float) -> Repea
         counts=counts,
         threshold=one.readout.threshold,
         calibration=calibration_of(one.predicted, dataset, split.test, one.readout),
+        members=tuple(_describe_member(dataset, m, largest, metric) for m in one.members),
+    )
+
+
+def _describe_member(
+    dataset: NodeDataset, member: FittedMember, largest: float, metric: str
+) -> MemberRecord:
+    """A member of an ensemble: its scores, and its first filter as one curve."""
+    one = member.fitted
+    split, result, curve, words = one.split, one.result, None, ""
+    val, test = (
+        score(one.predicted, dataset, mask, one.readout).get(metric) if one.is_sound else None
+        for mask in (split.val, split.test)
+    )
+    filters = describe_filters(one.model, one.start, largest) if one.is_sound else ()
+    if filters:
+        curve, words = mean_response(filters[0].response), filters[0].words
+    return MemberRecord(
+        name=member.name,
+        model=one.config.model,
+        weight=member.weight,
+        epochs=result.epochs,
+        best_epoch=result.best_epoch,
+        stopped=result.stopped,
+        val=val,
+        test=test,
+        words=words,
+        eigenvalues=filters[0].eigenvalues if filters else None,
+        response=curve,
     )
 
 

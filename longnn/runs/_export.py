@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from longnn._base.files import atomic_path, writing
 from longnn._base.version import __version__
 from longnn.filters import PolynomialFilter
-from longnn.graphs import EdgeOperator, Operator
-from longnn.nn import Model
+from longnn.graphs import EdgeOperator, Operator, SelfLoops
+from longnn.nn import Ensemble, Model
 from longnn.training import Readout, Trained, mean_prediction
 
 #: The name of the description inside the file.
@@ -58,23 +58,29 @@ class Program(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         trained = self.trained
         features = trained.scaling.formula(x).to(self.dtype)
-        operator = EdgeOperator.from_edge_index(
-            edge_index,
-            edge_weight,
-            x.shape[0],
-            self_loops=trained.models[0].self_loops,
-            dtype=self.dtype,
-        )
+
+        def operator_of(loops: SelfLoops) -> EdgeOperator:
+            return EdgeOperator.from_edge_index(
+                edge_index, edge_weight, x.shape[0], self_loops=loops, dtype=self.dtype
+            )
+
         each = []
         for model, readout in zip(self.models, trained.readouts, strict=True):
             assert isinstance(model, Model)
-            each.append(readout.predict(model.scores(features, operator)))
+            if isinstance(model, Ensemble):
+                scores = model.scores_on(features, operator_of)
+            else:
+                scores = model.scores(features, operator_of(model.self_loops))
+            each.append(readout.predict(scores))
         return mean_prediction(each)
 
 
 def _fixed(model: Model, dtype: torch.dtype) -> Model:
     """A copy of a model for the CPU, its filters fixed."""
     made = copy.deepcopy(model).cpu()
+    if isinstance(made, Ensemble):  # a name with a comma would end up in the program
+        members = enumerate(made.members.values())
+        made.members = nn.ModuleDict({f"member_{i}": member for i, member in members})
     for parent in list(made.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, PolynomialFilter):
@@ -106,8 +112,15 @@ def describe_program(trained: Trained) -> dict[str, Any]:
         "positive": trained.classes[readout.positive] if two else None,
         "features": names,
         "scaling": f"{trained.scaling.kind}, done by the program",
-        "self_loops": f"{trained.models[0].self_loops}, done by the program",
+        "self_loops": f"{_self_loops(trained)}, done by the program",
     }
+
+
+def _self_loops(trained: Trained) -> str:
+    """What becomes of self loops; members of an ensemble may differ in it."""
+    members = [m for model in trained.models for m in model.modules() if isinstance(m, Model)]
+    single = [m for m in members if not isinstance(m, Ensemble)]
+    return " or ".join(sorted({m.self_loops for m in single}))
 
 
 def _output(trained: Trained) -> str:

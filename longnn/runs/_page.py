@@ -13,10 +13,10 @@ from longnn.data import NodeDataset, Split
 from longnn.records import Request
 from longnn.runs._baselines import describe_baselines
 from longnn.runs._describe import describe_run
-from longnn.training import Fitted, Result, Trained
+from longnn.training import Fitted, FittedMember, Result, Trained
 
-#: Of one repeat: its split, what training gave, and each filter's basis before training.
-End = tuple[Split, Result, tuple[Mapping[str, float], ...]]
+#: Of one repeat: its split, what training gave, each filter's basis before it, and its members.
+End = tuple[Split, Result, tuple[Mapping[str, float], ...], tuple[FittedMember, ...]]
 
 
 def write_page(
@@ -41,8 +41,9 @@ def write_page(
             tuple(dict(basis) for basis in start),
             trained.readouts[i],
             trained.predict(problem, repeat=i),
+            members,
         )
-        for i, (split, result, start) in enumerate(ends)
+        for i, (split, result, start, members) in enumerate(ends)
     ]
     request = Request(
         version=__version__,

@@ -9,6 +9,7 @@ read back. ``run.json`` is only ever created: of two runs that begin in one fold
 import contextlib
 import dataclasses
 import datetime
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -30,8 +31,9 @@ from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run, load_graph, re
 from longnn.training import (
     Job,
     Population,
-    Result,
+    StopTraining,
     Trained,
+    Watcher,
     complete,
     is_out_of_memory,
     load_checkpoint,
@@ -44,6 +46,8 @@ CONFIG, CHECKPOINT, REPORT = "config.toml", "checkpoint.safetensors", "report.ht
 CHECKPOINTS = "checkpoint*.safetensors"
 #: Seconds between checkpoints.
 CHECKPOINT_EVERY = 10.0
+#: Seconds that a run takes after training on two cores: always, and by nodes and stored edges.
+FINISHING = (2.5, 6e-6)
 
 OnStart = Callable[[NodeDataset], None]
 OnEpoch = Callable[[Population], None]
@@ -159,7 +163,7 @@ class _Clock:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
+        self.began = self._last = time.perf_counter()
 
     def lap(self, step: str) -> None:
         now = time.perf_counter()
@@ -184,7 +188,7 @@ def _make_job(dataset: NodeDataset, config: Config) -> Job:
     if mlp is not None:
         configs += [mlp.replace(seed=c.seed) for c in configs]
         splits *= 2
-    return Job(dataset, configs, splits, record_filters=True)
+    return Job(dataset, configs, splits, record_filters=True, required=config.repeat)
 
 
 def _begin(folder: Path, request: Request, config: Config) -> None:
@@ -251,11 +255,24 @@ def _run(
     checkpoint_every: float,
 ) -> Run:
     """Train, describe and write."""
+    config, deadline = job.configs[0], None
+    if config.time_limit:
+        deadline = clock.began + config.time_limit - _finishing(job)
     with held_signals() as caught:
         keeper = _Keeper(folder, caught, on_epoch, checkpoint_every)
-        every = job.run(begun=_begun(folder), run=keeper.train)
+        try:
+            every = job.run(begun=_begun(folder), watcher=keeper, deadline=deadline)
+        except StopTraining as stop:
+            if stop.reason == "interrupted":
+                raise KeyboardInterrupt from None
+            raise ValueError(
+                f"Expected a time limit that is long enough for one epoch (got "
+                f"{config.time_limit:g} s)"
+            ) from None
+    if job.stopped == "interrupted" and caught != [signal.SIGINT]:
+        raise KeyboardInterrupt  # whoever ends the process does not wait
     clock.lap("training")
-    scaling, problem, config = job.scalings[0], job.problems[0], job.configs[0]
+    scaling, problem = job.scaling_of(0), job.problem_of(0)
     fitted, mlp = every[: config.repeat], every[config.repeat :]
     splits = job.splits[: config.repeat]
     baselines = describe_baselines(job.dataset, problem, fitted, mlp) if config.baselines else []
@@ -277,13 +294,31 @@ def _run(
         run.record = dataclasses.replace(record, seconds=dict(clock.seconds)).write(folder)
         with writing(folder / REPORT):
             report.write_report(run.record)
-        _tidy(folder)
+        if job.stopped != "interrupted":
+            _tidy(folder)
         clock.lap("report")
+    if job.stopped == "interrupted":
+        raise Interrupted(run)
     return run
 
 
-class _Keeper:
-    """Trains populations, and keeps what they have reached in checkpoints."""
+class Interrupted(KeyboardInterrupt):
+    """A training was interrupted; ``run`` is what it had reached, and can be used."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.run = run
+
+
+def _finishing(job: Job) -> float:
+    """Seconds that the rest takes after training: predictions, baselines, spectrum, report."""
+    problem = job.problem_of(0)
+    size = problem.num_nodes + problem.operator.matrix.nnz
+    return FINISHING[0] + FINISHING[1] * size
+
+
+class _Keeper(Watcher):
+    """Keeps what populations have reached in checkpoints, and stops them on a signal."""
 
     def __init__(
         self,
@@ -292,34 +327,34 @@ class _Keeper:
         on_epoch: OnEpoch | None,
         checkpoint_every: float,
     ) -> None:
-        self.folder, self.caught, self.on_epoch = folder, caught, on_epoch
+        super().__init__(on_epoch)
+        self.folder, self.caught = folder, caught
         self.every, self.saved = checkpoint_every, time.perf_counter()
 
-    def train(self, population: Population, first: int) -> list[Result]:
-        """Train a population whose first member has this number; go on where it was."""
-        path = None if self.folder is None else _checkpoint(self.folder, first)
-        if path is not None and path.exists():
+    def begin(self, population: Population, first: int) -> None:
+        """Go on where it was."""
+        if self.folder is not None and _checkpoint(self.folder, first).exists():
             with _damage():
-                load_checkpoint(population, path)
-        try:
-            results = population.run(lambda p: self._watch(p, path))
-        except (RuntimeError, MemoryError) as error:
-            if path is not None and is_out_of_memory(error):
-                path.unlink(missing_ok=True)  # fewer will be tried, to whom it is of no use
-            raise
-        if path is not None:
-            save_checkpoint(population, path)
-        return results
+                load_checkpoint(population, _checkpoint(self.folder, first))
 
-    def _watch(self, population: Population, path: Path | None) -> None:
-        due = time.perf_counter() - self.saved >= self.every
-        if path is not None and (self.caught or due):
-            save_checkpoint(population, path)
+    def watch(self, population: Population, first: int) -> None:
+        """Save it now and then."""
+        if self.caught or time.perf_counter() - self.saved >= self.every:
+            self.rest(population, first)
             self.saved = time.perf_counter()
         if self.caught:
-            raise KeyboardInterrupt
-        if self.on_epoch is not None:
-            self.on_epoch(population)
+            raise StopTraining("interrupted")
+        super().watch(population, first)
+
+    def rest(self, population: Population, first: int) -> None:
+        """Save it."""
+        if self.folder is not None:
+            save_checkpoint(population, _checkpoint(self.folder, first))
+
+    def failed(self, error: BaseException, first: int) -> None:
+        """Where memory ran out, fewer will be tried, to whom a checkpoint is of no use."""
+        if self.folder is not None and is_out_of_memory(error):
+            _checkpoint(self.folder, first).unlink(missing_ok=True)
 
 
 def _checkpoint(folder: Path, first: int) -> Path:

@@ -4,23 +4,25 @@
 """
 
 from longnn.training._checkpoint import load_checkpoint, save_checkpoint, saved_members
+from longnn.training._defaults import complete, data_defaults, keys_of_one, preset_of
 from longnn.training._ensemble import DRAWS, ROUNDS, combine, ensemble_weights
 from longnn.training._fit import (
     Fitted,
-    Job,
+    FittedMember,
     choose_device,
-    fit,
     make_model,
     make_population,
     make_problem,
     predict,
     score,
 )
+from longnn.training._group import StopTraining, Watcher
+from longnn.training._job import Job, fit
 from longnn.training._memory import fits, is_out_of_memory
 from longnn.training._metrics import regression_scores, summarize
 from longnn.training._objective import Objective
 from longnn.training._population import FIELDS, Member, Population, Result
-from longnn.training._preset import complete, preset
+from longnn.training._portfolio import FREE, members_of, portfolio
 from longnn.training._problem import Problem, Task, headline
 from longnn.training._readout import Readout
 from longnn.training._shape import VARYING, shape_of
@@ -29,9 +31,11 @@ from longnn.training._trained import Trained, mean_prediction
 __all__ = [
     "DRAWS",
     "FIELDS",
+    "FREE",
     "ROUNDS",
     "VARYING",
     "Fitted",
+    "FittedMember",
     "Job",
     "Member",
     "Objective",
@@ -39,23 +43,29 @@ __all__ = [
     "Problem",
     "Readout",
     "Result",
+    "StopTraining",
     "Task",
     "Trained",
+    "Watcher",
     "choose_device",
     "combine",
     "complete",
+    "data_defaults",
     "ensemble_weights",
     "fit",
     "fits",
     "headline",
     "is_out_of_memory",
+    "keys_of_one",
     "load_checkpoint",
     "make_model",
     "make_population",
     "make_problem",
     "mean_prediction",
+    "members_of",
+    "portfolio",
     "predict",
-    "preset",
+    "preset_of",
     "regression_scores",
     "save_checkpoint",
     "saved_members",

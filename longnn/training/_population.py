@@ -59,7 +59,7 @@ class Result:
     state: dict[str, Tensor]  # the best weights, by name
     best_epoch: int
     epochs: int
-    stopped: str  # "patience", "epochs", "diverged" or "pruned"
+    stopped: str  # patience, epochs, diverged, pruned, halved, time or interrupted
     history: dict[str, Tensor]  # field -> (epochs,)
     filter_path: Tensor | None  # (epochs, degree+1, channels) Chebyshev coefficients
     offset: tuple[float, ...] = (0.0,)  # regression: labels = offset + scale * output, by target
@@ -135,6 +135,8 @@ class Population:
         self.problem = problem
         self.limits = members[0].settings
         self.count = len(members)
+        #: For a display: how many members of a job were before these, and how many it has.
+        self.before, self.total = 0, self.count
         self.record_filters = record_filters and bool(members[0].model.filters())
         self.epoch = 0
         self.index = torch.arange(self.count)  # which member each row of the stack is
@@ -382,20 +384,32 @@ class Population:
         """Whether every member has stopped."""
         return len(self.index) == 0
 
-    def run(self, on_epoch: Callable[["Population"], None] | None = None) -> list[Result]:
+    def run(
+        self,
+        on_epoch: Callable[["Population"], None] | None = None,
+        *,
+        until: int | None = None,
+    ) -> list[Result]:
         """Train until every member has stopped; results in the order of the members.
 
-        ``on_epoch`` is called after every epoch, on a GPU after every ten.
+        Args:
+            on_epoch: called after every epoch, on a GPU after every ten.
+            until: at most to this epoch; the results are then those of the members that stopped.
         """
         interval = CHECK_EVERY if self.problem.device.type == "cuda" else 1
-        while not self.finished:
-            for _ in range(min(interval, self.limits.epochs - self.epoch)):
+        last = self.limits.epochs if until is None else min(until, self.limits.epochs)
+        while not self.finished and self.epoch < last:
+            for _ in range(min(interval, last - self.epoch)):
                 self.step()
             if on_epoch is not None:
                 on_epoch(self)
             if not self.finished:
                 self._retire()
-        return [self.results[i] for i in range(self.count)]
+        return [self.results[i] for i in sorted(self.results)]
+
+    def rest(self) -> None:
+        """Give back what only the next epoch would need: others may train in between."""
+        self._graph, self._eager = None, 0
 
 
 def _dropouts(model: nn.Module) -> list[Any]:

@@ -1,12 +1,13 @@
 """What is to be learned: features, a graph, labels, and which nodes serve for what."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from longnn.graphs import GraphOperator
+from longnn.graphs import GraphOperator, SelfLoops
 from longnn.matrices import (
     SPARSE_SHARE,
     DenseMatrix,
@@ -46,6 +47,8 @@ class Problem:
     outputs: int  # classes, labels or targets
     metric: str = "accuracy"  # the headline score
     positive: int = 1  # of two classes the rarer
+    #: The operator under this and other treatments of self loops, for members of an ensemble.
+    variants: Mapping[SelfLoops, GraphOperator] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def make(

@@ -14,7 +14,8 @@ VARYING = frozenset(
 )
 #: Values that say where and how often to train, and what to do afterwards.
 _CIRCUMSTANCES = frozenset(
-    ["seed", "repeat", "device", "split", "calibrate", "threshold", "baselines"]
+    ("seed", "repeat", "device", "split", "preset", "time_limit")
+    + ("calibrate", "threshold", "baselines")
 )
 
 

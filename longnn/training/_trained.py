@@ -19,8 +19,15 @@ from longnn._base.node import Node
 from longnn.config import SCALINGS, Config
 from longnn.data import DataError, NodeDataset, Scaling
 from longnn.matrices import take_columns
-from longnn.nn import Model
-from longnn.training._fit import Fitted, load_weights, make_model, make_problem, predict
+from longnn.nn import Ensemble, Model
+from longnn.training._fit import (
+    Fitted,
+    load_weights,
+    make_model,
+    make_problem,
+    predict,
+    self_loops_of,
+)
 from longnn.training._problem import TASKS, Problem, Task
 from longnn.training._readout import Readout
 from longnn.training._tensors import read_tensors, write_tensors
@@ -48,6 +55,8 @@ class Trained:
         states: the weights of each repeat, by name.
         readouts: how the outputs of each repeat become predictions.
         encoding: how the columns of a table became features, or None.
+        members: the configurations of the models that ensembles consist of, by name; empty where
+            the repeats are single models.
     """
 
     config: Config
@@ -61,6 +70,7 @@ class Trained:
     targets: tuple[str, ...] = ()
     encoding: "Encoding | None" = None
     open_features: int = 0
+    members: Mapping[str, Config] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def collect(cls, dataset: NodeDataset, scaling: Scaling, fitted: Sequence[Fitted]) -> Self:
@@ -77,6 +87,7 @@ class Trained:
             targets=tuple(dataset.targets),
             encoding=dataset.encoding,
             open_features=dataset.open_features,
+            members={m.name: m.fitted.config for f in fitted for m in f.members if m.weight > 0},
         )
         vars(trained)["models"] = tuple(f.model for f in fitted)  # as the cached property has it
         return trained
@@ -89,11 +100,20 @@ class Trained:
     @functools.cached_property
     def models(self) -> tuple[Model, ...]:
         """The models, with their weights, in evaluation mode."""
+        return tuple(load_weights(self._make(state), state) for state in self.states)
+
+    def _make(self, state: Mapping[str, Tensor]) -> Model:
+        """The model that weights are of: a single one, or the ensemble of those that are named."""
         outputs = len(self.classes) if self.classes else len(self.readouts[0].offset)
-        return tuple(
-            load_weights(make_model(self.config, self.features, outputs), state)
-            for state in self.states
-        )
+        if not self.members:
+            return make_model(self.config, self.features, outputs)
+        names = list(dict.fromkeys(k.split(".")[1] for k in state if k.startswith("members.")))
+        unknown = [name for name in names if name not in self.members]
+        if unknown or not names:
+            raise ValueError(f"Expected weights of known members (got {unknown or 'none'})")
+        equal = dict.fromkeys(names, 1.0)  # the weights of the members are weights, too
+        models = {n: make_model(self.members[n], self.features, outputs) for n in names}
+        return Ensemble(models, equal, equal, self.task)
 
     def problem(self, dataset: NodeDataset) -> Problem:
         """A graph, the same or another, as the models want it.
@@ -105,7 +125,8 @@ class Trained:
         config = self.config
         if config.device != "cpu":  # trained on a GPU, it may be used without one
             config = config.replace(device="auto")
-        made = make_problem(dataset, config, self.scaling)
+        loops = {self_loops_of(member) for member in self.members.values()}
+        made = make_problem(dataset, config, self.scaling, variants=loops)
         return dataclasses.replace(made, task=self.task)
 
     def encode(self, dataset: NodeDataset) -> NodeDataset:
@@ -196,6 +217,7 @@ class Trained:
             "readouts": [readout.to_dict() for readout in self.readouts],
             "target_names": list(self.targets),
             "encoding": None if self.encoding is None else self.encoding.to_dict(),
+            "members": {name: config.to_dict() for name, config in self.members.items()},
             "extra": dict(extra or {}),
         }
         metadata = {"format": _FORMAT, "about": json.dumps(about)}
@@ -258,7 +280,19 @@ class Trained:
             targets=targets,
             encoding=data.Encoding.from_dict(encoding.mapping()) if encoding.given else None,
             open_features=opened,  # absent before there were any
+            members=_members(about["members"]),
         )
+
+
+def _members(node: Node) -> dict[str, Config]:
+    """The configurations of members; files of version 0.4 have none."""
+    if not node.given:
+        return {}
+    found = {name: Config.from_dict(node[name].mapping()) for name in node.mapping()}
+    for name in found:
+        if not name or "." in name or hasattr(torch.nn.ModuleDict, name):
+            node.fail(f"names of members (got {name[:40]!r})")
+    return found
 
 
 def _readouts(about: Node, task: Task) -> tuple[Readout, ...]:

@@ -12,7 +12,7 @@ from longnn.studies.presets._data import DEVELOPMENT
 from longnn.studies.presets._run import KEY, HoldoutCell
 from longnn.studies.presets._show import TIE, changes_of, mean_score, read
 from longnn.studies.tables._data import HELD_BACK, STORIES
-from longnn.training import headline, preset, summarize
+from longnn.training import headline, data_defaults, summarize
 from tests.commands import ROOT
 
 PAGES = ROOT / "docs" / "results"
@@ -57,7 +57,9 @@ def test_candidates_differ_from_the_preset_in_what_they_are_called(datasets):
     for name in ("diabetes", "cancer"):
         made = candidates(datasets[name], {"epochs": 7})
         chosen = made["preset"].to_dict()
-        assert {key: chosen[key] for key in preset(datasets[name])} == preset(datasets[name])
+        assert {key: chosen[key] for key in data_defaults(datasets[name])} == data_defaults(
+            datasets[name]
+        )
         assert made["defaults"] == Config.from_dict({"epochs": 7})
         differing = {
             candidate: {k for k, v in made[candidate].to_dict().items() if chosen[k] != v}
@@ -85,7 +87,7 @@ def test_the_record_is_of_these_tables_and_of_a_clean_commit(results, datasets):
     assert list(results) == list(DEVELOPMENT)
     for name, cell in results.items():
         assert cell.fingerprint == datasets[name].fingerprint()
-        assert cell.configs["preset"] == preset(datasets[name])
+        assert cell.configs["preset"] == data_defaults(datasets[name])
         made = StudyRecord.load(ROOT / "results/presets/records" / f"{name}.json").made(KEY)
         assert made.dirty is False
 
@@ -166,7 +168,7 @@ def test_small_version(tmp_path):
     cell = read(tmp_path)["diabetes"]
     assert set(cell.holdout) == set(LABELS) - {"other-monitor"}  # regression
     assert cell.configs["defaults"] == {}
-    assert cell.configs["preset"] == preset(DEVELOPMENT["diabetes"]())
+    assert cell.configs["preset"] == data_defaults(DEVELOPMENT["diabetes"]())
     assert cell.best_epochs.keys() == cell.configs.keys()
     assert [row[0] for row in scores.rows] == ["diabetes"]
     assert [row[0] for row in changes.rows] == [LABELS[c] for c in ("defaults", *CHANGES)]

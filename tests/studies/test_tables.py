@@ -11,7 +11,7 @@ from longnn.studies._core._graphs import as_dataset, between_classes, preferenti
 from longnn.studies.tables._data import HELD_BACK, STORIES
 from longnn.studies.tables._run import LABELS, TableCell
 from longnn.studies.tables._show import best_baseline, differences, read
-from longnn.training import headline, preset
+from longnn.training import headline, data_defaults
 from tests.commands import ROOT
 
 ALL = {**STORIES, **HELD_BACK}
@@ -57,7 +57,7 @@ def test_graphs_are_as_their_stories_say(datasets):
 
 
 def test_only_the_papers_have_words(datasets):
-    assert [name for name, d in datasets.items() if not preset(d)] == ["papers"]
+    assert [name for name, d in datasets.items() if not data_defaults(d)] == ["papers"]
 
 
 def test_arcs_between_classes_follow_the_table():

@@ -95,7 +95,7 @@ def _cell(
         chosen = selection.portfolio
     limits = {"epochs": plan.epochs, "patience": plan.patience}
     configs = [candidates(limits)[c] for c in chosen]
-    usual = complete({}, dataset)
+    usual = complete({"preset": "fast"}, dataset)
     *members, default = _train(context, dataset, [*configs, usual], splits)
     found = Predictions.collect(dataset, members)
 

@@ -17,7 +17,7 @@ from longnn.studies.portfolio._evaluation import TESTED, EvaluationPlan, evaluat
 from longnn.studies.portfolio._graphs import GRAPHS
 from longnn.studies.portfolio._predictions import Predictions
 from longnn.studies.portfolio._select import Selection, choose_all
-from longnn.training import fit, headline, preset
+from longnn.training import data_defaults, fit, headline
 
 #: Models that may join: they take the graph as it is, so one operator serves all members. The
 #: others are trained to see what single models of all families reach.
@@ -122,7 +122,7 @@ def _cell(context: Context, plan: Plan, name: str) -> CandidatesCell:
 
 def _usual(dataset: NodeDataset) -> str:
     """The candidate that is filled in for this data where nothing is set."""
-    if not preset(dataset):
+    if not data_defaults(dataset):
         return "default"
     return "table, numbers" if dataset.task == "regression" else "table, classes"
 

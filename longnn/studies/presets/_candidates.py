@@ -5,7 +5,7 @@ from typing import Any
 
 from longnn.config import Config
 from longnn.data import NodeDataset
-from longnn.training import complete, preset
+from longnn.training import complete, data_defaults
 
 #: The preset with one choice undone, by label.
 CHANGES = {
@@ -42,7 +42,7 @@ def candidates(dataset: NodeDataset, given: Mapping[str, Any]) -> dict[str, Conf
     >>> list(candidates(csbm(num_nodes=40, num_features=3), {}))[:3]
     ['preset', 'defaults', 'no-penalty']
     """
-    chosen, usual = complete(given, dataset).to_dict(), Config().to_dict()
+    chosen, usual = complete({"preset": "fast", **given}, dataset).to_dict(), Config().to_dict()
     dropouts = ("input_dropout", "dropout", "filter_dropout")
     changes: dict[str, dict[str, Any]] = {
         "no-penalty": {"degree_penalty": 0.0},
@@ -55,11 +55,14 @@ def candidates(dataset: NodeDataset, given: Mapping[str, Any]) -> dict[str, Conf
         "no-dropout": {"dropout": 0.0},
         "some-dropout": {"dropout": 0.2},
     }
-    if "monitor" in preset(dataset):  # for regression, loss and score are the same choice
+    if "monitor" in data_defaults(dataset):  # for regression, loss and score are the same choice
         changes["other-monitor"] = {"monitor": "score"}
     return {
-        "preset": complete(given, dataset),
+        "preset": complete({"preset": "fast", **given}, dataset),
         "defaults": Config.from_dict(given),
-        **{name: complete({**given, **keys}, dataset) for name, keys in changes.items()},
-        "mlp": complete({**given, "model": "mlp"}, dataset),
+        **{
+            name: complete({"preset": "fast", **given, **keys}, dataset)
+            for name, keys in changes.items()
+        },
+        "mlp": complete({"preset": "fast", **given, "model": "mlp"}, dataset),
     }

@@ -88,7 +88,7 @@ def _cell(model: str, dataset: NodeDataset, splits: Sequence[Split], plan: Plan)
             "device": "cpu",
             **({"epochs": plan.epochs} if plan.epochs else {}),
         }
-        chosen = complete(given, dataset)
+        chosen = complete({"preset": "fast", **given}, dataset)
         fitted = fit(dataset, [chosen.replace(seed=split.seed) for split in splits], splits)
         predicted = [one.predicted for one in fitted]
         best_epochs = [one.result.best_epoch for one in fitted]

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from longnn.config import Config
 from longnn.data import csbm, from_data, make_split
-from longnn.training import complete, fit, preset
+from longnn.training import complete, fit, data_defaults
 
 RING = torch.stack([torch.arange(20), (torch.arange(20) + 1) % 20])
 
@@ -35,24 +35,24 @@ def words(columns, share):
 
 
 def test_data_that_are_ready_keep_the_defaults(houses):
-    assert preset(csbm(num_nodes=20, num_features=5)) == {}
-    assert preset(dataclasses.replace(houses, ready=True)) == {}
+    assert data_defaults(csbm(num_nodes=20, num_features=5)) == {}
+    assert data_defaults(dataclasses.replace(houses, ready=True)) == {}
 
 
 def test_words_keep_the_defaults():
-    assert preset(words(300, 0.05)) == {}
+    assert data_defaults(words(300, 0.05)) == {}
     assert complete({}, words(300, 0.05)) == Config()
 
 
 @pytest.mark.parametrize(("columns", "share"), [(300, 0.5), (150, 0.05)], ids=["dense", "few"])
 def test_other_columns_are_a_table(columns, share):
-    assert preset(words(columns, share))["placement"] == "hidden"
+    assert data_defaults(words(columns, share))["placement"] == "hidden"
 
 
 def test_a_preset_has_only_what_differs_from_the_defaults(houses, frauds):
     defaults = Config().to_dict()
     for dataset in (houses, frauds):
-        assert all(defaults[key] != value for key, value in preset(dataset).items())
+        assert all(defaults[key] != value for key, value in data_defaults(dataset).items())
 
 
 def test_regression_drops_no_column_and_has_a_filter_per_hidden_unit(houses):
@@ -76,13 +76,13 @@ def test_what_is_set_comes_first(houses):
 
 def test_other_models_get_the_keys_that_they_have(houses):
     config = complete({"model": "gcn"}, houses)
-    assert config.options == {"input_dropout": 0.0, "dropout": preset(houses)["dropout"]}
-    assert config.settings.lr_transform == preset(houses)["lr_transform"]
+    assert config.options == {"input_dropout": 0.0, "dropout": data_defaults(houses)["dropout"]}
+    assert config.settings.lr_transform == data_defaults(houses)["lr_transform"]
 
 
 @pytest.mark.parametrize("given", [{"model": "gpr"}, {"model": "mlp"}, {"orthonormal": False}])
 def test_no_penalty_on_the_degree_without_an_orthonormal_basis(houses, given):
-    assert preset(houses)["degree_penalty"] > 0
+    assert data_defaults(houses)["degree_penalty"] > 0
     config = complete({**given, "epochs": 1}, houses)
     assert config.settings.degree_penalty == 0
     fit(houses, [config], [make_split(houses, "stratified", 0)])  # no error
@@ -94,5 +94,5 @@ def test_an_unknown_key_is_still_an_error(houses):
 
 
 def test_a_preset_can_be_changed_without_changing_the_next(houses):
-    preset(houses)["dropout"] = 0.9
-    assert preset(houses)["dropout"] != 0.9
+    data_defaults(houses)["dropout"] = 0.9
+    assert data_defaults(houses)["dropout"] != 0.9

@@ -14,6 +14,7 @@ from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.matrices import nonzero_share
 from longnn.registry import model_options
+from longnn.training._portfolio import FREE, PATIENCE
 
 #: More columns than this, nearly all values zero: words, which the usual defaults are for.
 WORDS, NONZERO = 200, 0.1
@@ -45,7 +46,7 @@ _CLASSIFICATION = {
 }
 
 
-def preset(dataset: NodeDataset) -> dict[str, Any]:
+def data_defaults(dataset: NodeDataset) -> dict[str, Any]:
     """What own data ask for, as keys of a configuration; nothing for data that are ready to use.
 
     - Named and bundled datasets, and own ones with words as features (over 200 columns, at most a
@@ -58,7 +59,7 @@ def preset(dataset: NodeDataset) -> dict[str, Any]:
     >>> from longnn.data import from_data
     >>> ring = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
     >>> houses = from_data(Data(x=torch.rand(4, 3), edge_index=ring, y=torch.rand(4)))
-    >>> preset(houses)["placement"], preset(houses)["input_dropout"]
+    >>> data_defaults(houses)["placement"], data_defaults(houses)["input_dropout"]
     ('hidden', 0.0)
     """
     if dataset.ready or _has_words(dataset):
@@ -66,21 +67,58 @@ def preset(dataset: NodeDataset) -> dict[str, Any]:
     return dict(_REGRESSION if dataset.task == "regression" else _CLASSIFICATION)
 
 
+def keys_of_one(table: Mapping[str, Any]) -> list[str]:
+    """What is set that each member of a portfolio has of its own.
+
+    >>> keys_of_one({"epochs": 10, "dropout": 0.1})
+    ['dropout']
+    """
+    return [key for key in table if key not in FREE]
+
+
+def preset_of(table: Mapping[str, Any]) -> str:
+    """The preset that is set, or that follows from what else is.
+
+    >>> preset_of({"epochs": 10}), preset_of({"model": "gcn"})
+    ('default', 'fast')
+    """
+    return str(table.get("preset", "fast" if keys_of_one(table) else "default"))
+
+
 def complete(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
     """A configuration: what was set, else what the data ask for, else the defaults.
+
+    Where no preset is set, it is ``"default"``, unless something is set that each member of a
+    portfolio has of its own, such as the model or a learning rate: that asks for one model.
 
     Args:
         table: what the user has set, as :meth:`~longnn.config.Config.from_dict` takes it. An option
             of LON-GNN that the chosen model does not have is not filled in, and no penalty on the
             degree where the basis is not orthonormal.
         dataset: to train on.
+
+    Raises:
+        ValueError: for a preset of several models with something that they have of their own.
     """
+    own = keys_of_one(table)
+    preset = preset_of(table)
     known = model_options(table.get("model", "lon"))
     foreign = set(model_options("lon")) - set(known)
     if not {**known, **table}.get("orthonormal", False):
         foreign.add("degree_penalty")  # defined for orthonormal bases only
-    filled = {key: value for key, value in preset(dataset).items() if key not in foreign}
-    return Config.from_dict({**filled, **table})
+    filled = {key: value for key, value in data_defaults(dataset).items() if key not in foreign}
+    config = Config.from_dict({**filled, **table, "preset": preset})
+    if preset == "fast":
+        return config
+    usual = Config.from_dict(data_defaults(dataset)).to_dict()
+    asked = config.to_dict()
+    for key in own:  # a configuration that was written down names them all
+        if asked[key] != usual.get(key):
+            raise ValueError(
+                f"Expected no `{key}` beside preset={preset!r}, whose models have their own (got "
+                f"{table[key]!r}); use preset='fast' to train one model"
+            )
+    return config if "patience" in table else config.replace(patience=PATIENCE)
 
 
 def _has_words(dataset: NodeDataset) -> bool:

@@ -1,0 +1,137 @@
+r"""Several trained models that answer as one: the weighted average of what they predict."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from longnn.filters import PolynomialFilter
+from longnn.graphs import GraphOperator, Operator, SelfLoops
+from longnn.nn._model import Model
+from longnn.nn._transform import Features
+
+#: What is averaged: probabilities of classes, of labels, or values.
+Averaged = Literal["classification", "multilabel", "regression"]
+
+
+class Ensemble(Model):
+    r"""The weighted average of models, as one model.
+
+    With scores :math:`s_m`, weights :math:`w_m` and temperatures :math:`T_m` of the members, the
+    score of a class is the logarithm of its averaged probability,
+
+    .. math:: s = \log \sum_m w_m \, \mathrm{softmax}(s_m / T_m),
+
+    so that the softmax of the score is the averaged probability itself. For several labels it is
+    the logit of the averaged probability, for values :math:`s = \sum_m w_m s_m`.
+
+    Args:
+        members: trained models by name, of equal inputs and outputs.
+        weights: of the members, > 0 with sum 1.
+        temperatures: of the members, > 0; values have none.
+        averaged: what the members predict.
+
+    >>> from longnn.nn import MLP
+    >>> members = {"one": MLP(3, 4, 2).eval(), "two": MLP(3, 4, 2).eval()}
+    >>> both = Ensemble(members, {"one": 0.5, "two": 0.5}, {"one": 1.0, "two": 1.0})
+    >>> x, edges = torch.rand(2, 3), torch.tensor([[0, 1], [1, 0]])
+    >>> each = torch.stack([m(x, edges).softmax(1) for m in members.values()])
+    >>> torch.allclose(both(x, edges).softmax(1), each.mean(0))
+    True
+    """
+
+    def __init__(
+        self,
+        members: Mapping[str, Model],
+        weights: Mapping[str, float],
+        temperatures: Mapping[str, float],
+        averaged: Averaged = "classification",
+    ) -> None:
+        if not members:
+            raise ValueError("Expected at least one member (got none)")
+        # In the order of their names, whatever order a file has them in.
+        members = {name: members[name] for name in sorted(members)}
+        first = next(iter(members.values()))
+        super().__init__(first.in_channels, first.hidden_channels, first.out_channels)
+        self.averaged = averaged
+        self.members = nn.ModuleDict(members)
+        # Parameters, so that they are saved and loaded with the weights of the members.
+        self.weights, self.temperatures = (
+            nn.Parameter(torch.tensor([float(table[m]) for m in members]), requires_grad=False)
+            for table in (weights, temperatures)
+        )
+        self.self_loops = self.lead.self_loops
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The weight of each member."""
+        return dict(zip(self.members, self.weights.tolist(), strict=True))
+
+    @property
+    def leader(self) -> str:
+        """The name of the member with the largest weight among those with a filter, or of all."""
+        shares = self.shares
+        filtering = [name for name in shares if self._member(name).filters()]
+        return max(filtering or shares, key=shares.__getitem__)
+
+    @property
+    def lead(self) -> Model:
+        """The member with the largest weight among those with a filter, or among all."""
+        return self._member(self.leader)
+
+    def _member(self, name: str) -> Model:
+        member = self.members[name]
+        assert isinstance(member, Model)
+        return member
+
+    def filters(self) -> list[PolynomialFilter]:
+        """Those of the leading member."""
+        return self.lead.filters()
+
+    def scores(self, x: Features, operator: Operator) -> Tensor:
+        loops = sorted({self._member(name).self_loops for name in self.members})
+        if len(loops) > 1:
+            raise ValueError(
+                "Expected members that treat self loops alike to be asked on one operator (got "
+                f"{', '.join(loops)}); use scores_on, or pass the edges"
+            )
+        return self.scores_on(x, lambda _: operator)
+
+    def scores_on(self, x: Features, operator_of: Callable[[SelfLoops], Operator]) -> Tensor:
+        """Scores (nodes, outputs), every member on the operator for its treatment of self loops."""
+        each = [self._member(name) for name in self.members]
+        s = torch.stack([m.scores(x, operator_of(m.self_loops)) for m in each])
+        w = self.weights.to(s)[:, None, None]  # s: (members, nodes, outputs)
+        if self.averaged == "regression":
+            return (w * s).sum(0)
+        s = s / self.temperatures.to(s)[:, None, None]
+        if self.averaged == "classification":
+            return torch.logsumexp(F.log_softmax(s, dim=2) + w.log(), dim=0)
+        yes, no = (torch.logsumexp(F.logsigmoid(v) + w.log(), dim=0) for v in (s, -s))
+        return yes - no
+
+    def forward(
+        self,
+        x: Features,
+        edge_index: Tensor | GraphOperator,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        if isinstance(edge_index, GraphOperator):
+            return self.scores(x, edge_index)
+        dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+        made: dict[Any, Operator] = {}
+
+        def operator_of(loops: SelfLoops) -> Operator:
+            if loops not in made:
+                made[loops] = self.make_operator(
+                    edge_index, edge_weight, x.shape[0], self_loops=loops, dtype=dtype
+                )
+            return made[loops]
+
+        return self.scores_on(x, operator_of)
+
+    def __repr__(self) -> str:
+        shares = ", ".join(f"{name!r}: {w:.2f}" for name, w in self.shares.items())
+        return f"Ensemble({self.in_channels}, {self.out_channels}, {{{shares}}})"

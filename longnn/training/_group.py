@@ -1,0 +1,194 @@
+"""Members of one shape, trained together as far as memory allows, to the end or by turns."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from longnn.training._memory import count_fitting, fits
+from longnn.training._population import Member, Population, Result
+from longnn.training._problem import Problem
+
+
+class StopTraining(Exception):
+    """Training ends now, with the best weights so far; ``reason`` is ``"time"`` or alike."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"training was stopped ({reason})")
+        self.reason = reason
+
+
+class Watcher:
+    """Looks on while populations are trained; this one only tells a function.
+
+    Args:
+        on_epoch: called with the population after each epoch, on a GPU after every ten.
+    """
+
+    def __init__(self, on_epoch: Callable[[Population], None] | None = None) -> None:
+        self.on_epoch = on_epoch
+
+    def begin(self, population: Population, first: int) -> None:
+        """A population is made, whose first member has this number; it may be restored."""
+
+    def watch(self, population: Population, first: int) -> None:
+        """An epoch is over. May raise :class:`StopTraining`."""
+        if self.on_epoch is not None:
+            self.on_epoch(population)
+
+    def rest(self, population: Population, first: int) -> None:
+        """Its turn is over."""
+
+    def failed(self, error: BaseException, first: int) -> None:
+        """Training it raised an error."""
+
+
+class Group:
+    """Members of one shape in training.
+
+    Usually they are one population. Where memory is short they are several, one after the other; a
+    member's result does not depend on who is trained with it.
+
+    Args:
+        places: the numbers of the members among all of a job.
+        members: the members.
+        problem: what they learn.
+        record_filters: keep the first filter's coefficients at every epoch.
+
+    >>> import torch
+    >>> from longnn.config import Settings
+    >>> from longnn.graphs import GraphOperator
+    >>> from longnn.nn import MLP
+    >>> P = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
+    >>> every = torch.ones(2, dtype=torch.bool)
+    >>> member = Member(MLP(2, 4, 2), Settings(epochs=3), 0, every, every)
+    >>> group = Group([7], [member], Problem.make(torch.eye(2), P, torch.tensor([0, 1])))
+    >>> group.train(3, Watcher())
+    >>> group.results[7].epochs
+    3
+    """
+
+    def __init__(
+        self,
+        places: Sequence[int],
+        members: Sequence[Member],
+        problem: Problem,
+        *,
+        record_filters: bool = False,
+    ) -> None:
+        self.before, self.total = 0, len(members)  # members of the whole job, for a display
+        self.places, self.members, self.problem = places, members, problem
+        self.record_filters = record_filters
+        self.results: dict[int, Result] = {}  # of those that have ended, by number
+        self._live: dict[int, Population] = {}  # by the place of the first member in the group
+        self._made = 0  # members that populations were made of
+        self._size = 0  # members of the next population; 0 where it is not known yet
+        self._begun: dict[int, int] = {}
+
+    def expect(self, begun: Mapping[int, int]) -> None:
+        """Make populations as they were made before: {number of the first member: how many}."""
+        self._begun = {self.places.index(i): n for i, n in begun.items() if i in self.places}
+
+    def train(self, until: int, watcher: Watcher) -> None:
+        """Train all members up to an epoch.
+
+        Raises:
+            MemoryError: where a single member does not fit.
+        """
+        for start, population in list(self._live.items()):
+            self._turn(start, population, until, watcher)
+        while self._made < len(self.members):
+            start = self._made
+            size = min(self._begun.get(start, self._next_size()), len(self.members) - start)
+            if fits(lambda: self._first_turn(start, size, until, watcher), self.problem.device):  # noqa: B023
+                self._made += size
+                continue
+            if size == 1:
+                raise MemoryError(
+                    f"Expected room for one model on {self.problem.device} (it ran out of memory); "
+                    "use fewer hidden channels or another device"
+                )
+            self._begun.pop(start, None)
+            self._live.pop(start, None)
+            self._size = size // 2
+
+    def _next_size(self) -> int:
+        if not self._size:
+            count = len(self.members)
+            self._size = count_fitting(lambda n: self._make(0, n), count, self.problem.device)
+        return self._size
+
+    def _make(self, start: int, size: int) -> Population:
+        chunk = self.members[start : start + size]
+        return Population(chunk, self.problem, record_filters=self.record_filters)
+
+    def _first_turn(self, start: int, size: int, until: int, watcher: Watcher) -> None:
+        population = self._make(start, size)
+        population.before, population.total = self.before + start, self.total
+        watcher.begin(population, self.places[start])
+        self._live[start] = population
+        try:
+            self._turn(start, population, until, watcher)
+        except (RuntimeError, MemoryError) as error:
+            self._live.pop(start, None)
+            watcher.failed(error, self.places[start])
+            raise
+
+    def _turn(self, start: int, population: Population, until: int, watcher: Watcher) -> None:
+        first = self.places[start]
+        population.run(lambda p: watcher.watch(p, first), until=until)
+        population.rest()
+        watcher.rest(population, first)
+        if population.finished:
+            self._collect(start)
+
+    def _collect(self, start: int) -> None:
+        """Keep the results of a population that has ended."""
+        population = self._live.pop(start)
+        for i, result in population.results.items():
+            self.results[self.places[start + i]] = result
+
+    def stop(self, why: str) -> None:
+        """End the training of all members that are still in training."""
+        for start, population in list(self._live.items()):
+            population.stop(population.index.tolist(), why)
+            self._collect(start)
+
+    def _find(self, number: int) -> tuple[Population, int]:
+        """The population of a member in training, and its place there."""
+        place = self.places.index(number)
+        start = max(s for s in self._live if s <= place)
+        return self._live[start], place - start
+
+    def loss(self, number: int, until: int) -> float:
+        """The least validation loss of a member up to an epoch."""
+        result = self._result(number)
+        if result is not None:
+            history = result.history["val_loss"]
+        else:
+            population, place = self._find(number)
+            (row,) = (population.index == place).nonzero()[:, 0].tolist()
+            history = population.rows["val_loss"][:, row]
+        known = history[:until][torch.isfinite(history[:until])]
+        return float(known.min()) if len(known) else torch.inf
+
+    def _result(self, number: int) -> Result | None:
+        """Of a member that has ended, if others of its population have or not."""
+        if number in self.results:
+            return self.results[number]
+        population, place = self._find(number)
+        return population.results.get(place)
+
+    def was_running(self, number: int, until: int) -> bool:
+        """Whether a member was still in training when it came to an epoch."""
+        result = self._result(number)
+        if result is None or result.epochs > until:
+            return True
+        return result.stopped == "halved" and result.epochs == until
+
+    def halve(self, number: int) -> None:
+        """End the training of a member for which others are better; it may have ended already."""
+        if self._result(number) is None:
+            population, place = self._find(number)
+            population.stop([place], "halved")
+            if population.finished:
+                self._collect(self.places.index(number) - place)

@@ -1,0 +1,318 @@
+"""From data and configurations to trained models: group by shape, train, predict, join.
+
+The command line, the estimator, the search and the studies all come through here. Nothing here
+touches files.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from longnn.config import Config
+from longnn.data import NodeDataset, Scaling, Split
+from longnn.nn import Ensemble, Model
+from longnn.training._ensemble import ensemble_weights
+from longnn.training._fit import (
+    Fitted,
+    FittedMember,
+    basis_of,
+    choose_device,
+    fit_readout,
+    load_weights,
+    make_members,
+    make_problem,
+    raw_scores,
+    self_loops_of,
+)
+from longnn.training._group import Group, StopTraining, Watcher
+from longnn.training._objective import check_metric
+from longnn.training._population import Population, Result
+from longnn.training._portfolio import members_of
+from longnn.training._problem import Problem
+from longnn.training._shape import shape_of
+
+#: Epochs at which the members of a portfolio are compared, and the worse half stops, where not all
+#: of them can be trained to the end: on a large graph, and where time is short.
+TURNS = (20, 60, 180, 540)
+#: Nodes and stored edges, both ways, from which on a graph is large.
+LARGE = 1_000_000
+#: Members of a portfolio that are trained to the end in any case.
+KEPT = 2
+#: Epochs that a training is expected to take, beyond its patience.
+USUAL = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class _Training:
+    """One member: what is trained, on what split, with what weights of the nodes."""
+
+    config: Config
+    split: Split
+    weight: Tensor | None
+
+
+class Job:
+    """Trainings on one dataset, prepared: splits, problems and models are made, nothing is trained.
+
+    A configuration with a preset of several models becomes one ensemble. What is wrong with a
+    configuration is found when a job is made.
+
+    Args:
+        dataset: what to learn.
+        configs, splits: one of each per result; ``config.seed`` is its own.
+        device: where to train; by default each configuration's own.
+        weights: of each one's nodes in the loss, (nodes,), or None for equal weights.
+        record_filters: keep the first filter's coefficients at every epoch.
+        required: how many of the first configurations must have a result where training is stopped
+            early; by default all. Of the others there are none then.
+    """
+
+    def __init__(
+        self,
+        dataset: NodeDataset,
+        configs: Sequence[Config],
+        splits: Sequence[Split],
+        *,
+        device: str | None = None,
+        weights: Sequence[Tensor | None] | None = None,
+        record_filters: bool = False,
+        required: int | None = None,
+    ) -> None:
+        self.dataset, self.configs, self.splits = dataset, configs, splits
+        self.record_filters = record_filters
+        self.required = len(configs) if required is None else required
+        #: Why training ended before its time: "time" or "interrupted", else nothing.
+        self.stopped = ""
+        self._expand([None] * len(configs) if weights is None else weights)
+        for training in self._trainings:
+            if training.config.settings.monitor not in ("score", "loss"):
+                check_metric(training.config.settings.monitor, dataset.task)
+        shapes: dict[object, list[int]] = {}
+        for i, training in enumerate(self._trainings):
+            shapes.setdefault(shape_of(training.config), []).append(i)
+        self._groups: list[Group] = []
+        self._of: dict[int, tuple[Group, Scaling]] = {}
+        self._models: dict[int, Model] = {}
+        self._starts: dict[int, tuple[dict[str, float], ...]] = {}
+        known: dict[object, tuple[Scaling, Problem]] = {}
+        for places in shapes.values():
+            self._prepare(places, known, device)
+        done = 0
+        for group in self._groups:
+            group.before, group.total = done, len(self._trainings)
+            done += len(group.places)
+
+    def _expand(self, weights: Sequence[Tensor | None]) -> None:
+        """The members of every configuration: one, or those of its portfolio by name."""
+        self._trainings: list[_Training] = []
+        self._members: list[dict[str, int]] = []  # name -> number, by configuration
+        for config, split, weight in zip(self.configs, self.splits, weights, strict=True):
+            alone = config.preset == "fast"
+            own = {"": config} if alone else members_of(config, self.dataset)
+            first = len(self._trainings)
+            self._trainings += [_Training(c, split, weight) for c in own.values()]
+            self._members.append({name: first + k for k, name in enumerate(own)})
+
+    def _prepare(
+        self,
+        places: list[int],
+        known: dict[object, tuple[Scaling, Problem]],
+        device: str | None,
+    ) -> None:
+        """The models of one shape, and what they are trained on."""
+        own = [self._trainings[i] for i in places]
+        first = own[0].config
+        where = choose_device(first.device if device is None else device)
+        key = (first.scale, first.precision, self_loops_of(first), where)
+        if key not in known:
+            scaling = Scaling.fit(first.scale, self.dataset)
+            known[key] = scaling, make_problem(self.dataset, first, scaling, device=where)
+        scaling, problem = known[key]
+        made = make_members(
+            [one.config for one in own],
+            problem,
+            [one.split for one in own],
+            classes=self.dataset.classes,
+            weights=[one.weight for one in own],
+        )
+        group = Group(places, made, problem, record_filters=self.record_filters)
+        self._groups.append(group)
+        for i, member in zip(places, made, strict=True):
+            assert isinstance(member.model, Model)  # training knows it by less
+            self._of[i], self._models[i] = (group, scaling), member.model
+            self._starts[i] = tuple(basis_of(f) for f in member.model.filters())
+
+    def problem_of(self, number: int) -> Problem:
+        """What the configuration of this number is trained on."""
+        problems = [self._of[i][0].problem for i in self._members[number].values()]
+        own = next((p for p in problems if "keep" in p.variants), problems[0])
+        variants = {k: v for p in problems for k, v in p.variants.items()}
+        return dataclasses.replace(own, variants=variants)
+
+    def scaling_of(self, number: int) -> Scaling:
+        """What is done to the features for the configuration of this number."""
+        return self._of[next(iter(self._members[number].values()))][1]
+
+    def run(
+        self,
+        *,
+        begun: Mapping[int, int] | None = None,
+        watcher: Watcher | None = None,
+        deadline: float | None = None,
+    ) -> list[Fitted]:
+        """Train all members, those of one shape together as far as memory allows, and predict.
+
+        Args:
+            begun: chunks that were begun before, as {first member: how many}; they are kept.
+            watcher: looks on, and may stop the training.
+            deadline: when to stop, by ``time.perf_counter``.
+
+        Returns:
+            what was trained, in the order of the configurations; see ``required``.
+
+        Raises:
+            MemoryError: where a single member does not fit.
+            StopTraining: where training was stopped before a required result was there.
+        """
+        watcher = _Timed(Watcher() if watcher is None else watcher, deadline)
+        for group in self._groups:
+            group.expect(begun or {})
+        try:
+            self._train(watcher, deadline)
+        except StopTraining as stop:
+            self.stopped = stop.reason
+            for group in self._groups:
+                group.stop(stop.reason)
+        results = {i: r for group in self._groups for i, r in group.results.items()}
+        if self.stopped:
+            results = {i: r for i, r in results.items() if r.best_epoch > 0}
+        found: list[Fitted] = []
+        for number, places in enumerate(self._members):
+            own = {name: i for name, i in places.items() if i in results}
+            if not own and number < self.required:
+                raise StopTraining(self.stopped)
+            if not own:
+                return found[: self.required]
+            each = {name: self._fitted(i, results[i]) for name, i in own.items()}
+            alone = self.configs[number].preset == "fast"
+            found.append(each[""] if alone else self._join(number, each))
+        return found
+
+    def _train(self, watcher: Watcher, deadline: float | None) -> None:
+        """Train to the end, or by turns: all to one epoch, then the better ones on."""
+        last = max(t.config.settings.epochs for t in self._trainings)
+        size = max(g.problem.num_nodes + g.problem.operator.matrix.nnz for g in self._groups)
+        several = any(len(members) > 1 for members in self._members)
+        by_turns = several and (size > LARGE or deadline is not None)
+        before = 0
+        for until in [*(t for t in TURNS if by_turns and t < last), last]:
+            began = time.perf_counter()
+            for group in self._groups:
+                group.train(until, watcher)
+            each = (time.perf_counter() - began) / (until - before)  # seconds of an epoch of all
+            before = until
+            if until == last or (size <= LARGE and self._in_time(each, until, deadline)):
+                continue
+            for members in self._members:
+                self._halve(list(members.values()), until)
+
+    def _in_time(self, each: float, until: int, deadline: float | None) -> bool:
+        """Whether all can be trained to their usual end."""
+        if deadline is None:
+            return True
+        settings = self._trainings[0].config.settings
+        usual = min(settings.epochs, settings.patience + USUAL)
+        return time.perf_counter() + each * max(usual - until, 0) < deadline
+
+    def _halve(self, members: Sequence[int], until: int) -> None:
+        """Stop the half of a portfolio with the larger validation losses up to an epoch."""
+        losses = {i: self._of[i][0].loss(i, until) for i in members}
+        running = [i for i in members if self._of[i][0].was_running(i, until)]
+        kept = max(KEPT, (len(running) + 1) // 2)
+        for i in sorted(running, key=losses.__getitem__)[kept:]:
+            self._of[i][0].halve(i)
+
+    def _fitted(self, i: int, result: Result) -> Fitted:
+        model, one, problem = self._models[i], self._trainings[i], self._of[i][0].problem
+        load_weights(model, result.state)
+        scores = raw_scores(model, problem)
+        readout = fit_readout(one.config, problem, result, scores, one.split.val)
+        predicted = readout.predict(scores)
+        return Fitted(one.config, one.split, result, model, self._starts[i], readout, predicted)
+
+    def _join(self, number: int, each: Mapping[str, Fitted]) -> Fitted:
+        """The members of a portfolio as one model: their weighted average."""
+        config, split, problem = self.configs[number], self.splits[number], self.problem_of(number)
+        sound = {name: one for name, one in each.items() if one.is_sound} or dict(each)
+        weights = dict.fromkeys(each, 0.0)
+        val, labels = split.val.cpu(), problem.labels.cpu()
+        if any(one.is_sound for one in sound.values()):
+            said = torch.stack([one.predicted[val] for one in sound.values()])
+            weights |= dict(
+                zip(sound, ensemble_weights(said, labels[val], problem.task).tolist(), strict=True)
+            )
+        else:  # all diverged; whoever checks the result says so
+            weights[next(iter(each))] = 1.0
+        voting = {name: one for name, one in each.items() if weights[name] > 0}
+        model = Ensemble(
+            {name: one.model for name, one in voting.items()},
+            weights,
+            {name: one.readout.temperature for name, one in voting.items()},
+            problem.task,
+        ).to(problem.dtype)
+        lead = voting[model.leader]
+        scores = raw_scores(model, problem)
+        state = {name: p.detach().cpu().clone() for name, p in model.named_parameters()}
+        result = dataclasses.replace(lead.result, state=state)
+        readout = fit_readout(config, problem, result, scores, split.val)
+        members = tuple(FittedMember(name, weights[name], one) for name, one in each.items())
+        predicted = readout.predict(scores)
+        return Fitted(config, split, result, model, lead.start, readout, predicted, members)
+
+
+class _Timed(Watcher):
+    """Stops a training when its time is over."""
+
+    def __init__(self, watcher: Watcher, deadline: float | None) -> None:
+        self.watcher, self.deadline = watcher, deadline
+
+    def begin(self, population: Population, first: int) -> None:
+        self.watcher.begin(population, first)
+
+    def watch(self, population: Population, first: int) -> None:
+        self.watcher.watch(population, first)
+        if self.deadline is not None and time.perf_counter() >= self.deadline:
+            raise StopTraining("time")
+
+    def rest(self, population: Population, first: int) -> None:
+        self.watcher.rest(population, first)
+
+    def failed(self, error: BaseException, first: int) -> None:
+        self.watcher.failed(error, first)
+
+
+def fit(
+    dataset: NodeDataset,
+    configs: Sequence[Config],
+    splits: Sequence[Split],
+    *,
+    device: str | None = None,
+    weights: Sequence[Tensor | None] | None = None,
+    record_filters: bool = False,
+    on_epoch: Callable[[Population], None] | None = None,
+) -> list[Fitted]:
+    """Train each configuration on its split, those of one shape together; see :class:`Job`.
+
+    >>> from longnn.data import csbm, make_split
+    >>> data = csbm(num_nodes=40, num_features=8)
+    >>> (one,) = fit(data, [Config.from_dict({"epochs": 3})], [make_split(data, None, 0)])
+    >>> one.predicted.shape
+    torch.Size([40, 2])
+    """
+    job = Job(
+        dataset, configs, splits, device=device, weights=weights, record_filters=record_filters
+    )
+    return job.run(watcher=Watcher(on_epoch))
