@@ -6,9 +6,20 @@ from pathlib import Path
 import pytest
 import torch
 
+from longnn.config import Config
 from longnn.data import csbm, make_split
-from longnn.studies.portfolio._candidates import FORMS, KNOWN, candidates
-from longnn.studies.portfolio._graphs import GRAPHS, KINDS
+from longnn.recipes import load_recipe
+from longnn.studies import Context
+from longnn.studies.portfolio import _run
+from longnn.studies.portfolio._candidates import (
+    FAMILIES,
+    FORMS,
+    KNOWN,
+    UNLIKE,
+    candidates,
+    tuned_on,
+)
+from longnn.studies.portfolio._graphs import GRAPHS, KINDS, kind_of, related
 from longnn.studies.portfolio._predictions import Part, Predictions
 from longnn.studies.portfolio._run import _usual
 from longnn.studies.portfolio._select import STRATEGIES, choose_all, evaluate
@@ -98,6 +109,35 @@ def test_candidates_of_one_form_train_together() -> None:
     for form, (_, count) in FORMS.items():
         assert len({shape_of(found[f"{form} {i}"]) for i in range(count)}) == 1, form
     assert len({str(c.to_dict()) for c in found.values()}) == len(found)
+
+
+def test_recipes_are_candidates_as_they_are_but_for_their_epochs() -> None:
+    limits = {"epochs": 1000, "patience": 100}
+    found, tuned = candidates(limits), tuned_on()
+    assert len(tuned) == 11 + len(FAMILIES) * len(UNLIKE)
+    assert tuned["recipe cornell-legacy"] == "cornell-legacy"
+    assert "recipe csbm" not in found
+    for name, graph in tuned.items():
+        expected = Config.from_dict({**load_recipe(found[name].model, graph), **limits})
+        assert found[name] == expected, name
+    assert {(c.settings.epochs, c.settings.patience) for c in found.values()} == {(1000, 100)}
+
+
+def test_every_recipe_belongs_to_a_kind() -> None:
+    assert {kind_of(graph) for graph in tuned_on().values()} <= set(KINDS)
+    assert kind_of("cornell-legacy") == kind_of("texas")
+    for name in tuned_on().values():
+        assert all(name in related(other) for other in related(name)), name
+
+
+def test_candidates_alone_choose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many processes train candidates side by side; none of them begins the choice or the test."""
+    few = {name: candidates({"epochs": 2})[name] for name in ("default", "gcn cora")}
+    monkeypatch.setattr(_run, "candidates", lambda limits: few)
+    context = Context(tmp_path, device="cpu", quick=True, datasets=["xor"], tell=lambda _: None)
+    _run.run(context)
+    assert [path.name for path in (tmp_path / "records").iterdir()] == ["xor.json"]
+    assert _run.predictions_path(tmp_path, "xor").is_file()
 
 
 def test_the_usual_candidate_is_the_default() -> None:

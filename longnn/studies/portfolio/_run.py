@@ -1,7 +1,8 @@
-"""Train all candidates on all graphs, one record per graph; then choose, in a record of its own.
+"""Train all candidates on all graphs, one record per graph; then choose; then test the choice.
 
-What members predict for validation nodes and holdout is kept beside the records as float16, for
-the choice: it is needed to try ensembles, and too much to commit.
+Each step is named as its record: the name of a graph, ``selection``, ``test-`` and the name of a
+graph or table. What members predict for validation nodes and holdout is kept beside the records as
+float16, for the choice: it is needed to try ensembles, and too much to commit.
 """
 
 import dataclasses
@@ -28,21 +29,20 @@ CANDIDATES, SELECTION = "candidates", "selection"
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The size of the study; the splits have the seeds from ``first`` on.
+    """The training of the candidates; the splits have the seeds from ``first`` on.
 
-    >>> FULL.size
-    8
+    >>> FULL.splits
+    2
     """
 
     splits: int
     epochs: int
     patience: int
-    size: int
     first: int = 1000
 
 
-FULL = Plan(splits=2, epochs=500, patience=100, size=8)
-QUICK = Plan(splits=1, epochs=3, patience=3, size=2)
+FULL = Plan(splits=2, epochs=1000, patience=100)
+QUICK = Plan(splits=1, epochs=3, patience=3)
 QUICK_GRAPHS, QUICK_TESTED = ("diabetes", "xor", "cancer"), ("table-wine",)
 QUICK_EVALUATION = EvaluationPlan(splits=1, tables=1, epochs=3, patience=3)
 
@@ -71,26 +71,29 @@ class CandidatesCell:
 
 
 def run(context: Context) -> None:
-    """Train what the records lack; choose where all graphs are there; then test the choice."""
+    """Do the steps that were asked for, by default all, as far as the records lack them."""
     plan = QUICK if context.quick else FULL
     known = QUICK_GRAPHS if context.quick else tuple(GRAPHS)
     tested = QUICK_TESTED if context.quick else TESTED
-    names = context.choose("datasets", list(dict.fromkeys([*known, *tested])))
+    tests = {f"test-{name}": name for name in tested}
+    names = context.choose("datasets", [*known, SELECTION, *tests])
     for name in [name for name in names if name in known]:
         record = context.record(name, plan)
         if CANDIDATES not in record:
             compute = functools.partial(_cell, context, plan, name)
             record.cell(CANDIDATES, CandidatesCell, compute, machine=context.machine())
             context.tell(f"{name}: all candidates")
+    wanted = [tests[name] for name in names if name in tests]
+    if not wanted and SELECTION not in names:
+        return
     record = context.record(SELECTION, plan)
     missing = [name for name in known if not predictions_path(context.folder, name).is_file()]
     if SELECTION not in record and missing:
         context.tell("the choice waits for " + ", ".join(missing))
         return
-    compute_all = functools.partial(_choose, context.folder, known, plan)
+    compute_all = functools.partial(_choose, context.folder, known)
     chosen = record.cell(SELECTION, Selection, compute_all, machine=context.machine("cpu"))
-    size = QUICK_EVALUATION if context.quick else EVALUATION
-    evaluate_portfolio(context, chosen, [name for name in names if name in tested], size)
+    evaluate_portfolio(context, chosen, wanted, QUICK_EVALUATION if context.quick else EVALUATION)
 
 
 def predictions_path(folder: Path, name: str) -> Path:
@@ -127,9 +130,9 @@ def _usual(dataset: NodeDataset) -> str:
     return "table, numbers" if dataset.task == "regression" else "table, classes"
 
 
-def _choose(folder: Path, names: tuple[str, ...], plan: Plan) -> Selection:
+def _choose(folder: Path, names: tuple[str, ...]) -> Selection:
     found = {name: Predictions.read(predictions_path(folder, name)) for name in names}
     kinds = {name: GRAPHS[name].kind for name in found}
     every = candidates({})
     allowed = [name for name, config in every.items() if config.model in MODELS]
-    return choose_all(list(every), found, kinds, plan.size, allowed=allowed)
+    return choose_all(list(every), found, kinds, 8, allowed=allowed)
