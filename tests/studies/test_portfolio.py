@@ -12,7 +12,7 @@ from longnn.config import Config
 from longnn.data import csbm, make_split
 from longnn.recipes import load_recipe
 from longnn.studies import Context
-from longnn.studies.portfolio import _run
+from longnn.studies.portfolio import _run, tables
 from longnn.studies.portfolio._candidates import (
     FAMILIES,
     FORMS,
@@ -21,10 +21,16 @@ from longnn.studies.portfolio._candidates import (
     candidates,
     tuned_on,
 )
-from longnn.studies.portfolio._evaluation import run_test
+from longnn.studies.portfolio._evaluation import FULL as EVALUATION
+from longnn.studies.portfolio._evaluation import (
+    EvaluationCell,
+    FamilyCell,
+    PortfolioCell,
+    run_test,
+)
 from longnn.studies.portfolio._files import LEFT_OUT, portfolio_text, write_portfolio
 from longnn.studies.portfolio._graphs import GRAPHS, KINDS, kind_of, related
-from longnn.studies.portfolio._join import JOINED, STRATEGIES, evaluate
+from longnn.studies.portfolio._join import JOINED, STRATEGIES, Scored, evaluate
 from longnn.studies.portfolio._judge import Judge
 from longnn.studies.portfolio._predictions import Part, Predictions
 from longnn.studies.portfolio._run import _usual
@@ -280,6 +286,47 @@ def test_a_test_joins_members_seeds_and_recipes() -> None:
     single = fit(dataset, [recipe.replace(seed=1)], [splits[1]])[0].predicted
     accuracy = score(single, dataset, splits[1].test)["accuracy"]
     assert cell.recipe["single"].test[1] == pytest.approx(accuracy)
+
+
+def test_tables_come_from_records(tmp_path: Path) -> None:
+    """Numbers of a graph of the paper, of both portfolios, families and recipe, where they go."""
+
+    def scored(*test: float) -> Scored:
+        return Scored([0.5] * len(test), list(test))
+
+    def cell(votes: Scored) -> PortfolioCell:
+        joined = {**dict.fromkeys(STRATEGIES, scored(0.8, 0.8)), JOINED: votes}
+        family = FamilyCell(3, whole=scored(0.85, 0.85), equal=scored(0.84, 0.84))
+        return PortfolioCell(["mlp 0"], {"mlp 0": scored(0.8, 0.8)}, joined, {"mlp": family})
+
+    both = {"default": cell(scored(0.9, 0.9)), "best": cell(scored(0.92, 0.94))}
+    joined = dict.fromkeys(STRATEGIES, scored(0.89, 0.89))
+    recipe = {**joined, "single": scored(0.87, 0.89)}
+    test = EvaluationCell("0", "accuracy", scored(0.88, 0.88), both, recipe)
+    chosen_ones = Portfolio(["mlp 0"], {"x": ["mlp 0"]}, {}, {}, {"x": joined_scores()}, {})
+    configs = {"mlp 0": candidates({})["mlp 0"].to_dict()}
+    selection = Selection({"default": chosen_ones, "best": chosen_ones}, {}, configs)
+    context = Context(tmp_path, device="cpu")
+    machine = context.machine("cpu")
+    record = context.record("selection", _run.SELECTED)
+    record.cell("selection", Selection, lambda: selection, machine=machine)
+    for name in ("cora", "cornell"):
+        own = context.record(f"test-{name}", EVALUATION)
+        own.cell("test", EvaluationCell, lambda: test, machine=machine)
+    made = {table.name: table for table in tables(tmp_path)}
+    assert list(made) == ["members", "scores", "strategies", "test", "differences", "families"]
+    cora, cornell = made["test"].rows
+    ours = ["88.00", "80.00", "90.00", "80.00", "**93.00**", "88.00", "89.00", "89.00"]
+    assert cora == ["cora", *ours, "89.44", "90.82"]
+    assert cornell[-2:] == ["", ""], "printed numbers are those of the defective one"
+    shown = dict(zip(made["differences"].columns, made["differences"].rows[0], strict=True))
+    assert shown["portfolio minus default"] == "**+2.0 [+2.0, +2.0]**"
+    assert shown["large portfolio minus recipe"] == "**+5.0 [+5.0, +5.0]**"
+    assert made["families"].rows[0] == ["cora", "84.00 / 85.00 (3)", "93.00"]
+
+
+def joined_scores() -> dict[str, list[float]]:
+    return {name: [0.5, 0.5] for name in STRATEGIES}
 
 
 def test_portfolios_are_written_as_toml(tmp_path: Path) -> None:
