@@ -13,6 +13,7 @@ from longnn.config import Config
 from longnn.data import NodeDataset, make_split
 from longnn.registry import find_model
 from longnn.studies._core._context import Context
+from longnn.studies._core._protocol import ConfigTable
 from longnn.studies.portfolio._candidates import candidates, tuned_on
 from longnn.studies.portfolio._evaluation import FULL as EVALUATION
 from longnn.studies.portfolio._evaluation import TESTED, EvaluationPlan, evaluate_portfolio
@@ -166,5 +167,7 @@ def _choose(folder: Path, names: tuple[str, ...], plan: SelectionPlan) -> Select
     limits = {"default": plan.default, "best": plan.best}
     made = choose_all(known, found, {name: kind_of(name) for name in found}, limits)
     chosen = {name for portfolio in made.portfolios.values() for name in portfolio.everyone()}
-    tables = {name: config.to_dict() for name, config in every.items() if name in chosen}
+    tables: dict[str, ConfigTable] = {
+        name: config.to_dict() for name, config in every.items() if name in chosen
+    }
     return dataclasses.replace(made, configs=tables)
