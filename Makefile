@@ -38,9 +38,10 @@ slow: $(DEV)
 wheel: $(DEV)
 	$(PYTEST) -m wheel tests/test_wheel.py
 
-# Tables, figures, pages of results and recipes again, from the committed records.
+# Tables, figures, pages of results, recipes and portfolios again, from the committed records.
 results: $(DEV)
-	$(BIN)/python -m longnn.studies results docs/results longnn/recipes
+	$(BIN)/python -m longnn.studies results docs/results longnn/recipes \
+		longnn/training/portfolio.toml
 
 install: $(DEV)
 

@@ -14,8 +14,7 @@ VARYING = frozenset(
 )
 #: Values that say where and how often to train, and what to do afterwards.
 _CIRCUMSTANCES = frozenset(
-    ("seed", "repeat", "device", "split", "preset", "time_limit")
-    + ("calibrate", "threshold", "baselines")
+    "seed repeat device split preset time_limit calibrate threshold baselines".split()
 )
 
 

@@ -12,7 +12,7 @@ from longnn.studies.presets._data import DEVELOPMENT
 from longnn.studies.presets._run import KEY, HoldoutCell
 from longnn.studies.presets._show import TIE, changes_of, mean_score, read
 from longnn.studies.tables._data import HELD_BACK, STORIES
-from longnn.training import headline, data_defaults, summarize
+from longnn.training import data_defaults, headline, summarize
 from tests.commands import ROOT
 
 PAGES = ROOT / "docs" / "results"

@@ -11,7 +11,7 @@ from longnn.studies._core._graphs import as_dataset, between_classes, preferenti
 from longnn.studies.tables._data import HELD_BACK, STORIES
 from longnn.studies.tables._run import LABELS, TableCell
 from longnn.studies.tables._show import best_baseline, differences, read
-from longnn.training import headline, data_defaults
+from longnn.training import data_defaults, headline
 from tests.commands import ROOT
 
 ALL = {**STORIES, **HELD_BACK}

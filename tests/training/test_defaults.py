@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from longnn.config import Config
 from longnn.data import csbm, from_data, make_split
-from longnn.training import complete, fit, data_defaults
+from longnn.training import complete, data_defaults, fit
 
 RING = torch.stack([torch.arange(20), (torch.arange(20) + 1) % 20])
 

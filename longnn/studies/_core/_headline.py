@@ -54,11 +54,12 @@ def interval_of(differences: Sequence[float]) -> str:
     return f"**{text}**" if s["low"] > 0 or s["high"] < 0 else text
 
 
-def best_in_bold(means: Sequence[float]) -> list[str]:
-    """Numbers of a row to one digit, the highest in bold.
+def best_in_bold(means: Sequence[float], digits: int = 1) -> list[str]:
+    """Numbers of a row to some digits, the highest in bold.
 
     >>> best_in_bold([97.25, 98.0])
     ['97.2', '**98.0**']
     """
     best = max(means)
-    return [f"**{v:.1f}**" if v >= best - 1e-9 else f"{v:.1f}" for v in means]
+    shown = [f"{v:.{digits}f}" for v in means]
+    return [f"**{t}**" if v >= best - 1e-9 else t for t, v in zip(shown, means, strict=True)]

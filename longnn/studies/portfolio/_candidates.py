@@ -1,7 +1,8 @@
-"""The candidates: some forms of each model, and for each form random rates and dropouts.
+"""The candidates: recipes of single graphs, and random rates and dropouts for some forms.
 
 Only rates, dropouts, a, b and the start of the filter differ within a form, so that all candidates
-of a form train in one population. No recipe is among them: each was chosen on one of the graphs.
+of a form train in one population. A recipe was chosen on one graph: :func:`tuned_on` says on which,
+so that it can be kept from the choice where that graph is left out.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from longnn.config import Config
+from longnn.recipes import known_recipes, load_recipe
 from longnn.registry import model_options
 
 #: What all candidates share: short trainings, stopped by the loss, which averages like.
@@ -26,11 +28,10 @@ FORMS: dict[str, tuple[dict[str, Any], int]] = {
     "features": ({"placement": "features", "normalize": True}, 6),
     "features and scores": ({"placement": "both", "normalize": True}, 4),
     "mlp": ({"model": "mlp"}, 4),
-    "gcn": ({"model": "gcn"}, 4),
-    "gpr": ({"model": "gpr"}, 3),
-    "cheb2": ({"model": "cheb2"}, 3),
-    "appnp": ({"model": "appnp"}, 3),
 }
+#: Families beside LON-GNN, each with its recipes of some graphs that are unlike.
+FAMILIES = ("gcn", "gpr", "appnp", "cheb2", "bern", "arma", "favard", "jacobi", "mlp")
+UNLIKE = ("cora", "computers", "chameleon", "texas")
 #: What is drawn; a name that a model does not have is left out.
 DRAWN: dict[str, tuple[float, ...]] = {
     "lr_transform": (0.005, 0.01, 0.02, 0.05),
@@ -78,15 +79,35 @@ def candidates(limits: Mapping[str, Any]) -> dict[str, Config]:
     """Every candidate by name, with these epochs and patience.
 
     >>> found = candidates({"epochs": 10})
-    >>> len(found), found["scores 0"].options["placement"], found["gcn 1"].model
-    (54, 'output', 'gcn')
+    >>> found["scores 0"].options["placement"], found["gcn cora"].model
+    ('output', 'gcn')
     """
     rng = np.random.default_rng(1000)
     tables = {name: {**table} for name, table in KNOWN.items()}
     for form, (fixed, count) in FORMS.items():
         for i in range(count):
             tables[f"{form} {i}"] = {**COMMON, **fixed, **_draw(rng, fixed)}
+    for name, (model, graph) in _recipes().items():
+        tables[name] = load_recipe(model, graph)
     return {name: Config.from_dict({**table, **limits}) for name, table in tables.items()}
+
+
+def tuned_on() -> dict[str, str]:
+    """Candidate -> the graph it was tuned on, for those that are recipes.
+
+    >>> found = tuned_on()
+    >>> found["recipe cora"], found["gcn texas"], "scores 0" in found
+    ('cora', 'texas', False)
+    """
+    return {name: graph for name, (_, graph) in _recipes().items()}
+
+
+def _recipes() -> dict[str, tuple[str, str]]:
+    """Candidate -> model and graph of its recipe; that of the bundled ``csbm`` stays out."""
+    own = [graph for model, graph in known_recipes() if model == "lon" and graph != "csbm"]
+    found = {f"recipe {graph}": ("lon", graph) for graph in own}
+    others = {f"{model} {graph}": (model, graph) for model in FAMILIES for graph in UNLIKE}
+    return {**found, **others}
 
 
 def _draw(rng: np.random.Generator, fixed: Mapping[str, Any]) -> dict[str, Any]:

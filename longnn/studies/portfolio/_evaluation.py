@@ -1,69 +1,111 @@
-"""The portfolio on graphs and splits that took no part in its choice, against the default.
+"""The portfolios on splits that took no part in their choice, against one model and recipes.
 
-The ten graphs of the paper on the published splits, each with the portfolio that was chosen without
-its kind; and the tables of the study ``tables``, which no choice has seen, with the whole one.
+The graphs of the paper on the published splits, each with the portfolios that were chosen without
+it and without its recipes; and the tables of the study ``tables``, which no choice has seen, with
+the whole ones.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from longnn import data
 from longnn.bench import DATASETS
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
+from longnn.recipes import load_recipe
 from longnn.studies._core._context import Context
-from longnn.studies._core._headline import headline_scores
-from longnn.studies.portfolio._candidates import candidates
-from longnn.studies.portfolio._graphs import GRAPHS
+from longnn.studies.portfolio._join import JOINED, Scored, join
 from longnn.studies.portfolio._predictions import Predictions
-from longnn.studies.portfolio._select import Selection, evaluate
+from longnn.studies.portfolio._select import Selection
 from longnn.studies.tables._data import HELD_BACK, STORIES
-from longnn.training import Fitted, complete, fit, headline
+from longnn.training import complete, fit, headline
 
 #: The key of the cell of a record.
 TEST = "test"
 _TABLES: dict[str, Callable[[], NodeDataset]] = {**STORIES, **HELD_BACK}
+#: The graphs of the paper; its Cornell is the defective one.
+PAPER = (*DATASETS, "cornell-legacy")
 #: Every graph of the test: those of the paper by their names, tables with a mark.
-TESTED = (*DATASETS, *(f"table-{name}" for name in _TABLES))
+TESTED = (*PAPER, *(f"table-{name}" for name in _TABLES))
+#: With how many seeds each member of a portfolio is trained.
+SEEDS = {"default": 1, "best": 2}
+#: Families are compared by so many members of each, in the order of the choice.
+EQUAL = 2
+_AWAY = 1000  # from one seed of a member to the next
 
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationPlan:
-    """The size of the test: splits of the paper's graphs and of tables, epochs of the members.
+    """The size of the test.
 
-    >>> FULL.splits
-    10
+    Args:
+        splits: of the paper's graphs.
+        tables: splits of tables.
+        epochs, patience: of the members.
+        seeds: of a recipe in its ensemble.
     """
 
     splits: int
     tables: int
     epochs: int
     patience: int
+    seeds: int
 
 
-FULL = EvaluationPlan(splits=10, tables=5, epochs=500, patience=100)
+FULL = EvaluationPlan(splits=10, tables=5, epochs=1000, patience=100, seeds=8)
+
+
+@dataclasses.dataclass(frozen=True)
+class FamilyCell:
+    """Members of one family, joined by votes.
+
+    Args:
+        members: how many of the portfolio are of it.
+        whole: all of them.
+        equal: the first few, as many as of every other family that has them.
+    """
+
+    members: int
+    whole: Scored
+    equal: Scored
+
+
+@dataclasses.dataclass(frozen=True)
+class PortfolioCell:
+    """One portfolio on one graph.
+
+    Args:
+        members: the candidates that were trained.
+        alone: each with the seed of the split.
+        joined: strategy -> scores of the whole, all seeds of all members.
+        families: model -> its members.
+    """
+
+    members: list[str]
+    alone: dict[str, Scored]
+    joined: dict[str, Scored]
+    families: dict[str, FamilyCell]
 
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationCell:
-    """Test scores on one graph, lists over the splits.
+    """Scores on one graph, lists over the splits.
 
     Args:
         fingerprint: of the dataset.
         metric: of the scores; higher is better.
-        portfolio: the candidates that were trained.
-        members: test scores of each.
-        joined: strategy -> test scores of the whole.
-        default: test scores with nothing set.
+        default: one model with nothing set.
+        portfolios: by name.
+        recipe: the graph's own recipe of LON-GNN, where it has one: ``single``, and with several
+            seeds joined by each strategy.
     """
 
     fingerprint: str
     metric: str
-    portfolio: list[str]
-    members: dict[str, list[float]]
-    joined: dict[str, list[float]]
-    default: list[float]
+    default: Scored
+    portfolios: dict[str, PortfolioCell]
+    recipe: dict[str, Scored]
 
 
 def evaluate_portfolio(
@@ -84,38 +126,95 @@ def evaluate_portfolio(
 def _cell(
     context: Context, selection: Selection, name: str, plan: EvaluationPlan
 ) -> EvaluationCell:
-    table = name.removeprefix("table-")
-    if name in DATASETS:
+    found = selection.portfolios
+    limits = {"epochs": plan.epochs, "patience": plan.patience}
+    known = {member: selection.config(member, limits) for member in selection.configs}
+    if name in PAPER:
         dataset = data.load(name, data_dir=context.data_dir)
         splits = [make_split(dataset, "published", seed) for seed in range(plan.splits)]
-        chosen = selection.left_out[GRAPHS[name].kind]
-    else:
-        dataset = _TABLES[table]()
-        splits = [make_split(dataset, "stratified", seed) for seed in range(plan.tables)]
-        chosen = selection.portfolio
-    limits = {"epochs": plan.epochs, "patience": plan.patience}
-    configs = [candidates(limits)[c] for c in chosen]
-    usual = complete({"preset": "fast"}, dataset)
-    *members, default = _train(context, dataset, [*configs, usual], splits)
-    found = Predictions.collect(dataset, members)
+        chosen = {key: portfolio.without_graph[name] for key, portfolio in found.items()}
+        recipe = Config.from_dict(load_recipe("lon", name))
+        return run_test(
+            dataset, splits, known, chosen, recipe=recipe, seeds=plan.seeds, device=context.device
+        )
+    dataset = _TABLES[name.removeprefix("table-")]()
+    splits = [make_split(dataset, "stratified", seed) for seed in range(plan.tables)]
+    chosen = {key: portfolio.members for key, portfolio in found.items()}
+    return run_test(dataset, splits, known, chosen, device=context.device)
 
-    def tested(fitted: Sequence[Fitted]) -> list[float]:
-        return headline_scores(dataset, [f.predicted for f in fitted], splits)[1]
 
+def run_test(
+    dataset: NodeDataset,
+    splits: Sequence[Split],
+    known: Mapping[str, Config],
+    chosen: Mapping[str, Sequence[str]],
+    *,
+    recipe: Config | None = None,
+    seeds: int = 1,
+    device: str = "auto",
+) -> EvaluationCell:
+    """Train everything in one call, so that models of one shape train together; then join.
+
+    Args:
+        dataset, splits: to train and test on.
+        known: the configurations of members.
+        chosen: the members of each portfolio.
+        recipe: the graph's own.
+        seeds: of the recipe.
+        device: to train on.
+    """
+    wanted: dict[Hashable, tuple[Config, int]] = {
+        "default": (complete({"preset": "fast"}, dataset), 0)
+    }
+    for key, members in chosen.items():
+        wanted |= {(m, k): (known[m], k) for k in range(SEEDS[key]) for m in members}
+    if recipe is not None:
+        wanted |= {("its own", k): (recipe, k) for k in range(seeds)}
+    place = {key: i for i, key in enumerate(wanted)}
+    p = _train(dataset, list(wanted.values()), splits, device)
+
+    def alone(key: Hashable) -> Scored:
+        return join(p, [place[key]], ["average"])["average"]
+
+    def votes(members: Sequence[str], times: int) -> Scored:
+        return join(p, [place[m, k] for k in range(times) for m in members], [JOINED])[JOINED]
+
+    portfolios = {}
+    for key, members in chosen.items():
+        times = SEEDS[key]
+        families: dict[str, list[str]] = {}
+        for member in members:
+            families.setdefault(known[member].model, []).append(member)
+        portfolios[key] = PortfolioCell(
+            members=list(members),
+            alone={m: alone((m, 0)) for m in members},
+            joined=join(p, [place[m, k] for k in range(times) for m in members]),
+            families={
+                model: FamilyCell(len(own), votes(own, times), votes(own[:EQUAL], times))
+                for model, own in families.items()
+            },
+        )
+    own = {}
+    if recipe is not None:
+        every = join(p, [place["its own", k] for k in range(seeds)])
+        own = {"single": alone(("its own", 0)), **every}
     return EvaluationCell(
         fingerprint=dataset.fingerprint(),
         metric=headline(dataset.data.y, dataset.task)[0],
-        portfolio=list(chosen),
-        members={c: tested(fitted) for c, fitted in zip(chosen, members, strict=True)},
-        joined=evaluate(found, range(len(chosen))),
-        default=tested(default),
+        default=alone("default"),
+        portfolios=portfolios,
+        recipe=own,
     )
 
 
 def _train(
-    context: Context, dataset: NodeDataset, configs: Sequence[Config], splits: Sequence[Split]
-) -> list[list[Fitted]]:
-    members = [c.replace(seed=s.seed) for c in configs for s in splits]
-    fitted = fit(dataset, members, [*splits] * len(configs), device=context.device)
+    dataset: NodeDataset,
+    wanted: Sequence[tuple[Config, int]],
+    splits: Sequence[Split],
+    device: str,
+) -> Predictions:
+    """What each configuration, with the seed of the split or a later one, predicts."""
+    configs = [config.replace(seed=s.seed + _AWAY * k) for config, k in wanted for s in splits]
+    fitted = fit(dataset, configs, [*splits] * len(wanted), device=device)
     n = len(splits)
-    return [fitted[i * n : (i + 1) * n] for i in range(len(configs))]
+    return Predictions.collect(dataset, [fitted[i * n : (i + 1) * n] for i in range(len(wanted))])

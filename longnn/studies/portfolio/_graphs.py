@@ -88,3 +88,28 @@ GRAPHS: dict[str, Graph] = {
     "borders": Graph("useless columns", lambda _: borders()),
 }
 KINDS = tuple(dict.fromkeys(graph.kind for graph in GRAPHS.values()))
+#: The defective Cornell has the features and labels of Texas and the edges of Cornell: where one is
+#: left out, so is the other.
+_RELATED = {
+    "texas": ("cornell-legacy",),
+    "cornell": ("cornell-legacy",),
+    "cornell-legacy": ("texas", "cornell"),
+}
+
+
+def kind_of(name: str) -> str:
+    """The kind of a graph; the defective Cornell, not in the collection, is of that of Texas.
+
+    >>> kind_of("cora"), kind_of("cornell-legacy")
+    ('citations', 'university pages')
+    """
+    return GRAPHS["texas" if name == "cornell-legacy" else name].kind
+
+
+def related(name: str) -> tuple[str, ...]:
+    """A graph, and those that share so much with it that they count as the same.
+
+    >>> related("cora"), related("texas")
+    (('cora',), ('texas', 'cornell-legacy'))
+    """
+    return (name, *_RELATED.get(name, ()))

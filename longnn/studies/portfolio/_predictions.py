@@ -9,12 +9,14 @@ from typing import Self
 
 import numpy as np
 import torch
-from sklearn.metrics import average_precision_score
 from torch import Tensor
 
 from longnn._base.files import atomic_path
 from longnn.data import NodeDataset
 from longnn.training import Fitted, Task, headline
+
+#: The score of a model that diverged, where a record needs a number.
+DIVERGED = -1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,10 +102,7 @@ class Predictions:
     @functools.cached_property
     def val_scores(self) -> list[np.ndarray]:
         """The headline metric of each candidate on the validation nodes, by split."""
-        return [
-            np.array([self.score(row, part.labels) for row in part.predicted]).round(12)
-            for part in self.val
-        ]
+        return [self.scores(part.predicted, part.labels).round(12) for part in self.val]
 
     @functools.cached_property
     def val_losses(self) -> list[np.ndarray]:
@@ -120,21 +119,56 @@ class Predictions:
         return found
 
     def score(self, predicted: Tensor, labels: Tensor) -> float:
-        """The headline metric of predictions of some nodes; higher is better.
+        """The headline metric of predictions of some nodes, for a record; higher is better.
 
         >>> one = Predictions("regression", "r2", 1, (), ())
         >>> one.score(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         1.0
         """
-        if not bool(torch.isfinite(predicted).all()):
-            return -math.inf  # it diverged
+        found = float(self.scores(predicted[None], labels)[0])
+        return found if math.isfinite(found) else DIVERGED
+
+    def scores(self, predicted: Tensor, labels: Tensor) -> np.ndarray:
+        """The same of many candidates at once; minus infinity where one diverged."""
+        sound = torch.isfinite(predicted).flatten(1).all(1).numpy()
         if self.metric == "r2":
-            squares = (labels - predicted).square().sum()
-            return float(1 - squares / (labels - labels.mean()).square().sum())
-        if self.metric == "average_precision":
+            squares = (labels - predicted).square().sum(1)
+            found = (1 - squares / (labels - labels.mean()).square().sum()).double().numpy()
+        elif self.metric == "average_precision":
             hit = (labels == self.positive).numpy()
-            return float(average_precision_score(hit, predicted[:, self.positive].numpy()))
-        right = (predicted.argmax(1) == labels).double()
-        if self.metric == "balanced_accuracy":
-            return float(np.mean([float(right[labels == c].mean()) for c in labels.unique()]))
-        return float(right.mean())
+            found = _average_precisions(predicted[..., self.positive].numpy(), hit)
+        else:
+            weight = torch.full(labels.shape, 1 / len(labels), dtype=torch.float64)
+            if self.metric == "balanced_accuracy":
+                _, place, count = labels.unique(return_inverse=True, return_counts=True)
+                weight = 1 / (len(count) * count[place].double())
+            found = ((predicted.argmax(2) == labels).double() @ weight).numpy()
+        return np.where(sound, found, -math.inf)
+
+    def sample(self, nodes: int) -> Self:
+        """A fixed sample of at most so many nodes of each part."""
+        draw = functools.partial(_sample, nodes=nodes)
+        val, holdout = tuple(map(draw, self.val)), tuple(map(draw, self.holdout))
+        return dataclasses.replace(self, val=val, holdout=holdout)
+
+
+def _sample(part: Part, nodes: int) -> Part:
+    if len(part.labels) <= nodes:
+        return part
+    order = torch.randperm(len(part.labels), generator=torch.Generator().manual_seed(0))[:nodes]
+    return Part(part.predicted[:, order], part.labels[order])
+
+
+def _average_precisions(
+    predicted: np.ndarray,  # (candidates, nodes)
+    hit: np.ndarray,  # (nodes,)
+) -> np.ndarray:
+    """The average precision of each row: the mean precision at the hits, equal scores together."""
+    order = np.argsort(-predicted, axis=1, kind="stable")
+    ordered, hits = np.take_along_axis(predicted, order, 1), hit[order]
+    place = np.arange(len(hit))
+    last = np.concatenate([ordered[:, 1:] != ordered[:, :-1], np.ones((len(order), 1), bool)], 1)
+    after = np.where(last, place, len(hit) - 1)  # the end of each group of equal scores
+    end = np.minimum.accumulate(after[:, ::-1], axis=1)[:, ::-1]
+    precision = np.take_along_axis(hits.cumsum(1) / (place + 1), end, 1)
+    return np.asarray((precision * hits).sum(1) / max(hit.sum(), 1))

@@ -1,50 +1,71 @@
-"""Train all candidates on all graphs, one record per graph; then choose, in a record of its own.
+"""Train all candidates on all graphs, one record per graph; then choose; then test the choice.
 
-What members predict for validation nodes and holdout is kept beside the records as float16, for
-the choice: it is needed to try ensembles, and too much to commit.
+Each step is named as its record: the name of a graph, ``selection``, ``test-`` and the name of a
+graph or table. What members predict for validation nodes and holdout is kept beside the records as
+float16, for the choice: it is needed to try ensembles, and too much to commit.
 """
 
 import dataclasses
 import functools
 from pathlib import Path
 
+from longnn.config import Config
 from longnn.data import NodeDataset, make_split
+from longnn.registry import find_model
 from longnn.studies._core._context import Context
-from longnn.studies._core._headline import headline_scores
-from longnn.studies.portfolio._candidates import candidates
+from longnn.studies._core._protocol import ConfigTable
+from longnn.studies.portfolio._candidates import candidates, tuned_on
 from longnn.studies.portfolio._evaluation import FULL as EVALUATION
 from longnn.studies.portfolio._evaluation import TESTED, EvaluationPlan, evaluate_portfolio
-from longnn.studies.portfolio._graphs import GRAPHS
+from longnn.studies.portfolio._graphs import GRAPHS, kind_of
+from longnn.studies.portfolio._join import join
 from longnn.studies.portfolio._predictions import Predictions
-from longnn.studies.portfolio._select import Selection, choose_all
-from longnn.training import data_defaults, fit, headline
+from longnn.studies.portfolio._select import Candidate, Limits, Selection, choose_all
+from longnn.training import data_defaults, fit, headline, shape_of
 
-#: Models that may join: they take the graph as it is, so one operator serves all members. The
-#: others are trained to see what single models of all families reach.
-MODELS = ("lon", "mlp")
 #: The keys of the cells.
 CANDIDATES, SELECTION = "candidates", "selection"
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The size of the study; the splits have the seeds from ``first`` on.
+    """The training of the candidates; the splits have the seeds from ``first`` on.
 
-    >>> FULL.size
-    8
+    >>> FULL.splits
+    2
     """
 
     splits: int
     epochs: int
     patience: int
-    size: int
     first: int = 1000
 
 
-FULL = Plan(splits=2, epochs=500, patience=100, size=8)
-QUICK = Plan(splits=1, epochs=3, patience=3, size=2)
+FULL = Plan(splits=2, epochs=1000, patience=100)
+QUICK = Plan(splits=1, epochs=3, patience=3)
+
+
+@dataclasses.dataclass(frozen=True)
+class SelectionPlan:
+    """The candidates and the portfolios that are chosen of them.
+
+    Args:
+        candidates: how they were trained.
+        default: a portfolio that is quick enough to be the usual one.
+        best: one that may cost more.
+    """
+
+    candidates: Plan
+    default: Limits
+    best: Limits
+
+
+SELECTED = SelectionPlan(FULL, Limits(8, 4, one_operator=True), Limits(16, 10, one_operator=False))
+QUICK_SELECTED = SelectionPlan(
+    QUICK, Limits(2, 2, one_operator=True), Limits(3, 3, one_operator=False)
+)
 QUICK_GRAPHS, QUICK_TESTED = ("diabetes", "xor", "cancer"), ("table-wine",)
-QUICK_EVALUATION = EvaluationPlan(splits=1, tables=1, epochs=3, patience=3)
+QUICK_EVALUATION = EvaluationPlan(splits=1, tables=1, epochs=3, patience=3, seeds=2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,26 +92,30 @@ class CandidatesCell:
 
 
 def run(context: Context) -> None:
-    """Train what the records lack; choose where all graphs are there; then test the choice."""
+    """Do the steps that were asked for, by default all, as far as the records lack them."""
     plan = QUICK if context.quick else FULL
     known = QUICK_GRAPHS if context.quick else tuple(GRAPHS)
     tested = QUICK_TESTED if context.quick else TESTED
-    names = context.choose("datasets", list(dict.fromkeys([*known, *tested])))
+    tests = {f"test-{name}": name for name in tested}
+    names = context.choose("datasets", [*known, SELECTION, *tests])
     for name in [name for name in names if name in known]:
         record = context.record(name, plan)
         if CANDIDATES not in record:
             compute = functools.partial(_cell, context, plan, name)
             record.cell(CANDIDATES, CandidatesCell, compute, machine=context.machine())
             context.tell(f"{name}: all candidates")
-    record = context.record(SELECTION, plan)
+    wanted = [tests[name] for name in names if name in tests]
+    if not wanted and SELECTION not in names:
+        return
+    selected = QUICK_SELECTED if context.quick else SELECTED
+    record = context.record(SELECTION, selected)
     missing = [name for name in known if not predictions_path(context.folder, name).is_file()]
     if SELECTION not in record and missing:
         context.tell("the choice waits for " + ", ".join(missing))
         return
-    compute_all = functools.partial(_choose, context.folder, known, plan)
+    compute_all = functools.partial(_choose, context.folder, known, selected)
     chosen = record.cell(SELECTION, Selection, compute_all, machine=context.machine("cpu"))
-    size = QUICK_EVALUATION if context.quick else EVALUATION
-    evaluate_portfolio(context, chosen, [name for name in names if name in tested], size)
+    evaluate_portfolio(context, chosen, wanted, QUICK_EVALUATION if context.quick else EVALUATION)
 
 
 def predictions_path(folder: Path, name: str) -> Path:
@@ -106,15 +131,15 @@ def _cell(context: Context, plan: Plan, name: str) -> CandidatesCell:
     members = [c.replace(seed=s.seed) for c in configs.values() for s in splits]
     fitted = fit(dataset, members, [*splits] * len(configs), device=context.device)
     own = {c: fitted[i * plan.splits : (i + 1) * plan.splits] for i, c in enumerate(configs)}
-    scores = {c: headline_scores(dataset, [f.predicted for f in own[c]], splits) for c in configs}
     kept = Predictions.collect(dataset, list(own.values()))
+    scores = {c: join(kept, [i], ["average"])["average"] for i, c in enumerate(configs)}
     kept.write(predictions_path(context.folder, name))
     return CandidatesCell(
         fingerprint=dataset.fingerprint(),
         metric=headline(dataset.data.y, dataset.task)[0],
         usual=_usual(dataset),
-        val={c: val for c, (val, _) in scores.items()},
-        holdout={c: holdout for c, (_, holdout) in scores.items()},
+        val={c: scored.val for c, scored in scores.items()},
+        holdout={c: scored.test for c, scored in scores.items()},
         best_epochs={c: [f.result.best_epoch for f in own[c]] for c in configs},
         epochs={c: [f.result.epochs for f in own[c]] for c in configs},
     )
@@ -127,9 +152,22 @@ def _usual(dataset: NodeDataset) -> str:
     return "table, numbers" if dataset.task == "regression" else "table, classes"
 
 
-def _choose(folder: Path, names: tuple[str, ...], plan: Plan) -> Selection:
+def describe(name: str, config: Config) -> Candidate:
+    """What the choice has to know of a candidate."""
+    loops = config.options.get("self_loops", find_model(config.model).model.self_loops)
+    graph = tuned_on().get(name)
+    kind = None if graph is None else kind_of(graph)
+    return Candidate(shape_of(config), loops == "keep", graph, kind)
+
+
+def _choose(folder: Path, names: tuple[str, ...], plan: SelectionPlan) -> Selection:
     found = {name: Predictions.read(predictions_path(folder, name)) for name in names}
-    kinds = {name: GRAPHS[name].kind for name in found}
     every = candidates({})
-    allowed = [name for name, config in every.items() if config.model in MODELS]
-    return choose_all(list(every), found, kinds, plan.size, allowed=allowed)
+    known = {name: describe(name, config) for name, config in every.items()}
+    limits = {"default": plan.default, "best": plan.best}
+    made = choose_all(known, found, {name: kind_of(name) for name in found}, limits)
+    chosen = {name for portfolio in made.portfolios.values() for name in portfolio.everyone()}
+    tables: dict[str, ConfigTable] = {
+        name: config.to_dict() for name, config in every.items() if name in chosen
+    }
+    return dataclasses.replace(made, configs=tables)

@@ -1,161 +1,206 @@
-"""The choice: greedy selection of the set of candidates that loses least, kind by kind left out."""
+"""The choice: greedy selection of the set of candidates that loses least.
+
+A portfolio is chosen on all graphs, without each kind of graph, and without each graph that a
+candidate was tuned on. What is left out has no say, and candidates that were tuned on it are not
+there to be chosen.
+"""
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from longnn.config import Config
+from longnn.studies._core._protocol import ConfigTable
+from longnn.studies.portfolio._graphs import related
+from longnn.studies.portfolio._join import evaluate
+from longnn.studies.portfolio._judge import Judge
 from longnn.studies.portfolio._predictions import Predictions
-from longnn.training import DRAWS, ROUNDS, combine, ensemble_weights
-
-#: A graph counts with at most this regret, in points: beyond, it is lost either way.
-CAP = 5.0
-#: Weights of the members of a set from the validation nodes of one split.
-Strategy = Callable[[Predictions, int, Sequence[int]], Tensor]
 
 
-def _best(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
-    """The member with the best validation score; among equals the one of the least loss."""
-    scores, losses = p.val_scores[split][chosen], p.val_losses[split][chosen]
-    weights = torch.zeros(len(chosen), dtype=torch.float64)
-    weights[np.lexsort((losses, -scores))[0]] = 1.0
-    return weights
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How large a portfolio may be.
+
+    Args:
+        size: members.
+        shapes: different shapes of members; those of one shape train in one population, so this is
+            about what the portfolio costs.
+        one_operator: only members that keep self loops, so that one operator serves them all.
+    """
+
+    size: int
+    shapes: int
+    one_operator: bool
 
 
-def _average(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
-    return torch.full((len(chosen),), 1 / len(chosen), dtype=torch.float64)
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """What the choice knows of a candidate beside what it predicts.
+
+    Args:
+        shape: equal for candidates that train in one population.
+        keeps_loops: whether its operator is that of the graph with its own self loops.
+        graph: it was tuned on, if any.
+        kind: of that graph.
+    """
+
+    shape: Hashable
+    keeps_loops: bool = True
+    graph: str | None = None
+    kind: str | None = None
 
 
-def _half(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
-    """The plain average of the half with the least validation losses."""
-    order = p.val_losses[split][chosen].argsort()[: (len(chosen) + 1) // 2]
-    weights = torch.zeros(len(chosen), dtype=torch.float64)
-    weights[torch.from_numpy(order)] = 1 / len(order)
-    return weights
+@dataclasses.dataclass(frozen=True)
+class Portfolio:
+    """What was chosen, and what it is worth.
 
+    Args:
+        members: candidates in the order in which they were chosen, on all graphs.
+        without_kind: kind -> the same, chosen without the graphs of that kind.
+        without_graph: graph with a recipe -> the same, chosen without it.
+        inside: graph -> strategy -> holdout scores over the splits, of the members.
+        outside_kind: the same, each graph with the members that were chosen without its kind.
+        outside_graph: the same, each graph with the members that were chosen without it.
+    """
 
-def _voting(draws: int, rounds: int = ROUNDS) -> Strategy:
-    def votes(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
-        val = p.val[split]
-        return ensemble_weights(val.take(chosen), val.labels, p.task, draws=draws, rounds=rounds)
+    members: list[str]
+    without_kind: dict[str, list[str]]
+    without_graph: dict[str, list[str]]
+    inside: dict[str, dict[str, list[float]]]
+    outside_kind: dict[str, dict[str, list[float]]]
+    outside_graph: dict[str, dict[str, list[float]]]
 
-    return votes
-
-
-STRATEGIES: dict[str, Strategy] = {
-    "best by validation": _best,
-    "average": _average,
-    "average of the better half": _half,
-    "votes on all nodes": _voting(0),
-    "25 votes on all nodes": _voting(0, 25),
-    "votes on draws": _voting(DRAWS),
-    "25 votes on draws": _voting(DRAWS, 25),
-}
-#: By these two a set is chosen: quick to compute, one for a single model, one for an ensemble.
-_JUDGES = ("best by validation", "average of the better half")
+    def everyone(self) -> set[str]:
+        """The members of all these choices."""
+        others = (self.without_kind, self.without_graph)
+        return {*self.members, *(m for of in others for chosen in of.values() for m in chosen)}
 
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """What was chosen, and what it is worth.
+    """The portfolios by name.
 
     Args:
-        portfolio: candidates in the order in which they were chosen, on all graphs.
-        left_out: kind -> the same, chosen without the graphs of that kind.
-        inside: graph -> strategy -> holdout scores over the splits, of the portfolio.
-        outside: the same, each graph with the portfolio that was chosen without its kind.
+        portfolios: what was chosen.
         oracle: graph -> the mean holdout score of its best single candidate.
+        configs: of every candidate that was chosen; recipes may change after the choice.
     """
 
-    portfolio: list[str]
-    left_out: dict[str, list[str]]
-    inside: dict[str, dict[str, list[float]]]
-    outside: dict[str, dict[str, list[float]]]
+    portfolios: dict[str, Portfolio]
     oracle: dict[str, float]
+    configs: dict[str, ConfigTable] = dataclasses.field(default_factory=dict)
+
+    def config(self, name: str, limits: ConfigTable | None = None) -> Config:
+        """The configuration of a member, with these epochs and patience."""
+        return Config.from_dict({**self.configs[name], **(limits or {})})
 
 
 def choose_all(
-    names: Sequence[str],
+    known: Mapping[str, Candidate],
     graphs: Mapping[str, Predictions],
     kinds: Mapping[str, str],
-    size: int,
-    *,
-    allowed: Collection[str] | None = None,
+    limits: Mapping[str, Limits],
 ) -> Selection:
-    """Choose on all graphs, and on all but each kind.
+    """Choose every portfolio on all graphs, on all but each kind, and on all but each graph.
 
     Args:
-        names: of the candidates, in the order of the predictions.
+        known: the candidates, in the order of the predictions.
         graphs: what they predict.
         kinds: of the graphs.
-        size: of the portfolio.
-        allowed: candidates to choose from, by default all.
+        limits: of the portfolios, by name.
     """
-    pool = [i for i, name in enumerate(names) if allowed is None or name in allowed]
-    oracle = {name: max(_single(p)) for name, p in graphs.items()}
-    found = _greedy(pool, graphs, oracle, kinds, size)
-    left_out = {}
-    for kind in dict.fromkeys(kinds.values()):
-        others = {name: p for name, p in graphs.items() if kinds[name] != kind}
-        left_out[kind] = _greedy(pool, others, oracle, kinds, size) if others else found
-    return Selection(
-        portfolio=[names[i] for i in found],
-        left_out={kind: [names[i] for i in chosen] for kind, chosen in left_out.items()},
-        inside={name: evaluate(p, found) for name, p in graphs.items()},
-        outside={name: evaluate(p, left_out[kinds[name]]) for name, p in graphs.items()},
-        oracle=oracle,
+    judges = {name: Judge(p) for name, p in graphs.items()}
+    found = {name: _choose(known, graphs, judges, kinds, own) for name, own in limits.items()}
+    oracle = {name: float(np.max(_alone(p))) for name, p in graphs.items()}
+    return Selection(found, oracle)
+
+
+def _choose(
+    known: Mapping[str, Candidate],
+    graphs: Mapping[str, Predictions],
+    judges: Mapping[str, Judge],
+    kinds: Mapping[str, str],
+    limits: Limits,
+) -> Portfolio:
+    names, every = list(known), list(known.values())
+
+    def without(out: Collection[str]) -> list[str]:
+        """Neither these graphs nor what was tuned on them."""
+        pool = [
+            i
+            for i, own in enumerate(every)
+            if own.graph not in out and (own.keeps_loops or not limits.one_operator)
+        ]
+        by_kind: dict[str, list[Judge]] = {}
+        for name, judge in judges.items():
+            if name not in out:
+                by_kind.setdefault(kinds[name], []).append(judge)
+        shapes = [own.shape for own in every]
+        return [names[i] for i in _greedy(pool, list(by_kind.values()), shapes, limits)]
+
+    tuned = {own.graph: own.kind for own in every if own.graph is not None}
+    kind_of = {**tuned, **kinds}
+    without_kind = {
+        kind: without([name for name, own in kind_of.items() if own == kind])
+        for kind in dict.fromkeys(kinds.values())
+    }
+    without_graph = {graph: without(related(graph)) for graph in tuned}
+    members = without(())
+
+    def worth(p: Predictions, of: Sequence[str]) -> dict[str, list[float]]:
+        return evaluate(p, [names.index(name) for name in of])
+
+    return Portfolio(
+        members=members,
+        without_kind=without_kind,
+        without_graph=without_graph,
+        inside={name: worth(p, members) for name, p in graphs.items()},
+        outside_kind={name: worth(p, without_kind[kinds[name]]) for name, p in graphs.items()},
+        outside_graph={
+            name: worth(p, without_graph[name])
+            for name, p in graphs.items()
+            if name in without_graph
+        },
     )
 
 
-def evaluate(
-    p: Predictions, chosen: Sequence[int], strategies: Collection[str] = tuple(STRATEGIES)
-) -> dict[str, list[float]]:
-    """Strategy -> holdout scores over the splits."""
-    found: dict[str, list[float]] = {name: [] for name in strategies}
-    for split, holdout in enumerate(p.holdout):
-        for name in strategies:
-            weights = STRATEGIES[name](p, split, list(chosen))
-            joined = combine(holdout.take(chosen), weights)
-            found[name].append(p.score(joined, holdout.labels))
-    return found
-
-
-def _single(p: Predictions) -> list[float]:
+def _alone(p: Predictions) -> np.ndarray:
     """The mean holdout score of each candidate."""
-    count = len(p.holdout[0].predicted)
-    return [
-        float(np.mean([p.score(part.predicted[i], part.labels) for part in p.holdout]))
-        for i in range(count)
-    ]
+    return np.mean([p.scores(part.predicted, part.labels) for part in p.holdout], axis=0)
 
 
 def _greedy(
     pool: Sequence[int],
-    graphs: Mapping[str, Predictions],
-    oracle: Mapping[str, float],
-    kinds: Mapping[str, str],
-    size: int,
+    kinds: Sequence[Sequence[Judge]],
+    shapes: Sequence[Hashable],
+    limits: Limits,
 ) -> list[int]:
     """Candidates, each the one that lowers the mean regret of the set most; kinds count alike."""
     chosen: list[int] = []
-    while len(chosen) < min(size, len(pool)):
-        rest = [i for i in pool if i not in chosen]
-        regrets = [_regret([*chosen, i], graphs, oracle, kinds) for i in rest]
-        chosen.append(rest[int(np.argmin(regrets))])
+    while len(chosen) < limits.size:
+        rest = _allowed(chosen, pool, shapes, limits)
+        if not rest:
+            break
+        by_kind = [np.mean([judge.regrets(chosen, rest) for judge in own], 0) for own in kinds]
+        chosen.append(rest[int(np.argmin(np.mean(by_kind, 0)))] if by_kind else rest[0])
     return chosen
 
 
-def _regret(
-    chosen: Sequence[int],
-    graphs: Mapping[str, Predictions],
-    oracle: Mapping[str, float],
-    kinds: Mapping[str, str],
-) -> float:
-    by_kind: dict[str, list[float]] = {}
-    for name, p in graphs.items():
-        for scores in evaluate(p, chosen, _JUDGES).values():
-            regret = 100 * (oracle[name] - float(np.mean(scores)))
-            by_kind.setdefault(kinds[name], []).append(min(regret, CAP))
-    return float(np.mean([np.mean(values) for values in by_kind.values()]))
+def _allowed(
+    chosen: Sequence[int], pool: Sequence[int], shapes: Sequence[Hashable], limits: Limits
+) -> list[int]:
+    """Who may come next: not too many shapes, and enough members left to fill the portfolio."""
+    count = Counter(shapes[i] for i in pool)
+    full = min(limits.size, sum(n for _, n in count.most_common(limits.shapes)))
+    used = {shapes[i] for i in chosen}
+
+    def fills(shape: Hashable) -> bool:
+        own = used | {shape}
+        left = limits.shapes - len(own)
+        others = sorted((n for s, n in count.items() if s not in own), reverse=True)
+        return left >= 0 and sum(count[s] for s in own) + sum(others[:left]) >= full
+
+    may = {shape for shape in count if fills(shape)}
+    return [i for i in pool if i not in chosen and shapes[i] in may]
