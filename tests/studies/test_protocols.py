@@ -221,3 +221,30 @@ def test_the_order_of_models_is_compared_between_protocols():
 
 def test_tables_without_records_are_empty(tmp_path):
     assert all(table.rows == [] for table in tables(tmp_path / "protocols"))
+
+
+def test_a_graph_that_was_only_begun_is_not_shown(tmp_path):
+    folder = tmp_path / "protocols"
+    record = StudyRecord(record_path(folder, "cora-stratified"), PLANS["stratified"])
+    record.cell("classes", ClassesCell, lambda: ClassesCell(7, [0], [2]), machine={"cpu": "any"})
+    assert all(table.rows == [] for table in tables(folder))
+
+
+def test_an_ensemble_that_is_added_is_trained_alone(tmp_path, monkeypatch):
+    """The place for rows to come: a list of configurations, joined by votes."""
+    monkeypatch.setattr(_run.data, "load", lambda name, data_dir=None: small_graph())
+    told = []
+    context = Context(
+        tmp_path / "protocols", device="cpu", quick=True, models=["gcn"], tell=told.append
+    )
+    _run.run(context)
+    told.clear()
+    two = [config("gcn"), config("mlp")]
+    added = _rows.Ensemble("ensemble: two", lambda name, dataset: two, "votes")
+    monkeypatch.setitem(_rows.ENSEMBLES, "two", added)
+    monkeypatch.setitem(_rows.LABELS, "two", added.label)
+    _run.run(dataclasses.replace(context, models=["gcn", "two"]))
+    assert ["two" in line for line in told if "%" in line] == [True, True]
+    cell = StudyRecord.load(record_path(context.folder, "csbm-stratified")).get("two", RowCell)
+    assert [table["model"] for table in cell.configs] == ["gcn", "mlp"]
+    assert [sum(w) for w in cell.weights] == pytest.approx([1, 1])

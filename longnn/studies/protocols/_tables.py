@@ -30,13 +30,13 @@ _MEANING = (
 
 
 def read_part(folder: Path, part: str) -> dict[str, dict[str, RowCell]]:
-    """Graph -> row -> what was found in one part, of all records that exist."""
+    """Graph -> row -> what was found in one part; without graphs that were only begun."""
     found = {}
     for graph in (*GRAPHS[part], *QUICK_DATASETS):
         name = record_name(graph, part)
         for record in load_records(folder, [name]).values():
             found[graph] = {key: record.get(key, RowCell) for key in LABELS if key in record}
-    return found
+    return {graph: rows for graph, rows in found.items() if rows}
 
 
 def read_classes(folder: Path) -> dict[str, list[ClassesCell]]:
