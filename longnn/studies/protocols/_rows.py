@@ -2,7 +2,7 @@
 
 To add an ensemble, add an entry to :data:`ENSEMBLES`: a label, a function that gives its members on
 a graph, and how they are joined. The next run trains this row alone, beside what is recorded. A
-list of configurations that the package ships is such an ensemble, its members joined by ``"votes"``.
+list of configurations that the package ships is such an ensemble, joined by ``"votes"``.
 """
 
 import dataclasses
