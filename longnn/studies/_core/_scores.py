@@ -9,9 +9,11 @@ from matplotlib.figure import Figure
 from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure
 from longnn.studies._core._context import save_figure
 from longnn.studies._core._evaluation import Scores
-from longnn.studies._core._protocol import Results
 from longnn.studies._core._table import ResultTable
 from longnn.training import summarize
+
+#: Dataset -> row -> what it reached.
+Results = Mapping[str, Mapping[str, Scores]]
 
 
 def interval(values: Sequence[float]) -> str:
