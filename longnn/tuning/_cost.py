@@ -23,9 +23,8 @@ from longnn.tuning._space import SearchSpace
 PROBE, EPOCHS = 0.4, 40
 #: Seconds per trial to choose it and store it, and for the pages in the end.
 STORED, WRITTEN = 0.03, 2.0
-#: A training is over at the earliest a little after its patience, and hardly ever later than three
-#: times of it.
-SHORT, LONG = 1.2, 3.0
+#: A population lasts as long as its longest training: usually two to five times the patience.
+SHORT, LONG = 2.0, 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,12 +102,13 @@ def estimate(
     shapes = _shapes(space)
     groups = max(1.0, shapes * (1 - (1 - 1 / shapes) ** together))
     batches = trials / together
+    again = min(groups, finalists)  # populations of finalists
     limit, patience = start.settings.epochs, start.settings.patience
     ends = [min(limit, round(factor * patience) + 1) for factor in (SHORT, LONG)]
     repeats = len(splits)
     low, high = (
         batches * groups * _group_seconds(cost, together / groups, repeats, halving, end)
-        + (end * cost.seconds(finalists * FURTHER) if finalists else 0.0)
+        + end * again * cost.seconds(finalists * FURTHER / max(again, 1.0))
         + STORED * trials
         + WRITTEN
         for end in ends

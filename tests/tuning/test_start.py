@@ -68,7 +68,7 @@ def test_the_first_trial_is_the_default(kind):
     assert all(other.to_dict()[key] == first.to_dict()[key] for key in untouched)
 
 
-def test_the_space_of_the_paper_keeps_its_form(dataset):
+def test_the_space_of_the_paper_keeps_its_form():
     options = {"trials": 1, "batch": 1, "repeats": 1}
     record = search(
         table("classes"), None, load_space("paper").fix({"epochs": 2}), **options
@@ -116,7 +116,7 @@ def test_halving_does_not_stop_the_start(dataset):
     assert record.start.number == 0
     assert record.trials[0].state == "complete"
     assert max(record.trials[0].outcome.epochs) == 12
-    assert len(record.with_state("pruned")) >= 6
+    assert len(record.with_state("pruned")) == 4, "of the others"
     assert record.gain > 0
 
 
