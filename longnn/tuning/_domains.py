@@ -113,8 +113,8 @@ class Range:
             return dataclasses.replace(self, or_zero=True)
         steps = 0.0 if self.step is None else (value - self.low) / self.step
         if abs(steps - round(steps)) < 1e-9:
-            ends = {"low": min(self.low, value), "high": max(self.high, value)}
-            return dataclasses.replace(self, **ends)
+            low, high = min(self.low, value), max(self.high, value)
+            return dataclasses.replace(self, low=low, high=high)
         assert self.step is not None
         count = round((self.high - self.low) / self.step)
         grid = {float(f"{self.low + i * self.step:.12g}") for i in range(count + 1)}
@@ -122,7 +122,7 @@ class Range:
 
     def encode(self, key: str, value: Plain) -> dict[str, Plain]:
         """Optuna's parameters for which :meth:`suggest` gives this value."""
-        whether = {f"{key}?": value != 0} if self.or_zero else {}
+        whether: dict[str, Plain] = {f"{key}?": value != 0} if self.or_zero else {}
         return whether if self.or_zero and value == 0 else {**whether, key: value}
 
     def to_dict(self) -> dict[str, Any]:
