@@ -18,6 +18,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+import longnn
+
 if TYPE_CHECKING:
     from longnn.training import Population
 
@@ -97,7 +99,8 @@ def tuning_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
             if state.training:
                 parts.append(f"{state.training} in training, epoch {state.epoch}")
             if state.best_value is not None:
-                parts.append(f"best validation {state.best_value:.4f}")
+                best = longnn.report.score_text(state.best_value, state.metric, digits=2)
+                parts.append(f"best validation {best}")
             if state.eta is not None:
                 parts.append(f"about {state.eta / 60:.0f} min left")
             text = "  ".join(parts)

@@ -24,20 +24,30 @@ from longnn.cli._base import (
 )
 
 if TYPE_CHECKING:
-    from longnn.tuning import SearchRecord
+    from longnn.tuning import Estimate, TuningResult
 
 
 def tune(
     graph: Graph,
     nodes: Nodes = None,
-    model: Annotated[str, typer.Option(help="Name of the model, see `longnn models`.")] = "lon",
+    model: Annotated[
+        str | None,
+        typer.Option(help="Name of the model, see `longnn models` (default: lon, or --around's)."),
+    ] = None,
     trials: Annotated[int, typer.Option(help="Total number of trials to finish.")] = 400,
     repeats: Annotated[
         int, typer.Option(help="Trainings per trial, each on its own tuning split.")
     ] = 3,
     space: Annotated[
-        str, typer.Option(help="Search space: paper, wide, compact, or a TOML file.")
-    ] = "paper",
+        str | None,
+        typer.Option(help="Search space: default, paper, wide, compact, or a TOML file."),
+    ] = None,
+    around: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN_OR_CONFIG", help="Search around this run, or this TOML configuration."
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Fix one setting or option; repeatable."),
@@ -74,10 +84,16 @@ def tune(
     Run the same command again to continue. Workers with the same --storage share the work.
     """
     fixed = dict(longnn.config.parse_assignment(pair) for pair in set_ or [])
-    chosen = longnn.tuning.load_space(space, model).fix(fixed)
+    given = None if around is None else longnn.tuning.read_config(around)
+    model = model or ("lon" if given is None else given.model)
+    if given is not None and space is None:
+        chosen = longnn.tuning.space_around(given).fix(fixed)
+    else:
+        chosen = longnn.tuning.load_space(space or "default", model).fix(fixed)
     dataset = read_source(graph, nodes, data_option).load(data_dir)
     # A stable name, so that the same command continues the search.
-    folder = output or Path("runs") / longnn.runs.folder_name(f"{dataset.name}-{model}-tune")
+    kind = "tune" if given is None else "around"
+    folder = output or Path("runs") / longnn.runs.folder_name(f"{dataset.name}-{model}-{kind}")
     if not quiet:
         show_notes(dataset.notes)
     try:
@@ -97,7 +113,9 @@ def tune(
                 device=device,
                 halving=halving,
                 finalists=finalists,
+                around=given,
                 on_progress=on_progress,
+                on_estimate=None if quiet or json_ else _announce,
                 data_dir=data_dir,
             )
     except KeyboardInterrupt:
@@ -110,7 +128,7 @@ def tune(
         return
     if not quiet:
         show_notes(result.record.notes)
-        _show(result.record, list(chosen.search), folder)
+        _show(result, list(chosen.search), folder)
 
 
 def _going_on(storage: str | None) -> str:
@@ -123,10 +141,15 @@ def _going_on(storage: str | None) -> str:
     return f"continue with: {shlex.join(['longnn', *hidden])} (STORAGE is the URL of {shown})"
 
 
-def _show(record: "SearchRecord", searched: list[str], folder: Path) -> None:
+def _announce(estimate: "Estimate") -> None:
+    err.print(estimate.text(), markup=False)
+
+
+def _show(result: "TuningResult", searched: list[str], folder: Path) -> None:
     """The winner, and where its recipe and the report are."""
-    score = longnn.report.score_text(record.value, record.metric)
-    out.print(f"validation {longnn.report.metric_name(record.metric)} {score} with", markup=False)
+    record = result.record
+    took = longnn.tuning.time_text(record.seconds)
+    out.print(f"{result.sentence()}; found in {took} with", markup=False)
     for name in searched:
         out.print(f"  {name} = {record.best.params[name]}", markup=False)
     out.print(f"\nrecipe: {folder / 'recipe.toml'}\nreport: {folder / 'tuning.html'}", markup=False)

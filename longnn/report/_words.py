@@ -205,15 +205,15 @@ def outliers_text(outliers: np.ndarray) -> str:
     return f"{len(outliers)} eigenvalue{'s' * (len(outliers) != 1)} outside the bulk{meaning}"
 
 
-def score_text(value: float, metric: str = "accuracy") -> str:
-    """One score with its unit.
+def score_text(value: float, metric: str = "accuracy", *, digits: int = 1) -> str:
+    """One score with its unit; ``digits`` of per cent, and two more of a plain number.
 
     >>> score_text(0.8857), score_text(0.51234, "r2"), score_text(float("nan"))
     ('88.6 %', '0.512', 'n/a')
     """
     if not math.isfinite(value):
         return "n/a"
-    return f"{100 * value:.1f} %" if metric in PERCENT else f"{value:.3f}"
+    return f"{100 * value:.{digits}f} %" if metric in PERCENT else f"{value:.{digits + 2}f}"
 
 
 def interval_text(

@@ -1,8 +1,9 @@
 """The paper's search, 400 trials of three repeats in the paper's space, timed; then its winner.
 
-This is what ``longnn tune DATASET`` does by default: batches of trials as one population, halving,
-the best few again on further tuning splits. The winner is then tested on the published splits: the
-paper's model, space and budget, with the dropout off at evaluation.
+This is ``longnn tune DATASET --space paper`` without the default as its first trial: batches of
+trials as one population, halving, the best few again on further tuning splits. The winner
+is then tested on the published splits: the paper's model, space and budget, with the dropout off at
+evaluation.
 """
 
 import dataclasses
@@ -89,6 +90,7 @@ def _search(dataset: data.NodeDataset, plan: Plan, device: str) -> SearchCell:
         repeats=plan.repeats,
         split="published",
         scale="none",
+        default=False,  # the sampler alone, as in the paper
         folder=None,
         device=device,
     )

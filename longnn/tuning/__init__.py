@@ -12,6 +12,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingPackageError(error.name) from None
 
+from longnn.tuning._cost import Estimate, time_text
 from longnn.tuning._finalists import confirm
 from longnn.tuning._halving import Halving
 from longnn.tuning._page import write_page
@@ -19,12 +20,16 @@ from longnn.tuning._record import DatasetRecord, SearchRecord, SpaceRecord, read
 from longnn.tuning._result import TuningProgress, TuningResult
 from longnn.tuning._space import SearchSpace, draw_random, load_space, shipped_spaces
 from longnn.tuning._splits import tuning_seeds
-from longnn.tuning._trials import FinalistRecord, Finalists, Outcome, TrialRecord
+from longnn.tuning._start import ONLY, STEPS, read_config, space_around
+from longnn.tuning._trials import FinalistRecord, Finalists, Outcome, Start, TrialRecord
 from longnn.tuning._tune import tune
 from longnn.tuning._urls import shown_url
 
 __all__ = [
+    "ONLY",
+    "STEPS",
     "DatasetRecord",
+    "Estimate",
     "FinalistRecord",
     "Finalists",
     "Halving",
@@ -33,6 +38,7 @@ __all__ = [
     "SearchRecord",
     "SearchSpace",
     "SpaceRecord",
+    "Start",
     "TrialRecord",
     "TuningProgress",
     "TuningResult",
@@ -40,9 +46,12 @@ __all__ = [
     "draw_random",
     "load_space",
     "open_storage",
+    "read_config",
     "read_record",
     "shipped_spaces",
     "shown_url",
+    "space_around",
+    "time_text",
     "tune",
     "tuning_seeds",
     "write_page",

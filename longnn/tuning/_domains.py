@@ -42,6 +42,23 @@ class Choices:
         """The values to check before a search: all of them."""
         return self.values
 
+    def widen(self, value: Plain) -> "Choices":
+        """The domain with one more value, among rising numbers in its place.
+
+        >>> Choices((0.1, 0.5)).widen(0.2)
+        Choices(values=(0.1, 0.2, 0.5))
+        """
+        if value in self.values:
+            return self
+        values = (*self.values, value)
+        if all(map(_is_number, values)) and list(self.values) == sorted(self.values, key=float):
+            values = tuple(sorted(values, key=float))
+        return Choices(values)
+
+    def encode(self, key: str, value: Plain) -> dict[str, Plain]:
+        """Optuna's parameters for which :meth:`suggest` gives this value."""
+        return {key: self.values.index(value) if self.ordered else value}
+
     def to_dict(self) -> dict[str, Any]:
         """The domain as TOML has it."""
         return {"choices": list(self.values)}
@@ -81,6 +98,32 @@ class Range:
     def edges(self) -> tuple[Plain, ...]:
         """The values to check before a search: the ends, and 0 where it is allowed."""
         return (self.low, self.high, *((0,) if self.or_zero else ()))
+
+    def widen(self, value: float) -> "Choices | Range":
+        """The smallest domain with one more value; between two steps it becomes choices.
+
+        >>> Range(0.1, 0.5).widen(0.7)
+        Range(low=0.1, high=0.7, log=False, step=None, integer=False, or_zero=False)
+        >>> Range(0.0, 0.4, step=0.2).widen(0.3)
+        Choices(values=(0.0, 0.2, 0.3, 0.4))
+        """
+        if self.or_zero and value == 0:
+            return self
+        if self.log and value <= 0:
+            return dataclasses.replace(self, or_zero=True)
+        steps = 0.0 if self.step is None else (value - self.low) / self.step
+        if abs(steps - round(steps)) < 1e-9:
+            low, high = min(self.low, value), max(self.high, value)
+            return dataclasses.replace(self, low=low, high=high)
+        assert self.step is not None
+        count = round((self.high - self.low) / self.step)
+        grid = {float(f"{self.low + i * self.step:.12g}") for i in range(count + 1)}
+        return Choices(tuple(sorted(grid | {value} | ({0.0} if self.or_zero else set()))))
+
+    def encode(self, key: str, value: Plain) -> dict[str, Plain]:
+        """Optuna's parameters for which :meth:`suggest` gives this value."""
+        whether: dict[str, Plain] = {f"{key}?": value != 0} if self.or_zero else {}
+        return whether if self.or_zero and value == 0 else {**whether, key: value}
 
     def to_dict(self) -> dict[str, Any]:
         """The domain as TOML has it."""

@@ -6,7 +6,7 @@ alone. So a search that is continued draws what it would have drawn without the 
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import UnionType
 from typing import Any, Self
 
@@ -72,6 +72,7 @@ class Sample:
     params: dict[str, Plain]
     distributions: dict[str, BaseDistribution]
     values: dict[str, Plain]
+    start: bool = False  # it is where the search starts, and not drawn
 
 
 def find_flaw(trial: FrozenTrial) -> str | None:
@@ -111,7 +112,12 @@ def in_order(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
 
 
 def sample(
-    space: SearchSpace, known: Sequence[FrozenTrial], draws: Sequence[Draw], *, seed: int
+    space: SearchSpace,
+    known: Sequence[FrozenTrial],
+    draws: Sequence[Draw],
+    *,
+    seed: int,
+    start: Mapping[str, Plain] | None = None,
 ) -> list[Sample]:
     """New values by TPE, drawn one after the other from a copy of the search in memory.
 
@@ -120,6 +126,7 @@ def sample(
         known: the trials of the draws before these.
         draws: the places to fill.
         seed: of the search.
+        start: the values of the first draw; None to draw it, too.
     """
     mirror = optuna.create_study(direction="maximize")
     mirror.add_trials(in_order(known))
@@ -132,7 +139,11 @@ def sample(
             group=space.conditional,
             constant_liar=True,
         )
+        first = start is not None and draw.index == 0
+        if start is not None and first:
+            mirror.enqueue_trial(space.encode(start))
         trial = mirror.ask()
         values = space.suggest(trial)
-        samples.append(Sample(draw, dict(trial.params), dict(trial.distributions), values))
+        drawn = (dict(trial.params), dict(trial.distributions), values)
+        samples.append(Sample(draw, *drawn, start=first))
     return samples

@@ -7,7 +7,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from longnn.registry import find_model
-from longnn.report import GREY, NARROW, NAVY, ORANGE, SKY, Plate, in_style, new_figure, plain
+from longnn.report import (
+    GREY,
+    NARROW,
+    NAVY,
+    ORANGE,
+    SKY,
+    Plate,
+    in_style,
+    metric_name,
+    new_figure,
+    plain,
+    score_text,
+)
 from longnn.tuning._record import SearchRecord
 
 #: The most entries in the figure of importance.
@@ -26,7 +38,7 @@ def plates(record: SearchRecord) -> list[Plate]:
             "because the better half had higher scores at the same epoch. The line shows the best "
             "score until then.",
             f"Validation scores of {record.finished} trials in their order; the best is trial "
-            f"{best.number} with {best.value:.4f}.",
+            f"{best.number} with {score_text(best.value or 0.0, record.metric, digits=2)}.",
         )
     ]
     if record.importance:
@@ -52,7 +64,8 @@ def draw_history(record: SearchRecord) -> Figure:
     title = f"{find_model(record.model).title} on {record.dataset.name}: {record.finished} trials"
     figure, grid = new_figure(title, height=3.6, width=NARROW)
     axes = grid[0, 0]
-    known = [(t.state, t.number, t.value) for t in record.trials if t.value is not None]
+    scale, unit = (100, " in %") if record.metric == "accuracy" else (1, "")
+    known = [(t.state, t.number, scale * t.value) for t in record.trials if t.value is not None]
     for state, marker, colour, label in (
         ("pruned", "x", GREY, "stopped early"),
         ("complete", "o", SKY, "trained to the end"),
@@ -68,13 +81,15 @@ def draw_history(record: SearchRecord) -> Figure:
     axes.step(*zip(*steps, strict=True), where="post", color=NAVY, label="best until then")
     winner = record.best
     assert winner.value is not None, "the winner was trained to the end"
-    axes.scatter(
-        [winner.number], [winner.value], marker="*", s=140, c=ORANGE, zorder=3, label="winner"
-    )
-    _focus(axes, [score for *_, score in known], winner.value)
+    top = scale * winner.value
+    axes.scatter([winner.number], [top], marker="*", s=140, c=ORANGE, zorder=3, label="winner")
+    start = [(n, v) for _, n, v in known if record.start is not None and n == record.start.number]
+    if record.start is not None and start and record.start.number != winner.number:
+        axes.scatter(*start[0], marker="D", s=36, c=NAVY, zorder=3, label=record.start.name)
+    _focus(axes, [score for *_, score in known], top)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("trial")
-    axes.set_ylabel(f"validation {record.metric}")
+    axes.set_ylabel(f"validation {metric_name(record.metric)}{unit}")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
     return figure
 

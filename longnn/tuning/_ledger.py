@@ -43,6 +43,7 @@ class Claim:
         draw: its place in the search.
         repeated: it is finished, and trained only beside others of its batch: nothing is written.
         done: whether it is closed.
+        start: it is where the search starts; halving does not stop it.
         reported: the epochs of its scores in the storage.
     """
 
@@ -52,6 +53,7 @@ class Claim:
     draw: Draw
     repeated: bool = False
     done: bool = False
+    start: bool = False
     reported: set[int] = dataclasses.field(default_factory=set)
 
 
@@ -65,6 +67,7 @@ class Ledger:
         space: what to search.
         trials: how many to finish in total.
         seed: of the sampler.
+        start: the values of the first trial; None to draw it, too.
 
     Raises:
         ValueError: if the search was started with another agreement.
@@ -79,8 +82,10 @@ class Ledger:
         *,
         trials: int,
         seed: int = 0,
+        start: Mapping[str, Plain] | None = None,
     ) -> None:
         self.storage, self.space, self.trials, self.seed = storage, space, trials, seed
+        self.start = start
         self.search = optuna.create_study(
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
@@ -182,7 +187,7 @@ class Ledger:
         return True
 
     def _queue(self, trial: FrozenTrial) -> None:
-        kept = {k: v for k, v in trial.user_attrs.items() if k in ("values", "draw")}
+        kept = {k: v for k, v in trial.user_attrs.items() if k in ("values", "draw", "start")}
         self.storage.create_new_trial(
             self.search_id,
             create_trial(
@@ -248,9 +253,7 @@ class Ledger:
                 won = False
             if won:
                 self.storage.set_trial_user_attr(trial_id, "worker", self.worker.id)
-                claims.append(
-                    Claim(trial_id, trial.number, trial.user_attrs["values"], Draw.of(trial))
-                )
+                claims.append(_claim(trial_id, trial))
         return claims
 
     def _draw(self, draws: Sequence[Draw]) -> list[Claim]:
@@ -258,7 +261,8 @@ class Ledger:
         if not draws:
             return []
         known = self.get_trials(*FINISHED, TrialState.RUNNING)
-        return [self._create(s) for s in sample(self.space, known, draws, seed=self.seed)]
+        drawn = sample(self.space, known, draws, seed=self.seed, start=self.start)
+        return [self._create(one) for one in drawn]
 
     def _create(self, drawn: Sample) -> Claim:
         trial = create_trial(
@@ -269,11 +273,12 @@ class Ledger:
                 "values": drawn.values,
                 "draw": drawn.draw.to_dict(),
                 "worker": self.worker.id,
+                **({"start": True} if drawn.start else {}),
             },
         )
         trial_id = self.storage.create_new_trial(self.search_id, trial)
         number = self.storage.get_trial_number_from_id(trial_id)
-        return Claim(trial_id, number, drawn.values, drawn.draw)
+        return Claim(trial_id, number, drawn.values, drawn.draw, start=drawn.start)
 
     def _finished_beside(self, claims: Sequence[Claim], most: int) -> list[Claim]:
         """The finished trials of a batch that is taken up again as a whole."""
@@ -281,7 +286,7 @@ class Ledger:
         if len(batches) != 1 or not 0 < claims[0].draw.batch.size <= most:
             return []
         return [
-            Claim(self._id(t.number), t.number, t.user_attrs["values"], Draw.of(t), repeated=True)
+            dataclasses.replace(_claim(self._id(t.number), t), repeated=True)
             for t in self.get_trials(*FINISHED)
             if Draw.of(t).batch in batches
         ]
@@ -298,6 +303,12 @@ class Ledger:
         for claim in claims:
             if claim.number not in within:
                 self._give_back(claim.id, "beyond the budget")
+        # Workers that begin at the same time all start with the same trial: the first counts.
+        starts = [t.number for t in self.get_trials(*FINISHED, TrialState.RUNNING) if is_start(t)]
+        for claim in claims:
+            if claim.start and claim.number in within and claim.number != min(starts):
+                within.discard(claim.number)
+                self._give_back(claim.id, "begun by another worker")
         return [claim for claim in claims if claim.number in within]
 
     def _give_back(self, trial_id: int, reason: str) -> None:
@@ -341,6 +352,16 @@ class Ledger:
             return self.storage.set_trial_state_values(trial_id, state, values)
         except UpdateFinishedTrialError:
             return False
+
+
+def is_start(trial: FrozenTrial) -> bool:
+    """Whether a trial is the one that the search starts with."""
+    return bool(trial.user_attrs.get("start", False))
+
+
+def _claim(trial_id: int, trial: FrozenTrial) -> Claim:
+    values, draw = trial.user_attrs["values"], Draw.of(trial)
+    return Claim(trial_id, trial.number, values, draw, start=is_start(trial))
 
 
 def _short(value: Any) -> str:

@@ -9,6 +9,7 @@ from longnn.report import (
     document,
     embed,
     heading,
+    metric_name,
     pairs,
     paragraph,
     section,
@@ -18,7 +19,7 @@ from longnn.report import (
 )
 from longnn.tuning._figures import plates
 from longnn.tuning._record import RECORD, SearchRecord, read_record
-from longnn.tuning._result import RECIPE
+from longnn.tuning._result import RECIPE, gain_text, shown_score
 
 PAGE = "tuning.html"
 #: The most trials in the table of the best.
@@ -92,12 +93,13 @@ def _count(number: int, what: str) -> str:
 
 
 def _finding(record: SearchRecord) -> str:
-    splits = record.repeats + len(record.finalists.seeds)
+    gain = f" On the same splits: {gain_text(record)}." if record.start is not None else ""
     first = list(record.importance)[:2]
     mattered = f" What mattered most: {' and '.join(first)}." if first else ""
     return (
-        f"Trial {record.best.number} won with a validation {record.metric} of {record.value:.4f}, "
-        f"the mean over {_count(splits, 'tuning split')}.{mattered}"
+        f"Trial {_number(record, record.best.number)} won with a validation "
+        f"{metric_name(record.metric)} of {shown_score(record, record.value)}, "
+        f"the mean over {_count(record.splits, 'tuning split')}.{gain}{mattered}"
     )
 
 
@@ -115,7 +117,10 @@ def _finalists(record: SearchRecord) -> list[str]:
     if not finals.trials:
         return []
     rows = [
-        [str(final.number), *map(_score, (final.searched, final.further, final.value))]
+        [
+            _number(record, final.number),
+            *(shown_score(record, v) for v in (final.searched, final.further, final.value)),
+        ]
         for final in finals.trials
     ]
     caption = (
@@ -126,24 +131,34 @@ def _finalists(record: SearchRecord) -> list[str]:
     return [section("The finalists", table(caption, columns, rows, words=[]))]
 
 
-def _score(value: float | None) -> str:
-    return "diverged" if value is None else f"{value:.4f}"
+def _number(record: SearchRecord, number: int) -> str:
+    """The number of a trial; that of the start is marked."""
+    start = record.start
+    return (
+        f"{number} ({start.name})" if start is not None and start.number == number else f"{number}"
+    )
 
 
 def _trials(record: SearchRecord) -> str:
     searched = list(record.space.search)
     complete = record.with_state("complete")
     complete.sort(key=lambda t: (-(t.value or 0.0), t.number))
+    shown = complete[:LISTED]
+    if record.start is not None:  # it has a row, however good it is
+        shown += [t for t in complete[LISTED:] if t.number == record.start.number]
     rows = [
         [
-            str(trial.number),
-            _score(trial.value),
+            _number(record, trial.number),
+            shown_score(record, trial.value),
             str(max(trial.outcome.epochs)),
             *(value_text(trial.params.get(key)) for key in searched),
         ]
-        for trial in complete[:LISTED]
+        for trial in shown
     ]
-    caption = f"The best {len(rows)} of {len(complete)} trials trained to the end"
+    best = min(LISTED, len(rows))
+    caption = f"The best {best} of {len(complete)} trials trained to the end"
+    if len(rows) > best and record.start is not None:
+        caption += f", and the {record.start.name} one"
     return table(caption, ["trial", "validation", "epochs", *searched], rows, words=[])
 
 

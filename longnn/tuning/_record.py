@@ -16,7 +16,7 @@ from longnn.records import from_plain
 from longnn.registry import find_model
 from longnn.tuning._domains import Plain
 from longnn.tuning._halving import Halving
-from longnn.tuning._trials import Finalists, TrialRecord
+from longnn.tuning._trials import Finalists, Start, TrialRecord
 
 #: The file in the folder of a search.
 RECORD = "tuning.json"
@@ -130,6 +130,7 @@ class SearchRecord:
         seconds: of this worker.
         environment: machine and versions.
         trials: all of them in the order of their numbers.
+        start: the trial that it started with; None if that was drawn, too.
     """
 
     created: str
@@ -153,6 +154,19 @@ class SearchRecord:
     seconds: float
     environment: Mapping[str, Any]
     trials: tuple[TrialRecord, ...]
+    start: Start | None = None
+
+    @property
+    def gain(self) -> float | None:
+        """By how much the winner is better than the start, on the same splits."""
+        if self.start is None or self.start.value is None:
+            return None
+        return self.value - self.start.value
+
+    @property
+    def splits(self) -> int:
+        """The number of splits that the winner's score is the mean of."""
+        return self.repeats + len(self.finalists.seeds)
 
     def with_state(self, state: str) -> list[TrialRecord]:
         """The trials in one state."""
@@ -175,8 +189,11 @@ class SearchRecord:
             ValueError: for a table that is not the record of a search, naming what is missing.
         """
         try:
-            own = {field.name: table[field.name] for field in dataclasses.fields(cls)}
+            names = [field.name for field in dataclasses.fields(cls) if field.name != "start"]
+            own = {name: table[name] for name in names}
+            start = table.get("start")  # earlier versions did not write it
             own |= {
+                "start": None if start is None else Start.from_dict(start),
                 "dataset": DatasetRecord.from_dict(own["dataset"]),
                 "seeds": tuple(own["seeds"]),
                 "halving": None if own["halving"] is None else Halving.from_dict(own["halving"]),

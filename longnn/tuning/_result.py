@@ -6,12 +6,15 @@ from pathlib import Path
 
 from longnn._base.files import write_text
 from longnn.config import Config
+from longnn.report import metric_name, score_text
 from longnn.tuning._domains import Plain
 from longnn.tuning._record import VERSIONS, SearchRecord
 from longnn.tuning._trials import TrialRecord
 
 #: The file of the winner in the folder of a search.
 RECIPE = "recipe.toml"
+#: What a search starts with, in words.
+NAMES = {"default": "the default", "given": "the given configuration"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +22,7 @@ class TuningProgress:
     """The state of a search, given to its callback.
 
     Args:
+        metric: what scores are: ``"accuracy"`` or ``"r2"``.
         done: trials that all workers together have finished.
         total: trials to finish.
         best_value: the best mean validation score until now; None at first.
@@ -29,6 +33,7 @@ class TuningProgress:
         epoch: the epoch they have reached.
     """
 
+    metric: str
     done: int
     total: int
     best_value: float | None
@@ -63,6 +68,12 @@ class TuningResult:
         """All trials in the order of their numbers."""
         return self.record.trials
 
+    def sentence(self) -> str:
+        """The score of the winner, and what it gained over the start on the same splits."""
+        record = self.record
+        score = f"validation {metric_name(record.metric)} {shown_score(record, record.value)}"
+        return score if record.start is None else f"{score}, {gain_text(record)}"
+
     def write_recipe(self, path: str | Path) -> Path:
         """Write the winner as TOML, for :meth:`Config.from_toml` and ``longnn train --config``."""
         # A dataset's name may hold any character, but a comment ends with its line.
@@ -78,10 +89,30 @@ def _header(record: SearchRecord) -> list[str]:
         f"Recipe for {record.model} on {record.dataset.name}, found by longnn tune.",
         f"Trial {record.best.number} of a search with {record.finished} trials and "
         f"{record.repeats} repeats per trial in the space {record.space.name!r}.",
-        f"Validation {record.metric}: {record.value:.4f}, the mean over the tuning splits with "
-        f"seeds {seeds[0]} to {seeds[-1]}. No test node was used.",
+        f"Validation {metric_name(record.metric)}: {shown_score(record, record.value)}, the mean "
+        f"over the tuning splits with seeds {seeds[0]} to {seeds[-1]}. No test node was used.",
+        *([f"On the same splits: {gain_text(record)}."] if record.start is not None else []),
         f"Versions: {versions}.",
     ]
+
+
+def shown_score(record: SearchRecord, value: float | None) -> str:
+    """A score with as many digits as tell close trials apart."""
+    return "diverged" if value is None else score_text(value, record.metric, digits=2)
+
+
+def gain_text(record: SearchRecord) -> str:
+    """How much the winner gained over the trial that the search started with."""
+    assert record.start is not None, "the search started with a trial of its own"
+    name = NAMES[record.start.name]
+    if record.start.number == record.best.number:
+        return f"{name} won"
+    if record.gain is None:
+        return f"{name} diverged"
+    shown = shown_score(record, record.start.value)
+    if record.metric == "accuracy":
+        return f"{100 * record.gain:+.2f} points over {name} ({shown})"
+    return f"{record.gain:+.4f} over {name} ({shown})"
 
 
 def _one_line(text: str) -> str:

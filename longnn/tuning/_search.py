@@ -15,19 +15,21 @@ from longnn._base.provenance import environment
 from longnn.config import Config
 from longnn.data import NodeDataset, Scaling
 from longnn.training import Population, choose_device, fits, make_problem, shape_of
+from longnn.tuning._cost import Estimate, estimate
 from longnn.tuning._domains import Plain
 from longnn.tuning._draws import in_order
 from longnn.tuning._finalists import train_finalists
 from longnn.tuning._halving import Halving
 from longnn.tuning._importance import parameter_importance
-from longnn.tuning._ledger import FINISHED, Claim, Ledger
+from longnn.tuning._ledger import FINISHED, Claim, Ledger, is_start
 from longnn.tuning._ranking import best_trial, describe_trial, rank_trials
 from longnn.tuning._record import DatasetRecord, SearchRecord, SpaceRecord
 from longnn.tuning._result import TuningProgress
 from longnn.tuning._space import SearchSpace
 from longnn.tuning._splits import tuning_splits
+from longnn.tuning._start import default_config
 from longnn.tuning._training import Training
-from longnn.tuning._trials import Finalists
+from longnn.tuning._trials import Finalists, Start, TrialRecord
 from longnn.tuning._workers import BEAT
 
 #: Trials trained together, by the kind of device.
@@ -53,17 +55,27 @@ class Search:
         device: str,
         halving: Halving | None,
         on_progress: OnProgress | None,
+        around: Config | None = None,
+        default: bool = True,
     ) -> None:
         self.dataset, self.space, self.halving = dataset, space, halving
+        self.around = around
         self.on_progress = on_progress
         self.device = choose_device(device)
         self.batch = batch or BATCH.get(self.device.type, BATCH["cpu"])
         self.splits, self.notes = tuning_splits(dataset, split, repeats)
         self.split = split
+        self.metric = "accuracy" if dataset.task == "classification" else "r2"
         scaling = Scaling.fit(scale, dataset)
         self.scale = scaling.kind
-        base = space.config(space.fixed)
+        base = self.config(space.fixed)
         self.problem = make_problem(dataset, base, scaling, device=self.device)
+        self.start: dict[str, Plain] | None = None
+        if default or around is not None:
+            flat = base.to_dict()
+            self.start = {**space.fixed, **{key: flat[key] for key in space.search}}
+            self.space = space.widen(self.start)
+            self.notes += self._widened(space)
         self.started = self.beaten = time.perf_counter()
         self.done = self.here = 0  # trials finished by all workers, and by this one
         self.closed = 0  # trials closed of the group in training
@@ -80,12 +92,47 @@ class Search:
             "repeats": len(self.splits),
             "scale": self.scale,
             "halving": None if self.halving is None else self.halving.to_dict(),
+            "start": self.start,
         }
 
+    def _widened(self, given: SearchSpace) -> list[str]:
+        """What the space has beyond the given one, in a sentence."""
+        assert self.start is not None
+        own = given.search
+        added = [f"{k} = {self.start[k]}" for k, d in self.space.search.items() if d != own[k]]
+        if not added:
+            return []
+        return [f"The space was widened to contain the {self.start_name}: {', '.join(added)}."]
+
+    @property
+    def start_name(self) -> str:
+        """What the search starts with."""
+        return "default" if self.around is None else "given"
+
     def config(self, values: Mapping[str, Plain]) -> Config:
-        """The configuration of a trial."""
-        asked = {} if self.split is None else {"split": self.split}
-        return self.space.config(values, scale=self.scale, **asked)
+        """The configuration of a trial: its values, the others as at the start."""
+        asked: dict[str, Plain] = {} if self.split is None else {"split": self.split}
+        asked["scale"] = self.scale
+        if self.around is not None:
+            once = {"seed": 0, "repeat": 1, "device": "auto"}
+            return self.around.replace(**once, **values, **asked)
+        return default_config({"model": self.space.model, **values, **asked}, self.dataset)
+
+    def estimate(self, ledger: Ledger, finalists: int) -> Estimate | None:
+        """What is left to train and what that will cost; None if nothing is."""
+        left = ledger.trials - ledger.finished
+        if left < 1:
+            return None
+        return estimate(
+            self.space,
+            self.config(self.space.fixed),
+            self.problem,
+            self.splits,
+            trials=left,
+            batch=self.batch,
+            halving=self.halving,
+            finalists=finalists and finalists + (self.start is not None),
+        )
 
     def run(self, ledger: Ledger) -> None:
         """Work until all workers together have spent the budget."""
@@ -180,6 +227,7 @@ class Search:
         left = max(ledger.trials - self.done, 0)
         self.on_progress(
             TuningProgress(
+                metric=self.metric,
                 done=self.done,
                 total=ledger.trials,
                 best_value=None if self.best is None else self.best.values[0],
@@ -208,7 +256,11 @@ class Search:
                 f"Expected a trial that trains to its end (all {self.done} diverged); lower the "
                 "learning rates of the space"
             )
-        finals = self._train_finalists(ledger, ranked[:finalists])
+        first = next((t for t in trials if is_start(t) and t.state in FINISHED), None)
+        again = ranked[:finalists]
+        if again and first in ranked and first not in again:
+            again.append(first)  # the winner is compared with it on the same splits
+        finals = self._train_finalists(ledger, again)
         number, value = ranked[0].number, ranked[0].values[0]
         if finals.trials and finals.trials[0].value is not None:
             number, value = finals.trials[0].number, finals.trials[0].value
@@ -217,7 +269,7 @@ class Search:
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             dataset=DatasetRecord.describe(self.dataset),
             model=self.space.model,
-            metric="accuracy" if self.dataset.task == "classification" else "r2",
+            metric=self.metric,
             search=ledger.name,
             storage=storage,
             finished=self.done,
@@ -235,7 +287,13 @@ class Search:
             seconds=time.perf_counter() - self.started,
             environment=environment(self.device),
             trials=tuple(record for record in records if record.state != "waiting"),
+            start=None if first is None else self._describe_start(describe_trial(first), finals),
         )
+
+    def _describe_start(self, trial: TrialRecord, finals: Finalists) -> Start:
+        values = {final.number: final.value for final in finals.trials}
+        value = values.get(trial.number) if finals.trials else trial.value
+        return Start(self.start_name, trial.number, value)
 
     def _train_finalists(self, ledger: Ledger, trials: Sequence[FrozenTrial]) -> Finalists:
         return train_finalists(

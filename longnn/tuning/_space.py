@@ -115,6 +115,20 @@ class SearchSpace:
         chosen = {key: domain.suggest(trial, key) for key, domain in self.search.items()}
         return {**self.fixed, **chosen}
 
+    def widen(self, values: Mapping[str, Any]) -> Self:
+        """A copy whose searched entries have these values among theirs.
+
+        >>> load_space({"a": {"choices": [0.0, 1.0]}}).widen({"a": 0.5}).search["a"].values
+        (0.0, 0.5, 1.0)
+        """
+        search = {key: domain.widen(values[key]) for key, domain in self.search.items()}
+        return dataclasses.replace(self, search=search)
+
+    def encode(self, values: Mapping[str, Plain]) -> dict[str, Plain]:
+        """Optuna's parameters for which :meth:`suggest` gives these values."""
+        encoded = (domain.encode(key, values[key]) for key, domain in self.search.items())
+        return {key: value for part in encoded for key, value in part.items()}
+
     def config(self, values: Mapping[str, Plain], **others: Plain) -> Config:
         """The configuration with these values; ``others`` are those that no space has."""
         return Config.from_dict({"model": self.model, **values, **others})
@@ -195,7 +209,7 @@ def shipped_spaces() -> list[str]:
     """The names of the spaces that come with the package.
 
     >>> shipped_spaces()
-    ['compact', 'paper', 'wide']
+    ['compact', 'default', 'paper', 'wide']
     """
     return sorted(p.name.removesuffix(".toml") for p in _shipped().iterdir())
 

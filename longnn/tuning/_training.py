@@ -91,7 +91,7 @@ class Training:
         for i in active:
             self.ledger.report(self.claims[i], rung, scores[i])
         worse = self.halving.select([scores[i] for i in active], [losses[i] for i in active])
-        stopped = [active[k] for k in worse]
+        stopped = [active[k] for k in worse if not self.claims[active[k]].start]
         # All at once: each call rebuilds the stack.
         self.population.stop([m for i in stopped for m in self._members(i)], "pruned")
         for i in stopped:

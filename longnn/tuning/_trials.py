@@ -165,6 +165,30 @@ class Finalists:
         return cls(tuple(table["seeds"]), tuple(map(FinalistRecord.from_dict, table["trials"])))
 
 
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """The trial that a search starts with, to compare the winner with.
+
+    Args:
+        name: ``"default"``, what plain training of one model uses, or ``"given"``.
+        number: of the trial.
+        value: its mean score on the splits of the winner's; None where it diverged.
+    """
+
+    name: str
+    number: int
+    value: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Self:
+        """From :meth:`to_dict`."""
+        return cls(table["name"], table["number"], table["value"])
+
+
 def finite(values: Iterable[float]) -> Scores:
     """Numbers as JSON can hold them.
 

@@ -2,13 +2,15 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from optuna.storages import BaseStorage, InMemoryStorage
 
+from longnn.config import Config
 from longnn.data import NodeDataset, known_names
+from longnn.tuning._cost import Estimate
 from longnn.tuning._halving import Halving
 from longnn.tuning._ledger import Ledger
 from longnn.tuning._page import write_page
@@ -16,15 +18,20 @@ from longnn.tuning._record import write_record
 from longnn.tuning._result import RECIPE, TuningResult
 from longnn.tuning._search import OnProgress, Search
 from longnn.tuning._space import SearchSpace, load_space
+from longnn.tuning._start import space_around
 from longnn.tuning._storage import close_storage, open_storage, quiet_optuna
 from longnn.tuning._urls import default_url, shown_url
+
+OnEstimate = Callable[[Estimate], None]
 
 
 def tune(
     dataset: NodeDataset,
-    space: SearchSpace | Mapping[str, Any] | str | Path = "paper",
+    space: SearchSpace | Mapping[str, Any] | str | Path | None = None,
     *,
-    model: str = "lon",
+    model: str | None = None,
+    around: Config | None = None,
+    default: bool = True,
     trials: int = 400,
     repeats: int = 3,
     batch: int | None = None,
@@ -38,6 +45,7 @@ def tune(
     halving: bool | Halving = True,
     finalists: int = 8,
     on_progress: OnProgress | None = None,
+    on_estimate: OnEstimate | None = None,
     data_dir: str | Path | None = None,
 ) -> TuningResult:
     """Search for the configuration with the best mean validation score.
@@ -46,11 +54,20 @@ def tune(
     processes to share the work; each returns when the whole search is finished. No test node is
     used.
 
+    The first trial is the default: what plain training of one model would use on this data, as far
+    as the space does not fix other values. Halving does not stop it. Where the space lacks a value
+    of it, the space is widened by that value, so the default is a trial like the others, and may
+    win. What the space does not mention has the default's value in every trial.
+
     Args:
         dataset: the graph, its features and labels.
-        space: a name (``"paper"``, ``"wide"``, ``"compact"``), a TOML file, its table, or a
-            :class:`SearchSpace`.
-        model: the name of the model, see ``longnn models``.
+        space: a name (``"default"``, ``"paper"``, ``"wide"``, ``"compact"``), a TOML file, its
+            table, or a :class:`SearchSpace`; None for the one around ``around``, or ``"default"``.
+        model: the name of the model, see ``longnn models``; None for that of ``around``,
+            or ``"lon"``.
+        around: a configuration to start with instead of the default. Its seed, repeat and device
+            are ignored.
+        default: whether to start with the default; if not, the first trial is drawn, too.
         trials: how many to finish in total, with those of earlier calls and of other workers.
         repeats: trainings per trial, on their own tuning splits (seeds 1000, 1001, ...).
         batch: trials trained together; by default 8 on a CPU and 64 on a GPU. It is halved when
@@ -68,6 +85,7 @@ def tune(
         finalists: the number of best trials to train again on further tuning splits. The best mean
             over all splits wins. With 0 the search alone decides.
         on_progress: called at each epoch with the state of the search.
+        on_estimate: called before the search with its expected cost; a few epochs are timed for it.
         data_dir: the folder that a named dataset was read from, for the command on the page.
 
     Raises:
@@ -84,7 +102,15 @@ def tune(
     _check_integer("trials", trials, least=1)
     _check_integer("batch", 1 if batch is None else batch, least=1)
     _check_integer("finalists", finalists, least=0)
+    model = model or ("lon" if around is None else around.model)
+    if around is not None and around.model != model:
+        raise ValueError(f"Expected `around` to be of model {model!r} (got {around.model!r})")
+    if space is None:
+        space = "default" if around is None else space_around(around)
     chosen = load_space(space, model)
+    if around is not None:
+        split = split or around.split
+        scale = around.scale if scale == "auto" else scale
     if folder is None:
         storage = InMemoryStorage() if storage is None else storage
     else:
@@ -101,9 +127,15 @@ def tune(
             device=device,
             halving=Halving() if halving is True else halving or None,
             on_progress=on_progress,
+            around=around,
+            default=default,
         )
         called = name or f"{dataset.name}-{model}"
-        ledger = Ledger(place, called, search.agreement(), chosen, trials=trials, seed=seed)
+        agreed, budget = search.agreement(), {"trials": trials, "seed": seed}
+        ledger = Ledger(place, called, agreed, search.space, **budget, start=search.start)
+        expected = None if on_estimate is None else search.estimate(ledger, finalists)
+        if on_estimate is not None and expected is not None:
+            on_estimate(expected)
         search.run(ledger)
         record = search.finish(ledger, finalists, url)
     if data_dir is not None and record.dataset.graph in known_names():

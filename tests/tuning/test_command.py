@@ -12,7 +12,7 @@ FAST = (*TINY, *SHORT, "--set", "epochs=2", "--device", "cpu")
 def test_the_score_is_in_per_cent_as_everywhere(tmp_path):
     printed = succeed("tune", *FAST, "--output", tmp_path)
     value = read_record(tmp_path).value
-    assert f"validation accuracy {100 * value:.1f} % with" in printed
+    assert f"validation accuracy {100 * value:.2f} %, " in printed
 
 
 @pytest.mark.parametrize("masks", [(), ("--split", "stratified")])

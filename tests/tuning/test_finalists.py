@@ -114,11 +114,11 @@ def test_what_is_left_behind(dataset, tmp_path):
     assert len(record.finalists.trials) == len(record.with_state("complete"))
     page = (tmp_path / "a" / "tuning.html").read_text()
     assert "The finalists" in page
-    assert f"{result.value:.4f}" in page
+    assert f"{100 * result.value:.2f} %" in page
     assert "the mean over 7 tuning splits" in page
     recipe = (tmp_path / "a" / "recipe.toml").read_text()
     assert "seeds 1000 to 1006" in recipe
-    assert f"{result.value:.4f}" in recipe
+    assert f"{100 * result.value:.2f} %" in recipe
 
 
 def test_a_killed_final_is_held_again(dataset, tmp_path, monkeypatch):

@@ -79,7 +79,7 @@ def test_recipe_is_a_configuration(found):
     assert {key: flat[key] for key in SPACE} == best.params
     header = [line for line in text.splitlines() if line.startswith("#")]
     assert "lon on <b>&\"gra ph'</b>" in header[0]
-    assert f"{best.value:.4f}" in text
+    assert f"{100 * best.value:.2f} %" in text
     assert "longnn" in header[-1]
     assert "optuna" in header[-1]
     copy = result.write_recipe(folder / "copy.toml")
@@ -113,7 +113,7 @@ def test_page_stands_alone_and_is_well_formed(found):
     assert all(source.startswith("data:image/") for source in sources)
     assert "http" not in page.replace("http://www.w3.org", "")
     text = " ".join(parser.text)
-    assert f"{result.value:.4f}" in text
+    assert f"{100 * result.value:.2f} %" in text
     assert "No test node was used" in text
     for name in ("tuning_history", "tuning_importance"):
         assert (folder / "figures" / f"{name}.png").read_bytes()[:4] == b"\x89PNG"

@@ -21,7 +21,7 @@ from tests.tuning.test_splits import with_masks
 def test_the_winner_beats_a_bad_configuration(dataset, tmp_path):
     result = search(dataset, tmp_path, trials=12, batch=6)
     bad = SPACE | {"lr_transform": {"choices": [1e-5]}, "dropout": 0.8}
-    worse = search(dataset, tmp_path / "bad", bad, trials=1)
+    worse = search(dataset, tmp_path / "bad", bad, trials=1, default=False)
     assert result.value > worse.value + 0.1
     assert result.config.settings.lr_transform >= 1e-2
     assert result.value == max(t.value for t in result.record.with_state("complete"))

@@ -34,6 +34,7 @@ def test_the_space_of_lon_is_that_of_the_paper():
         "patience": 200,
         "monitor": "score",
         "wd_basis": 0.0,
+        "degree_penalty": 0.0,
         "placement": "output",
         "weight": "paper",
         "restart": 0.0,
@@ -166,7 +167,7 @@ def test_a_space_from_a_file(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"Expected .*mine.toml to be TOML"):
             load_space(path, "lon")
-    with pytest.raises(ValueError, match=r"compact, paper, wide or a TOML file \(got 'papr'\)"):
+    with pytest.raises(ValueError, match=r"default, paper, wide or a TOML file \(got 'papr'\)"):
         load_space("papr")
 
 

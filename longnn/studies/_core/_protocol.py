@@ -227,6 +227,7 @@ def _choose(dataset: NodeDataset, row: Row, plan: SearchPlan, device: str) -> tu
             batch=plan.trials,
             split="published",
             scale="none",
+            default=False,  # the sampler alone, as in the paper
             folder=None,
             finalists=0,  # they are confirmed below, over all forms
             device=device,

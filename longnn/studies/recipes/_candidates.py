@@ -10,7 +10,7 @@ from longnn.config import Config
 from longnn.nn import PLACEMENTS
 from longnn.registry import FEATURES_FORM, MODELS, PAPER_FORM, model_options
 from longnn.studies._core._protocol import ConfigTable, Space
-from longnn.tuning import draw_random, load_space
+from longnn.tuning import ONLY, STEPS, draw_random, load_space
 
 #: Rows of ``accuracy`` that are LON-GNN.
 OWN_ROWS = ("lon", "lon-full", "lon-paper", "lon-default")
@@ -57,26 +57,7 @@ FORMS: tuple[Space, ...] = (
     {**_PCD, **FEATURES_FORM},
     {**_SHARED, **FEATURES_FORM, "placement": "both"},
 )
-#: What a child may change, by steps along these values, ...
-STEPS: dict[str, tuple[float, ...]] = {
-    "lr_transform": (0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
-    "lr_coefficients": (1e-6, 1e-5, 1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05),
-    "lr_factors": (5e-4, 5e-3, 0.01, 0.02, 0.05),
-    "lr_basis": (1e-6, 1e-5, 1e-4, 5e-4, 2e-3, 5e-3, 0.01, 0.02, 0.05),
-    "wd_transform": (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3),
-    "wd_coefficients": (0.0, 5e-5, 5e-4, 5e-3),
-    "penalty": (0.0, 1e-5, 1e-4, 1e-3),
-    "input_dropout": tuple(i / 10 for i in range(10)),
-    "dropout": tuple(i / 10 for i in range(10)),
-    "filter_dropout": tuple(i / 10 for i in range(10)),
-    "a": (-0.75, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0),
-    "b": (-0.75, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0),
-    "gamma": (0.5, 0.75, 1.0, 1.25, 1.5),
-    "restart": (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
-    "hidden_channels": (32, 64, 128, 256, 512),
-    "degree": (5, 10, 15),
-}
-#: ... or to another of these.
+#: What a child may change besides :data:`~longnn.tuning.STEPS`: to another of these.
 SWITCHES: dict[str, tuple[str | bool, ...]] = {
     "monitor": ("score", "loss"),
     "weight": ("probability", "paper"),
@@ -85,8 +66,6 @@ SWITCHES: dict[str, tuple[str | bool, ...]] = {
     "placement": PLACEMENTS,
     "normalize": (False, True),
 }
-#: Settings that only one way of making coefficients has.
-_ONLY = {"gamma": "pcd", "lr_factors": "pcd", "restart": "free"}
 #: Orthonormal polynomials are large at the ends of the spectrum (at the default a and b the tenth
 #: is 9 and 28 there), so a rate that suits the coefficients of monomials makes the filter jump:
 #: every candidate is also tried at slower filter rates. The last ones hold a filter almost where
@@ -163,7 +142,7 @@ def vary(config: Config, generator: random.Random) -> Config:
     known = [
         key
         for key in (*STEPS, *SWITCHES)
-        if _ONLY.get(key, keys["coefficients"]) == keys["coefficients"]
+        if ONLY.get(key, keys["coefficients"]) == keys["coefficients"]
     ]
     changed: dict[str, str | bool | float] = {}
     for key in generator.sample(known, generator.choice((1, 2, 3))):

@@ -1,0 +1,205 @@
+"""What a search will cost: a few epochs are timed on the data and the device before it begins.
+
+An epoch of a population costs a fixed part and a part for each member. Two short trainings of the
+start, one trial alone and a whole batch, give both. Halving says how many trials are left at which
+epoch; early stopping says when the last ones end, which nobody knows before: hence a range.
+"""
+
+import dataclasses
+import time
+from collections.abc import Sequence
+
+import torch
+
+from longnn.config import Config
+from longnn.data import Split
+from longnn.training import VARYING, Problem, fits, make_population
+from longnn.tuning._domains import Choices
+from longnn.tuning._finalists import FURTHER
+from longnn.tuning._halving import Halving
+from longnn.tuning._space import SearchSpace
+
+#: Seconds for each of the two timed trainings, and their most epochs.
+PROBE, EPOCHS = 0.4, 40
+#: Seconds per trial to choose it and store it, and for the pages in the end.
+STORED, WRITTEN = 0.03, 2.0
+#: A population lasts as long as its longest training: usually two to five times the patience.
+SHORT, LONG = 2.0, 5.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What a search is expected to cost.
+
+    Args:
+        trials: to train.
+        repeats: splits of each trial.
+        populations: in which they are trained, about.
+        epochs: of a training at most.
+        low: seconds if all trainings stop early.
+        high: seconds if they stop late.
+    """
+
+    trials: int
+    repeats: int
+    populations: int
+    epochs: int
+    low: float
+    high: float
+
+    def text(self) -> str:
+        """One line.
+
+        >>> Estimate(64, 2, 8, 1000, 170.0, 480.0).text()
+        '64 trials of 2 splits in 8 populations, at most 1000 epochs each: about 3 to 8 minutes \
+on this machine'
+        """
+        return (
+            f"{_count(self.trials, 'trial')} of {_count(self.repeats, 'split')} in "
+            f"{_count(self.populations, 'population')}, at most {_count(self.epochs, 'epoch')} "
+            f"each: about {range_text(self.low, self.high)} on this machine"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class EpochCost:
+    """Seconds of one epoch: of any population, and of each of its members."""
+
+    population: float
+    member: float
+
+    def seconds(self, members: float) -> float:
+        """Of one epoch with so many members."""
+        return self.population + self.member * members
+
+
+def estimate(
+    space: SearchSpace,
+    start: Config,
+    problem: Problem,
+    splits: Sequence[Split],
+    *,
+    trials: int,
+    batch: int,
+    halving: Halving | None,
+    finalists: int,
+) -> Estimate:
+    """Time a few epochs of the start, and say what the search will cost.
+
+    Args:
+        space: what is searched.
+        start: a configuration like those of the trials.
+        problem: the graph, its features and labels.
+        splits: of each trial.
+        trials: that are left to train.
+        batch: trials trained together.
+        halving: when trials are stopped.
+        finalists: trials that are trained again.
+    """
+    together = min(batch, trials)
+    cost = _measure(start, problem, splits, together)
+    # Of the shapes that the space has, so many are expected in a batch.
+    shapes = _shapes(space)
+    groups = max(1.0, shapes * (1 - (1 - 1 / shapes) ** together))
+    batches = trials / together
+    again = min(groups, finalists)  # populations of finalists
+    limit, patience = start.settings.epochs, start.settings.patience
+    ends = [min(limit, round(factor * patience) + 1) for factor in (SHORT, LONG)]
+    repeats = len(splits)
+    low, high = (
+        batches * groups * _group_seconds(cost, together / groups, repeats, halving, end)
+        + end * again * cost.seconds(finalists * FURTHER / max(again, 1.0))
+        + STORED * trials
+        + WRITTEN
+        for end in ends
+    )
+    return Estimate(trials, repeats, round(batches * groups + 0.49), limit, low, high)
+
+
+def _group_seconds(
+    cost: EpochCost, trials: float, repeats: int, halving: Halving | None, end: int
+) -> float:
+    """Of one population from its first epoch to its last."""
+    seconds, before = 0.0, 0
+    for rung in [*(halving.rungs if halving is not None else ()), end]:
+        now = min(rung, end)
+        seconds += (now - before) * cost.seconds(trials * repeats)
+        before = now
+        if halving is not None:
+            trials = min(trials, max(halving.keep, trials / 2))
+    return seconds
+
+
+def _measure(config: Config, problem: Problem, splits: Sequence[Split], trials: int) -> EpochCost:
+    """The two parts of an epoch's cost, from one trial alone and from a whole batch."""
+    one = _time_epoch(config, problem, splits)
+    if trials == 1 or one > PROBE:
+        return EpochCost(0.0, one / len(splits))
+    count = max(2, min(trials, int(PROBE / one)))  # a large graph: a part of the batch will do
+    many: list[float] = []
+    # Where a batch does not fit, the search makes it smaller; one trial says enough.
+    if not fits(
+        lambda: many.append(_time_epoch(config, problem, [*splits] * count)), problem.device
+    ):
+        return EpochCost(0.0, one / len(splits))
+    member = max(many[0] - one, 0.0) / ((count - 1) * len(splits))
+    return EpochCost(max(one - member * len(splits), 0.0), member)
+
+
+def _time_epoch(config: Config, problem: Problem, splits: Sequence[Split]) -> float:
+    """Seconds of one epoch of a population with one member per split."""
+    members = [config.replace(seed=split.seed) for split in splits]
+    population = make_population(members, problem, splits)
+    times: list[float] = []
+    begin = time.perf_counter()
+    for _ in range(min(EPOCHS, config.settings.epochs)):
+        population.step()
+        if problem.device.type == "cuda":
+            torch.cuda.synchronize(problem.device)
+        now = time.perf_counter()
+        times.append(now - begin - sum(times))
+        if now - begin > PROBE:
+            break
+    times.sort()
+    return times[len(times) // 2]
+
+
+def _shapes(space: SearchSpace) -> int:
+    """How many shapes the trials of a space may have; only those of one are trained together."""
+    shapes = 1
+    for key, domain in space.search.items():
+        if key not in VARYING:
+            shapes *= len(domain.values) if isinstance(domain, Choices) else 10
+    return shapes
+
+
+def range_text(low: float, high: float) -> str:
+    """A range of times in words; one time where both ends read alike.
+
+    >>> range_text(170, 480), range_text(20, 150), range_text(1, 1.2)
+    ('3 to 8 minutes', '20 seconds to 2 minutes', '1 second')
+    """
+    first, last = time_text(low), time_text(high)
+    if first == last:
+        return last
+    number, unit = first.split(" ")
+    same = unit.rstrip("s") == last.split(" ")[1].rstrip("s")
+    return f"{number} to {last}" if same else f"{first} to {last}"
+
+
+def time_text(seconds: float) -> str:
+    """A time in words, as exactly as an estimate is.
+
+    >>> time_text(4), time_text(95), time_text(600), time_text(5400)
+    ('4 seconds', '2 minutes', '10 minutes', '1.5 hours')
+    """
+    if seconds < 90:
+        shown = max(1, round(seconds)) if seconds < 20 else 5 * round(seconds / 5)
+        return _count(shown, "second")
+    if seconds < 5400:
+        return _count(round(seconds / 60), "minute")
+    return f"{seconds / 3600:.1f} hours"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
