@@ -391,7 +391,7 @@ def test_killed_before_the_first_checkpoint(uninterrupted, tmp_path, monkeypatch
     """Then all there is is the request, and that is enough."""
     folder = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr("longnn.training._fit.run_chunked", interrupt)
+        patch.setattr("longnn.training._group.Group.train", interrupt)
         result = longnn("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
     assert result.exit_code == 130
     assert {path.name for path in folder.iterdir()} == {"run.json", "config.toml"}

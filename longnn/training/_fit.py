@@ -195,7 +195,14 @@ def raw_scores(model: Model, problem: Problem) -> Tensor:
 
 
 def predict(model: Model, problem: Problem, readout: Readout | None = None) -> Tensor:
-    """Probabilities (nodes, classes), or values (nodes,), on the CPU; dropout is off."""
+    """Probabilities (nodes, classes), or values (nodes,), on the CPU; dropout is off.
+
+    >>> from longnn.nn import MLP
+    >>> P = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
+    >>> problem = Problem.make(torch.eye(2), P, torch.tensor([0, 1]))
+    >>> predict(MLP(2, 4, 2), problem).sum(1)
+    tensor([1., 1.])
+    """
     readout = Readout(problem.task) if readout is None else readout
     return readout.predict(raw_scores(model, problem))
 

@@ -9,7 +9,7 @@ from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem
 
 
-class StopTraining(Exception):
+class StopTraining(Exception):  # noqa: N818 - it is no error
     """Training ends now, with the best weights so far; ``reason`` is ``"time"`` or alike."""
 
     def __init__(self, reason: str) -> None:

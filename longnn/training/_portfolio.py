@@ -24,8 +24,22 @@ SEED_STEP = 1000
 PATIENCE = 100
 #: What a user may set beside a preset of several models.
 FREE = frozenset(
-    ["preset", "split", "seed", "repeat", "scale", "device", "precision", "time_limit"]
-    + ["calibrate", "threshold", "baselines", "epochs", "patience", "class_weight"]
+    [
+        "preset",
+        "split",
+        "seed",
+        "repeat",
+        "scale",
+        "device",
+        "precision",
+        "time_limit",
+        "calibrate",
+        "threshold",
+        "baselines",
+        "epochs",
+        "patience",
+        "class_weight",
+    ]
 )
 
 

@@ -14,7 +14,10 @@ VARYING = frozenset(
 )
 #: Values that say where and how often to train, and what to do afterwards.
 _CIRCUMSTANCES = frozenset(
-    "seed repeat device split preset time_limit calibrate threshold baselines".split()
+    [
+        *("seed", "repeat", "device", "split", "preset", "time_limit"),
+        *("calibrate", "threshold", "baselines"),
+    ]
 )
 
 

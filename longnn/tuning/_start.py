@@ -49,7 +49,7 @@ def default_config(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
         table: what is set, as :meth:`~longnn.config.Config.from_dict` takes it.
         dataset: to train on.
     """
-    return complete(table, dataset)
+    return complete({"preset": "fast", **table}, dataset)
 
 
 def space_around(config: Config) -> SearchSpace:

@@ -41,7 +41,7 @@ def test_data_that_are_ready_keep_the_defaults(houses):
 
 def test_words_keep_the_defaults():
     assert data_defaults(words(300, 0.05)) == {}
-    assert complete({}, words(300, 0.05)) == Config()
+    assert complete({"preset": "fast"}, words(300, 0.05)) == Config()
 
 
 @pytest.mark.parametrize(("columns", "share"), [(300, 0.5), (150, 0.05)], ids=["dense", "few"])

@@ -5,8 +5,9 @@ import torch
 
 from longnn.config import Config
 from longnn.data import csbm, make_split
-from longnn.training import Population
+from longnn.training import Population, Watcher
 from longnn.training import _fit as workflow
+from longnn.training import _group as groups
 from longnn.training import _memory as memory
 
 CPU = torch.device("cpu")
@@ -27,16 +28,20 @@ def asked(dataset):
     return CONFIGS, problem, [make_split(dataset, None, c.seed) for c in CONFIGS]
 
 
-def chunked(asked, **options):
+def chunked(asked, begun=None, watcher=None):
     """Train what is asked, as far as memory allows."""
-    return workflow.run_chunked(workflow.make_members(*asked), asked[1], **options)
+    members = workflow.make_members(*asked)
+    group = groups.Group(range(len(members)), members, asked[1])
+    group.expect(begun or {})
+    group.train(CONFIG.settings.epochs, watcher or Watcher())
+    return [group.results[i] for i in range(len(members))]
 
 
 def limit(monkeypatch, most):
     """Let memory run out, in the second epoch, above a number of members; returns what is tried."""
     tried, run = [], Population.run
 
-    def limited(self, on_epoch=None):
+    def limited(self, on_epoch=None, *, until=None):
         tried.append(self.count)
 
         def watch(population):
@@ -45,7 +50,7 @@ def limit(monkeypatch, most):
             if on_epoch is not None:
                 on_epoch(population)
 
-        return run(self, watch)
+        return run(self, watch, until=until)
 
     monkeypatch.setattr(Population, "run", limited)
     return tried
@@ -67,7 +72,7 @@ def test_where_memory_runs_out_fewer_are_trained_together(asked, monkeypatch, mo
 
 def test_what_is_measured_is_used(asked, monkeypatch):
     tried = limit(monkeypatch, 9)
-    monkeypatch.setattr(workflow, "count_fitting", lambda make, count, device: 3)
+    monkeypatch.setattr(groups, "count_fitting", lambda make, count, device: 3)
     chunked(asked)
     assert tried == [3, 3, 1]
 
@@ -75,7 +80,12 @@ def test_what_is_measured_is_used(asked, monkeypatch):
 def test_chunks_that_were_begun_are_kept(asked, monkeypatch):
     tried = limit(monkeypatch, 4)
     first = []
-    chunked(asked, begun={0: 2, 2: 5}, run=lambda p, start: first.append(start) or p.run())
+
+    class Begun(Watcher):
+        def begin(self, population, number):
+            first.append(number)
+
+    chunked(asked, begun={0: 2, 2: 5}, watcher=Begun())
     assert tried == [2, 5, 2, 2, 1]
     assert first == [0, 2, 2, 4, 6]
 

@@ -28,6 +28,8 @@ CIRCUMSTANCES = {
     "repeat": 3,
     "device": "cuda",
     "split": "stratified",
+    "preset": "default",
+    "time_limit": 5.0,
     "calibrate": False,
     "threshold": 0.2,
     "baselines": False,

@@ -1,20 +1,24 @@
 """How much sets of candidates lose on one graph: quickly, for every candidate that may come next.
 
-A set is judged in two ways: as its best member by validation, a single model, and as the average
-of the half with the least validation losses, an ensemble. Both are kept in mind: the scores of
-single candidates, and those of the averages of some members and each candidate.
+A set is judged as it is used: joined by votes on the validation nodes and scored on the selection
+holdout. The votes are those of :func:`longnn.training.ensemble_weights` on all nodes, for many sets
+at once.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from longnn.studies.portfolio._predictions import Predictions
+from longnn.studies.portfolio._predictions import Part, Predictions
+from longnn.training import ROUNDS
 
 #: A graph counts with at most this regret, in points: beyond, it is lost either way.
 CAP = 5.0
 #: On large graphs a fixed sample of so many nodes decides.
-NODES = 2000
+NODES = 1000
+_LEAST = 1e-12  # of a probability, so that its logarithm is finite
 
 
 class Judge:
@@ -26,53 +30,58 @@ class Judge:
     """
 
     def __init__(self, p: Predictions, nodes: int = NODES) -> None:
-        few = p.sample(nodes)
-        self._splits = [_Split(few, split) for split in range(len(few.holdout))]
-        self._oracle = float(np.max(np.mean([split.alone for split in self._splits], axis=0)))
+        self._p = p.sample(nodes)
+        parts = self._p.holdout
+        alone = [self._p.scores(part.predicted.float(), part.labels) for part in parts]
+        self._oracle = float(np.max(np.mean(alone, axis=0)))
+        self._said = [_said(part, p.task == "regression") for part in self._p.val]
 
     def regrets(self, chosen: Sequence[int], rest: Sequence[int]) -> np.ndarray:
         """The regret in points of the chosen ones and one more, for each of the rest."""
-        best = np.mean([split.best(chosen, rest) for split in self._splits], axis=0)
-        half = np.mean([split.half(chosen, rest) for split in self._splits], axis=0)
-        found = [100 * (self._oracle - scores) for scores in (best, half)]
-        return np.minimum(found, CAP).mean(0)
+        found = np.mean([self._scores(s, chosen, rest) for s in range(len(self._said))], axis=0)
+        regrets: np.ndarray = np.minimum(100 * (self._oracle - found), CAP)
+        return regrets
+
+    def _scores(self, split: int, chosen: Sequence[int], rest: Sequence[int]) -> np.ndarray:
+        """Holdout scores of the sets, joined by votes."""
+        part = self._p.holdout[split]
+        sets = torch.tensor([[*chosen, i] for i in rest])  # (sets, members)
+        shares = self._votes(split, sets)
+        rows = torch.zeros(len(rest), len(part.predicted)).scatter_add(1, sets, shares)
+        flat = torch.nan_to_num(part.predicted.float()).flatten(1)  # without a vote it has no say
+        joined = (rows @ flat).reshape(len(rest), *part.predicted.shape[1:])
+        return self._p.scores(joined, part.labels)
+
+    def _votes(self, split: int, sets: Tensor) -> Tensor:
+        """The share of votes of each member in each set, (sets, members)."""
+        said, true = self._said[split]
+        place = torch.arange(len(sets))
+        total = said.new_zeros(len(sets), said.shape[1])  # (sets, nodes)
+        votes = torch.zeros(sets.shape)
+        for r in range(1, ROUNDS + 1):
+            losses = torch.stack(
+                [_loss((total + said[own]) / r, true) for own in sets.T]
+            )  # (members, sets)
+            best = losses.argmin(0)
+            total = total + said[sets[place, best]]
+            votes[place, best] += 1 / ROUNDS
+        return votes
 
 
-class _Split:
-    """One split of a graph."""
+def _said(part: Part, values: bool) -> tuple[Tensor, Tensor | None]:
+    """What each candidate says of the truth, (candidates, nodes), and the truth of values.
 
-    def __init__(self, p: Predictions, split: int) -> None:
-        self._p, self._part = p, p.holdout[split]
-        self._predicted = self._part.predicted.float()
-        self._losses = p.val_losses[split]
-        order = np.lexsort((self._losses, -p.val_scores[split]))
-        self._rank = np.argsort(order)  # by validation, best first
-        self.alone = p.scores(self._predicted, self._part.labels)
-        self._averaged: dict[tuple[int, ...], np.ndarray] = {(): self.alone}
+    One that diverged says what is as wrong as can be.
+    """
+    if values:
+        return torch.nan_to_num(part.predicted.double(), nan=1e6), part.labels.double()
+    own = part.labels.expand(len(part.predicted), -1)[..., None]
+    said = part.predicted.double().gather(2, own)[..., 0]
+    return torch.nan_to_num(said, nan=0.0), None
 
-    def best(self, chosen: Sequence[int], rest: Sequence[int]) -> np.ndarray:
-        """The best member by validation."""
-        if not chosen:
-            return self.alone[list(rest)]
-        leader = min(chosen, key=lambda i: self._rank[i])
-        better = self._rank[list(rest)] < self._rank[leader]
-        return np.where(better, self.alone[list(rest)], self.alone[leader])
 
-    def half(self, chosen: Sequence[int], rest: Sequence[int]) -> np.ndarray:
-        """The average of the better half: of those that are in it for sure, and one more."""
-        if not chosen:
-            return self.alone[list(rest)]
-        count = (len(chosen) + 2) // 2
-        order = sorted(chosen, key=lambda i: self._losses[i])
-        last = order[count - 1]
-        scores = self._with_each(tuple(sorted(order[: count - 1])))
-        joins = self._losses[list(rest)] < self._losses[last]
-        return np.where(joins, scores[list(rest)], scores[last])
-
-    def _with_each(self, base: tuple[int, ...]) -> np.ndarray:
-        """The scores of the averages of some candidates and each one."""
-        if base not in self._averaged:
-            total = self._predicted[list(base)].sum(0)
-            averages = (self._predicted + total) / (len(base) + 1)
-            self._averaged[base] = self._p.scores(averages, self._part.labels)
-        return self._averaged[base]
+def _loss(said: Tensor, true: Tensor | None) -> Tensor:
+    """The squared error of values, or the log loss of what is said of the true class, (sets,)."""
+    if true is not None:
+        return (said - true).square().mean(1)
+    return -said.clamp_min(_LEAST).log().mean(1)

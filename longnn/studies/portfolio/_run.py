@@ -11,7 +11,6 @@ from pathlib import Path
 
 from longnn.config import Config
 from longnn.data import NodeDataset, make_split
-from longnn.registry import find_model
 from longnn.studies._core._context import Context
 from longnn.studies._core._protocol import ConfigTable
 from longnn.studies.portfolio._candidates import candidates, tuned_on
@@ -60,10 +59,10 @@ class SelectionPlan:
     best: Limits
 
 
-SELECTED = SelectionPlan(FULL, Limits(8, 4, one_operator=True), Limits(16, 10, one_operator=False))
-QUICK_SELECTED = SelectionPlan(
-    QUICK, Limits(2, 2, one_operator=True), Limits(3, 3, one_operator=False)
-)
+#: Models that may join the smaller portfolio.
+OWN = ("lon", "mlp")
+SELECTED = SelectionPlan(FULL, Limits(8, 5, only_own=True), Limits(16, 10, only_own=False))
+QUICK_SELECTED = SelectionPlan(QUICK, Limits(2, 2, only_own=True), Limits(3, 3, only_own=False))
 QUICK_GRAPHS, QUICK_TESTED = ("diabetes", "xor", "cancer"), ("table-wine",)
 QUICK_EVALUATION = EvaluationPlan(splits=1, tables=1, epochs=3, patience=3, seeds=2)
 
@@ -154,10 +153,9 @@ def _usual(dataset: NodeDataset) -> str:
 
 def describe(name: str, config: Config) -> Candidate:
     """What the choice has to know of a candidate."""
-    loops = config.options.get("self_loops", find_model(config.model).model.self_loops)
     graph = tuned_on().get(name)
     kind = None if graph is None else kind_of(graph)
-    return Candidate(shape_of(config), loops == "keep", graph, kind)
+    return Candidate(shape_of(config), config.model in OWN, graph, kind)
 
 
 def _choose(folder: Path, names: tuple[str, ...], plan: SelectionPlan) -> Selection:

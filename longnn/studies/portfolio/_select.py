@@ -27,12 +27,12 @@ class Limits:
         size: members.
         shapes: different shapes of members; those of one shape train in one population, so this is
             about what the portfolio costs.
-        one_operator: only members that keep self loops, so that one operator serves them all.
+        only_own: only LON-GNN, and the MLP that it is without a graph.
     """
 
     size: int
     shapes: int
-    one_operator: bool
+    only_own: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Candidate:
 
     Args:
         shape: equal for candidates that train in one population.
-        keeps_loops: whether its operator is that of the graph with its own self loops.
+        is_own: whether it is LON-GNN, or an MLP.
         graph: it was tuned on, if any.
         kind: of that graph.
     """
 
     shape: Hashable
-    keeps_loops: bool = True
+    is_own: bool = True
     graph: str | None = None
     kind: str | None = None
 
@@ -131,7 +131,7 @@ def _choose(
         pool = [
             i
             for i, own in enumerate(every)
-            if own.graph not in out and (own.keeps_loops or not limits.one_operator)
+            if own.graph not in out and (own.is_own or not limits.only_own)
         ]
         by_kind: dict[str, list[Judge]] = {}
         for name, judge in judges.items():

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from longnn.config import Config
-from longnn.data import NodeDataset
 from longnn.recipes import known_recipes, load_recipe
 from longnn.records import StudyRecord
 from longnn.registry import FEATURES_FORM
 from longnn.studies import accuracy
 from longnn.studies._core._context import record_path
 from longnn.studies._core._protocol import ModelCell, Row
+from longnn.studies.portfolio._run import SELECTION
+from longnn.studies.portfolio._select import Selection
 from longnn.studies.protocols._train import Entry, Join
 from longnn.studies.recipes._candidates import complete
 
@@ -24,6 +25,8 @@ from longnn.studies.recipes._candidates import complete
 RECIPE = "lon-recipe"
 #: Seeds of an ensemble of one configuration, and how far they are apart.
 SEEDS, STRIDE = 8, 1000
+#: Most epochs of a member of a portfolio, and epochs without improvement before it stops.
+MOST, PATIENCE = 1000, 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,14 +35,15 @@ class Ensemble:
 
     Args:
         label: as tables name it; it says that this is an ensemble.
-        members: the configurations on a graph, by its name and its data; none leaves the row out.
-            A configuration's own seed is added to that of the split.
+        members: the configurations on a graph, by its name and the folder that holds one folder
+            per study; none leaves the row out. A configuration's own seed is added to that of the
+            split.
         join: ``"average"``, or ``"votes"`` on the validation nodes
             (:func:`longnn.training.ensemble_weights`).
     """
 
     label: str
-    members: Callable[[str, NodeDataset], Sequence[Config]]
+    members: Callable[[str, Path], Sequence[Config]]
     join: Join
 
 
@@ -52,15 +56,27 @@ def recipe_of(name: str) -> Config | None:
     return complete(load_recipe("lon", name)) if ("lon", name) in known_recipes() else None
 
 
-def _seeds_of_recipe(name: str, dataset: NodeDataset) -> list[Config]:
+def _seeds_of_recipe(name: str, results: Path) -> list[Config]:
     recipe = recipe_of(name)
     return [] if recipe is None else [recipe.replace(seed=STRIDE * k) for k in range(SEEDS)]
+
+
+def _portfolio(name: str, results: Path) -> list[Config]:
+    """The portfolio that was chosen without the graph; nothing where it was not left out."""
+    path = record_path(results / "portfolio", SELECTION)
+    if not path.is_file():
+        return []
+    selection = StudyRecord.load(path).get(SELECTION, Selection)
+    limits = {"epochs": MOST, "patience": PATIENCE}
+    members = selection.portfolios["default"].without_graph.get(name, [])
+    return [selection.config(member, limits) for member in members]
 
 
 ENSEMBLES: dict[str, Ensemble] = {
     "lon-recipe-seeds": Ensemble(
         f"ensemble: LON-GNN's recipe, {SEEDS} seeds averaged", _seeds_of_recipe, "average"
     ),
+    "portfolio": Ensemble("ensemble: portfolio chosen without the graph", _portfolio, "votes"),
 }
 #: Single models: the rows of Table 3, and the recipe.
 SINGLE = {**accuracy.LABELS, RECIPE: "LON-GNN's recipe"}
@@ -68,7 +84,7 @@ SINGLE = {**accuracy.LABELS, RECIPE: "LON-GNN's recipe"}
 MODELS = {**{key: row.model for key, row in accuracy.ROWS.items()}, RECIPE: "lon"}
 LABELS = {**SINGLE, **{key: ensemble.label for key, ensemble in ENSEMBLES.items()}}
 #: What a quick run looks at.
-QUICK_ROWS = ("lon", "gpr", "gcn", RECIPE, *ENSEMBLES)
+QUICK_ROWS = ("lon", "gpr", "gcn", RECIPE, "lon-recipe-seeds")
 #: One row per model, all with the same budget of search: what the order of models is taken from.
 EQUAL = tuple(key for key, row in accuracy.ROWS.items() if key == "lon" or row.model != "lon")
 #: What is searched on Minesweeper and Tolokers: the same models, LON-GNN also on filtered features.
@@ -120,20 +136,20 @@ def _with_recipe(found: Mapping[str, Config], name: str) -> dict[str, Config]:
 
 
 def entries(
-    configs: Mapping[str, Config], name: str, dataset: NodeDataset, *, epochs: int, members: int = 0
+    configs: Mapping[str, Config], name: str, results: Path, *, epochs: int, members: int = 0
 ) -> dict[str, Entry]:
     """All rows on one graph: the single models, then the ensembles.
 
     Args:
         configs: of the single models.
         name: of the graph.
-        dataset: the graph.
+        results: the folder that holds one folder per study.
         epochs: most epochs of a training.
         members: most members of an ensemble; 0 is all.
     """
     made = {key: Entry([config]) for key, config in configs.items()}
     for key, ensemble in ENSEMBLES.items():
-        found = list(ensemble.members(name, dataset))
+        found = list(ensemble.members(name, results))
         if found:
             made[key] = Entry(found[: members or None], ensemble.join)
     return {key: entry.limited(epochs) for key, entry in made.items()}

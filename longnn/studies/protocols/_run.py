@@ -80,7 +80,7 @@ def _run_part(context: Context, name: str, part: str, plan: Plan) -> None:
         configs = default_configs(name)
     else:
         configs = chosen_configs(context.folder.parent, name)
-    every = entries(configs, name, dataset, epochs=plan.epochs, members=plan.members)
+    every = entries(configs, name, context.folder.parent, epochs=plan.epochs, members=plan.members)
     rows = {key: every[key] for key in missing if key in every}
 
     @functools.cache
