@@ -49,7 +49,7 @@ def bundled(tmp_path_factory):
 def club(tmp_path_factory):
     """A run on the user's own files: its folder and what was printed."""
     folder = tmp_path_factory.mktemp("own") / "club"
-    result = longnn("train", CLUB, *FAST, "--output", folder)
+    result = longnn("train", CLUB, *FAST, "--preset", "fast", "--output", folder)
     assert result.exit_code == 0, result.output
     return folder, result
 
@@ -370,14 +370,16 @@ def test_an_interrupted_run_ends_with_the_same_bits(how, uninterrupted, tmp_path
     if how is signal.SIGINT:
         assert process.returncode == 130
         last = stderr.splitlines()[-1]
-        assert last == f"interrupted; continue with: longnn train --resume {folder}"
+        assert last == f"continue with: longnn train --resume {folder}"
+        assert f"interrupted; the best so far is kept: {folder / 'report.html'}" in stderr
         assert "Traceback" not in stderr
+        assert "accuracy" in succeed("evaluate", folder)
     else:
         assert process.returncode == -signal.SIGKILL
-    assert not (folder / "record.json").exists()
+        assert not (folder / "record.json").exists()
+        assert "it was interrupted" in fail("evaluate", folder)
     with safetensors.safe_open(str(checkpoint), "pt") as file:
         assert 0 < int(file.metadata()["epoch"]) < 60
-    assert "it was interrupted" in fail("evaluate", folder)
     printed = succeed("train", "--resume", folder)
     assert f"report: {folder / 'report.html'}" in printed
     assert same_outcome(folder, uninterrupted)

@@ -29,8 +29,8 @@ class Parameters(BaseEstimator):
         graph: whose nodes the samples are: a PyG ``Data``, a :class:`~longnn.data.NodeDataset`, or
             a tuple (X, edge_index). Its labels and masks are not used. Cloning does not copy it.
             None where ``fit`` is given a graph.
-        preset: ``"fast"`` trains one model, ``"default"`` a portfolio of about eight that are joined
-            on the validation nodes, ``"best"`` a larger one. By default it is ``"default"``, or
+        preset: ``"fast"`` trains one model, ``"default"`` a portfolio of about eight, joined on the
+            validation nodes, ``"best"`` a larger one. By default it is ``"default"``, or
             ``"fast"`` where a parameter is set that each of several models has of its own.
         time_limit: seconds that fitting may take; the best until then is kept.
         model: name of the model, see ``longnn models``.

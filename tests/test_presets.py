@@ -1,0 +1,189 @@
+"""Presets as a user meets them: command, run folder, report, estimator."""
+
+import json
+import re
+import signal
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import longnn
+from longnn import LONGNNClassifier, LONGNNRegressor
+from longnn.data import csbm
+from longnn.records import RunRecord
+from longnn.report import text_summary
+from longnn.training import _job as job_module
+from tests.commands import TINY, fail, start, succeed, succeed_json
+from tests.commands import longnn as command
+
+FEW = ("--device", "cpu", "--set", "epochs=6")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of the default preset: its folder and its record as printed."""
+    folder = tmp_path_factory.mktemp("preset") / "run"
+    printed = succeed_json("train", *TINY, *FEW, "--repeat", 2, "--output", folder)
+    return folder, printed
+
+
+def test_a_portfolio_is_trained_by_default(finished):
+    _, printed = finished
+    assert printed["config"]["preset"] == "default"
+    assert len(printed["portfolio"]) == 8
+    for repeat in printed["repeats"]:
+        assert sum(member["weight"] for member in repeat["members"]) == pytest.approx(1)
+        assert {m["name"] for m in repeat["members"]} == set(printed["portfolio"])
+
+
+def test_the_record_is_read_as_it_was_written(finished):
+    folder, printed = finished
+    plain = RunRecord.read(folder).to_dict()
+    assert plain == {key: value for key, value in printed.items() if key != "run"} | {
+        "seconds": plain["seconds"]
+    }
+
+
+def test_a_loaded_run_predicts_the_same(finished):
+    folder, _ = finished
+    again = longnn.load_run(folder)
+    scores, _ = again.evaluate()
+    for repeat, found in zip(again.record.repeats, scores, strict=True):
+        assert found["test"] == pytest.approx(repeat.scores["test"])
+
+
+def test_the_report_shows_members_weights_and_gain(finished):
+    folder, printed = finished
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Ensemble of 8 models" in page
+    assert "The filters of the members" in page
+    assert re.search(r"8 models were trained, and \d of them vote", page)
+    for name in printed["portfolio"]:
+        assert name in page
+    lines = "\n".join(text_summary(RunRecord.read(folder)))
+    assert "of the leading model" in lines
+
+
+def test_the_gain_is_over_the_best_member_by_validation(finished):
+    folder, printed = finished
+    gains, alone = [], []
+    for repeat in printed["repeats"]:
+        best = max(repeat["members"], key=lambda m: m["val"])
+        gains.append(repeat["scores"]["test"]["accuracy"] - best["test"])
+        alone.append(best["test"])
+    lines = "\n".join(text_summary(RunRecord.read(folder)))
+    assert f"{100 * np.mean(alone):.1f} % alone" in lines
+    assert f"they have {100 * np.mean(gains):+z.1f} points" in lines
+
+
+def test_an_ensemble_is_exported(finished):
+    folder, _ = finished
+    run = longnn.load_run(folder)
+    program = torch.export.load(run.export()).module()
+    data = run.dataset.data
+    found = program(data.x, data.edge_index, torch.ones(data.edge_index.shape[1]))
+    torch.testing.assert_close(found, run.trained.predict(run.problem), rtol=1e-4, atol=1e-5)
+
+
+def test_a_key_of_one_model_trains_one_and_says_so(tmp_path):
+    result = command(
+        "train", *TINY, *FEW, "--set", "degree=2", "--set", "baselines=false", "--output", tmp_path
+    )
+    assert result.stdout.startswith("LON-GNN on csbm")
+    assert "one model is trained, since degree is set" in result.stderr
+    refused = fail("train", *TINY, "--preset", "default", "--set", "degree=2")
+    assert "Expected no `degree` beside preset='default'" in refused
+
+
+def test_an_unknown_preset_is_refused():
+    assert "fast, default, best (got 'quick')" in fail("train", *TINY, "--preset", "quick")
+
+
+def test_a_time_limit_is_kept_and_said(tmp_path):
+    began = time.perf_counter()
+    arguments = ("--set", "epochs=1000000", "--set", "patience=1000000", "--device", "cpu")
+    printed = succeed("train", *TINY, *arguments, "--time-limit", 6, "--output", tmp_path / "run")
+    assert time.perf_counter() - began < 60  # without the limit it would take hours
+    assert "stopped by its time limit" in printed
+    assert not list((tmp_path / "run").glob("checkpoint*"))
+
+
+def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path):
+    arguments = ("--set", "epochs=40", "--set", "patience=40", "--device", "cpu")
+    whole, folder = tmp_path / "whole", tmp_path / "run"
+    succeed("train", *TINY, *arguments, "--output", whole)
+    process = start("train", *TINY, *arguments, "--checkpoint-every", 0, "--output", folder)
+    end = time.monotonic() + 60
+    while not (folder / "checkpoint.safetensors").exists() and time.monotonic() < end:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the best so far is kept" in stderr
+    kept = json.loads((folder / "record.json").read_text())
+    assert any(m["stopped"] == "interrupted" for m in kept["repeats"][0]["members"])
+    assert "interrupted" in (folder / "report.html").read_text(encoding="utf-8")
+    succeed("train", "--resume", folder)
+    left, right = (json.loads((f / "record.json").read_text()) for f in (whole, folder))
+    assert left["repeats"] == right["repeats"]
+
+
+def test_turns_of_a_large_graph_are_resumed(tmp_path, monkeypatch):
+    monkeypatch.setattr(job_module, "LARGE", 0)
+    monkeypatch.setattr(job_module, "TURNS", (2, 4))
+    table = {"epochs": 6, "device": "cpu", "baselines": False}
+    graph = longnn.data.Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
+    whole = longnn.train(graph, table, tmp_path / "whole")
+    seen = []
+
+    def stop(population):
+        seen.append(population.epoch)
+        if len(seen) == 14:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        longnn.train(graph, table, tmp_path / "run", on_epoch=stop, checkpoint_every=0)
+    again = longnn.runs.resume(tmp_path / "run")
+    left, right = (run.record.to_dict()["repeats"] for run in (whole, again))
+    assert left == right
+    assert {m["stopped"] for m in left[0]["members"]} == {"halved", "epochs"}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return csbm(num_nodes=60, num_features=8).data
+
+
+def test_an_estimator_trains_a_portfolio_and_is_saved(graph, tmp_path):
+    fitted = LONGNNClassifier(epochs=6).fit(graph)
+    assert fitted.trained_.config.preset == "default"
+    assert fitted.trained_.members
+    fitted.save(tmp_path / "e.safetensors")
+    again = LONGNNClassifier.load(tmp_path / "e.safetensors")
+    assert np.array_equal(again.predict_proba(graph), fitted.predict_proba(graph))
+    assert again.get_params()["epochs"] == 6
+    page = fitted.report(tmp_path / "page.html")
+    assert "Ensemble of 8 models" in page.read_text(encoding="utf-8")
+
+
+def test_an_estimator_with_a_parameter_of_one_model_is_one(graph):
+    fitted = LONGNNClassifier(epochs=3, degree=2).fit(graph)
+    assert not fitted.trained_.members
+    assert not LONGNNClassifier(epochs=3, preset="fast").fit(graph).trained_.members
+
+
+def test_values_are_joined(graph):
+    values = graph.clone()
+    values.y = graph.x[:, 0] * 3 + 100
+    fitted = LONGNNRegressor(epochs=30).fit(values)
+    assert fitted.trained_.members
+    assert abs(fitted.predict(values).mean() - float(values.y.mean())) < 3
+
+
+def test_an_estimator_keeps_a_time_limit(graph):
+    began = time.perf_counter()
+    fitted = LONGNNClassifier(epochs=10**6, patience=10**6, time_limit=2).fit(graph)
+    assert time.perf_counter() - began < 60
+    assert fitted.trained_.members

@@ -1,0 +1,176 @@
+"""A preset of several models is trained as its members are, joined, and stopped when asked to."""
+
+import time
+
+import pytest
+import torch
+
+from longnn.config import PRESETS, Config
+from longnn.data import Source, csbm, make_split
+from longnn.nn import Ensemble
+from longnn.training import (
+    FREE,
+    Job,
+    StopTraining,
+    Trained,
+    Watcher,
+    combine,
+    complete,
+    fit,
+    members_of,
+    portfolio,
+    preset_of,
+)
+from longnn.training import _job as job_module
+
+SMALL = {"epochs": 6, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return csbm(num_nodes=80, num_features=8)
+
+
+@pytest.fixture(scope="module")
+def config(dataset):
+    return complete({**SMALL, "preset": "default", "seed": 3}, dataset)
+
+
+@pytest.fixture(scope="module")
+def split(dataset):
+    return make_split(dataset, None, 3)
+
+
+@pytest.fixture(scope="module")
+def joined(dataset, config, split):
+    return fit(dataset, [config], [split])[0]
+
+
+@pytest.mark.parametrize("preset", ["default", "best"])
+def test_portfolios_are_complete_configurations(preset):
+    for table in portfolio(preset).values():
+        whole = Config.from_dict(table).to_dict()
+        assert set(table) == set(whole) - FREE
+
+
+def test_best_is_larger_and_has_several_seeds(dataset):
+    small, large = (
+        members_of(complete({"preset": preset}, dataset), dataset) for preset in PRESETS[1:]
+    )
+    assert len(large) >= 2 * len(small)
+    assert {c.seed for c in small.values()} == {0}
+    assert len({c.seed for c in large.values()}) > 1
+    assert len({c.model for c in large.values()}) > 1
+
+
+def test_best_has_the_recipe_of_a_named_dataset(dataset):
+    named = Source.resolve("csbm", options={"num_nodes": 60}).load()
+    config = Config(preset="best")
+    assert "recipe for csbm" in members_of(config, named)
+    assert not any("recipe for" in name for name in members_of(config, dataset))
+
+
+def test_members_take_what_is_the_users(dataset):
+    config = complete({**SMALL, "preset": "default", "class_weight": "balanced"}, dataset)
+    for member in members_of(config, dataset).values():
+        assert member.settings.epochs == 6
+        assert member.settings.class_weight == "balanced"
+        assert member.preset == "fast"
+
+
+def test_the_preset_follows_from_what_is_set():
+    assert preset_of({}) == preset_of({"seed": 3, "repeat": 2}) == "default"
+    assert preset_of({"model": "lon"}) == preset_of({"lr_basis": 0.1}) == "fast"
+    assert preset_of({"preset": "best", "model": "lon"}) == "best"
+
+
+def test_what_members_have_of_their_own_cannot_be_set(dataset):
+    with pytest.raises(ValueError, match="no `dropout` beside preset='default'.*preset='fast'"):
+        complete({"preset": "default", "dropout": 0.123}, dataset)
+    written = complete({"preset": "default"}, dataset)
+    assert complete(written.to_dict(), dataset) == written
+
+
+def test_the_ensemble_is_the_average_of_its_members(joined):
+    weights = torch.tensor([m.weight for m in joined.members], dtype=torch.float64)
+    predicted = torch.stack([m.fitted.predicted for m in joined.members])
+    assert float(weights.sum()) == pytest.approx(1)
+    raw = joined.readout.uncalibrated(joined.predicted)
+    torch.testing.assert_close(raw, combine(predicted, weights), rtol=1e-4, atol=1e-5)
+
+
+def test_members_are_trained_as_they_are_alone(dataset, config, split):
+    exact = config.replace(precision="float64")
+    (joined,) = fit(dataset, [exact], [split])
+    for name, alone in list(members_of(exact, dataset).items())[::3]:
+        (single,) = fit(dataset, [alone], [split])
+        (member,) = [m for m in joined.members if m.name == name]
+        assert member.fitted.result.best_epoch == single.result.best_epoch
+        torch.testing.assert_close(member.fitted.predicted, single.predicted)
+
+
+def test_only_members_with_a_vote_are_kept(joined):
+    assert isinstance(joined.model, Ensemble)
+    voting = {m.name for m in joined.members if m.weight > 0}
+    assert set(joined.model.members) == voting
+    assert {key.split(".")[1] for key in joined.result.state if key.startswith("members")} == voting
+
+
+def test_an_ensemble_is_saved_and_loaded(dataset, joined, tmp_path):
+    trained = Trained.collect(dataset, job_module.Scaling("none"), [joined])
+    trained.save(tmp_path / "weights.safetensors")
+    again, _ = Trained.load(tmp_path / "weights.safetensors")
+    predicted = again.predict(again.problem(dataset))
+    assert torch.equal(predicted, trained.predict(trained.problem(dataset)))
+    torch.testing.assert_close(predicted, joined.predicted)
+
+
+def test_on_large_graphs_the_worse_half_stops(dataset, config, split, monkeypatch):
+    monkeypatch.setattr(job_module, "LARGE", 0)
+    monkeypatch.setattr(job_module, "TURNS", (2, 4))
+    (found,) = Job(dataset, [config], [split]).run()
+    ends = [(m.fitted.result.stopped, m.fitted.result.epochs) for m in found.members]
+    assert sorted(ends) == [("epochs", 6)] * 2 + [("halved", 2)] * 4 + [("halved", 4)] * 2
+    halved = [m for m in found.members if m.fitted.result.epochs == 2]
+    loss = lambda m: float(m.fitted.result.history["val_loss"][:2].min())  # noqa: E731
+    others = [m for m in found.members if m.fitted.result.epochs > 2]
+    assert min(map(loss, halved)) >= max(map(loss, others))
+
+
+def test_turns_change_no_result(dataset, config, split, joined, monkeypatch):
+    monkeypatch.setattr(job_module, "TURNS", (2, 4))
+    deadline = time.perf_counter() + 1000
+    (found,) = Job(dataset, [config], [split]).run(deadline=deadline)
+    torch.testing.assert_close(found.predicted, joined.predicted)
+
+
+def test_when_time_is_over_the_best_so_far_is_kept(dataset, split):
+    config = complete({"epochs": 10**6, "patience": 10**6, "device": "cpu"}, dataset)
+    began = time.perf_counter()
+    job = Job(dataset, [config], [split])
+    (found,) = job.run(deadline=began + 3)
+    assert job.stopped == "time"
+    assert {m.fitted.result.stopped for m in found.members} == {"time"}
+    found.check()
+
+
+def test_without_time_for_an_epoch_there_is_no_result(dataset, config, split):
+    class Impatient(Watcher):
+        def begin(self, population, first):
+            raise StopTraining("time")
+
+    with pytest.raises(StopTraining):
+        Job(dataset, [config], [split]).run(watcher=Impatient())
+
+
+def test_what_is_not_required_may_be_missing(dataset, config, split):
+    class Stop(Watcher):
+        def watch(self, population, first):
+            if population.epoch == 3:
+                raise StopTraining("interrupted")
+
+    other = Config.from_dict({**SMALL, "model": "mlp", "seed": 9})
+    job = Job(dataset, [config, other], [split, split], required=1)
+    found = job.run(watcher=Stop())
+    assert len(found) == 1
+    assert job.stopped == "interrupted"
