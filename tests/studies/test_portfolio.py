@@ -28,7 +28,7 @@ from longnn.studies.portfolio._evaluation import (
     PortfolioCell,
     run_test,
 )
-from longnn.studies.portfolio._files import LEFT_OUT, portfolio_text, write_portfolio
+from longnn.studies.portfolio._files import portfolio_text, write_portfolio
 from longnn.studies.portfolio._graphs import GRAPHS, KINDS, kind_of, related
 from longnn.studies.portfolio._join import JOINED, STRATEGIES, Scored, evaluate
 from longnn.studies.portfolio._judge import Judge
@@ -43,7 +43,7 @@ from longnn.studies.portfolio._select import (
 )
 from longnn.studies.presets._data import DEVELOPMENT
 from longnn.studies.tables._data import HELD_BACK, STORIES
-from longnn.training import complete, fit, score, shape_of
+from longnn.training import FREE, complete, fit, score, shape_of
 from tests.commands import ROOT
 
 
@@ -343,7 +343,7 @@ def test_portfolios_are_written_as_toml(tmp_path: Path) -> None:
     assert list(read) == ["default", "best"]
     assert list(read["best"]) == ["features 5", "recipe cora"]
     for name, table in read["default"].items():
-        assert not set(LEFT_OUT) & set(table)
+        assert not FREE & set(table)
         assert Config.from_dict({**table, "precision": "float32"}) == candidates({})[name], name
 
 

@@ -7,13 +7,8 @@ from longnn.config import toml_value
 from longnn.studies._core._context import load_records
 from longnn.studies.portfolio._run import SELECTION
 from longnn.studies.portfolio._select import Selection
+from longnn.training import FREE
 
-#: What a member leaves to whoever uses it.
-LEFT_OUT = (
-    *("seed", "repeat", "device", "split", "scale", "precision"),
-    *("calibrate", "threshold", "baselines"),
-    *("epochs", "patience", "class_weight"),
-)
 _HEAD = """\
 # Portfolios: configurations that are trained side by side. One table per member, in the order of
 # the choice. From the records in results, see docs/results/portfolio.md.
@@ -36,7 +31,7 @@ def portfolio_text(folder: Path) -> str | None:
     blocks = [_HEAD]
     for key, portfolio in selection.portfolios.items():
         for member in portfolio.members:
-            lines = selection.config(member).to_toml(leave_out=LEFT_OUT)
+            lines = selection.config(member).to_toml(leave_out=FREE)
             blocks.append("\n".join([f"[{key}.{toml_value(member)}]", *lines]) + "\n")
     return "\n".join(blocks)
 

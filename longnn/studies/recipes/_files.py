@@ -16,7 +16,7 @@ from longnn.training import summarize
 
 #: Settings that a recipe leaves to whoever uses it.
 LEFT_OUT = (
-    *("seed", "repeat", "device", "scale", "split"),
+    *("preset", "time_limit", "seed", "repeat", "device", "scale", "split"),
     *("calibrate", "threshold", "baselines"),
 )
 
