@@ -8,10 +8,17 @@ import pytest
 from longnn.records import StudyRecord
 from longnn.studies import accuracy, get_study
 from longnn.studies import time as timing
+from longnn.studies._core._context import record_path
 from longnn.studies._core._evaluation import Scores
 from longnn.studies._core._printed import ACCURACY, BEST_ANYWHERE, best_of_paper
 from longnn.studies._core._protocol import TEN, read_results
 from longnn.studies._core._scores import average_ranks, paired_difference, percent
+from longnn.studies.portfolio._evaluation import TEST, TESTED, EvaluationCell
+from longnn.studies.portfolio._join import JOINED
+from longnn.studies.portfolio._run import SELECTION
+from longnn.studies.portfolio._select import Selection
+from longnn.studies.protocols._rows import ENSEMBLES, LABELS
+from longnn.studies.protocols._train import RowCell
 from longnn.studies.recipes._selection import read_choices
 from tests.commands import ROOT
 
@@ -102,3 +109,150 @@ def test_growth_of_the_filter_of_gprgnn():
     assert [row[3] for row in slow] == ["× 1.102", "× 1.113"]
     assert [row[4] for row in slow] == ["0.90", "0.91"]
     assert all(row[5] == "5 of 5" for row in slow)
+
+
+@pytest.fixture(scope="module")
+def tested():
+    """Graph or table -> the test of the portfolios on it."""
+    folder = RESULTS / "portfolio"
+    return {
+        name: StudyRecord.load(record_path(folder, f"test-{name}")).get(TEST, EvaluationCell)
+        for name in TESTED
+    }
+
+
+def joined(cell, which):
+    return cell.portfolios[which].joined[JOINED].test
+
+
+def gap(scores, others):
+    return 100 * float(np.mean(scores) - np.mean(others))
+
+
+def test_what_portfolios_gain_over_one_model(tested):
+    gains = {name: gap(joined(tested[name], "default"), tested[name].default.test) for name in TEN}
+    assert [name for name in TEN if gains[name] <= 0] == ["photo"]
+    rest = [gains[name] for name in TEN if name not in ("photo", "squirrel")]
+    text = page("portfolio")
+    assert f"by {gains['squirrel']:.1f} points on Squirrel" in text
+    assert f"{min(rest):.1f} to {max(rest):.1f} elsewhere" in text
+    assert f"On Photo it loses {-gains['photo']:.1f} points" in text
+    assert f"gains up to {max(gains.values()):.1f} points over one model" in page("index")
+
+
+def test_portfolios_against_printed_and_tuned_models(tested, results):
+    text = page("portfolio")
+
+    def below(which, marks):
+        found = {n: marks[n] - percent(joined(tested[n], which)) for n in TEN}
+        return {name: short for name, short in found.items() if short > 0}
+
+    short = below("default", ACCURACY["lon"])
+    assert set(short) == {"cora", "citeseer"}
+    assert (
+        f"on Cora by {short['cora']:.2f} points and on Citeseer by {short['citeseer']:.2f}." in text
+    )
+    large = below("best", ACCURACY["lon"])
+    assert set(large) == {"cora"}
+    assert f"on Cora alone, by {large['cora']:.2f}." in text
+    tuned = {n: max(percent(c.test) for k, c in results[n].items() if c.search) for n in TEN}
+    assert set(below("best", tuned)) == {"photo", "actor", "texas"}
+
+
+def test_portfolios_on_tables(tested):
+    tables = {n: cell for n, cell in tested.items() if n.startswith("table-")}
+    gains = {n: gap(joined(c, "default"), c.default.test) for n, c in tables.items()}
+    assert sum(gain >= 0.5 for gain in gains.values()) == 7
+    text = page("portfolio")
+    assert f"on seven of twelve, by up to {max(gains.values()):.1f}." in text
+    assert {n for n, gain in gains.items() if round(gain, 1) < 0} == {"table-clubs", "table-heat"}
+    assert min(round(gain, 1) for gain in gains.values()) == -0.1
+    best = {
+        n: max(100 * float(np.mean(f.whole.test)) for f in c.portfolios["best"].families.values())
+        - percent(joined(c, "best"))
+        for n, c in tables.items()
+    }
+    far = {n.removeprefix("table-"): short for n, short in best.items() if short > 0.3}
+    assert set(far) == {"fraud", "patients", "wine"}
+    assert (
+        f"It is {far['fraud']:.1f} points below on fraud, {far['patients']:.1f} on patients and "
+        f"{far['wine']:.1f} on wine"
+    ) in text
+
+
+def test_seeds_of_recipes_against_the_best_printed(tested):
+    graphs = [*(name for name in TEN if name != "cornell"), "cornell-legacy"]
+    marks = {**BEST_ANYWHERE, "cornell-legacy": BEST_ANYWHERE["cornell"]}
+    reached = {
+        how: {n for n in graphs if percent(tested[n].recipe[how].test) >= marks[n]}
+        for how in (JOINED, "average")
+    }
+    assert reached[JOINED] == {"citeseer", "pubmed", "computers", "chameleon"}
+    assert reached["average"] == reached[JOINED] | {"texas"}
+    gains = [gap(tested[n].recipe[JOINED].test, tested[n].recipe["single"].test) for n in graphs]
+    assert f"gain up to {max(gains):.1f} points over one" in page("portfolio")
+
+
+def test_what_leaving_out_costs_and_how_members_are_joined():
+    record = StudyRecord.load(record_path(RESULTS / "portfolio", SELECTION))
+    found = record.get(SELECTION, Selection).portfolios["default"]
+
+    def cost(outside):
+        return float(
+            np.mean([gap(found.inside[g][JOINED], own[JOINED]) for g, own in outside.items()])
+        )
+
+    text = page("portfolio")
+    assert (
+        f"costs {cost(found.outside_graph):.1f} points on average, a kind that was not seen "
+        f"{cost(found.outside_kind):.1f}."
+    ) in text
+    alone = {g: own["best by validation"] for g, own in found.outside_kind.items()}
+    gains = {
+        how: [gap(own[how], alone[g]) for g, own in found.outside_kind.items()]
+        for how in ("average", JOINED)
+    }
+    assert f"loses {-np.mean(gains['average']):.1f} points against its best member" in text
+    better = sum(gain > 0.5 for gain in gains[JOINED])
+    assert (
+        f"gain {np.mean(gains[JOINED]):.1f} points and are better by half a point on {better} of 31"
+        in text
+    )
+
+
+@pytest.fixture(scope="module")
+def stratified():
+    """Graph -> row -> cell under protocol B."""
+    found = {}
+    for path in sorted((RESULTS / "protocols" / "records").glob("*-stratified.json")):
+        record = StudyRecord.load(path)
+        rows = {key: record.get(key, RowCell) for key in LABELS if key in record}
+        found[path.stem.removesuffix("-stratified")] = rows
+    return found
+
+
+def test_the_published_split_rewards_what_others_punish(stratified, results):
+    text = page("protocols")
+    for graph in ("computers", "actor"):
+        published, plain = (
+            percent(results[graph]["mlp"].test),
+            percent(stratified[graph]["mlp"].test),
+        )
+        assert (
+            f"{published:.1f} % on {graph.capitalize()} under A and {plain:.1f} % under B" in text
+        )
+    ahead = {
+        g for g, rows in stratified.items() if gap(rows["lon-default"].test, rows["lon"].test) > 0
+    }
+    assert ahead == {"cora", "photo", "actor", "texas"}
+
+
+def test_the_portfolio_on_stratified_splits(stratified):
+    short = {
+        g: max(percent(c.test) for k, c in rows.items() if k not in ENSEMBLES)
+        - percent(rows["portfolio"].test)
+        for g, rows in stratified.items()
+    }
+    assert {g for g, gap in short.items() if gap < 0} == {"cora", "actor", "texas"}
+    assert {g for g, gap in short.items() if 0 <= gap <= 0.2} == {"citeseer", "computers", "photo"}
+    assert round(short["chameleon"]) == 2
