@@ -69,12 +69,12 @@ def filter_response(run: RunRecord) -> Figure:
         axes.set_title(plain(kind), loc="left", color=GREY)
         draw_density(axes, run)
         _draw_filter(axes, found, others)
-        _show_inside(axes, _largest_eigenvalue(run))
+        show_inside(axes, largest_eigenvalue(run))
         finish_spectrum(axes, outliers_of(run))
     return figure
 
 
-def _largest_eigenvalue(run: RunRecord) -> float:
+def largest_eigenvalue(run: RunRecord) -> float:
     """Where the spectrum of the graph ends, bulk or not; 2 where its density is not known."""
     if run.data.density is None:
         return 2.0
@@ -113,7 +113,7 @@ def _draw_filter(axes: Axes, found: FilterRecord, others: Sequence[FilterRecord]
         axes.plot(lam, mean, color=NAVY, lw=2.5, label="response")
 
 
-def _show_inside(axes: Axes, largest: float) -> None:
+def show_inside(axes: Axes, largest: float) -> None:
     """Scale by the values inside the spectrum: beyond it a polynomial can take any value."""
     inside = [
         np.asarray(line.get_ydata())[np.asarray(line.get_xdata()) <= largest + 0.02]

@@ -10,7 +10,9 @@ from longnn.registry import MODELS
 from longnn.report._filter_figures import (
     draw_density,
     finish_spectrum,
+    largest_eigenvalue,
     outliers_of,
+    show_inside,
 )
 from longnn.report._style import GREY, LINES, NARROW, colours, in_style, new_figure, plain
 from longnn.report._words import LOWER_IS_BETTER, PERCENT, metric_name, score_text
@@ -102,20 +104,30 @@ def member_filters(run: RunRecord) -> Figure:
     figure, grid = new_figure(title, height=4.3 + 0.15 * len(voting), width=NARROW)
     axes = grid[0, 0]
     draw_density(axes, run)
+    end = largest_eigenvalue(run)
     rest = [m for m in found if m not in voting]
     for index, member in enumerate(rest):
         label = "others" if index == 0 else None
-        axes.plot(member.eigenvalues, _unit(member), color=GREY, lw=0.7, alpha=0.6, label=label)
+        axes.plot(
+            member.eigenvalues, _unit(member, end), color=GREY, lw=0.7, alpha=0.6, label=label
+        )
     for index, (member, shade) in enumerate(zip(voting, colours(len(voting)), strict=True)):
         label = f"{plain(member.name, 30)}, weight {member.weight:.2f}"
         line, width = LINES[index % len(LINES)], 1.0 + 3.0 * member.weight
-        axes.plot(member.eigenvalues, _unit(member), color=shade, ls=line, lw=width, label=label)
+        axes.plot(
+            member.eigenvalues, _unit(member, end), color=shade, ls=line, lw=width, label=label
+        )
+    show_inside(axes, end)
     finish_spectrum(axes, outliers_of(run))
     axes.set_ylabel("response, largest magnitude 1")
     return figure
 
 
-def _unit(member: MemberRecord) -> np.ndarray:
-    """A response with largest magnitude 1: members scale their signals as they like."""
-    assert member.response is not None
-    return member.response / max(float(np.abs(member.response).max()), 1e-12)
+def _unit(member: MemberRecord, end: float) -> np.ndarray:
+    """A response with largest magnitude 1 where the graph has eigenvalues, up to the last one.
+
+    Members scale their signals as they like.
+    """
+    assert member.response is not None and member.eigenvalues is not None
+    inside = np.abs(member.response[member.eigenvalues <= max(end, member.eigenvalues[1])])
+    return member.response / max(float(inside.max()), 1e-12)

@@ -5,7 +5,7 @@
 
 from longnn.training._checkpoint import load_checkpoint, save_checkpoint, saved_members
 from longnn.training._defaults import complete, data_defaults, keys_of_one, preset_of
-from longnn.training._ensemble import DRAWS, ROUNDS, combine, ensemble_weights
+from longnn.training._ensemble import DRAWS, PRIOR, ROUNDS, combine, ensemble_weights
 from longnn.training._fit import (
     Fitted,
     FittedMember,
@@ -32,6 +32,7 @@ __all__ = [
     "DRAWS",
     "FIELDS",
     "FREE",
+    "PRIOR",
     "ROUNDS",
     "VARYING",
     "Fitted",

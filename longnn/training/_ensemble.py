@@ -2,9 +2,9 @@ r"""Which of several trained members to listen to, and how much: weights from va
 
 Greedy selection with replacement, bagged (Caruana et al., 2004, "Ensemble selection from libraries
 of models"): again and again the member gets a vote that lowers the loss of the average most. This
-is done for many draws of the validation nodes, and the votes are averaged. Where nodes are few the
-draws disagree, the votes spread, and the ensemble comes near a plain average of the good members;
-``longnn study portfolio`` compares ways to do it.
+is done for many draws of the validation nodes, and the votes are averaged. Where nodes are few,
+votes are partly chance: the weights are drawn towards the plain average of the better half, as if
+some more nodes had voted so. ``longnn study portfolio`` compares ways to do it.
 """
 
 from collections.abc import Callable
@@ -16,6 +16,8 @@ from longnn.training._problem import Task
 
 #: Votes of one selection, and draws of the validation nodes.
 ROUNDS, DRAWS = 8, 20
+#: Nodes that the average of the better half counts as.
+PRIOR = 10
 _LEAST = 1e-12  # of a probability, so that its logarithm is finite
 
 #: The loss of averages (members, cells) over some cells, (members,).
@@ -29,6 +31,7 @@ def ensemble_weights(
     *,
     rounds: int = ROUNDS,
     draws: int = DRAWS,
+    prior: float = PRIOR,
 ) -> Tensor:
     r"""Weights (members,) of the members in the average, >= 0, with sum 1.
 
@@ -39,6 +42,8 @@ def ensemble_weights(
         task: decides the loss: the log loss of the averaged probabilities, or the squared error.
         rounds: votes of one selection.
         draws: bootstrap samples of the nodes, with a fixed seed; 0 selects once, on all nodes.
+        prior: nodes that the plain average of the half with the least losses counts as; with n
+            nodes the weights are :math:`(n\,w + p\,\bar w) / (n + p)`.
 
     >>> right = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
     >>> ensemble_weights(torch.stack([right, 1 - right]), torch.tensor([0, 1]), "classification")
@@ -56,7 +61,18 @@ def ensemble_weights(
     generator = torch.Generator().manual_seed(0)
     places = [torch.randint(cells, (cells,), generator=generator) for _ in range(draws)]
     votes = [_vote(terms, loss, place, rounds) for place in places or [torch.arange(cells)]]
-    weights[sound] = torch.stack(votes).mean(0)
+    count = int((labels >= 0).sum()) if task == "classification" else len(labels)
+    chosen = count * torch.stack(votes).mean(0) + prior * _better_half(terms, loss)
+    weights[sound] = chosen / (count + prior)
+    return weights
+
+
+def _better_half(terms: Tensor, loss: _Loss) -> Tensor:
+    """Equal weights of the members with the least losses, half of them, (members,)."""
+    losses = loss(terms, torch.arange(terms.shape[1]))
+    half = (len(losses) + 1) // 2
+    weights = torch.zeros(len(losses), dtype=torch.float64)
+    weights[losses.argsort(stable=True)[:half]] = 1 / half
     return weights
 
 

@@ -43,7 +43,8 @@ from longnn.studies.portfolio._select import (
 )
 from longnn.studies.presets._data import DEVELOPMENT
 from longnn.studies.tables._data import HELD_BACK, STORIES
-from longnn.training import FREE, complete, fit, score, shape_of
+from longnn.training import FREE as USERS
+from longnn.training import complete, fit, score, shape_of
 from tests.commands import ROOT
 
 
@@ -343,7 +344,7 @@ def test_portfolios_are_written_as_toml(tmp_path: Path) -> None:
     assert list(read) == ["default", "best"]
     assert list(read["best"]) == ["features 5", "recipe cora"]
     for name, table in read["default"].items():
-        assert not FREE & set(table)
+        assert not USERS & set(table)
         assert Config.from_dict({**table, "precision": "float32"}) == candidates({})[name], name
 
 

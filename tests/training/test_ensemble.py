@@ -35,7 +35,7 @@ def test_many_rounds_reach_the_best_weights() -> None:
         method="SLSQP",
         tol=1e-12,
     )
-    found = ensemble_weights(p, y, "classification", rounds=2000, draws=0).numpy()
+    found = ensemble_weights(p, y, "classification", rounds=2000, draws=0, prior=0).numpy()
     assert log_loss(found, p, y) == pytest.approx(exact.fun, abs=1e-6)
     np.testing.assert_allclose(found, exact.x, atol=0.01)
 
@@ -44,7 +44,7 @@ def test_values_are_weighed_by_their_squared_error() -> None:
     generator = torch.Generator().manual_seed(1)
     y = torch.randn(200, generator=generator)
     noise = torch.randn(3, 200, generator=generator) * torch.tensor([[0.3], [0.3], [2.0]])
-    found = ensemble_weights(y + noise, y, "regression", rounds=500, draws=0)
+    found = ensemble_weights(y + noise, y, "regression", rounds=500, draws=0, prior=0)
     design = (y + noise).double().numpy()
 
     def error(w: np.ndarray) -> float:
@@ -66,12 +66,22 @@ def test_votes_spread_where_nodes_are_few() -> None:
     truth = torch.nn.functional.one_hot(y, 2).double()
     noise = torch.randn(4, 10, 2, generator=generator, dtype=torch.float64)
     p = torch.softmax(truth + noise, 2)
-    once = ensemble_weights(p, y, "classification", draws=0)
-    drawn = ensemble_weights(p, y, "classification")
+    once = ensemble_weights(p, y, "classification", draws=0, prior=0)
+    drawn = ensemble_weights(p, y, "classification", prior=0)
     assert drawn.max() < once.max()
     assert (drawn > 0).sum() > (once > 0).sum()
     uniform = torch.full((4,), 0.25, dtype=torch.float64)
     assert torch.equal(ensemble_weights(p[:, :0], y[:0], "classification"), uniform)
+
+
+def test_the_average_of_the_better_half_counts_as_some_nodes() -> None:
+    p, y = members()
+    votes = ensemble_weights(p, y, "classification", prior=0)
+    losses = [-np.log(q.gather(1, y[:, None]).numpy()).mean() for q in p]
+    half = np.isin(np.arange(len(p)), np.argsort(losses)[: (len(p) + 1) // 2])
+    expected = (len(y) * votes.numpy() + 30 * half / half.sum()) / (len(y) + 30)
+    found = ensemble_weights(p, y, "classification", prior=30)
+    np.testing.assert_allclose(found.numpy(), expected)
 
 
 def test_weights_follow_their_members() -> None:

@@ -85,7 +85,7 @@ def test_the_preset_follows_from_what_is_set():
 
 
 def test_what_members_have_of_their_own_cannot_be_set(dataset):
-    with pytest.raises(ValueError, match="no `dropout` beside preset='default'.*preset='fast'"):
+    with pytest.raises(ValueError, match=r"no `dropout` beside preset='default'.*preset='fast'"):
         complete({"preset": "default", "dropout": 0.123}, dataset)
     written = complete({"preset": "default"}, dataset)
     assert complete(written.to_dict(), dataset) == written

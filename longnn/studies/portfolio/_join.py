@@ -37,7 +37,9 @@ def _half(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
 def _voting(draws: int, rounds: int = ROUNDS) -> Strategy:
     def votes(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
         val = p.val[split]
-        return ensemble_weights(val.take(chosen), val.labels, p.task, draws=draws, rounds=rounds)
+        return ensemble_weights(
+            val.take(chosen), val.labels, p.task, draws=draws, rounds=rounds, prior=0
+        )
 
     return votes
 

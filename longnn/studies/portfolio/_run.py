@@ -16,6 +16,7 @@ from longnn.studies._core._protocol import ConfigTable
 from longnn.studies.portfolio._candidates import candidates, tuned_on
 from longnn.studies.portfolio._evaluation import FULL as EVALUATION
 from longnn.studies.portfolio._evaluation import TESTED, EvaluationPlan, evaluate_portfolio
+from longnn.studies.portfolio._few import FewCell, compare_priors
 from longnn.studies.portfolio._graphs import GRAPHS, kind_of
 from longnn.studies.portfolio._join import join
 from longnn.studies.portfolio._predictions import Predictions
@@ -23,7 +24,7 @@ from longnn.studies.portfolio._select import Candidate, Limits, Selection, choos
 from longnn.training import data_defaults, fit, headline, shape_of
 
 #: The keys of the cells.
-CANDIDATES, SELECTION = "candidates", "selection"
+CANDIDATES, SELECTION, FEW = "candidates", "selection", "few"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +115,19 @@ def run(context: Context) -> None:
         return
     compute_all = functools.partial(_choose, context.folder, known, selected)
     chosen = record.cell(SELECTION, Selection, compute_all, machine=context.machine("cpu"))
+    if SELECTION in names and not missing:
+        compute_few = functools.partial(_compare, context.folder, known, chosen)
+        record.cell(FEW, FewCell, compute_few, machine=context.machine("cpu"))
     evaluate_portfolio(context, chosen, wanted, QUICK_EVALUATION if context.quick else EVALUATION)
+
+
+def _compare(folder: Path, names: tuple[str, ...], selection: Selection) -> FewCell:
+    """Priors for few validation nodes, each graph with the portfolio chosen without its kind."""
+    found = {name: Predictions.read(predictions_path(folder, name)) for name in names}
+    place = {name: i for i, name in enumerate(candidates({}))}
+    without = selection.portfolios["default"].without_kind
+    chosen = {name: [place[m] for m in without[kind_of(name)]] for name in found}
+    return compare_priors(found, chosen)
 
 
 def predictions_path(folder: Path, name: str) -> Path:

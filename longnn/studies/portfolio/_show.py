@@ -10,9 +10,10 @@ from longnn.studies._core._printed import ACCURACY, BEST_ANYWHERE
 from longnn.studies._core._scores import percent
 from longnn.studies._core._table import ResultTable
 from longnn.studies.portfolio._evaluation import PAPER, TEST, TESTED, EvaluationCell
+from longnn.studies.portfolio._few import PRIORS, FewCell
 from longnn.studies.portfolio._graphs import GRAPHS
 from longnn.studies.portfolio._join import JOINED, STRATEGIES, Scored
-from longnn.studies.portfolio._run import CANDIDATES, SELECTION, CandidatesCell
+from longnn.studies.portfolio._run import CANDIDATES, FEW, SELECTION, CandidatesCell
 from longnn.studies.portfolio._select import Selection
 
 #: The portfolios as tables name them.
@@ -36,6 +37,8 @@ def tables(folder: Path) -> list[ResultTable]:
     graphs = {name: cell for name, cell in tests.items() if name in PAPER}
     own = {name: cell for name, cell in tests.items() if name not in PAPER}
     made = [_members(selection), _scores(selection, cells), _strategies(selection)]
+    if FEW in chosen:
+        made.append(_few(chosen.get(FEW, FewCell)))
     if graphs:
         made += [_test(graphs), _differences(graphs), _families(graphs)]
     return [*made, _own(own)] if own else made
@@ -230,6 +233,23 @@ def _strategies(selection: Selection) -> ResultTable:
         "the selection holdout, mean over graphs, each with the portfolio chosen without its kind; "
         "on how many graphs it is better or worse by over half a point; and the worst graph.",
         ["joined by", "of", "mean", "better", "worse", "worst graph"],
+        rows,
+    )
+
+
+def _few(cell: FewCell) -> ResultTable:
+    """What a prior gains over none, by the number of validation nodes."""
+    rows = []
+    for nodes, by_prior in cell.scores.items():
+        gains = [cell.gains(nodes, prior) for prior in by_prior if prior != "0"]
+        rows.append([nodes, str(len(gains[0])), *(f"{sum(g) / len(g):+.2f}" for g in gains)])
+    priors = [str(prior) for prior in PRIORS if prior]
+    return ResultTable(
+        "few",
+        "Few validation nodes: the plain average of the better half counted as so many nodes, minus "
+        "votes alone, in points on the selection holdout, mean over the graphs with enough nodes, "
+        "each cut at ten points; four draws of the nodes of each split.",
+        ["validation nodes", "graphs", *(f"counts as {prior}" for prior in priors)],
         rows,
     )
 
