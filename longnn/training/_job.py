@@ -97,7 +97,7 @@ class Job:
         self._of: dict[int, tuple[Group, Scaling]] = {}
         self._models: dict[int, Model] = {}
         self._starts: dict[int, tuple[dict[str, float], ...]] = {}
-        known: dict[object, tuple[Scaling, Problem]] = {}
+        known: dict[object, tuple[Scaling, Problem]] = {}  # by what differs but for self loops
         for places in shapes.values():
             self._prepare(places, known, device)
         done = 0
@@ -126,11 +126,17 @@ class Job:
         own = [self._trainings[i] for i in places]
         first = own[0].config
         where = choose_device(first.device if device is None else device)
-        key = (first.scale, first.precision, self_loops_of(first), where)
-        if key not in known:
+        key = (first.scale, first.precision, where)
+        if key not in known:  # members with other self loops share all but the operator
             scaling = Scaling.fit(first.scale, self.dataset)
-            known[key] = scaling, make_problem(self.dataset, first, scaling, device=where)
+            loops = {self_loops_of(one.config) for one in self._trainings}
+            known[key] = (
+                scaling,
+                make_problem(self.dataset, first, scaling, device=where, variants=loops),
+            )
         scaling, problem = known[key]
+        operator = problem.variants[self_loops_of(first)]
+        problem = dataclasses.replace(problem, operator=operator)
         made = make_members(
             [one.config for one in own],
             problem,
@@ -147,10 +153,11 @@ class Job:
 
     def problem_of(self, number: int) -> Problem:
         """What the configuration of this number is trained on."""
-        problems = [self._of[i][0].problem for i in self._members[number].values()]
-        own = next((p for p in problems if "keep" in p.variants), problems[0])
-        variants = {k: v for p in problems for k, v in p.variants.items()}
-        return dataclasses.replace(own, variants=variants)
+        places = list(self._members[number].values())
+        problem = self._of[places[0]][0].problem
+        if len(places) == 1 or "keep" not in problem.variants:
+            return problem
+        return dataclasses.replace(problem, operator=problem.variants["keep"])
 
     def scaling_of(self, number: int) -> Scaling:
         """What is done to the features for the configuration of this number."""
