@@ -26,8 +26,12 @@ def test_an_estimator_without_parameters_is_the_default_configuration(model):
 
 def test_the_command_trains_with_what_the_estimator_trains_with(tmp_path):
     record = succeed_json("train", *TINY, "--set", "epochs=2", "--output", tmp_path / "run")
-    assert record["config"] == LONGNNClassifier(epochs=2).config().to_dict()
-    assert Config.from_toml(tmp_path / "run" / "config.toml") == LONGNNClassifier(epochs=2).config()
+    graph = load("csbm", num_nodes=60, num_features=8, phi=-0.6)
+    fitted = LONGNNClassifier(epochs=2).fit(graph)
+    assert record["config"] == fitted.trained_.config.to_dict()
+    assert Config.from_toml(tmp_path / "run" / "config.toml") == fitted.trained_.config
+    voting = {m["name"] for m in record["repeats"][0]["members"]}
+    assert set(fitted.trained_.members) <= voting
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -29,7 +29,7 @@ def test_every_recipe_is_a_configuration(model, dataset):
 def test_every_recipe_is_complete(model, dataset):
     """It means the same after defaults have changed; only the machine is left to the user."""
     keys = recipes.load_recipe(model, dataset)
-    left = {"seed", "repeat", "device", "scale", "split"}
+    left = {"preset", "time_limit", "seed", "repeat", "device", "scale", "split"}
     left |= {"calibrate", "threshold", "baselines"}  # what happens after training
     assert not left & set(keys)
     assert {*keys, *left} == set(Config.from_dict(keys).to_dict())

@@ -201,7 +201,7 @@ def test_ten_repeats_build_ten_models_and_ten_splits(dataset, tmp_path, monkeypa
     """And read nothing back: what is written is known."""
     built = count(monkeypatch, "longnn.training._fit.get_model")
     split = count(monkeypatch, "longnn.runs._train.make_split")
-    made = count(monkeypatch, "longnn.training._fit.make_problem")
+    made = count(monkeypatch, "longnn.training._job.make_problem")
     read = count(monkeypatch, "longnn._base.node.Node.load")
     opened = count(monkeypatch, "safetensors.safe_open")
     run = train(dataset, config(repeat=10), tmp_path / "a")

@@ -67,12 +67,12 @@ def test_the_mlp_keeps_what_it_shares_with_the_model() -> None:
 
 def test_linear_baselines_are_those_of_scikit_learn(graph: NodeDataset) -> None:
     split = longnn.data.make_split(graph)
-    (problem,) = Job(graph, [Config()], [split]).problems
+    problem = Job(graph, [Config()], [split]).problem_of(0)
     x, train = graph.data.x.numpy(), split.train.numpy()
     theirs = LogisticRegression(max_iter=1000).fit(x[train], graph.data.y[train]).predict_proba(x)
     np.testing.assert_allclose(predict_baseline("linear", problem, split), theirs, atol=5e-3)
     numbers = relabelled(graph, graph.data.x[:, :2] @ torch.tensor([[1.0, 2.0], [3.0, -1.0]]))
-    (problem,) = Job(numbers, [Config.from_dict({"scale": "none"})], [split]).problems
+    problem = Job(numbers, [Config.from_dict({"scale": "none"})], [split]).problem_of(0)
     theirs = Ridge().fit(x[train], numbers.data.y[train]).predict(x)
     np.testing.assert_allclose(predict_baseline("linear", problem, split), theirs, atol=1e-3)
 

@@ -161,7 +161,10 @@ class FittedEstimator(Parameters):
         dataset, ends = self._fitted_on, self._ends
         if nodes is not None:
             dataset, test = self._with_test(dataset, nodes, y)
-            ends = [(_tested(split, test), *rest) for split, *rest in ends]
+            ends = [
+                (_tested(split, test), result, start, members)
+                for split, result, start, members in ends
+            ]
         command = f"{type(self).__name__}.fit(...)"
         written: Path = late.call(
             "write_page", Path(path), self.trained_, dataset, ends, command=command

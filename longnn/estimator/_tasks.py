@@ -26,10 +26,10 @@ class LONGNNClassifier(ClassifierMixin, GraphEstimator):
     ...                    torch.stack([(ring + 1) % 20, ring])], dim=1)
     >>> y = (ring >= 10).long()
     >>> x = torch.nn.functional.one_hot(y, 2).float()
-    >>> classifier = LONGNNClassifier(epochs=30, device="cpu").fit(x, edges, y)
+    >>> classifier = LONGNNClassifier(preset="fast", epochs=30).fit(x, edges, y)
     >>> classifier.predict().shape, classifier.predict([3, 17]).tolist()
     ((20,), [0, 1])
-    >>> nodes = LONGNNClassifier(graph=(x, edges), epochs=30, device="cpu")
+    >>> nodes = LONGNNClassifier(graph=(x, edges), preset="fast", epochs=30)
     >>> cross_val_score(nodes, ring.numpy(), y.numpy(), cv=2).tolist()
     [1.0, 1.0]
     """

@@ -31,7 +31,9 @@ from longnn.training import make_model
 from longnn.tuning._domains import Domain, Plain, Range, parse_domain
 
 #: What a configuration has and a space may not: all trials of a search share it.
-RESERVED = ("model", "split", "seed", "repeat", "scale", "device", "precision")
+RESERVED = (
+    *("preset", "time_limit", "model", "split", "seed", "repeat", "scale", "device", "precision"),
+)
 #: Options that decide which parameters a model has.
 SHAPING = ("coefficients", "learn_basis", "orthonormal")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from longnn.config import Config, settings_names
 from longnn.data import NodeDataset
+from longnn.records import RunRecord
 from longnn.registry import model_options
 from longnn.training import complete
 from longnn.tuning._space import RESERVED, SearchSpace
@@ -98,4 +99,9 @@ def read_config(path: str | Path) -> Config:
         raise ValueError(
             f"Expected the folder of a run with config.toml, or a TOML file (got {str(path)!r})"
         )
-    return Config.from_toml(file)
+    config = Config.from_toml(file)
+    if config.preset == "fast" or not path.is_dir():
+        return config.replace(preset="fast")
+    record = RunRecord.read(path)  # of an ensemble: around the member with the largest weight
+    leader = max(record.members, key=lambda member: member.weight)
+    return Config.from_dict(record.portfolio[leader.name])

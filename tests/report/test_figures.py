@@ -402,7 +402,7 @@ def test_a_filter_is_scaled_by_what_lies_inside_the_spectrum():
     axes = figure.subplots()
     lam = np.linspace(0, 2, 101)
     axes.plot(lam, np.where(lam > 1.8, -100.0, 1.0))
-    filter_figures._show_inside(axes, 1.7)
+    filter_figures.show_inside(axes, 1.7)
     low, high = axes.get_ylim()
     assert -0.2 < low < 0
     assert 1 < high < 1.2

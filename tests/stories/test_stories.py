@@ -76,7 +76,9 @@ def story(
 
 def test_frauds_among_accounts(tmp_path: Path) -> None:
     """Directed weighted transfers, one fraud in twenty, gaps, dates, countries, words for yes."""
-    run = story(tmp_path, tables.fraud, {}, {"repeat": 2, "epochs": 200, "device": "cpu"})
+    run = story(
+        tmp_path, tables.fraud, {}, {"preset": "fast", "repeat": 2, "epochs": 200, "device": "cpu"}
+    )
     record = run.record
     assert record.metric == "average_precision"
     linear = next(b for b in record.baselines if b.name == "linear")
@@ -92,7 +94,7 @@ def test_frauds_among_accounts(tmp_path: Path) -> None:
 def test_prices_of_houses(tmp_path: Path) -> None:
     """Decimal commas and semicolons, a gap here and there; a quantity to predict."""
     data = {"label_column": "price"}
-    settings = {"epochs": 200, "device": "cpu"}
+    settings = {"preset": "fast", "epochs": 200, "device": "cpu"}
     run = story(tmp_path, tables.houses, data, settings, sep=";", decimal=",")
     assert run.record.metric == "r2"
     assert run.record.summary["test"]["r2"].mean > 0.8

@@ -145,12 +145,13 @@ def test_turns_change_no_result(dataset, config, split, joined, monkeypatch):
 
 
 def test_when_time_is_over_the_best_so_far_is_kept(dataset, split):
-    config = complete({"epochs": 10**6, "patience": 10**6, "device": "cpu"}, dataset)
+    config = complete({"epochs": 20000, "patience": 20000, "device": "cpu"}, dataset)
     began = time.perf_counter()
     job = Job(dataset, [config], [split])
     (found,) = job.run(deadline=began + 3)
     assert job.stopped == "time"
-    assert {m.fitted.result.stopped for m in found.members} == {"time"}
+    assert "time" in {m.fitted.result.stopped for m in found.members}
+    assert {m.fitted.result.stopped for m in found.members} <= {"time", "halved"}
     found.check()
 
 

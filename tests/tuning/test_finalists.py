@@ -56,10 +56,10 @@ def test_memory_that_runs_out_changes_nothing(dataset, monkeypatch):
     whole = confirm(dataset, configs, [1003, 1004])
     run = Population.run
 
-    def limited(self, *arguments):
+    def limited(self, *arguments, **options):
         if self.count > 2:
             raise torch.OutOfMemoryError("fake")
-        return run(self, *arguments)
+        return run(self, *arguments, **options)
 
     monkeypatch.setattr(Population, "run", limited)
     for row, expected in zip(confirm(dataset, configs, [1003, 1004]), whole, strict=True):

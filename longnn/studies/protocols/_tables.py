@@ -89,6 +89,7 @@ def scores_table(
 ) -> ResultTable:
     """Single models, then ensembles, then what others printed and how far the best single is.
 
+    >>> from longnn.studies._core._evaluation import Scores
     >>> found = {"photo": {"gcn": Scores(val=[], test=[0.95], epochs=[], best_epochs=[])}}
     >>> scores_table(found, "t", "Accuracy.", {"photo": 96.8}).rows[-1]
     ['best single model minus printed', '-1.8', '']
