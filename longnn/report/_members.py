@@ -128,6 +128,7 @@ def _unit(member: MemberRecord, end: float) -> np.ndarray:
 
     Members scale their signals as they like.
     """
-    assert member.response is not None and member.eigenvalues is not None
+    assert member.response is not None
+    assert member.eigenvalues is not None
     inside = np.abs(member.response[member.eigenvalues <= max(end, member.eigenvalues[1])])
     return member.response / max(float(inside.max()), 1e-12)

@@ -246,9 +246,9 @@ def _few(cell: FewCell) -> ResultTable:
     priors = [str(prior) for prior in PRIORS if prior]
     return ResultTable(
         "few",
-        "Few validation nodes: the plain average of the better half counted as so many nodes, minus "
-        "votes alone, in points on the selection holdout, mean over the graphs with enough nodes, "
-        "each cut at ten points; four draws of the nodes of each split.",
+        "Few validation nodes: the plain average of the better half counted as so many nodes, "
+        "minus votes alone, in points on the selection holdout, mean over the graphs with enough "
+        "nodes, each cut at ten points; four draws of the nodes of each split.",
         ["validation nodes", "graphs", *(f"counts as {prior}" for prior in priors)],
         rows,
     )
