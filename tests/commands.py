@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -64,5 +65,11 @@ def start(*arguments, **options):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_listen,
         **options,
     )
+
+
+def _listen():
+    """Let Ctrl-C reach the process, also where the tests run in the background of a shell."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
