@@ -49,7 +49,7 @@ def test_a_run_is_made_and_read_in_python(folder):
     assert Path("filter.png").exists()
     run, made = names["run"], names["run"].record
     assert run.trained.repeats == 3
-    assert run.config.options["degree"] == 4
+    assert run.config.preset == "fast"
     assert names["summary"]["test"]["accuracy"].mean == made.summary["test"]["accuracy"].mean
     assert len(run.estimator.predict(names["newcomers"])) == 20
 
