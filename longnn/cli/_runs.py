@@ -131,15 +131,15 @@ def train(
         table.update(longnn.config.parse_assignment(pair) for pair in set_ or [])
         chosen = _with_recipe(table, source, quiet=quiet) if recipe else table
         checked = _config(chosen)  # what is wrong is said before the graph is read
-        several = longnn.training.preset_of(chosen) != "fast"
-        kind = longnn.training.preset_of(chosen) if several else checked.model
-        if not quiet and not recipe and not several and "preset" not in chosen:
+        kind = longnn.training.preset_of(chosen)
+        if not quiet and not recipe and kind == "fast" and "preset" not in chosen:
             which = longnn.training.keys_of_one(chosen)[0]
             err.print(
                 f"note: one model is trained, since {which} is set; --preset default trains a "
                 "portfolio",
                 markup=False,
             )
+        kind = checked.model if kind == "fast" else kind
         folder = output or longnn.runs.default_folder(Path("runs"), source.name, kind)
         begin = lambda on_epoch: longnn.runs.train(  # noqa: E731
             source, chosen, folder, command=_command(), on_epoch=on_epoch, **options

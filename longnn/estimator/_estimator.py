@@ -123,7 +123,7 @@ class GraphEstimator(FittedEstimator):
         job = Job(dataset, configs, splits, weights=each)
         progress = Progress(config.settings.epochs) if self.verbose else None
         deadline = time.perf_counter() + config.time_limit if config.time_limit else None
-        fitted = job.run(watcher=Watcher(progress), deadline=deadline)
+        fitted = job.run(watcher=Watcher(progress, deadline))
         if progress is not None:
             progress.finish(fitted[0].result)
         _check_convergence(fitted)

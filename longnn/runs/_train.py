@@ -69,14 +69,15 @@ def train(
     """Train as the command ``longnn train`` does.
 
     An interrupt (Ctrl-C, SIGTERM) waits for the end of the epoch and leaves a checkpoint in the
-    folder, from which :func:`resume` goes on; a second one does not wait.
+    folder, from which :func:`resume` goes on; a second one does not wait. After Ctrl-C the best so
+    far is described and written, and :class:`Interrupted` has it as a run.
 
     Args:
         data: a dataset's name, the path of an edge file or of a folder with ``edges.*`` and
             ``nodes.*``, a :class:`~longnn.data.Source`, a :class:`~longnn.data.NodeDataset` or a
             PyG ``Data``.
         config: what to train and how, or a flat table of what is to differ from the defaults, which
-            then are those for this data (:func:`~longnn.training.preset`).
+            then are those for this data (:func:`~longnn.training.complete`).
         folder: where to leave weights, predictions, record and report; None writes nothing.
         data_dir: where the files of named datasets are.
         command: what the record names as its origin.
@@ -259,9 +260,9 @@ def _run(
     if config.time_limit:
         deadline = clock.began + config.time_limit - _finishing(job)
     with held_signals() as caught:
-        keeper = _Keeper(folder, caught, on_epoch, checkpoint_every)
+        keeper = _Keeper(folder, caught, on_epoch, checkpoint_every, deadline)
         try:
-            every = job.run(begun=_begun(folder), watcher=keeper, deadline=deadline)
+            every = job.run(begun=_begun(folder), watcher=keeper)
         except StopTraining as stop:
             if stop.reason == "interrupted":
                 raise KeyboardInterrupt from None
@@ -326,8 +327,9 @@ class _Keeper(Watcher):
         caught: list[int],
         on_epoch: OnEpoch | None,
         checkpoint_every: float,
+        deadline: float | None,
     ) -> None:
-        super().__init__(on_epoch)
+        super().__init__(on_epoch, deadline)
         self.folder, self.caught = folder, caught
         self.every, self.saved = checkpoint_every, time.perf_counter()
 

@@ -22,7 +22,7 @@ from longnn.training._memory import fits, is_out_of_memory
 from longnn.training._metrics import regression_scores, summarize
 from longnn.training._objective import Objective
 from longnn.training._population import FIELDS, Member, Population, Result
-from longnn.training._portfolio import FREE, members_of, portfolio
+from longnn.training._portfolio import FREE, PATIENCE, SEED_STEP, SEEDS, members_of, portfolio
 from longnn.training._problem import Problem, Task, headline
 from longnn.training._readout import Readout
 from longnn.training._shape import VARYING, shape_of
@@ -32,8 +32,11 @@ __all__ = [
     "DRAWS",
     "FIELDS",
     "FREE",
+    "PATIENCE",
     "PRIOR",
     "ROUNDS",
+    "SEEDS",
+    "SEED_STEP",
     "VARYING",
     "Fitted",
     "FittedMember",

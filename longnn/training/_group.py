@@ -1,5 +1,6 @@
 """Members of one shape, trained together as far as memory allows, to the end or by turns."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -18,14 +19,19 @@ class StopTraining(Exception):  # noqa: N818 - it is no error
 
 
 class Watcher:
-    """Looks on while populations are trained; this one only tells a function.
+    """Looks on while populations are trained: tells a function, and stops them in time.
 
     Args:
         on_epoch: called with the population after each epoch, on a GPU after every ten.
+        deadline: when to stop, by ``time.perf_counter``.
     """
 
-    def __init__(self, on_epoch: Callable[[Population], None] | None = None) -> None:
-        self.on_epoch = on_epoch
+    def __init__(
+        self,
+        on_epoch: Callable[[Population], None] | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        self.on_epoch, self.deadline = on_epoch, deadline
 
     def begin(self, population: Population, first: int) -> None:
         """A population is made, whose first member has this number; it may be restored."""
@@ -34,6 +40,8 @@ class Watcher:
         """An epoch is over. May raise :class:`StopTraining`."""
         if self.on_epoch is not None:
             self.on_epoch(population)
+        if self.deadline is not None and time.perf_counter() >= self.deadline:
+            raise StopTraining("time")
 
     def rest(self, population: Population, first: int) -> None:
         """Its turn is over."""

@@ -168,14 +168,12 @@ class Job:
         *,
         begun: Mapping[int, int] | None = None,
         watcher: Watcher | None = None,
-        deadline: float | None = None,
     ) -> list[Fitted]:
         """Train all members, those of one shape together as far as memory allows, and predict.
 
         Args:
             begun: chunks that were begun before, as {first member: how many}; they are kept.
             watcher: looks on, and may stop the training.
-            deadline: when to stop, by ``time.perf_counter``.
 
         Returns:
             what was trained, in the order of the configurations; see ``required``.
@@ -184,11 +182,11 @@ class Job:
             MemoryError: where a single member does not fit.
             StopTraining: where training was stopped before a required result was there.
         """
-        watcher = _Timed(Watcher() if watcher is None else watcher, deadline)
+        watcher = Watcher() if watcher is None else watcher
         for group in self._groups:
             group.expect(begun or {})
         try:
-            self._train(watcher, deadline)
+            self._train(watcher)
         except StopTraining as stop:
             self.stopped = stop.reason
             for group in self._groups:
@@ -208,12 +206,12 @@ class Job:
             found.append(each[""] if alone else self._join(number, each))
         return found
 
-    def _train(self, watcher: Watcher, deadline: float | None) -> None:
+    def _train(self, watcher: Watcher) -> None:
         """Train to the end, or by turns: all to one epoch, then the better ones on."""
         last = max(t.config.settings.epochs for t in self._trainings)
         size = max(g.problem.num_nodes + g.problem.operator.matrix.nnz for g in self._groups)
         several = any(len(members) > 1 for members in self._members)
-        by_turns = several and (size > LARGE or deadline is not None)
+        by_turns = several and (size > LARGE or watcher.deadline is not None)
         before = 0
         for until in [*(t for t in TURNS if by_turns and t < last), last]:
             began = time.perf_counter()
@@ -221,7 +219,7 @@ class Job:
                 group.train(until, watcher)
             each = (time.perf_counter() - began) / (until - before)  # seconds of an epoch of all
             before = until
-            if until == last or (size <= LARGE and self._in_time(each, until, deadline)):
+            if until == last or (size <= LARGE and self._in_time(each, until, watcher.deadline)):
                 continue
             for members in self._members:
                 self._halve(list(members.values()), until)
@@ -253,14 +251,13 @@ class Job:
     def _join(self, number: int, each: Mapping[str, Fitted]) -> Fitted:
         """The members of a portfolio as one model: their weighted average."""
         config, split, problem = self.configs[number], self.splits[number], self.problem_of(number)
-        sound = {name: one for name, one in each.items() if one.is_sound} or dict(each)
+        sound = {name: one for name, one in each.items() if one.is_sound}
         weights = dict.fromkeys(each, 0.0)
-        val, labels = split.val.cpu(), problem.labels.cpu()
-        if any(one.is_sound for one in sound.values()):
+        if sound:
+            val = split.val.cpu()
             said = torch.stack([one.predicted[val] for one in sound.values()])
-            weights |= dict(
-                zip(sound, ensemble_weights(said, labels[val], problem.task).tolist(), strict=True)
-            )
+            votes = ensemble_weights(said, problem.labels.cpu()[val], problem.task)
+            weights |= dict(zip(sound, votes.tolist(), strict=True))
         else:  # all diverged; whoever checks the result says so
             weights[next(iter(each))] = 1.0
         voting = {name: one for name, one in each.items() if weights[name] > 0}
@@ -278,27 +275,6 @@ class Job:
         members = tuple(FittedMember(name, weights[name], one) for name, one in each.items())
         predicted = readout.predict(scores)
         return Fitted(config, split, result, model, lead.start, readout, predicted, members)
-
-
-class _Timed(Watcher):
-    """Stops a training when its time is over."""
-
-    def __init__(self, watcher: Watcher, deadline: float | None) -> None:
-        self.watcher, self.deadline = watcher, deadline
-
-    def begin(self, population: Population, first: int) -> None:
-        self.watcher.begin(population, first)
-
-    def watch(self, population: Population, first: int) -> None:
-        self.watcher.watch(population, first)
-        if self.deadline is not None and time.perf_counter() >= self.deadline:
-            raise StopTraining("time")
-
-    def rest(self, population: Population, first: int) -> None:
-        self.watcher.rest(population, first)
-
-    def failed(self, error: BaseException, first: int) -> None:
-        self.watcher.failed(error, first)
 
 
 def fit(

@@ -10,6 +10,7 @@ from longnn.data import Source, csbm, make_split
 from longnn.nn import Ensemble
 from longnn.training import (
     FREE,
+    SEEDS,
     Job,
     StopTraining,
     Trained,
@@ -22,6 +23,7 @@ from longnn.training import (
     preset_of,
 )
 from longnn.training import _job as job_module
+from tests.commands import ROOT
 
 SMALL = {"epochs": 6, "device": "cpu"}
 
@@ -61,6 +63,15 @@ def test_best_is_larger_and_has_several_seeds(dataset):
     assert {c.seed for c in small.values()} == {0}
     assert len({c.seed for c in large.values()}) > 1
     assert len({c.model for c in large.values()}) > 1
+
+
+def test_the_readme_counts_the_models():
+    words = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    number = {8: "eight", 16: "sixteen", 2: "two"}
+    assert f"a portfolio of {number[len(portfolio('default'))]} LON-GNNs" in words
+    assert {table["model"] for table in portfolio("default").values()} == {"lon"}
+    best, seeds = number[len(portfolio("best"))], number[SEEDS["best"]]
+    assert f"{best} models of several families with {seeds} seeds each" in words
 
 
 def test_best_has_the_recipe_of_a_named_dataset(dataset):
@@ -140,7 +151,7 @@ def test_on_large_graphs_the_worse_half_stops(dataset, config, split, monkeypatc
 def test_turns_change_no_result(dataset, config, split, joined, monkeypatch):
     monkeypatch.setattr(job_module, "TURNS", (2, 4))
     deadline = time.perf_counter() + 1000
-    (found,) = Job(dataset, [config], [split]).run(deadline=deadline)
+    (found,) = Job(dataset, [config], [split]).run(watcher=Watcher(None, deadline))
     torch.testing.assert_close(found.predicted, joined.predicted)
 
 
@@ -148,7 +159,7 @@ def test_when_time_is_over_the_best_so_far_is_kept(dataset, split):
     config = complete({"epochs": 20000, "patience": 20000, "device": "cpu"}, dataset)
     began = time.perf_counter()
     job = Job(dataset, [config], [split])
-    (found,) = job.run(deadline=began + 3)
+    (found,) = job.run(watcher=Watcher(None, began + 3))
     assert job.stopped == "time"
     assert "time" in {m.fitted.result.stopped for m in found.members}
     assert {m.fitted.result.stopped for m in found.members} <= {"time", "halved"}

@@ -19,7 +19,7 @@ from longnn.studies.portfolio._join import JOINED, Scored, join
 from longnn.studies.portfolio._predictions import Predictions
 from longnn.studies.portfolio._select import Selection
 from longnn.studies.tables._data import HELD_BACK, STORIES
-from longnn.training import complete, fit, headline
+from longnn.training import PATIENCE, SEED_STEP, SEEDS, complete, fit, headline
 
 #: The key of the cell of a record.
 TEST = "test"
@@ -28,11 +28,8 @@ _TABLES: dict[str, Callable[[], NodeDataset]] = {**STORIES, **HELD_BACK}
 PAPER = (*DATASETS, "cornell-legacy")
 #: Every graph of the test: those of the paper by their names, tables with a mark.
 TESTED = (*PAPER, *(f"table-{name}" for name in _TABLES))
-#: With how many seeds each member of a portfolio is trained.
-SEEDS = {"default": 1, "best": 2}
 #: Families are compared by so many members of each, in the order of the choice.
 EQUAL = 2
-_AWAY = 1000  # from one seed of a member to the next
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +50,7 @@ class EvaluationPlan:
     seeds: int
 
 
-FULL = EvaluationPlan(splits=10, tables=5, epochs=1000, patience=100, seeds=8)
+FULL = EvaluationPlan(splits=10, tables=5, epochs=1000, patience=PATIENCE, seeds=8)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,7 +211,7 @@ def _train(
     device: str,
 ) -> Predictions:
     """What each configuration, with the seed of the split or a later one, predicts."""
-    configs = [config.replace(seed=s.seed + _AWAY * k) for config, k in wanted for s in splits]
+    configs = [config.replace(seed=s.seed + SEED_STEP * k) for config, k in wanted for s in splits]
     fitted = fit(dataset, configs, [*splits] * len(wanted), device=device)
     n = len(splits)
     return Predictions.collect(dataset, [fitted[i * n : (i + 1) * n] for i in range(len(wanted))])

@@ -21,7 +21,7 @@ from longnn.studies.portfolio._graphs import GRAPHS, kind_of
 from longnn.studies.portfolio._join import join
 from longnn.studies.portfolio._predictions import Predictions
 from longnn.studies.portfolio._select import Candidate, Limits, Selection, choose_all
-from longnn.training import data_defaults, fit, headline, shape_of
+from longnn.training import PATIENCE, data_defaults, fit, headline, shape_of
 
 #: The keys of the cells.
 CANDIDATES, SELECTION, FEW = "candidates", "selection", "few"
@@ -41,7 +41,7 @@ class Plan:
     first: int = 1000
 
 
-FULL = Plan(splits=2, epochs=1000, patience=100)
+FULL = Plan(splits=2, epochs=1000, patience=PATIENCE)
 QUICK = Plan(splits=1, epochs=3, patience=3)
 
 

@@ -20,13 +20,14 @@ from longnn.studies.portfolio._run import SELECTION
 from longnn.studies.portfolio._select import Selection
 from longnn.studies.protocols._train import Entry, Join
 from longnn.studies.recipes._candidates import complete
+from longnn.training import PATIENCE
 
 #: The key of LON-GNN's recipe as a single model.
 RECIPE = "lon-recipe"
 #: Seeds of an ensemble of one configuration, and how far they are apart.
 SEEDS, STRIDE = 8, 1000
-#: Most epochs of a member of a portfolio, and epochs without improvement before it stops.
-MOST, PATIENCE = 1000, 100
+#: Most epochs of a member of a portfolio.
+MOST = 1000
 
 
 @dataclasses.dataclass(frozen=True)
