@@ -24,6 +24,7 @@ LAYERS = (
     ("nn",),
     ("registry",),
     ("config", "data"),
+    ("store",),
     ("recipes",),
     ("training",),
     ("estimator", "records"),
@@ -49,6 +50,7 @@ WITHOUT_EXAMPLE = {
     "longnn.bench._suite": "takes seconds",
     "longnn.data._named": "needs downloaded files",
     "longnn.graphs._spectrum": "estimates by random probes; tests have tolerances",
+    "longnn.store": "needs a prepared folder",
     "longnn.training._checkpoint": "needs a population in training",
     "longnn.tuning._page": "needs the record of a search",
 }

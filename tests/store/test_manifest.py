@@ -1,0 +1,74 @@
+"""A folder of arrays is what its manifest says, or an error says what differs."""
+
+import json
+
+import numpy as np
+import pytest
+
+from longnn.store import BasisStore, GraphStore, Manifest, StoreError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    np.save(tmp_path / "offsets.npy", np.array([0, 1, 2]))
+    np.save(tmp_path / "neighbours.npy", np.array([1, 0], dtype=np.int32))
+    Manifest.of("graph", {"name": "pair"}, tmp_path, ["offsets.npy", "neighbours.npy"]).write(
+        tmp_path
+    )
+    return tmp_path
+
+
+def test_a_graph_is_read_as_it_was_written(folder):
+    graph = GraphStore.open(folder)
+    graph.manifest.verify(folder)
+    assert (graph.num_nodes, graph.num_entries, graph.about["name"]) == (2, 2, "pair")
+    assert graph.neighbours.tolist() == [1, 0]
+    assert graph.roles is None
+    assert isinstance(graph.neighbours, np.memmap)
+
+
+def test_a_truncated_file_is_named(folder):
+    path = folder / "neighbours.npy"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(StoreError, match=r"136 bytes in .*neighbours.npy \(got 135\)"):
+        _ = GraphStore.open(folder).neighbours
+
+
+def test_a_missing_file_is_named(folder):
+    (folder / "offsets.npy").unlink()
+    with pytest.raises(StoreError, match=r"offsets.npy \(got no file\)"):
+        _ = GraphStore.open(folder).offsets
+
+
+def test_a_changed_file_is_found_by_its_checksum(folder):
+    np.save(folder / "neighbours.npy", np.array([1, 1], dtype=np.int32))
+    graph = GraphStore.open(folder)
+    with pytest.raises(StoreError, match="checksum"):
+        graph.manifest.verify(folder)
+
+
+def test_a_file_of_another_shape_is_named(folder):
+    np.save(folder / "neighbours.npy", np.array([[1], [0]], dtype=np.int32))
+    with pytest.raises(StoreError, match=r"<i4 \(2,\) in .* \(got <i4 \(2, 1\)\)"):
+        _ = GraphStore.open(folder).neighbours
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"files": 3}', '{"files": {"a": 1}}'])
+def test_a_damaged_manifest_is_an_error(folder, text):
+    (folder / "manifest.json").write_text(text)
+    with pytest.raises(StoreError, match=r"Expected a manifest in .*manifest.json"):
+        GraphStore.open(folder)
+
+
+def test_an_unprepared_folder_says_what_to_do(tmp_path):
+    with pytest.raises(StoreError, match="longnn prepare"):
+        GraphStore.open(tmp_path)
+
+
+def test_a_graph_is_no_basis(folder):
+    with pytest.raises(StoreError, match=r"a basis of version 1 .* \(got a graph of version 1\)"):
+        BasisStore.open(folder)
+    fields = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**fields, "version": 9}))
+    with pytest.raises(StoreError, match="version 9"):
+        GraphStore.open(folder)
