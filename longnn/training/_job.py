@@ -37,6 +37,8 @@ from longnn.training._shape import shape_of
 #: Epochs at which the members of a portfolio are compared, and the worse half stops, where not all
 #: of them can be trained to the end: on a large graph, and where time is short.
 TURNS = (20, 60, 180, 540)
+#: An epoch before which the time of one is not known: memory is probed and kernels are compiled.
+WARM = 3
 #: Nodes and stored edges, both ways, from which on a graph is large.
 LARGE = 1_000_000
 #: Members of a portfolio that are trained to the end in any case.
@@ -213,13 +215,16 @@ class Job:
         several = any(len(members) > 1 for members in self._members)
         by_turns = several and (size > LARGE or watcher.deadline is not None)
         before = 0
-        for until in [*(t for t in TURNS if by_turns and t < last), last]:
+        turns = sorted({WARM, *TURNS}) if by_turns else []
+        for until in [*(t for t in turns if t < last), last]:
             began = time.perf_counter()
             for group in self._groups:
                 group.train(until, watcher)
             each = (time.perf_counter() - began) / (until - before)  # seconds of an epoch of all
             before = until
-            if until == last or (size <= LARGE and self._in_time(each, until, watcher.deadline)):
+            if until not in TURNS or until == last:
+                continue
+            if size <= LARGE and self._in_time(each, until, watcher.deadline):
                 continue
             for members in self._members:
                 self._halve(list(members.values()), until)

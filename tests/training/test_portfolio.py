@@ -155,6 +155,22 @@ def test_turns_change_no_result(dataset, config, split, joined, monkeypatch):
     torch.testing.assert_close(found.predicted, joined.predicted)
 
 
+def test_a_slow_start_halves_nobody(dataset, config, split, monkeypatch):
+    """Memory is probed and kernels are compiled in the first epoch; the others are quick."""
+    clock = [0.0]
+    monkeypatch.setattr(job_module, "TURNS", (4,))
+    monkeypatch.setattr(job_module.time, "perf_counter", lambda: clock[0])
+
+    class Slow(Watcher):
+        def watch(self, population, first):
+            clock[0] += 50.0 if population.epoch == 1 else 0.01
+
+    job = Job(dataset, [config], [split])
+    # Two of six epochs are left after the turn: 75 s a population, if all were as slow.
+    (found,) = job.run(watcher=Slow(None, deadline=60.0 * len(job._groups)))
+    assert {m.fitted.result.stopped for m in found.members} == {"epochs"}
+
+
 def test_when_time_is_over_the_best_so_far_is_kept(dataset, split):
     config = complete({"epochs": 20000, "patience": 20000, "device": "cpu"}, dataset)
     began = time.perf_counter()
