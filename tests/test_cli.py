@@ -128,7 +128,7 @@ def test_every_node_is_predicted_the_unlabelled_too(club):
     found = rows(folder / "predictions.csv")
     assert [row["id"] for row in found] == list(given)
     hidden = [row for row in found if row["label"] == ""]
-    assert len(hidden) == 12
+    assert len(hidden) == 60
     for row in found:
         chances = {k.removeprefix("p_"): float(v) for k, v in row.items() if k.startswith("p_")}
         assert chances.keys() == {"chess", "rowing", "tennis"}
@@ -144,7 +144,7 @@ def test_every_node_is_predicted_the_unlabelled_too(club):
 
 def test_summary_says_score_split_seed_filter_and_report(club):
     folder, result = club
-    assert result.stdout.startswith("LON-GNN on club: test nodes ")
+    assert result.stdout.startswith("LON-GNN on club: test accuracy ")
     assert "split stratified, seed 0" in result.stdout
     assert "The filter is " in result.stdout
     (line,) = [line for line in result.stdout.splitlines() if "Its basis" in line]
@@ -153,7 +153,10 @@ def test_summary_says_score_split_seed_filter_and_report(club):
     moved = f"Its basis moved from {start} to {end}."
     assert line.strip() == (moved if start != end else f"Its basis stayed at {end}.")
     assert result.stdout.endswith(f"\nreport: {folder / 'report.html'}\n")
-    assert result.stderr == "note: All 136 edges were listed one way; each was made two-way.\n"
+    assert result.stderr == (
+        "note: All 900 edges were listed one way; each was made two-way.\n"
+        "note: 2 nodes have no edge: no filter reaches them.\n"
+    )
     assert "nan" not in result.stdout.split()
 
 
@@ -307,11 +310,11 @@ def test_compare_prints_a_table_and_writes_a_page(bundled, tmp_path, no_report):
 
 def test_info(tmp_path):
     printed = succeed("info", CLUB)
-    for line in ("nodes       60", "edges       136", "classes     chess: 18"):
+    for line in ("nodes       300", "edges       900", "classes     chess: 84"):
         assert line in printed
     assert "0 |" in printed
     card = succeed_json("info", CLUB)
-    assert (card["nodes"], card["edges"]) == (60, 136)
+    assert (card["nodes"], card["edges"]) == (300, 900)
     assert len(card["density"]["density"]) == len(card["density"]["eigenvalues"])
 
 

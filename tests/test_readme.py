@@ -4,6 +4,7 @@ Commands run in one folder that holds a copy of the examples. Training is cut sh
 no command's meaning; ``make`` and downloads have stand-ins or are skipped.
 """
 
+import importlib.util
 import re
 import shlex
 import shutil
@@ -87,6 +88,16 @@ def few_reports(monkeypatch):
 
 def is_benchmark(line):
     return any(re.search(rf"\b{name}\b", line) for name in NEEDS_DOWNLOAD)
+
+
+def test_the_examples_are_what_their_script_makes(tmp_path):
+    spec = importlib.util.spec_from_file_location("make_club", ROOT / "examples" / "make_club.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.main(tmp_path)
+    for path in sorted((ROOT / "examples").glob("*/*.csv")):
+        made = tmp_path / path.relative_to(ROOT / "examples")
+        assert made.read_text() == path.read_text(), path.name
 
 
 def test_commands_run_in_order(folder, few_reports):
