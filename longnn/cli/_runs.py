@@ -313,7 +313,8 @@ def _show_truncation(found: "longnn.runs.Run", json_: bool) -> None:
         plain = [[dataclasses.asdict(point) for point in curve] for curve in repeats]
         print(json.dumps({"repeats": plain}))
         return
-    metric = found.record.metric
+    watched = found.config.settings.monitor
+    metric = watched if watched in repeats[0][0].val else found.record.metric
     rows = []
     for points in zip(*repeats, strict=True):  # one of every repeat, at one share
         scores = [
