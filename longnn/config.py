@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 
 from longnn._base.files import write_text
 from longnn._base.suggestions import did_you_mean
-from longnn.registry import OPTIONS, find_model, model_options
+from longnn.registry import MODELS, OPTIONS, find_model, model_options
 
 #: The roles of parameters, each with a learning rate and a weight decay of its own.
 ROLES = ("transform", "coefficients", "factors", "basis")
@@ -110,7 +110,7 @@ class Config:
     model: str = _described("lon", "name of the model, see `longnn models`")
     hidden_channels: int = _described(64, "hidden units")
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    settings: Settings = dataclasses.field(default_factory=Settings)
+    settings: Settings = dataclasses.field(default_factory=lambda: _USUAL)
     split: str | None = _described(
         None,
         "split protocol: published, stratified, geom-gcn, fixed or own; default: the dataset's",
@@ -152,6 +152,8 @@ class Config:
         if not isinstance(self.settings, Settings):
             raise ValueError(f"Expected `settings` to be Settings (got {_short(self.settings)})")
         known = find_model(self.model).options
+        if self.settings is _USUAL:
+            object.__setattr__(self, "settings", Settings(**_usual_settings(self.model)))
         options = {**known, **_check_table("options", self.options)}
         for key, value in options.items():
             if key not in known:
@@ -188,7 +190,8 @@ class Config:
                 settings[key] = value
             else:
                 options[key] = value
-        return cls(**top, settings=Settings(**settings), options=options)
+        usual = _usual_settings(top.get("model", "lon"))
+        return cls(**top, settings=Settings(**{**usual, **settings}), options=options)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
@@ -205,10 +208,15 @@ class Config:
         return {**own, **self.options, **dataclasses.asdict(self.settings)}
 
     def replace(self, **values: Any) -> Self:
-        """A copy with some values changed; another model starts from its own options."""
+        """A copy with some values changed; another model starts from its own options, and from its
+        own settings where they were as usual."""
         kept = self.to_dict()
-        if values.get("model", self.model) != self.model:
-            kept = {k: v for k, v in kept.items() if k not in self.options}
+        other = values.get("model", self.model)
+        if other != self.model:
+            usual = dataclasses.asdict(Settings(**_usual_settings(self.model)))
+            special = {*_usual_settings(self.model), *_usual_settings(other)}
+            own = {*self.options, *(k for k in special if kept[k] == usual[k])}
+            kept = {k: v for k, v in kept.items() if k not in own}
         return type(self).from_dict({**kept, **values})
 
     def to_toml(self, *, leave_out: Collection[str] = ()) -> list[str]:
@@ -219,6 +227,11 @@ class Config:
     def write_toml(self, path: Path) -> None:
         """Write the flat table; :meth:`from_toml` reads it back."""
         write_text(path, "\n".join(self.to_toml()) + "\n")
+
+
+def _usual_settings(model: object) -> Mapping[str, Any]:
+    """The settings whose default differs for a model; none for a name that is wrong."""
+    return MODELS[model].settings if isinstance(model, str) and model in MODELS else {}
 
 
 _SETTINGS = {field.name: field for field in dataclasses.fields(Settings)}
@@ -357,6 +370,8 @@ LIMITS = {
     "degree": (0, 4096),
     "stacks": (1, 1024),
     "layers": (1, 1024),
+    "blocks": (1, 1024),
+    "heads": (1, 1024),
     "repeat": (1, 10**6),
     "epochs": (1, 10**7),
     "patience": (1, 2**31 - 1),
@@ -418,3 +433,7 @@ def _short(value: Any) -> str:
     """A value of any kind and size, for a message."""
     text = reprlib.repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+#: Stands for the settings that a model has by default, until it is known which model.
+_USUAL: Settings = Settings()

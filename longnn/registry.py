@@ -42,6 +42,7 @@ class ModelEntry:
         formula: what it computes, in one line of plain text.
         paper: where it comes from, if anywhere.
         space: entries of every search space for this model alone, as a space's TOML has them.
+        settings: settings of training whose default differs for this model.
 
     >>> MODELS["gcn"].options
     {'input_dropout': 0.5, 'dropout': 0.5}
@@ -54,6 +55,7 @@ class ModelEntry:
     formula: str
     paper: Paper | None = None
     space: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    settings: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def model(self) -> "type[Model]":
@@ -87,7 +89,7 @@ class ModelEntry:
 
 
 #: Arguments of models that take objects, not values.
-_NOT_OPTIONS = ("filter", "output_filter", "filter_options")
+_NOT_OPTIONS = ("filter", "output_filter", "filter_options", "message")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +104,7 @@ OPTIONS: dict[str, Option] = {
     "degree": Option("degree K of the filter: how many hops it reaches"),
     "a": Option("start of the Jacobi parameter a, > -1"),
     "b": Option("start of the Jacobi parameter b, > -1"),
-    "learn_basis": Option("train a and b"),
+    "learn_basis": Option("train the parameters of the basis: a and b"),
     "orthonormal": Option("divide each polynomial by its norm"),
     "weight": Option(
         "weight function of the basis: the paper's, or scaled to mass one", ("paper", "probability")
@@ -128,10 +130,24 @@ OPTIONS: dict[str, Option] = {
     "transform": Option("the feature transform", ("linear", "mlp", "residual")),
     "normalize": Option("divide each node's hidden units by their root mean square"),
     "input_dropout": Option("dropout rate on the features"),
-    "dropout": Option("dropout rate inside the transform"),
+    "dropout": Option("dropout rate on hidden units"),
     "filter_dropout": Option("dropout rate just before the filter"),
     "stacks": Option("parallel ARMA recursions, averaged"),
     "layers": Option("steps of each ARMA recursion"),
+    "blocks": Option("depth: how many blocks of message passing"),
+    "basis": Option(
+        "family of polynomials of the filters: jacobi, chebyshev, legendre, gegenbauer, favard, "
+        "monomial, bernstein or interpolation"
+    ),
+    "norm": Option(
+        "norm over each node's hidden units, before each block", ("layer", "rms", "none")
+    ),
+    "residual": Option("add what enters a block to what leaves it"),
+    "jump": Option(
+        "what the last map sees: the last block, the largest values of all blocks, or all of them",
+        ("none", "max", "cat"),
+    ),
+    "heads": Option("heads of the attention; they must divide the hidden units"),
 }
 
 #: LON-GNN as in its paper: a filter for each class channel, PCD, the textbook's weight function.
@@ -158,6 +174,14 @@ _OPTIMAL = Paper(
     2023,
     "https://arxiv.org/abs/2302.12432",
 )
+_GCN = Paper(
+    "Semi-supervised Classification with Graph Convolutional Networks",
+    "Kipf and Welling",
+    2017,
+    "https://arxiv.org/abs/1609.02907",
+)
+#: A stack learns at lower rates than one filter.
+_DEEP = {"lr_transform": 0.003, "lr_coefficients": 0.02}
 #: One weight matrix per degree (ChebNet), or the highest power alone (SGC): degree 10 would be
 #: another model.
 _TWO_HOPS = {"degree": 2}
@@ -301,12 +325,7 @@ _ENTRIES = (
         "GCN",
         "one hop per layer, fixed",
         "Y = P ReLU(P X W_1) W_2, self loops in P",
-        Paper(
-            "Semi-supervised Classification with Graph Convolutional Networks",
-            "Kipf and Welling",
-            2017,
-            "https://arxiv.org/abs/1609.02907",
-        ),
+        _GCN,
     ),
     ModelEntry(
         "arma",
@@ -336,6 +355,52 @@ _ENTRIES = (
         "the basis best for the signal",
         "Y = (sum_k alpha_k v_k(H)) W, v_k orthonormal vectors of the hidden signal H",
         _OPTIMAL,
+    ),
+    ModelEntry(
+        "lon-deep",
+        "longnn.nn:DeepLONGNN",
+        "Deep LON-GNN",
+        "a filter per block, each basis learned",
+        "h' = h + W_2 ReLU(W_1 [n(h), g_l(P) n(h)]), g_l = sum_k alpha_lk p_k^(a_l,b_l), L blocks",
+        _LON,
+        settings=_DEEP,
+    ),
+    ModelEntry(
+        "gcn-deep",
+        "longnn.nn:DeepGCN",
+        "Deep GCN",
+        "one hop per block, fixed",
+        "h' = h + W_2 ReLU(W_1 [n(h), P n(h)]), self loops in P, L blocks",
+        _GCN,
+        settings=_DEEP,
+    ),
+    ModelEntry(
+        "sage-deep",
+        "longnn.nn:DeepSAGE",
+        "Deep GraphSAGE",
+        "the neighbours' mean per block, fixed",
+        "h' = h + W_2 ReLU(W_1 [n(h), D^-1 A n(h)]), L blocks",
+        Paper(
+            "Inductive Representation Learning on Large Graphs",
+            "Hamilton, Ying and Leskovec",
+            2017,
+            "https://arxiv.org/abs/1706.02216",
+        ),
+        settings=_DEEP,
+    ),
+    ModelEntry(
+        "gat-deep",
+        "longnn.nn:DeepGAT",
+        "Deep GAT",
+        "attention over the neighbours per block",
+        "h' = h + W_2 ReLU(W_1 [n(h), alpha(n(h)) n(h) T]), self loops, L blocks",
+        Paper(
+            "Graph Attention Networks",
+            "Veličković et al.",
+            2018,
+            "https://arxiv.org/abs/1710.10903",
+        ),
+        settings=_DEEP,
     ),
     ModelEntry(
         "mlp",

@@ -205,3 +205,21 @@ def test_scalings_are_those_of_the_data():
 def test_absurd_sizes_are_one_line(values, message):
     with pytest.raises(ValueError, match=message):
         Config.from_dict(values)
+
+
+def test_a_model_has_settings_of_its_own():
+    """However a configuration is made, unless the user sets them."""
+    usual, deep = Settings(), MODELS["lon-deep"].settings
+    assert deep["lr_transform"] < usual.lr_transform
+    for config in (
+        Config(model="lon-deep"),
+        Config.from_dict({"model": "lon-deep"}),
+        Config().replace(model="lon-deep"),
+    ):
+        assert {key: getattr(config.settings, key) for key in deep} == deep
+        assert config.replace(model="lon") == Config()
+    chosen = Config.from_dict({"model": "lon-deep", "lr_transform": usual.lr_transform})
+    assert chosen.settings.lr_transform == usual.lr_transform
+    assert chosen.replace(model="gcn-deep").settings.lr_transform == usual.lr_transform
+    assert Config(model="lon-deep", settings=Settings()).settings == usual
+    assert Config(settings=Settings(epochs=7)).replace(model="lon-deep").settings.epochs == 7

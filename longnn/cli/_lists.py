@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.padding import Padding
+from rich.text import Text
 
 import longnn
 from longnn.cli import _display as display
@@ -112,7 +113,7 @@ def _show_model(name: str) -> None:
         out.print(cited, markup=False, soft_wrap=False)
         out.print(paper.link, markup=False)
     out.print()
-    out.print(Padding(entry.formula, (0, 0, 0, 2)), soft_wrap=False)
+    out.print(Padding(Text(entry.formula), (0, 0, 0, 2)), soft_wrap=False)
     out.print()
     _show_explanations(longnn.config.explain_options(name))
     tuned = ", ".join(dataset for model, dataset in longnn.recipes.known_recipes() if model == name)

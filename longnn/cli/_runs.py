@@ -1,7 +1,9 @@
 """Commands that make and use runs: train, predict, evaluate, compare."""
 
 import contextlib
+import dataclasses
 import json
+import math
 import shlex
 import sys
 from collections.abc import Iterator
@@ -265,9 +267,20 @@ def predict(
     out.print(f"{dataset.num_nodes} predictions{how}: {paths[0]} and {paths[1].name}", markup=False)
 
 
-def evaluate(run: Run, data_dir: DataDir = None, json_: Json = False) -> None:
+def evaluate(
+    run: Run,
+    data_dir: DataDir = None,
+    json_: Json = False,
+    truncate: Annotated[
+        bool,
+        typer.Option("--truncate", help="Show the scores with shorter filters against their cost."),
+    ] = False,
+) -> None:
     """Compute the scores of a finished run again, from its weights and data."""
     found = longnn.runs.load_run(run, data_dir=data_dir)
+    if truncate:
+        _show_truncation(found, json_)
+        return
     scores, summary = found.evaluate()
     if json_:
         repeats = [
@@ -291,6 +304,36 @@ def evaluate(run: Run, data_dir: DataDir = None, json_: Json = False) -> None:
         for metric in metrics
     ]
     out.print(_display.table(["", "training", "validation", "test"], rows, right={1, 2, 3}))
+
+
+def _show_truncation(found: "longnn.runs.Run", json_: bool) -> None:
+    """Scores against products; the mean over the repeats, the degrees of the first."""
+    repeats = found.truncation()
+    if json_:
+        plain = [[dataclasses.asdict(point) for point in curve] for curve in repeats]
+        print(json.dumps({"repeats": plain}))
+        return
+    watched = found.config.settings.monitor
+    metric = watched if watched in repeats[0][0].val else found.record.metric
+    rows = []
+    for points in zip(*repeats, strict=True):  # one of every repeat, at one share
+        scores = [
+            sum(getattr(point, part)[metric] for point in points) / len(points)
+            if metric in getattr(points[0], part)
+            else math.nan
+            for part in ("val", "test")
+        ]
+        rows.append(
+            [
+                f"{100 * points[0].share:g} %",
+                f"{sum(point.products for point in points) / len(points):g}",
+                *(longnn.report.score_text(score, metric) for score in scores),
+                " ".join(map(str, points[0].degrees)),
+            ]
+        )
+    columns = ["norm² kept", "products", "validation", "test", "degrees of the filters"]
+    out.print(f"{longnn.report.metric_name(metric)} with truncated filters, nothing trained again")
+    out.print(_display.table(columns, rows, right={0, 1, 2, 3}))
 
 
 def compare(

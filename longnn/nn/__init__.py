@@ -4,6 +4,7 @@
 """
 
 from longnn.nn._conv import LONConv, PolynomialConv
+from longnn.nn._deep import Block, DeepGAT, DeepGCN, DeepGNN, DeepLONGNN, DeepSAGE
 from longnn.nn._draw import seeded
 from longnn.nn._ensemble import Ensemble
 from longnn.nn._model import PLACEMENTS, Model, SpectralGNN
@@ -22,6 +23,7 @@ from longnn.nn._polynomial import (
     JacobiOrthNorm,
     personalized_pagerank,
 )
+from longnn.nn._truncate import count_products, truncate_filters
 
 __all__ = [
     "APPNP",
@@ -33,8 +35,14 @@ __all__ = [
     "PLACEMENTS",
     "SGC",
     "BernNet",
+    "Block",
     "ChebNet",
     "ChebNetII",
+    "DeepGAT",
+    "DeepGCN",
+    "DeepGNN",
+    "DeepLONGNN",
+    "DeepSAGE",
     "Ensemble",
     "EvenNet",
     "FavardGNN",
@@ -46,6 +54,8 @@ __all__ = [
     "OptBasisGNN",
     "PolynomialConv",
     "SpectralGNN",
+    "count_products",
     "personalized_pagerank",
     "seeded",
+    "truncate_filters",
 ]

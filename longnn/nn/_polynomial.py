@@ -27,7 +27,7 @@ def personalized_pagerank(degree: int, restart: float) -> Tensor:
     return alpha
 
 
-def _pagerank_response(degree: int, restart: float, eigenvalues: Tensor) -> Tensor:
+def pagerank_response(degree: int, restart: float, eigenvalues: Tensor) -> Tensor:
     """The filter of :func:`personalized_pagerank` as a function of the Laplacian eigenvalue."""
     alpha = personalized_pagerank(degree, restart)
     powers = torch.arange(degree + 1, dtype=torch.float64)
@@ -152,7 +152,7 @@ class LONGNN(PolynomialModel):
                 "learn_basis": learn_basis,
                 "gamma": gamma,
                 "shared": shared,
-                **({"init": partial(_pagerank_response, degree, restart)} if restart else {}),
+                **({"init": partial(pagerank_response, degree, restart)} if restart else {}),
             },
             dropout=dropout,
             filter_dropout=filter_dropout,

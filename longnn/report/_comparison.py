@@ -25,11 +25,12 @@ from longnn.report._markup import (
     value_text,
 )
 from longnn.report._page import INTERVAL, METHOD, embed
+from longnn.report._stack import is_stack, stack_words
 from longnn.report._style import write_atomically
 from longnn.report._words import (
     LOWER_IS_BETTER,
     PERCENT,
-    describe_filter,
+    filter_text,
     metric_name,
     model_name,
     result_text,
@@ -120,9 +121,11 @@ def comparison_rows(runs: Sequence[RunRecord]) -> list[list[str]]:
 
 def filter_words(run: RunRecord) -> str:
     """The filters of the first repeat in words; one phrase per layer."""
-    found = [item.words or describe_filter(item.eigenvalues, item.response) for item in run.filters]
+    found = [filter_text(item) for item in run.filters]
     if len(found) < 2:
         return found[0] if found else "none"
+    if is_stack(run):
+        return f"blocks: {stack_words(found)}"
     return "; ".join(f"layer {index}: {words}" for index, words in enumerate(found, 1))
 
 

@@ -21,6 +21,7 @@ from longnn.report._filter_figures import (
     filter_response,
     share_graph,
 )
+from longnn.report._ladder import filter_ladder
 from longnn.report._members import gain_text, member_filters
 from longnn.report._plate import Plate
 from longnn.report._responses import align_signs
@@ -30,6 +31,7 @@ from longnn.report._score_figures import (
     score_distribution,
     training_curves,
 )
+from longnn.report._stack import is_stack
 from longnn.report._style import to_png, to_svg, write_atomically
 from longnn.report._trust_plates import trust_plates
 from longnn.report._words import (
@@ -53,6 +55,7 @@ __all__ = [
     "confusion",
     "density",
     "figures_of",
+    "filter_ladder",
     "filter_response",
     "member_filters",
     "plates",
@@ -77,8 +80,8 @@ class Figures:
         self.run = run
 
     def filter(self) -> Figure:
-        """The learned filters over the spectral density of the graph."""
-        return filter_response(self.run)
+        """The learned filters over the spectral density of the graph; of many blocks a ladder."""
+        return (filter_ladder if is_stack(self.run) else filter_response)(self.run)
 
     def members(self) -> Figure:
         """The filters of the members of an ensemble, over each other."""
@@ -159,7 +162,23 @@ def save_plates(drawn: Sequence[Plate], folder: Path) -> list[Path]:
     return files
 
 
+def _ladder_plate(run: RunRecord) -> Plate:
+    return Plate(
+        "filter_response",
+        lambda: filter_ladder(run),
+        "The learned filters, block by block",
+        "What each block of the model keeps: how strongly its filter passes each frequency of the "
+        "signal that reaches it. On the left, at 0, are signals that neighbours share; on the "
+        "right, at 2, signals that alternate between neighbours. The bands contain half and 90 % "
+        "of the channels, each with the sign that agrees with the others; the bold line is the "
+        f"mean. All panels have one scale.{_spectrum_text(run)}",
+        "Learned responses against Laplacian eigenvalue. " + " ".join(learned_text(run)),
+    )
+
+
 def _filter_plate(run: RunRecord) -> Plate:
+    if is_stack(run):
+        return _ladder_plate(run)
     first = run.filters[0]
     lines = (
         "The bands contain half and 90 % of the channels; the bold line is the mean of all."
@@ -221,6 +240,11 @@ def _spectrum_text(run: RunRecord) -> str:
     )
 
 
+def _first_of(run: RunRecord) -> str:
+    """Which filter the history follows, where there is a stack of them."""
+    return f" This is the first of {len(run.filters)} blocks." if is_stack(run) else ""
+
+
 def _basis_plate(run: RunRecord) -> Plate:
     learned = run.filters[0].learned if run.filters else {}
     start = run.filters[0].start if run.filters else {}
@@ -237,7 +261,7 @@ def _basis_plate(run: RunRecord) -> Plate:
         "Two learned numbers, a and b, define the polynomial basis. Above: their path from the "
         "start (circle) to the epoch that was kept (square); crosses mark bases that have a name. "
         "Below: the weight function of the basis at these two points. The basis resolves the "
-        "spectrum best where the weight is large.",
+        f"spectrum best where the weight is large.{_first_of(run)}",
         f"Path of the basis parameters a and b over training, and their weight functions.{ends}",
     )
 
@@ -250,7 +274,7 @@ def _amplitude_plate(run: RunRecord) -> Plate:
         "Above: the amplitude, which is the norm of the filter. Below: the waveform, which is the "
         "shape of the filter whatever its amplitude, as the distance from the shape at the last "
         "epoch. If the upper curve still grows after the lower curve has reached zero, the model "
-        "is over-passing: its filter gets stronger without changing shape.",
+        f"is over-passing: its filter gets stronger without changing shape.{_first_of(run)}",
         "Norm of the filter against epoch, and distance of its waveform from the last one.",
     )
 

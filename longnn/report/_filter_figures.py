@@ -21,6 +21,7 @@ from longnn.report._responses import (
     spectral_coordinates,
     waveform_distance,
 )
+from longnn.report._stack import is_stack
 from longnn.report._style import (
     FAINT,
     GREY,
@@ -39,7 +40,6 @@ from longnn.report._style import (
 from longnn.report._words import outliers_text
 
 MANY = 12  # channels; more are drawn as a band
-PANELS = 4  # most filters shown of one model
 ROW = 54  # characters in a row of a legend
 NEEDLE = 0.13  # height of a mark at an eigenvalue outside the bulk, as a share of the axis
 SPECIAL = {"Legendre": (0.0, 0.0), "Chebyshev": (-0.5, -0.5), "Chebyshev, 2nd kind": (0.5, 0.5)}
@@ -52,11 +52,10 @@ def filter_response(run: RunRecord) -> Figure:
     Raises:
         ValueError: if the model has no filter.
     """
-    shown = run.filters[:PANELS]
+    shown = run.filters
     if not shown:
         raise ValueError(f"Expected a model with filters (got {run.model!r}).")
-    many = f" (first {PANELS} of {len(run.filters)})" if len(run.filters) > PANELS else ""
-    title = f"Learned filter on {plain(run.data.name, 20)}{many}"
+    title = f"Learned filter on {plain(run.data.name, 20)}"
     figure, grid = new_figure(title, height=0.7 + 3.4 * len(shown), width=NARROW, rows=len(shown))
     for index, (axes, found) in enumerate(zip(grid[:, 0], shown, strict=True)):
         others = [
@@ -243,7 +242,9 @@ def basis_path(run: RunRecord) -> Figure:
     history = run.history
     if history is None or not history.has("a", "b"):
         raise ValueError(f"Expected the history of a and b (got none for {run.model!r}).")
-    figure, grid = new_figure("How the basis was learned", height=7.2, width=NARROW, rows=2)
+    figure, grid = new_figure(
+        f"How the basis was learned{_which(run)}", height=7.2, width=NARROW, rows=2
+    )
     plane, weights = grid[:, 0]
     first, *others = [r for r in history.repeats if history.of(r).has("a", "b")]
     for index, repeat in enumerate(others):
@@ -264,6 +265,11 @@ def basis_path(run: RunRecord) -> Figure:
     plane.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=3, columnspacing=1)
     _draw_weights(weights, (a[0], b[0]), (a[best], b[best]))
     return figure
+
+
+def _which(run: RunRecord) -> str:
+    """Of which filter, where a model has a stack of them: history follows the first."""
+    return ", block 1" if is_stack(run) else ""
 
 
 def _best(run: RunRecord, repeat: int, epochs: np.ndarray) -> int:
@@ -311,7 +317,7 @@ def amplitude_waveform(run: RunRecord) -> Figure:
     """
     if run.path is None:
         raise ValueError("Expected the path of the filter, filter_path.npz (got none).")
-    title = "Amplitude and waveform of the filter"
+    title = f"Amplitude and waveform of the filter{_which(run)}"
     figure, grid = new_figure(title, height=5.6, width=NARROW, rows=2)
     upper, lower = grid[:, 0]
     filters = spectral_coordinates(run.path.beta, np.linspace(0, 2, 101))

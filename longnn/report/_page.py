@@ -35,6 +35,7 @@ from longnn.report._markup import (
 )
 from longnn.report._members import gain_text, member_rows
 from longnn.report._plate import Plate
+from longnn.report._stack import FEW
 from longnn.report._style import write_atomically
 from longnn.report._words import (
     NAMED,
@@ -251,7 +252,8 @@ def _score(scores: Mapping[str, float], metric: str) -> str:
 
 
 def _learned(repeat: RepeatRecord) -> dict[str, float]:
-    return repeat.filters[0].learned if repeat.filters else {}
+    """The basis of the filter; a stack has one per block, which its words tell."""
+    return repeat.filters[0].learned if 0 < len(repeat.filters) <= FEW else {}
 
 
 def _method(run: RunRecord) -> list[str]:

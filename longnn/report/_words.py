@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from longnn.records import FilterRecord, MemberRecord, RunRecord, Summary
 from longnn.registry import MODELS
 from longnn.report._responses import mean_response
+from longnn.report._stack import is_stack, stack_text
 
 FLAT = 0.75  # smallest over largest magnitude; above it a filter is all-pass
 MILD = 0.5  # the same ratio; above it a filter is mild
@@ -307,15 +308,22 @@ def headline(run: RunRecord) -> str:
     return f"{model_name(run)} on {run.data.name}: {what} {score} {preposition} {splits_text(run)}"
 
 
+def filter_text(found: FilterRecord) -> str:
+    """A filter in words: those of the record, or made from its response."""
+    return found.words or describe_filter(found.eigenvalues, found.response)
+
+
 def learned_text(run: RunRecord) -> list[str]:
-    """What was learned, one sentence per filter of the first repeat."""
+    """What was learned, one sentence per filter of the first repeat; a stack has one for all."""
     if not run.filters:
         return [f"{model_name(run)} has no polynomial filter, so there is no shape to show."]
     lines = []
     leader = leading(run)
     whose = "" if leader is None else f" of the leading model ({leader.name})"
+    if is_stack(run):
+        return stack_text(run, [filter_text(found) for found in run.filters], whose)
     for index, found in enumerate(run.filters):
-        words = found.words or describe_filter(found.eigenvalues, found.response)
+        words = filter_text(found)
         layer = "filter" if len(run.filters) == 1 else f"filter of layer {index + 1}"
         lines.append(f"The {layer}{whose} is {words}.")
         if run.data.outliers is not None and len(run.data.outliers):

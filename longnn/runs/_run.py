@@ -27,7 +27,14 @@ from longnn.records import (
 from longnn.runs._describe import masks_of, score_sets
 from longnn.runs._export import export_trained
 from longnn.runs._predictions import predictions_table
-from longnn.training import Problem, Trained, mean_prediction, summarize
+from longnn.training import (
+    Problem,
+    Trained,
+    TruncatedScore,
+    mean_prediction,
+    summarize,
+    truncation_curve,
+)
 
 WEIGHTS, PREDICTIONS = "weights.safetensors", "predictions.csv"
 PROGRAM = "model.pt2"
@@ -171,6 +178,18 @@ class Run:
             )
         ]
         return list(scores), summarize_repeats(scores, summarize)
+
+    def truncation(self) -> list[list[TruncatedScore]]:
+        """The scores of each repeat with truncated filters, against the number of products.
+
+        Raises:
+            ValueError: for a model without filters, or with a basis that is not orthonormal.
+        """
+        repeats = zip(self.trained.models, self.splits, self.trained.readouts, strict=True)
+        return [
+            truncation_curve(model, self.problem, self.dataset, split, readout)
+            for model, split, readout in repeats
+        ]
 
     def export(self, path: str | Path | None = None) -> Path:
         """Write the run as a program of torch, a function of features and graph arrays.

@@ -27,6 +27,7 @@ from longnn.training._problem import Problem, Task, headline
 from longnn.training._readout import Readout
 from longnn.training._shape import VARYING, shape_of
 from longnn.training._trained import Trained, mean_prediction
+from longnn.training._truncation import SHARES, TruncatedScore, truncation_curve
 
 __all__ = [
     "DRAWS",
@@ -37,6 +38,7 @@ __all__ = [
     "ROUNDS",
     "SEEDS",
     "SEED_STEP",
+    "SHARES",
     "VARYING",
     "Fitted",
     "FittedMember",
@@ -50,6 +52,7 @@ __all__ = [
     "StopTraining",
     "Task",
     "Trained",
+    "TruncatedScore",
     "Watcher",
     "choose_device",
     "combine",
@@ -76,4 +79,5 @@ __all__ = [
     "score",
     "shape_of",
     "summarize",
+    "truncation_curve",
 ]

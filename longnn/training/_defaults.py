@@ -13,7 +13,7 @@ from typing import Any
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.matrices import nonzero_share
-from longnn.registry import model_options
+from longnn.registry import find_model, model_options
 from longnn.training._portfolio import FREE, PATIENCE
 
 #: More columns than this, nearly all values zero: words, which the usual defaults are for.
@@ -102,8 +102,9 @@ def complete(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
     """
     own = keys_of_one(table)
     preset = preset_of(table)
-    known = model_options(table.get("model", "lon"))
-    foreign = set(model_options("lon")) - set(known)
+    model = table.get("model", "lon")
+    known = model_options(model)
+    foreign = {*model_options("lon"), *find_model(model).settings} - set(known)
     if not {**known, **table}.get("orthonormal", False):
         foreign.add("degree_penalty")  # defined for orthonormal bases only
     filled = {key: value for key, value in data_defaults(dataset).items() if key not in foreign}

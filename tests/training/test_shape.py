@@ -57,6 +57,12 @@ FIXED = {
     "normalize": None,
     "stacks": 5,
     "layers": 5,
+    "blocks": 3,
+    "basis": "legendre",
+    "norm": "rms",
+    "residual": None,
+    "jump": "max",
+    "heads": 2,
 }
 
 

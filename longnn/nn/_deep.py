@@ -1,0 +1,308 @@
+r"""Deep models: blocks of message passing with normalisation and residuals.
+
+.. math:: h \leftarrow h + W_2\,\mathrm{ReLU}\big(W_1\,[n(h),\; m(n(h))]\big)
+
+with a norm n over the channels of a node and a message m: a polynomial filter with its own basis in
+every block (:class:`DeepLONGNN`), or one hop of GCN, GraphSAGE or GAT. The message is all that
+differs between them.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from longnn.filters import PolynomialFilter
+from longnn.graphs import Operator, SelfLoops, check_self_loops
+from longnn.nn._messages import Attention, Hop, Mean
+from longnn.nn._model import Model
+from longnn.nn._polynomial import pagerank_response
+from longnn.nn._transform import Dropout, Features, Linear, as_features, normalize_rows
+from longnn.polynomials import Basis, OrthogonalBasis, get_basis
+
+Norm = Literal["layer", "rms", "none"]
+Jump = Literal["none", "max", "cat"]
+
+
+def _layer_norm(h: Tensor) -> Tensor:
+    return F.layer_norm(h, h.shape[-1:])
+
+
+#: Norms over the channels of a node. They have no weights: those of the next map would repeat them.
+NORMS: dict[Norm, Callable[[Tensor], Tensor]] = {
+    "layer": _layer_norm,
+    "rms": normalize_rows,
+    "none": lambda h: h,
+}
+
+
+class Block(nn.Module):
+    r""":math:`h + W_2\,\mathrm{ReLU}(W_1\,[n(h),\, m(n(h))])`, with dropout before the second map.
+
+    Args:
+        channels: of the signal.
+        message: m, from an operator and a signal to a signal.
+        norm: n, one of :data:`NORMS`.
+        residual: whether h is added.
+        dropout: its rate.
+        depth: how many blocks there are: the second map starts smaller by its square root.
+
+    >>> from longnn.graphs import GraphOperator
+    >>> pair = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
+    >>> Block(3, Hop(), norm="layer")(pair, torch.eye(2, 3)).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        message: nn.Module,
+        *,
+        norm: Norm,
+        residual: bool = True,
+        dropout: float = 0.0,
+        depth: int = 1,
+    ) -> None:
+        super().__init__()
+        self.normalize = NORMS[norm]
+        self.message = message
+        self.residual = residual
+        self.first = Linear(2 * channels, channels)
+        self.second = Linear(channels, channels)
+        self.dropout = Dropout(dropout)
+        self.scale = 1 / math.sqrt(depth) if residual else 1.0
+        self._scale_start()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights again; the message goes back to its start."""
+        for part in (self.message, self.first, self.second):
+            reset = getattr(part, "reset_parameters", None)
+            if callable(reset):
+                reset()
+        self._scale_start()
+
+    @torch.no_grad()
+    def _scale_start(self) -> None:
+        """What L blocks add has then the variance of what one would add."""
+        for p in self.second.parameters():
+            p.mul_(self.scale)
+
+    def forward(self, operator: Operator, h: Tensor) -> Tensor:
+        own = self.normalize(h)
+        heard = self.message(operator, own)
+        out = self.second(self.first.activated(torch.cat([own, heard], -1), self.dropout))
+        return h + out if self.residual else out
+
+
+class DeepGNN(Model):
+    r"""A linear map, L blocks, a norm and a linear map; a subclass chooses the message.
+
+    .. math:: h_0 = n(X W_0), \qquad
+              h_l = h_{l-1} + W_2\,\mathrm{ReLU}(W_1 [n(h_{l-1}), m_l(n(h_{l-1}))]), \qquad
+              \hat Y = n(h_L)\,W
+
+    Args:
+        in_channels, hidden_channels, out_channels: features, hidden units, classes.
+        message: makes the message of a block from its number.
+        blocks: L.
+        norm: ``"layer"``, ``"rms"`` or ``"none"``.
+        residual: add what enters a block to what leaves it.
+        jump: what the last map sees: the last block (``"none"``), or the largest values
+            (``"max"``) or all (``"cat"``) of the blocks' outputs, each normalised.
+        input_dropout: on the features.
+        dropout: inside the blocks and before the last map.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        message: Callable[[int], nn.Module],
+        blocks: int = 8,
+        norm: Norm = "layer",
+        residual: bool = True,
+        jump: Jump = "none",
+        input_dropout: float = 0.0,
+        dropout: float = 0.2,
+    ) -> None:
+        super().__init__(in_channels, hidden_channels, out_channels)
+        if blocks < 1:
+            raise ValueError(f"Expected `blocks` >= 1 (got {blocks})")
+        _check("norm", norm, get_args(Norm))
+        _check("jump", jump, get_args(Jump))
+        self.input_dropout = Dropout(input_dropout)
+        self.enter = Linear(in_channels, hidden_channels)
+        options: dict[str, Any] = {"norm": norm, "residual": residual, "dropout": dropout}
+        self.blocks = nn.ModuleList(
+            Block(hidden_channels, message(number), depth=blocks, **options)
+            for number in range(blocks)
+        )
+        self.normalize = NORMS[norm]
+        self.jump = jump
+        self.dropout = Dropout(dropout)
+        self.leave = Linear(hidden_channels * (blocks if jump == "cat" else 1), out_channels)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights again."""
+        for part in (self.enter, *self.blocks, self.leave):
+            part.reset_parameters()
+
+    def states(self, x: Features, operator: Operator) -> list[Tensor]:
+        """The signals h_0, ..., h_L before and after every block, each (nodes, hidden)."""
+        h = self.normalize(self.enter(self.input_dropout(as_features(x))))
+        states = [h]
+        for block in self.blocks:
+            h = block(operator, h)
+            states.append(h)
+        return states
+
+    def scores(self, x: Features, operator: Operator) -> Tensor:
+        states = self.states(x, operator)
+        if self.jump == "none":
+            h = self.normalize(states[-1])
+        elif self.jump == "cat":
+            h = torch.cat([self.normalize(h) for h in states[1:]], -1)
+        else:
+            h = torch.stack([self.normalize(h) for h in states[1:]]).amax(0)
+        return self.leave(self.dropout(h))
+
+
+def _check(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"Expected `{name}` to be one of {', '.join(choices)} (got {value!r})")
+
+
+class DeepLONGNN(DeepGNN):
+    r"""A stack of LON-GNN's filters, `"Spectral GNNs with Learnable Orthonormal Basis"
+    <https://arxiv.org/abs/2303.13750>`_ (Tao, Wang, Yu, Li and Wei, 2023), as blocks of depth.
+
+    .. math:: h \leftarrow h + W_2\,\mathrm{ReLU}\big(W_1\,[n(h),\; g_l(P)\,n(h)]\big), \qquad
+              g_l = \sum_{k=0}^{K} \alpha_{lk}\, p_k^{(a_l,b_l)}
+
+    Every block has a filter per channel and an orthonormal Jacobi basis of its own, whose a and b
+    are trained; or another basis, for comparison.
+
+    Args:
+        in_channels, hidden_channels, out_channels: features, hidden units, classes.
+        degree: K, one for all blocks or one per block.
+        basis: the family of polynomials; orthogonal ones are orthonormal, for a weight of mass one.
+        a, b: where a Jacobi basis starts, > -1.
+        learn_basis: train the parameters of the basis, if it has any.
+        shared: one filter for all channels of a block instead of one each.
+        restart: start as personalised PageRank with this restart probability, in (0, 1], where 1 is
+            the identity, and so is 0.
+        self_loops: ``"keep"``, ``"add"`` or ``"remove"`` those of the graph.
+        options: of :class:`DeepGNN` (blocks, norm, residual, jump, dropouts).
+
+    >>> [f.degree for f in DeepLONGNN(5, 8, 3, blocks=3, degree=[4, 2, 1]).filters()]
+    [4, 2, 1]
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        blocks: int = 8,
+        degree: int | Sequence[int] = 6,
+        basis: str = "jacobi",
+        a: float = 0.5,
+        b: float = 1.0,
+        learn_basis: bool = True,
+        shared: bool = False,
+        restart: float = 0.2,
+        self_loops: SelfLoops = "keep",
+        **options: Any,
+    ) -> None:
+        degrees = [degree] * blocks if isinstance(degree, int) else list(degree)
+        if len(degrees) != blocks:
+            raise ValueError(f"Expected one `degree` for each of {blocks} blocks (got {degree})")
+        family = _family(basis, a, b)
+        channels = 1 if shared else hidden_channels
+
+        def message(number: int) -> nn.Module:
+            return PolynomialFilter(
+                family,
+                degrees[number],
+                channels,
+                init=partial(pagerank_response, degrees[number], restart) if restart else None,
+                learn_basis=learn_basis and bool(family.parameters),
+            )
+
+        sizes = (in_channels, hidden_channels, out_channels)
+        super().__init__(*sizes, message=message, blocks=blocks, **options)
+        self.self_loops = check_self_loops(self_loops)
+
+
+def _family(name: str, a: float, b: float) -> Basis:
+    """The basis of a name; orthogonal ones orthonormal for a weight of mass one."""
+    basis = get_basis(name, **({"a": a, "b": b} if name == "jacobi" else {}))
+    if isinstance(basis, OrthogonalBasis):
+        return get_basis(basis, orthonormal=True, weight="probability")
+    return basis
+
+
+class DeepGCN(DeepGNN):
+    r"""Blocks of GCN, `"Semi-supervised Classification with Graph Convolutional Networks"
+    <https://arxiv.org/abs/1609.02907>`_ (Kipf and Welling, 2017): one hop each, with self loops.
+
+    .. math:: h \leftarrow h + W_2\,\mathrm{ReLU}\big(W_1\,[n(h),\; \tilde P\,n(h)]\big)
+
+    >>> DeepGCN(5, 8, 3, blocks=2)(torch.ones(2, 5), torch.tensor([[0, 1], [1, 0]])).shape
+    torch.Size([2, 3])
+    """
+
+    self_loops: SelfLoops = "add"
+
+    def __init__(self, *sizes: int, **options: Any) -> None:
+        super().__init__(*sizes, message=lambda _: Hop(), **options)
+
+
+class DeepSAGE(DeepGNN):
+    r"""Blocks of GraphSAGE, `"Inductive Representation Learning on Large Graphs"
+    <https://arxiv.org/abs/1706.02216>`_ (Hamilton, Ying and Leskovec, 2017): the mean over the
+    neighbours.
+
+    .. math:: h \leftarrow h + W_2\,\mathrm{ReLU}\big(W_1\,[n(h),\; D^{-1}A\,n(h)]\big)
+    """
+
+    def __init__(self, *sizes: int, **options: Any) -> None:
+        super().__init__(*sizes, message=lambda _: Mean(), **options)
+
+
+class DeepGAT(DeepGNN):
+    r"""Blocks of GAT, `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_
+    (Veličković et al., 2018): a mean over the neighbours with learned weights, with self loops.
+
+    .. math:: h \leftarrow h + W_2\,\mathrm{ReLU}\big(W_1\,[n(h),\; \alpha(n(h))\,n(h)\,\Theta]\big)
+
+    Args:
+        heads: of the attention; they share the hidden channels out among them.
+        options: of :class:`DeepGNN` (blocks, norm, residual, jump, dropouts).
+    """
+
+    self_loops: SelfLoops = "add"
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        heads: int = 1,
+        **options: Any,
+    ) -> None:
+        sizes = (in_channels, hidden_channels, out_channels)
+        message = partial(_attention, hidden_channels, heads)
+        super().__init__(*sizes, message=message, **options)
+
+
+def _attention(channels: int, heads: int, number: int) -> nn.Module:
+    return Attention(channels, heads)

@@ -1,0 +1,63 @@
+"""Words for the filters of a deep model: a few sentences, however many blocks there are."""
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+from longnn.records import RunRecord
+
+FEW = 2  # filters that are drawn and described one by one
+
+
+def is_stack(run: RunRecord) -> bool:
+    """Whether a run has so many filters that they are shown as a ladder."""
+    return len(run.filters) > FEW
+
+
+def kind_of(words: str) -> str:
+    """The kind of a filter alone: the first of its words, without counts.
+
+    >>> kind_of("mild low-pass (3 of 4 channels), peak at 0, height 1")
+    'mild low-pass'
+    """
+    return re.split(r"[,:]| \(", words, maxsplit=1)[0]
+
+
+def stack_words(words: Sequence[str]) -> str:
+    """What the blocks keep, from the first to the last, from the words of each.
+
+    >>> stack_words(["mixed (8 channels: 4 comb)", "low-pass, peak at 0", "low-pass, peak at 0.1"])
+    '1 mixed; 2 to 3 low-pass'
+    """
+    parts, first = [], 1
+    for kind, group in groupby(map(kind_of, words)):
+        last = first + len(list(group)) - 1
+        parts.append(f"{first if first == last else f'{first} to {last}'} {kind}")
+        first = last + 1
+    return "; ".join(parts)
+
+
+def stack_text(run: RunRecord, words: Sequence[str], whose: str = "") -> list[str]:
+    """What a stack of filters learned, in sentences that hold for all of them."""
+    degrees = [found.degree for found in run.filters]
+    lines = [
+        f"The {len(degrees)} filters{whose}, from the first block to the last, are: "
+        f"{stack_words(words)}.",
+        f"One pass takes {sum(degrees)} products with the graph.",
+    ]
+    if all({"a", "b"} <= found.learned.keys() for found in run.filters):
+        line = f"Their bases are at {_bases(run, 'learned')}"
+        if all({"a", "b"} <= found.start.keys() for found in run.filters):
+            line += f"; they started at {_bases(run, 'start')}"
+        lines.append(f"{line}.")
+    return lines
+
+
+def _bases(run: RunRecord, where: str) -> str:
+    """The range of a and b over the blocks."""
+    texts = []
+    for name in ("a", "b"):
+        values = [getattr(found, where)[name] for found in run.filters]
+        low, high = f"{min(values):z.2f}", f"{max(values):z.2f}"
+        texts.append(f"{name} = {low}" if low == high else f"{name} = {low} to {high}")
+    return ", ".join(texts)

@@ -1,0 +1,127 @@
+"""A stack of filters as a run: trained by command, truncated, in every task, alone and together."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from longnn import load_run, train
+from longnn.config import Config
+from longnn.data import from_data, load, make_split
+from longnn.training import Job, complete, make_population, make_problem, truncation_curve
+from longnn.training import _fit as workflow
+from tests.commands import TINY, fail, succeed, succeed_json
+
+SMALL = {"model": "lon-deep", "blocks": 3, "degree": 3, "hidden_channels": 8, "device": "cpu"}
+FLAGS = [
+    flag
+    for key in ("blocks", "degree", "hidden_channels")
+    for flag in ("--set", f"{key}={SMALL[key]}")
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("deep") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+        flags = (*FLAGS, "--set", "epochs=8", "--repeat", 2, "--output", path)
+        succeed("train", *TINY, "--model", "lon-deep", "--device", "cpu", *flags)
+    return path
+
+
+def test_evaluate_shows_scores_against_products(folder):
+    run = load_run(folder)
+    first, *_ = run.truncation()
+    assert (first[0].share, first[0].degrees, first[0].products) == (1.0, (3, 3, 3), 9)
+    (scores, _), _ = run.evaluate()
+    assert first[0].test == pytest.approx(scores["test"])
+    products = [point.products for point in first]
+    assert products == sorted(products, reverse=True)
+    assert all(point.products == sum(point.degrees) for point in first)
+    printed = succeed("evaluate", folder, "--truncate")
+    assert "accuracy with truncated filters, nothing trained again" in printed
+    assert "3 3 3" in printed
+    plain = succeed_json("evaluate", folder, "--truncate")
+    assert [p["products"] for p in plain["repeats"][0]] == products
+
+
+def test_truncation_needs_orthonormal_filters(tmp_path, monkeypatch):
+    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+    path = tmp_path / "run"
+    flags = ("--model", "gcn-deep", "--set", "blocks=2", "--set", "epochs=2", "--output", path)
+    succeed("train", *TINY, "--device", "cpu", *flags)
+    assert "Expected a model with polynomial filters (got DeepGCN)" in fail(
+        "evaluate", path, "--truncate"
+    )
+
+
+def ring(nodes=40):
+    here = torch.arange(nodes)
+    return torch.stack([torch.cat([here, here.roll(1)]), torch.cat([here.roll(1), here])])
+
+
+def on_a_ring(task):
+    """Labels that are a band-pass of the features: a filter can learn them."""
+    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    value = x.roll(1, 0)[:, 0] - x.roll(-1, 0)[:, 0]
+    y = {
+        "regression": value,
+        "several numbers": torch.stack([value, -value], 1),
+        "two classes": (value > 0).long(),
+        "three classes": (value > 0.5).long() + (value > -0.5).long(),
+    }[task]
+    return from_data(Data(x=x, edge_index=ring(), y=y))
+
+
+@pytest.mark.parametrize("model", ["lon-deep", "sage-deep"])
+@pytest.mark.parametrize("task", ["regression", "several numbers", "two classes", "three classes"])
+def test_every_task(task, model):
+    dataset = on_a_ring(task)
+    monitor = {"two classes": "roc_auc", "three classes": "accuracy"}.get(task, "r2")
+    keys = {"model": model, "blocks": 2, "hidden_channels": 8, "epochs": 30, "monitor": monitor}
+    config = complete({**keys, "device": "cpu", "dropout": 0.0}, dataset)
+    assert config.settings.lr_transform == 0.003  # the model's own, before what the data ask for
+    job = Job(dataset, [config], [make_split(dataset, None, 0)])
+    (one,) = job.run()
+    losses = one.result.history["train_loss"]
+    assert losses[-1] < 0.9 * losses[0]
+    assert torch.isfinite(one.predicted).all()
+
+
+OTHER_FORMS = [
+    {"jump": "cat", "norm": "rms", "basis": "bernstein"},
+    {"jump": "max", "basis": "favard", "shared": True},
+    {"residual": False, "norm": "none", "basis": "chebyshev", "learn_basis": False},
+]
+
+
+@pytest.mark.parametrize("options", OTHER_FORMS, ids=str)
+def test_members_together_are_what_they_are_alone(options):
+    """With penalties on the norms of all filters, and a penalty that only one of them has."""
+    dataset = load("csbm", num_nodes=40, num_features=6)
+    base = Config.from_dict({**SMALL, **options, "epochs": 5, "precision": "float64"})
+    configs = [base, base.replace(seed=1, penalty=0.3, dropout=0.4, lr_transform=0.01)]
+    problem = make_problem(dataset, base, workflow.Scaling("none"))
+    splits = [make_split(dataset, None, c.seed) for c in configs]
+    together = make_population(configs, problem, splits).run()
+    for config, split, result in zip(configs, splits, together, strict=True):
+        (alone,) = make_population([config], problem, [split]).run()
+        for name, value in alone.state.items():
+            torch.testing.assert_close(result.state[name], value, rtol=1e-9, atol=1e-11)
+
+
+def test_the_curve_takes_shares_of_ones_own(folder):
+    run = load_run(folder)
+    (model, *_), (split, *_) = run.trained.models, run.splits
+    curve = truncation_curve(model, run.problem, run.dataset, split, shares=[0.6, 1.0])
+    assert [point.share for point in curve] == [0.6, 1.0]
+
+
+def test_a_penalty_on_all_norms_makes_all_filters_smaller():
+    dataset = load("csbm", num_nodes=60, num_features=6)
+    weak, strong = (
+        train(dataset, {**SMALL, "epochs": 40, "penalty": penalty, "baselines": False})
+        for penalty in (0.0, 0.05)
+    )
+    for before, after in zip(weak.record.filters, strong.record.filters, strict=True):
+        assert after.norm.mean() < 0.8 * before.norm.mean()
