@@ -4,6 +4,7 @@
 """
 
 from longnn.nn._conv import LONConv, PolynomialConv
+from longnn.nn._directed import Directed
 from longnn.nn._draw import seeded
 from longnn.nn._ensemble import Ensemble
 from longnn.nn._model import PLACEMENTS, Model, SpectralGNN
@@ -35,6 +36,7 @@ __all__ = [
     "BernNet",
     "ChebNet",
     "ChebNetII",
+    "Directed",
     "Ensemble",
     "EvenNet",
     "FavardGNN",
