@@ -138,9 +138,8 @@ class Config:
     )
     direction: str = _described(
         "auto",
-        "what to make of arcs: cover (two copies of every node, as a source and as a target), "
-        "magnetic (a phase per arc), none (each edge both ways), auto (cover if the data keep "
-        "arcs, see --data directed)",
+        "what to make of arcs (--data directed=true): cover (each node as a source and as a "
+        "target), magnetic (a phase per arc), none (edges both ways), auto (cover if kept)",
         DIRECTIONS,
     )
     phase: float = _described(
