@@ -122,6 +122,7 @@ def test_the_report_speaks_of_the_cover(run):
     for wrong in ("low-pass", "high-pass", "neighbours share", "(smooth)"):
         assert wrong not in page
     assert "double cover" in page
+    assert "arcs without a reverse" in page
 
 
 def test_a_new_graph_must_keep_its_arcs_too(folder, run):
@@ -167,7 +168,7 @@ def test_an_interrupted_run_goes_on_with_its_arcs(folder, tmp_path):
         {"direction": "cover"},
         {"direction": "magnetic", "phase": 0.2},
         {"model": "gcn"},
-        {"preset": "default", "epochs": 2},
+        pytest.param({"preset": "default", "epochs": 2}, marks=pytest.mark.slow),
     ],
 )
 def test_the_program_of_a_run_takes_arcs(table, tmp_path):
@@ -204,6 +205,7 @@ def test_the_estimator_keeps_arcs(tmp_path):
     loaded = LONGNNClassifier.load(tmp_path / "kept.safetensors")
     assert loaded.directed is True
     np.testing.assert_array_equal(loaded.predict(new), kept.predict(new))
+    assert "double cover" in kept.plot_filter().get_xlabel()
     # By nodes of a graph, and with another operator.
     nodes = np.arange(200)
     turned = LONGNNClassifier(graph=(x, arcs), directed="auto", direction="magnetic", epochs=5).fit(
@@ -267,9 +269,9 @@ def test_words_for_filters_on_a_cover():
     assert describe_cover_filter(lam, np.zeros(101)) == "zero: nothing passes"
     assert describe_cover_filter(lam, np.full(101, np.nan)) == "not finite: training diverged"
     even = describe_cover_filter(lam, np.ones((3, 101)))
-    assert even == "by common targets or sources (100 %), height 1"
+    assert even == "100 % even (common targets or sources), height 1"
     middle = describe_cover_filter(lam, np.exp(-20 * (lam - 1) ** 2))
-    assert middle.startswith("by common targets or sources (100 %), peak at singular value 0,")
+    assert middle.startswith("100 % even (common targets or sources), peak at singular value 0,")
 
 
 def test_a_portfolio_by_command_line_with_a_setting_of_arcs(folder):

@@ -120,9 +120,10 @@ def describe_cover_filter(eigenvalues: ArrayLike, response: ArrayLike) -> str:
 
     >>> lam = np.linspace(0, 2, 101)
     >>> describe_cover_filter(lam, 1 - lam)
-    'along arcs (100 %), peak at singular value 1, height 1'
+    '100 % odd (along arcs), peak at singular value 1, height 1'
     >>> describe_cover_filter(lam, 2 + 0.5 * (1 - lam))
-    'by common targets or sources (98 %), along arcs (2 %), peak at singular value 1, height 2.5'
+    '98 % even (common targets or sources), 2 % odd (along arcs), peak at singular value 1,
+    height 2.5'
     """
     grid = np.asarray(eigenvalues, dtype=np.float64)
     values = np.atleast_2d(np.asarray(response, dtype=np.float64))
@@ -130,14 +131,14 @@ def describe_cover_filter(eigenvalues: ArrayLike, response: ArrayLike) -> str:
         return "not finite: training diverged"
     mirrored = values[:, ::-1]
     power = {
-        "by common targets or sources": float(((values + mirrored) ** 2).sum()),
-        "along arcs": float(((values - mirrored) ** 2).sum()),
+        "even (common targets or sources)": float(((values + mirrored) ** 2).sum()),
+        "odd (along arcs)": float(((values - mirrored) ** 2).sum()),
     }
     total = sum(power.values())
     if total < 1e-18:
         return "zero: nothing passes"
     shares = sorted(power.items(), key=lambda item: -item[1])
-    shown = [f"{name} ({100 * p / total:.0f} %)" for name, p in shares if p >= 0.005 * total]
+    shown = [f"{100 * p / total:.0f} % {name}" for name, p in shares if p >= 0.005 * total]
     magnitude = np.abs(values).mean(axis=0)
     place = abs(1 - grid[int(np.argmax(magnitude))])
     peak = [f"peak at singular value {round(float(place), 1):g}"]
