@@ -22,7 +22,10 @@ from longnn.registry import MODELS, OPTIONS, find_model, model_options
 #: The roles of parameters, each with a learning rate and a weight decay of its own.
 ROLES = ("transform", "coefficients", "factors", "basis")
 SCALINGS = ("auto", "none", "columns", "standard", "row")
+DIRECTIONS = ("auto", "cover", "magnetic", "none")
 PRECISIONS = ("float32", "float64")
+#: What is said about arcs.
+ARCS = ("direction", "phase", "out_exponent", "in_exponent")
 #: One model, a portfolio of about eight, or a larger one.
 PRESETS = ("fast", "default", "best")
 #: What an epoch can be judged by, besides its loss; the last two for regression.
@@ -133,6 +136,21 @@ class Config:
         "probability from which on the rarer of two classes is predicted; 0: chosen on the "
         "validation nodes if a class has over 80 %, else 0.5",
     )
+    direction: str = _described(
+        "auto",
+        "what to make of arcs (--data directed=true): cover (each node as a source and as a "
+        "target), magnetic (a phase per arc), none (edges both ways), auto (cover if kept)",
+        DIRECTIONS,
+    )
+    phase: float = _described(
+        0.25, "of direction=magnetic: turns of an arc, from 0 (undirected) to 0.5"
+    )
+    out_exponent: float = _described(
+        0.5,
+        "of direction=cover: arcs are divided by the out-degree to this power, from 0 to 1; "
+        "where it or in_exponent is not 0.5, also by the largest singular value",
+    )
+    in_exponent: float = _described(0.5, "of direction=cover: the same of the in-degree")
     time_limit: float = _described(
         0.0, "seconds that training may take, all in all; 0: as long as it needs"
     )
@@ -172,6 +190,19 @@ class Config:
             )
         if not 0 <= self.threshold < 1:
             raise ValueError(f"Expected 0 <= `threshold` < 1 (got {self.threshold:g})")
+        for key, most in (("phase", 0.5), ("out_exponent", 1), ("in_exponent", 1)):
+            if not 0 <= getattr(self, key) <= most:
+                raise ValueError(f"Expected 0 <= `{key}` <= {most} (got {getattr(self, key):g})")
+        if self.direction == "magnetic" and self.exponents != (0.5, 0.5):
+            raise ValueError(
+                "Expected `out_exponent` and `in_exponent` of 0.5 for direction='magnetic' (got "
+                f"{self.out_exponent:g} and {self.in_exponent:g}); others are for direction='cover'"
+            )
+
+    @property
+    def exponents(self) -> tuple[float, float]:
+        """Those of the out-degrees and the in-degrees in the double cover."""
+        return self.out_exponent, self.in_exponent
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -203,8 +234,14 @@ class Config:
             raise ValueError(f"{path}: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """The complete flat table: it means the same after defaults have changed."""
+        """The complete flat table: it means the same after defaults have changed.
+
+        What belongs to arcs is left out where it is not set: an undirected graph has none.
+        """
         own = {key: getattr(self, key) for key in _TOP}
+        for key in ARCS:
+            if own[key] == _TOP[key].default:
+                del own[key]
         return {**own, **self.options, **dataclasses.asdict(self.settings)}
 
     def replace(self, **values: Any) -> Self:

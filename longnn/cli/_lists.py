@@ -42,7 +42,7 @@ def info(
     """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
     dataset = load_dataset(graph, nodes, data_option, data_dir)
     card = longnn.data.describe(dataset)
-    density = longnn.spectral_density(longnn.GraphOperator.from_data(dataset.data))
+    density = longnn.spectral_density(_operator(dataset))
     if json_:
         sketch = {
             "eigenvalues": density.eigenvalues.tolist(),
@@ -52,11 +52,23 @@ def info(
         return
     for line in card.lines():
         out.print(line, markup=False)
-    out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
+    if dataset.directed:
+        out.print("\nspectrum of the double cover: 1 - s and 1 + s for every singular value s")
+    else:
+        out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
     out.print(f"  0 |{display.sparkline(density.histogram(50), out.encoding)}| 2", markup=False)
     show_notes(dataset.notes)
     for warning in (*card.warnings, *longnn.data.untested(dataset)):
         err.print(f"warning: {warning}", markup=False)
+
+
+def _operator(dataset: "longnn.data.NodeDataset") -> "longnn.GraphOperator":
+    """The operator whose spectrum is shown: that of the arcs, if the graph keeps them."""
+    data = dataset.data
+    if not dataset.directed:
+        return longnn.GraphOperator.from_data(data)
+    weight = data.get("edge_weight")
+    return longnn.graphs.directed_operator(data.edge_index, weight, dataset.num_nodes)
 
 
 def datasets() -> None:

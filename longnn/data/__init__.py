@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         list_bundled,
         list_named,
     )
-    from longnn.data._convert import from_data, symmetrize
+    from longnn.data._convert import from_data, symmetrize, undirected
     from longnn.data._dataset import NodeDataset
     from longnn.data._encoding import Encoding
     from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
@@ -67,6 +67,7 @@ __all__ = [
     "read_image_grid",
     "row_normalize",
     "symmetrize",
+    "undirected",
     "untested",
 ]
 
@@ -81,7 +82,7 @@ _HOMES = {
         "list_bundled",
         "list_named",
     ),
-    "_convert": ("from_data", "symmetrize"),
+    "_convert": ("from_data", "symmetrize", "undirected"),
     "_dataset": ("NodeDataset",),
     "_encoding": ("Encoding",),
     "_errors": ("DataError", "DatasetUnavailable", "MissingFileError"),

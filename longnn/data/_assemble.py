@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data._convert import edge_weights, from_data, node_numbers, symmetrize
+from longnn.data._convert import edge_weights, from_data, keep_arcs, node_numbers, symmetrize
 from longnn.data._dataset import MASKS, NodeDataset
 from longnn.data._edgetable import read_edges, whole_numbers
 from longnn.data._errors import DataError
@@ -96,12 +96,10 @@ def assemble(
         index, weight = read_edges(edges, known, wanted)
     else:
         index, weight = _edges_of_arrays(edges, known)
-    if options.directed:
-        _check_both_ways(index, edges)
     index, weight = _drop_weightless(index, weight, known.notes)
     if extend is not None:
         extend(known)
-    _add_features(known, index, options.features)
+    _add_features(known, index, options)
     dataset = from_data(
         Data(x=known.x, edge_index=index, edge_weight=weight, y=known.y, **known.masks),
         name=options.name or name,
@@ -111,6 +109,7 @@ def assemble(
         feature_names=known.feature_names,
         targets=known.targets,
         open_features=known.open_features,
+        directed=options.directed,
         self_loops=options.self_loops,
         notes=known.notes,
         ready=options.features == "identity",
@@ -202,21 +201,6 @@ def _check_order(nodes: Nodes, arrays: Arrays) -> None:
         )
 
 
-def _check_both_ways(index: Tensor, edges: Table | Arrays) -> None:
-    size = int(index.max()) + 1 if index.numel() else 0
-    there, back = index[0] * size + index[1], index[1] * size + index[0]
-    alone = (~torch.isin(back, there)).nonzero()
-    if len(alone) == 0:
-        return
-    message = (
-        "Expected both directions of each edge (got one that lacks its reverse); filters need "
-        "an undirected graph: use directed=False to complete it."
-    )
-    if isinstance(edges, Table):
-        raise edges.error(message, int(alone[0]))
-    raise edges.error(message)
-
-
 def _drop_weightless(
     index: Tensor, weight: Tensor | None, notes: list[str]
 ) -> tuple[Tensor, Tensor | None]:
@@ -227,9 +211,10 @@ def _drop_weightless(
     return index[:, keep], weight.reshape(-1)[keep]
 
 
-def _add_features(nodes: Nodes, index: Tensor, features: str) -> None:
+def _add_features(nodes: Nodes, index: Tensor, options: TableOptions) -> None:
     if nodes.x is not None:
         return
+    features = options.features
     count = nodes.count or 0
     require_memory(64.0 * count, f"a graph of {count} nodes")
     if features == "columns":
@@ -245,12 +230,18 @@ def _add_features(nodes: Nodes, index: Tensor, features: str) -> None:
             )
         nodes.x = csr(torch.arange(count + 1), torch.arange(count), torch.ones(count), count)
         return
-    both = symmetrize(index.long(), num_nodes=count)[0]
-    nodes.x = torch.log1p(torch.bincount(both[0], minlength=count).float())[:, None]
-    nodes.feature_names = ("log_degree",)
+    arcs = keep_arcs(index.long(), num_nodes=count)
+    if options.directed is True or (options.directed == "auto" and not arcs.symmetric):
+        ends, nodes.feature_names = arcs.arcs, ("log_out_degree", "log_in_degree")
+    else:
+        ends = symmetrize(index.long(), num_nodes=count).arcs[:1]
+        nodes.feature_names = ("log_degree",)
+    counts = [torch.bincount(end, minlength=count) for end in ends]
+    nodes.x = torch.log1p(torch.stack(counts, dim=1).float())
     nodes.encoding = None
     if features == "auto":
-        nodes.notes.append("There are no features: log(1 + degree) is used.")
+        which = "" if len(counts) == 1 else " of arcs out, and of arcs in,"
+        nodes.notes.append(f"There are no features: log(1 + degree){which} is used.")
 
 
 def _why(nodes: Nodes) -> str:

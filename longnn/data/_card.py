@@ -15,6 +15,7 @@ import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from longnn.data._convert import undirected
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
 from longnn.data._features import is_sparse
@@ -29,8 +30,11 @@ SMALL_CLASS = 5  # labelled nodes
 class GraphCard:
     r"""A graph at a glance.
 
-    Degrees count neighbours; a self loop is not one. Homophily is computed over the edges without
-    self loops whose two ends are labelled. It is None if there is no such edge, and for regression.
+    Degrees count neighbours, whichever way an edge goes; a self loop is not one. Components and
+    homophily, too, are those of the graph with each edge both ways; ``edges`` are the arcs of a
+    directed graph, and ``one_way`` those without a reverse. Homophily is computed over the edges
+    without self loops whose two ends are labelled. It is None if there is no such edge, and for
+    regression.
 
     *Edge* homophily :math:`h` is the share of these edges that join nodes of one class. *Node*
     homophily is the mean over nodes of the share of neighbours in the node's class. *Adjusted*
@@ -70,13 +74,15 @@ class GraphCard:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     fingerprint: str
+    directed: bool = False
+    one_way: int = 0
 
     def lines(self) -> list[str]:
         """The card for a terminal, without notes and warnings."""
         rows = [
             ("graph", self.name),
             ("nodes", f"{self.nodes:,}"),
-            ("edges", f"{self.edges:,}" + (", weighted" if self.weighted else "")),
+            self._edges_row(),
             ("features", f"{self.features:,} ({100 * self.feature_density:.1f} % nonzero)"),
             (
                 "degree",
@@ -103,9 +109,17 @@ class GraphCard:
             rows.append(("homophily", shown))
         return [f"{name:<12}{value}" for name, value in rows]
 
+    def _edges_row(self) -> tuple[str, str]:
+        weighted = ", weighted" if self.weighted else ""
+        if not self.directed:
+            return "edges", f"{self.edges:,}{weighted}"
+        return "arcs", f"{self.edges:,}{weighted}, directed: {self.one_way:,} have no reverse"
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only, ready for JSON."""
+        """Plain types only, ready for JSON; of an undirected graph without a word on arcs."""
         fields = dataclasses.asdict(self)
+        if not self.directed:
+            del fields["directed"], fields["one_way"]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
 
 
@@ -117,9 +131,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
     {'minus': 20, 'plus': 20}
     """
     row, col = dataset.data.edge_index
-    row, col = row[row != col], col[row != col]
-    nodes = dataset.num_nodes
-    degree = torch.bincount(row, minlength=nodes)
+    nodes, degree = dataset.num_nodes, dataset.degrees
     components, largest = _components(row, col, nodes)
     counts = _class_counts(dataset)
     present = [count for count in counts.values() if count]
@@ -151,6 +163,8 @@ def describe(dataset: NodeDataset) -> GraphCard:
         notes=dataset.notes,
         warnings=(),
         fingerprint=dataset.fingerprint(),
+        directed=dataset.directed,
+        one_way=dataset.one_way if dataset.directed else 0,
     )
     return dataclasses.replace(card, warnings=tuple(_warnings(card)))
 
@@ -159,6 +173,7 @@ def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float |
     """Edge, node and adjusted homophily (see :class:`GraphCard`)."""
     if dataset.task != "classification":
         return None, None, None
+    dataset = undirected(dataset) if dataset.directed else dataset
     y, known = dataset.data.y, dataset.labelled
     row, col = dataset.data.edge_index
     keep = (row != col) & known[row] & known[col]

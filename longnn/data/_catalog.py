@@ -38,6 +38,7 @@ class NamedDataset:
         split: the default split protocol.
         row_normalize: whether its features are row-normalised, as in the tables of the literature.
         note: a sentence the user ought to read.
+        arcs: whether the files tell which way an edge goes.
 
     >>> find_named("cora").reader
     'planetoid'
@@ -56,6 +57,7 @@ class NamedDataset:
     split: str = "published"
     row_normalize: bool = True
     note: str = ""
+    arcs: bool = False
 
     @property
     def downloadable(self) -> bool:
@@ -140,6 +142,7 @@ def _wikipedia(name: str, sizes: Sizes) -> NamedDataset:
         reader="word-lists",
         urls=_geom_gcn_urls(name, _GEOM_GCN_WIKIPEDIA),
         note=DUPLICATES,
+        arcs=True,
     )
 
 
@@ -156,6 +159,7 @@ def _webkb(
         reader="word-lists",
         urls=() if folder else _geom_gcn_urls(school),
         note=note,
+        arcs=True,
     )
 
 
@@ -198,6 +202,7 @@ _ARXIV = NamedDataset(
     urls=("https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip",),
     split="fixed",
     row_normalize=False,
+    arcs=True,
 )
 
 _ENTRIES = (
@@ -228,6 +233,7 @@ _ENTRIES = (
         files=_geom_gcn_files("film"),
         reader="word-numbers",
         urls=_geom_gcn_urls("film"),
+        arcs=True,
     ),
     _webkb("texas", (183, 279, 1703, 5), "web pages of a university and their links, words"),
     _webkb(

@@ -1,11 +1,13 @@
 """From whatever form a graph arrives in to the one form of :class:`NodeDataset`.
 
-Edges are made two-way, repeats merged, self loops dropped, labels and masks brought to one type;
-a note reports each change. Knows nothing of where the graph came from.
+Edges are made two-way, or kept as arcs where asked, repeats merged, self loops dropped, labels and
+masks brought to one type; a note reports each change. Knows nothing of where the graph came from.
 """
 
+import copy
+import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -24,7 +26,8 @@ from longnn.data._features import form, plain_tensor
 from longnn.graphs import edge_weight_of
 from longnn.matrices import compact
 
-#: How the note about nodes without an edge ends; the card has a warning of its own for them.
+#: Whether arcs are kept: yes, no, or if some of them have no reverse.
+Directed = bool | Literal["auto"]
 
 
 def from_data(
@@ -37,6 +40,7 @@ def from_data(
     feature_names: Sequence[str] = (),
     targets: Sequence[str] = (),
     open_features: int = 0,
+    directed: Directed = False,
     self_loops: bool = False,
     notes: Sequence[str] = (),
     default_split: str | None = None,
@@ -58,6 +62,8 @@ def from_data(
         targets: names of the columns of ``y`` in regression, or none.
         open_features: how many of the last ones are an open vocabulary (see
             :class:`NodeDataset`).
+        directed: keep arcs, from the first row of ``edge_index`` to the second, instead of making
+            edges two-way; ``"auto"`` keeps them if one has no reverse, or another weight than it.
         self_loops: keep self loops instead of dropping them.
         notes: sentences to carry along.
         default_split: by default ``"own"`` if there are masks, else ``"stratified"``.
@@ -74,7 +80,7 @@ def from_data(
     x = _features(data.get("x"))
     nodes = len(x)
     index, weight = _edge_tensors(data, nodes)
-    edges = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
+    edges, directed = _edges(index, weight, nodes, check_directed(directed), self_loops)
     index, weight, edge_notes = edges.arcs, edges.weight, list(edges.notes)
     y, task = _labels(data.get("y"), task, nodes)
     if task == "classification" and classes is None:
@@ -99,11 +105,52 @@ def from_data(
         default_split=default_split or ("own" if masks else "stratified"),
         ready=ready,
         one_way=edges.one_way,
+        directed=directed,
     )
 
 
+def check_directed(directed: Directed) -> Directed:
+    """Raise unless it says whether arcs are kept."""
+    if directed not in (True, False, "auto"):
+        raise DataError(f"Expected `directed` to be true, false or 'auto' (got {directed!r}).")
+    return directed
+
+
+def _edges(
+    index: Tensor, weight: Tensor | None, nodes: int, directed: Directed, self_loops: bool
+) -> tuple["Symmetrized", bool]:
+    """The edges as they are wanted, and whether they are arcs."""
+    if directed:
+        arcs = keep_arcs(index, weight, num_nodes=nodes, self_loops=self_loops)
+        if directed is True or not arcs.symmetric:
+            notes = (arcs.note, *arcs.notes)
+            return Symmetrized(arcs.arcs, arcs.weight, notes, arcs.one_way), True
+    edges = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
+    if directed == "auto":
+        found = "Every arc has its reverse: the graph is undirected."
+        edges = edges._replace(notes=(found, *edges.notes))
+    return edges, False
+
+
+def undirected(dataset: NodeDataset) -> NodeDataset:
+    """The same graph with every edge in both directions, as if it had been loaded so.
+
+    >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.arange(2))
+    >>> undirected(from_data(data, directed=True)).data.edge_index
+    tensor([[0, 1],
+            [1, 0]])
+    """
+    weight, nodes = dataset.data.get("edge_weight"), dataset.num_nodes
+    edges = symmetrize(dataset.data.edge_index, weight, num_nodes=nodes, self_loops=True)
+    data = copy.copy(dataset.data)
+    data.edge_index = edges.arcs
+    if edges.weight is not None:
+        data.edge_weight = edges.weight
+    return dataclasses.replace(dataset, data=data, directed=False, one_way=edges.one_way)
+
+
 def _isolated_note(index: Tensor, nodes: int) -> list[str]:
-    linked = torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index[0], True)
+    linked = torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index.reshape(-1), True)
     isolated = nodes - int(linked.sum())
     if not isolated:
         return []
@@ -118,6 +165,25 @@ class Symmetrized(NamedTuple):
     weight: Tensor | None  # (arcs,)
     notes: tuple[str, ...]
     one_way: int  # edges that were listed in one direction only
+
+
+class Arcs(NamedTuple):
+    """Arcs, and what was done to them."""
+
+    arcs: Tensor  # (2, arcs), sorted, each once
+    weight: Tensor | None  # (arcs,)
+    notes: tuple[str, ...]
+    one_way: int  # arcs without a reverse
+    symmetric: bool  # whether every arc has its reverse, with the same weight
+
+    @property
+    def note(self) -> str:
+        """How many arcs have no reverse."""
+        if self.symmetric:
+            return "All arcs have a reverse: directed=true tells no more than directed=false."
+        if self.one_way:
+            return f"Arcs are kept: {self.one_way} of {self.arcs.shape[1]} have no reverse."
+        return "Arcs are kept: all have a reverse, some with another weight."
 
 
 def symmetrize(
@@ -136,6 +202,47 @@ def symmetrize(
     tensor([[0, 1, 1, 2],
             [1, 0, 2, 1]])
     """
+    key, weight, notes = _distinct(index, weight, num_nodes, self_loops)
+    row, col = _rows_and_columns(key, num_nodes)
+    both = torch.cat([key, col * num_nodes + row])
+    doubled = None if weight is None else torch.cat([weight, weight])
+    full, doubled = _merge(both, doubled, mean=True)
+    row, col = _rows_and_columns(full, num_nodes)
+    one_way = len(full) - len(key)
+    if one_way:
+        edges = int((row <= col).sum())
+        notes.insert(0, _one_way_note(one_way, edges))
+    made = None if doubled is None else doubled.float()
+    return Symmetrized(torch.stack([row, col]), made, tuple(notes), one_way)
+
+
+def keep_arcs(
+    index: Tensor,  # (2, arcs)
+    weight: Tensor | None = None,  # (arcs,)
+    *,
+    num_nodes: int,
+    self_loops: bool = False,
+) -> Arcs:
+    """Arcs as they are listed, sorted, each once, and notes on what was changed.
+
+    The weights of an arc listed several times are added.
+
+    >>> keep_arcs(torch.tensor([[1, 0, 1], [0, 1, 2]]), num_nodes=3).one_way
+    1
+    """
+    key, weight, notes = _distinct(index, weight, num_nodes, self_loops)
+    row, col = _rows_and_columns(key, num_nodes)
+    back, order = torch.sort(col * num_nodes + row)
+    one_way = int((~torch.isin(back, key, assume_unique=True)).sum())
+    symmetric = one_way == 0 and (weight is None or bool(torch.equal(weight[order], weight)))
+    made = None if weight is None else weight.float()
+    return Arcs(torch.stack([row, col]), made, tuple(notes), one_way, symmetric)
+
+
+def _distinct(
+    index: Tensor, weight: Tensor | None, num_nodes: int, self_loops: bool
+) -> tuple[Tensor, Tensor | None, list[str]]:
+    """Each arc once, as the sorted numbers row * nodes + column, with its weight, and notes."""
     notes: list[str] = []
     loops = index[0] == index[1]
     if not self_loops and bool(loops.any()):
@@ -148,17 +255,7 @@ def symmetrize(
     if repeats := arcs - len(key):
         how = "merged" if weight is None else "merged, their weights added"
         notes.append(f"{_count(repeats, 'repeated edge')} {_was(repeats)} {how}.")
-    row, col = _rows_and_columns(key, num_nodes)
-    both = torch.cat([key, col * num_nodes + row])
-    doubled = None if weight is None else torch.cat([weight, weight])
-    full, doubled = _merge(both, doubled, mean=True)
-    row, col = _rows_and_columns(full, num_nodes)
-    one_way = len(full) - len(key)
-    if one_way:
-        edges = int((row <= col).sum())
-        notes.insert(0, _one_way_note(one_way, edges))
-    made = None if doubled is None else doubled.float()
-    return Symmetrized(torch.stack([row, col]), made, tuple(notes), one_way)
+    return key, weight, notes
 
 
 def _one_way_note(one_way: int, edges: int) -> str:

@@ -1,7 +1,7 @@
 """:class:`NodeDataset`: the one thing every loader returns, checked once, where it is made.
 
 A graph with features, labels and perhaps masks, in one form: undirected edges in both directions,
-sorted; unlabelled nodes marked. Knows nothing of files or of training.
+or arcs, sorted; unlabelled nodes marked. Knows nothing of files or of training.
 """
 
 import copy
@@ -58,7 +58,10 @@ class NodeDataset:
         default_split: the default split protocol.
         ready: whether the features are ready to use, so that ``scale="auto"`` leaves them as they
             are: those of named and bundled datasets, and identity features.
-        one_way: how many edges were listed in one direction only, and made two-way.
+        one_way: how many edges were listed in one direction only, and made two-way; in a directed
+            graph, how many arcs have no reverse.
+        directed: whether ``edge_index`` holds arcs, from the first row to the second, which need
+            no reverse, nor the same weight as theirs.
         source: where the graph comes from, or None if it was made from tensors.
         encoding: how columns of a table became features, or None. Features beyond those of the
             encoding come from elsewhere and stand behind them.
@@ -85,6 +88,7 @@ class NodeDataset:
     default_split: str = "stratified"
     ready: bool = False
     one_way: int = 0
+    directed: bool = False
     source: "Source | None" = None
     encoding: "Encoding | None" = None
     columns: "Table | None" = None
@@ -100,7 +104,7 @@ class NodeDataset:
                 f"Expected `open_features` within 0..{len(self.feature_names)}, the number of "
                 f"feature names (got {self.open_features})."
             )
-        _check_edges(self.data, self.num_nodes)
+        _check_edges(self.data, self.num_nodes, both_ways=not self.directed)
         _check_labels(self)
         _check_masks(self.data, self.num_nodes)
         _check_ids(self.ids, self.num_nodes)
@@ -116,9 +120,20 @@ class NodeDataset:
 
     @property
     def num_edges(self) -> int:
-        """Undirected edges, each counted once (a self loop too)."""
+        """Undirected edges, each counted once (a self loop too); in a directed graph the arcs."""
         row, col = self.data.edge_index
-        return int((row <= col).sum())
+        return row.shape[0] if self.directed else int((row <= col).sum())
+
+    @property
+    def degrees(self) -> Tensor:
+        """The number of neighbours of each node, whichever way the edge goes, (nodes,)."""
+        n = self.num_nodes
+        row, col = self.data.edge_index
+        row, col = row[row != col], col[row != col]
+        if self.directed:
+            both = torch.cat([row * n + col, col * n + row])
+            row = torch.unique(both) // n
+        return torch.bincount(row, minlength=n)
 
     @property
     def num_features(self) -> int:
@@ -151,9 +166,11 @@ class NodeDataset:
     def fingerprint(self) -> str:
         """SHA-256 of edges, weights, features and labels, the same on every machine.
 
+        A directed graph has another one than an undirected graph with the same arcs.
+
         Sparse features are hashed as they are: made dense, they have another fingerprint.
         """
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(b"directed\n" if self.directed else b"")
         for key, array in self._arrays():
             array = np.ascontiguousarray(array)
             array = array.astype(array.dtype.newbyteorder("<"), copy=False)
@@ -211,8 +228,9 @@ class NodeDataset:
             "classification": f"classes={self.num_classes}",
             "multilabel": f"labels={self.num_classes}",
         }.get(self.task, "regression" if self.outputs == 1 else f"targets={self.outputs}")
+        edges = "arcs" if self.directed else "edges"
         return (
-            f"NodeDataset({self.name!r}, nodes={self.num_nodes}, edges={self.num_edges}, "
+            f"NodeDataset({self.name!r}, nodes={self.num_nodes}, {edges}={self.num_edges}, "
             f"features={self.num_features}, {what}, labelled={int(self.labelled.sum())}, "
             f"splits={self.num_splits})"
         )
@@ -229,7 +247,7 @@ def known_labels(y: Tensor, task: Task) -> Tensor:
     return ~torch.isnan(y) if y.dim() == 1 else ~torch.isnan(y).all(dim=1)
 
 
-def _check_edges(data: Data, nodes: int) -> None:
+def _check_edges(data: Data, nodes: int, *, both_ways: bool) -> None:
     index, weight = data.get("edge_index"), data.get("edge_weight")
     if not isinstance(index, Tensor) or index.dtype != torch.int64 or index.dim() != 2:
         raise DataError(f"Expected `edge_index` to be int64 (2, arcs) (got {_form(index)}).")
@@ -243,18 +261,28 @@ def _check_edges(data: Data, nodes: int) -> None:
     key = index[0] * nodes + index[1]
     if not bool((key[1:] > key[:-1]).all()):
         raise DataError("Expected `edge_index` sorted, no arc twice; see `from_data`.")
+    if weight is not None:
+        if weight.dtype != torch.float32 or weight.shape != key.shape:
+            raise DataError(f"Expected `edge_weight` to be float32 (arcs,) (got {_form(weight)}).")
+        if not bool((torch.isfinite(weight) & (weight >= 0)).all()):
+            raise DataError("Expected `edge_weight` finite and >= 0; drop or shift such edges.")
+    if both_ways:
+        _check_both_ways(index, weight, nodes)
+
+
+def _check_both_ways(index: Tensor, weight: Tensor | None, nodes: int) -> None:
+    """Raise unless an undirected graph has each edge in both directions, with one weight."""
     start = np.zeros(nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(index[0].cpu().numpy(), minlength=nodes), out=start[1:])
     col = index[1].cpu().numpy()
     back = _transpose(np.zeros(len(col), dtype=np.int8), col, start)
     if not (np.array_equal(back.indptr, start) and np.array_equal(back.indices, col)):
-        raise DataError("Expected both directions of each edge in `edge_index`; see `from_data`.")
+        raise DataError(
+            "Expected both directions of each edge in `edge_index`; see `from_data`, or set "
+            "`directed`."
+        )
     if weight is None:
         return
-    if weight.dtype != torch.float32 or weight.shape != key.shape:
-        raise DataError(f"Expected `edge_weight` to be float32 (arcs,) (got {_form(weight)}).")
-    if not bool((torch.isfinite(weight) & (weight >= 0)).all()):
-        raise DataError("Expected `edge_weight` finite and >= 0; drop or shift such edges.")
     values = weight.detach().cpu().numpy()
     if not np.array_equal(_transpose(values, col, start).data, values):
         raise DataError("Expected the same `edge_weight` in both directions.")

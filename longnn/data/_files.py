@@ -13,10 +13,12 @@ from typing import Any
 
 from longnn.data._arrays import ARRAY_SUFFIXES, read_arrays
 from longnn.data._assemble import Arrays, assemble
+from longnn.data._convert import Directed
 from longnn.data._dataset import NodeDataset, Task
 from longnn.data._encoding import Missing
 from longnn.data._errors import DataError, MissingFileError
 from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
+from longnn.data._matrixmarket import is_called_symmetric
 from longnn.data._options import Features, TableOptions
 from longnn.data._readtable import TABLE_SUFFIXES, read_table
 from longnn.data._tables import Table
@@ -52,7 +54,7 @@ def load_files(
     missing: Missing = "fill",
     features: Features = "auto",
     task: Task | None = None,
-    directed: bool = False,
+    directed: Directed = False,
     self_loops: bool = False,
     name: str | None = None,
     optional_columns: Sequence[str] = (),
@@ -91,8 +93,9 @@ def load_files(
             (one feature per node), or ``"auto"``: columns if there are any, else degree.
         task: by default classification for text or few distinct whole numbers; see
             ``label_column`` for several columns.
-        directed: the file lists both directions of each edge, and an edge without its reverse is
-            an error; by default each line is an edge in both directions.
+        directed: keep arcs, from source to target; ``"auto"`` keeps them if one has no reverse, or
+            another weight than it. By default each line is an edge in both directions. A matrix
+            that its file calls symmetric has no arcs: there true is an error.
         self_loops: keep self loops.
         name: by default that of the file or folder.
         optional_columns: ``label_column``, ``split_column`` or both: if the file does not have the
@@ -128,6 +131,12 @@ def load_files(
     )
     _check_optional(optional_columns)
     edge_path, node_path = _find_files(Path(edges), None if nodes is None else Path(nodes))
+    if directed is True and edge_path.suffix == ".mtx" and is_called_symmetric(edge_path):
+        raise DataError(
+            "Expected a general matrix for directed=true (got one that is called symmetric); use "
+            "directed=false.",
+            path=edge_path,
+        )
     found = node_path if nodes is None and not Path(edges).is_dir() else None
     feature_path = find_feature_file(Path(edges), feature_file, features)
     if node_path is None and is_matrix(feature_path) and table_suffix(edge_path) in TABLE_SUFFIXES:

@@ -55,7 +55,8 @@ def from_networkx(graph: Any, **options: Any) -> NodeDataset:
     """A graph from NetworkX: its nodes are the ids, their attributes the columns.
 
     Args:
-        graph: any NetworkX graph. Of a directed one each edge is made two-way.
+        graph: any NetworkX graph. Of a directed one each edge is made two-way, unless the option
+            ``directed`` is true; of an undirected one that is an error.
         options: as in :func:`load_files`; ``label_column`` names an attribute of the nodes,
             ``weight_column`` one of the edges (default weight; an edge without it has weight 1).
 
@@ -66,6 +67,13 @@ def from_networkx(graph: Any, **options: Any) -> NodeDataset:
     for key in ("id_column", "source_column", "target_column"):
         if getattr(chosen, key) is not None:
             raise DataError(f"Expected no `{key}`: a NetworkX graph knows its nodes.")
+    if not graph.is_directed():
+        if chosen.directed is True:
+            raise DataError(
+                "Expected a directed NetworkX graph for directed=True (got an undirected one); use "
+                "graph.to_directed(), or directed=False."
+            )
+        chosen = dataclasses.replace(chosen, directed=False)
     keys = list(graph.nodes)
     if not keys:
         raise DataError("Expected nodes in the graph (got none).")

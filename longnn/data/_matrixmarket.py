@@ -64,6 +64,20 @@ def read_matrix_market(path: Path) -> Any:
         ) from error
 
 
+def is_called_symmetric(path: Path) -> bool:
+    """Whether a file lists half of a matrix, the other half being the same.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile(suffix=".mtx") as file:
+    ...     _ = Path(file.name).write_text("%%MatrixMarket matrix coordinate real symmetric\\n")
+    ...     is_called_symmetric(Path(file.name))
+    True
+    """
+    with path.open("rb") as file:
+        banner = _BANNER.match(file.read(200))
+    return banner is not None and banner[3].lower() in (b"symmetric", b"hermitian")
+
+
 def _check_sizes(path: Path, sparse: bool, sizes: re.Match[bytes], content: bytes) -> None:
     """The number of values that the sizes promise, against the text that is there."""
     if sparse != (sizes[3] is not None):

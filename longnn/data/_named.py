@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from longnn.data._catalog import DEFECTIVE_CORNELL, NamedDataset, find_named
-from longnn.data._convert import from_data
+from longnn.data._catalog import DEFECTIVE_CORNELL, NamedDataset, find_named, list_named
+from longnn.data._convert import Directed, check_directed, from_data
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
 from longnn.data._features import row_normalize as _row_normalize
@@ -21,7 +21,11 @@ from longnn.data._rawreaders import READERS
 
 
 def load_named(
-    name: str, data_dir: str | Path | None = None, *, row_normalize: bool | None = None
+    name: str,
+    data_dir: str | Path | None = None,
+    *,
+    row_normalize: bool | None = None,
+    directed: Directed = False,
 ) -> NodeDataset:
     """A named dataset.
 
@@ -31,12 +35,20 @@ def load_named(
             never written to if the raw files are there already.
         row_normalize: override whether features are row-normalised (default: as in the tables of
             the literature).
+        directed: keep arcs, where the files have them (see :class:`NamedDataset`); ``"auto"`` keeps
+            them if one has no reverse. By default edges are made two-way, as in the tables.
 
     Raises:
         DataError: for an unknown name (with the nearest ones) or damaged files.
         DatasetUnavailable: if files are missing and cannot be downloaded.
     """
     entry = find_named(name)
+    if check_directed(directed) is True and not entry.arcs:
+        having = ", ".join(other.name for other in list_named() if other.arcs)
+        raise DataError(
+            f"Expected directed=false for {entry.name!r}, whose files list undirected edges (got "
+            f"true). Datasets with arcs: {having}."
+        )
     read = READERS.get(entry.reader, read_ogb)
     data = load_raw(RawFiles(entry.name, entry.folder, entry.files, read, entry.urls), data_dir)
     normalize = entry.row_normalize if row_normalize is None else row_normalize
@@ -49,6 +61,7 @@ def load_named(
             task="classification",
             notes=_notes(entry, data),
             default_split=entry.split,
+            directed=directed if entry.arcs else False,
             ready=True,
         )
     except DataError as error:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from longnn._base.suggestions import did_you_mean
+from longnn.data._convert import Directed, check_directed
 from longnn.data._dataset import TASKS, Task
 from longnn.data._encoding import MISSING_CHOICES, Missing
 from longnn.data._errors import DataError
@@ -36,11 +37,12 @@ class TableOptions:
     missing: Missing = "fill"
     features: Features = "auto"
     task: Task | None = None
-    directed: bool = False
+    directed: Directed = False
     self_loops: bool = False
     name: str | None = None
 
     def __post_init__(self) -> None:
+        check_directed(self.directed)
         for key, choices in (("features", FEATURES), ("task", TASKS), ("missing", MISSING_CHOICES)):
             value = getattr(self, key)
             if value not in choices and (key != "task" or value is not None):

@@ -110,7 +110,13 @@ class Source:
             dataset = BUNDLED[self.graph].make(**self.options)
         else:
             dataset = load_files(self.graph, self.nodes, **self.options)
-        return dataset.with_source(self._with_nodes())
+        return dataset.with_source(self._with_nodes()._decided(dataset))
+
+    def _decided(self, dataset: NodeDataset) -> "Source":
+        """This source with what ``directed="auto"`` found, so that records have it."""
+        if self.options.get("directed") != "auto":
+            return self
+        return replace(self, options={**self.options, "directed": dataset.directed})
 
     def _with_nodes(self) -> "Source":
         """This source with the node file beside an edge file named, so that records have it."""
@@ -263,7 +269,16 @@ def _convert(value: Any, hint: Any) -> Any:
     accepted = _members(hint)
     if value is None and type(None) in accepted:
         return None
-    (wanted,) = [kind for kind in accepted if kind is not type(None)]
+    kinds = [kind for kind in accepted if kind is not type(None)]
+    if bool in kinds and len(kinds) > 1:  # true, false or a word
+        (words,) = [typing.get_args(kind) for kind in kinds if kind is not bool]
+        if isinstance(value, str) and value.lower() in words:
+            return value.lower()
+        try:
+            return _truth(value)
+        except TypeError:
+            raise TypeError(f"true, false or {' or '.join(words)} is needed") from None
+    (wanted,) = kinds
     return _CONVERTERS[typing.get_origin(wanted) or wanted](value)
 
 

@@ -60,7 +60,8 @@ class GraphEstimator(FittedEstimator):
         ``fit(data, train_mask, val_mask)`` takes the graph with its labels: a PyG ``Data``, a
         :class:`~longnn.data.NodeDataset` or a tuple (X, edge_index, y). ``fit(X, edge_index, y)``
         takes the same three one by one. Nodes with y = -1 (NaN for regression) are unlabelled
-        there. An edge that is listed one way only is made two-way, with a warning.
+        there. An edge that is listed one way only is made two-way, with a warning, unless the
+        parameter ``directed`` is set.
 
         Args:
             X: nodes, of shape (n,) or (n, 1), by position or by id: whole numbers are positions,
@@ -168,22 +169,33 @@ class GraphEstimator(FittedEstimator):
             task=task,
             classes=self._class_names() or None,
             feature_names=arrays.feature_names,
+            directed=self._keeps_arcs(learn),
         )
         if learn:
             _warn_one_way(dataset)
         return dataset
 
-    def _own_graph(self) -> NodeDataset:
+    def _own_graph(self, *, learn: bool) -> NodeDataset:
         """The parameter ``graph`` without its labels and masks."""
         graph = self.graph
         if isinstance(graph, NodeDataset):
             return graph
         arrays = to_arrays(graph)
-        return from_data(without_masks(arrays.data), feature_names=arrays.feature_names)
+        return from_data(
+            without_masks(arrays.data),
+            feature_names=arrays.feature_names,
+            directed=self._keeps_arcs(learn),
+        )
+
+    def _keeps_arcs(self, learn: bool) -> Any:
+        """Whether arcs are kept; a new graph is read as that of the training was."""
+        if not learn:
+            return self.trained_.directed
+        return False if self.directed is None else self.directed
 
     def _label(self, nodes: Any, y: Any) -> tuple[NodeDataset, np.ndarray]:
         """The estimator's graph with the labels of some nodes, and where these are."""
-        graph = self._own_graph()
+        graph = self._own_graph(learn=True)
         if graph is not self.graph:  # a loader has said so in its notes
             _warn_one_way(graph)
         places = find_nodes(graph.ids, nodes)
@@ -231,7 +243,7 @@ class GraphEstimator(FittedEstimator):
         if hasattr(self, "_predicted"):
             ids, predicted = self._fitted_on.ids, self._predicted
         elif self.graph is not None:
-            graph = self._own_graph()
+            graph = self._own_graph(learn=False)
             ids, predicted = graph.ids, self._predict_on(graph)
         else:
             raise ValueError(
@@ -278,10 +290,10 @@ def _check_convergence(fitted: Sequence[Fitted]) -> None:
 
 
 def _warn_one_way(dataset: NodeDataset) -> None:
-    if dataset.one_way:
+    if dataset.one_way and not dataset.directed:
         warnings.warn(
-            f"{dataset.one_way} edges were listed one way; each was made two-way, since "
-            "filters need an undirected graph",
+            f"{dataset.one_way} edges were listed one way; each was made two-way; "
+            "directed=True keeps them as arcs",
             UserWarning,
             stacklevel=4,  # the call of fit
         )

@@ -125,7 +125,8 @@ class FittedEstimator(Parameters):
         grid, responses = self.filter_response()
         config = self.trained_.config
         title = f"Learned filter of {config.model}, degree {self.model_.filters()[0].degree}"
-        return draw_filter(new_axes(ax), grid, responses, title)
+        cover = config.direction == "cover"
+        return draw_filter(new_axes(ax), grid, responses, title, cover=cover)
 
     def plot_training(self, ax: Any = None) -> "Axes":
         """Draw training and validation loss over the epochs; arguments as in :meth:`plot_filter`.

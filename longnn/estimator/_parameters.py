@@ -16,7 +16,7 @@ from longnn.estimator._inputs import GraphLike, to_arrays
 from longnn.recipes import load_recipe
 
 #: Parameters that are not settings of a configuration under the same name.
-OWN = ("graph", "random_state", "verbose", "model_options")
+OWN = ("graph", "directed", "random_state", "verbose", "model_options")
 
 
 class Parameters(BaseEstimator):
@@ -29,6 +29,10 @@ class Parameters(BaseEstimator):
         graph: whose nodes the samples are: a PyG ``Data``, a :class:`~longnn.data.NodeDataset`, or
             a tuple (X, edge_index). Its labels and masks are not used. Cloning does not copy it.
             None where ``fit`` is given a graph.
+        directed: whether arcs, from the first row of ``edge_index`` to the second, are kept; or
+            ``"auto"``: if one has no reverse. By default each edge is made two-way. A
+            :class:`~longnn.data.NodeDataset` has decided it for itself.
+        direction: what to make of arcs: ``"cover"``, ``"magnetic"`` or ``"none"``.
         preset: ``"fast"`` trains one model, ``"default"`` a portfolio of about eight, joined on the
             validation nodes, ``"best"`` a larger one. By default it is ``"default"``, or
             ``"fast"`` where a parameter is set that each of several models has of its own.
@@ -62,6 +66,8 @@ class Parameters(BaseEstimator):
         self,
         *,
         graph: GraphLike | None = None,
+        directed: bool | str | None = None,
+        direction: str | None = None,
         preset: str | None = None,
         time_limit: float | None = None,
         model: str | None = None,
@@ -97,6 +103,8 @@ class Parameters(BaseEstimator):
         model_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.graph = graph
+        self.directed = directed
+        self.direction = direction
         self.preset = preset
         self.time_limit = time_limit
         self.model = model

@@ -27,8 +27,10 @@ def draw_filter(
     eigenvalues: np.ndarray,  # (points,)
     responses: np.ndarray,  # (channels, points)
     title: str,
+    *,
+    cover: bool = False,
 ) -> "Axes":
-    """The response over the spectrum: of each channel, and their mean."""
+    """The response over the spectrum, or that of a double cover: of each channel, and the mean."""
     if len(responses) > 1:
         axes.plot(eigenvalues, responses.T, color=NAVY, alpha=FAINT, linewidth=0.8)
     label = "mean of the channels" if len(responses) > 1 else "filter"
@@ -36,7 +38,10 @@ def draw_filter(
     axes.axhline(0, color=GREY, linewidth=0.8)
     axes.set_xlim(0, 2)
     axes.set_title(title, loc="left")
-    axes.set_xlabel("Laplacian eigenvalue λ (0: smooth signals, 2: alternating ones)")
+    if cover:
+        axes.set_xlabel("1 − eigenvalue of the double cover, λ (0: sources like targets)")
+    else:
+        axes.set_xlabel("Laplacian eigenvalue λ (0: smooth signals, 2: alternating ones)")
     axes.set_ylabel("response g(λ) (factor)")
     if len(responses) > 1:
         axes.legend(frameon=False)

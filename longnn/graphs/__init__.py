@@ -1,9 +1,11 @@
 """Graphs as operators: checked and normalised once, applied by one loop, described by spectra."""
 
+from longnn.graphs._arcs import directed_operator
 from longnn.graphs._edges import EdgeOperator
 from longnn.graphs._given import as_operator
 from longnn.graphs._lanczos import lanczos_basis
 from longnn.graphs._operator import (
+    Direction,
     GraphOperator,
     SelfLoops,
     check_self_loops,
@@ -17,6 +19,7 @@ from longnn.graphs._spectrum import SpectralDensity, extreme_eigenvalues, spectr
 Operator = GraphOperator | EdgeOperator
 
 __all__ = [
+    "Direction",
     "EdgeOperator",
     "GraphOperator",
     "Operator",
@@ -26,6 +29,7 @@ __all__ = [
     "as_operator",
     "chebyshev_stack",
     "check_self_loops",
+    "directed_operator",
     "edge_weight_of",
     "extreme_eigenvalues",
     "lanczos_basis",

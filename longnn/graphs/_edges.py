@@ -8,12 +8,13 @@ for edges x channels: for all else use :class:`~longnn.graphs.GraphOperator`.
 """
 
 import dataclasses
+import math
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from longnn.graphs._operator import SelfLoops, check_self_loops
+from longnn.graphs._operator import Direction, SelfLoops, check_self_loops
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,19 +42,45 @@ class EdgeOperator:
     ) -> Self:
         """From an undirected graph, both directions of an edge listed; options as in
         :meth:`GraphOperator.from_edge_index`. The weights of an arc listed twice are added."""
-        row, col = edge_index[0], edge_index[1]
-        weight = edge_weight.double()
-        if check_self_loops(self_loops) == "remove":
-            weight = torch.where(row == col, 0.0, weight)
-        elif self_loops == "add":
-            own = torch.where(row == col, weight, 0.0)
-            loops = weight.new_zeros(num_nodes).index_add(0, row, own)  # (nodes,) of each node
-            every = torch.arange(num_nodes, device=row.device)
-            row, col = torch.cat([row, every]), torch.cat([col, every])
-            weight = torch.cat([weight, torch.where(loops > 0, 0.0, 1.0).to(weight.dtype)])
+        row, col, weight = _with_loops(edge_index, edge_weight.double(), num_nodes, self_loops)
         degree = weight.new_zeros(num_nodes).index_add(0, row, weight)
         root = torch.where(degree > 0, degree, 1.0).sqrt()
         return cls(row, col, (weight / (root[row] * root[col])).to(dtype))
+
+    @classmethod
+    def from_arcs(
+        cls,
+        edge_index: Tensor,  # (2, arcs) int64
+        edge_weight: Tensor,  # (arcs,)
+        num_nodes: int,
+        *,
+        direction: Direction,
+        self_loops: SelfLoops = "keep",
+        phase: float = 0.25,
+        dtype: torch.dtype = torch.float32,
+    ) -> Self:
+        """From a directed graph, each arc listed once: the entries of
+        :func:`~longnn.graphs.directed_operator`, whose exponents are 1/2 here."""
+        row, col, weight = _with_loops(edge_index, edge_weight.double(), num_nodes, self_loops)
+        out = weight.new_zeros(num_nodes).index_add(0, row, weight)
+        into = weight.new_zeros(num_nodes).index_add(0, col, weight)
+        if direction == "cover":
+            left, right = (torch.where(d > 0, d, 1.0).sqrt() for d in (out, into))
+            values = weight / (left[row] * right[col])
+            target = col + num_nodes  # the second copy
+            return cls(*_joined([(row, target, values), (target, row, values)], dtype))
+        root = torch.where(out + into > 0, out + into, 1.0).sqrt()
+        reverse = _reverse_weights(row, col, weight, num_nodes)
+        turn = (weight - reverse) / torch.where(weight + reverse > 0, weight + reverse, 1.0)
+        angle = 2 * math.pi * phase * turn
+        size = weight / (root[row] * root[col])
+        real, imaginary = size * angle.cos(), size * angle.sin()
+        # w e^{i angle} at (u, v) and its conjugate at (v, u); the arc back adds its own weight.
+        parts = []
+        for i, j, im in ((row, col, imaginary), (col, row, -imaginary)):
+            parts += [(i, j, real), (i + num_nodes, j + num_nodes, real)]
+            parts += [(i, j + num_nodes, -im), (i + num_nodes, j, im)]
+        return cls(*_joined(parts, dtype))
 
     def __matmul__(self, signal: Tensor) -> Tensor:  # (nodes, channels) -> (nodes, channels)
         terms = self.values[:, None] * signal[self.col]
@@ -70,3 +97,39 @@ class EdgeOperator:
             previous, current = current, ahead
             out = out + current * coefficients[j]
         return out
+
+
+def _joined(
+    parts: list[tuple[Tensor, Tensor, Tensor]], dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Lists of rows, columns and values as one."""
+    row, col, values = (torch.cat(part) for part in zip(*parts, strict=True))
+    return row, col, values.to(dtype)
+
+
+def _with_loops(
+    edge_index: Tensor, weight: Tensor, num_nodes: int, self_loops: SelfLoops
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows, columns and weights with self loops kept, added or of weight 0."""
+    row, col = edge_index[0], edge_index[1]
+    if check_self_loops(self_loops) == "remove":
+        weight = torch.where(row == col, 0.0, weight)
+    elif self_loops == "add":
+        own = torch.where(row == col, weight, 0.0)
+        loops = weight.new_zeros(num_nodes).index_add(0, row, own)  # (nodes,) of each node
+        every = torch.arange(num_nodes, device=row.device)
+        row, col = torch.cat([row, every]), torch.cat([col, every])
+        weight = torch.cat([weight, torch.where(loops > 0, 0.0, 1.0).to(weight.dtype)])
+    return row, col, weight
+
+
+def _reverse_weights(row: Tensor, col: Tensor, weight: Tensor, num_nodes: int) -> Tensor:
+    """The weight of the arc back, of each arc; 0 where there is none. That of a loop is its own."""
+    key, order = torch.sort(row * num_nodes + col)
+    last = torch.iinfo(torch.int64).max  # so that every search ends at an entry
+    key = torch.cat([key, key.new_full((1,), last)])
+    ordered = torch.cat([weight[order], weight.new_zeros(1)])
+    wanted = col * num_nodes + row
+    place = torch.searchsorted(key, wanted)
+    found = torch.where(key[place] == wanted, ordered[place], 0.0)
+    return torch.where(row == col, weight, found)

@@ -11,7 +11,7 @@ import dataclasses
 import importlib.metadata
 import numbers
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import safetensors.torch
@@ -25,6 +25,8 @@ from longnn.matrices import SparseMatrix, check_compressed, check_sparse
 SelfLoops = Literal["keep", "add", "remove"]
 Normalization = Literal["symmetric", "random_walk"]
 Duplicates = Literal["sum", "error"]
+#: What an operator makes of arcs: nothing (the graph is undirected), or two copies of every node.
+Direction = Literal["none", "cover", "magnetic"]
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
@@ -44,10 +46,14 @@ class GraphOperator:
             weights; without it a directed graph is an error.
         duplicates: ``"sum"`` the weights of an edge listed twice, or make it an ``"error"``.
         dtype: of the values; they are computed in float64 and rounded once.
+
+    An operator of arcs, made by :func:`~longnn.graphs.directed_operator`, has two rows per node:
+    its signals have 2 x nodes rows, and ``direction`` says what the two stand for.
     """
 
     matrix: SparseMatrix
     root_degree: Tensor | None = None  # (nodes,) D^{1/2} (1 where isolated), random walk only
+    direction: Direction = "none"
 
     @classmethod
     def from_edge_index(
@@ -67,25 +73,11 @@ class GraphOperator:
         >>> GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
         GraphOperator(nodes=3, edges=1, normalization='symmetric', dtype=float32, device=cpu)
         """
-        index, weight, size = _check_edges(edge_index, edge_weight, num_nodes)
-        if duplicates == "error":
-            _refuse_duplicates(index, size)
-        elif duplicates != "sum":
-            raise ValueError(f"Expected `duplicates` to be 'sum' or 'error' (got {duplicates!r})")
-        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-            raise TypeError(
-                f"Expected `dtype` to be a floating-point type of torch (got {dtype!r})"
-            )
-        _require_memory(size, index.shape[1])
-        adjacency = scipy.sparse.csr_matrix((weight, (index[0], index[1])), shape=(size, size))
-        adjacency.sum_duplicates()
-        adjacency.eliminate_zeros()
-        if not np.isfinite(adjacency.sum()):
-            raise ValueError("Expected weights whose sum is finite (got inf); divide them all")
+        adjacency = read_adjacency(edge_index, edge_weight, num_nodes, duplicates, dtype)
         if symmetrize:
             adjacency = adjacency.maximum(adjacency.T).tocsr()
         _check_symmetric(adjacency)
-        adjacency = _with_self_loops(adjacency, self_loops)
+        adjacency = with_self_loops(adjacency, self_loops)
         operator = cls._normalized(adjacency, normalization, dtype)
         return operator.to(edge_index.device)
 
@@ -165,13 +157,24 @@ class GraphOperator:
     @property
     def num_nodes(self) -> int:
         """The number of nodes."""
-        return self.matrix.shape[0]
+        return self.matrix.shape[0] // self.copies
+
+    @property
+    def copies(self) -> int:
+        """Rows that every node has: two in an operator of arcs."""
+        return 1 if self.direction == "none" else 2
 
     @property
     def num_edges(self) -> int:
-        """Undirected edges, each counted once; a self loop counts as one."""
-        loops = int((_row_indices(self.matrix) == self.matrix.col).sum())
-        return (self.matrix.nnz + loops) // 2
+        """Undirected edges, each counted once, a self loop as one; in a double cover the arcs."""
+        if self.direction == "cover":
+            return self.matrix.nnz // 2
+        row, col, n = _row_indices(self.matrix), self.matrix.col, self.num_nodes
+        if self.direction == "none":
+            return (self.matrix.nnz + int((row == col).sum())) // 2
+        upper = row < n  # the real and the imaginary part of an entry are one edge
+        pairs = torch.unique(row[upper] * n + col[upper] % n)
+        return (len(pairs) + int((pairs // n == pairs % n).sum())) // 2
 
     @property
     def normalization(self) -> Normalization:
@@ -211,10 +214,10 @@ class GraphOperator:
         not bring the lost digits back: build with ``dtype=torch.float64`` for those.
         """
         scale = None if self.root_degree is None else self.root_degree.to(target)
-        return type(self)(self.matrix.to(target), scale)
+        return type(self)(self.matrix.to(target), scale, self.direction)
 
     def to_dense(self) -> Tensor:
-        """The dense matrix, shape (nodes, nodes): for small graphs."""
+        """The dense matrix, shape (nodes, nodes), or twice that for arcs: for small graphs."""
         return self.scale_out(self.scale_in(self.matrix.to_dense().T).T)
 
     def save(self, path: str | Path) -> None:
@@ -222,7 +225,10 @@ class GraphOperator:
         tensors = {"crow": self.matrix.crow, "col": self.matrix.col, "values": self.matrix.values}
         if self.root_degree is not None:
             tensors["root_degree"] = self.root_degree
-        safetensors.torch.save_file(tensors, str(path), metadata={"format": _FORMAT})
+        metadata = {"format": _FORMAT}
+        if self.direction != "none":
+            metadata["direction"] = self.direction
+        safetensors.torch.save_file(tensors, str(path), metadata=metadata)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -237,15 +243,45 @@ class GraphOperator:
             raise ValueError(f"Expected {path} to be a saved GraphOperator (got another file)")
         crow, col, values = tensors["crow"], tensors["col"], tensors["values"]
         _check_saved(path, crow, col, values, tensors.get("root_degree"))
+        direction = metadata.get("direction", "none")
+        if direction not in get_args(Direction) or (direction != "none" and len(crow) % 2 == 0):
+            raise ValueError(f"Expected {path} to be a saved GraphOperator (got another direction)")
         matrix = SparseMatrix(crow, col, values, crow, col, None, values)
-        return cls(matrix, tensors.get("root_degree"))
+        return cls(matrix, tensors.get("root_degree"), direction)
 
     def __repr__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
+        kind = f"normalization={self.normalization!r}"
+        if self.direction != "none":
+            kind = f"direction={self.direction!r}"
         return (
-            f"GraphOperator(nodes={self.num_nodes}, edges={self.num_edges}, "
-            f"normalization={self.normalization!r}, dtype={dtype}, device={self.device})"
+            f"GraphOperator(nodes={self.num_nodes}, edges={self.num_edges}, {kind}, "
+            f"dtype={dtype}, device={self.device})"
         )
+
+
+def read_adjacency(
+    edge_index: Tensor,  # (2, edges)
+    edge_weight: Tensor | None,  # (edges,)
+    num_nodes: int | None,
+    duplicates: Duplicates,
+    dtype: torch.dtype,
+) -> scipy.sparse.csr_matrix:
+    """The weights of a checked edge list as a square matrix, entry (i, j) = arc i -> j."""
+    index, weight, size = _check_edges(edge_index, edge_weight, num_nodes)
+    if duplicates == "error":
+        _refuse_duplicates(index, size)
+    elif duplicates != "sum":
+        raise ValueError(f"Expected `duplicates` to be 'sum' or 'error' (got {duplicates!r})")
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise TypeError(f"Expected `dtype` to be a floating-point type of torch (got {dtype!r})")
+    _require_memory(size, index.shape[1])
+    adjacency = scipy.sparse.csr_matrix((weight, (index[0], index[1])), shape=(size, size))
+    adjacency.sum_duplicates()
+    adjacency.eliminate_zeros()
+    if not np.isfinite(adjacency.sum()):
+        raise ValueError("Expected weights whose sum is finite (got inf); divide them all")
+    return adjacency
 
 
 _FORMAT = "longnn.GraphOperator/1"
@@ -434,9 +470,8 @@ def check_self_loops(mode: SelfLoops) -> SelfLoops:
     return mode
 
 
-def _with_self_loops(
-    adjacency: scipy.sparse.csr_matrix, mode: SelfLoops
-) -> scipy.sparse.csr_matrix:
+def with_self_loops(adjacency: scipy.sparse.csr_matrix, mode: SelfLoops) -> scipy.sparse.csr_matrix:
+    """The adjacency with self loops kept, of weight 1 where a node has none, or removed."""
     if check_self_loops(mode) == "keep":
         return adjacency
     loops = adjacency.diagonal()

@@ -72,7 +72,7 @@ def chebyshev_moments(
     Two moments per product, by :math:`T_{2k} = 2T_k^2 - 1` and
     :math:`T_{2k+1} = 2T_k T_{k+1} - x`. Where ``probes >= nodes`` the trace is exact.
     """
-    n = operator.num_nodes
+    n = operator.matrix.shape[0]
     if n == 0:
         raise ValueError("Expected a graph with nodes (got none)")
     probes = choose_probes(n) if probes is None else probes
@@ -112,7 +112,7 @@ def spectral_density(
             default as many as :func:`choose_probes` says.
         points: of the returned grid.
     """
-    probes = choose_probes(operator.num_nodes) if probes is None else probes
+    probes = choose_probes(operator.matrix.shape[0]) if probes is None else probes
     moments = chebyshev_moments(operator, degree, probes=probes, seed=seed)
     size = degree + 2
     k = torch.arange(degree + 1, dtype=torch.float64)
@@ -132,7 +132,9 @@ def extreme_eigenvalues(operator: GraphOperator) -> tuple[float, float]:
 
     The smallest is 0 wherever there is an edge (its eigenvector is the root of the degrees) and
     1 on isolated nodes alone. The largest is 2 exactly where a component is bipartite; otherwise
-    it is found by Lanczos iteration, to three digits: they are for figures and words.
+    it is found by Lanczos iteration, to three digits: they are for figures and words. Operators of
+    arcs are no plain adjacency: of a double cover the ends are 1 - s and 1 + s with its largest
+    singular value s, of a magnetic operator both are found by iteration.
     """
     matrix = operator.matrix.to_scipy()
     n = matrix.shape[0]
@@ -141,6 +143,10 @@ def extreme_eigenvalues(operator: GraphOperator) -> tuple[float, float]:
     if matrix.nnz == 0:
         return 1.0, 1.0
     largest = _largest_eigenvalue(matrix)
+    if operator.direction == "cover":  # the spectrum is symmetric about 1
+        return 2 - largest, largest
+    if operator.direction == "magnetic":
+        return 2 - _largest_eigenvalue(-matrix), largest
     return 0.0, 2.0 if largest > NEARLY_TWO and _has_bipartite_component(matrix) else largest
 
 

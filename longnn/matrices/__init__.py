@@ -11,6 +11,7 @@ from longnn.matrices._layout import (
     nonzero_share,
     take_columns,
 )
+from longnn.matrices._lifted import LiftedMatrix
 from longnn.matrices._noise import dropout
 from longnn.matrices._sparse import (
     DenseMatrix,
@@ -25,6 +26,7 @@ from longnn.matrices._sparse import (
 __all__ = [
     "SPARSE_SHARE",
     "DenseMatrix",
+    "LiftedMatrix",
     "SparseMatrix",
     "accumulate_dtype",
     "check_compressed",

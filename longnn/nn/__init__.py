@@ -5,6 +5,7 @@
 
 from longnn.nn._conv import LONConv, PolynomialConv
 from longnn.nn._deep import Block, DeepGAT, DeepGCN, DeepGNN, DeepLONGNN, DeepSAGE
+from longnn.nn._directed import Directed
 from longnn.nn._draw import seeded
 from longnn.nn._ensemble import Ensemble
 from longnn.nn._model import PLACEMENTS, Model, SpectralGNN
@@ -43,6 +44,7 @@ __all__ = [
     "DeepGNN",
     "DeepLONGNN",
     "DeepSAGE",
+    "Directed",
     "Ensemble",
     "EvenNet",
     "FavardGNN",

@@ -63,6 +63,7 @@ class Ensemble(Model):
             for table in (weights, temperatures)
         )
         self.self_loops = self.lead.self_loops
+        self.direction = self._graphic.direction
 
     @property
     def shares(self) -> dict[str, float]:
@@ -80,6 +81,22 @@ class Ensemble(Model):
     def lead(self) -> Model:
         """The member with the largest weight among those with a filter, or among all."""
         return self._member(self.leader)
+
+    @property
+    def _graphic(self) -> Model:
+        """A member that knows what all of them make of arcs: not one that ignores the graph."""
+        every = [self._member(name) for name in self.members]
+        return next((m for m in every if m.direction != "none"), self.lead)
+
+    def make_operator(
+        self,
+        graph: Tensor | GraphOperator,
+        edge_weight: Tensor | None = None,
+        num_nodes: int | None = None,
+        **options: Any,
+    ) -> GraphOperator:
+        """As the members make it."""
+        return self._graphic.make_operator(graph, edge_weight, num_nodes, **options)
 
     def _member(self, name: str) -> Model:
         member = self.members[name]

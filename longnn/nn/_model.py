@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from longnn.filters import PolynomialFilter
-from longnn.graphs import GraphOperator, Operator, SelfLoops, as_operator
+from longnn.graphs import Direction, GraphOperator, Operator, SelfLoops, as_operator
 from longnn.nn._transform import Dropout, Features, Linear, Transform, TransformKind, normalize_rows
 
 Placement = Literal["output", "hidden", "features", "both"]
@@ -31,6 +31,10 @@ class Model(nn.Module, abc.ABC):
 
     #: What the model does to the self loops of the graph it is given.
     self_loops: SelfLoops = "keep"
+    #: What it makes of arcs; :class:`~longnn.nn.Directed` has another.
+    direction: Direction = "none"
+    #: Whether the graph is used at all.
+    uses_graph: ClassVar[bool] = True
     #: Options whose default differs from that of the class above.
     defaults: ClassVar[Mapping[str, Any]] = {}
 

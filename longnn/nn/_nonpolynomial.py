@@ -5,7 +5,7 @@ use plain products ``operator @ signal``.
 """
 
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -290,6 +290,8 @@ class MLP(Model):
 
     The graph is taken and not used.
     """
+
+    uses_graph: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from longnn import kernels
 from longnn._base.autograd import differentiable, save_inputs
-from longnn.matrices import DenseMatrix, SparseMatrix, dropout
+from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix, dropout
 from longnn.nn._activation import activate
 from longnn.nn._draw import uniform_
 
-Features = Tensor | SparseMatrix | DenseMatrix
+Features = Tensor | SparseMatrix | DenseMatrix | LiftedMatrix
 TransformKind = Literal["linear", "mlp", "residual"]
 #: Fewer output channels than this are few, see ``narrow_matmul``.
 NARROW = 16

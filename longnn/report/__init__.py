@@ -80,7 +80,13 @@ from longnn.report._trust_figures import (
     residuals_by_degree,
     what_the_graph_adds,
 )
-from longnn.report._words import describe_filter, interval_text, metric_name, score_text
+from longnn.report._words import (
+    describe_cover_filter,
+    describe_filter,
+    interval_text,
+    metric_name,
+    score_text,
+)
 
 __all__ = [  # noqa: RUF022 - by purpose
     # Runs and their pages
@@ -116,6 +122,7 @@ __all__ = [  # noqa: RUF022 - by purpose
     # Words
     "cautions",
     "comparison_rows",
+    "describe_cover_filter",
     "describe_filter",
     "interval_text",
     "metric_name",

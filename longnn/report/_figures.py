@@ -35,6 +35,7 @@ from longnn.report._stack import is_stack
 from longnn.report._style import to_png, to_svg, write_atomically
 from longnn.report._trust_plates import trust_plates
 from longnn.report._words import (
+    is_cover,
     learned_text,
     metric_name,
     model_name,
@@ -111,7 +112,8 @@ class Figures:
         """The spectral density of the graph."""
         if self.run.data.density is None:
             raise ValueError("Expected the spectral density of the graph in the record (got none).")
-        return density(*self.run.data.density, outliers=self.run.data.outliers)
+        outliers = self.run.data.outliers
+        return density(*self.run.data.density, outliers=outliers, cover=is_cover(self.run))
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write all figures of the report into a folder, as PNG and SVG."""
@@ -202,11 +204,25 @@ def _filter_plate(run: RunRecord) -> Plate:
         "filter_response",
         lambda: filter_response(run),
         "The learned filter",
-        "How strongly the filter passes each frequency of a signal on the graph. On the left, at "
-        "0, are signals that neighbours share; on the right, at 2, signals that alternate between "
-        "neighbours. "
-        f"{lines}{others}{back}{sign}",
+        f"{_spectrum_words(run)} {lines}{others}{back}{sign}",
         "Learned response against Laplacian eigenvalue. " + " ".join(learned_text(run)),
+    )
+
+
+def _spectrum_words(run: RunRecord) -> str:
+    """What stands along the axis of a response."""
+    if not is_cover(run):
+        return (
+            "How strongly the filter passes each frequency of a signal on the graph. On the left, "
+            "at 0, are signals that neighbours share; on the right, at 2, signals that alternate "
+            "between neighbours."
+        )
+    return (
+        "How strongly the filter passes each signal on the double cover of the directed graph, in "
+        "which every node stands twice: as a source and as a target of arcs. On the left, at 0, "
+        "sources share their signal with their targets; on the right, at 2, they have the opposite "
+        "one. What both sides have in common joins nodes with common targets or sources; what they "
+        "differ by goes along the arcs."
     )
 
 

@@ -37,7 +37,7 @@ from longnn.report._style import (
     plain,
     spectrum_axis,
 )
-from longnn.report._words import outliers_text
+from longnn.report._words import is_cover, outliers_text
 
 MANY = 12  # channels; more are drawn as a band
 ROW = 54  # characters in a row of a legend
@@ -69,7 +69,7 @@ def filter_response(run: RunRecord) -> Figure:
         draw_density(axes, run)
         _draw_filter(axes, found, others)
         show_inside(axes, largest_eigenvalue(run))
-        finish_spectrum(axes, outliers_of(run))
+        finish_spectrum(axes, outliers_of(run), cover=is_cover(run))
     return figure
 
 
@@ -125,10 +125,19 @@ def show_inside(axes: Axes, largest: float) -> None:
         axes.set_ylim(low - margin, high + margin)
 
 
-def finish_spectrum(axes: Axes, outliers: np.ndarray) -> None:
+#: What stands at the two ends of a spectrum: of a graph, and of a double cover.
+ENDS = ("← low frequency (smooth)", "high frequency (rough) →")
+COVER_ENDS = ("← sources and targets alike", "sources and targets opposite →")
+COVER_AXIS = "1 − eigenvalue of the double cover, λ"
+
+
+def finish_spectrum(axes: Axes, outliers: np.ndarray, *, cover: bool = False) -> None:
     """Axes, notes, needles and legend of a figure of responses."""
     axes.axhline(0, color=GREY, lw=0.8)
-    spectrum_axis(axes)
+    if cover:
+        spectrum_axis(axes, label=COVER_AXIS)
+    else:
+        spectrum_axis(axes)
     axes.set_ylabel("response g(λ)")
     ends: dict[str, Any] = {
         "transform": axes.get_xaxis_transform(),
@@ -136,8 +145,9 @@ def finish_spectrum(axes: Axes, outliers: np.ndarray) -> None:
         "fontsize": 9,
         "va": "top",
     }
-    axes.text(0.02, 0.99, "← low frequency (smooth)", ha="left", **ends)
-    axes.text(1.98, 0.99, "high frequency (rough) →", ha="right", **ends)
+    left, right = COVER_ENDS if cover else ENDS
+    axes.text(0.02, 0.99, left, ha="left", **ends)
+    axes.text(1.98, 0.99, right, ha="right", **ends)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.09 * (high - low))  # room for the two notes
     _mark_outliers(axes, outliers)
@@ -183,7 +193,11 @@ def _mark_outliers(axes: Axes, outliers: np.ndarray) -> None:
 
 @in_style
 def density(
-    eigenvalues: ArrayLike, density: ArrayLike, *, outliers: ArrayLike | None = None
+    eigenvalues: ArrayLike,
+    density: ArrayLike,
+    *,
+    outliers: ArrayLike | None = None,
+    cover: bool = False,
 ) -> Figure:
     """The spectral density of a graph.
 
@@ -191,6 +205,7 @@ def density(
         eigenvalues: (points,) of the normalised Laplacian.
         density: (points,), with integral one.
         outliers: eigenvalues outside the bulk, which are marked.
+        cover: whether it is that of a double cover.
 
     Raises:
         ValueError: if they do not have the same length.
@@ -206,7 +221,8 @@ def density(
     axes = grid[0, 0]
     axes.fill_between(lam, values, color=SKY, alpha=0.5, lw=0)
     axes.plot(lam, values, color=NAVY)
-    spectrum_axis(axes, label="Laplacian eigenvalue λ   (0 smooth, 2 rough)")
+    usual = "Laplacian eigenvalue λ   (0 smooth, 2 rough)"
+    spectrum_axis(axes, label=COVER_AXIS if cover else usual)
     axes.set_ylabel("share of eigenvalues per unit")
     top = density_top(lam, values)
     axes.set_ylim(0, 1.05 * top)
@@ -384,5 +400,5 @@ def compare_filters(runs: Sequence[RunRecord]) -> Figure:
         axes.plot(
             found.eigenvalues, mean_response(found.response), color=colour, ls=line, label=label
         )
-    finish_spectrum(axes, outliers)
+    finish_spectrum(axes, outliers, cover=all(is_cover(run) for run, _ in drawn))
     return figure

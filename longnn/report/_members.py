@@ -15,7 +15,7 @@ from longnn.report._filter_figures import (
     show_inside,
 )
 from longnn.report._style import GREY, LINES, NARROW, colours, in_style, new_figure, plain
-from longnn.report._words import LOWER_IS_BETTER, PERCENT, metric_name, score_text
+from longnn.report._words import LOWER_IS_BETTER, PERCENT, is_cover, metric_name, score_text
 
 #: Members drawn in colour, by weight; the others are thin and grey.
 DRAWN = 6
@@ -118,7 +118,7 @@ def member_filters(run: RunRecord) -> Figure:
             member.eigenvalues, _unit(member, end), color=shade, ls=line, lw=width, label=label
         )
     show_inside(axes, end)
-    finish_spectrum(axes, outliers_of(run))
+    finish_spectrum(axes, outliers_of(run), cover=is_cover(run))
     axes.set_ylabel("response, largest magnitude 1")
     return figure
 

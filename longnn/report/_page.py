@@ -313,7 +313,8 @@ def card_rows(card: dict[str, Any]) -> dict[str, Any]:
     rows: dict[str, Any] = {
         "task": card.get("task"),
         "nodes": count("nodes"),
-        "edges": count("edges"),
+        "arcs" if card.get("directed") else "edges": count("edges"),
+        "arcs without a reverse": count("one_way") if card.get("directed") else None,
         "features per node": count("features"),
         "features that are not zero": share("feature_density"),
         "weighted edges": card.get("weighted"),

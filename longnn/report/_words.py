@@ -106,6 +106,53 @@ def describe_filter(eigenvalues: ArrayLike, response: ArrayLike) -> str:
     return ", ".join([phrase, *peak, *_signs(grid, values)])
 
 
+def describe_cover_filter(eigenvalues: ArrayLike, response: ArrayLike) -> str:
+    r"""A filter on the double cover of a directed graph in words.
+
+    Its eigenvalues are 1 - s and 1 + s for the singular values s of the arcs: no signal is smooth
+    or alternating there. What has a meaning are the two parts of
+    :math:`g(1 \mp s) = g_{even}(s) \pm g_{odd}(s)`: the even one joins nodes with common targets,
+    or with common sources, the odd one joins the two ends of an arc. Their shares are those of
+    :math:`\int g^2 ds`, over all channels.
+
+    Args:
+        eigenvalues: (points,) from 0 to 2, symmetric about 1.
+        response: (points,) or (channels, points).
+
+    >>> lam = np.linspace(0, 2, 101)
+    >>> describe_cover_filter(lam, 1 - lam)
+    '100 % odd (along arcs), peak at singular value 1, height 1'
+    >>> describe_cover_filter(lam, 2 + 0.5 * (1 - lam))
+    '98 % even (common targets or sources), 2 % odd (along arcs), peak at singular value 1,
+    height 2.5'
+    """
+    grid = np.asarray(eigenvalues, dtype=np.float64)
+    values = np.atleast_2d(np.asarray(response, dtype=np.float64))
+    if not np.isfinite(values).all():
+        return "not finite: training diverged"
+    mirrored = values[:, ::-1]
+    power = {
+        "even (common targets or sources)": float(((values + mirrored) ** 2).sum()),
+        "odd (along arcs)": float(((values - mirrored) ** 2).sum()),
+    }
+    total = sum(power.values())
+    if total < 1e-18:
+        return "zero: nothing passes"
+    shares = sorted(power.items(), key=lambda item: -item[1])
+    shown = [f"{100 * p / total:.0f} % {name}" for name, p in shares if p >= 0.005 * total]
+    magnitude = np.abs(values).mean(axis=0)
+    place = abs(1 - grid[int(np.argmax(magnitude))])
+    peak = [f"peak at singular value {round(float(place), 1):g}"]
+    if magnitude.min() >= FLAT * magnitude.max():  # a plateau has no peak
+        peak = []
+    return ", ".join([*shown, *peak, f"height {number_text(magnitude.max())}"])
+
+
+def is_cover(run: RunRecord) -> bool:
+    """Whether the filters of a run act on the double cover of a directed graph."""
+    return run.config.get("direction") == "cover"
+
+
 def _bands(grid: np.ndarray, magnitude: np.ndarray) -> Bands:
     """The pass and stop bands of a channel, with hysteresis and without ripples."""
     low, high = magnitude.min(), magnitude.max()

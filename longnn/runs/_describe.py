@@ -99,7 +99,8 @@ def _describe_graph(
     """The graph: where it is from, what it is like, and its spectrum."""
     density = spectral_density(problem.operator)
     outliers = None
-    if problem.operator.num_nodes <= OUTLIER_NODES:
+    # Communities and bipartite-like parts are read off undirected graphs.
+    if problem.operator.direction == "none" and problem.operator.num_nodes <= OUTLIER_NODES:
         outliers = outlying_eigenvalues(problem.operator).numpy()
     return GraphRecord(
         name=dataset.name,
@@ -211,14 +212,18 @@ def describe_filters(
                 eigenvalues=grid.numpy(),
                 response=response,
                 norm=f.norm().cpu().numpy(),
-                words=put_in_words(grid.numpy(), response, largest),
+                words=put_in_words(grid.numpy(), response, largest, model.direction),
             )
         )
     return tuple(described)
 
 
-def put_in_words(grid: np.ndarray, response: np.ndarray, largest: float) -> str:
-    """A filter in words, judged where the graph has frequencies."""
+def put_in_words(
+    grid: np.ndarray, response: np.ndarray, largest: float, direction: str = "none"
+) -> str:
+    """A filter in words, judged where the graph has frequencies; on a double cover by its parts."""
+    if direction == "cover":
+        return report.describe_cover_filter(grid, response)
     inside = grid <= max(largest, grid[1]) + 1e-6
     return report.describe_filter(grid[inside], response[:, inside])
 

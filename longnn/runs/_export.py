@@ -60,8 +60,15 @@ class Program(nn.Module):
         features = trained.scaling.formula(x).to(self.dtype)
 
         def operator_of(loops: SelfLoops) -> EdgeOperator:
-            return EdgeOperator.from_edge_index(
-                edge_index, edge_weight, x.shape[0], self_loops=loops, dtype=self.dtype
+            edges, config = (edge_index, edge_weight, x.shape[0]), trained.config
+            if not trained.directed:
+                return EdgeOperator.from_edge_index(*edges, self_loops=loops, dtype=self.dtype)
+            return EdgeOperator.from_arcs(
+                *edges,
+                direction=config.direction,  # type: ignore[arg-type]
+                self_loops=loops,
+                phase=config.phase,
+                dtype=self.dtype,
             )
 
         each = []
@@ -102,8 +109,7 @@ def describe_program(trained: Trained) -> dict[str, Any]:
         "inputs": {
             "x": f"float32 (nodes, {trained.features}): encoded features, not scaled"
             + (", columns in the order of `features`" if names else ""),
-            "edge_index": "int64 (2, arcs): undirected edges, both directions of each listed once",
-            "edge_weight": "float32 (arcs,): weights, alike in both directions; ones without any",
+            **_edge_inputs(trained),
         },
         "output": _output(trained),
         "classes": list(trained.classes),
@@ -113,6 +119,19 @@ def describe_program(trained: Trained) -> dict[str, Any]:
         "features": names,
         "scaling": f"{trained.scaling.kind}, done by the program",
         "self_loops": f"{_self_loops(trained)}, done by the program",
+    }
+
+
+def _edge_inputs(trained: Trained) -> dict[str, str]:
+    """What the program takes as the graph."""
+    if trained.directed:
+        return {
+            "edge_index": "int64 (2, arcs): arcs from the first row to the second, each once",
+            "edge_weight": "float32 (arcs,): weights; ones without any",
+        }
+    return {
+        "edge_index": "int64 (2, arcs): undirected edges, both directions of each listed once",
+        "edge_weight": "float32 (arcs,): weights, alike in both directions; ones without any",
     }
 
 
@@ -147,6 +166,12 @@ def export_trained(trained: Trained, path: Path) -> Path:
         raise ValueError(f"Expected a path that ends in .pt2 (got {path})")
     if not path.parent.is_dir():
         raise ValueError(f"Expected a path in an existing folder (got {path.parent})")
+    if trained.directed and trained.config.exponents != (0.5, 0.5):
+        raise ValueError(
+            "Expected out_exponent and in_exponent of 0.5 to export a run (got "
+            f"{trained.config.out_exponent:g} and {trained.config.in_exponent:g}): a program does "
+            "not measure the norm of a graph"
+        )
     nodes, arcs = (torch.export.Dim(name, min=0) for name in ("nodes", "arcs"))
     ring = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
     with torch.no_grad():

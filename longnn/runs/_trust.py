@@ -90,8 +90,7 @@ def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Resid
     if len(rows) > NODES:
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
         rows = rows[order[:NODES].sort().values]
-    row, col = dataset.data.edge_index
-    degree = torch.bincount(row[row != col], minlength=dataset.num_nodes)
+    degree = dataset.degrees
     values = predicted.reshape(dataset.num_nodes, -1)[:, 0]
     return Residuals(
         name=dataset.targets[0] if dataset.targets else "label",

@@ -14,6 +14,7 @@ from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.matrices import nonzero_share
 from longnn.registry import find_model, model_options
+from longnn.training._fit import decide_direction
 from longnn.training._portfolio import FREE, PATIENCE
 
 #: More columns than this, nearly all values zero: words, which the usual defaults are for.
@@ -109,6 +110,7 @@ def complete(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
         foreign.add("degree_penalty")  # defined for orthonormal bases only
     filled = {key: value for key, value in data_defaults(dataset).items() if key not in foreign}
     config = Config.from_dict({**filled, **table, "preset": preset})
+    config = decide_direction(config, dataset)
     if preset == "fast":
         return config
     usual = Config.from_dict(data_defaults(dataset)).to_dict()

@@ -6,14 +6,15 @@ itself. Nothing here touches files.
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from longnn.config import Config
-from longnn.data import NodeDataset, Scaling, Split
-from longnn.graphs import GraphOperator, SelfLoops
-from longnn.nn import Ensemble, Model, seeded
+from longnn.data import DataError, NodeDataset, Scaling, Split, undirected
+from longnn.graphs import GraphOperator, SelfLoops, directed_operator
+from longnn.nn import Directed, Ensemble, Model, seeded
 from longnn.registry import find_model, get_model
 from longnn.training._memory import require_room
 from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
@@ -53,18 +54,19 @@ def make_problem(
 
     ``variants`` are further treatments of self loops that members of an ensemble want.
     """
+    dataset = _as_directed(dataset, config)
     data = dataset.data
     dtype = torch.float64 if config.precision == "float64" else torch.float32
     where = device if device is not None else choose_device(config.device)
 
     def operator(loops: SelfLoops) -> GraphOperator:
-        return GraphOperator.from_edge_index(
-            data.edge_index,
-            data.edge_weight if "edge_weight" in data else None,
-            dataset.num_nodes,
-            self_loops=loops,
-            dtype=dtype,
-        ).to(where)
+        weight = data.edge_weight if "edge_weight" in data else None
+        edges = (data.edge_index, weight, dataset.num_nodes)
+        if not dataset.directed:
+            made = GraphOperator.from_edge_index(*edges, self_loops=loops, dtype=dtype)
+        else:
+            made = directed_operator(*edges, self_loops=loops, dtype=dtype, **_of_arcs(config))
+        return made.to(where)
 
     own = self_loops_of(config)
     y = data.y if data.y is not None else torch.full((dataset.num_nodes,), -1)
@@ -77,6 +79,43 @@ def make_problem(
     )
     others = {loops: operator(loops) for loops in variants if loops != own}
     return dataclasses.replace(problem, variants={own: problem.operator, **others})
+
+
+def decide_direction(config: Config, dataset: NodeDataset) -> Config:
+    """The configuration with ``direction="auto"`` decided: the double cover where there are arcs.
+
+    Raises:
+        DataError: for an operator of arcs on a graph that has none.
+    """
+    if config.direction == "auto" and dataset.directed:
+        return config.replace(direction="cover")
+    _as_directed(dataset, config)
+    return config
+
+
+def _as_directed(dataset: NodeDataset, config: Config) -> NodeDataset:
+    """The graph as directed or not as the configuration wants it."""
+    wanted = config.direction in ("cover", "magnetic")
+    if wanted and not dataset.directed:
+        raise DataError(
+            f"Expected a graph that keeps its arcs for direction={config.direction!r} (got the "
+            f"undirected {dataset.name!r}); load it with directed=true"
+        )
+    if dataset.directed and config.direction == "auto":
+        raise DataError(
+            "Expected an undirected graph, as the models were trained on (got arcs); load it with "
+            "directed=false"
+        )
+    return undirected(dataset) if dataset.directed and not wanted else dataset
+
+
+def _of_arcs(config: Config) -> dict[str, Any]:
+    """What a configuration says about an operator of arcs."""
+    return {
+        "direction": config.direction,
+        "exponents": config.exponents,
+        "phase": config.phase,
+    }
 
 
 def self_loops_of(config: Config) -> SelfLoops:
@@ -92,10 +131,14 @@ def make_model(config: Config, in_channels: int, out_channels: int) -> Model:
         ValueError: where there is no room for it.
     """
     require_room(config, 0, in_channels, out_channels)
+    directed = config.direction in ("cover", "magnetic")
+    directed = directed and find_model(config.model).model.uses_graph
+    inputs = 2 * in_channels if directed else in_channels
     with seeded(config.seed):
-        return get_model(
-            config.model, in_channels, config.hidden_channels, out_channels, **config.options
+        model = get_model(
+            config.model, inputs, config.hidden_channels, out_channels, **config.options
         )
+    return Directed(model, **_of_arcs(config)) if directed else model
 
 
 def make_members(

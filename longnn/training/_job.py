@@ -20,6 +20,7 @@ from longnn.training._fit import (
     FittedMember,
     basis_of,
     choose_device,
+    decide_direction,
     fit_readout,
     load_weights,
     make_members,
@@ -83,6 +84,7 @@ class Job:
         record_filters: bool = False,
         required: int | None = None,
     ) -> None:
+        configs = [decide_direction(config, dataset) for config in configs]
         self.dataset, self.configs, self.splits = dataset, configs, splits
         self.record_filters = record_filters
         self.required = len(configs) if required is None else required
@@ -128,7 +130,7 @@ class Job:
         own = [self._trainings[i] for i in places]
         first = own[0].config
         where = choose_device(first.device if device is None else device)
-        key = (first.scale, first.precision, where)
+        key = (first.scale, first.precision, first.direction, first.phase, first.exponents, where)
         if key not in known:  # members with other self loops share all but the operator
             scaling = Scaling.fit(first.scale, self.dataset)
             loops = {self_loops_of(one.config) for one in self._trainings}

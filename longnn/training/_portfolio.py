@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from longnn.config import Config
+from longnn.config import ARCS, Config
 from longnn.data import NodeDataset
 from longnn.recipes import known_recipes, load_recipe
 
@@ -39,6 +39,7 @@ FREE = frozenset(
         "epochs",
         "patience",
         "class_weight",
+        *ARCS,
     ]
 )
 

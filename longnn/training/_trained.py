@@ -97,6 +97,11 @@ class Trained:
         """How many models there are."""
         return len(self.states)
 
+    @property
+    def directed(self) -> bool:
+        """Whether the models see which way edges go, and want a graph that keeps its arcs."""
+        return self.config.direction in ("cover", "magnetic")
+
     @functools.cached_property
     def models(self) -> tuple[Model, ...]:
         """The models, with their weights, in evaluation mode."""

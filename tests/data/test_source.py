@@ -79,6 +79,8 @@ def test_ready_features(write: Write) -> None:
         ("e.csv", {"label_column": "price, rent"}, {"label_column": ["price", "rent"]}),
         ("e.csv", {"label_column": None}, {"label_column": None}),
         ("e.csv", {"directed": "True", "task": "regression"}, None),
+        ("e.csv", {"directed": "Auto"}, {"directed": "auto"}),
+        ("chameleon", {"directed": "true"}, {"directed": True}),
     ],
 )
 def test_options_as_typed_on_a_command_line(graph: str, options: dict, expected: dict) -> None:
@@ -93,15 +95,15 @@ def test_options_as_typed_on_a_command_line(graph: str, options: dict, expected:
     [
         ("csbm", {"nodes": 3}, r"Unknown data option `nodes` of csbm \(it has phi, num_nodes, .*"
          r"did you mean `num_nodes`\?"),
-        ("cora", {"normalize": True}, r"of cora \(it has row_normalize\); did you mean"),
+        ("cora", {"normalize": True}, r"of cora \(it has row_normalize, directed\); did you mean"),
         ("e.csv", {"label_col": "x"}, "did you mean `label_column`"),
         ("csbm", {"phi": "high"}, r"Expected data options of another type \(got phi='high'"),
         ("csbm", {"num_nodes": 2.5}, r"got num_nodes=2.5: a whole number is needed"),
         ("csbm", {"num_nodes": True}, "a whole number is needed"),
         ("csbm", {"phi": [1]}, r"got phi=\[1\]: a number is needed"),
         ("csbm", {"phi": None}, "got phi=None"),
-        ("e.csv", {"directed": "maybe"}, "true or false is needed"),
-        ("e.csv", {"directed": 1}, "true or false is needed"),
+        ("e.csv", {"directed": "maybe"}, "true, false or auto is needed"),
+        ("e.csv", {"directed": 1}, "true, false or auto is needed"),
         ("e.csv", {"id_column": ["x"]}, "text is needed"),
         ("e.csv", {"feature_columns": {"x"}}, "a list of text is needed"),
     ],

@@ -1,0 +1,109 @@
+r"""Any model on arcs: features go onto two copies of every node, scores of both are added."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from longnn.filters import PolynomialFilter
+from longnn.graphs import Direction, GraphOperator, Operator, directed_operator
+from longnn.matrices import DenseMatrix, LiftedMatrix
+from longnn.nn._model import Model
+from longnn.nn._transform import Features, as_features
+
+
+class Directed(Model):
+    r"""A model that sees which way the edges of a graph go.
+
+    The operator B of arcs has two rows per node (:func:`~longnn.graphs.directed_operator`). The
+    model inside, made for twice the features, is applied to :math:`\mathrm{diag}(X, X)`, so that
+    its first map has weights of its own for each copy; the scores of the two are added:
+
+    .. math:: \hat Y = F\, m_B(\mathrm{diag}(X, X)), \qquad F = (I \;\; I)
+
+    For a filter, :math:`m_B(X) = g(B)\, t(X)`, on the double cover, with :math:`N = U S V^T`, the
+    even and odd parts of g, and the transforms :math:`t_s, t_t` of sources and targets:
+
+    .. math:: \hat Y = (U g_{even}(S) U^T + V g_{odd}(S) U^T)\, t_s(X)
+                     + (U g_{odd}(S) V^T + V g_{even}(S) V^T)\, t_t(X).
+
+    Where all edges go both ways it is :math:`g(P)(t_s(X) + t_t(X))`: the model itself. So nothing
+    is lost, and everything the model has holds as it is: basis, penalty, filter.
+
+    Args:
+        model: for (2 in_channels, hidden_channels, out_channels).
+        direction: ``"cover"`` or ``"magnetic"``.
+        exponents, phase: as in :func:`~longnn.graphs.directed_operator`.
+
+    >>> import torch
+    >>> from longnn.nn import LONGNN
+    >>> model = Directed(LONGNN(2 * 5, 8, 3)).eval()
+    >>> x, arc = torch.rand(2, 5), torch.tensor([[0], [1]])
+    >>> model(x, arc).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        direction: Direction = "cover",
+        *,
+        exponents: tuple[float, float] = (0.5, 0.5),
+        phase: float = 0.25,
+    ) -> None:
+        if model.in_channels % 2:
+            raise ValueError(
+                f"Expected a model for twice the features (got in_channels={model.in_channels})"
+            )
+        super().__init__(model.in_channels // 2, model.hidden_channels, model.out_channels)
+        self.model = model
+        self.direction = direction
+        self.exponents, self.phase = exponents, phase
+        self.self_loops = model.self_loops
+
+    def make_operator(
+        self,
+        graph: Tensor | GraphOperator,
+        edge_weight: Tensor | None = None,
+        num_nodes: int | None = None,
+        **options: Any,
+    ) -> GraphOperator:
+        """The operator of arcs; a :class:`~longnn.GraphOperator` passes if it is one of arcs."""
+        if isinstance(graph, GraphOperator):
+            if graph.direction != self.direction or edge_weight is not None:
+                raise ValueError(
+                    f"Expected an operator with direction={self.direction!r} and no weights beside "
+                    f"it (got {graph.direction!r}); use make_operator, or pass the edges"
+                )
+            return graph
+        options = {"self_loops": self.self_loops, **options}
+        return directed_operator(
+            graph,
+            edge_weight,
+            num_nodes,
+            direction=self.direction,
+            exponents=self.exponents,
+            phase=self.phase,
+            **options,
+        )
+
+    def scores(self, x: Features, operator: Operator) -> Tensor:
+        x = as_features(x)
+        assert not isinstance(x, LiftedMatrix)
+        lifted = LiftedMatrix(DenseMatrix(x) if isinstance(x, Tensor) else x)
+        both = self.model.scores(lifted, operator)  # (2 nodes, out)
+        return both[: x.shape[0]] + both[x.shape[0] :]
+
+    def filters(self) -> list[PolynomialFilter]:
+        """Those of the model inside."""
+        return self.model.filters()
+
+    def penalty(self) -> Tensor:
+        """That of the model inside."""
+        return self.model.penalty()
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """Those of the model inside."""
+        return self.model.parameter_groups()
+
+    def __repr__(self) -> str:
+        return f"Directed({self.model!r}, {self.direction!r})"
