@@ -148,7 +148,8 @@ def test_the_search_sees_no_test_node_and_keeps_the_best(monkeypatch):
     monkeypatch.setattr(_search, "fit_all", spy)
     dataset, masks = with_masks(3)
     plan = Plan("fixed", "roc_auc", 3, epochs=20, draws=Draws(3, splits=2, epochs=4, patience=4))
-    found = _search.search_families(dataset, ["gcn", "mlp"], plan, device="cpu")
+    rows = {key: _rows.FAMILIES[key] for key in ("gcn", "mlp")}
+    found = _search.search_families(dataset, rows, plan, device="cpu")
     assert [int(split.test.sum()) for split in seen] == [0, 0]
     assert torch.equal(seen[1].val, masks[1].val)
     for cell in found.values():

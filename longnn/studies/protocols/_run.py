@@ -115,7 +115,8 @@ def _search(
 
     @functools.cache
     def search() -> Mapping[str, DrawsCell]:
-        return search_families(dataset, missing, plan, device=context.device)
+        rows = {key: FAMILIES[key] for key in missing}
+        return search_families(dataset, rows, plan, device=context.device)
 
     winners = {}
     for key in families:

@@ -5,7 +5,7 @@ here. The best mean validation score wins.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from longnn.config import Config
 from longnn.data import NodeDataset, make_split
 from longnn.studies._core._protocol import ConfigTable, Row, SearchPlan, search_space
 from longnn.studies.protocols._plan import Plan
-from longnn.studies.protocols._rows import FAMILIES
 from longnn.studies.protocols._train import fit_all, score_of
 from longnn.tuning import draw_random
 
@@ -39,6 +38,7 @@ def draw_candidates(row: Row, plan: Plan) -> list[Config]:
     """Random configurations of a row, its forms in turn, stopped by the metric of the plan.
 
     >>> from longnn.studies.protocols._plan import PLANS, SEARCHED
+    >>> from longnn.studies.protocols._rows import FAMILIES
     >>> len(draw_candidates(FAMILIES["mlp"], PLANS[SEARCHED]))
     16
     """
@@ -52,14 +52,21 @@ def draw_candidates(row: Row, plan: Plan) -> list[Config]:
 
 
 def search_families(
-    dataset: NodeDataset, families: Sequence[str], plan: Plan, *, device: str
+    dataset: NodeDataset, families: Mapping[str, Row], plan: Plan, *, device: str
 ) -> dict[str, DrawsCell]:
-    """The winner of every family, by the validation nodes of the first splits."""
+    """The winner of every family, by the validation nodes of the first splits.
+
+    Args:
+        dataset: what is learned.
+        families: row by key.
+        plan: with draws.
+        device: where to train.
+    """
     assert plan.draws is not None
     splits = [
         make_split(dataset, plan.protocol, s).without_test() for s in range(plan.draws.splits)
     ]
-    drawn = {key: draw_candidates(FAMILIES[key], plan) for key in families}
+    drawn = {key: draw_candidates(row, plan) for key, row in families.items()}
     limits = {"epochs": plan.draws.epochs, "patience": plan.draws.patience}
     shortened = [config.replace(**limits) for configs in drawn.values() for config in configs]
     fitted = iter(fit_all(dataset, shortened, splits, device=device))

@@ -1,0 +1,58 @@
+"""Search and train what the records lack, one record per graph and part."""
+
+import functools
+from collections.abc import Mapping
+
+from longnn import data
+from longnn.config import Config
+from longnn.data import NodeDataset, make_split
+from longnn.records import StudyRecord
+from longnn.studies._core._context import Context
+from longnn.studies._core._scores import percent
+from longnn.studies.depth._plan import KEYS, LABELS, PLANS, QUICK_KEYS, QUICK_PLANS, ROWS
+from longnn.studies.protocols._plan import Plan, record_name
+from longnn.studies.protocols._run import SEARCH
+from longnn.studies.protocols._search import DrawsCell, search_families
+from longnn.studies.protocols._train import Entry, RowCell, train_rows
+
+
+def run(context: Context) -> None:
+    """Every row on every graph, as far as the records lack it."""
+    plans, keys = (QUICK_PLANS, QUICK_KEYS) if context.quick else (PLANS, KEYS)
+    known = list(dict.fromkeys(name for graphs in plans.values() for name in graphs))
+    asked = context.choose("models", list(ROWS))
+    for name in context.choose("datasets", known):
+        for part, graphs in plans.items():
+            if name not in graphs:
+                continue
+            record = context.record(record_name(name, part), graphs[name])
+            for key in [k for k in keys[part] if k in asked and k not in record]:
+                cell = _run_row(context, record, name, key, graphs[name])
+                context.tell(f"{name}, {part}, {LABELS[key]}: {percent(cell.test):.2f} %")
+
+
+def _run_row(context: Context, record: StudyRecord, name: str, key: str, plan: Plan) -> RowCell:
+    """The search of one row, then its winner on all splits."""
+    deep = ROWS[key]
+    dataset = load(name, deep.directed, context)
+
+    def search() -> DrawsCell:
+        found: Mapping[str, DrawsCell] = search_families(
+            dataset, {key: deep.row}, plan, device=context.device
+        )
+        return found[key]
+
+    drawn = record.cell(SEARCH + key, DrawsCell, search, machine=context.machine())
+    winner = Config.from_dict(drawn.configs[drawn.chosen])
+    entry = Entry([winner]).limited(plan.epochs)
+    splits = [make_split(dataset, plan.protocol, seed) for seed in range(plan.splits)]
+    train = functools.partial(
+        train_rows, dataset, {key: entry}, splits, metric=plan.metric, device=context.device
+    )
+    return record.cell(key, RowCell, lambda: train()[key], machine=context.machine())
+
+
+def load(name: str, directed: bool, context: Context) -> NodeDataset:
+    """A graph, with its arcs or both ways."""
+    options = {"directed": True} if directed else {}
+    return data.load(name, data_dir=context.data_dir, **options)

@@ -1,0 +1,75 @@
+"""Depth and direction: what is searched, what sees arcs, and what stands beside what."""
+
+import pytest
+
+from longnn.data import csbm
+from longnn.studies import Context, run_study
+from longnn.studies._core._evaluation import Scores
+from longnn.studies.depth import _run, _tables
+from longnn.studies.depth._plan import ARCS, DEEP, KEYS, PLANS, PUBLISHED, ROWS
+from longnn.studies.protocols._search import draw_candidates
+
+
+def at(*test):
+    return Scores(val=[], test=[*test], epochs=[], best_epochs=[])
+
+
+def test_a_quick_run_fills_every_part_and_is_not_repeated(tmp_path, monkeypatch):
+    graph = csbm(num_nodes=60, num_features=6, seed=1)
+    monkeypatch.setattr(_run.data, "load", lambda name, data_dir=None, **_: graph)
+    told = []
+    context = Context(tmp_path / "depth", device="cpu", quick=True, tell=told.append)
+    made = {table.name: table for table in run_study("depth", context)}
+    assert [row[0] for row in made[DEEP].rows] == [
+        "LON-GNN, one filter",
+        "blocks of LON-GNN's filters",
+        "blocks of GCN",
+    ]
+    assert [row[0] for row in made[PUBLISHED].rows] == ["csbm"]
+    names = {path.stem for path in (tmp_path / "depth" / "records").iterdir()}
+    assert names == {"csbm-deep", "csbm-arcs", "csbm-published"}
+    first = len(told)
+    run_study("depth", context)
+    assert len(told) == first
+
+
+@pytest.mark.parametrize("part", PLANS)
+def test_every_row_has_as_many_candidates(part):
+    for plan in PLANS[part].values():
+        drawn = [draw_candidates(ROWS[key].row, plan) for key in KEYS[part]]
+        assert {len(configs) for configs in drawn} == {plan.draws.candidates}
+        assert all(c.settings.monitor == plan.metric for configs in drawn for c in configs)
+
+
+def test_rows_differ_in_what_their_name_says():
+    plan = PLANS[DEEP]["minesweeper"]
+    drawn = {key: draw_candidates(ROWS[key].row, plan) for key in KEYS[DEEP]}
+    assert {c.options["blocks"] for c in drawn["one-block"]} == {1}
+    assert {c.options["norm"] for c in drawn["no-norm"]} == {"none"}
+    assert not any(c.options["residual"] for c in drawn["no-residual"])
+    assert not any(c.options["learn_basis"] for c in drawn["fixed-basis"])
+    assert {c.options["basis"] for c in drawn["monomial"]} == {"monomial"}
+    assert len({c.options["blocks"] for c in drawn["lon-deep"]}) > 1
+
+
+def test_only_rows_of_arcs_see_them():
+    assert {key for key, deep in ROWS.items() if deep.directed} == {
+        "lon-arcs",
+        "lon-deep-arcs",
+        "lon-deep-magnetic",
+        "gcn-deep-arcs",
+    }
+    assert not any(ROWS[key].directed for key in KEYS[DEEP])
+    (magnetic,) = {
+        c.direction
+        for c in draw_candidates(ROWS["lon-deep-magnetic"].row, PLANS[ARCS]["chameleon"])
+    }
+    assert magnetic == "magnetic"
+
+
+def test_direction_is_the_difference_of_one_model(monkeypatch):
+    cells = {"lon": at(0.5, 0.6), "lon-arcs": at(0.6, 0.7), "lon-deep": at(0.6, 0.6)}
+    table = _tables._arcs_against_both_ways({"chameleon": cells})
+    shown = {row[0]: row[1] for row in table.rows}
+    assert shown["LON-GNN, one filter, arcs"].startswith("**+10.00")
+    assert shown["blocks of LON-GNN's filters, arcs"] == ""
