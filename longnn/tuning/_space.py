@@ -24,7 +24,7 @@ from typing import Any, Self
 import optuna
 from optuna.trial import BaseTrial
 
-from longnn.config import ROLES, Config, Settings
+from longnn.config import ARCS, ROLES, Config, Settings
 from longnn.nn import Model
 from longnn.registry import MODELS, find_model, model_options
 from longnn.training import make_model
@@ -77,8 +77,9 @@ class SearchSpace:
             _check_key(key, model)
         own = {k: v for k, v in entries.items() if k in model_options(model) or _is_training(k)}
         search = {k: v for k, v in own.items() if isinstance(v, Domain)}
-        if "self_loops" in search:
-            raise ValueError("Expected one value for `self_loops`: all trials share the graph")
+        for key in ("self_loops", *ARCS):
+            if key in search:
+                raise ValueError(f"Expected one value for `{key}`: all trials share the graph")
         fixed = {k: v for k, v in own.items() if not isinstance(v, Domain)}
         for key, domain in own.items():
             for value in domain.edges() if isinstance(domain, Domain) else (domain,):
@@ -248,7 +249,8 @@ def _parse(entries: Mapping[str, object]) -> dict[str, Domain | Plain]:
 
 @functools.cache
 def _training_defaults() -> dict[str, Plain]:
-    return {"hidden_channels": 64, **dataclasses.asdict(Settings())}
+    arcs = {key: getattr(Config, key) for key in ARCS}
+    return {"hidden_channels": 64, **arcs, **dataclasses.asdict(Settings())}
 
 
 def _is_training(key: str) -> bool:

@@ -188,7 +188,8 @@ _COLUMNS = ("id", "size", "hue", "label", "id,size", "size,hue", "size,size", "l
 FITTING = {
     **dict.fromkeys(("num_nodes", "num_features", "neighbours", "seed"), _COUNTS),
     **dict.fromkeys(("phi", "degree", "eps"), ("0", "0.5", "1", "-1", "5", "1e9", "1e308", "nan")),
-    **dict.fromkeys(("directed", "self_loops"), ("true", "false")),
+    "directed": ("true", "false", "auto"),
+    "self_loops": ("true", "false"),
     **dict.fromkeys(("source_column", "target_column", "weight_column"), ("source", "target")),
     **dict.fromkeys(("id_column", "label_column", "split_column", "feature_columns"), _COLUMNS),
     **dict.fromkeys(("text_columns", "category_columns"), _COLUMNS),

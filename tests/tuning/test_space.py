@@ -225,6 +225,11 @@ def test_self_loops_are_the_same_in_all_trials():
     table = {"self_loops": {"choices": ["keep", "add"]}, "gamma": {"choices": [0.5, 1.0]}}
     with pytest.raises(ValueError, match="share the graph"):
         load_space(table, "lon")
+    arcs = {"phase": {"choices": [0.1, 0.25]}, "a": {"choices": [0.5, 1.0]}}
+    with pytest.raises(ValueError, match="one value for `phase`: all trials share the graph"):
+        load_space(arcs, "lon")
+    fixed = load_space({**arcs, "phase": 0.1, "direction": "magnetic"}, "lon").fixed
+    assert fixed == {"phase": 0.1, "direction": "magnetic"}
 
 
 @pytest.mark.parametrize(
