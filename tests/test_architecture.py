@@ -29,6 +29,7 @@ LAYERS = (
     ("estimator", "records"),
     ("report",),
     ("runs",),
+    ("explain",),
     ("tuning", "bench"),
     ("studies",),
     ("cli",),
