@@ -11,8 +11,7 @@ from longnn.explain._explanation import Explanation, NodeExplanation
 from longnn.explain._files import check_path
 from longnn.explain._nodes import explain_nodes
 from longnn.explain._overview import Overview, explain_model
-from longnn.explain._page import feature_rows, source_rows
-from longnn.explain._words import ring_name, signed, sums, why
+from longnn.explain._words import feature_rows, ring_name, signed, source_rows, sums, why
 
 __all__ = [
     "Explanation",

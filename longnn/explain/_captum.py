@@ -17,6 +17,10 @@ from torch import Tensor
 
 #: Points of the quadrature.
 STEPS = 64
+_MISSING = (
+    "Expected captum for integrated gradients (it is not installed); install it with: "
+    "pip install 'longnn[explain]'"
+)
 
 
 @functools.cache
@@ -26,10 +30,7 @@ def _captum() -> Any:
             warnings.simplefilter("ignore")  # of libraries that Captum loads
             import captum.attr  # an extra: needed here alone
     except ImportError as error:
-        raise ValueError(
-            "Expected captum for integrated gradients (it is not installed); install it with: "
-            "pip install 'longnn[explain]'"
-        ) from error
+        raise ValueError(_MISSING) from error
     return captum.attr
 
 

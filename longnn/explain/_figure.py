@@ -39,10 +39,10 @@ def draw_neighbourhood(e: "NodeExplanation", *, limit: int = 40) -> "Figure":
 def _draw_rings(axes: Any, e: "NodeExplanation", limit: int) -> None:
     shown = e.order[:limit]
     reach = np.where(e.distance < 0, RINGS, np.minimum(e.distance, RINGS))
-    outer = max(1, int(reach[shown].max()) if len(shown) else 1)
+    outer = max(1, int(reach[shown].max()))
     for radius in range(1, outer + 1):
         axes.add_patch(Circle((0, 0), radius + ROOM, fill=False, color="#b8b8b8", lw=0.8, zorder=1))
-    top = float(np.abs(e.contribution).max()) or 1.0 if len(e.contribution) else 1.0
+    top = float(np.abs(e.contribution).max()) or 1.0
     for radius in range(outer + 1):
         ring = [k for k in shown if reach[k] == radius]
         for turn, k in enumerate(ring):

@@ -108,7 +108,7 @@ def _explain(
     hops = distances(case.adjacency, nodes, case.hops)
     names, probable = case.outputs, case.trained.task != "regression"
     for k, node in enumerate(nodes):
-        used = np.flatnonzero(total.contributions[k])
+        used = np.union1d(np.flatnonzero(total.contributions[k]), node)  # itself at any rate
         at = int(chosen[k])
 
         def pick(values: np.ndarray | None, k: int = k, used: np.ndarray = used) -> Any:

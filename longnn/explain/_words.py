@@ -1,4 +1,4 @@
-"""The words of an explanation."""
+"""The words of an explanation, and the rows of its tables as text."""
 
 from typing import TYPE_CHECKING
 
@@ -58,3 +58,31 @@ def sums(e: "NodeExplanation") -> str:
         f"constant {signed(e.constant)}, contributions {signed(float(e.contribution.sum()))}, "
         f"gap {e.gap:.1e}: score {e.score:.4f}"
     )
+
+
+def source_rows(e: "NodeExplanation", limit: int) -> tuple[list[str], list[list[str]]]:
+    """The table of sources: columns and rows, the largest first, the others in one row."""
+    known = e.weight is not None and e.says is not None
+    columns = ["node", "distance", *(["weight", "says"] if known else []), "contribution"]
+    rows = []
+    for k in e.order[:limit]:
+        cells = [str(e.sources[k]), str(e.distance[k]) if e.distance[k] >= 0 else "far"]
+        if e.weight is not None and e.says is not None:
+            cells += [f"{e.weight[k]:.4f}", signed(float(e.says[k]))]
+        rows.append([*cells, signed(float(e.contribution[k]))])
+    rest = e.order[limit:]
+    if len(rest):
+        blank = [""] * (3 if known else 1)
+        rows.append([f"{len(rest)} others", *blank, signed(float(e.contribution[rest].sum()))])
+    return columns, rows
+
+
+def feature_rows(explanation: "Explanation", e: "NodeExplanation", limit: int) -> list[list[str]]:
+    """The table of features, the largest first; the rest and what has no feature below."""
+    assert e.features is not None
+    order = [int(f) for f in abs(e.features).argsort()[::-1] if e.features[f]]
+    rows = [[explanation.feature_names[f], signed(float(e.features[f]))] for f in order[:limit]]
+    if order[limit:]:
+        rest = float(e.features[order[limit:]].sum())
+        rows.append([f"{len(order) - limit} others", signed(rest)])
+    return [*rows, ["(no feature: biases)", signed(e.base + e.constant)]]
