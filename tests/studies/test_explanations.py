@@ -1,5 +1,7 @@
 """The study of explanations: planted graphs, fair conditions, tables from a small run."""
 
+import dataclasses
+
 import networkx
 import numpy as np
 import pytest
@@ -56,6 +58,8 @@ def test_a_small_run(tmp_path):
     cells = record.all(MethodCell, prefix="method/planted/")
     assert len({tuple(cell.start) for cell in cells.values()}) == 1  # one model, equal conditions
     assert len({tuple(cell.empty) for cell in cells.values()}) == 1
+    unknown = dataclasses.replace(cells["exact"], hits=None)  # of a graph without informants
+    assert record.cell("method/x", MethodCell, lambda: unknown, machine={}).hits is None
     sums = record.get("sums/planted", SumsCell)
     assert max(sums.gap, sums.feature_gap) < 1e-9
     assert sums.float32 < 1e-5

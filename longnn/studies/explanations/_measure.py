@@ -51,9 +51,9 @@ class MethodCell:
         deletion: the features of the first k nodes are set to zero, (nodes, sizes).
         insertion: only the first k nodes have features, (nodes, sizes).
         removal: the first k other nodes lose features and edges, (nodes, sizes).
+        seconds: per node.
         hits: share of nodes whose informant is ranked first among others; None where none is
             planted.
-        seconds: per node.
     """
 
     start: list[float]
@@ -61,8 +61,8 @@ class MethodCell:
     deletion: list[list[float]]
     insertion: list[list[float]]
     removal: list[list[float]]
-    hits: float | None
     seconds: list[float]
+    hits: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +173,7 @@ def without_edges(subject: Subject, gone: np.ndarray) -> GraphOperator:
 def measure_method(subject: Subject, rank: Ranking, plan: Plan) -> MethodCell:
     """All curves of one method."""
     everyone = np.ones(subject.dataset.num_nodes, dtype=bool)
-    cell = MethodCell([], [], [], [], [], None, [])
+    cell = MethodCell([], [], [], [], [], [])
     hits = []
     for node in subject.nodes.tolist():
         importance, seconds = timed(rank, subject, node)
