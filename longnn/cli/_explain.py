@@ -192,14 +192,14 @@ def _show_overview(overview: "Overview", top: int) -> None:
     out.print()
     out.print(_display.table(columns, rows, right=set(range(1, len(columns)))))
     rows = [
-        [r["feature"], signed(r["contribution"])]
+        [r["feature"], f"{r['size']:.3f}", signed(r["contribution"])]
         for r in tables["features"]
         if r["output"] == groups[0]
     ]
     if rows:
         out.print()
-        head = ["largest features", "mean contribution"]
-        out.print(_display.table(head, rows[:top], right={1}))
+        head = ["largest features", "mean size", "mean contribution"]
+        out.print(_display.table(head, rows[:top], right={1, 2}))
     rows = [[str(r["node"]), signed(r["influence"])] for r in tables["influence"][:top]]
     out.print()
     out.print(_display.table(["most influential nodes", "on all scores"], rows, right={1}))

@@ -112,13 +112,16 @@ class Case:
     def describe(self) -> tuple[str, str, list[str]]:
         """What is explained, how, and what a reader should know."""
         counts = collections.Counter(form.method for form in self.forms)
-        methods = [m if len(counts) == 1 else f"{n} models {m}" for m, n in counts.items()]
+        methods = [
+            m if len(counts) == 1 else f"{n} model{'s' if n > 1 else ''} {m}"
+            for m, n in counts.items()
+        ]
         return self._what(), "; ".join(methods), self._notes()
 
     def _what(self) -> str:
         task, joint = self.trained.task, self.question.is_joint
         if task == "regression":
-            return "the predicted value"
+            return "predicted value"
         count = len(self.forms)
         if task == "classification":
             return (

@@ -20,7 +20,7 @@ from longnn.data import NodeDataset
 from longnn.explain._case import Case
 from longnn.explain._explanation import to_frame
 from longnn.explain._files import save_tables
-from longnn.explain._nodes import BLOCK
+from longnn.explain._nodes import BLOCK, join
 from longnn.explain._rings import distances
 from longnn.training import Trained
 
@@ -41,7 +41,8 @@ class Overview:
         notes: what a reader should know.
         explained: how many nodes the distances were counted over.
         tables: ``distances`` (output, distance, contribution per node, share of the absolute
-            contributions of rings), ``features`` (output, feature, contribution per node),
+            contributions of rings), ``features`` (output, feature, contribution per node, and its
+            mean size over the explained nodes, whatever the sign),
             ``influence`` (node, sum of its contributions to all predictions) and ``stability``
             (measure, value; empty for a single model), as Arrow tables.
     """
@@ -119,17 +120,17 @@ def explain_model(
     everyone = np.arange(dataset.num_nodes)
     chosen = case.default_outputs(everyone)
     _, _, A = case.question.ask(case.scores, chosen)
-    count = min(len(everyone), sample or (SAMPLE if case.exact else INTEGRATED))
+    known = all(form.method == "exact" for form in case.forms)
+    count = min(len(everyone), sample or (SAMPLE if known else INTEGRATED))
     drawn = np.sort(np.random.default_rng(seed).choice(everyone, count, replace=False))
-    rings = ring_sums(case, drawn, A)  # (models, drawn, distances)
+    rings, each = explain_drawn(case, drawn, A, features=features)
     split = [form.overall(q, features=features) for form, q in zip(case.forms, A, strict=True)]
-    known = features and all(one.features is not None for one in split)
     what, method, notes = case.describe()
     if count < len(everyone):
         notes.append(
             f"distances are counted over {count} nodes of {len(everyone)}, drawn at random"
         )
-    if features and not known:
+    if features and each is None:
         notes.append("no split by feature: it needs captum here, which is not installed")
     units = _units(case)
     return Overview(
@@ -141,33 +142,39 @@ def explain_model(
         explained=count,
         tables={
             "distances": _distances(case, rings.sum(0), chosen[drawn].numpy()),
-            "features": _features(case, A, chosen, split) if known else _no_features(),
+            "features": _features(case, A, chosen, split, each, drawn),
             "influence": _influence(case, np.sum([one.influence for one in split], axis=0)),
             "stability": _stability(units, rings, split),
         },
     )
 
 
-def ring_sums(case: Case, nodes: np.ndarray, A: Sequence[Tensor]) -> np.ndarray:
-    """Contributions of each model by distance, (models, nodes, distances); the last is beyond."""
+def explain_drawn(
+    case: Case, nodes: np.ndarray, A: Sequence[Tensor], *, features: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Contributions of each model by distance, (models, nodes, distances); the last is beyond.
+
+    And those of all models by feature, (nodes, features), or None.
+    """
     size = max(1, BLOCK // len(case.ids))
-    found = []
+    found, split = [], []
     for start in range(0, len(nodes), size):
         block = nodes[start : start + size]
         hops = distances(case.adjacency, block, case.hops)
         parts = [
-            form.explain(block, q[torch.from_numpy(block)], features=False).contributions
+            form.explain(block, q[torch.from_numpy(block)], features=features)
             for form, q in zip(case.forms, A, strict=True)
         ]
-        found.append((hops, np.stack(parts)))
+        found.append((hops, np.stack([part.contributions for part in parts])))
+        split.append(join(parts).features)
     most = max(int(hops.max()) for hops, _ in found)
-    return np.concatenate(
-        [
-            np.stack([(p * (hops == d)).sum(2) for d in [*range(most + 1), -1]], axis=2)
-            for hops, p in found
-        ],
-        axis=1,
-    )
+    rings = [
+        np.stack([(p * (hops == d)).sum(2) for d in [*range(most + 1), -1]], axis=2)
+        for hops, p in found
+    ]
+    kept = [block for block in split if block is not None]
+    by_feature = np.concatenate(kept) if len(kept) == len(split) else None
+    return np.concatenate(rings, axis=1), by_feature
 
 
 def _distances(case: Case, rings: np.ndarray, chosen: np.ndarray) -> pyarrow.Table:
@@ -191,29 +198,36 @@ def _distances(case: Case, rings: np.ndarray, chosen: np.ndarray) -> pyarrow.Tab
 
 
 def _features(
-    case: Case, A: Sequence[Tensor], chosen: Tensor, split: Sequence[Any]
+    case: Case,
+    A: Sequence[Tensor],
+    chosen: Tensor,  # (nodes,)
+    split: Sequence[Any],
+    each: np.ndarray | None,  # (drawn, features)
+    drawn: np.ndarray,
 ) -> pyarrow.Table:
-    """By output: the mean contribution of each feature to the nodes that are predicted so."""
-    groups = {ALL: (len(chosen), np.sum([one.features for one in split], axis=0))}
+    """By output: the mean contribution of each feature to all nodes that are predicted so.
+
+    Contributions of both signs cancel in it, so the size is their mean over the drawn nodes without
+    the sign; the largest come first.
+    """
+    rows: list[tuple[str, str, float, float]] = []
+    names = case.feature_names
+    groups = [(ALL, torch.ones_like(chosen, dtype=torch.bool))]
     if case.exact and len(case.outputs) > 1:  # elsewhere each would be an integral of its own
-        for k, name in enumerate(case.outputs):
-            who = (chosen == k).double()[:, None]
-            if who.any():
-                pairs = zip(case.forms, A, strict=True)
-                each = [form.overall(q * who, features=True).features for form, q in pairs]
-                total = np.sum([one for one in each if one is not None], axis=0)
-                groups[name] = (int(who.sum()), total)
-    names, rows = case.feature_names, []
-    for name, (count, total) in groups.items():
-        order = np.argsort(-np.abs(total), kind="stable")
-        rows += [(name, names[f], float(total[f] / count)) for f in order if total[f]]
-    return pyarrow.table(
-        {c: [row[k] for row in rows] for k, c in enumerate(["output", "feature", "contribution"])}
-    )
-
-
-def _no_features() -> pyarrow.Table:
-    return pyarrow.table({"output": [], "feature": [], "contribution": []})
+        groups += [(name, chosen == k) for k, name in enumerate(case.outputs)]
+    for name, who in groups if each is not None else []:
+        near = who[torch.from_numpy(drawn)].numpy()
+        if each is None or not near.any():
+            continue
+        pairs, mask = zip(case.forms, A, strict=True), who.double()[:, None]
+        sums = split if name == ALL else [f.overall(q * mask, features=True) for f, q in pairs]
+        parts = [one.features for one in sums if one.features is not None]
+        total = np.sum(parts, axis=0) / int(who.sum())
+        size = np.abs(each[near]).mean(0)
+        order = np.argsort(-size, kind="stable")
+        rows += [(name, names[f], float(total[f]), float(size[f])) for f in order if size[f]]
+    columns = ("output", "feature", "contribution", "size")
+    return pyarrow.table({c: [row[k] for row in rows] for k, c in enumerate(columns)})
 
 
 def _influence(case: Case, influence: np.ndarray) -> pyarrow.Table:

@@ -210,6 +210,14 @@ def test_influence_is_the_sum_of_all_contributions(form):
         for r in found.tables["features"].to_pylist()
         if r["output"] == "all"
     }
+    sizes = {
+        r["feature"]: r["size"]
+        for r in found.tables["features"].to_pylist()
+        if r["output"] == "all"
+    }
+    assert list(sizes.values()) == sorted(sizes.values(), reverse=True)
+    for k, value in enumerate(np.mean([np.abs(e.features) for e in each.nodes], axis=0)):
+        assert sizes.get(f"feature {k}", 0.0) == pytest.approx(value, abs=1e-10)
     total = sum(e.features for e in each.nodes) / HERE.num_nodes
     for k, value in enumerate(total):
         assert features.get(f"feature {k}", 0.0) == pytest.approx(value, abs=1e-10)

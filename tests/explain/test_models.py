@@ -87,7 +87,7 @@ def test_other_tasks(task, repeats):
         assert abs(e.gap) < 1e-9
         assert abs(e.feature_gap) < 1e-9
         if task == "regression":
-            assert found.what == "the predicted value"
+            assert found.what == "predicted value"
             assert e.probability is None
             assert e.score == pytest.approx(float(predicted[i]), abs=1e-5)
         else:
@@ -124,7 +124,7 @@ def test_ensembles_of_exact_members_add_up(task, repeats):
 def test_mixed_ensembles_show_their_gap():
     found = explain_nodes(make_ensemble("lon", "gcn"), HERE, NODES)
     assert not found.exact
-    assert found.method == "1 models exact; 1 models integrated gradients"
+    assert found.method == "1 model exact; 1 model integrated gradients"
     for e in found.nodes:
         assert 1e-12 < abs(e.gap) < 0.05
         assert e.chebyshev is None
