@@ -7,6 +7,7 @@ a layer for a PyTorch Geometric model.
 """
 
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from longnn._base import late
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         config,
         data,
         estimator,
+        explain,
         filters,
         graphs,
         nn,
@@ -93,6 +95,7 @@ __all__ = [
     "config",
     "data",
     "estimator",
+    "explain",
     "extreme_eigenvalues",
     "filters",
     "get_model",
@@ -146,4 +149,14 @@ def _write_page(*arguments: Any, **options: Any) -> Any:
     return importlib.import_module("longnn.runs").write_page(*arguments, **options)
 
 
-late.provide("write_page", _write_page)  # the report of an estimator, which lies below the runs
+def _of_explain(name: str) -> Callable[..., Any]:
+    def function(*arguments: Any, **options: Any) -> Any:
+        return getattr(importlib.import_module("longnn.explain"), name)(*arguments, **options)
+
+    return function
+
+
+# What estimators and runs offer, and lies above them.
+late.provide("write_page", _write_page)
+for _name in ("explain_nodes", "explain_model", "find_ids"):
+    late.provide(_name, _of_explain(_name))

@@ -30,6 +30,7 @@ LAYERS = (
     ("estimator", "records"),
     ("report",),
     ("runs",),
+    ("explain",),
     ("tuning", "bench"),
     ("studies",),
     ("cli",),

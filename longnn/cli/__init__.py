@@ -12,6 +12,7 @@ import typer
 
 from longnn._base.version import __version__
 from longnn.cli import _bench as bench
+from longnn.cli import _explain as explain
 from longnn.cli import _export as export
 from longnn.cli import _lists as lists
 from longnn.cli import _runs as runs
@@ -31,6 +32,7 @@ COMMANDS = (
     runs.train,
     runs.predict,
     runs.evaluate,
+    explain.explain,
     export.export,
     tuning.tune,
     runs.compare,

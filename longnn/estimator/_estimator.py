@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from torch import Tensor
 
+from longnn._base import late
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, from_data, make_split
 from longnn.estimator._fitted import FittedEstimator
@@ -251,6 +252,50 @@ class GraphEstimator(FittedEstimator):
                 "it by set_params(graph=...)"
             )
         return predicted if X is None else predicted[find_nodes(ids, X)]
+
+    def explain(
+        self,
+        nodes: Any = None,
+        graph: GraphLike | None = None,
+        *,
+        output: Any = None,
+        against: Any = None,
+        features: bool = True,
+    ) -> Any:
+        """Why nodes are predicted so: contributions that add up to their scores.
+
+        Args:
+            nodes: as in :meth:`fit`; by default all predictions are explained at once.
+            graph: another graph; by default the one that was fitted on.
+            output: the class, label or target to explain; by default the predicted class.
+            against: another one, whose score is subtracted.
+            features: split by feature, too.
+
+        Returns:
+            a :class:`~longnn.explain.Explanation` of the nodes, or without nodes a
+            :class:`~longnn.explain.Overview`.
+
+        Raises:
+            ValueError: for nodes or names that are not there.
+        """
+        self._check_fitted()
+        if graph is not None:
+            dataset = self._as_dataset(graph)
+        elif hasattr(self, "_fitted_on"):
+            dataset = self._fitted_on
+        elif self.graph is not None:
+            dataset = self._own_graph()
+        else:
+            raise ValueError(
+                "Expected the graph to explain on: a loaded estimator has none; pass graph=..."
+            )
+        if nodes is None:
+            if output is not None or against is not None:
+                raise ValueError("Expected nodes where `output` or `against` is given (got none)")
+            return late.call("explain_model", self.trained_, dataset, features=features)
+        places = find_nodes(dataset.ids, np.atleast_1d(nodes))
+        options = {"output": output, "against": against, "features": features}
+        return late.call("explain_nodes", self.trained_, dataset, places, **options)
 
     def _predict_on(self, dataset: NodeDataset) -> np.ndarray:
         return self.trained_.predict(self.trained_.problem(dataset)).numpy()

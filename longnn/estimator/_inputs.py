@@ -12,9 +12,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from longnn._base.suggestions import did_you_mean
 from longnn.data import NodeDataset
 from longnn.matrices import csr_from_scipy
 
+#: Ids among which the nearest to an unknown one is looked for.
+ALIKE = 20_000
 MASKS = ("train_mask", "val_mask", "test_mask")
 
 #: A PyG Data, a NodeDataset, or a tuple (X, edge_index) or (X, edge_index, y).
@@ -164,8 +167,11 @@ def _look_up(ids: Sequence[Any], given: np.ndarray) -> np.ndarray:
     values = given.tolist()
     missing = [value for value in values if value not in place]
     if missing:
+        word = missing[0]
+        alike = [i for i in ids if isinstance(word, str) and str(i)[:1] == word[:1]][:ALIKE]
+        hint = did_you_mean(str(word), map(str, alike))
         raise ValueError(
-            f"Expected ids of nodes of the graph (got {missing[0]!r}; it has {ids[0]!r}, ...)"
+            f"Expected ids of nodes of the graph (got {word!r}; it has {ids[0]!r}, ...){hint}"
         )
     return np.array([place[value] for value in values], dtype=np.int64)
 

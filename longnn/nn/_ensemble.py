@@ -119,8 +119,11 @@ class Ensemble(Model):
     def scores_on(self, x: Features, operator_of: Callable[[SelfLoops], Operator]) -> Tensor:
         """Scores (nodes, outputs), every member on the operator for its treatment of self loops."""
         each = [self._member(name) for name in self.members]
-        s = torch.stack([m.scores(x, operator_of(m.self_loops)) for m in each])
-        w = self.weights.to(s)[:, None, None]  # s: (members, nodes, outputs)
+        return self.join(torch.stack([m.scores(x, operator_of(m.self_loops)) for m in each]))
+
+    def join(self, s: Tensor) -> Tensor:
+        """Scores (nodes, outputs) of those of the members, (members, nodes, outputs)."""
+        w = self.weights.to(s)[:, None, None]
         if self.averaged == "regression":
             return (w * s).sum(0)
         s = s / self.temperatures.to(s)[:, None, None]

@@ -2,7 +2,7 @@
 
 from longnn.runs._export import Program, describe_program, export_trained
 from longnn.runs._page import write_page
-from longnn.runs._predictions import predictions_table, write_predictions
+from longnn.runs._predictions import predictions_table, without_formulas, write_predictions
 from longnn.runs._run import Run, find_run, load_run, read_record
 from longnn.runs._train import (
     CHECKPOINT_EVERY,
@@ -28,6 +28,7 @@ __all__ = [
     "read_record",
     "resume",
     "train",
+    "without_formulas",
     "write_page",
     "write_predictions",
 ]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from longnn import report
+from longnn._base import late
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, Split, make_split
 from longnn.estimator import LONGNNClassifier, LONGNNRegressor
@@ -168,6 +169,19 @@ class Run:
         predicted = self.trained.predict(self.trained.problem(dataset), repeat=repeat)
         chosen = self.trained.choose(predicted, repeat=repeat)
         return predictions_table(dataset, predicted, chosen, self.trained)
+
+    def explain(self, nodes: Sequence[Any] | None = None, **options: Any) -> Any:
+        """Why nodes are predicted so; without nodes, what all predictions come from.
+
+        Args:
+            nodes: ids, as the run's graph has them.
+            options: of :func:`~longnn.explain.explain_nodes`, or without nodes of
+                :func:`~longnn.explain.explain_model`.
+        """
+        if nodes is None:
+            return late.call("explain_model", self.trained, self.dataset, **options)
+        places = late.call("find_ids", self.dataset.ids, [str(node) for node in nodes])
+        return late.call("explain_nodes", self.trained, self.dataset, places, **options)
 
     def evaluate(self) -> tuple[list[Scores], dict[str, dict[str, Summary]]]:
         """The scores of every repeat and their summary, computed again from weights and data."""

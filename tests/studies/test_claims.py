@@ -14,6 +14,7 @@ from longnn.studies._core._evaluation import Scores
 from longnn.studies._core._printed import ACCURACY, BEST_ANYWHERE, best_of_paper
 from longnn.studies._core._protocol import TEN, read_results
 from longnn.studies._core._scores import average_ranks, paired_difference, percent
+from longnn.studies.explanations._show import FEW, area, read_cells
 from longnn.studies.portfolio._evaluation import TEST, TESTED, EvaluationCell
 from longnn.studies.portfolio._join import JOINED
 from longnn.studies.portfolio._run import SELECTION
@@ -287,3 +288,36 @@ def test_a_model_of_several_layers_is_first_on_fixed_masks():
         record = StudyRecord.load(RESULTS / "protocols" / "records" / f"{graph}-searched.json")
         rows = {key: percent(record.get(key, RowCell).test) for key in EQUAL}
         assert max(rows, key=rows.get) == "cheb"
+
+
+@pytest.fixture(scope="module")
+def explained():
+    return read_cells(RESULTS / "explanations")
+
+
+def test_all_rankings_are_measured_under_equal_conditions(explained):
+    """One model, dropout off: before anything is deleted, no method differs from another."""
+    for methods in explained[1].values():
+        assert set(methods) >= {"exact", "gnnexplainer", "gnnexplainer-tuned", "saliency", "random"}
+        assert len({tuple(cell.start) for cell in methods.values()}) == 1
+        assert len({tuple(cell.empty) for cell in methods.values()}) == 1
+
+
+def test_exact_explanations_add_up_and_pass_gnnexplainer(explained):
+    _, cells, sums = explained
+    assert set(cells) == {"planted", "cora"}
+    for graph, methods in cells.items():
+        assert max(sums[graph].gap, sums[graph].feature_gap) < 1e-12
+        assert sums[graph].float32 < 1e-5
+        for other in ("gnnexplainer", "gnnexplainer-tuned"):
+            assert area(methods["exact"], "deletion") < area(methods[other], "deletion")
+            assert area(methods["exact"], "insertion") > area(methods[other], "insertion")
+        assert sums[graph].explained == 1000
+        assert sums[graph].seconds < FEW * np.mean(methods["gnnexplainer"].seconds)
+
+
+def test_exact_explanations_rank_no_better_than_gradient_times_input(explained):
+    for methods in explained[1].values():
+        for curve in ("deletion", "insertion", "removal"):
+            assert abs(area(methods["exact"], curve) - area(methods["saliency"], curve)) < 0.01
+    assert explained[1]["planted"]["gnnexplainer"].hits == 0

@@ -1,0 +1,277 @@
+"""A model over its whole graph: from how far scores come, by which features, through which nodes.
+
+Distances are counted over nodes that are explained one by one. Influence and features are sums over
+all predictions, each by one pass: a filter is its own adjoint.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import torch
+from scipy.stats import rankdata
+from torch import Tensor
+
+from longnn.data import NodeDataset
+from longnn.explain._case import Case
+from longnn.explain._explanation import to_frame
+from longnn.explain._files import save_tables
+from longnn.explain._nodes import BLOCK, join
+from longnn.explain._rings import distances
+from longnn.training import Trained
+
+#: Nodes that are explained one by one: of an exact form, and by integrated gradients.
+SAMPLE, INTEGRATED = 1000, 20
+ALL = "all"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Overview:
+    """What a model's predictions come from; made by :func:`explain_model`.
+
+    Args:
+        model: its name.
+        what: what the explained scores are, in words.
+        method: how they were split, in words.
+        exact: whether the parts add up but for rounding.
+        notes: what a reader should know.
+        explained: how many nodes the distances were counted over.
+        tables: ``distances`` (output, distance, contribution per node, share of the absolute
+            contributions of rings), ``features`` (output, feature, contribution per node, and its
+            mean size over the explained nodes, whatever the sign),
+            ``influence`` (node, sum of its contributions to all predictions) and ``stability``
+            (measure, value; empty for a single model), as Arrow tables.
+    """
+
+    model: str
+    what: str
+    method: str
+    exact: bool
+    notes: Sequence[str]
+    explained: int
+    tables: Mapping[str, pyarrow.Table]
+
+    def __repr__(self) -> str:
+        return f"Overview(model={self.model!r}, method={self.method!r})"
+
+    @property
+    def distances(self) -> Any:
+        """By output and distance; a data frame where pandas is installed."""
+        return to_frame(self.tables["distances"])
+
+    @property
+    def features(self) -> Any:
+        """By output and feature, the largest first."""
+        return to_frame(self.tables["features"])
+
+    @property
+    def influence(self) -> Any:
+        """By node, the largest first."""
+        return to_frame(self.tables["influence"])
+
+    @property
+    def stability(self) -> Any:
+        """How alike the explanations of several repeats or members are."""
+        return to_frame(self.tables["stability"])
+
+    def about(self) -> dict[str, Any]:
+        """What is explained and how, as plain data."""
+        fields = ("model", "what", "method", "exact", "explained")
+        return {**{name: getattr(self, name) for name in fields}, "notes": list(self.notes)}
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the tables, as :meth:`Explanation.save` does."""
+        return save_tables(self.tables, self.about(), Path(path))
+
+
+def explain_model(
+    trained: Trained,
+    dataset: NodeDataset,
+    *,
+    sample: int | None = None,
+    repeat: int | None = None,
+    features: bool = True,
+    seed: int = 0,
+) -> Overview:
+    """Explain all predictions of a model on a graph at once.
+
+    Args:
+        trained: the models.
+        dataset: the graph.
+        sample: nodes that distances are counted over, drawn at random; by default 1000, and 20
+            where every node takes an integral.
+        repeat: one repeat alone.
+        features: split by feature, too.
+        seed: of the draw.
+
+    >>> from longnn import LONGNNClassifier, data
+    >>> graph = data.csbm(num_nodes=60, num_features=8)
+    >>> model = LONGNNClassifier(preset="fast", epochs=5).fit(graph)
+    >>> sorted(explain_model(model.trained_, graph).tables)
+    ['distances', 'features', 'influence', 'stability']
+    """
+    if sample is not None and sample < 1:
+        raise ValueError(f"Expected `sample` >= 1 (got {sample})")
+    case = Case(trained, dataset, repeat)
+    everyone = np.arange(dataset.num_nodes)
+    chosen = case.default_outputs(everyone)
+    _, _, A = case.question.ask(case.scores, chosen)
+    known = all(form.method == "exact" for form in case.forms)
+    count = min(len(everyone), sample or (SAMPLE if known else INTEGRATED))
+    drawn = np.sort(np.random.default_rng(seed).choice(everyone, count, replace=False))
+    rings, each = explain_drawn(case, drawn, A, features=features)
+    split = [form.overall(q, features=features) for form, q in zip(case.forms, A, strict=True)]
+    what, method, notes = case.describe()
+    if count < len(everyone):
+        notes.append(
+            f"distances are counted over {count} nodes of {len(everyone)}, drawn at random"
+        )
+    if features and each is None:
+        notes.append("no split by feature: it needs captum here, which is not installed")
+    units = _units(case)
+    return Overview(
+        model=trained.config.model if not trained.members else "ensemble",
+        what=what,
+        method=method,
+        exact=case.exact,
+        notes=notes,
+        explained=count,
+        tables={
+            "distances": _distances(case, rings.sum(0), chosen[drawn].numpy()),
+            "features": _features(case, A, chosen, split, each, drawn),
+            "influence": _influence(case, np.sum([one.influence for one in split], axis=0)),
+            "stability": _stability(units, rings, split),
+        },
+    )
+
+
+def explain_drawn(
+    case: Case, nodes: np.ndarray, A: Sequence[Tensor], *, features: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Contributions of each model by distance, (models, nodes, distances); the last is beyond.
+
+    And those of all models by feature, (nodes, features), or None.
+    """
+    size = max(1, BLOCK // len(case.ids))
+    found, split = [], []
+    for start in range(0, len(nodes), size):
+        block = nodes[start : start + size]
+        hops = distances(case.adjacency, block, case.hops)
+        parts = [
+            form.explain(block, q[torch.from_numpy(block)], features=features)
+            for form, q in zip(case.forms, A, strict=True)
+        ]
+        found.append((hops, np.stack([part.contributions for part in parts])))
+        split.append(join(parts).features)
+    most = max(int(hops.max()) for hops, _ in found)
+    rings = [
+        np.stack([(p * (hops == d)).sum(2) for d in [*range(most + 1), -1]], axis=2)
+        for hops, p in found
+    ]
+    kept = [block for block in split if block is not None]
+    by_feature = np.concatenate(kept) if len(kept) == len(split) else None
+    return np.concatenate(rings, axis=1), by_feature
+
+
+def _distances(case: Case, rings: np.ndarray, chosen: np.ndarray) -> pyarrow.Table:
+    """By output: the mean contribution of each ring, and its share of the absolute ones."""
+    rows = []
+    groups = {ALL: np.ones(len(chosen), dtype=bool)}
+    if len(case.outputs) > 1:
+        groups |= {name: chosen == k for k, name in enumerate(case.outputs)}
+    last = rings.shape[1] - 1
+    for name, who in groups.items():
+        if not who.any():
+            continue
+        mean, size = rings[who].mean(0), np.abs(rings[who]).sum(0)
+        shares = size / max(size.sum(), np.finfo(float).tiny)
+        for d in range(rings.shape[1]):
+            if d < last or size[d] > 0:
+                at = None if d == last else d
+                rows.append((name, int(who.sum()), at, float(mean[d]), float(shares[d])))
+    columns = ["output", "nodes", "distance", "contribution", "share"]
+    return pyarrow.table({c: [row[k] for row in rows] for k, c in enumerate(columns)})
+
+
+def _features(
+    case: Case,
+    A: Sequence[Tensor],
+    chosen: Tensor,  # (nodes,)
+    split: Sequence[Any],
+    each: np.ndarray | None,  # (drawn, features)
+    drawn: np.ndarray,
+) -> pyarrow.Table:
+    """By output: the mean contribution of each feature to all nodes that are predicted so.
+
+    Contributions of both signs cancel in it, so the size is their mean over the drawn nodes without
+    the sign; the largest come first.
+    """
+    rows: list[tuple[str, str, float, float]] = []
+    names = case.feature_names
+    groups = [(ALL, torch.ones_like(chosen, dtype=torch.bool))]
+    if case.exact and len(case.outputs) > 1:  # elsewhere each would be an integral of its own
+        groups += [(name, chosen == k) for k, name in enumerate(case.outputs)]
+    for name, who in groups if each is not None else []:
+        near = who[torch.from_numpy(drawn)].numpy()
+        if each is None or not near.any():
+            continue
+        pairs, mask = zip(case.forms, A, strict=True), who.double()[:, None]
+        sums = split if name == ALL else [f.overall(q * mask, features=True) for f, q in pairs]
+        parts = [one.features for one in sums if one.features is not None]
+        total = np.sum(parts, axis=0) / int(who.sum())
+        size = np.abs(each[near]).mean(0)
+        order = np.argsort(-size, kind="stable")
+        rows += [(name, names[f], float(total[f]), float(size[f])) for f in order if size[f]]
+    columns = ("output", "feature", "contribution", "size")
+    return pyarrow.table({c: [row[k] for row in rows] for k, c in enumerate(columns)})
+
+
+def _influence(case: Case, influence: np.ndarray) -> pyarrow.Table:
+    order = np.argsort(-np.abs(influence), kind="stable")
+    ids = pyarrow.array([case.ids[int(v)] for v in order])
+    return pyarrow.table({"node": ids, "influence": influence[order]})
+
+
+def _units(case: Case) -> list[list[int]]:
+    """What is compared: repeats, each with the numbers of its models, or else members."""
+    counts = [len(case.question.singles(model)) for model in case.question.repeats]
+    if len(counts) == 1:
+        return [[k] for k in range(counts[0])]
+    ends = np.cumsum(counts)
+    return [list(range(end - count, end)) for count, end in zip(counts, ends, strict=True)]
+
+
+def _stability(units: list[list[int]], rings: np.ndarray, split: Sequence[Any]) -> pyarrow.Table:
+    """How alike units are: spread of the shares of rings, rank correlation of the rest."""
+    rows: list[tuple[str, float]] = []
+    if len(units) > 1:
+        rows.append(("models or repeats compared", float(len(units))))
+        size = np.stack([np.abs(rings[unit].sum(0)).sum(0) for unit in units])
+        shares = size / np.maximum(size.sum(1, keepdims=True), np.finfo(float).tiny)
+        for d in range(shares.shape[1] - 1):
+            spread = float(shares[:, d].std(ddof=1))
+            rows.append((f"standard deviation of the share of distance {d}", spread))
+        pairs = {"influence of nodes": [one.influence for one in split]}
+        if all(one.features is not None for one in split):
+            pairs["contributions of features"] = [one.features for one in split]
+        for name, vectors in pairs.items():
+            each = [np.sum([vectors[k] for k in unit], axis=0) for unit in units]
+            rows.append((f"mean rank correlation, {name}", rank_agreement(each)))
+    return pyarrow.table({"measure": [r[0] for r in rows], "value": [r[1] for r in rows]})
+
+
+def rank_agreement(vectors: Sequence[np.ndarray]) -> float:
+    """The mean rank correlation over all pairs; 0 where one of a pair is constant.
+
+    >>> rank_agreement([np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 40.0])])
+    1.0
+    """
+    found = []
+    for one, two in itertools.combinations([rankdata(v) for v in vectors], 2):
+        moving = one.std() > 0 and two.std() > 0
+        found.append(float(np.corrcoef(one, two)[0, 1]) if moving else 0.0)
+    return round(float(np.mean(found)), 12)

@@ -1,0 +1,225 @@
+"""Explanations as users meet them: the command, the estimator, tables, pages, files."""
+
+import json
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+import torch
+
+from longnn import LONGNNClassifier, LONGNNRegressor, load_run
+from longnn.data import csbm
+from longnn.explain import Explanation, Overview, explain_nodes
+from tests.commands import CLUB, FAST, NEWCOMERS, fail, longnn, succeed, succeed_json
+from tests.explain.cases import HERE, make_trained
+from tests.report.pagecheck import check_page
+
+
+@pytest.fixture(scope="module")
+def club(tmp_path_factory):
+    """A run on the user's own files."""
+    folder = tmp_path_factory.mktemp("own") / "club"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
+        succeed("train", CLUB, *FAST, "--preset", "fast", "--output", folder)
+    return folder
+
+
+def test_what_the_command_prints_adds_up(club):
+    result = longnn("explain", club, "Ada", "--top", 3)
+    assert result.exit_code == 0, result.output
+    text = result.stdout
+    assert text.startswith("lon: exact\n")
+    for piece in ("Node Ada is predicted ", "the node itself", "by feature", "hours", " others"):
+        assert piece in text
+    line = next(line for line in text.splitlines() if line.startswith("sum: "))
+    words = line.replace(",", "").replace(":", "").split()
+    constant, given, score = (
+        float(words[words.index(w) + 1]) for w in ("constant", "contributions", "score")
+    )
+    assert constant + given == pytest.approx(score, abs=2e-3)
+
+
+def test_the_command_as_json_is_what_python_computes(club):
+    found = succeed_json("explain", club, "Ada", "Mei")
+    wanted = load_run(club).explain(["Ada", "Mei"])
+    assert found["exact"] is True
+    assert [row["node"] for row in found["summary"]] == ["Ada", "Mei"]
+    for row, e in zip(found["summary"], wanted.nodes, strict=True):
+        assert row["score"] == pytest.approx(e.score)
+        mine = [r["contribution"] for r in found["contributions"] if r["node"] == e.node]
+        assert sum(mine) + row["constant"] == pytest.approx(row["score"], abs=1e-9)
+        assert abs(row["gap"]) < 1e-9
+    first = found["contributions"][0]
+    assert first["weight"] * first["says"] == pytest.approx(first["contribution"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+def test_files(club, tmp_path, ending):
+    path = tmp_path / f"why.{ending}"
+    text = succeed("explain", club, "Ada", "--output", path)
+    assert f"tables: {path}" in text
+    wanted = load_run(club).explain(["Ada"])
+    if ending == "json":
+        rows = json.loads(path.read_text())["contributions"]
+        assert {p.name for p in tmp_path.iterdir()} == {"why.json"}
+    else:
+        read = pyarrow.csv.read_csv if ending == "csv" else pyarrow.parquet.read_table
+        rows = read(path).to_pylist()
+        names = {"", "-rings", "-features", "-degrees", "-summary"}
+        assert {p.name for p in tmp_path.iterdir()} == {f"why{n}.{ending}" for n in names}
+        rings = read(tmp_path / f"why-rings.{ending}").to_pylist()
+        total = sum(r["contribution"] for r in rings)
+        assert total == pytest.approx(sum(r["contribution"] for r in rows))
+    assert [r["source"] for r in rows] == list(wanted.contributions["source"])
+
+
+def test_the_page_stands_alone_and_has_the_words(club, tmp_path):
+    path = tmp_path / "why.html"
+    text = succeed("explain", club, "Ada", "Mei", "--html", path)
+    assert f"page: {path}" in text
+    page = check_page(path.read_text(encoding="utf-8"))
+    assert "Why Ada?" in page.text
+    assert len(page.all("img")) == 2
+    assert all(image["alt"] for image in page.all("img"))
+    explained = load_run(club).explain(["Ada", "Mei"])
+    assert explained.why(0) in page.text
+    assert f"{explained[0].score:.4f}" in page.text
+
+
+def test_hostile_names_are_text(tmp_path):
+    """Names from users reach pages, figures and spreadsheets as they are."""
+    trained = make_trained("lon", repeats=1)
+    evil = ["<script>alert(1)</script>", "=1+1", "$x^", *(f"n{k}" for k in range(20))]
+    dataset = type(HERE)("evil", HERE.data, classes=HERE.classes, ids=evil)
+    found = explain_nodes(trained, dataset, [0, 1, 2])
+    page = check_page(found.write_page(tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert evil[0] in page.text
+    found.save(tmp_path / "x.csv")
+    assert "'=1+1" in (tmp_path / "x.csv").read_text()
+
+
+def test_all_predictions_at_once(club):
+    text = succeed("explain", club)
+    for piece in ("share by distance", "rowing", "largest features", "most influential nodes"):
+        assert piece in text
+    found = succeed_json("explain", club, "--no-features")
+    assert found["features"] == []
+    assert sum(r["share"] for r in found["distances"] if r["output"] == "all") == pytest.approx(1)
+
+
+def test_a_new_graph(club):
+    text = succeed("explain", club, "--graph", NEWCOMERS, first_id(NEWCOMERS))
+    assert first_id(NEWCOMERS) in text
+
+
+def first_id(folder):
+    return (folder / "nodes.csv").read_text().splitlines()[1].split(",")[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ada"], "Expected ids of nodes of the graph (got 'ada'); did you mean `Ada`?"),
+        (["7"], "Expected ids of nodes of the graph (got '7'); the first is 'Ada'"),
+        (["Ada", "--class", "rowin"], "(got 'rowin'); did you mean `rowing`?"),
+        (["Ada", "--output", "x.txt"], "ends in .csv, .parquet, .json (got x.txt)"),
+        (["Ada", "--output", "nowhere/x.csv"], "in an existing folder (got nowhere)"),
+        (["Ada", "--html", "x.txt"], "Expected --html to end in .html"),
+        (["Ada", "--html", "nowhere/x.html"], "Expected --html in an existing folder"),
+        (["--html", "x.html"], "Expected nodes for --html"),
+        (["--class", "rowing"], "Expected nodes where --class or --against is given"),
+        (["Ada", "--sample", "3"], "Expected --sample without nodes"),
+        (["Ada", "--repeat-index", "4"], "Expected a repeat below 1 (got 4)"),
+    ],
+)
+def test_mistakes_are_one_line(club, arguments, message):
+    assert message in fail("explain", club, *arguments)
+
+
+def test_many_nodes_are_printed_in_part(club):
+    ids = [str(i) for i in load_run(club).dataset.ids[:12]]
+    assert "2 more explained" in succeed("explain", club, *ids)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    graph = csbm(num_nodes=60, num_features=8)
+    return graph, LONGNNClassifier(preset="fast", epochs=8).fit(graph)
+
+
+def test_the_estimator_explains_nodes(fitted):
+    _, classifier = fitted
+    found = classifier.explain([3, 5])
+    assert isinstance(found, Explanation)
+    assert len(found) == 2
+    assert list(found.summary["node"]) == [3, 5]
+    predicted = classifier.predict([3, 5])
+    assert [e.predicted for e in found.nodes] == [str(p) for p in predicted]
+    total = found.contributions.groupby("node")["contribution"].sum()
+    np.testing.assert_allclose(
+        total.loc[[3, 5]] + list(found.summary["constant"]), list(found.summary["score"])
+    )
+    assert repr(found) == "Explanation(2 nodes, model='lon', method='exact')"
+    assert len(found.plot().axes) == 2
+    assert found.why().startswith("Node 3 is predicted ")
+    assert set(found.degrees["basis"]) == {"chebyshev", "jacobi"}
+    assert len(found.rings)
+    assert len(found.features)
+
+
+def test_one_node_and_all_nodes(fitted):
+    _, classifier = fitted
+    assert classifier.explain(3)[0].node == 3
+    everything = classifier.explain()
+    assert isinstance(everything, Overview)
+    assert repr(everything) == "Overview(model='lon', method='exact')"
+    assert len(everything.influence) == 60
+    assert set(everything.distances["output"]) >= {"all"}
+
+
+def test_a_loaded_estimator_needs_the_graph(fitted, tmp_path):
+    graph, classifier = fitted
+    classifier.save(tmp_path / "model.safetensors")
+    loaded = LONGNNClassifier.load(tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="pass graph="):
+        loaded.explain([3])
+    wanted = classifier.explain([3])[0]
+    assert loaded.explain([3], graph)[0].score == pytest.approx(wanted.score)
+    loaded.set_params(graph=graph)
+    assert loaded.explain([3])[0].score == pytest.approx(wanted.score)
+
+
+def test_mistakes_with_the_estimator(fitted):
+    _, classifier = fitted
+    with pytest.raises(ValueError, match=r"positions of nodes in 0\.\.59"):
+        classifier.explain([60])
+    with pytest.raises(ValueError, match="Expected nodes where"):
+        classifier.explain(output="0")
+    with pytest.raises(ValueError, match="Expected a fitted"):
+        LONGNNClassifier().explain([0])
+
+
+def test_unknown_ids_have_a_suggestion():
+    from longnn.estimator._inputs import find_nodes
+
+    with pytest.raises(ValueError, match="did you mean `anna`"):
+        find_nodes(["anna", "bert"], ["ana"])
+
+
+def test_a_regressor_explains_its_value():
+    ring = torch.arange(20)
+    edges = torch.stack([ring, (ring + 1) % 20])
+    edges = torch.cat([edges, edges.flip(0)], 1)
+    x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    y = x[:, 0] + 5
+    regressor = LONGNNRegressor(preset="fast", epochs=5).fit(x, edges, y.numpy())
+    found = regressor.explain([4])
+    assert found[0].score == pytest.approx(float(regressor.predict([4])[0]), abs=1e-5)
+    assert abs(found[0].gap) < 1e-9
+
+
+def test_without_pandas_tables_are_those_of_arrow(fitted, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert isinstance(fitted[1].explain([3]).rings, pyarrow.Table)

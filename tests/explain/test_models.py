@@ -1,0 +1,187 @@
+"""Every model, task and joint of models is explained, and the parts add up."""
+
+import numpy as np
+import pytest
+import torch
+
+from longnn.explain import explain_model, explain_nodes
+from longnn.explain._exact import has_exact_form
+from longnn.explain._integrated import IntegratedForm
+from longnn.explain._question import Question
+from longnn.registry import MODELS
+from tests.explain.cases import HERE, double_model, make_ensemble, make_trained
+
+NODES = [3, 7]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_is_explained(name):
+    trained = make_trained(name, repeats=1)
+    found = explain_nodes(trained, HERE, NODES)
+    model, problem = double_model(trained)
+    scores = model.scores(problem.features, problem.operator).detach()
+    exact = has_exact_form(model)
+    assert found.exact == exact
+    assert found.method == ("exact" if exact else "integrated gradients")
+    for i, e in zip(NODES, found.nodes, strict=True):
+        assert e.score == pytest.approx(float(scores[i].max()), abs=1e-10)
+        limit = 1e-12 if exact else 0.05 * max(1, abs(e.score))  # of 64 points and many kinks
+        assert abs(e.gap) < limit
+        assert abs(e.feature_gap) < limit
+
+
+@pytest.mark.parametrize("name", ["gcn", "cheb", "arma", "lon"])
+def test_gradients_are_taken_within_reach_only(name):
+    """On the nodes within reach the scores are those of the whole graph."""
+    options = {"placement": "both", "degree": 2} if name == "lon" else {}
+    trained = make_trained(name, repeats=1, **options)
+    model, problem = double_model(trained)
+    form = IntegratedForm(model, problem.features, problem.operator)
+    near, operator = form._neighbourhood(7)
+    part = form._features[near].toarray()
+    with torch.no_grad():
+        local = model.scores(torch.from_numpy(part), operator)
+    torch.testing.assert_close(local[list(near).index(7)], form.scores[7])
+    assert form.hops == {"gcn": 2, "cheb": 4, "arma": 2, "lon": 4}[name]
+
+
+def test_integrated_gradients_of_a_linear_function_are_exact():
+    """SGC is linear in X: Captum's way must give what the exact form gives."""
+    trained = make_trained("sgc", repeats=1)
+    model, problem = double_model(trained)
+    form = IntegratedForm(model, problem.features, problem.operator)
+    exact = explain_nodes(trained, HERE, [7])[0]
+    q = torch.zeros(1, 3, dtype=torch.float64)
+    q[0, ["a", "b", "c"].index(exact.output)] = 1
+    part = form.explain(np.array([7]), q, features=True)
+    np.testing.assert_allclose(part.features[0], exact.features, atol=1e-12)
+    assert part.constant[0] == pytest.approx(exact.base, abs=1e-12)
+
+
+def test_without_captum_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("longnn.explain._captum._captum", without_captum)
+    with pytest.raises(ValueError, match=r"pip install 'longnn\[explain\]'"):
+        explain_nodes(make_trained("gcn", repeats=1), HERE, [3])
+    found = explain_nodes(make_trained("lon", repeats=1), HERE, [3])  # needs none
+    assert found[0].features is not None
+    found = explain_nodes(make_trained("lon", repeats=1, transform="residual"), HERE, [3])
+    assert found[0].features is None
+    assert any("captum" in note for note in found.notes)
+    assert len(found.features) == 0
+    assert len(explain_model(make_trained("lon", repeats=1, normalize=True), HERE).features) == 0
+
+
+def without_captum():
+    import longnn.explain._captum as module
+
+    raise ValueError(module._MISSING)
+
+
+@pytest.mark.parametrize("task", ["regression", "multilabel"])
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_other_tasks(task, repeats):
+    trained = make_trained("lon", task=task, repeats=repeats)
+    found = explain_nodes(trained, HERE, NODES)
+    predicted = trained.predict(trained.problem(HERE)).double()
+    for i, e in zip(NODES, found.nodes, strict=True):
+        assert abs(e.gap) < 1e-9
+        assert abs(e.feature_gap) < 1e-9
+        if task == "regression":
+            assert found.what == "predicted value"
+            assert e.probability is None
+            assert e.score == pytest.approx(float(predicted[i]), abs=1e-5)
+        else:
+            assert e.probability == pytest.approx(float(predicted[i].max()), abs=1e-6)
+            if repeats == 2:
+                assert torch.tensor(e.score).sigmoid() == pytest.approx(e.probability, abs=1e-5)
+
+
+def test_several_targets_by_name():
+    trained = make_trained("lon", task="regression", outputs=2, repeats=1)
+    predicted = trained.predict(trained.problem(HERE))
+    low, high = (explain_nodes(trained, HERE, [7], output=t)[0] for t in ("low", "high"))
+    assert (low.score, high.score) == pytest.approx(predicted[7].tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_ensembles_of_exact_members_add_up(task, repeats):
+    """Members with their own self loops; what is explained is the averaged prediction."""
+    trained = make_ensemble("lon", "gpr", "mlp", task=task, repeats=repeats)
+    found = explain_nodes(trained, HERE, NODES)
+    assert found.exact
+    predicted = trained.predict(trained.problem(HERE)).double()
+    for i, e in zip(NODES, found.nodes, strict=True):
+        assert abs(e.gap) < 1e-9
+        assert abs(e.feature_gap) < 1e-9
+        assert e.chebyshev.sum() == pytest.approx(e.contribution.sum())
+        if task == "regression":
+            assert e.score == pytest.approx(float(predicted[i]), abs=1e-5)
+        elif task == "classification" and repeats == 2:
+            assert e.score == pytest.approx(float(predicted[i].max().log()), abs=1e-5)
+
+
+def test_mixed_ensembles_show_their_gap():
+    found = explain_nodes(make_ensemble("lon", "gcn"), HERE, NODES)
+    assert not found.exact
+    assert found.method == "1 model exact; 1 model integrated gradients"
+    for e in found.nodes:
+        assert 1e-12 < abs(e.gap) < 0.05
+        assert e.chebyshev is None
+
+
+def test_the_joint_of_models_is_split_exactly_though_scores_are_large():
+    trained = make_ensemble("lon", "gpr")
+    question = Question(
+        "classification", [m.double() for m in trained.models], trained.readouts[:1]
+    )
+    generator = torch.Generator().manual_seed(0)
+    z = [30 * torch.randn(5, 3, generator=generator, dtype=torch.float64) for _ in range(2)]
+    number, at_zero, A = question.ask(z, torch.tensor([0, 1, 2, 0, 1]))
+    total = sum((a * s).sum(1) for a, s in zip(A, z, strict=True))
+    torch.testing.assert_close(number - at_zero, total, rtol=0, atol=1e-5)
+    torch.testing.assert_close(at_zero, torch.full((5,), 1 / 3, dtype=torch.float64).log())
+
+
+def test_stability_compares_repeats_or_members():
+    same = make_trained("lon", repeats=1)
+    assert len(explain_model(same, HERE).stability) == 0
+    twice = make_trained("lon", repeats=2)
+    twin = {**vars(twice), "states": (twice.states[0], twice.states[0])}
+    twin = type(twice)(**{k: v for k, v in twin.items() if k != "models"})
+    rows = dict(explain_model(twin, HERE).stability.itertuples(index=False))
+    assert rows["models or repeats compared"] == 2
+    alike = [value for name, value in rows.items() if "correlation" in name]
+    assert alike == pytest.approx([1, 1], abs=0.2)  # the temperatures differ, and so the weights
+    rows = dict(
+        explain_model(make_ensemble("lon", "mlp", "gpr"), HERE).stability.itertuples(index=False)
+    )
+    assert rows["models or repeats compared"] == 3
+
+
+def test_a_model_of_integrals_has_an_overview():
+    found = explain_model(make_trained("gcn", repeats=1), HERE, sample=3)
+    assert found.explained == 3
+    assert any("3 nodes of 23" in note for note in found.notes)
+    assert set(found.features["output"]) == {"all"}
+    assert len(found.influence) == HERE.num_nodes
+
+
+@pytest.mark.parametrize(
+    ("nodes", "options", "message"),
+    [
+        ([], {}, "at least one node"),
+        ([23], {}, r"nodes in 0..22 \(got 23\)"),
+        ([0], {"output": "d"}, r"a class of a, b, c \(got 'd'\)"),
+        ([0], {"against": "cc"}, "did you mean `c`"),
+        ([0], {"repeat": 2}, r"a repeat below 1 \(got 2\)"),
+    ],
+)
+def test_mistakes_are_named(nodes, options, message):
+    with pytest.raises(ValueError, match=message):
+        explain_nodes(make_trained("lon", repeats=1), HERE, nodes, **options)
+
+
+def test_a_sample_of_none_is_refused():
+    with pytest.raises(ValueError, match="`sample` >= 1"):
+        explain_model(make_trained("lon", repeats=1), HERE, sample=0)
