@@ -75,14 +75,14 @@ def from_data(
     nodes = len(x)
     index, weight = _edge_tensors(data, nodes)
     edges = symmetrize(index, weight, num_nodes=nodes, self_loops=self_loops)
-    index, weight, edge_notes = edges.arcs, edges.weight, list(edges.notes)
+    index, weight, changes = edges.arcs, edges.weight, list(edges.notes)
     y, task = _labels(data.get("y"), task, nodes)
     if task == "classification" and classes is None:
         y, classes = _coded(y)
     elif task == "multilabel" and classes is None:
         classes = [str(c) for c in range(y.shape[1])]
     masks, mask_notes = _masks(data, known_labels(y, task))
-    edge_notes += _isolated_note(index, nodes)
+    changes += _isolated_note(index, nodes)
     clean = Data(x=x, edge_index=index, y=y, **masks)
     if weight is not None:
         clean.edge_weight = weight
@@ -95,7 +95,7 @@ def from_data(
         feature_names=tuple(feature_names),
         targets=tuple(targets),
         open_features=open_features,
-        notes=(*notes, *edge_notes, *mask_notes),
+        notes=(*notes, *changes, *mask_notes),
         default_split=default_split or ("own" if masks else "stratified"),
         ready=ready,
         one_way=edges.one_way,
@@ -104,7 +104,11 @@ def from_data(
 
 def _isolated_note(index: Tensor, nodes: int) -> list[str]:
     linked = torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index[0], True)
-    isolated = nodes - int(linked.sum())
+    return isolated_note(nodes - int(linked.sum()))
+
+
+def isolated_note(isolated: int) -> list[str]:
+    """What to say of nodes without an edge, if there are any."""
     if not isolated:
         return []
     them = "it" if isolated == 1 else "them"
@@ -136,29 +140,42 @@ def symmetrize(
     tensor([[0, 1, 1, 2],
             [1, 0, 2, 1]])
     """
-    notes: list[str] = []
+    dropped = 0
     loops = index[0] == index[1]
     if not self_loops and bool(loops.any()):
         dropped = int(loops.sum())
         index = index[:, ~loops]
         weight = None if weight is None else weight[~loops]
-        notes.append(f"{_count(dropped, 'self loop')} {_was(dropped)} dropped.")
     arcs = index.shape[1]
     key, weight = _merge(index[0] * num_nodes + index[1], weight, mean=False)
-    if repeats := arcs - len(key):
-        how = "merged" if weight is None else "merged, their weights added"
-        notes.append(f"{_count(repeats, 'repeated edge')} {_was(repeats)} {how}.")
+    repeats = arcs - len(key)
     row, col = _rows_and_columns(key, num_nodes)
     both = torch.cat([key, col * num_nodes + row])
     doubled = None if weight is None else torch.cat([weight, weight])
     full, doubled = _merge(both, doubled, mean=True)
     row, col = _rows_and_columns(full, num_nodes)
     one_way = len(full) - len(key)
-    if one_way:
-        edges = int((row <= col).sum())
-        notes.insert(0, _one_way_note(one_way, edges))
+    edges = int((row <= col).sum()) if one_way else 0
+    notes = edge_notes(one_way, edges, dropped, repeats, weighted=weight is not None)
     made = None if doubled is None else doubled.float()
-    return Symmetrized(torch.stack([row, col]), made, tuple(notes), one_way)
+    return Symmetrized(torch.stack([row, col]), made, notes, one_way)
+
+
+def edge_notes(
+    one_way: int, edges: int, loops: int, repeats: int, *, weighted: bool = False
+) -> tuple[str, ...]:
+    """What was done to make edges undirected, in sentences.
+
+    >>> edge_notes(2, 2, 1, 0)
+    ('All 2 edges were listed one way; each was made two-way.', '1 self loop was dropped.')
+    """
+    notes = [_one_way_note(one_way, edges)] if one_way else []
+    if loops:
+        notes.append(f"{_count(loops, 'self loop')} {_was(loops)} dropped.")
+    if repeats:
+        how = "merged, their weights added" if weighted else "merged"
+        notes.append(f"{_count(repeats, 'repeated edge')} {_was(repeats)} {how}.")
+    return tuple(notes)
 
 
 def _one_way_note(one_way: int, edges: int) -> str:
