@@ -8,5 +8,6 @@ has the shape, type, size and checksum of every file.
 from longnn.store._basis import BasisStore
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import Manifest, StoreError
+from longnn.store._prepare import prepare
 
-__all__ = ["BasisStore", "GraphStore", "Manifest", "StoreError"]
+__all__ = ["BasisStore", "GraphStore", "Manifest", "StoreError", "prepare"]
