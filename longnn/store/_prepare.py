@@ -88,10 +88,10 @@ def prepare(
         "like": None if model is None else checksum(model.folder / NAME),
     }
     folder = Path(output)
-    found = _reusable(folder, source)
+    found = reusable(folder, source)
     if found is not None:
         return found
-    with _working(folder) as room:
+    with working(folder) as room:
         if parts is None:
             write_dataset(given.load(), folder, source, model)
         else:
@@ -112,7 +112,7 @@ def _parts(source: Source) -> tuple[Parts, Parts | None] | None:
     return edges, nodes
 
 
-def _reusable(folder: Path, source: Mapping[str, Any]) -> GraphStore | None:
+def reusable(folder: Path, source: Mapping[str, Any]) -> GraphStore | None:
     """The graph that a folder holds, if it was made in the same way of the same files."""
     if not (folder / NAME).exists():
         return None
@@ -126,7 +126,7 @@ def _reusable(folder: Path, source: Mapping[str, Any]) -> GraphStore | None:
 
 
 @contextmanager
-def _working(folder: Path) -> Iterator[Path]:
+def working(folder: Path) -> Iterator[Path]:
     """A folder to work in, within the output; nothing of it remains."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
