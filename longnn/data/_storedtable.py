@@ -66,7 +66,7 @@ class StoredColumns(Mapping[str, pa.Array]):
                 column = _read_column(part, name)
                 column.validate(full=True)  # of texts, that they are UTF-8
                 pieces += column.cast(kind).chunks
-            except (pa.ArrowException, *RAISED) as error:
+            except (pa.ArrowException, OSError, *RAISED) as error:
                 raise unreadable(part, error) from error
         self._last = (name, plain_column(pa.chunked_array(pieces, kind), self.path, name))
         return self._last[1]

@@ -15,7 +15,7 @@ from longnn.store._engine import Engine
 from longnn.store._graph import NEIGHBOURS, OFFSETS
 
 #: Bytes of memory for each arc that is sorted: a key in the engine, its order, and its copies here.
-PER_ARC = 64
+PER_ARC = 160
 #: Ranges of nodes whose arcs are counted, to choose how many are sorted at once.
 RANGES = 4096
 

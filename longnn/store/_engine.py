@@ -19,6 +19,8 @@ from longnn.store._manifest import StoreError
 
 #: Share of the memory given that DuckDB may take; the rest is for the arrays in Python.
 SHARE = 0.5
+#: Bytes that the program takes before any work: Python, torch, Arrow.
+OWN = 500 * 10**6
 #: Seconds between two looks at how far a query is.
 LOOK = 0.2
 #: Bytes that DuckDB needs to work at all.
@@ -30,7 +32,7 @@ class Engine:
 
     Args:
         room: the folder, for tables and for what does not fit into memory.
-        memory: bytes that the whole program may take.
+        memory: bytes that the whole program may take; :attr:`memory` is what is left for the work.
         threads: by default as many as there are cores.
 
     >>> import tempfile
@@ -41,10 +43,11 @@ class Engine:
     """
 
     def __init__(self, room: Path, memory: float, threads: int | None = None) -> None:
-        self.memory = memory
+        self.given_memory = memory
+        self.memory = max(memory - OWN, memory / 4)  # for the work
         duckdb = _duckdb()
         self._error = duckdb.Error
-        limit = int(max(LEAST, SHARE * memory))
+        limit = int(max(LEAST, SHARE * self.memory))
         with self._explained():
             self._connection = duckdb.connect(str(room / "tables.duckdb"))
             self.run(f"SET memory_limit = '{limit // 2**20}MiB'")
@@ -115,6 +118,10 @@ class Engine:
         """What DuckDB raises, as an error of ours in one line."""
         try:
             yield
+        except RuntimeError as error:
+            if "interrupted" not in str(error):
+                raise
+            raise KeyboardInterrupt from error  # what it was before DuckDB caught it
         except self._error as error:
             text = str(error).strip().split("\n")[0]
             kind = type(error).__name__
@@ -122,11 +129,9 @@ class Engine:
                 raise OSError(errno.ENOSPC, f"No space left on the disk ({text})") from error
             if kind == "OutOfMemoryException":
                 raise MemoryError(
-                    f"Expected the work to fit into {in_words(self.memory)} of memory "
+                    f"Expected the work to fit into {in_words(self.given_memory)} of memory "
                     f"(DuckDB: {text}); give more with --memory"
                 ) from error
-            if kind == "InterruptException":
-                raise KeyboardInterrupt from error
             raise StoreError(f"Expected tables that DuckDB can read ({kind}: {text})") from error
 
 

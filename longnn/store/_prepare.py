@@ -104,6 +104,11 @@ def _parts(source: Source) -> tuple[Parts, Parts | None] | None:
     """The tables of the graph; None where it is read in memory: a name, or arrays."""
     if source.is_named:
         return None
+    if (Path(source.graph) / NAME).is_file():
+        raise StoreError(
+            f"Expected files of edges and nodes (got {source.graph}, which is prepared already); "
+            "train on it as it is"
+        )
     edges, nodes = find_parts(
         Path(source.graph), None if source.nodes is None else Path(source.nodes)
     )
