@@ -41,6 +41,8 @@ LENGTHS = {
     "reading nodes": 4.0,
     "checking": 1.0,
 }
+#: The feature of a graph that has none.
+DEGREE = "log_degree"
 _NODE_OPTIONS = ("id_column", "label_column", "split_column", "feature_columns", "category_columns")
 
 
@@ -204,11 +206,12 @@ class Ingest:
         fitted = None if model is None else model.scaling
         file = FeatureFile(self.folder / FEATURES, len(degree), str(self.source["scale"]), fitted)
         encoding: Encoding | None = None
-        if model is not None and model.encoding is not None:
+        if model is not None and model.about["feature_names"] != [DEGREE]:
             if table is None:
                 raise DataError("Expected a node file with the features of training (got none).")
-            blocks = (block for _, block in model.encoding.blocks(table))
-            return model.encoding, file.write(blocks), model.encoding.feature_names
+            encoding = model.encoding or Encoding.plain(model.about["feature_names"])
+            blocks = (block for _, block in encoding.blocks(table))
+            return model.encoding, file.write(blocks), encoding.feature_names
         if model is None and table is not None and columns is not None and columns.features:
             encoding, scaling = write_features(file, table, columns.features, options, share)
             if encoding.note:
@@ -223,4 +226,4 @@ class Ingest:
         if options.features == "auto":
             self.notes.append("There are no features: log(1 + degree) is used.")
         x = torch.log1p(torch.from_numpy(degree).float())[:, None]
-        return None, file.write(iter([x.numpy()])), ("log_degree",)
+        return None, file.write(iter([x.numpy()])), (DEGREE,)

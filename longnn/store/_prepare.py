@@ -74,7 +74,7 @@ def prepare(
     """
     given = Source.resolve(graph, nodes, options=options)
     model = None if like is None else GraphStore.open(like)
-    if model is not None:
+    if model is not None and "graph" in model.about["source"]:  # a generated graph has no files
         given = given.like(Source.from_dict(model.about["source"]))
     size = parse_size(memory)
     Scaling.fit(scale, torch.zeros(1, 1))  # an unknown kind is an error before all work

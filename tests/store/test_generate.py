@@ -104,6 +104,17 @@ def test_parquet_files_prepare_to_the_same_graph(tmp_path, monkeypatch):
         generate(tmp_path / "files", **options, format="parquet")
 
 
+def test_a_generated_graph_can_be_the_model_of_another(tmp_path):
+    first = generate(tmp_path / "a", **SMALL)
+    other = generate(tmp_path / "b", **SMALL, seed=1)
+    generate(tmp_path / "files", **SMALL, seed=1, format="parquet")
+    second = prepare(tmp_path / "files", output=tmp_path / "c", like=first.folder)
+    np.testing.assert_array_equal(second.features, other.features)
+    assert second.about["feature_names"] == first.about["feature_names"]
+    with pytest.raises(DataError, match="a node file with the features of training"):
+        prepare(tmp_path / "files" / "edges", output=tmp_path / "d", like=first.folder)
+
+
 def test_a_generated_graph_is_used_as_it_is(tmp_path):
     generate(tmp_path, **SMALL)
     before = (tmp_path / "offsets.npy").stat().st_mtime_ns
