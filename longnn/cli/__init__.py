@@ -14,6 +14,7 @@ from longnn._base.version import __version__
 from longnn.cli import _bench as bench
 from longnn.cli import _explain as explain
 from longnn.cli import _export as export
+from longnn.cli import _large as large
 from longnn.cli import _lists as lists
 from longnn.cli import _runs as runs
 from longnn.cli import _study as study
@@ -39,6 +40,8 @@ COMMANDS = (
     lists.info,
     lists.datasets,
     lists.models,
+    large.prepare,
+    large.generate,
     bench.bench,
     study.study,
 )

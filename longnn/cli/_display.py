@@ -110,6 +110,21 @@ def tuning_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
 
 
 @contextmanager
+def work_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
+    """A callback for named steps of one long piece of work, with the time left; silent when quiet.
+
+    It is called with the name of the step and the share of the whole that is done.
+    """
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
+        task = progress.add_task("starting", total=1.0)
+        yield lambda name, share: progress.update(task, completed=share, description=name)
+
+
+@contextmanager
 def study_progress(console: Console, name: str) -> Iterator[Callable[[str], None]]:
     """A callback that prints one line per finished cell; a terminal shows that work goes on."""
     if not console.is_terminal:

@@ -17,23 +17,39 @@ if TYPE_CHECKING:
         list_bundled,
         list_named,
     )
-    from longnn.data._convert import from_data, symmetrize, undirected
+    from longnn.data._convert import (
+        edge_notes,
+        from_data,
+        isolated_note,
+        symmetrize,
+        undirected,
+    )
     from longnn.data._dataset import NodeDataset
-    from longnn.data._encoding import Encoding
+    from longnn.data._edgetable import edge_columns
+    from longnn.data._encoding import Encoding, Novelty, encode_columns
     from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
     from longnn.data._features import row_normalize
-    from longnn.data._files import load_files
+    from longnn.data._files import find_nodes_beside, graph_name, load_files
     from longnn.data._frames import from_networkx, from_pandas, from_scipy
     from longnn.data._images import ImageGrid, image_grid, read_image_grid
+    from longnn.data._labels import read_labels
     from longnn.data._named import load_named
+    from longnn.data._nodetable import NodeColumns, read_split
     from longnn.data._npz import Archive
+    from longnn.data._options import TableOptions
+    from longnn.data._readtable import TABLE_SUFFIXES
     from longnn.data._scaling import SCALINGS, Scaling
     from longnn.data._source import Source, load
     from longnn.data._splits import Split, make_split
+    from longnn.data._storedtable import STORED_SUFFIXES, StoredTable
     from longnn.data._synthetic import csbm, digits
+    from longnn.data._textfile import table_stem, table_suffix
+    from longnn.data._textstream import TextStream
 
 __all__ = [
     "SCALINGS",
+    "STORED_SUFFIXES",
+    "TABLE_SUFFIXES",
     "Archive",
     "BundledDataset",
     "DataError",
@@ -43,20 +59,31 @@ __all__ = [
     "ImageGrid",
     "MissingFileError",
     "NamedDataset",
+    "NodeColumns",
     "NodeDataset",
+    "Novelty",
     "Scaling",
     "Source",
     "Split",
+    "StoredTable",
+    "TableOptions",
+    "TextStream",
     "csbm",
     "describe",
     "digits",
+    "edge_columns",
+    "edge_notes",
+    "encode_columns",
     "find_named",
+    "find_nodes_beside",
     "from_data",
     "from_networkx",
     "from_pandas",
     "from_scipy",
+    "graph_name",
     "homophily",
     "image_grid",
+    "isolated_note",
     "known_names",
     "list_bundled",
     "list_named",
@@ -65,8 +92,12 @@ __all__ = [
     "load_named",
     "make_split",
     "read_image_grid",
+    "read_labels",
+    "read_split",
     "row_normalize",
     "symmetrize",
+    "table_stem",
+    "table_suffix",
     "undirected",
     "untested",
 ]
@@ -82,17 +113,48 @@ _HOMES = {
         "list_bundled",
         "list_named",
     ),
-    "_convert": ("from_data", "symmetrize", "undirected"),
+    "_convert": (
+        "from_data",
+        "symmetrize",
+        "undirected",
+        "edge_notes",
+        "isolated_note",
+    ),
     "_dataset": ("NodeDataset",),
-    "_encoding": ("Encoding",),
+    "_encoding": (
+        "Encoding",
+        "Novelty",
+        "encode_columns",
+    ),
     "_errors": ("DataError", "DatasetUnavailable", "MissingFileError"),
     "_features": ("row_normalize",),
-    "_files": ("load_files",),
+    "_files": (
+        "load_files",
+        "find_nodes_beside",
+        "graph_name",
+    ),
     "_frames": ("from_networkx", "from_pandas", "from_scipy"),
     "_images": ("ImageGrid", "image_grid", "read_image_grid"),
     "_named": ("load_named",),
     "_npz": ("Archive",),
     "_scaling": ("SCALINGS", "Scaling"),
+    "_edgetable": ("edge_columns",),
+    "_labels": ("read_labels",),
+    "_nodetable": (
+        "NodeColumns",
+        "read_split",
+    ),
+    "_options": ("TableOptions",),
+    "_storedtable": (
+        "STORED_SUFFIXES",
+        "StoredTable",
+    ),
+    "_textstream": ("TextStream",),
+    "_readtable": ("TABLE_SUFFIXES",),
+    "_textfile": (
+        "table_stem",
+        "table_suffix",
+    ),
     "_source": ("Source", "load"),
     "_splits": ("Split", "make_split"),
     "_synthetic": ("csbm", "digits"),

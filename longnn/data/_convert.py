@@ -81,14 +81,14 @@ def from_data(
     nodes = len(x)
     index, weight = _edge_tensors(data, nodes)
     edges, directed = _edges(index, weight, nodes, check_directed(directed), self_loops)
-    index, weight, edge_notes = edges.arcs, edges.weight, list(edges.notes)
+    index, weight, changes = edges.arcs, edges.weight, list(edges.notes)
     y, task = _labels(data.get("y"), task, nodes)
     if task == "classification" and classes is None:
         y, classes = _coded(y)
     elif task == "multilabel" and classes is None:
         classes = [str(c) for c in range(y.shape[1])]
     masks, mask_notes = _masks(data, known_labels(y, task))
-    edge_notes += _isolated_note(index, nodes)
+    changes += _isolated_note(index, nodes)
     clean = Data(x=x, edge_index=index, y=y, **masks)
     if weight is not None:
         clean.edge_weight = weight
@@ -101,7 +101,7 @@ def from_data(
         feature_names=tuple(feature_names),
         targets=tuple(targets),
         open_features=open_features,
-        notes=(*notes, *edge_notes, *mask_notes),
+        notes=(*notes, *changes, *mask_notes),
         default_split=default_split or ("own" if masks else "stratified"),
         ready=ready,
         one_way=edges.one_way,
@@ -151,7 +151,11 @@ def undirected(dataset: NodeDataset) -> NodeDataset:
 
 def _isolated_note(index: Tensor, nodes: int) -> list[str]:
     linked = torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index.reshape(-1), True)
-    isolated = nodes - int(linked.sum())
+    return isolated_note(nodes - int(linked.sum()))
+
+
+def isolated_note(isolated: int) -> list[str]:
+    """What to say of nodes without an edge, if there are any."""
     if not isolated:
         return []
     them = "it" if isolated == 1 else "them"
@@ -202,18 +206,17 @@ def symmetrize(
     tensor([[0, 1, 1, 2],
             [1, 0, 2, 1]])
     """
-    key, weight, notes = _distinct(index, weight, num_nodes, self_loops)
+    key, weight, dropped, repeats = _distinct(index, weight, num_nodes, self_loops)
     row, col = _rows_and_columns(key, num_nodes)
     both = torch.cat([key, col * num_nodes + row])
     doubled = None if weight is None else torch.cat([weight, weight])
     full, doubled = _merge(both, doubled, mean=True)
     row, col = _rows_and_columns(full, num_nodes)
     one_way = len(full) - len(key)
-    if one_way:
-        edges = int((row <= col).sum())
-        notes.insert(0, _one_way_note(one_way, edges))
+    edges = int((row <= col).sum()) if one_way else 0
+    notes = edge_notes(one_way, edges, dropped, repeats, weighted=weight is not None)
     made = None if doubled is None else doubled.float()
-    return Symmetrized(torch.stack([row, col]), made, tuple(notes), one_way)
+    return Symmetrized(torch.stack([row, col]), made, notes, one_way)
 
 
 def keep_arcs(
@@ -230,32 +233,49 @@ def keep_arcs(
     >>> keep_arcs(torch.tensor([[1, 0, 1], [0, 1, 2]]), num_nodes=3).one_way
     1
     """
-    key, weight, notes = _distinct(index, weight, num_nodes, self_loops)
+    key, weight, dropped, repeats = _distinct(index, weight, num_nodes, self_loops)
     row, col = _rows_and_columns(key, num_nodes)
     back, order = torch.sort(col * num_nodes + row)
     one_way = int((~torch.isin(back, key, assume_unique=True)).sum())
     symmetric = one_way == 0 and (weight is None or bool(torch.equal(weight[order], weight)))
+    notes = edge_notes(0, 0, dropped, repeats, weighted=weight is not None)
     made = None if weight is None else weight.float()
-    return Arcs(torch.stack([row, col]), made, tuple(notes), one_way, symmetric)
+    return Arcs(torch.stack([row, col]), made, notes, one_way, symmetric)
 
 
 def _distinct(
     index: Tensor, weight: Tensor | None, num_nodes: int, self_loops: bool
-) -> tuple[Tensor, Tensor | None, list[str]]:
-    """Each arc once, as the sorted numbers row * nodes + column, with its weight, and notes."""
-    notes: list[str] = []
+) -> tuple[Tensor, Tensor | None, int, int]:
+    """Each arc once, as the sorted numbers row * nodes + column, with its weight.
+
+    Also how many self loops were dropped, and how many arcs were repeated.
+    """
+    dropped = 0
     loops = index[0] == index[1]
     if not self_loops and bool(loops.any()):
         dropped = int(loops.sum())
         index = index[:, ~loops]
         weight = None if weight is None else weight[~loops]
-        notes.append(f"{_count(dropped, 'self loop')} {_was(dropped)} dropped.")
     arcs = index.shape[1]
     key, weight = _merge(index[0] * num_nodes + index[1], weight, mean=False)
-    if repeats := arcs - len(key):
-        how = "merged" if weight is None else "merged, their weights added"
+    return key, weight, dropped, arcs - len(key)
+
+
+def edge_notes(
+    one_way: int, edges: int, loops: int, repeats: int, *, weighted: bool = False
+) -> tuple[str, ...]:
+    """What was done to edges, in sentences.
+
+    >>> edge_notes(2, 2, 1, 0)
+    ('All 2 edges were listed one way; each was made two-way.', '1 self loop was dropped.')
+    """
+    notes = [_one_way_note(one_way, edges)] if one_way else []
+    if loops:
+        notes.append(f"{_count(loops, 'self loop')} {_was(loops)} dropped.")
+    if repeats:
+        how = "merged, their weights added" if weighted else "merged"
         notes.append(f"{_count(repeats, 'repeated edge')} {_was(repeats)} {how}.")
-    return key, weight, notes
+    return tuple(notes)
 
 
 def _one_way_note(one_way: int, edges: int) -> str:

@@ -32,7 +32,7 @@ def read_edges(
         nodes: the known nodes; if none are known, those that the edges name are added.
         wanted: the source, target and weight columns the user named, if any.
     """
-    source, target, weight = _edge_columns(table, wanted)
+    source, target, weight = edge_columns(table, wanted)
     ends = [table.texts(column) for column in (source, target)]
     for column, texts in zip((source, target), ends, strict=True):
         if texts.null_count:
@@ -67,7 +67,12 @@ def read_edges(
     return torch.stack(index), None if weight is None else _read_weights(table, weight)
 
 
-def _edge_columns(table: Table, wanted: tuple[str | None, ...]) -> tuple[str, str, str | None]:
+def edge_columns(table: Table, wanted: tuple[str | None, ...]) -> tuple[str, str, str | None]:
+    """The source, target and weight columns: those the user named, else by their names.
+
+    >>> edge_columns(Table({"to": pa.array([]), "from": pa.array([])}), (None, None, None))
+    ('from', 'to', None)
+    """
     weight = table.find(wanted[2], WEIGHT_NAMES, "weight")
     source = table.find(wanted[0], SOURCE_NAMES, "source")
     target = table.find(wanted[1], TARGET_NAMES, "target")

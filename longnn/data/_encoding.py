@@ -5,7 +5,8 @@ is plain data: a run stores it as JSON, and a new table goes through it unchange
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -73,18 +74,8 @@ class Encoding:
         Raises:
             DataError: naming line and column of a cell that does not fit the others.
         """
-        parts: list[tuple[Column, Block | None]] = []
-        for name in table.names:
-            if missing == "error":
-                _refuse_gaps(table, name)
-            kind, cells = guess_kind(
-                table, name, text=name in text_columns, category=name in category_columns
-            )
-            if isinstance(kind, LeftOut):
-                parts.append((kind, None))
-                continue
-            column = kind.fit(name, cells)
-            parts.append((column, column.encode(cells)))
+        named = {"text_columns": text_columns, "category_columns": category_columns}
+        parts = [*encode_columns(table, table.names, **named, missing=missing)]
         parts = _leave_out(parts)
         encoding = cls(tuple(column for column, _ in parts))
         return encoding, join_blocks([block for _, block in parts if block is not None])
@@ -110,6 +101,13 @@ class Encoding:
         Raises:
             DataError: naming a column that is missing, or a cell that does not fit its column.
         """
+        x = join_blocks([block for _, block in self.blocks(table)])
+        if x is None:
+            raise DataError("Expected an encoding with features (got one that has none)")
+        return x
+
+    def blocks(self, table: Table) -> Iterator[tuple[Column, Block]]:
+        """As :meth:`apply`, column by column: each column that is used, and its features."""
         used: list[Any] = [column for column in self.columns if column.kind != LeftOut.kind]
         for column in used:
             if column.column not in table.columns:
@@ -118,10 +116,8 @@ class Encoding:
                     f"Expected the columns the run was trained with (missing column "
                     f"{column.column!r}; {table.name} has {found})"
                 )
-        x = join_blocks([column.encode(column.parse(table, column.column)) for column in used])
-        if x is None:
-            raise DataError("Expected an encoding with features (got one that has none)")
-        return x
+        for column in used:
+            yield column, column.encode(column.parse(table, column.column))
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Column, kind, and what was done, for each column.
@@ -193,18 +189,59 @@ def join_blocks(blocks: Sequence[Block]) -> Tensor | None:  # (nodes, features)
     return torch.from_numpy(joined)
 
 
+def encode_columns(
+    table: Table,
+    names: Sequence[str],
+    *,
+    text_columns: Sequence[str] = (),
+    category_columns: Sequence[str] = (),
+    missing: Missing = "fill",
+) -> Iterator[tuple[Column, Block | None]]:
+    """What each column is, and its features; one column is read at a time.
+
+    >>> table = Table({"age": pa.array(["3", "5"]), "city": pa.array(["Rome", "Oslo"])})
+    >>> [(column.kind, block is None) for column, block in encode_columns(table, table.names)]
+    [('number', False), ('left out', True)]
+    """
+    for name in names:
+        if missing == "error":
+            _refuse_gaps(table, name)
+        kind, cells = guess_kind(
+            table, name, text=name in text_columns, category=name in category_columns
+        )
+        if isinstance(kind, LeftOut):
+            yield kind, None
+            continue
+        column = kind.fit(name, cells)
+        yield column, column.encode(cells)
+
+
+class Novelty:
+    """Which columns say something that those before them do not.
+
+    >>> known, ages = Novelty(), np.array([[3.0], [5.0]], np.float32)
+    >>> known.judge(Number("age", (4.0,)), ages)[0]
+    Number(column='age', fill=(4.0,), gaps=0, many=False)
+    >>> known.judge(Number("years", (4.0,)), ages)
+    (LeftOut(column='years', reason='the same as age'), None)
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[object, str] = {}
+
+    def judge(self, column: Column, block: Block | None) -> tuple[Column, Block | None]:
+        """The column and its features; without them, if it is constant or repeats another."""
+        if block is None:
+            return column, None
+        twin = self._names.setdefault(_digest(block), column.column)
+        reason = f"the same as {twin}" if twin != column.column else _no_news(column, block)
+        return (column, block) if reason is None else (LeftOut(column.column, reason), None)
+
+
 def _leave_out(parts: list[tuple[Column, Block | None]]) -> list[tuple[Column, Block | None]]:
     """Drop columns that are constant or repeat an earlier one, unless nothing would remain."""
-    kept: list[tuple[Column, Block | None]] = []
-    earlier: dict[object, list[tuple[str, Block]]] = {}
-    for column, block in parts:
-        reason = None
-        if block is not None:
-            same = earlier.setdefault(_head(block), [])
-            twin = next((name for name, other in same if _equal(block, other)), None)
-            reason = f"the same as {twin}" if twin else _no_news(column, block)
-            same.append((column.column, block))
-        kept.append((column, block) if reason is None else (LeftOut(column.column, reason), None))
+    novelty = Novelty()
+    kept = [novelty.judge(column, block) for column, block in parts]
     nothing = all(block is None for _, block in kept)
     return parts if nothing and any(block is not None for _, block in parts) else kept
 
@@ -223,16 +260,14 @@ def _no_news(column: Column, block: Block) -> str | None:
     return "constant" if constant else None
 
 
-def _head(block: Block) -> object:
-    """A key that equal blocks share."""
-    rows = block[:64]
-    return block.shape[1], (rows if isinstance(rows, np.ndarray) else rows.toarray()).tobytes()
-
-
-def _equal(a: Block, b: Block) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.array_equal(a, b) if type(a) is type(b) else False
-    return (a != b).nnz == 0
+def _digest(block: Block) -> object:
+    """What equal blocks, and only those, share."""
+    arrays = [block + 0.0] if isinstance(block, np.ndarray) else [block.indptr, block.indices]
+    arrays += [] if isinstance(block, np.ndarray) else [block.data]  # above, -0 became 0
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return type(block), block.shape, digest.digest()
 
 
 def _refuse_gaps(table: Table, column: str) -> None:

@@ -6,7 +6,7 @@ business of :mod:`longnn.data._labels`, how features are made of columns that of
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -69,37 +69,70 @@ class Nodes:
     source: str = "the node file"
 
 
+@dataclass(frozen=True)
+class NodeColumns:
+    """What the columns of a node table are for.
+
+    Args:
+        key: the ids, or None.
+        labels: perhaps several.
+        split: or None.
+        features: those that are named, else all that have no other role.
+
+    >>> import pyarrow
+    >>> table = Table({name: pyarrow.array(["1"]) for name in ("id", "age", "y")})
+    >>> NodeColumns.find(table, TableOptions(), ids_needed=True)
+    NodeColumns(key='id', labels=('y',), split=None, features=('age',))
+    """
+
+    key: str | None
+    labels: tuple[str, ...]
+    split: str | None
+    features: tuple[str, ...]
+
+    @classmethod
+    def find(cls, table: Table, options: TableOptions, *, ids_needed: bool) -> "NodeColumns":
+        """Look at the names; ``ids_needed`` if the edges refer to ids, not to positions.
+
+        Raises:
+            DataError: for a column that an option names and the table lacks.
+        """
+        labels = find_labels(table, options.label_column)
+        split = table.find(options.split_column, SPLIT_NAMES, "split")
+        key = table.find(options.id_column, ID_NAMES, "id")
+        if key is None and ids_needed:
+            key = next((name for name in table.names if name not in (*labels, split)), None)
+            if key is None:
+                names = ", ".join(table.names)
+                raise table.error(f"Expected an id column (got only {names}{table.hint}).")
+        roles = [name for name in (key, *labels, split) if name]
+        return cls(key, labels, split, _feature_columns(table, options, roles))
+
+
 def read_nodes(
     table: Table, options: TableOptions, *, want_features: bool, ids_needed: bool
 ) -> Nodes:
     """Read the nodes; ``ids_needed`` if the edges refer to ids, not to positions."""
-    labels = find_labels(table, options.label_column)
-    split = table.find(options.split_column, SPLIT_NAMES, "split")
-    key = table.find(options.id_column, ID_NAMES, "id")
-    if key is None and ids_needed:
-        key = next((name for name in table.names if name not in (*labels, split)), None)
-        if key is None:
-            names = ", ".join(table.names)
-            raise table.error(f"Expected an id column (got only {names}{table.hint}).")
+    if not want_features:
+        options = replace(options, feature_columns=(), text_columns=(), category_columns=())
+    found = NodeColumns.find(table, options, ids_needed=ids_needed)
     nodes = Nodes(count=len(table), source=table.name, notes=list(table.notes))
     if not table.has_header:
         nodes.notes.append(f"{table.name} has no header: its first line was read as a node.")
-    if key is not None:
-        nodes.ids = _read_ids(table, key)
-    if labels:
-        found = read_labels(table, labels, options.task, nodes.notes)
-        nodes.y, nodes.classes, nodes.targets, nodes.task = found
-    if split is not None:
-        nodes.masks = _read_split(table, split)
+    if found.key is not None:
+        nodes.ids = _read_ids(table, found.key)
+    if found.labels:
+        labels = read_labels(table, found.labels, options.task, nodes.notes)
+        nodes.y, nodes.classes, nodes.targets, nodes.task = labels
+    if found.split is not None:
+        nodes.masks = read_split(table, found.split)
     if want_features:
-        _read_features(
-            nodes, table, options, roles=[name for name in (key, *labels, split) if name]
-        )
+        _read_features(nodes, table, options, found.features)
     return nodes
 
 
-def _read_features(nodes: Nodes, table: Table, options: TableOptions, roles: Sequence[str]) -> None:
-    """Encode the feature columns: those named, else all that have no other role."""
+def _feature_columns(table: Table, options: TableOptions, roles: Sequence[str]) -> tuple[str, ...]:
+    """The columns that are features: those named, else all that have no other role."""
     named = {"text": options.text_columns or (), "category": options.category_columns or ()}
     for what, columns in named.items():
         for column in columns:
@@ -116,18 +149,24 @@ def _read_features(nodes: Nodes, table: Table, options: TableOptions, roles: Seq
             "Expected a column in `text_columns` or in `category_columns` (got it in both).",
             column=min(both),
         )
-    chosen = [name for name in table.names if name not in roles]
-    if options.feature_columns is not None:
-        for column in options.feature_columns:
-            table.find(column, (), "feature")
-        chosen = list(dict.fromkeys([*options.feature_columns, *named["text"], *named["category"]]))
+    if options.feature_columns is None:
+        return tuple(name for name in table.names if name not in roles)
+    for column in options.feature_columns:
+        table.find(column, (), "feature")
+    return tuple(dict.fromkeys([*options.feature_columns, *named["text"], *named["category"]]))
+
+
+def _read_features(
+    nodes: Nodes, table: Table, options: TableOptions, chosen: Sequence[str]
+) -> None:
+    """Encode the feature columns."""
     if not chosen:
         return
     nodes.columns = table.only(chosen)
     nodes.encoding, nodes.x = Encoding.fit(
         nodes.columns,
-        text_columns=named["text"],
-        category_columns=named["category"],
+        text_columns=options.text_columns or (),
+        category_columns=options.category_columns or (),
         missing=options.missing,
     )
     nodes.feature_names = nodes.encoding.feature_names
@@ -161,7 +200,8 @@ def _read_ids(table: Table, column: str) -> Any:
     return ids
 
 
-def _read_split(table: Table, column: str) -> dict[str, Tensor]:
+def read_split(table: Table, column: str) -> dict[str, Tensor]:
+    """The masks that the cells train, val and test make, by name."""
     texts, codes = distinct_texts(table, column)
     masks = [_MASKS.get(text.lower()) for text in texts]
     for k, mask in enumerate(masks):

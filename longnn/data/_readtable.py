@@ -29,7 +29,7 @@ from longnn.data._textfile import (
 
 TABLE_SUFFIXES = (*SEPARATORS, ".parquet")
 #: What Arrow raises for a damaged file besides its own errors.
-_RAISED = (ArithmeticError, LookupError, MemoryError, NotImplementedError, TypeError, ValueError)
+RAISED = (ArithmeticError, LookupError, MemoryError, NotImplementedError, TypeError, ValueError)
 #: Cells of a column with decimal commas: 3 | 3,5 | 1.234,5
 _DECIMALS = r"^\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][-+]?\d+)?\s*$"
 
@@ -80,9 +80,9 @@ def unreadable(path: Path, error: Exception) -> DataError:
 
 def from_arrow(table: pa.Table, *, path: Path | None = None, frame: str = "the table") -> Table:
     """An Arrow table, its columns each in one piece and of plain types."""
-    _check_names(path, frame, table.column_names)
+    check_names(path, frame, table.column_names)
     return Table(
-        {name: _plain(table[name], path, name) for name in table.column_names}, path, frame
+        {name: plain_column(table[name], path, name) for name in table.column_names}, path, frame
     )
 
 
@@ -101,7 +101,7 @@ def _check_texts(column: pa.ChunkedArray, path: Path | None, name: str) -> None:
     require_memory(2.0 * size, "its text", path=path)
 
 
-def _plain(column: pa.ChunkedArray, path: Path | None, name: str) -> pa.Array:
+def plain_column(column: pa.ChunkedArray, path: Path | None, name: str) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         _check_texts(column, path, name)
         column = column.cast(column.type.value_type)
@@ -133,7 +133,7 @@ def _read_parquet(path: Path) -> Table:
         # Equal numbers are stored once, but take 8 bytes each in memory.
         needed = size + 8.0 * found.num_rows * found.num_columns
         require_memory(needed, f"its {found.num_rows} rows", path=path)
-        # Equal texts too: they are read as they are stored, and measured in `_plain`.
+        # Equal texts too: they are read as they are stored, and measured in `plain_column`.
         texts = [field.name for field in schema if _is_any_text(field.type)]
         with pq.ParquetFile(path, read_dictionary=texts) as file:
             table = file.read()
@@ -141,11 +141,11 @@ def _read_parquet(path: Path) -> Table:
         return from_arrow(table, path=path)
     except DataError:
         raise
-    except (pa.ArrowException, *_RAISED) as error:
+    except (pa.ArrowException, *RAISED) as error:
         raise unreadable(path, error) from error
 
 
-def _read_header(path: Path, text: TextFile) -> tuple[list[str], bool, int]:
+def header_of(path: Path, text: TextFile) -> tuple[list[str], bool, int]:
     """Column names, whether a header gave them, and how many lines come before the data."""
     reader = text.records()
     first = next((cells for cells in reader if cells), None)
@@ -154,13 +154,13 @@ def _read_header(path: Path, text: TextFile) -> tuple[list[str], bool, int]:
     has_header = not all(is_number(cell.replace(",", ".")) for cell in first)
     cells = first if has_header else [""] * len(first)
     names = [cell.strip() or f"column_{i}" for i, cell in enumerate(cells, start=1)]
-    _check_names(path, None, names)
+    check_names(path, None, names)
     return names, has_header, reader.line_num - int(not has_header)
 
 
 def _read_text_table(path: Path) -> Table:
     text = read_text(path)
-    names, has_header, skip_rows = _read_header(path, text)
+    names, has_header, skip_rows = header_of(path, text)
     bad_rows: list[Any] = []
 
     def refuse(row: Any) -> str:
@@ -224,8 +224,15 @@ def _finish(path: Path, text: TextFile, columns: dict[str, pa.Array], has_header
 
 def _has_decimals(array: pa.Array) -> bool:
     """Whether all cells are numbers, some with a decimal comma; gaps do not matter."""
-    if not pc.any(pc.match_substring(array, ",")).as_py():
-        return False
+    return pc.any(pc.match_substring(array, ",")).as_py() and is_decimal(array)
+
+
+def is_decimal(array: pa.Array) -> bool:
+    """Whether all cells are numbers that may have a decimal comma; gaps do not matter.
+
+    >>> is_decimal(pa.array(["1.234,5", "NA", "7"])), is_decimal(pa.array(["1,5", "old"]))
+    (True, False)
+    """
     text = pc.utf8_lower(pc.utf8_trim_whitespace(array))
     missing = pc.is_in(text, value_set=pa.array(MISSING, pa.string()))
     return bool(pc.all(pc.or_(missing, pc.match_substring_regex(text, _DECIMALS))).as_py())
@@ -241,7 +248,7 @@ def _ends_in_quotes(content: bytes, last_cell: str) -> bool:
     return "\n" in last_cell and not content.rstrip().endswith(b'"')
 
 
-def _check_names(path: Path | None, frame: str | None, names: Sequence[str]) -> None:
+def check_names(path: Path | None, frame: str | None, names: Sequence[str]) -> None:
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         frame = frame if path is None else None

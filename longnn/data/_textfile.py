@@ -40,7 +40,7 @@ _MAGIC: dict[bytes, Callable[[bytes], Any]] = {
     ),
 }
 _PIECE = 2**24  # bytes that are decompressed at once
-_MARKS = {  # longest first: that of UTF-32 begins like that of UTF-16
+MARKS = {  # longest first: that of UTF-32 begins like that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF8: "utf-8-sig",
@@ -64,12 +64,14 @@ class TextFile:
         separator: one character.
         recognised: what is not as the name of the file promises, in words.
         doubt: what the separator seems to be where that is not sure, in words, else empty.
+        is_joined: whether runs of spaces became tabs.
     """
 
     content: bytes
     separator: str
     recognised: tuple[str, ...] = ()
     doubt: str = ""
+    is_joined: bool = False
 
     def records(self) -> Any:
         """A :func:`csv.reader` of the cells of each record, from the first."""
@@ -112,7 +114,15 @@ def read_text(path: Path) -> TextFile:
     ...     read_text(path).recognised
     ('UTF-16 text', "the separator ';'")
     """
-    content = _decompress(path, path.read_bytes())
+    return recognise_text(path, _decompress(path, path.read_bytes()))
+
+
+def recognise_text(path: Path, content: bytes) -> TextFile:
+    """The text of a file, or of its beginning: UTF-8, its separator recognised.
+
+    >>> recognise_text(Path("edges.txt"), b"1  2\\n3 4\\n").content
+    b'1\\t2\\n3\\t4\\n'
+    """
     foreign = next((what for magic, what in _FOREIGN.items() if content.startswith(magic)), None)
     if foreign is not None:
         raise DataError(
@@ -121,13 +131,13 @@ def read_text(path: Path) -> TextFile:
     content, recognised = _as_utf8(path, content)
     suffix = table_suffix(path)
     if suffix == ".txt":
-        content = _without_comments(content)
+        content = without_comments(content)
     usual = SEPARATORS[suffix]
     separator, doubt = _recognise(_sample(content), usual)
     if separator != (usual or "\t"):
         recognised = (*recognised, f"the separator {_NAMES[separator]}")
     if separator == " ":
-        content, separator = _join_spaces(content), "\t"
+        return TextFile(join_spaces(content), "\t", recognised, doubt, is_joined=True)
     return TextFile(content, separator, recognised, doubt)
 
 
@@ -169,7 +179,7 @@ def _decompress(path: Path, content: bytes) -> bytes:
 
 def _as_utf8(path: Path, content: bytes) -> tuple[bytes, tuple[str, ...]]:
     """The content as UTF-8, and what it was if it was something else."""
-    for mark, encoding in _MARKS.items():
+    for mark, encoding in MARKS.items():
         if content.startswith(mark) and encoding == "utf-8-sig":
             return _as_utf8(path, content[len(mark) :])
         if content.startswith(mark):
@@ -208,14 +218,14 @@ def _is_utf8(content: bytes) -> bool:
     return True
 
 
-def _without_comments(content: bytes) -> bytes:
+def without_comments(content: bytes) -> bytes:
     """The lines at the top that begin with # or % left blank: line numbers stay right."""
     top = re.match(rb"(?:[ \t\r]*\n|[#%][^\n]*\n)*", content)
     assert top is not None
     return re.sub(rb"[^\r\n]", b"", top[0]) + content[top.end() :]
 
 
-def _join_spaces(content: bytes) -> bytes:
+def join_spaces(content: bytes) -> bytes:
     """Runs of spaces as one tab, none at the ends of lines."""
     content = re.sub(rb"^[ \t]+|[ \t]+(?=\r?$)", b"", content, flags=re.MULTILINE)
     return re.sub(rb"[ \t]+", b"\t", content)
@@ -239,7 +249,7 @@ def _recognise(sample: str, usual: str | None) -> tuple[str, str]:
     best = max(shares, key=lambda mark: shares[mark])  # the first of equals: the usual one
     if shares[best] > 1 / 2:
         return best, ""
-    spaced = _join_spaces(sample.encode()).decode()
+    spaced = join_spaces(sample.encode()).decode()
     if '"' not in sample and _share(spaced, "\t") == 1:
         if usual is None or _holds_numbers(spaced):
             return " ", ""

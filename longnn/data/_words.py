@@ -54,16 +54,20 @@ class Category:
 
     @classmethod
     def fit(cls, column: str, cells: Any) -> "Category":
-        known = cells.drop_null()
+        found = cells.drop_null().dictionary_encode()
+        order = pc.array_sort_indices(found.dictionary)
+        words = found.dictionary.take(order).to_pylist()
+        place = np.empty(len(words), dtype=np.int64)
+        place[order.to_numpy()] = np.arange(len(words))  # the rank of each word
         share, least, most = RARE
         encoder = OneHotEncoder(
             min_frequency=int(np.clip(np.ceil(share * len(cells)), least, most)),
             max_categories=MAX_CATEGORIES,
             handle_unknown="infrequent_if_exist",
-        ).fit(np.array(known.to_pylist(), dtype=object)[:, None])
+        ).fit(place[found.indices.to_numpy()][:, None])
         rare = encoder.infrequent_categories_[0]
-        lost = set() if rare is None else set(rare)
-        values = tuple(str(v) for v in encoder.categories_[0] if v not in lost)
+        lost = set() if rare is None else set(rare.tolist())
+        values = tuple(words[k] for k in encoder.categories_[0].tolist() if k not in lost)
         return cls(column, values, len(lost), cells.null_count)
 
     def encode(self, cells: Any) -> sp.csr_array:

@@ -1,12 +1,26 @@
 """Graphs that are read from disk as they are needed: a folder of memory-mapped arrays.
 
+:func:`prepare` makes one of a user's files, :func:`generate` of a random :class:`BlockModel`.
 :class:`GraphStore` holds a graph, its features and labels; :class:`BasisStore` the Chebyshev terms
 :math:`T_0(P) X, \\dots, T_K(P) X` of some of its rows. Both know what they should hold: a manifest
 has the shape, type, size and checksum of every file.
 """
 
 from longnn.store._basis import BasisStore
+from longnn.store._card import card_lines
+from longnn.store._generate import generate
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import Manifest, StoreError
+from longnn.store._model import BlockModel
+from longnn.store._prepare import prepare
 
-__all__ = ["BasisStore", "GraphStore", "Manifest", "StoreError"]
+__all__ = [
+    "BasisStore",
+    "BlockModel",
+    "GraphStore",
+    "Manifest",
+    "StoreError",
+    "card_lines",
+    "generate",
+    "prepare",
+]

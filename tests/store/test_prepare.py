@@ -1,0 +1,324 @@
+"""A prepared graph is the graph that the loader in memory reads, whatever it was read from."""
+
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import scipy.sparse as sp
+
+from longnn.data import DataError, Scaling, load, make_split
+from longnn.store import GraphStore, StoreError, prepare
+from tests.commands import CLUB
+
+pytest.importorskip("duckdb")
+
+
+def same(graph, dataset, scale="auto", seed=0):
+    """All that training reads is equal: edges, features, labels, classes, ids, roles, notes."""
+    graph.manifest.verify(graph.folder)
+    row, col = dataset.data.edge_index.numpy()
+    rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.offsets))
+    assert graph.num_nodes == dataset.num_nodes
+    np.testing.assert_array_equal(rows, row)
+    np.testing.assert_array_equal(graph.neighbours, col)
+    assert graph.neighbours.dtype == np.int32
+    x = dataset.data.x
+    x = x if x.layout is not None and not x.is_sparse_csr else x.to_dense()
+    scaling = Scaling.fit(scale, dataset)
+    np.testing.assert_array_equal(graph.features, scaling.apply(x).numpy())
+    assert graph.features.flags.f_contiguous
+    assert graph.scaling.kind == scaling.kind
+    if scaling.mean is not None:
+        np.testing.assert_allclose(graph.scaling.mean, scaling.mean, rtol=1e-14)
+        np.testing.assert_allclose(graph.scaling.deviation, scaling.deviation, rtol=1e-14)
+    np.testing.assert_array_equal(graph.labels, dataset.data.y.numpy())
+    about = graph.about
+    assert (about["task"], tuple(about["classes"])) == (dataset.task, dataset.classes)
+    assert tuple(about["targets"]) == dataset.targets
+    assert tuple(about["feature_names"]) == dataset.feature_names
+    assert graph.encoding == dataset.encoding
+    assert [i for batch in graph.ids() for i in batch.to_pylist()] == list(dataset.ids)
+    assert about["edges"] == dataset.num_edges
+    assert about["one_way"] == dataset.one_way
+    assert set(dataset.notes) <= set(about["notes"])
+    if bool(dataset.labelled.any()):
+        split = make_split(dataset, seed=seed)
+        for role, mask in enumerate((split.train, split.val, split.test)):
+            np.testing.assert_array_equal(graph.roles == role, mask.numpy())
+    else:
+        assert graph.roles is None
+
+
+def write_graph(folder, edges, nodes=None, name="csv"):
+    """Tables in files of a kind; the paths of edges and nodes."""
+    paths = []
+    for stem, table in (("edges", edges), ("nodes", nodes)):
+        path = folder / f"{stem}.{name}"
+        if table is None:
+            continue
+        table = pa.table(table)
+        if name == "csv":
+            pyarrow.csv.write_csv(table, path)
+        elif name == "csv.gz":
+            plain = folder / "plain.csv"
+            pyarrow.csv.write_csv(table, plain)
+            path.write_bytes(gzip.compress(plain.read_bytes()))
+        elif name == "parquet":
+            pyarrow.parquet.write_table(table, path)
+        else:
+            pyarrow.feather.write_feather(table, path, compression="uncompressed")
+        paths.append(path)
+    return paths
+
+
+def random_tables(seed=0, nodes=120, text=False):
+    """A messy graph: repeats, loops, both directions, gaps, categories, unlabelled nodes."""
+    rng = np.random.default_rng(seed)
+    ids = rng.permutation(10**12 + rng.choice(10**6, nodes, replace=False) * 7)
+    ids = [f"node {i}" for i in ids] if text else ids.tolist()
+    ends = rng.integers(nodes - 3, size=(2, 400))  # the last three nodes have no edge
+    ends = np.concatenate([ends, ends[:, :50], ends[::-1, 20:60]], axis=1)
+    gap = rng.random(nodes) < 0.1
+    return (
+        {"source": [ids[i] for i in ends[0]], "target": [ids[i] for i in ends[1]]},
+        {
+            "id": ids,
+            "age": pa.array(rng.normal(40, 9, nodes).round(2), mask=gap),
+            "city": rng.choice(["Rome", "Oslo", "Lima"], nodes).tolist(),
+            "same": ["x"] * nodes,
+            "height": (rng.random(nodes) * 1e3).tolist(),
+            "copy": [1, 0] * (nodes // 2),
+            "flag": [1, 0] * (nodes // 2),
+            "since": rng.choice(["2024-05-31", "2023-01-02"], nodes).tolist(),
+            "label": [None if rng.random() < 0.3 else "abc"[i % 3] for i in range(nodes)],
+        },
+    )
+
+
+@pytest.mark.parametrize("text", [False, True], ids=["numbers", "text"])
+@pytest.mark.parametrize("name", ["csv", "csv.gz", "parquet"])
+def test_prepared_is_loaded(tmp_path, name, text):
+    edges, nodes = write_graph(tmp_path, *random_tables(text=text), name)
+    same(prepare(edges, nodes, output=tmp_path / "made"), load(edges, nodes))
+
+
+def test_arrow_files_are_read_as_parquet_is(tmp_path):
+    tables = random_tables()
+    plain = write_graph(tmp_path, *tables, "parquet")
+    for name in ("arrow", "feather"):
+        paths = write_graph(tmp_path, *tables, name)
+        same(
+            prepare(*paths, output=tmp_path / f"of {name}", options={"name": "edges"}), load(*plain)
+        )
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[5, -1, 20], ["b", "a", "10"], ["1", "007", "7"], [0, 1, 2], [1.0, 3.0, 7.0]],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["csv", "parquet"])
+def test_without_nodes_they_are_those_of_the_edges(tmp_path, ids, name):
+    a, b, c = ids
+    edges = {"from": [c, a, b, c, a], "to": [a, b, b, a, c]}
+    (path,) = write_graph(tmp_path, edges, name=name)
+    same(prepare(path, output=tmp_path / "made"), load(path))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"self_loops": True},
+        {"features": "degree"},
+        {"features": "degree", "self_loops": True},
+        {"feature_columns": "height,age"},
+        {"label_column": "height", "task": "regression"},
+        {"label_column": "copy,flag"},
+        {"label_column": "age,height"},
+        {"category_columns": "copy", "name": "mine"},
+        {"feature_columns": "same"},
+    ],
+    ids=str,
+)
+def test_options_mean_the_same(tmp_path, options):
+    paths = write_graph(tmp_path, *random_tables(3), "parquet")
+    same(prepare(*paths, output=tmp_path / "made", options=options), load(*paths, **options))
+
+
+@pytest.mark.parametrize("scale", ["none", "standard", "columns", "row"])
+def test_scaling_is_the_same(tmp_path, scale):
+    paths = write_graph(tmp_path, *random_tables(4), "parquet")
+    same(prepare(*paths, output=tmp_path / "made", scale=scale), load(*paths), scale)
+
+
+def test_a_split_column_gives_the_roles(tmp_path):
+    edges, nodes = random_tables(5)
+    nodes["split"] = [("train", "val", "test", "")[i % 4] for i in range(120)]
+    paths = write_graph(tmp_path, edges, nodes, "csv")
+    made = prepare(*paths, output=tmp_path / "made")
+    same(made, load(*paths))
+    assert made.about["split"]["protocol"] == "own"
+
+
+def test_another_seed_draws_other_roles(tmp_path):
+    one = prepare(CLUB, output=tmp_path / "one")
+    two = prepare(CLUB, output=tmp_path / "two", seed=1)
+    same(two, load(CLUB), seed=1)
+    assert (one.roles != two.roles).any()
+
+
+def test_space_separated_edges_with_comments(tmp_path):
+    path = tmp_path / "snap.txt"
+    path.write_text(
+        "# Nodes: 4 Edges: 3\n# FromNodeId ToNodeId\n7  30\n30 7\n30 99999999999\n5 5\n"
+    )
+    same(prepare(path, output=tmp_path / "made"), load(path))
+
+
+def test_decimal_commas_and_latin_letters(tmp_path):
+    (tmp_path / "edges.csv").write_text("a;b\nÅsa;Bo\nBo;Cy\n", encoding="latin-1")
+    (tmp_path / "nodes.csv").write_text("id;h\nÅsa;1,5\nBo;2.000,5\nCy;3\n", encoding="latin-1")
+    same(prepare(tmp_path, output=tmp_path.parent / "made"), load(tmp_path))
+
+
+def test_a_partitioned_folder(tmp_path):
+    """As Spark writes it: parts, some in folders of their own, and files that are no parts."""
+    edges, nodes = random_tables(6)
+    whole = write_graph(tmp_path, edges, nodes, "parquet")
+    folder = tmp_path / "spark"
+    for stem, table in (("edges", pa.table(edges)), ("nodes", pa.table(nodes))):
+        for k, rows in enumerate((40, 0, 30, len(table) - 70)):
+            part = folder / stem / ("" if k < 2 else f"year={k}") / f"part-{k}.snappy.parquet"
+            part.parent.mkdir(parents=True, exist_ok=True)
+            start = (0, 40, 40, 70)[k]
+            pyarrow.parquet.write_table(table.slice(start, rows), part)
+        (folder / stem / "_SUCCESS").write_text("")
+        (folder / stem / ".part-0.snappy.parquet.crc").write_text("x")
+    same(prepare(folder, output=tmp_path / "made", options={"name": "edges"}), load(*whole))
+    same(
+        prepare(folder / "edges", folder / "nodes", output=tmp_path / "again"),
+        load(*whole),
+    )
+
+
+def test_matrices_and_names_are_read_in_memory(tmp_path):
+    rng = np.random.default_rng(0)
+    matrix = sp.random_array((30, 30), density=0.1, rng=rng) != 0
+    sp.save_npz(tmp_path / "edges.npz", sp.csr_array((matrix + matrix.T).astype(np.int8)))
+    np.savez(tmp_path / "nodes.npz", x=rng.normal(size=(30, 4)), y=rng.integers(3, size=30))
+    paths = tmp_path / "edges.npz", tmp_path / "nodes.npz"
+    same(prepare(*paths, output=tmp_path / "made"), load(*paths))
+    plain = {"num_nodes": 60, "num_features": 5}
+    same(prepare("csbm", output=tmp_path / "csbm", options=plain), load("csbm", **plain))
+
+
+def test_ranges_of_nodes_make_no_difference(tmp_path, monkeypatch):
+    paths = write_graph(tmp_path, *random_tables(7), "parquet")
+    monkeypatch.setattr("longnn.store._csr.PER_ARC", 1e8)  # so that few arcs are sorted at once
+    monkeypatch.setattr("longnn.store._csr.RANGES", 50)
+    same(prepare(*paths, output=tmp_path / "made"), load(*paths))
+
+
+def test_many_nodes_keep_their_order(tmp_path):
+    """More than the engine reads at once, by several threads."""
+    n = 300_000
+    rng = np.random.default_rng(1)
+    ids = rng.permutation(n) * 11
+    ends = ids[rng.integers(n, size=(2, 1000))]
+    paths = write_graph(
+        tmp_path,
+        {"source": ends[0], "target": ends[1]},
+        {"id": ids, "f": np.arange(n) / 2},
+        "parquet",
+    )
+    graph = prepare(*paths, output=tmp_path / "made", scale="none")
+    assert np.array_equal(np.concatenate([b.to_numpy() for b in graph.ids()]), ids)
+    assert np.array_equal(graph.features[:, 0], np.arange(n, dtype=np.float32) / 2)
+    place = np.empty(11 * n, dtype=np.int64)
+    place[ids] = np.arange(n)
+    s, t = place[ends]
+    keep = s != t
+    both = sp.coo_array((np.ones(keep.sum()), (s[keep], t[keep])), shape=(n, n)).tocsr()
+    both = both + both.T
+    both.sort_indices()
+    assert np.array_equal(graph.offsets, both.indptr)
+    assert np.array_equal(graph.neighbours, both.indices)
+
+
+# A graph to predict on
+
+
+def test_another_graph_is_encoded_as_the_first(tmp_path):
+    first = prepare(*write_graph(tmp_path, *random_tables(8), "csv"), output=tmp_path / "first")
+    (tmp_path / "b").mkdir()
+    edges, nodes = random_tables(9)
+    nodes["label"] = [{"a": "c", "c": "new"}.get(label, label) for label in nodes["label"]]
+    paths = write_graph(tmp_path / "b", edges, nodes, "csv")
+    second = prepare(*paths, output=tmp_path / "second", like=first.folder)
+    dataset = load(*paths).encoded(first.encoding)
+    expected = first.scaling.apply(dataset.data.x).numpy()
+    np.testing.assert_array_equal(second.features, expected)
+    assert second.about["classes"] == first.about["classes"]
+    names = [first.about["classes"][k] if k >= 0 else None for k in second.labels]
+    assert names == [None if n == "new" else n for n in nodes["label"]]
+    assert any("does not know" in note and "new" in note for note in second.about["notes"])
+    same_again = prepare(*paths, output=tmp_path / "second", like=first.folder)
+    assert json.loads((same_again.folder / "manifest.json").read_text())["about"]["source"]["like"]
+
+
+def test_another_graph_needs_no_labels_and_no_columns_beyond_those(tmp_path):
+    edges, nodes = random_tables(10)
+    options = {"label_column": "city"}
+    paths = write_graph(tmp_path, edges, nodes, "parquet")
+    first = prepare(*paths, output=tmp_path / "first", options=options)
+    (tmp_path / "b").mkdir()
+    del nodes["city"], nodes["same"]
+    paths = write_graph(tmp_path / "b", edges, nodes, "parquet")
+    second = prepare(*paths, output=tmp_path / "second", like=first.folder)
+    assert second.roles is None
+    assert (second.labels == -1).all()
+    assert second.num_features == first.num_features
+    del nodes["height"]
+    paths = write_graph(tmp_path / "b", edges, nodes, "parquet")
+    with pytest.raises(DataError, match="missing column 'height'"):
+        prepare(*paths, output=tmp_path / "third", like=first.folder)
+
+
+# Once is enough
+
+
+def test_a_finished_folder_is_used_as_it_is(tmp_path):
+    edges, nodes = write_graph(tmp_path, *random_tables(), "parquet")
+    made = tmp_path / "made"
+    prepare(edges, nodes, output=made)
+    before = (made / "offsets.npy").stat().st_mtime_ns
+    prepare(edges, nodes, output=made)
+    assert (made / "offsets.npy").stat().st_mtime_ns == before
+    prepare(edges, nodes, output=made, seed=1)
+    assert (made / "offsets.npy").stat().st_mtime_ns > before
+
+
+def test_changed_or_damaged_files_are_prepared_again(tmp_path):
+    paths = write_graph(tmp_path, *random_tables(), "parquet")
+    made = tmp_path / "made"
+    (made / "basis-1").mkdir(parents=True)
+    prepare(*paths, output=made)
+    (made / "labels.npy").write_bytes(b"")
+    same(prepare(*paths, output=made), load(*paths))
+    write_graph(tmp_path, *random_tables(1), "parquet")
+    same(prepare(*paths, output=made), load(*paths))
+    assert (made / "basis-1").is_dir()
+    assert GraphStore.open(made).num_nodes == 120
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "thesis.txt").write_text("dear")
+    with pytest.raises(StoreError, match=r"an empty folder.*\(got 'thesis.txt'\).*--output"):
+        prepare(CLUB, output=tmp_path / "made")
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["thesis.txt"]

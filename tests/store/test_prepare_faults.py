@@ -1,0 +1,288 @@
+"""What is wrong with files, disk or memory is one clear line, and nothing looks finished."""
+
+import errno
+import os
+import signal
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from longnn.data import DataError
+from longnn.store import GraphStore, StoreError, generate, prepare
+from longnn.store._engine import Engine
+from tests.commands import CLUB, fail, longnn, start, succeed, succeed_json
+
+pytest.importorskip("duckdb")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Edges and nodes in Parquet files of a folder."""
+    folder = tmp_path / "graph"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    edges = rng.integers(50, size=(2, 200)) + 1000
+    pyarrow.parquet.write_table(
+        pa.table({"source": edges[0], "target": edges[1]}), folder / "edges.parquet"
+    )
+    write_nodes(folder, id=np.arange(1000, 1050))
+    return folder
+
+
+def write_nodes(folder, **columns):
+    size = len(columns["id"])
+    table = {"f": np.arange(size) * 0.5, "label": ["a", "b"] * (size // 2), **columns}
+    pyarrow.parquet.write_table(pa.table(table), folder / "nodes.parquet")
+
+
+def leftovers(folder):
+    return [path.name for path in folder.iterdir()] if folder.exists() else []
+
+
+def refuse(kind, message, *arguments, output, **options):
+    """The error is raised, and nothing is left that looks finished."""
+    with pytest.raises(kind, match=message):
+        prepare(*arguments, output=output, **options)
+    assert leftovers(output) == []
+    with pytest.raises(StoreError):
+        GraphStore.open(output)
+
+
+def test_an_edge_to_nobody(files, tmp_path):
+    write_nodes(files, id=np.arange(1000, 1040))
+    message = (
+        r"edges.parquet, column '(source|target)': .* node in nodes.parquet \(got '10[45]\d'\)"
+    )
+    refuse(DataError, message, files, output=tmp_path / "made")
+
+
+def test_an_edge_to_nobody_where_ids_are_places(files, tmp_path):
+    write_nodes(files, id=np.arange(50))
+    refuse(DataError, r"of a node in nodes.parquet \(got '10\d\d'\)", files, output=tmp_path / "m")
+
+
+@pytest.mark.parametrize("name", ["parquet", "csv"])
+def test_an_empty_end(files, tmp_path, name):
+    (files / "edges.parquet").unlink()
+    if name == "csv":
+        (files / "edges.csv").write_text("source,target\n1000,1001\n1001,\n")
+        where = r"edges.csv, line 3, column 'target'"
+    else:
+        table = pa.table({"source": [1000, None], "target": [1001, 1002]})
+        pyarrow.parquet.write_table(table, files / "edges.parquet")
+        where = r"edges.parquet, column 'source'"
+    refuse(DataError, f"{where}: .*empty cell", files, output=tmp_path / "made")
+
+
+def test_ids_twice_and_none(files, tmp_path):
+    write_nodes(files, id=[*range(1000, 1049), 1003])
+    refuse(DataError, r"unique ids \(got '1003' more than once\)", files, output=tmp_path / "a")
+    write_nodes(files, id=pa.array([*range(1000, 1049), None]))
+    refuse(DataError, r"an id \(got an empty cell in row 50\)", files, output=tmp_path / "b")
+
+
+def test_a_missing_column(files, tmp_path):
+    options = {"label_column": "team"}
+    refuse(DataError, "label column 'team'", files, output=tmp_path / "a", options=options)
+    options = {"source_column": "who"}
+    refuse(DataError, "source column 'who'", files, output=tmp_path / "b", options=options)
+    edges = files / "edges.parquet"
+    (files / "nodes.parquet").unlink()
+    options = {"label_column": "team"}
+    refuse(DataError, "no `label_column` without", edges, output=tmp_path / "c", options=options)
+
+
+@pytest.mark.parametrize("stem", ["edges", "nodes"])
+def test_truncated_parquet(files, tmp_path, stem):
+    path = files / f"{stem}.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+    refuse(DataError, f"{stem}.parquet: .*complete parquet file", files, output=tmp_path / "made")
+
+
+@pytest.mark.parametrize("stem", ["edges", "nodes"])
+def test_damaged_pages(files, tmp_path, stem):
+    """The footer is whole, the content is not."""
+    path = files / f"{stem}.parquet"
+    content = bytearray(path.read_bytes())
+    content[4:200] = bytes(196)
+    path.write_bytes(content)
+    refuse(ValueError, "Expected", files, output=tmp_path / "made")
+
+
+def test_weights_are_refused_unless_ignored(files, tmp_path):
+    table = pyarrow.parquet.read_table(files / "edges.parquet")
+    table = table.append_column("weight", pa.array(np.full(len(table), 0.5)))
+    plain = prepare(files, output=tmp_path / "plain")
+    pyarrow.parquet.write_table(table, files / "edges.parquet")
+    refuse(DataError, "without weights.*--ignore-weights", files, output=tmp_path / "made")
+    made = prepare(files, output=tmp_path / "made", ignore_weights=True)
+    assert np.array_equal(made.neighbours, plain.neighbours)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"text_columns": "label"}, "no `text_columns` for a prepared graph"),
+        ({"feature_file": "f.npz"}, "no `feature_file` for a prepared graph"),
+        ({"features": "identity"}, r"\(got 'identity'\)"),
+        ({"directed": True}, "both directions of each edge"),
+        ({"lable_column": "x"}, "label_column"),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_be(files, tmp_path, options, message):
+    refuse(DataError, message, files, output=tmp_path / "made", options=options)
+
+
+def test_folders_that_are_no_graph(files, tmp_path):
+    (tmp_path / "empty").mkdir()
+    refuse(DataError, r"parts of one kind.*\(got none\)", tmp_path / "empty", output=tmp_path / "a")
+    (files / "edges.csv").write_text("a,b\n1,2\n")
+    refuse(DataError, "one edges file or folder", files, output=tmp_path / "b")
+    (files / "edges.csv").rename(files / "features.csv")
+    refuse(DataError, r"a file features\.\*", files, output=tmp_path / "c")
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    (mixed / "a.csv").write_text("a,b\n1,2\n")
+    (mixed / "b.parquet").write_bytes(b"PAR1")
+    refuse(DataError, r"of one kind.*\(got \.csv, \.parquet\)", mixed, output=tmp_path / "d")
+    made = prepare(CLUB, output=tmp_path / "made")
+    refuse(StoreError, "prepared already", made.folder, output=tmp_path / "e")
+
+
+def test_parts_of_other_columns(tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    pyarrow.parquet.write_table(pa.table({"a": [1], "b": [2]}), folder / "1.parquet")
+    pyarrow.parquet.write_table(pa.table({"a": [1], "c": [2]}), folder / "2.parquet")
+    refuse(DataError, r"2.parquet: .*\(got no 'b'\)", folder, output=tmp_path / "made")
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "1.csv").write_text("a,b\n1,2\n")
+    (folder / "2.csv").write_text("a,c\n1,2\n")
+    refuse(DataError, r"2.csv: .*'b' in every part", folder, output=tmp_path / "made")
+
+
+def test_text_that_is_cut_off(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("a,b\n" + "1,2\n" * 50 + "3")
+    refuse(DataError, r"line 52: Expected 2 columns \(got 1: '3'\)", path, output=tmp_path / "m")
+    packed = tmp_path / "edges.csv.gz"
+    packed.write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00")
+    refuse(DataError, "complete compressed file", packed, output=tmp_path / "m")
+
+
+def test_a_full_disk(files, tmp_path, monkeypatch):
+    """The arrays, and the tables of the engine."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("longnn.store._arrays.ArrayWriter.append", full)
+        refuse(OSError, "No space left", files, output=tmp_path / "made")
+    with Engine(tmp_path, 10**9) as engine:
+        engine.run("SET max_temp_directory_size = '1MB'")
+        engine.run("SET memory_limit = '20MB'")
+        with pytest.raises(MemoryError, match=r"fit into 1 GB of memory.*--memory"):
+            engine.table("SELECT range AS k FROM range(20_000_000) ORDER BY hash(range)")
+
+
+def test_an_output_that_cannot_be_written(files, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="Expected to write"):
+        prepare(files, output=tmp_path / "file" / "made")
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(0o500)
+    if os.access(locked, os.W_OK):
+        pytest.skip("the superuser writes anywhere")
+    with pytest.raises(OSError, match="Expected to write"):
+        prepare(files, output=locked / "made")
+
+
+def test_two_at_once(files, tmp_path):
+    import fcntl
+
+    made = tmp_path / "made"
+    made.mkdir()
+    with (made / ".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(StoreError, match="another prepare is at work"):
+            prepare(files, output=made)
+    prepare(files, output=made)
+
+
+def test_what_an_interrupted_preparation_left_is_removed(files, tmp_path):
+    made = tmp_path / "made"
+    (made / ".preparing").mkdir(parents=True)
+    (made / ".preparing" / "tables.duckdb").write_text("half of one")
+    (made / "neighbours.npy").write_bytes(b"half of one")
+    graph = prepare(files, output=made)
+    graph.manifest.verify(made)
+    assert sorted(leftovers(made)) == sorted(
+        [*graph.manifest.files, "ids.parquet", "manifest.json"]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_preparation_starts_over(tmp_path, sign):
+    generate(tmp_path / "files", nodes=200_000, edges=2_000_000, features=8, format="parquet")
+    made = tmp_path / "made"
+    process = start("prepare", tmp_path / "files", "--output", made)
+    while not (made / "neighbours.npy").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(sign)
+    _, error = process.communicate()
+    assert not (made / "manifest.json").exists()
+    if sign == signal.SIGINT:
+        assert process.returncode == 130
+        assert error.splitlines()[-1].startswith("interrupted; nothing was kept")
+        assert leftovers(made) == []
+    graph = prepare(tmp_path / "files", output=made)
+    graph.manifest.verify(made)
+
+
+# The commands
+
+
+def test_the_commands_end_with_the_next_step(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = longnn("prepare", "graph", "--output", "made", "--memory", "500M")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        *("graph", "nodes", "edges", "degree", "features", "classes", "labelled", "split", "on"),
+    ]
+    assert lines[1].split() == ["nodes", "50"]
+    assert result.stderr.splitlines()[-1] == "next: longnn train made"
+    assert succeed("prepare", "graph", "--output", "made", "--quiet") == ""
+    printed = succeed_json("prepare", "graph", "--output", "made")
+    assert (printed["nodes"], printed["features"], printed["classes"]) == (50, 1, ["a", "b"])
+    small = ("--nodes", "1_00", "--edges", "300", "--features", 3, "--homophily", "0.9,0.1")
+    assert "nodes       100" in succeed("generate", *small, "--output", "made2")
+    result = longnn("generate", *small, "--output", "parts", "--format", "parquet")
+    assert result.stderr.splitlines() == ["next: longnn prepare parts --output DIR"]
+
+
+def test_mistakes_are_one_line(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "such as 4G" in fail("prepare", "graph", "--memory", "lots")
+    assert "`scale` to be one of" in fail("prepare", "graph", "--scale", "big")
+    assert "a prepared folder" in fail("prepare", "graph", "--like", "nowhere")
+    small = ("--nodes", 100, "--edges", 300)
+    assert "such as 0.8 or 0.9,0.1" in fail("generate", *small, "--homophily", "high")
+    assert "`pattern` among" in fail("generate", *small, "--pattern", "x")
+
+
+def test_without_duckdb_an_error_says_what_to_install(files, tmp_path, monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("longnn.store._engine.importlib.import_module", missing)
+    refuse(StoreError, r'pip install "longnn\[large\]"', files, output=tmp_path / "made")
