@@ -14,6 +14,7 @@ from longnn._base.version import __version__
 from longnn.cli import _bench as bench
 from longnn.cli import _export as export
 from longnn.cli import _lists as lists
+from longnn.cli import _propagate as propagate
 from longnn.cli import _runs as runs
 from longnn.cli import _study as study
 from longnn.cli import _tuning as tuning
@@ -34,6 +35,7 @@ COMMANDS = (
     export.export,
     tuning.tune,
     runs.compare,
+    propagate.propagate,
     lists.info,
     lists.datasets,
     lists.models,
