@@ -20,6 +20,7 @@ def record():
     """Memory, which takes a process per contender, has a test of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_scale, "DISK", 1 << 16)
+        patch.setattr("os.fsync", lambda file: None)  # a hundred tiny bases: the disk would wait
         patch.setattr(_scale, "_peak", lambda *arguments: 1.0)
         return run_scale(quick=True, threads=1)
 
@@ -51,6 +52,7 @@ def test_rivals_compute_the_same_first_power(tmp_path):
     np.testing.assert_allclose(second, ours, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_record_has_all_parts(record):
     assert set(record.seconds) == {"propagate", "gather", "sign", "sgc"}
     assert set(record.ratios) == {"gather", "sign", "sgc"}
@@ -59,6 +61,7 @@ def test_a_record_has_all_parts(record):
     assert set(record.orders) == {"as it is", "by degree", "reverse Cuthill-McKee"}
 
 
+@pytest.mark.slow
 def test_it_is_written_and_read(record, tmp_path):
     file, page, *figures = write_scale(record, tmp_path, name="it")
     assert ScaleRecord.from_dict(json.loads(file.read_text())) == record
