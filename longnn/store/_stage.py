@@ -20,6 +20,8 @@ from longnn.store._manifest import StoreError
 PIECE = 1 << 24
 #: Rows of a large graph whose rounding error is measured: one of so many.
 SAMPLE = 16
+#: The largest number of float16.
+HALF = 65504
 
 
 class Memory:
@@ -109,12 +111,14 @@ class Keeper:
             if at == end:
                 return
             term = term[torch.from_numpy(self.kept[at:end] - first).to(term.device)]
+        if self.dtype == torch.float16:  # one pass in float32: several times faster than isfinite
+            low, high = (float(end) for end in term.aminmax())
+            if max(-low, high) > HALF:
+                raise StoreError(
+                    f"Expected features within the range of float16, {HALF} (got "
+                    f"{max(-low, high):.3g}); choose bfloat16 or float32, or scale them"
+                )
         stored = term.to(self.dtype)
-        if self.dtype == torch.float16 and not bool(stored.isfinite().all()):
-            raise StoreError(
-                "Expected features within the range of float16, 65504 (got "
-                f"{float(term.abs().max()):.3g}); choose bfloat16 or float32, or scale them"
-            )
         self._measure(term, stored)
         self.stage.put(degree, at, stored)
 
