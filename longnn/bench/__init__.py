@@ -11,6 +11,8 @@ from longnn.bench._contenders import Workload, make_contender
 from longnn.bench._goals import DATASETS, check_goals
 from longnn.bench._output import lines, read_bench, write_bench
 from longnn.bench._record import BenchRecord
+from longnn.bench._scale import Size, run_scale
+from longnn.bench._scalerecord import ScaleRecord, scale_lines, write_scale
 from longnn.bench._suite import SECTIONS, run_bench
 from longnn.bench._timing import plan, time_calls
 
@@ -18,6 +20,8 @@ __all__ = [
     "DATASETS",
     "SECTIONS",
     "BenchRecord",
+    "ScaleRecord",
+    "Size",
     "Workload",
     "check_goals",
     "lines",
@@ -25,7 +29,10 @@ __all__ = [
     "plan",
     "read_bench",
     "run_bench",
+    "run_scale",
+    "scale_lines",
     "textbook",
     "time_calls",
     "write_bench",
+    "write_scale",
 ]

@@ -1,6 +1,6 @@
 """Figures of a record: epoch times, memory, and how time grows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -127,10 +127,24 @@ def _decade(low: float, high: float) -> tuple[float, float]:
     return low / stretch, high * stretch**1.5
 
 
-@in_style
+def save_sweeps(sweeps: Sequence[Sweep], folder: Path, name: str) -> list[Path]:
+    """Write a figure of sweeps alone, as ``NAME.svg`` and ``NAME.png``."""
+    figure = draw_sweeps(sweeps)
+    return [
+        write_atomically(folder / f"{name}.svg", to_svg(figure)),
+        write_atomically(folder / f"{name}.png", to_png(figure)),
+    ]
+
+
 def scaling(record: BenchRecord) -> Figure:
+    """The sweeps of a record."""
+    return draw_sweeps(record.sweeps)
+
+
+@in_style
+def draw_sweeps(sweeps: Sequence[Sweep]) -> Figure:
     """The sweeps, each with the line fitted to its larger half."""
-    sweeps, columns = record.sweeps, 2
+    columns = 2
     rows = -(-len(sweeps) // columns)
     figure, grid = new_figure("How time grows", height=0.6 + 2.9 * rows, rows=rows, columns=columns)
     flat = list(grid.flat)

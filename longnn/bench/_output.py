@@ -83,7 +83,7 @@ def to_markdown(record: BenchRecord, figures: list[str]) -> str:
     text += [*(f"- {line}" for line in heading(record)), ""]
     for table in tables(record):
         text += [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
-        text += [*_markdown_rows(table), ""]
+        text += [*markdown_rows(table), ""]
     text += _problems(record)
     text += [line for link in figures for line in (f"![{Path(link).stem}]({link})", "")]
     return "\n".join(text).rstrip() + "\n"
@@ -126,7 +126,8 @@ def _problems(record: BenchRecord) -> list[str]:
     return ["## Not measured", "", *found, ""] if found else []
 
 
-def _markdown_rows(table: Table) -> list[str]:
+def markdown_rows(table: Table) -> list[str]:
+    """A table as lines of Markdown."""
     marks = ["---" if i == 0 or table.words else "--:" for i in range(len(table.heads))]
     return ["| " + " | ".join(row) + " |" for row in (table.heads, marks, *table.rows)]
 
@@ -135,12 +136,13 @@ def lines(record: BenchRecord) -> list[str]:
     """The record for a terminal: what was measured where, and its tables in aligned columns."""
     text = [*heading(record)[:4], ""]
     for table in tables(record, brief=True):
-        text += [table.title.upper(), *([table.note] if table.note else []), *_aligned(table), ""]
+        text += [table.title.upper(), *([table.note] if table.note else []), *aligned(table), ""]
     text += _problems(record)
     return text[:-1] if text and not text[-1] else text
 
 
-def _aligned(table: Table) -> list[str]:
+def aligned(table: Table) -> list[str]:
+    """A table as lines of a terminal."""
     widths = [max(map(len, column)) for column in zip(table.heads, *table.rows, strict=True)]
     found = []
     for row in (table.heads, *table.rows):

@@ -16,6 +16,7 @@ from longnn.cli import _explain as explain
 from longnn.cli import _export as export
 from longnn.cli import _large as large
 from longnn.cli import _lists as lists
+from longnn.cli import _propagate as propagate
 from longnn.cli import _runs as runs
 from longnn.cli import _study as study
 from longnn.cli import _tuning as tuning
@@ -37,6 +38,7 @@ COMMANDS = (
     export.export,
     tuning.tune,
     runs.compare,
+    propagate.propagate,
     lists.info,
     lists.datasets,
     lists.models,

@@ -2,12 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import longnn
 from longnn.cli._base import DataDir, Json, err, out
+
+if TYPE_CHECKING:
+    from longnn.bench import Size
+
+#: What can be measured.
+PARTS = ("epochs", "scale")
 
 
 def bench(
@@ -41,6 +47,15 @@ def bench(
             "(default: all on a GPU, all but ceilings on a CPU)."
         ),
     ] = None,
+    part: Annotated[
+        str, typer.Option(help="epochs: time training; scale: time the terms of a large graph.")
+    ] = "epochs",
+    size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NODES,EDGES,COLUMNS,DEGREE", help="With --part scale: this size alone."
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a small version on bundled data, in half a minute.")
     ] = False,
@@ -57,6 +72,11 @@ def bench(
     json_: Json = False,
 ) -> None:
     """Time LON-GNN against the textbook model and PyG's models on this machine."""
+    if part not in PARTS:
+        raise ValueError(f"Expected --part among {', '.join(PARTS)} (got {part!r})")
+    if part == "scale":
+        _scale(size, device, threads, quick, output, name, commit, json_)
+        return
     record = longnn.bench.run_bench(
         _split(None if datasets_ is None else [datasets_]),
         device=device,
@@ -76,6 +96,45 @@ def bench(
         return
     for line in longnn.bench.lines(record):
         out.print(line, markup=False)
+
+
+def _scale(
+    size: str | None,
+    device: str,
+    threads: int | None,
+    quick: bool,
+    output: Path | None,
+    name: str | None,
+    commit: str | None,
+    json_: bool,
+) -> None:
+    record = longnn.bench.run_scale(
+        size=None if size is None else _size(size),
+        device=str(longnn.training.choose_device(device)),
+        threads=threads,
+        quick=quick,
+        commit=commit,
+        on_progress=lambda text: err.print(text, markup=False),
+    )
+    if output is not None:
+        longnn.bench.write_scale(record, output, name=name)
+    if json_:
+        print(json.dumps(record.to_dict(), allow_nan=False))
+        return
+    for line in longnn.bench.scale_lines(record):
+        out.print(line, markup=False)
+
+
+def _size(text: str) -> "Size":
+    try:
+        numbers = [int(part) for part in text.split(",")]
+        if len(numbers) != 4 or min(numbers) < 1:
+            raise ValueError
+    except ValueError:
+        raise ValueError(
+            f"Expected --size as four whole numbers NODES,EDGES,COLUMNS,DEGREE (got {text!r})"
+        ) from None
+    return longnn.bench.Size(*numbers)
 
 
 def _split(given: list[str] | None) -> list[str] | None:

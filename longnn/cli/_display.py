@@ -125,6 +125,36 @@ def work_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
 
 
 @contextmanager
+def block_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
+    """A callback for propagation: blocks done and time left; silent when quiet."""
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
+        task = progress.add_task("starting", total=1.0)
+
+        def on_progress(state: Any) -> None:
+            text = f"{state.done} of {state.blocks} blocks"
+            if state.seconds_left is not None:
+                text += f"  about {time_text(state.seconds_left)} left"
+            progress.update(task, completed=state.share, description=text)
+
+        yield on_progress
+
+
+def time_text(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> time_text(0.24), time_text(75), time_text(600)
+    ('0.2 s', '75 s', '10 min')
+    """
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+@contextmanager
 def study_progress(console: Console, name: str) -> Iterator[Callable[[str], None]]:
     """A callback that prints one line per finished cell; a terminal shows that work goes on."""
     if not console.is_terminal:

@@ -32,7 +32,8 @@ class BasisStore:
         manifest: ``manifest.about`` has ``degree`` (K), ``columns`` (the number of each block's
             columns, in order), ``nodes`` of the graph, ``self_loops``, ``dtype`` (``"float32"``,
             ``"float16"`` or ``"bfloat16"``, the last stored as uint16), ``graph`` (the checksum of
-            the graph's manifest).
+            the graph's manifest), ``rows`` (``"all"`` or ``"labelled"``) and ``rounding`` (the
+            relative error of what is stored).
     """
 
     folder: Path

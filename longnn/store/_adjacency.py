@@ -1,0 +1,198 @@
+r"""The neighbours of a stored graph, read by stretches of rows, and its degrees.
+
+With self loops added or removed, the matrix is :math:`A + S`, S = +1 or -1 on the diagonal. No
+values are stored: a row of :math:`(A + S) U` is the sum of the neighbours' rows, which is what
+``torch.nn.functional.embedding_bag`` computes, with the offsets of a stretch in 32 bits however
+many entries the whole graph has.
+"""
+
+import mmap
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from longnn.graphs import SelfLoops, check_self_loops
+from longnn.store._graph import GraphStore
+from longnn.store._manifest import StoreError
+
+#: Entries that are read at once; far below 2^31, which offsets of 32 bits can count.
+ENTRIES = {"cpu": 1 << 20, "cuda": 1 << 26}
+
+
+class Stretch(NamedTuple):
+    """Some rows of A on the device that multiplies."""
+
+    first: int
+    last: int
+    indices: Tensor  # int32 (entries,)
+    offsets: Tensor  # int32 (last - first + 1,): where each row begins among these entries
+
+
+class Adjacency:
+    """The rows ``first`` to ``last`` of A + S.
+
+    Args:
+        graph: on disk.
+        self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
+        first: of the rows.
+        last: one past the last row; None: all rows.
+        device: that multiplies.
+        resident: keep what was read: on a GPU in its memory, on a CPU in this program's. Else
+            each product reads the graph again, and forgets it.
+
+    Raises:
+        StoreError: for offsets or neighbours that no graph has.
+    """
+
+    def __init__(
+        self,
+        graph: GraphStore,
+        self_loops: SelfLoops = "keep",
+        *,
+        first: int = 0,
+        last: int | None = None,
+        device: torch.device | str = "cpu",
+        resident: bool = True,
+    ) -> None:
+        self.graph, self.nodes = graph, graph.num_nodes
+        self.device, self.resident = torch.device(device), resident
+        self.first, self.last = first, self.nodes if last is None else last
+        # Copy on write: torch wants memory that it may write to, and nobody does.
+        self.offsets = _private(graph.offsets)
+        self.neighbours = _private(graph.neighbours)
+        self._check_ends()
+        degree, diagonal = self._scan(check_self_loops(self_loops))
+        degree = np.where(degree > 0, degree, 1)  # an isolated node's row of A is zero anyway
+        self.degree = torch.from_numpy(degree.astype(np.float32)).to(self.device)  # (rows,)
+        self.diagonal = None  # (rows,) S, where it is not zero everywhere
+        if diagonal.any():
+            self.diagonal = torch.from_numpy(diagonal.astype(np.float32)).to(self.device)
+        self._kept: dict[tuple[int, int], Stretch] = {}
+
+    def _scan(self, self_loops: SelfLoops) -> tuple[np.ndarray, np.ndarray]:
+        """Degrees and S of the rows, int64; every offset and neighbour is checked here, once."""
+        count = self.last - self.first
+        degree, loops = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        for start, stop in self.stretches(1 << 20):
+            offsets = self.offsets[start : stop + 1]
+            lengths = np.diff(offsets)
+            self._check_order(start, offsets, lengths)
+            indices = self.neighbours[offsets[0] : offsets[-1]]
+            self._check_range(indices)
+            here = slice(start - self.first, stop - self.first)
+            degree[here] = lengths
+            if self_loops != "keep":
+                rows = np.repeat(np.arange(start, stop, dtype=np.int32), lengths)
+                own = rows[rows == indices] - start
+                loops[here] = np.bincount(own, minlength=stop - start)
+            self._forget(int(offsets[0]), int(offsets[-1]))
+        # One loop of weight 1 where there is none; or none.
+        change = {"keep": 0 * loops, "add": 1 - loops, "remove": -loops}[self_loops]
+        return degree + change, change
+
+    def _check_ends(self) -> None:
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.neighbours):
+            raise StoreError(
+                f"Expected offsets from 0 to {len(self.neighbours)} in {self.graph.folder} "
+                f"(got {self.offsets[0]} to {self.offsets[-1]}); make the folder again"
+            )
+
+    def _check_order(self, start: int, offsets: np.ndarray, lengths: np.ndarray) -> None:
+        if (lengths < 0).any():
+            at = int(np.argmax(lengths < 0))
+            raise StoreError(
+                f"Expected ascending offsets in {self.graph.folder} (got {offsets[at]} before "
+                f"{offsets[at + 1]} at node {start + at}); make the folder again"
+            )
+
+    def _check_range(self, indices: np.ndarray) -> None:
+        low, high = (indices.min(), indices.max()) if len(indices) else (0, 0)
+        if low < 0 or high >= self.nodes:
+            raise StoreError(
+                f"Expected neighbours in 0..{self.nodes - 1} in {self.graph.folder} "
+                f"(got {low if low < 0 else high}); make the folder again"
+            )
+
+    def stretches(self, rows: int) -> list[tuple[int, int]]:
+        """The rows in stretches of at most ``rows``, and of a bounded number of entries."""
+        most, found, start = ENTRIES[self.device.type], [], self.first
+        while start < self.last:
+            stop = min(start + rows, self.last)
+            if self.offsets[stop] - self.offsets[start] > most:
+                inside = self.offsets[start : stop + 1]
+                stop = start + int(np.searchsorted(inside, inside[0] + most, side="right")) - 1
+                stop = max(stop, start + 1)  # a row longer than that stands alone
+            found.append((start, stop))
+            start = stop
+        return found
+
+    def read(self, start: int, stop: int) -> Stretch:
+        """Some rows, on the device."""
+        found = self._kept.get((start, stop))
+        if found is not None:
+            return found
+        offsets = torch.from_numpy(self.offsets[start : stop + 1])
+        begin, end = int(offsets[0]), int(offsets[-1])
+        indices = torch.from_numpy(self.neighbours[begin:end])
+        small = (offsets - begin).to(torch.int32)
+        if self.device.type != "cpu":
+            indices = indices.pin_memory().to(self.device, non_blocking=True)
+            small = small.to(self.device)
+        found = Stretch(start, stop, indices, small)
+        if self.resident and self.device.type != "cpu":
+            self._kept[start, stop] = found
+        return found
+
+    def ahead(self, stretches: list[tuple[int, int]]) -> Iterator[Stretch]:
+        """Stretches in order; the next is read while the caller works on one."""
+        with ThreadPoolExecutor(1) as reader:
+            waiting = [reader.submit(self.read, *span) for span in stretches[:1]]
+            for span in [*stretches[1:], None]:
+                ready = waiting.pop().result()
+                if span is not None:
+                    waiting.append(reader.submit(self.read, *span))
+                yield ready
+
+    def product(self, some: Stretch, signal: Tensor) -> Tensor:
+        """Rows of (A + S) U for a signal U (nodes, columns): (last - first, columns)."""
+        out = embedding_bag(
+            some.indices, signal, some.offsets, mode="sum", include_last_offset=True
+        )
+        if self.diagonal is not None:
+            own = self.diagonal[some.first - self.first : some.last - self.first, None]
+            out.addcmul_(own, signal[some.first : some.last])
+        return out
+
+    def done(self, some: Stretch) -> None:
+        """The rows are not needed until the next product."""
+        self._forget(int(self.offsets[some.first]), int(self.offsets[some.last]))
+
+    def _forget(self, begin: int, end: int) -> None:
+        if not (self.resident and self.device.type == "cpu"):
+            forget(self.neighbours, begin, end)
+
+
+def _private(array: np.memmap) -> np.memmap:
+    """The same file, mapped so that NumPy takes it for writable; nothing reaches the file."""
+    if not len(array):
+        return array.copy()
+    where = {"offset": array.offset, "shape": array.shape}
+    return np.memmap(array.filename, dtype=array.dtype, mode="c", **where)  # type: ignore[call-overload]
+
+
+def forget(array: np.ndarray, begin: int, end: int) -> None:
+    """Give back the memory of items ``begin`` to ``end`` of a mapped vector; the file has them."""
+    if not isinstance(array, np.memmap) or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    mapped: mmap.mmap = array._mmap  # type: ignore[attr-defined]
+    start = array.offset % mmap.ALLOCATIONGRANULARITY  # NumPy maps from a whole page on
+    low = start + begin * array.itemsize
+    high = start + end * array.itemsize
+    low, high = (-(-low // mmap.PAGESIZE) * mmap.PAGESIZE, high // mmap.PAGESIZE * mmap.PAGESIZE)
+    if high > low:
+        mapped.madvise(mmap.MADV_DONTNEED, low, high - low)

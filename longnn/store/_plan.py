@@ -1,0 +1,169 @@
+"""How terms are cut into blocks of columns, so that they fit the memory that is given."""
+
+import dataclasses
+import json
+import zlib
+from typing import Any
+
+import numpy as np
+
+from longnn._base.memory import in_words
+from longnn.store._terms import rows_per_rank
+
+#: Types on disk: how torch calls them, and how NumPy stores them.
+STORED = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
+#: Memory that the program takes beside its arrays: the interpreter, torch, what threads work on.
+RESERVE = 500_000_000
+#: A row of 16 float32 is a cache line: narrower blocks read lines that they do not use.
+LINE = 16
+#: The widest block: wider ones are no faster, and a kill loses one.
+WIDEST = 64
+#: The narrowest block that is kept in memory until it is written, rather than in a scratch file.
+NARROWEST = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """What is computed, whatever the memory.
+
+    Args:
+        degree: K.
+        self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
+        dtype: on disk.
+        rows: which rows are kept, in a word.
+        graph: the checksum of the graph's manifest.
+    """
+
+    degree: int
+    self_loops: str
+    dtype: str
+    rows: str
+    graph: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.degree, int) or self.degree < 0:
+            raise ValueError(f"Expected a `degree` of 0 or more (got {self.degree!r})")
+        if self.dtype not in STORED:
+            raise ValueError(f"Expected `dtype` among {', '.join(STORED)} (got {self.dtype!r})")
+
+    @property
+    def key(self) -> str:
+        """Eight letters that stand for it.
+
+        >>> Recipe(10, "keep", "float16", "all", 1).key
+        'ef160815'
+        """
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return f"{zlib.crc32(text.encode()):08x}"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number on disk."""
+        return int(np.dtype(STORED[self.dtype]).itemsize)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The blocks, and where arrays are kept meanwhile.
+
+    Args:
+        columns: of each block.
+        resident: the graph stays in memory.
+        staged: a block's terms are kept in memory until they are written; else in a file.
+        bytes: that the arrays of the widest block take, with the graph.
+    """
+
+    columns: list[int]
+    resident: bool
+    staged: bool
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """What a plan must know of the work.
+
+    Args:
+        nodes, entries, columns: of the graph and its features.
+        kept: rows that are kept.
+        term_bytes: of one number of each term: (K+1) x bytes on disk.
+        row_ranks: ranks that share the rows.
+        column_ranks: ranks that share the columns.
+        scratch: a scratch file may be used (not on a GPU).
+    """
+
+    nodes: int
+    entries: int
+    columns: int
+    kept: int
+    term_bytes: int
+    row_ranks: int = 1
+    column_ranks: int = 1
+    scratch: bool = True
+
+    @property
+    def graph_bytes(self) -> int:
+        """Neighbours and offsets of one rank."""
+        return (4 * self.entries + 8 * self.nodes) // self.row_ranks
+
+    @property
+    def column_bytes(self) -> int:
+        """The arrays of one column; ranks that share rows have one array whole, two in part."""
+        if self.row_ranks == 1:
+            return 8 * self.nodes
+        share = rows_per_rank(self.nodes, self.row_ranks)
+        return 4 * (share * self.row_ranks + 2 * share)
+
+    @property
+    def staged_bytes(self) -> int:
+        """The terms of one column, as on disk."""
+        return -(-self.kept // self.row_ranks) * self.term_bytes
+
+
+def make_plan(size: Size, memory: int) -> Plan:
+    r"""Cut the columns into blocks.
+
+    Args:
+        size: of the work.
+        memory: bytes that the whole program may take.
+
+    Raises:
+        MemoryError: where not even one column fits.
+
+    >>> big = Size(nodes=10**7, entries=2 * 10**8, columns=64, kept=10**7, term_bytes=22)
+    >>> make_plan(big, 4 * 10**9).columns, make_plan(big, 8 * 10**9).columns
+    ([8, 8, 8, 8, 8, 8, 8, 8], [16, 16, 16, 16])
+    """
+    free = memory - min(RESERVE, memory // 2) - 8 * size.nodes // size.row_ranks
+    resident = size.graph_bytes <= free // 2
+    if resident:
+        free -= size.graph_bytes
+    wanted = min(-(-size.columns // size.column_ranks), WIDEST)
+    in_memory = free // (size.column_bytes + size.staged_bytes)
+    staged = in_memory >= min(NARROWEST, wanted) or not size.scratch
+    width = min(in_memory if staged else free // size.column_bytes, wanted)
+    if width < 1:
+        need = 2 * (size.column_bytes + size.graph_bytes + 8 * size.nodes) + 2 * RESERVE
+        raise MemoryError(
+            f"Expected memory for one column of {size.nodes:,} nodes, {in_words(need)} at most "
+            f"(got {in_words(memory)}); give more with --memory, or share the rows over ranks"
+        )
+    for whole in (LINE, NARROWEST):
+        if width > whole and width < size.columns:
+            width -= width % whole
+            break
+    blocks = [width] * (size.columns // width)
+    if size.columns % width:
+        blocks.append(size.columns % width)
+    used = width * (size.column_bytes + (size.staged_bytes if staged else 0))
+    return Plan(blocks, resident, staged, used + (size.graph_bytes if resident else 0))
+
+
+def starts(columns: list[int]) -> list[tuple[int, int]]:
+    """First and last column of each block.
+
+    >>> starts([16, 4])
+    [(0, 16), (16, 20)]
+    """
+    ends: list[Any] = np.cumsum(columns).tolist()
+    return [(end - width, end) for end, width in zip(ends, columns, strict=True)]

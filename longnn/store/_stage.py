@@ -1,0 +1,162 @@
+"""Where the terms of a block wait until they are written row by row.
+
+Terms come one degree after the other, and the file wants all degrees of a row together. They wait
+in memory (on a GPU: in its memory) or, where that is too small, in a scratch file that is written
+and read in long runs.
+"""
+
+import os
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from longnn.store._manifest import StoreError
+
+#: Bytes that are turned and written at once.
+PIECE = 1 << 24
+#: Rows of a large graph whose rounding error is measured: one of so many.
+SAMPLE = 16
+#: The largest number of float16.
+HALF = 65504
+
+
+class Memory:
+    """Terms in memory, (K+1, rows, columns)."""
+
+    def __init__(self, shape: tuple[int, int, int], dtype: torch.dtype, device: torch.device):
+        self.shape = shape
+        self._terms = torch.empty(shape, dtype=dtype, device=device)
+
+    def put(self, degree: int, first: int, term: Tensor) -> None:
+        """Keep rows of one term."""
+        self._terms[degree, first : first + len(term)] = term
+
+    def rows(self, first: int, last: int) -> Tensor:
+        """All terms of some rows, (rows, K+1, columns)."""
+        found = self._terms[:, first:last].transpose(0, 1)
+        if found.device.type == "cpu":
+            return found.contiguous()
+        pinned = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
+        return pinned.copy_(found.contiguous())
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class Scratch:
+    """Terms in a file that vanishes with this process."""
+
+    def __init__(self, shape: tuple[int, int, int], dtype: torch.dtype, folder: Path):
+        self.shape, self._dtype = shape, dtype
+        path = folder / f".scratch-{os.getpid()}.tmp"
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        path.unlink()  # nobody else sees it, and a kill leaves nothing behind
+
+    def _at(self, degree: int, row: int) -> int:
+        _, rows, columns = self.shape
+        return (degree * rows + row) * columns * self._dtype.itemsize
+
+    def put(self, degree: int, first: int, term: Tensor) -> None:
+        """Keep rows of one term."""
+        write_at(self._file, raw(term), self._at(degree, first))
+
+    def rows(self, first: int, last: int) -> Tensor:
+        """All terms of some rows, (rows, K+1, columns)."""
+        terms, _, columns = self.shape
+        found = torch.empty(terms, last - first, columns, dtype=self._dtype)
+        for degree, one in enumerate(found):
+            into = raw(one).reshape(-1).view(np.uint8).data
+            got = os.preadv(self._file, [into], self._at(degree, first))
+            assert got == len(into), "a scratch file is as long as what was written"
+        return found.transpose(0, 1).contiguous()
+
+    def close(self) -> None:
+        """Give the disk back."""
+        os.close(self._file)
+
+
+class Keeper:
+    """Takes terms in float32, picks the rows to keep, rounds them, and measures the error.
+
+    Args:
+        stage: where they wait.
+        dtype: on disk.
+        kept: int64 (rows,): the nodes to keep, ascending; None: all from ``first`` on.
+        first: the first node of this rank.
+        nodes: of the graph.
+    """
+
+    def __init__(
+        self,
+        stage: Memory | Scratch,
+        dtype: torch.dtype,
+        kept: np.ndarray | None,
+        first: int,
+        nodes: int,
+    ) -> None:
+        self.stage, self.dtype, self.kept, self.first = stage, dtype, kept, first
+        self.step = SAMPLE if nodes > 1 << 16 else 1
+        self.error = self.norm = 0.0  # sums of squares, over the sampled rows
+        self._lock = threading.Lock()
+
+    def put(self, degree: int, first: int, term: Tensor) -> None:
+        """Keep what is to be kept of the rows from node ``first`` on."""
+        at = first - self.first
+        if self.kept is not None:
+            at, end = (int(i) for i in np.searchsorted(self.kept, (first, first + len(term))))
+            if at == end:
+                return
+            term = term[torch.from_numpy(self.kept[at:end] - first).to(term.device)]
+        if self.dtype == torch.float16:  # one pass in float32: several times faster than isfinite
+            low, high = (float(end) for end in term.aminmax())
+            if max(-low, high) > HALF:
+                raise StoreError(
+                    f"Expected features within the range of float16, {HALF} (got "
+                    f"{max(-low, high):.3g}); choose bfloat16 or float32, or scale them"
+                )
+        stored = term.to(self.dtype)
+        self._measure(term, stored)
+        self.stage.put(degree, at, stored)
+
+    def _measure(self, term: Tensor, stored: Tensor) -> None:
+        if self.dtype == torch.float32:
+            return
+        some = term[:: self.step].double()
+        error = float((some - stored[:: self.step].double()).square().sum())
+        with self._lock:
+            self.error += error
+            self.norm += float(some.square().sum())
+
+
+def raw(tensor: Tensor) -> np.ndarray:
+    """A tensor on the CPU as NumPy stores it: bfloat16 as uint16."""
+    bits = tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor
+    return bits.contiguous().numpy()
+
+
+def write_at(file: int, array: np.ndarray, offset: int) -> None:
+    """Write an array into an open file; a full disk is an OSError."""
+    left = array.reshape(-1).view(np.uint8).data
+    while len(left):
+        written = os.pwrite(file, left, offset)
+        left, offset = left[written:], offset + written
+
+
+def write_rows(stage: Memory | Scratch, file: int, offset: int) -> None:
+    """Write all terms, row by row; one piece is turned while the one before is written."""
+    terms, rows, columns = stage.shape
+    step = max(1, PIECE // (4 * terms * columns))
+    waiting: list[Future[None]] = []
+    with ThreadPoolExecutor(1) as writer:
+        for first in range(0, rows, step):
+            piece = raw(stage.rows(first, min(first + step, rows)))
+            if waiting:
+                waiting.pop().result()
+            waiting.append(writer.submit(write_at, file, piece, offset))
+            offset += piece.nbytes
+        for future in waiting:
+            future.result()

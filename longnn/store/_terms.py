@@ -1,0 +1,176 @@
+r"""The Chebyshev recurrence of some columns, on whole columns, in two arrays.
+
+With :math:`U_j = D^{-1/2} T_j(P) X` and :math:`P = D^{-1/2} A D^{-1/2}`, the recurrence
+:math:`T_{j+1} = 2 P T_j - T_{j-1}` becomes
+
+.. math:: U_{j+1} = 2 D^{-1} A U_j - U_{j-1}, \qquad T_j(P) X = D^{1/2} U_j,
+
+so that a step is a sum of neighbours' rows, one scaling and one subtraction, written over
+:math:`U_{j-1}` stretch by stretch. A stretch is small enough to stay in the cache between the sum
+and the rest. Stretches are independent: threads take the next one as they become free.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from longnn.store._adjacency import Adjacency, Stretch
+
+#: Numbers of a stretch: what a core's own cache holds; on a GPU, what fills it.
+NUMBERS = {"cpu": 1 << 17, "cuda": 1 << 26}
+#: Reads rows first..last of the columns, float32 (rows, columns), on the device.
+Load = Callable[[int, int], Tensor]
+#: Takes rows of a term: degree, first row, (rows, columns). Called by several threads.
+Put = Callable[[int, int, Tensor], None]
+
+
+class Team:
+    """Threads that share stretches; one thread is the caller itself.
+
+    Each runs torch on one thread: a stretch is too little work to share, and nobody waits for the
+    slowest at the end of every operation.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads, self._pool = threads, None if threads == 1 else ThreadPoolExecutor(threads)
+
+    def each(self, work: Callable[[Any], None], items: list[Any]) -> None:
+        """``work(item)`` for all items, in any order; the first error ends it."""
+        if self._pool is None:
+            for item in items:
+                work(item)
+            return
+        left, lock = iter(items), threading.Lock()
+
+        def go() -> None:
+            torch.set_num_threads(1)
+            try:
+                while True:
+                    with lock:
+                        item = next(left, None)
+                    if item is None:
+                        return
+                    work(item)
+            except BaseException:
+                with lock:
+                    for _ in left:
+                        pass
+                raise
+
+        waiting = [self._pool.submit(go) for _ in range(self.threads)]
+        for future in waiting:
+            future.result()
+
+    def close(self) -> None:
+        """Let the threads go."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+@contextlib.contextmanager
+def team(threads: int) -> Iterator[Team]:
+    """Threads for a while; torch has as many of its own afterwards as before."""
+    before = torch.get_num_threads()
+    made = Team(threads)
+    torch.set_num_threads(1)
+    try:
+        yield made
+    finally:
+        made.close()
+        torch.set_num_threads(before)
+
+
+class Recurrence:
+    """Two arrays of some columns, and how one becomes the next.
+
+    Args:
+        adjacency: all rows, or this rank's.
+        columns: how many.
+        team: that shares the work.
+        group: ranks that each have a slice of the rows; None: one has them all.
+    """
+
+    def __init__(self, adjacency: Adjacency, columns: int, team: Team, group: Any = None) -> None:
+        self.adjacency, self.team, self.group = adjacency, team, group
+        device = adjacency.device
+        rows = max(256, NUMBERS[device.type] // columns)
+        self.stretches = adjacency.stretches(rows)
+        ranks = 1 if group is None else dist.get_world_size(group)
+        share = adjacency.nodes if group is None else rows_per_rank(adjacency.nodes, ranks)
+        make = lambda count: torch.zeros(count, columns, device=device)  # noqa: E731
+        self.current = make(share * ranks)  # U_j of all nodes
+        self.previous = make(share)  # U_{j-1} of the own rows, then U_{j+1}
+        self.spare = None if group is None else make(share)
+
+    def run(self, load: Load, put: Put, degree: int, on_step: Callable[[int], None]) -> None:
+        """Put T_0(P) X, ..., T_K(P) X; ``on_step`` hears of each degree that is done."""
+        self._each(lambda span: self._begin(*span, load, put))
+        self._turn()
+        on_step(0)
+        for j in range(1, degree + 1):
+            self._products(lambda some, j=j: self._advance(some, j, put))  # type: ignore[misc]
+            self._turn()
+            on_step(j)
+
+    def _begin(self, first: int, last: int, load: Load, put: Put) -> None:
+        x = load(first, last)
+        put(0, first, x)
+        root, own = self._root(first, last), self._own(first, last)
+        torch.div(x, root, out=own)  # U_0 = D^{-1/2} X
+
+    def _advance(self, some: Stretch, j: int, put: Put) -> None:
+        first, last = some.first, some.last
+        own, degree = self._own(first, last), self._degree(first, last)
+        ahead = self.adjacency.product(some, self.current)  # A U_{j-1}, (rows, columns)
+        if j == 1:
+            torch.div(ahead, degree, out=own)
+        else:  # U_j = 2 D^{-1} A U_{j-1} - U_{j-2}
+            torch.sub(ahead.mul_(2 / degree), own, out=own)
+        self.adjacency.done(some)
+        put(j, first, own * degree.sqrt())
+
+    def _turn(self) -> None:
+        """What was written becomes the current term, of all rows."""
+        if self.group is None:
+            self.previous, self.current = self.current, self.previous
+            return
+        assert self.spare is not None
+        start = dist.get_rank(self.group) * len(self.previous)
+        self.spare.copy_(self.current[start : start + len(self.spare)])
+        dist.all_gather_into_tensor(self.current, self.previous, group=self.group)
+        self.previous, self.spare = self.spare, self.previous
+
+    def _own(self, first: int, last: int) -> Tensor:
+        return self.previous[first - self.adjacency.first : last - self.adjacency.first]
+
+    def _degree(self, first: int, last: int) -> Tensor:
+        start = self.adjacency.first
+        return self.adjacency.degree[first - start : last - start, None]
+
+    def _root(self, first: int, last: int) -> Tensor:
+        return self._degree(first, last).sqrt()
+
+    def _each(self, work: Callable[[tuple[int, int]], None]) -> None:
+        self.team.each(work, self.stretches)
+
+    def _products(self, work: Callable[[Stretch], None]) -> None:
+        if self.adjacency.device.type == "cpu":
+            self._each(lambda span: work(self.adjacency.read(*span)))
+            return
+        for some in self.adjacency.ahead(self.stretches):
+            work(some)
+
+
+def rows_per_rank(nodes: int, ranks: int) -> int:
+    """Rows of each rank's slice; the last may have fewer.
+
+    >>> rows_per_rank(10, 4)
+    3
+    """
+    return -(-nodes // ranks)

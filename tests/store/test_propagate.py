@@ -1,0 +1,244 @@
+"""Terms on disk are those of the operator, whatever the memory, the threads and the type."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from longnn.graphs import GraphOperator, chebyshev_stack
+from longnn.store import StoreError, _plan, _stage, find_basis, propagate
+from longnn.store._adjacency import Adjacency
+from tests.store.graphs import exact_terms, random_graph, terms_of, write_graph
+
+MEMORY = 4 * 10**9
+
+
+@pytest.fixture
+def graph(tmp_path):
+    return write_graph(tmp_path / "graph", *random_graph(), np.arange(90, dtype=np.int32) % 3 - 1)
+
+
+@pytest.mark.parametrize("self_loops", ["keep", "add", "remove"])
+def test_terms_are_those_of_the_eigenvectors(graph, self_loops):
+    adjacency, features = random_graph()
+    basis = propagate(graph, degree=8, self_loops=self_loops, memory=MEMORY)
+    exact = exact_terms(adjacency, features, 8, self_loops)
+    assert np.abs(terms_of(basis) - exact).max() < 1e-5 * np.abs(exact).max()
+    basis.manifest.verify(basis.folder)
+
+
+@pytest.mark.parametrize("self_loops", ["keep", "add", "remove"])
+def test_terms_are_those_of_the_loop_in_memory(graph, self_loops):
+    adjacency, features = random_graph()
+    operator = GraphOperator.from_scipy(adjacency, self_loops=self_loops)
+    expected = chebyshev_stack(operator, torch.from_numpy(features).float(), 5)
+    basis = propagate(graph, degree=5, self_loops=self_loops, memory=MEMORY)
+    torch.testing.assert_close(torch.from_numpy(terms_of(basis)), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("degree", [0, 1, 3])
+def test_the_smallest_graphs(tmp_path, nodes, degree):
+    """One column; one node without a neighbour, or a pair: T_j alternates."""
+    adjacency = scipy.sparse.csr_matrix(np.ones((nodes, nodes)) - np.eye(nodes))
+    features = np.arange(1.0, nodes + 1)[:, None]
+    graph = write_graph(tmp_path / "graph", adjacency, features)
+    basis = propagate(graph, degree=degree, memory=MEMORY)
+    assert basis.blocks[0].shape == (nodes, degree + 1, 1)
+    np.testing.assert_allclose(terms_of(basis), exact_terms(adjacency, features, degree), atol=1e-6)
+
+
+def test_a_graph_without_edges(tmp_path):
+    graph = write_graph(tmp_path / "graph", scipy.sparse.csr_matrix((4, 4)), np.ones((4, 2)))
+    terms = terms_of(propagate(graph, degree=4, memory=MEMORY))
+    assert terms[:, 0, 0].tolist() == [1, 0, -1, 0, 1]  # cos(j pi / 2): P is zero
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_types_on_disk_and_the_error_that_is_told(graph, dtype):
+    exact = terms_of(propagate(graph, degree=4, memory=MEMORY)).astype(np.float64)
+    basis = propagate(graph, degree=4, dtype=dtype, memory=MEMORY)
+    error = np.linalg.norm(terms_of(basis) - exact) / np.linalg.norm(exact)
+    assert basis.about["rounding"] == pytest.approx(error, rel=0.01)
+    limit = {"float32": 0, "float16": 2**-11, "bfloat16": 2**-8}[dtype]
+    assert error <= limit
+    assert basis.blocks[0].dtype == {"float32": "f4", "float16": "f2", "bfloat16": "u2"}[dtype]
+
+
+def test_only_labelled_rows_are_kept(graph):
+    whole = terms_of(propagate(graph, degree=3, memory=MEMORY))
+    basis = propagate(graph, degree=3, rows="labelled", memory=MEMORY)
+    labelled = np.flatnonzero(graph.labels >= 0)
+    assert basis.rows.tolist() == labelled.tolist()
+    assert 0 < basis.num_rows < 90
+    np.testing.assert_array_equal(terms_of(basis), whole[:, labelled])
+
+
+def test_targets_with_gaps_count_as_labels_where_there_is_one(tmp_path):
+    labels = np.full((90, 2), np.nan, dtype=np.float32)
+    labels[4, 0] = labels[7, 1] = 1.5
+    graph = write_graph(tmp_path / "graph", *random_graph(), labels)
+    assert propagate(graph, degree=1, rows="labelled", memory=MEMORY).rows.tolist() == [4, 7]
+
+
+def cut(monkeypatch, *, columns, staged, resident=True):
+    """Blocks of so many columns, whatever the memory."""
+    made = _plan.make_plan
+
+    def plan(size, memory):
+        full = [columns] * (size.columns // columns)
+        rest = [size.columns % columns] if size.columns % columns else []
+        whole = made(size, memory)
+        return dataclasses.replace(whole, columns=full + rest, staged=staged, resident=resident)
+
+    monkeypatch.setattr("longnn.store._propagate.make_plan", plan)
+
+
+@pytest.mark.parametrize("resident", [True, False])
+@pytest.mark.parametrize("staged", [True, False])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_memory_and_threads_do_not_change_a_bit(
+    graph, tmp_path, monkeypatch, threads, staged, resident
+):
+    """Blocks in memory and in a scratch file, small stretches, the graph read again each time."""
+    whole = terms_of(propagate(graph, degree=6, dtype="float16", memory=MEMORY))
+    cut(monkeypatch, columns=2, staged=staged, resident=resident)
+    monkeypatch.setitem(Adjacency.stretches.__globals__["ENTRIES"], "cpu", 40)
+    monkeypatch.setattr(_stage, "PIECE", 1000)
+    options = {"degree": 6, "dtype": "float16", "memory": MEMORY, "threads": threads}
+    basis = propagate(graph, **options, output=tmp_path / "other")
+    assert basis.columns == [2, 2, 1]
+    np.testing.assert_array_equal(terms_of(basis), whole)
+    assert not list(basis.folder.glob(".*.tmp"))
+
+
+def test_torch_keeps_its_threads(graph):
+    before = torch.get_num_threads()
+    propagate(graph, degree=1, memory=MEMORY, threads=3)
+    assert torch.get_num_threads() == before
+
+
+def test_a_large_graph_measures_its_rounding_on_a_sample(tmp_path, monkeypatch):
+    monkeypatch.setattr(_stage, "SAMPLE", 3)
+    keeper = _stage.Keeper(None, torch.float16, None, 0, 10**6)
+    assert keeper.step == 3
+
+
+def test_offsets_of_a_stretch_need_32_bits_only(graph, monkeypatch):
+    monkeypatch.setitem(Adjacency.stretches.__globals__["ENTRIES"], "cpu", 25)
+    adjacency = Adjacency(graph)
+    spans = adjacency.stretches(90)
+    assert [first for first, _ in spans[1:]] == [last for _, last in spans[:-1]]
+    assert (spans[0][0], spans[-1][1]) == (0, 90)
+    for span in spans:
+        some = adjacency.read(*span)
+        assert some.offsets.dtype == some.indices.dtype == torch.int32
+        assert len(some.indices) <= 25 or span[1] - span[0] == 1
+
+
+def test_what_was_computed_is_opened(graph):
+    assert find_basis(graph, degree=2) is None
+    made = propagate(graph, degree=2, memory=MEMORY)
+    steps = []
+    found = propagate(graph, degree=2, memory=MEMORY, on_progress=steps.append)
+    assert found.folder == made.folder == find_basis(graph, degree=2).folder
+    assert not steps
+
+
+def test_another_recipe_has_another_folder(graph):
+    folders = {
+        propagate(graph, **options, memory=MEMORY).folder
+        for options in ({"degree": 1}, {"degree": 2}, {"degree": 1, "dtype": "float16"})
+    }
+    assert len(folders) == 3
+
+
+def test_progress_goes_to_its_end(graph, monkeypatch):
+    cut(monkeypatch, columns=2, staged=True)
+    told = []
+    propagate(graph, degree=3, memory=MEMORY, on_progress=told.append)
+    shares = [one.share for one in told]
+    assert shares == sorted(shares)
+    assert (told[-1].done, told[-1].blocks, told[-1].share, told[-1].seconds_left) == (3, 3, 1, 0)
+    assert told[0].seconds_left > 0
+
+
+class TestPlan:
+    size = _plan.Size(nodes=10**6, entries=2 * 10**7, columns=100, kept=10**6, term_bytes=44)
+
+    @pytest.mark.parametrize("memory", [0.1e9, 0.3e9, 0.8e9, 1.5e9, 4e9, 20e9])
+    def test_arrays_fit_the_memory(self, memory):
+        plan = _plan.make_plan(self.size, int(memory))
+        assert sum(plan.columns) == 100
+        assert plan.bytes <= memory
+        assert max(plan.columns) <= _plan.WIDEST
+
+    def test_more_memory_makes_wider_blocks(self):
+        """Without a scratch file, as on a GPU."""
+        size = dataclasses.replace(self.size, scratch=False)
+        widest = [max(_plan.make_plan(size, int(m)).columns) for m in (0.6e9, 0.8e9, 1.5e9, 8e9)]
+        assert widest == [3, 5, 16, 64]
+
+    def test_little_memory_leaves_graph_and_terms_on_disk(self):
+        little, much = (_plan.make_plan(self.size, int(m)) for m in (0.3e9, 20e9))
+        assert (little.resident, little.staged) == (False, False)
+        assert (much.resident, much.staged) == (True, True)
+
+    def test_each_rank_has_columns(self):
+        size = dataclasses.replace(self.size, column_ranks=4)
+        assert len(_plan.make_plan(size, 20 * 10**9).columns) >= 4
+
+    def test_shared_rows_take_less(self):
+        shared = dataclasses.replace(self.size, row_ranks=4)
+        assert shared.graph_bytes < self.size.graph_bytes / 3
+        assert shared.column_bytes < self.size.column_bytes
+
+    def test_too_little_is_an_error(self):
+        with pytest.raises(MemoryError, match=r"one column of 1,000,000 nodes.*--memory"):
+            _plan.make_plan(self.size, 10**7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"degree": -1}, "`degree` of 0 or more"),
+        ({"dtype": "int8"}, "`dtype` among float32, float16, bfloat16"),
+        ({"rows": "some"}, "`rows` to be 'all' or 'labelled'"),
+        ({"self_loops": "twice"}, "`self_loops` to be"),
+        ({"row_ranks": 2}, r"`row_ranks` divides \(got 1 ranks and 2 row ranks\)"),
+    ],
+)
+def test_wrong_options(graph, options, message):
+    with pytest.raises(ValueError, match=message):
+        propagate(graph, **{"memory": MEMORY, **options})
+
+
+def test_more_memory_than_there_is(graph):
+    with pytest.raises(MemoryError, match="`memory` within what is free"):
+        propagate(graph, memory=10**18)
+
+
+def test_no_labels_to_keep(tmp_path):
+    labels = np.full(90, -1, dtype=np.int32)
+    graph = write_graph(tmp_path / "graph", *random_graph(), labels)
+    with pytest.raises(StoreError, match=r"labelled nodes .* \(got none\)"):
+        propagate(graph, rows="labelled", memory=MEMORY)
+
+
+def test_no_features(tmp_path):
+    graph = write_graph(tmp_path / "graph", random_graph()[0], np.zeros((90, 0)))
+    with pytest.raises(StoreError, match=r"nodes with features .* 90 nodes and 0 features"):
+        propagate(graph, memory=MEMORY)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("resident", [True, False])
+def test_a_gpu_computes_the_same(graph, tmp_path, monkeypatch, resident):
+    expected = terms_of(propagate(graph, degree=6, memory=MEMORY))
+    cut(monkeypatch, columns=2, staged=True, resident=resident)
+    monkeypatch.setitem(Adjacency.stretches.__globals__["ENTRIES"], "cuda", 40)
+    basis = propagate(graph, degree=6, device="cuda", output=tmp_path / "gpu")
+    np.testing.assert_allclose(terms_of(basis), expected, atol=1e-5)
