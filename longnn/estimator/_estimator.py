@@ -284,7 +284,7 @@ class GraphEstimator(FittedEstimator):
         elif hasattr(self, "_fitted_on"):
             dataset = self._fitted_on
         elif self.graph is not None:
-            dataset = self._own_graph()
+            dataset = self._own_graph(learn=False)
         else:
             raise ValueError(
                 "Expected the graph to explain on: a loaded estimator has none; pass graph=..."

@@ -54,5 +54,6 @@ def _run_row(context: Context, record: StudyRecord, name: str, key: str, plan: P
 
 def load(name: str, directed: bool, context: Context) -> NodeDataset:
     """A graph, with its arcs or both ways."""
-    options = {"directed": True} if directed else {}
-    return data.load(name, data_dir=context.data_dir, **options)
+    if directed:
+        return data.load(name, data_dir=context.data_dir, directed=True)
+    return data.load(name, data_dir=context.data_dir)

@@ -2,7 +2,7 @@
 left out; and a stack beside the recipes of the paper's graphs."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from longnn.studies._core._context import load_records
@@ -76,7 +76,7 @@ def _scores(results: Results, part: str, caption: str, printed: Mapping[str, flo
     return dataclasses.replace(table, rows=rows, columns=table.columns[:-1])
 
 
-def _marks(graphs: list[str], printed: Mapping[str, float]) -> list[str]:
+def _marks(graphs: Sequence[str], printed: Mapping[str, float]) -> list[str]:
     return [f"{printed[d]:.1f}" if d in printed else "" for d in graphs]
 
 
