@@ -12,6 +12,7 @@ import typer
 
 from longnn._base.version import __version__
 from longnn.cli import _bench as bench
+from longnn.cli import _explore as explore
 from longnn.cli import _export as export
 from longnn.cli import _lists as lists
 from longnn.cli import _runs as runs
@@ -34,6 +35,7 @@ COMMANDS = (
     export.export,
     tuning.tune,
     runs.compare,
+    explore.explore,
     lists.info,
     lists.datasets,
     lists.models,
