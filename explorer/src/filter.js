@@ -3,7 +3,7 @@
 
 import { Chart, extent } from "./chart.js";
 import { show } from "./dom.js";
-import { jacobi, jacobiWeight, meanSeries, response } from "./polynomials.js";
+import { evaluateTable, jacobiTable, logMass, meanSeries, response } from "./polynomials.js";
 import { GRID } from "./state.js";
 
 const STYLES = ["6 3", "2 3", "8 3 2 3", "1 2", "10 4"];
@@ -35,10 +35,11 @@ export class FilterPanel {
         chart.line(`channel ${h}`, GRID, response(beta, GRID), { class: "faint" });
       });
     }
-    others.forEach(({ key, curve: other }, i) => {
-      const dash = { "stroke-dasharray": STYLES[i % STYLES.length] };
-      chart.line(`compare ${key}`, GRID, other, { class: `compare c${i % 5}`, ...dash });
-    });
+    for (const { key, curve: other } of others) {
+      const i = placeOf(state.data, key) % STYLES.length;
+      const look = { class: `compare c${i}`, "stroke-dasharray": STYLES[i] };
+      chart.line(`compare ${key}`, GRID, other, look);
+    }
     const moved = current.edited || state.epochIndex !== null;
     if (moved) chart.line("trained", GRID, trained, { class: "trained", "stroke-dasharray": "5 4" });
     chart.line("current", GRID, curve, { class: current.edited ? "edited" : "learned", ...LINE });
@@ -61,6 +62,12 @@ export class FilterPanel {
   }
 }
 
+// The place of a model among those of all runs: it has the same colour wherever it is drawn
+export function placeOf(data, key) {
+  const [run, model] = key.split(".").map(Number);
+  return data.runs.slice(0, run).reduce((sum, one) => sum + one.models.length, model);
+}
+
 function compared(state, key) {
   const [run, model] = key.split(".").map(Number);
   const { filter } = state.data.runs[run].models[model];
@@ -78,11 +85,13 @@ export class BasisPanel {
     if (!current) return;
     const { a, b, weight, alpha } = current;
     const K = alpha.length - 1;
-    const values = Array.from(GRID, (l) => jacobi(1 - l, K, a, b, weight));
+    const basis = jacobiTable(K, a, b, weight);
+    const values = Array.from(GRID, (l) => evaluateTable(basis, 1 - l));
     const curves = Array.from({ length: K + 1 }, (_, k) => values.map((p) => p[k]));
     const bound = Math.min(6, Math.max(...curves.flat().map(Math.abs), 1));
     chart.domains([0, 2], [-bound, bound]);
-    const mass = Float64Array.from(INNER, (l) => jacobiWeight(l, a, b));
+    const log = logMass(a, b);
+    const mass = INNER.map((l) => Math.exp(a * Math.log(l) + b * Math.log(2 - l) - log));
     const highest = Math.min(Math.max(...mass), 3);
     const [y0, y1] = chart.y.domain();
     const scaled = mass.map((w) => y0 + (0.9 * (y1 - y0) * Math.min(w, highest)) / highest);

@@ -1,6 +1,8 @@
 // The page: one state, drawn by panels; every change goes through `update`.
 
-import { AmplitudePanel, amplitudeWaveform, BasisPanel, FilterPanel, PathPanel } from "./filter.js";
+import {
+  AmplitudePanel, amplitudeWaveform, BasisPanel, FilterPanel, PathPanel, placeOf,
+} from "./filter.js";
 import { colouring, ramps, rangeText, signalOf } from "./colours.js";
 import { Controls } from "./play.js";
 import { readData } from "./data.js";
@@ -46,6 +48,7 @@ function update() {
   });
 }
 
+let look = {};
 let saving = null;
 function remember() {
   clearTimeout(saving);
@@ -59,11 +62,13 @@ function remember() {
 
 function theme() {
   const dark = (state.theme ?? (system.matches ? "dark" : "light")) === "dark";
+  if (dark === look.dark) return look;
   document.documentElement.dataset.theme = dark ? "dark" : "light";
   byId("theme").textContent = dark ? "Light" : "Dark";
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
-  return { dark, edge: colour("--edges"), ink: colour("--ink") };
+  look = { dark, edge: colour("--edges"), ink: colour("--ink"), ground: colour("--card") };
+  return look;
 }
 
 // The numbers behind the selected node are the same until the node, the model or the output changes
@@ -77,7 +82,8 @@ function explanation() {
 }
 
 function draw() {
-  const look = theme();
+  state.kept = null;
+  theme();
   header();
   controls.draw();
   const filter = Boolean(state.filter);
@@ -90,13 +96,14 @@ function draw() {
   }
   byId("path-card").hidden = !panels.path.draw(state);
   byId("amplitude-card").hidden = !panels.amplitude.draw(state);
+  byId("pair").hidden = byId("path-card").hidden && byId("amplitude-card").hidden;
   const found = explanation();
   const key = state.colour === "contribution" && !found ? "label" : state.colour ?? "label";
   const colours = colouring(state, key, found);
   network.setGraph(state.graph, state.operator);
   network.draw(colours, state.node, look);
-  key_(colours, look);
-  signalText();
+  key_(colours);
+  signalText(colours);
   remember();
 }
 
@@ -126,7 +133,8 @@ function legend() {
         ? "line: mean of the filters, turned to one sign; thin: each of them"
         : "line: the learned filter";
   const few = state.run.spectrum?.outliers?.length ? "; marks: single eigenvalues outside the bulk" : "";
-  byId("filter-legend").textContent = `${text}; shaded: how many frequencies the graph has there${few}.`;
+  const beside = state.compare.size ? "; coloured and broken: compared filters" : "";
+  byId("filter-legend").textContent = `${text}${beside}; shaded: how many frequencies the graph has there${few}.`;
   byId("basis-note").textContent = state.filter.orthonormal
     ? `Shaded: the weight function for a = ${show(current.a)}, b = ${show(current.b)}.`
     : `The model's own basis is ${state.filter.basis}. Here its filter is written in orthonormal ` +
@@ -134,7 +142,7 @@ function legend() {
 }
 
 // What the colours of the nodes mean
-function key_(colours, look) {
+function key_(colours) {
   const host = byId("legend");
   if (colours.legend) {
     const many = colours.legend.slice(0, 24);
@@ -160,10 +168,10 @@ function key_(colours, look) {
   );
 }
 
-function signalText() {
+function signalText(colours) {
   if (!state.filter) return;
   const { value, title } = signalOf(state);
-  const after = products.applyFilter(state.operator, state.current().beta, value);
+  const after = colours.before ? colours.value : products.applyFilter(state.operator, state.current().beta, value);
   const norm = (x) => Math.sqrt(x.reduce((sum, v) => sum + v * v, 0));
   const text =
     norm(value) === 0
@@ -180,7 +188,7 @@ function comparisons() {
   byId("compare-card").hidden = all.length < 2;
   const name = ({ run, model }) => (run.models.length > 1 ? `${run.name}, ${model.name}` : run.name);
   byId("compare").replaceChildren(
-    ...with_.map((one, i) => {
+    ...with_.map((one) => {
       const box = h("input", {
         type: "checkbox", value: one.key,
         onchange: ({ target }) => {
@@ -190,7 +198,8 @@ function comparisons() {
         },
       });
       box.checked = state.compare.has(one.key);
-      return h("label", { class: `check c${i % 5}` }, box, `${name(one)}: ${one.model.words}`);
+      const colour = h("i", { class: `c${placeOf(data, one.key) % 5}` });
+      return h("label", { class: "check" }, box, colour, `${name(one)}: ${one.model.words}`);
     }),
   );
   const rows = data.runs.map((run) =>

@@ -1,5 +1,5 @@
 // The graph on a canvas: thousands of nodes that change their colour at every move of a slider.
-// Edges are drawn once per view into a picture of their own; nodes are drawn in order of colour.
+// Ground and edges are drawn once per view; nodes are stamped into a copy of those pixels.
 
 import { quadtree } from "d3-quadtree";
 import { select } from "d3-selection";
@@ -121,10 +121,12 @@ export class Network {
     return found;
   }
 
+  // Ground and edges of this view as pixels, and where the nodes lie in it
   paintEdges() {
-    const brush = this.edges.getContext("2d");
+    const brush = this.edges.getContext("2d", { willReadFrequently: true });
     brush.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    brush.clearRect(0, 0, this.width, this.height);
+    brush.fillStyle = this.theme.ground;
+    brush.fillRect(0, 0, this.width, this.height);
     brush.strokeStyle = this.theme.edge;
     brush.lineWidth = 0.6;
     brush.beginPath();
@@ -134,38 +136,54 @@ export class Network {
       brush.lineTo(all[e + 2], all[e + 3]);
     }
     brush.stroke();
+    this.base = brush.getImageData(0, 0, this.edges.width, this.edges.height);
+    this.pixels = brush.createImageData(this.base);
+    const places = Array.from(this.graph.ids, (_, i) => this.place(i));
+    this.columns = Int32Array.from(places, ([x]) => Math.round(x * this.ratio));
+    this.rows = Int32Array.from(places, ([, y]) => Math.round(y * this.ratio));
+    this.mask = disc(this.radius * this.ratio);
     this.stale = false;
   }
 
+  // A node is a stamp of a few pixels: thousands of them take a millisecond, with any graphics
+  stamp(i, [red, green, blue]) {
+    const { reach, cover } = this.mask;
+    const { width, height, data } = this.pixels;
+    const side = 2 * reach + 1;
+    const [left, top] = [this.columns[i] - reach, this.rows[i] - reach];
+    if (left < 0 || top < 0 || left + side > width || top + side > height) return;
+    for (let y = 0, k = 0; y < side; y++) {
+      let p = 4 * ((top + y) * width + left);
+      for (let x = 0; x < side; x++, k++, p += 4) {
+        const share = cover[k];
+        if (share === 0) continue;
+        data[p] += share * (red - data[p]);
+        data[p + 1] += share * (green - data[p + 1]);
+        data[p + 2] += share * (blue - data[p + 2]);
+      }
+    }
+  }
+
   paint() {
-    const brush = this.context;
+    if (!this.width || !this.height) return;
     if (this.stale || this.painted !== this.theme.edge) this.paintEdges();
     this.painted = this.theme.edge;
-    brush.setTransform(1, 0, 0, 1, 0, 0);
-    brush.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    brush.drawImage(this.edges, 0, 0);
-    brush.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    const r = this.radius;
+    this.pixels.data.set(this.base.data);
     const { colours, places } = shades(this.colouring, this.theme.dark);
     for (const [colour, nodes] of byColour(colours, places)) {
-      brush.fillStyle = colour;
-      brush.beginPath();
-      for (const i of nodes) {
-        const [x, y] = this.place(i);
-        if (x < -r || y < -r || x > this.width + r || y > this.height + r) continue;
-        brush.moveTo(x + r, y);
-        brush.arc(x, y, r, 0, 7);
-      }
-      brush.fill();
+      const parts = rgb(colour);
+      for (const i of nodes) this.stamp(i, parts);
     }
-    if (this.selected !== null) {
-      const [x, y] = this.place(this.selected);
-      brush.strokeStyle = this.theme.ink;
-      brush.lineWidth = 2.5;
-      brush.beginPath();
-      brush.arc(x, y, r + 4, 0, 7);
-      brush.stroke();
-    }
+    const brush = this.context;
+    brush.putImageData(this.pixels, 0, 0);
+    if (this.selected === null) return;
+    const [x, y] = this.place(this.selected);
+    brush.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    brush.strokeStyle = this.theme.ink;
+    brush.lineWidth = 2.5;
+    brush.beginPath();
+    brush.arc(x, y, this.radius + 4, 0, 7);
+    brush.stroke();
   }
 
   // The same picture as SVG, for a file
@@ -192,6 +210,22 @@ export class Network {
     }
     return root;
   }
+}
+
+// How much of each pixel a disc covers, by its distance from the middle
+function disc(radius) {
+  const reach = Math.ceil(radius);
+  const cover = [];
+  for (let y = -reach; y <= reach; y++)
+    for (let x = -reach; x <= reach; x++) {
+      cover.push(Math.max(0, Math.min(1, radius + 0.5 - Math.hypot(x, y))));
+    }
+  return { reach, cover: Float32Array.from(cover) };
+}
+
+function rgb(colour) {
+  if (colour.startsWith("rgb")) return colour.slice(4, -1).split(",").map(Number);
+  return [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 }
 
 function byColour(colours, places) {

@@ -47,7 +47,12 @@ export function jacobiTable(K, a, b, weight) {
 
 // p_0(x) .. p_K(x)
 export function jacobi(x, K, a, b, weight = "probability") {
-  const { first, s, c } = jacobiTable(K, a, b, weight);
+  return evaluateTable(jacobiTable(K, a, b, weight), x);
+}
+
+// Run the recurrence of a table at x
+export function evaluateTable({ first, s, c }, x) {
+  const K = c.length;
   const p = new Float64Array(K + 1);
   p[0] = first;
   for (let k = 0; k < K; k++) {

@@ -62,8 +62,14 @@ export class State {
     return learned.channels[this.channel] ?? learned.channels[0];
   }
 
-  // The filter that is shown and applied: {a, b, weight, alpha, beta, edited}
+  // The filter that is shown and applied: {a, b, weight, alpha, beta, edited}; kept until the
+  // page is drawn anew
   current() {
+    this.kept ??= this.compute();
+    return this.kept;
+  }
+
+  compute() {
     const learned = this.learned();
     if (!learned) return null;
     if (this.edit) {
@@ -80,6 +86,7 @@ export class State {
   // Start to edit from what is shown
   startEdit() {
     if (this.edit) return this.edit;
+    this.kept = null;
     const { a, b, alpha } = this.current();
     this.edit = { a, b, alpha: Float64Array.from(alpha) };
     return this.edit;
