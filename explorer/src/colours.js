@@ -3,7 +3,7 @@
 // A colouring is {title, kind, value, legend}: kind "classes" (value: whole numbers, -1 for none),
 // "amount" (0 to a largest) or "signed" (around 0).
 
-import { applyFilter } from "./products.js";
+import { chebyshevTerms, combine } from "./products.js";
 import { show } from "./dom.js";
 
 // Told apart with colour blindness, on white and on black (after Okabe and Ito).
@@ -152,8 +152,7 @@ export function colouring(state, key, contribution) {
     }
     case "filtered": {
       const signal = signalOf(state);
-      const value = applyFilter(state.operator, state.current().beta, signal.value);
-      return { ...signed(`filtered: ${signal.title}`, value), before: signal.value };
+      return { ...signed(`filtered: ${signal.title}`, filteredSignal(state)), before: signal.value };
     }
     case "contribution":
       if (contribution) return signed(contribution.title, contribution.value);
@@ -176,8 +175,27 @@ export function signals(state) {
   ];
 }
 
-// A signal on the nodes. Labels and predictions are centred: a filter acts on differences.
+// A signal on the nodes, the same one until another is chosen
+let kept = { name: null, signal: null, terms: null };
+
 export function signalOf(state) {
+  const name = JSON.stringify([state.runIndex, state.modelIndex, state.signal, state.node]);
+  if (kept.name !== name) kept = { name, signal: makeSignal(state), terms: null };
+  return kept.signal;
+}
+
+// The signal after the filter that is shown. The terms T_j(P) x do not change with a slider.
+export function filteredSignal(state) {
+  const { value } = signalOf(state);
+  const { beta } = state.current();
+  if (!kept.terms || kept.terms.length < beta.length) {
+    kept.terms = chebyshevTerms(state.operator, value, beta.length - 1);
+  }
+  return combine(kept.terms, beta);
+}
+
+// Labels and predictions are centred: a filter acts on differences.
+function makeSignal(state) {
   const { graph, run } = state;
   const width = graph.outputs.length;
   const known = new Map(signals(state));

@@ -22,6 +22,12 @@ export const svg = (name, attributes = {}, ...children) =>
 
 export const byId = (id) => document.getElementById(id);
 
+// Set the text of an element, where it changes: the page is laid out anew only then
+export function say(id, text) {
+  const element = byId(id);
+  if (element.textContent !== String(text)) element.textContent = text;
+}
+
 // A number as a person would write it
 export function show(value, digits = 3) {
   if (!Number.isFinite(value)) return "n/a";

@@ -9,6 +9,7 @@ import { GRID } from "./state.js";
 const STYLES = ["6 3", "2 3", "8 3 2 3", "1 2", "10 4"];
 export const LINE = { "stroke-width": 2.5, "stroke-linejoin": "round" };
 const INNER = Float64Array.from({ length: 199 }, (_, i) => (i + 1) / 100);
+const COARSE = GRID.filter((_, i) => i % 2 === 0);
 const MOST_CHANNELS = 24; // drawn behind their mean
 
 export class FilterPanel {
@@ -86,7 +87,7 @@ export class BasisPanel {
     const { a, b, weight, alpha } = current;
     const K = alpha.length - 1;
     const basis = jacobiTable(K, a, b, weight);
-    const values = Array.from(GRID, (l) => evaluateTable(basis, 1 - l));
+    const values = Array.from(COARSE, (l) => evaluateTable(basis, 1 - l));
     const curves = Array.from({ length: K + 1 }, (_, k) => values.map((p) => p[k]));
     const bound = Math.min(6, Math.max(...curves.flat().map(Math.abs), 1));
     chart.domains([0, 2], [-bound, bound]);
@@ -101,7 +102,7 @@ export class BasisPanel {
       // Terms that the filter uses more stand out.
       const opacity = 0.18 + (0.82 * Math.abs(alpha[k])) / largest;
       const clipped = curve.map((y) => (y < y0 || y > y1 ? NaN : y));
-      chart.line(`p${k}`, GRID, clipped, {
+      chart.line(`p${k}`, COARSE, clipped, {
         class: `term t${k % 3}`,
         "stroke-opacity": opacity.toFixed(3),
       });
@@ -188,6 +189,9 @@ export class AmplitudePanel {
     const { chart } = this;
     const history = state.history;
     if (!history) return false;
+    const key = [state.runIndex, state.epochIndex, chart.width].join(" ");
+    if (key === this.drawn) return true;
+    this.drawn = key;
     if (!this.known.has(history)) this.known.set(history, amplitudeWaveform(history));
     const { amplitude, distance } = this.known.get(history);
     chart.domains([0, Math.max(extent(distance)[1], 0.01)], extent(amplitude));

@@ -3,10 +3,10 @@
 import {
   AmplitudePanel, amplitudeWaveform, BasisPanel, FilterPanel, PathPanel, placeOf,
 } from "./filter.js";
-import { colouring, ramps, rangeText, signalOf } from "./colours.js";
+import { colouring, filteredSignal, ramps, rangeText, signalOf } from "./colours.js";
 import { Controls } from "./play.js";
 import { readData } from "./data.js";
-import { byId, h, show, svg } from "./dom.js";
+import { byId, h, say, show, svg } from "./dom.js";
 import { savePng, saveSvg } from "./export.js";
 import { Network } from "./network.js";
 import { drawNode, explain } from "./node.js";
@@ -64,7 +64,7 @@ function theme() {
   const dark = (state.theme ?? (system.matches ? "dark" : "light")) === "dark";
   if (dark === look.dark) return look;
   document.documentElement.dataset.theme = dark ? "dark" : "light";
-  byId("theme").textContent = dark ? "Light" : "Dark";
+  say("theme", dark ? "Light" : "Dark");
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
   look = { dark, edge: colour("--edges"), ink: colour("--ink"), ground: colour("--card") };
@@ -109,17 +109,17 @@ function draw() {
 
 function header() {
   const { run, graph } = state;
-  document.title = `${run.name}: longnn explorer`;
-  byId("title").textContent = run.headline;
+  const title = `${run.name}: longnn explorer`;
+  if (document.title !== title) document.title = title;
+  say("title", run.headline);
   const part = graph.ids.length < graph.nodes;
   const shown = part ? `; this page shows ${graph.ids.length.toLocaleString("en")} of them` : "";
   const repeats = run.repeats > 1 ? ` The first of ${run.repeats} repeats is shown.` : "";
-  byId("about").textContent =
-    `Run ${run.name}: ${graph.nodes.toLocaleString("en")} nodes${shown}, ` +
-    `${graph.edges.toLocaleString("en")} edges.${repeats}`;
-  byId("output-name").textContent = { classification: "Class", multilabel: "Label" }[graph.task] ?? "Target";
-  byId("words").textContent = state.model.words ? `The filter: ${state.model.words}.` : "";
-  byId("notes").textContent = run.notes.join(" ");
+  say("about", `Run ${run.name}: ${graph.nodes.toLocaleString("en")} nodes${shown}, ` +
+    `${graph.edges.toLocaleString("en")} edges.${repeats}`);
+  say("output-name", { classification: "Class", multilabel: "Label" }[graph.task] ?? "Target");
+  say("words", state.model.words ? `The filter: ${state.model.words}.` : "");
+  say("notes", run.notes.join(" "));
 }
 
 function legend() {
@@ -134,11 +134,11 @@ function legend() {
         : "line: the learned filter";
   const few = state.run.spectrum?.outliers?.length ? "; marks: single eigenvalues outside the bulk" : "";
   const beside = state.compare.size ? "; coloured and broken: compared filters" : "";
-  byId("filter-legend").textContent = `${text}${beside}; shaded: how many frequencies the graph has there${few}.`;
-  byId("basis-note").textContent = state.filter.orthonormal
+  say("filter-legend", `${text}${beside}; shaded: how many frequencies the graph has there${few}.`);
+  say("basis-note", state.filter.orthonormal
     ? `Shaded: the weight function for a = ${show(current.a)}, b = ${show(current.b)}.`
     : `The model's own basis is ${state.filter.basis}. Here its filter is written in orthonormal ` +
-      "Jacobi polynomials, which span the same filters.";
+      "Jacobi polynomials, which span the same filters.");
 }
 
 // What the colours of the nodes mean
@@ -171,14 +171,14 @@ function key_(colours) {
 function signalText(colours) {
   if (!state.filter) return;
   const { value, title } = signalOf(state);
-  const after = colours.before ? colours.value : products.applyFilter(state.operator, state.current().beta, value);
+  const after = colours.before ? colours.value : filteredSignal(state);
   const norm = (x) => Math.sqrt(x.reduce((sum, v) => sum + v * v, 0));
   const text =
     norm(value) === 0
       ? `${title}: zero everywhere.`
       : `Mean frequency ${show(frequency(state.operator, value))} before, ` +
         `${show(frequency(state.operator, after))} after; size ${show(norm(after) / norm(value))} of before.`;
-  byId("signal-text").textContent = text;
+  say("signal-text", text);
 }
 
 // Everything that can be compared: one box for each model of each run
@@ -220,7 +220,7 @@ function find(text) {
   if (place < 0) place = ids.findIndex((id) => id.toLowerCase().startsWith(text.toLowerCase()));
   const missing = text !== "" && place < 0;
   const rest = state.graph.nodes > ids.length ? " on this page; longnn explore --node shows it" : "";
-  byId("find-note").textContent = missing ? `There is no node ${text}${rest}.` : "";
+  say("find-note", missing ? `There is no node ${text}${rest}.` : "");
   if (text !== "" && place >= 0) select(place);
 }
 
@@ -273,7 +273,7 @@ new ResizeObserver(resize).observe(byId("filter-chart"));
 new ResizeObserver(resize).observe(byId("graph"));
 comparisons();
 pictures();
-byId("version").textContent = `longnn ${data.version}`;
+say("version", `longnn ${data.version}`);
 // For the console: the numbers behind the pictures.
 window.longnn = { state, network, update, polynomials, products, amplitudeWaveform, explanation: () => explained.found };
 resize();

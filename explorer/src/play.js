@@ -1,6 +1,6 @@
 // The sliders: a, b, degree, coefficients; the epochs; and what is chosen from lists.
 
-import { byId, h, show } from "./dom.js";
+import { byId, h, say, show } from "./dom.js";
 import { colourings, signalOf, signals } from "./colours.js";
 import { outputOf } from "./node.js";
 
@@ -111,7 +111,7 @@ export class Controls {
     const degree = current.alpha.length - 1;
     byId("degree").max = Math.max(MOST, degree);
     byId("degree").value = degree;
-    byId("degree-value").textContent = degree;
+    say("degree-value", degree);
     byId("reset").disabled = !current.edited;
     this.drawCoefficients(current);
   }
@@ -134,7 +134,7 @@ export class Controls {
       : "The path over the epochs was kept for the leading model alone.";
     byId("epochs").hidden = !history;
     byId("no-epochs").hidden = Boolean(history);
-    byId("no-epochs").textContent = why;
+    say("no-epochs", why);
     if (!history) return;
     const index = this.state.epochIndex ?? this.state.bestIndex;
     const slider = byId("epoch");
@@ -144,8 +144,8 @@ export class Controls {
     slider.setAttribute("aria-valuetext", `epoch ${number}`);
     const loss = history.val_loss ? `, validation loss ${show(history.val_loss[index])}` : "";
     const best = number === history.best ? " (kept)" : "";
-    byId("epoch-value").textContent = `epoch ${number}${best}${loss}`;
-    byId("run-epochs").textContent = this.running ? "Stop" : "Run";
+    say("epoch-value", `epoch ${number}${best}${loss}`);
+    say("run-epochs", this.running ? "Stop" : "Run");
     byId("best").disabled = this.state.epochIndex === null && !this.state.edit;
   }
 
@@ -153,7 +153,7 @@ export class Controls {
     const slider = byId(id);
     slider.max = Math.max(8, Math.ceil(value));
     if (document.activeElement !== slider || Number(slider.value) !== value) slider.value = value;
-    byId(`${id}-value`).textContent = show(value);
+    say(`${id}-value`, show(value));
   }
 
   drawCoefficients({ alpha }) {
@@ -177,7 +177,8 @@ export class Controls {
       slider.max = reach;
       slider.value = alpha[k];
       slider.setAttribute("aria-valuetext", show(alpha[k]));
-      value.textContent = alpha[k].toFixed(2);
+      const text = alpha[k].toFixed(2);
+      if (value.textContent !== text) value.textContent = text;
     });
   }
 }
