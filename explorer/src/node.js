@@ -108,7 +108,8 @@ function predictionTables(state) {
     return Number.isNaN(y) ? "unknown" : task === "regression" ? show(y, 4) : y ? "yes" : "no";
   };
   const rows = order.slice(0, 8).map((k) => [outputs[k], text(k), truth(k)]);
-  const what = task === "regression" ? ["target", "predicted", "true"] : ["class", "probability", "true"];
+  const kind = { classification: "class", multilabel: "label" }[task] ?? "target";
+  const what = [kind, task === "regression" ? "predicted" : "probability", "true"];
   const found = [table("Prediction", what, rows)];
   if (run.models.length > 1 && task === "classification") {
     const each = run.models.map((model) => {

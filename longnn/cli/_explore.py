@@ -30,8 +30,7 @@ def explore(
 ) -> None:
     """Write one page to explore runs: filters, basis, graph, and why a node is predicted so.
 
-    The page opens offline. A graph of more nodes than the limit is shown around one node; with
-    --serve any node can be asked for.
+    The page opens offline. Of a graph larger than the limit it shows the nodes around one.
     """
     if serve and output is not None:
         raise ValueError("Expected --output or --serve (got both): a served page is not written")
@@ -67,10 +66,10 @@ def _write(data: dict[str, object], target: Path) -> None:
     assert isinstance(graphs, list)
     for graph in graphs:
         if len(graph["ids"]) < graph["nodes"]:
+            centre = "one of them, choose it with --node" if data["node"] is None else data["node"]
             err.print(
                 f"note: {graph['name']} has {graph['nodes']:,} nodes; the page has the "
-                f"{len(graph['ids']):,} nearest to one of them (choose it with --node, or use "
-                "--serve)",
+                f"{len(graph['ids']):,} nearest to {centre}; --serve shows any",
                 markup=False,
             )
     out.print(f"page: {path} ({path.stat().st_size / 1e6:.1f} MB)", markup=False)

@@ -26,8 +26,10 @@ def test_it_writes_one_file(run, tmp_path):
 
 
 def test_it_says_that_a_page_shows_a_part(run, tmp_path):
-    found = longnn("explore", run, "--limit", 20, "--output", tmp_path / "page.html")
-    assert "csbm has 60 nodes; the page has the 20 nearest to one of them" in found.stderr
+    few = ("explore", run, "--limit", 20, "--output", tmp_path / "page.html")
+    found = longnn(*few).stderr
+    assert "csbm has 60 nodes; the page has the 20 nearest to one of them" in found
+    assert "the 20 nearest to 33;" in longnn(*few, "--node", "33").stderr
 
 
 def test_mistakes(run, tmp_path):

@@ -1,12 +1,13 @@
 """The page in a real browser: what it draws is what Python computes."""
 
+import threading
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 import torch
 
-from longnn.explorer import collect, unpack
+from longnn.explorer import collect, make_server, render, unpack
 from longnn.polynomials import Jacobi, jacobi
 from longnn.report import chebyshev_response, jacobi_weight, mean_response
 
@@ -393,6 +394,34 @@ def test_a_sample_says_what_lies_outside(browser, tmp_path, run):
     assert "paths outside the page" in view.text("#contributions")
     view.check()
     view.close()
+
+
+def test_a_served_page_goes_to_any_node(browser, run):
+    """A node that is not on the page is fetched with those around it."""
+
+    def page(node):
+        return render({**collect([run], limit=15, node=node or "0"), "served": True})
+
+    with make_server(page) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            view = View(browser, f"http://127.0.0.1:{server.server_port}/")
+            away = next(i for i in range(60) if str(i) not in _ids(view))
+            view.page.locator("#find").fill(str(away))
+            view.page.keyboard.press("Enter")
+            view.page.wait_for_url(f"**/?node={away}*")
+            view.settle()
+            assert view.text("#node-title") == f"Node {away}"
+            assert view.errors == []
+            view.close()
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _ids(view):
+    return view.evaluate("() => window.longnn.state.graph.ids")
 
 
 def test_other_tasks(browser, tmp_path):
