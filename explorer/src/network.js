@@ -170,7 +170,7 @@ export class Network {
     this.painted = this.theme.edge;
     this.pixels.data.set(this.base.data);
     const { colours, places } = shades(this.colouring, this.theme.dark);
-    for (const [colour, nodes] of byColour(colours, places)) {
+    for (const [colour, nodes] of byColour(colours, places, this.colouring.kind)) {
       const parts = rgb(colour);
       for (const i of nodes) this.stamp(i, parts);
     }
@@ -195,7 +195,7 @@ export class Network {
     for (let e = 0; e < all.length; e += 4) d += `M${all[e]} ${all[e + 1]}L${all[e + 2]} ${all[e + 3]}`;
     const root = build("svg", { viewBox: `0 0 ${this.width} ${this.height}` });
     root.append(build("path", { d, fill: "none", stroke: this.theme.edge, "stroke-width": 0.6 }));
-    for (const [colour, nodes] of byColour(colours, places)) {
+    for (const [colour, nodes] of byColour(colours, places, this.colouring.kind)) {
       const group = build("g", { fill: colour });
       for (const i of nodes) {
         const [x, y] = this.place(i);
@@ -228,9 +228,13 @@ function rgb(colour) {
   return [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 }
 
-function byColour(colours, places) {
+// Nodes by colour, the first drawn first: what is unknown or near zero lies below what stands out
+function byColour(colours, places, kind) {
   const lists = colours.map(() => []);
   for (let i = 0; i < places.length; i++) lists[places[i]].push(i);
-  // What is unknown lies below what is known.
-  return colours.map((colour, k) => [colour, lists[k]]).reverse().filter(([, nodes]) => nodes.length);
+  const last = colours.length - 1;
+  const height = (k) => (kind === "signed" ? Math.abs(k - (last - 1) / 2) : k);
+  const order = colours.map((_, k) => k);
+  order.sort((k, l) => (k === last ? -1 : l === last ? 1 : height(k) - height(l)));
+  return order.filter((k) => lists[k].length).map((k) => [colours[k], lists[k]]);
 }
