@@ -22,6 +22,7 @@ from longnn.nn._polynomial import (
     JacobiOrthNorm,
     personalized_pagerank,
 )
+from longnn.nn._terms import OnRows, Terms
 
 __all__ = [
     "APPNP",
@@ -43,9 +44,11 @@ __all__ = [
     "JacobiOrthNorm",
     "LONConv",
     "Model",
+    "OnRows",
     "OptBasisGNN",
     "PolynomialConv",
     "SpectralGNN",
+    "Terms",
     "personalized_pagerank",
     "seeded",
 ]
