@@ -2,11 +2,43 @@
 
 :class:`GraphStore` holds a graph, its features and labels; :class:`BasisStore` the Chebyshev terms
 :math:`T_0(P) X, \\dots, T_K(P) X` of some of its rows. Both know what they should hold: a manifest
-has the shape, type, size and checksum of every file.
+has the shape, type, size and checksum of every file. :class:`StoredDataset` is the labelled part of
+a graph, to be trained on by rows.
 """
 
 from longnn.store._basis import BasisStore
+from longnn.store._dataset import (
+    ON_ROWS,
+    StoredDataset,
+    fits_memory,
+    is_prepared,
+    load_stored,
+    memory_needed,
+    stored_scaling,
+)
+from longnn.store._find import ensure_basis, find_basis, places_of
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import Manifest, StoreError
+from longnn.store._ones import add_ones
+from longnn.store._operator import StoredOperator
+from longnn.store._propagate import propagate
 
-__all__ = ["BasisStore", "GraphStore", "Manifest", "StoreError"]
+__all__ = [
+    "ON_ROWS",
+    "BasisStore",
+    "GraphStore",
+    "Manifest",
+    "StoreError",
+    "StoredDataset",
+    "StoredOperator",
+    "add_ones",
+    "ensure_basis",
+    "find_basis",
+    "fits_memory",
+    "is_prepared",
+    "load_stored",
+    "memory_needed",
+    "places_of",
+    "propagate",
+    "stored_scaling",
+]

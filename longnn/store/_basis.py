@@ -1,6 +1,7 @@
 r"""The Chebyshev terms :math:`T_0(P) X, \dots, T_K(P) X` on disk, by blocks of columns."""
 
 import dataclasses
+import mmap
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,8 @@ from longnn.store._manifest import Manifest
 
 #: Which node each row is, where only some are kept.
 ROWS = "rows.npy"
+#: The terms of a constant, float32 (rows, K+1): what biases and the means of features act on.
+ONES = "ones.npy"
 
 
 def block_name(index: int) -> str:
@@ -68,7 +71,50 @@ class BasisStore:
         """Each (rows, K+1, columns of the block)."""
         return [self.manifest.array(self.folder, block_name(i)) for i in range(len(self.columns))]
 
+    @cached_property
+    def ones(self) -> np.memmap | None:
+        """float32 (rows, K+1): :math:`T_j(P) 1`; None where it was not computed, see
+        :func:`~longnn.store.add_ones`."""
+        return self.manifest.array(self.folder, ONES) if ONES in self.manifest.files else None
+
     @property
     def num_rows(self) -> int:
         """Rows that are kept."""
         return len(self.blocks[0])
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of all blocks: the features."""
+        return sum(self.columns)
+
+    def read(
+        self,
+        rows: np.ndarray | slice,  # (count,) of rows, not of nodes
+        degree: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Some rows of the terms up to a degree, copied: (degree+1, count, columns) and, of the
+        constant, (degree+1, count), both float32. Rows in their order are read quickest.
+
+        What was read does not stay in the memory of this program.
+        """
+        assert self.ones is not None
+        count = len(range(*rows.indices(self.num_rows)) if isinstance(rows, slice) else rows)
+        out = np.empty((degree + 1, count, self.num_columns), dtype=np.float32)
+        first = 0
+        for block, columns in zip(self.blocks, self.columns, strict=True):
+            some = block if degree == self.degree else block[:, : degree + 1]
+            found = some[rows]  # (count, degree+1, columns)
+            if self.about["dtype"] == "bfloat16":  # the upper half of a float32
+                found = (found.astype(np.uint32) << 16).view(np.float32)
+            out[:, :, first : first + columns] = found.swapaxes(0, 1)
+            first += columns
+            _forget(block)
+        return out, np.ascontiguousarray(self.ones[rows, : degree + 1].T)
+
+
+def _forget(array: np.memmap) -> None:
+    """Let go of the pages that were read: the system keeps them as long as nobody needs the room,
+    and they do not count as this program's."""
+    mapped = array._mmap  # type: ignore[attr-defined]
+    if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+        mapped.madvise(mmap.MADV_DONTNEED)

@@ -5,22 +5,29 @@ itself. Nothing here touches files.
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from longnn.config import Config
-from longnn.data import NodeDataset, Scaling, Split
+from longnn.data import DataError, NodeDataset, Scaling, Split
 from longnn.graphs import GraphOperator, SelfLoops
-from longnn.nn import Ensemble, Model, seeded
+from longnn.nn import Ensemble, Model, OnRows, seeded
 from longnn.registry import find_model, get_model
+from longnn.store import StoredDataset, ensure_basis, stored_scaling
 from longnn.training._memory import require_room
 from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem, headline
 from longnn.training._readout import Readout, best_threshold, fit_temperature
+from longnn.training._rows import RowProblem, StoredTerms
 from longnn.training._weights import loss_weights
+
+#: Rows of stored terms that are predicted at once.
+ROWS = 8192
 
 
 def choose_device(name: str) -> torch.device:
@@ -79,6 +86,79 @@ def make_problem(
     return dataclasses.replace(problem, variants={own: problem.operator, **others})
 
 
+def fit_scaling(kind: str, dataset: NodeDataset) -> Scaling:
+    """What is done to the features of a dataset, be they in memory or on disk."""
+    if isinstance(dataset, StoredDataset):
+        return stored_scaling(kind, dataset.graph)
+    return Scaling.fit(kind, dataset)
+
+
+def make_row_problem(
+    dataset: StoredDataset,
+    configs: Sequence[Config],
+    scaling: Scaling,
+    *,
+    device: torch.device,
+    memory: int | None = None,
+) -> RowProblem:
+    """The stored terms of a dataset as the models want them; what is missing is computed.
+
+    Args:
+        dataset: the labelled rows of a graph on disk.
+        configs: of all models, which may differ in degree and self loops.
+        scaling: of the features.
+        device: where to train.
+        memory: bytes that computing the terms may use.
+
+    Raises:
+        DataError: for a model that has no form on rows.
+    """
+    degrees: dict[SelfLoops, int] = {}
+    for config in configs:
+        degree, loops = require_row_degree(config), self_loops_of(config)
+        degrees[loops] = max(degree, degrees.get(loops, 0))
+    if len(degrees) > 1:  # one without a filter reads any of them
+        degrees = {loops: k for loops, k in degrees.items() if k} or {"keep": 0}
+    stores = {
+        loops: ensure_basis(dataset.graph, dataset.nodes, degree=k, self_loops=loops, memory=memory)
+        for loops, k in degrees.items()
+    }
+    dtype = torch.float64 if configs[0].precision == "float64" else torch.float32
+    terms = StoredTerms.of(
+        stores, dataset.nodes, scaling, max(degrees.values()), device=device, dtype=dtype
+    )
+    place = {loops: OnRows(loops, dataset.num_nodes, device, dtype) for loops in stores}
+    first = next(iter(place.values()))
+    every: tuple[SelfLoops, ...] = ("keep", "add", "remove")
+    variants = {loops: place.get(loops, first) for loops in every}
+    labels = dataset.data.y.to(device)
+    labels = labels if dataset.task == "classification" else labels.to(dtype)
+    metric, positive = headline(dataset.data.y, dataset.task)
+    own = variants[self_loops_of(configs[0])]
+    return RowProblem(terms, own, labels, dataset.task, dataset.outputs, metric, positive, variants)
+
+
+def row_degree_of(config: Config) -> int | None:
+    """The degree of the terms that a model needs on rows; None if it has no such form."""
+    model = get_model(config.model, 1, 1, 1, **config.options)
+    return model.row_degree
+
+
+def require_row_degree(config: Config) -> int:
+    """The same, or an error that says what to do."""
+    degree = row_degree_of(config)
+    if degree is None:
+        has = "placement" in config.options
+        form = f" with placement={config.options['placement']!r}" if has else ""
+        raise DataError(
+            "Expected a model that is linear up to its filter, since this graph is trained on rows "
+            f"(got {find_model(config.model).title}{form}); use "
+            + ("--set placement=features" if has else "--model lon")
+            + ", or give more memory with --memory to train on the whole graph"
+        )
+    return degree
+
+
 def self_loops_of(config: Config) -> SelfLoops:
     """What becomes of self loops, by the option of the model or by the model."""
     loops: SelfLoops = find_model(config.model).model.self_loops
@@ -116,7 +196,10 @@ def make_members(
     for config, split, own in zip(configs, splits, given, strict=True):
         chosen = config.settings.class_weight
         weight = loss_weights(problem, split.train, chosen, classes, own)
-        require_room(config, problem.features.shape[0], *sizes)
+        nodes = problem.features.shape[0]
+        if isinstance(problem, RowProblem):
+            nodes = min(nodes, config.settings.batch_rows)
+        require_room(config, nodes, *sizes)
         model = make_model(config, *sizes)
         members.append(Member(model, config.settings, config.seed, split.train, split.val, weight))
     return members
@@ -189,9 +272,22 @@ def load_weights(model: Model, state: Mapping[str, Tensor]) -> Model:
 def raw_scores(model: Model, problem: Problem) -> Tensor:
     """The outputs of a model (nodes, outputs), on the CPU; dropout is off."""
     model = model.eval().to(problem.device, problem.dtype)
+    if isinstance(problem, RowProblem):
+        return torch.cat(list(row_scores(model, problem)))
     if isinstance(model, Ensemble):
         return model.scores_on(problem.features, problem.variants.__getitem__).cpu()
     return model.scores(problem.features, problem.operator).cpu()
+
+
+@torch.no_grad()
+def row_scores(model: Any, problem: RowProblem, size: int = ROWS) -> Iterator[Tensor]:
+    """The outputs of a model on stored rows, in their order, (rows, outputs) at a time."""
+    of = problem.variants
+    for _, terms in problem.features.in_order(np.arange(problem.num_nodes), size):
+        if isinstance(model, Ensemble):
+            yield model.scores_on(terms, of.__getitem__).cpu()
+        else:
+            yield model.scores(terms, of[model.self_loops]).cpu()
 
 
 def predict(model: Model, problem: Problem, readout: Readout | None = None) -> Tensor:

@@ -5,6 +5,7 @@ touches files.
 """
 
 import dataclasses
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,6 +15,7 @@ from torch import Tensor
 from longnn.config import Config
 from longnn.data import NodeDataset, Scaling, Split
 from longnn.nn import Ensemble, Model
+from longnn.store import StoredDataset
 from longnn.training._ensemble import ensemble_weights
 from longnn.training._fit import (
     Fitted,
@@ -21,10 +23,13 @@ from longnn.training._fit import (
     basis_of,
     choose_device,
     fit_readout,
+    fit_scaling,
     load_weights,
     make_members,
     make_problem,
+    make_row_problem,
     raw_scores,
+    row_degree_of,
     self_loops_of,
 )
 from longnn.training._group import Group, StopTraining, Watcher
@@ -68,6 +73,7 @@ class Job:
         record_filters: keep the first filter's coefficients at every epoch.
         required: how many of the first configurations must have a result where training is stopped
             early; by default all. Of the others there are none then.
+        memory: bytes that computing the terms of a stored graph may use.
     """
 
     def __init__(
@@ -80,7 +86,11 @@ class Job:
         weights: Sequence[Tensor | None] | None = None,
         record_filters: bool = False,
         required: int | None = None,
+        memory: int | None = None,
     ) -> None:
+        self.memory = memory
+        #: Members of a preset that have no form on rows.
+        self.left_out = 0
         self.dataset, self.configs, self.splits = dataset, configs, splits
         self.record_filters = record_filters
         self.required = len(configs) if required is None else required
@@ -92,7 +102,9 @@ class Job:
                 check_metric(training.config.settings.monitor, dataset.task)
         shapes: dict[object, list[int]] = {}
         for i, training in enumerate(self._trainings):
-            shapes.setdefault(shape_of(training.config), []).append(i)
+            # On rows a batch is the same for all members, and so is the split.
+            split = _digest(training.split) if isinstance(dataset, StoredDataset) else b""
+            shapes.setdefault((shape_of(training.config), split), []).append(i)
         self._groups: list[Group] = []
         self._of: dict[int, tuple[Group, Scaling]] = {}
         self._models: dict[int, Model] = {}
@@ -111,10 +123,19 @@ class Job:
         self._members: list[dict[str, int]] = []  # name -> number, by configuration
         for config, split, weight in zip(self.configs, self.splits, weights, strict=True):
             alone = config.preset == "fast"
-            own = {"": config} if alone else members_of(config, self.dataset)
+            own = {"": config} if alone else self._portfolio(config)
             first = len(self._trainings)
             self._trainings += [_Training(c, split, weight) for c in own.values()]
             self._members.append({name: first + k for k, name in enumerate(own)})
+
+    def _portfolio(self, config: Config) -> dict[str, Config]:
+        """The members of a preset; on rows those that have a form there."""
+        every = members_of(config, self.dataset)
+        if not isinstance(self.dataset, StoredDataset):
+            return every
+        kept = {name: own for name, own in every.items() if row_degree_of(own) is not None}
+        self.left_out = len(every) - len(kept)
+        return kept
 
     def _prepare(
         self,
@@ -128,12 +149,7 @@ class Job:
         where = choose_device(first.device if device is None else device)
         key = (first.scale, first.precision, where)
         if key not in known:  # members with other self loops share all but the operator
-            scaling = Scaling.fit(first.scale, self.dataset)
-            loops = {self_loops_of(one.config) for one in self._trainings}
-            known[key] = (
-                scaling,
-                make_problem(self.dataset, first, scaling, device=where, variants=loops),
-            )
+            known[key] = self._make_problem(first, where)
         scaling, problem = known[key]
         operator = problem.variants[self_loops_of(first)]
         problem = dataclasses.replace(problem, operator=operator)
@@ -150,6 +166,20 @@ class Job:
             assert isinstance(member.model, Model)  # training knows it by less
             self._of[i], self._models[i] = (group, scaling), member.model
             self._starts[i] = tuple(basis_of(f) for f in member.model.filters())
+
+    def _make_problem(self, first: Config, where: torch.device) -> tuple[Scaling, Problem]:
+        """What all are trained on that scale alike, with the operators that any of them wants."""
+        every = [one.config for one in self._trainings]
+        if isinstance(self.dataset, StoredDataset):
+            configs = [first, *every]  # the first decides on the precision
+            scaling = fit_scaling(first.scale, self.dataset)
+            return scaling, make_row_problem(
+                self.dataset, configs, scaling, device=where, memory=self.memory
+            )
+        scaling = fit_scaling(first.scale, self.dataset)
+        loops = {self_loops_of(config) for config in every}
+        made = make_problem(self.dataset, first, scaling, device=where, variants=loops)
+        return scaling, made
 
     def problem_of(self, number: int) -> Problem:
         """What the configuration of this number is trained on."""
@@ -209,7 +239,7 @@ class Job:
     def _train(self, watcher: Watcher) -> None:
         """Train to the end, or by turns: all to one epoch, then the better ones on."""
         last = max(t.config.settings.epochs for t in self._trainings)
-        size = max(g.problem.num_nodes + g.problem.operator.matrix.nnz for g in self._groups)
+        size = max(g.problem.size for g in self._groups)
         several = any(len(members) > 1 for members in self._members)
         by_turns = several and (size > LARGE or watcher.deadline is not None)
         before = 0
@@ -275,6 +305,12 @@ class Job:
         members = tuple(FittedMember(name, weights[name], one) for name, one in each.items())
         predicted = readout.predict(scores)
         return Fitted(config, split, result, model, lead.start, readout, predicted, members)
+
+
+def _digest(split: Split) -> bytes:
+    """The same for equal splits."""
+    sets = (split.train, split.val)
+    return b"".join(hashlib.sha256(mask.cpu().numpy().tobytes()).digest() for mask in sets)
 
 
 def fit(
