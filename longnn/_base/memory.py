@@ -50,3 +50,22 @@ def in_words(size: float) -> str:
         if size >= unit:
             return f"{size / unit:.3g} {name}"
     return f"{int(size)} bytes"
+
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def parse_size(text: str | float) -> int:
+    """A number of bytes from what a user writes: ``4G``, ``500 MB``, ``1e9``.
+
+    Raises:
+        ValueError: for anything else.
+
+    >>> parse_size("4G"), parse_size("1.5 GB"), parse_size(2_000_000)
+    (4000000000, 1500000000, 2000000)
+    """
+    found = re.fullmatch(r"\s*([\d_.]+(?:e\d+)?)\s*([KMGT]?)(?:i?B)?\s*", str(text), re.IGNORECASE)
+    with contextlib.suppress(ValueError):
+        if found is not None and (size := int(float(found[1]) * _UNITS[found[2].upper()])) > 0:
+            return size
+    raise ValueError(f"Expected an amount of memory such as 4G or 500M (got {text!r})")

@@ -7,21 +7,22 @@ a graph, to be trained on by rows.
 """
 
 from longnn.store._basis import BasisStore
-from longnn.store._dataset import (
-    ON_ROWS,
-    StoredDataset,
-    fits_memory,
-    is_prepared,
-    load_stored,
-    memory_needed,
-    stored_scaling,
-)
-from longnn.store._find import ensure_basis, find_basis, places_of
+from longnn.store._find import ensure_basis, places_of, serving_basis
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import Manifest, StoreError
 from longnn.store._ones import add_ones
 from longnn.store._operator import StoredOperator
 from longnn.store._propagate import propagate
+from longnn.store._rows import (
+    ON_ROWS,
+    StoredDataset,
+    fits_memory,
+    is_prepared,
+    load_source,
+    load_stored,
+    memory_needed,
+    stored_scaling,
+)
 
 __all__ = [
     "ON_ROWS",
@@ -33,12 +34,13 @@ __all__ = [
     "StoredOperator",
     "add_ones",
     "ensure_basis",
-    "find_basis",
     "fits_memory",
     "is_prepared",
+    "load_source",
     "load_stored",
     "memory_needed",
     "places_of",
     "propagate",
+    "serving_basis",
     "stored_scaling",
 ]

@@ -16,7 +16,7 @@ DISK_SHARE = 0.8
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
-def find_basis(
+def serving_basis(
     graph: GraphStore, *, degree: int, self_loops: SelfLoops, nodes: np.ndarray | None = None
 ) -> BasisStore | None:
     """Terms in the folder of a graph that serve: of this graph, of these nodes, of this degree or a
@@ -50,13 +50,13 @@ def ensure_basis(
     self_loops: SelfLoops,
     dtype: str = "float32",
     memory: int | None = None,
-    device: str = "auto",
+    device: str = "cpu",
 ) -> BasisStore:
     """The terms of some nodes, those of a constant too; they are computed if they are not there.
 
     Where the disk has room they are computed for all nodes, which then can be predicted.
     """
-    found = find_basis(graph, degree=degree, self_loops=self_loops, nodes=nodes)
+    found = serving_basis(graph, degree=degree, self_loops=self_loops, nodes=nodes)
     if found is None:
         size = graph.num_nodes * (degree + 1) * graph.num_features * SIZES[dtype]
         room = size <= DISK_SHARE * shutil.disk_usage(graph.folder).free
@@ -64,7 +64,7 @@ def ensure_basis(
             graph,
             degree=degree,
             self_loops=self_loops,
-            rows=None if room else nodes,
+            rows="all" if room else "labelled",
             dtype=dtype,
             memory=memory,
             device=device,

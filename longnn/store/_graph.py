@@ -1,14 +1,16 @@
 """A graph on disk: who is whose neighbour, what is known of each node, and what is asked."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from longnn.store._manifest import Manifest
+from longnn.store._manifest import Manifest, StoreError
 
 #: The files of a graph. All of one length are by node, in the order of the ids.
 OFFSETS, NEIGHBOURS = "offsets.npy", "neighbours.npy"
@@ -72,6 +74,18 @@ class GraphStore:
     def roles(self) -> np.memmap | None:
         """int8 (nodes,) of ``TRAIN``, ``VAL``, ``TEST``, ``NOBODY``; None without a split."""
         return self.manifest.array(self.folder, ROLES) if ROLES in self.manifest.files else None
+
+    def ids(self, rows: int = 2**20) -> Iterator[pa.Array]:
+        """The ids of the nodes in order, so many at a time: int64 or text.
+
+        Raises:
+            StoreError: for a missing file.
+        """
+        path = self.folder / IDS
+        if not path.is_file():
+            raise StoreError(f"Expected {path} (got no file); make the folder again")
+        with pq.ParquetFile(path) as file:
+            yield from (batch.column("id") for batch in file.iter_batches(rows))
 
     @property
     def num_nodes(self) -> int:

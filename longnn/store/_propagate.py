@@ -1,6 +1,7 @@
 r"""From a stored graph to the Chebyshev terms of its features, block by block of columns."""
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -19,10 +20,10 @@ def propagate(
     *,
     degree: int,
     self_loops: SelfLoops = "keep",
-    rows: np.ndarray | None = None,
     dtype: str = "float32",
+    rows: Literal["all", "labelled"] = "all",
     memory: int | None = None,
-    device: str = "auto",
+    device: str = "cpu",
     output: Path | None = None,
 ) -> BasisStore:
     r"""Write :math:`T_0(P) X, \dots, T_K(P) X` beside the graph, or into ``output``.
@@ -31,15 +32,20 @@ def propagate(
         graph: whose features are propagated.
         degree: K.
         self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
-        rows: the nodes to keep, ascending; None keeps all.
+        rows: ``"all"``, or only those that are ``"labelled"``.
         dtype: ``"float32"`` or ``"float16"``.
         memory, device: not used here.
         output: the folder; by default in that of the graph.
     """
-    folder = graph.folder / f"basis-{self_loops}-{degree}-{dtype}" if output is None else output
+    folder = (
+        graph.folder / f"basis-{self_loops}-{degree}-{dtype}-{rows}" if output is None else output
+    )
     folder.mkdir(parents=True, exist_ok=True)
     operator = StoredOperator(graph, self_loops)
-    kept = np.arange(graph.num_nodes) if rows is None else rows
+    kept = np.arange(graph.num_nodes)
+    if rows == "labelled":
+        labels = graph.labels
+        kept = np.flatnonzero(labels >= 0 if labels.dtype.kind == "i" else ~np.isnan(labels))
     names: list[str] = []
     columns: list[int] = []
     for first in range(0, graph.num_features, COLUMNS):
@@ -56,8 +62,8 @@ def propagate(
             out[:, j] = current[kept]
         out.flush()
         columns.append(x.shape[1])
-    if rows is not None:
-        np.save(folder / ROWS, rows.astype(np.int64))
+    if rows == "labelled":
+        np.save(folder / ROWS, kept)
         names.append(ROWS)
     about = {"degree": degree, "columns": columns, "nodes": graph.num_nodes, "dtype": dtype}
     about |= {"self_loops": self_loops, "graph": checksum(graph.folder / NAME)}

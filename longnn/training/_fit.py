@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 from longnn.config import Config
-from longnn.data import DataError, NodeDataset, Scaling, Split
+from longnn.data import NodeDataset, Scaling, Split
 from longnn.graphs import GraphOperator, SelfLoops
-from longnn.nn import Ensemble, Model, OnRows, seeded
+from longnn.nn import Ensemble, Model, seeded
 from longnn.registry import find_model, get_model
-from longnn.store import StoredDataset, ensure_basis, stored_scaling
+from longnn.store import StoredDataset, stored_scaling
 from longnn.training._memory import require_room
 from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem, headline
 from longnn.training._readout import Readout, best_threshold, fit_temperature
-from longnn.training._rows import RowProblem, StoredTerms
+from longnn.training._rows import RowProblem
 from longnn.training._weights import loss_weights
 
 #: Rows of stored terms that are predicted at once.
@@ -91,72 +91,6 @@ def fit_scaling(kind: str, dataset: NodeDataset) -> Scaling:
     if isinstance(dataset, StoredDataset):
         return stored_scaling(kind, dataset.graph)
     return Scaling.fit(kind, dataset)
-
-
-def make_row_problem(
-    dataset: StoredDataset,
-    configs: Sequence[Config],
-    scaling: Scaling,
-    *,
-    device: torch.device,
-    memory: int | None = None,
-) -> RowProblem:
-    """The stored terms of a dataset as the models want them; what is missing is computed.
-
-    Args:
-        dataset: the labelled rows of a graph on disk.
-        configs: of all models, which may differ in degree and self loops.
-        scaling: of the features.
-        device: where to train.
-        memory: bytes that computing the terms may use.
-
-    Raises:
-        DataError: for a model that has no form on rows.
-    """
-    degrees: dict[SelfLoops, int] = {}
-    for config in configs:
-        degree, loops = require_row_degree(config), self_loops_of(config)
-        degrees[loops] = max(degree, degrees.get(loops, 0))
-    if len(degrees) > 1:  # one without a filter reads any of them
-        degrees = {loops: k for loops, k in degrees.items() if k} or {"keep": 0}
-    stores = {
-        loops: ensure_basis(dataset.graph, dataset.nodes, degree=k, self_loops=loops, memory=memory)
-        for loops, k in degrees.items()
-    }
-    dtype = torch.float64 if configs[0].precision == "float64" else torch.float32
-    terms = StoredTerms.of(
-        stores, dataset.nodes, scaling, max(degrees.values()), device=device, dtype=dtype
-    )
-    place = {loops: OnRows(loops, dataset.num_nodes, device, dtype) for loops in stores}
-    first = next(iter(place.values()))
-    every: tuple[SelfLoops, ...] = ("keep", "add", "remove")
-    variants = {loops: place.get(loops, first) for loops in every}
-    labels = dataset.data.y.to(device)
-    labels = labels if dataset.task == "classification" else labels.to(dtype)
-    metric, positive = headline(dataset.data.y, dataset.task)
-    own = variants[self_loops_of(configs[0])]
-    return RowProblem(terms, own, labels, dataset.task, dataset.outputs, metric, positive, variants)
-
-
-def row_degree_of(config: Config) -> int | None:
-    """The degree of the terms that a model needs on rows; None if it has no such form."""
-    model = get_model(config.model, 1, 1, 1, **config.options)
-    return model.row_degree
-
-
-def require_row_degree(config: Config) -> int:
-    """The same, or an error that says what to do."""
-    degree = row_degree_of(config)
-    if degree is None:
-        has = "placement" in config.options
-        form = f" with placement={config.options['placement']!r}" if has else ""
-        raise DataError(
-            "Expected a model that is linear up to its filter, since this graph is trained on rows "
-            f"(got {find_model(config.model).title}{form}); use "
-            + ("--set placement=features" if has else "--model lon")
-            + ", or give more memory with --memory to train on the whole graph"
-        )
-    return degree
 
 
 def self_loops_of(config: Config) -> SelfLoops:

@@ -27,9 +27,7 @@ from longnn.training._fit import (
     load_weights,
     make_members,
     make_problem,
-    make_row_problem,
     raw_scores,
-    row_degree_of,
     self_loops_of,
 )
 from longnn.training._group import Group, StopTraining, Watcher
@@ -37,6 +35,7 @@ from longnn.training._objective import check_metric
 from longnn.training._population import Population, Result
 from longnn.training._portfolio import members_of
 from longnn.training._problem import Problem
+from longnn.training._rowproblem import make_row_problem, row_degree_of
 from longnn.training._shape import shape_of
 
 #: Epochs at which the members of a portfolio are compared, and the worse half stops, where not all

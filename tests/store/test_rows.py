@@ -15,13 +15,13 @@ from longnn.store import (
     StoredOperator,
     add_ones,
     ensure_basis,
-    find_basis,
     fits_memory,
     is_prepared,
     load_stored,
     memory_needed,
     places_of,
     propagate,
+    serving_basis,
     stored_scaling,
 )
 from tests.nn.test_terms import dense_terms
@@ -69,8 +69,9 @@ def test_the_density_of_a_stored_graph_is_that_of_its_operator(dataset, graph):
 @pytest.mark.parametrize("loops", ["keep", "add"])
 @pytest.mark.parametrize("some", [False, True])
 def test_terms_of_features_and_of_a_constant(dataset, graph, tmp_path, loops, some):
-    rows = np.array([3, 4, 9, 77]) if some else None
-    made = propagate(graph, degree=4, self_loops=loops, rows=rows, output=tmp_path / "b")
+    rows = np.arange(100) if some else None
+    which = "labelled" if some else "all"
+    made = propagate(graph, degree=4, self_loops=loops, rows=which, output=tmp_path / "b")
     assert made.ones is None
     basis = add_ones(made, graph)
     basis.manifest.verify(basis.folder)
@@ -103,27 +104,26 @@ def test_half_the_bits_are_read_as_numbers(tmp_path):
 def test_terms_are_found_again(graph, dataset):
     nodes = np.arange(50)
     made = ensure_basis(graph, nodes, degree=3, self_loops="keep")
-    again = find_basis(graph, degree=2, self_loops="keep", nodes=nodes)
+    again = serving_basis(graph, degree=2, self_loops="keep", nodes=nodes)
     assert again is not None
     assert again.folder == made.folder
-    assert find_basis(graph, degree=4, self_loops="keep") is None
-    assert find_basis(graph, degree=3, self_loops="add") is None
+    assert serving_basis(graph, degree=4, self_loops="keep") is None
+    assert serving_basis(graph, degree=3, self_loops="add") is None
 
 
 def test_terms_of_some_rows_serve_those_rows_alone(graph):
-    rows = np.array([1, 5, 8])
-    basis = propagate(graph, degree=1, rows=rows)
-    assert find_basis(graph, degree=1, self_loops="keep", nodes=np.array([5, 8])) is not None
-    assert find_basis(graph, degree=1, self_loops="keep", nodes=np.array([5, 9])) is None
-    assert find_basis(graph, degree=1, self_loops="keep") is None
-    assert places_of(basis, np.array([5, 8])).tolist() == [1, 2]
+    basis = propagate(graph, degree=1, rows="labelled")  # the first hundred
+    assert serving_basis(graph, degree=1, self_loops="keep", nodes=np.array([5, 8])) is not None
+    assert serving_basis(graph, degree=1, self_loops="keep", nodes=np.array([5, 101])) is None
+    assert serving_basis(graph, degree=1, self_loops="keep") is None
+    assert places_of(basis, np.array([5, 8])).tolist() == [5, 8]
 
 
 def test_terms_of_another_graph_do_not_serve(graph):
     propagate(graph, degree=1)
     changed = dataclasses.replace(graph.manifest, about={**graph.about, "name": "other"})
     changed.write(graph.folder)
-    assert find_basis(graph, degree=1, self_loops="keep") is None
+    assert serving_basis(graph, degree=1, self_loops="keep") is None
 
 
 def test_labelled_rows_are_split_as_in_memory(graph, dataset):

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow
-import pyarrow.parquet
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn._base.memory import available_memory
+from longnn._base.memory import available_memory, in_words
 from longnn.data import DataError, NodeDataset, Scaling, Source
-from longnn.store._graph import IDS, TEST, TRAIN, VAL, GraphStore
+from longnn.store._graph import TEST, TRAIN, VAL, GraphStore
 from longnn.store._manifest import NAME, StoreError
 
 #: Of the free memory, the share that a graph may take to be trained on whole.
@@ -99,12 +98,31 @@ def load_stored(
     """
     try:
         graph = GraphStore.open(folder)
-        source = Source.resolve(Path(folder))
+        source = Source.resolve(Path(folder).expanduser().resolve())
         rows = not fits_memory(graph, memory) if rows is None else rows
         made = _labelled_rows(graph, source) if rows else _whole(graph, source)
     except StoreError as error:
         raise DataError(str(error)) from error
     return made
+
+
+def load_source(
+    source: Source,
+    data_dir: str | Path | None = None,
+    *,
+    rows: bool | None = None,
+    memory: int | None = None,
+) -> NodeDataset:
+    """What a source names, be it a prepared folder or anything that :mod:`longnn.data` reads.
+
+    Args:
+        source: the graph.
+        data_dir: where the files of named datasets are.
+        rows, memory: for a prepared folder, see :func:`load_stored`.
+    """
+    if source.kind == "files" and is_prepared(source.graph):
+        return load_stored(source.graph, rows=rows, memory=memory)
+    return source.load(data_dir)
 
 
 def _labelled_rows(graph: GraphStore, source: Source) -> StoredDataset:
@@ -123,7 +141,11 @@ def _labelled_rows(graph: GraphStore, source: Source) -> StoredDataset:
     )
     none = torch.empty(2, 0, dtype=torch.int64)
     data = Data(x=empty, edge_index=none, y=_labels(graph, nodes), **_masks(graph, nodes))
-    return StoredDataset(data=data, graph=graph, nodes=nodes, **_about(graph, source))
+    note = (
+        f"{_size_text(graph)}, more than it may take: trained on rows of stored terms, in batches, "
+        f"with {len(nodes):,} labelled nodes."
+    )
+    return StoredDataset(data=data, graph=graph, nodes=nodes, **_about(graph, source, note))
 
 
 def _whole(graph: GraphStore, source: Source) -> NodeDataset:
@@ -132,11 +154,17 @@ def _whole(graph: GraphStore, source: Source) -> NodeDataset:
     index = torch.from_numpy(np.stack([row, np.asarray(graph.neighbours, dtype=np.int64)]))
     x = torch.from_numpy(np.ascontiguousarray(graph.features, dtype=np.float32))
     data = Data(x=x, edge_index=index, y=_labels(graph, every), **_masks(graph, every))
-    ids = pyarrow.parquet.read_table(graph.folder / IDS)["id"].to_pylist()
-    return NodeDataset(data=data, ids=ids, **_about(graph, source))
+    ids = pyarrow.concat_arrays(list(graph.ids())).to_pylist()
+    note = f"{_size_text(graph)}: read into memory as a whole."
+    return NodeDataset(data=data, ids=ids, **_about(graph, source, note))
 
 
-def _about(graph: GraphStore, source: Source) -> dict[str, Any]:
+def _size_text(graph: GraphStore) -> str:
+    counts = f"{graph.num_nodes:,} nodes and {graph.num_entries // 2:,} edges"
+    return f"{counts} take about {in_words(memory_needed(graph))} of memory"
+
+
+def _about(graph: GraphStore, source: Source, note: str) -> dict[str, Any]:
     about = graph.about
     return {
         "name": str(about.get("name", graph.folder.name)),
@@ -145,6 +173,8 @@ def _about(graph: GraphStore, source: Source) -> dict[str, Any]:
         "targets": tuple(str(name) for name in about.get("targets") or ()),
         "feature_names": tuple(str(name) for name in about.get("feature_names") or ()),
         "default_split": "stratified" if graph.roles is None else "own",
+        "notes": (*(str(text) for text in about.get("notes") or ()), note),
+        "ready": "scaling" in about,  # `longnn prepare` has scaled them
         "source": source,
     }
 
@@ -168,7 +198,8 @@ def stored_scaling(kind: str, graph: GraphStore) -> Scaling:
     Raises:
         DataError: for ``"row"``: the terms are those of columns.
     """
-    kind = "columns" if kind == "auto" else kind
+    if kind == "auto":  # `longnn prepare` has scaled them, and says so
+        kind = "none" if "scaling" in graph.about else "columns"
     if kind == "row":
         raise DataError(
             "Expected a scaling of columns on rows (got scale='row'); use scale='columns', or "
