@@ -1,7 +1,6 @@
 r"""The Chebyshev terms :math:`T_0(P) X, \dots, T_K(P) X` on disk, by blocks of columns."""
 
 import dataclasses
-import mmap
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from longnn.store._manifest import Manifest
+from longnn.store._manifest import Manifest, StoreError
 
 #: Which node each row is, where only some are kept.
 ROWS = "rows.npy"
@@ -94,27 +93,37 @@ class BasisStore:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Some rows of the terms up to a degree, copied: (degree+1, count, columns) and, of the
         constant, (degree+1, count), both float32. Rows in their order are read quickest.
-
-        What was read does not stay in the memory of this program.
         """
         assert self.ones is not None
-        count = len(range(*rows.indices(self.num_rows)) if isinstance(rows, slice) else rows)
-        out = np.empty((degree + 1, count, self.num_columns), dtype=np.float32)
+        if isinstance(rows, slice):
+            rows = np.arange(*rows.indices(self.num_rows))
+        out = np.empty((degree + 1, len(rows), self.num_columns), dtype=np.float32)
         first = 0
         for block, columns in zip(self.blocks, self.columns, strict=True):
-            some = block if degree == self.degree else block[:, : degree + 1]
-            found = some[rows]  # (count, degree+1, columns)
+            found = _read_rows(block, rows)[:, : degree + 1]  # (count, degree+1, columns)
             if self.about["dtype"] == "bfloat16":  # the upper half of a float32
                 found = (found.astype(np.uint32) << 16).view(np.float32)
             out[:, :, first : first + columns] = found.swapaxes(0, 1)
             first += columns
-            _forget(block)
-        return out, np.ascontiguousarray(self.ones[rows, : degree + 1].T)
+        return out, np.ascontiguousarray(_read_rows(self.ones, rows)[:, : degree + 1].T)
 
 
-def _forget(array: np.memmap) -> None:
-    """Let go of the pages that were read: the system keeps them as long as nobody needs the room,
-    and they do not count as this program's."""
-    mapped = array._mmap  # type: ignore[attr-defined]
-    if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
-        mapped.madvise(mmap.MADV_DONTNEED)
+def _read_rows(array: np.memmap, rows: np.ndarray) -> np.ndarray:
+    """Some rows of a file, one read for each run of neighbours.
+
+    Through the map, a system that maps large pages would count much of the file as this program's.
+    """
+    out = np.empty((len(rows), *array.shape[1:]), dtype=array.dtype)
+    if len(rows) == 0:
+        return out
+    width = out[0].nbytes
+    raw = out.reshape(len(rows), -1).view(np.uint8)  # (count, bytes of a row)
+    ends = np.append(np.flatnonzero(np.diff(rows) != 1) + 1, len(rows)).tolist()
+    start = 0
+    with Path(str(array.filename)).open("rb", buffering=0) as file:
+        for end in ends:
+            file.seek(array.offset + int(rows[start]) * width)
+            if file.readinto(raw[start:end].data) != (end - start) * width:
+                raise StoreError(f"Expected {len(array):,} rows in {array.filename} (it is cut)")
+            start = end
+    return out
