@@ -45,6 +45,7 @@ class Sign(Model):
         return self.degree
 
     def scores(self, x: Any, operator: Any) -> Tensor:
+        """Logits of rows of terms, (rows, outputs)."""
         assert isinstance(x, Terms)
         values = x.values[operator.self_loops][: self.degree + 1]  # (K+1, rows, features)
         return self.mlp.scores(values.movedim(0, 1).flatten(1), operator)
