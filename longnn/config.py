@@ -73,6 +73,9 @@ class Settings:
     wd_coefficients: float = _described(0.0, "L2 weight decay of the filter's coefficients")
     wd_factors: float = _described(0.0, "L2 weight decay of the factors of PCD")
     wd_basis: float = _described(0.0, "L2 weight decay of a and b")
+    batch_rows: int = _described(
+        4096, "rows of a step where a graph is too large for memory and trained on rows"
+    )
     penalty: float = _described(0.0, "weight of the penalty on the squared norm of the filters")
     degree_penalty: float = _described(0.0, "weight of the penalty on high degrees of the filter")
 
@@ -411,6 +414,7 @@ LIMITS = {
     "heads": (1, 1024),
     "repeat": (1, 10**6),
     "epochs": (1, 10**7),
+    "batch_rows": (1, 10**7),
     "patience": (1, 2**31 - 1),
     "seed": (0, 2**62),
 }
