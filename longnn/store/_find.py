@@ -13,6 +13,8 @@ from longnn.store._propagate import propagate
 
 #: Of the free disk, the share that the terms of all nodes may take.
 DISK_SHARE = 0.8
+#: Less memory than this is no plan: the program itself takes half of it.
+LEAST = 1_000_000_000
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
@@ -66,7 +68,7 @@ def ensure_basis(
             self_loops=self_loops,
             rows="all" if room else "labelled",
             dtype=dtype,
-            memory=memory,
+            memory=None if memory is None else max(memory, LEAST),
             device=device,
         )
     return add_ones(found, graph)

@@ -63,6 +63,11 @@ class StoredOperator:
         return self.graph.num_nodes
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """(nodes, nodes)."""
+        return self.num_nodes, self.num_nodes
+
+    @property
     def matrix(self) -> "StoredOperator":
         """Itself: what an estimator of the spectrum multiplies with."""
         return self
