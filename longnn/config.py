@@ -26,6 +26,8 @@ DIRECTIONS = ("auto", "cover", "magnetic", "none")
 PRECISIONS = ("float32", "float64")
 #: What is said about arcs.
 ARCS = ("direction", "phase", "out_exponent", "in_exponent")
+#: What is left out of a table where it is not set: of arcs, and of training on rows.
+RARE = (*ARCS, "batch_rows")
 #: One model, a portfolio of about eight, or a larger one.
 PRESETS = ("fast", "default", "best")
 #: What an epoch can be judged by, besides its loss; the last two for regression.
@@ -239,13 +241,14 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """The complete flat table: it means the same after defaults have changed.
 
-        What belongs to arcs is left out where it is not set: an undirected graph has none.
+        What belongs to arcs or to rows is left out where it is not set: most graphs have neither.
         """
         own = {key: getattr(self, key) for key in _TOP}
-        for key in ARCS:
-            if own[key] == _TOP[key].default:
-                del own[key]
-        return {**own, **self.options, **dataclasses.asdict(self.settings)}
+        table = {**own, **self.options, **dataclasses.asdict(self.settings)}
+        for key in RARE:
+            if table[key] == (_TOP.get(key) or _SETTINGS[key]).default:
+                del table[key]
+        return table
 
     def replace(self, **values: Any) -> Self:
         """A copy with some values changed; another model starts from its own options, and from its
