@@ -30,6 +30,8 @@ h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .5rem; color: var(--acce
   text-wrap: balance; overflow-wrap: anywhere; }
 h2 { font-size: 1.25rem; margin: 2.5rem 0 .75rem; padding-top: .75rem;
   border-top: 1px solid var(--line); }
+details { border-top: 1px solid var(--line); margin-top: .75rem; padding-top: .5rem; }
+summary { cursor: pointer; } summary h2 { display: inline; border: 0; font-size: 1.1rem; }
 h3 { font-size: 1.05rem; margin: 1.5rem 0 .5rem; }
 p, li { overflow-wrap: anywhere; }
 .soft, figcaption { color: var(--soft); }
@@ -66,7 +68,8 @@ footer { color: var(--soft); font-size: .875rem; margin-top: 3rem; padding-botto
 @media print { :root { --ink: #000; --soft: #444; --page: #fff; --card: #fff; --accent: #000;
   --alert: #fff; --line: #bbb; } main, header, footer { max-width: none; }
   figure, tr, .alert { break-inside: avoid; } h2, h3 { break-after: avoid; }
-  .picture img { max-width: 34rem; } .scroll { overflow: visible; } }
+  .picture img { max-width: 34rem; } .scroll { overflow: visible; }
+  details::details-content { content-visibility: visible; block-size: auto; } }
 """
 
 
@@ -95,6 +98,17 @@ def section(title: str, *blocks: str) -> str:
     """A section with its title; empty blocks are dropped, and so is a section without blocks."""
     content = "\n".join(block for block in blocks if block)
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
+
+
+def folded(title: str, *blocks: str) -> str:
+    """A section that opens when its title is clicked, and on paper.
+
+    >>> folded("The data", "", "<p>Ten nodes.</p>")
+    '<details>\\n<summary><h2>The data</h2></summary>\\n<p>Ten nodes.</p>\\n</details>'
+    """
+    content = "\n".join(block for block in blocks if block)
+    summary = f"<summary><h2>{escape(title)}</h2></summary>"
+    return f"<details>\n{summary}\n{content}\n</details>" if content else ""
 
 
 def alert(texts: Sequence[str]) -> str:

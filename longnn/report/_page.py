@@ -24,6 +24,7 @@ from longnn.report._markup import (
     alert,
     code_block,
     document,
+    folded,
     heading,
     items,
     pairs,
@@ -52,7 +53,11 @@ from longnn.report._words import (
     untested_text,
 )
 
-LEARNED = ("filter_response", "members", "basis_path", "amplitude_waveform")
+#: Figures that everybody should see: the filter, what the graph adds, where it errs.
+FILTER, ADDED = ("filter_response",), ("baselines",)
+ERRORS = ("confusion", "precision_recall", "predicted_true")
+#: Folded: how the filter was learned, and what joining members gained.
+LEARNED = ("members", "basis_path", "amplitude_waveform")
 COLUMNS = 60  # rows of the table of columns
 CLASSES = 30  # rows of the table of classes; the other classes share one row
 
@@ -83,29 +88,32 @@ def write_report(run: RunRecord) -> Path:
         raise ValueError("Expected a run with a folder to write the report to (it has none)")
     drawn = plates(run)
     pictures = embed(drawn, run.folder / "figures")
-    learned = [pictures[plate.name] for plate in drawn if plate.name in LEARNED]
-    result = [pictures[plate.name] for plate in drawn if plate.name not in LEARNED]
+    shown = {name: pictures.pop(name) for name in (*FILTER, *ADDED, *ERRORS) if name in pictures}
+    learned = [pictures.pop(name) for name in LEARNED if name in pictures]
     lines = "".join(paragraph(line) for line in learned_text(run))
     content = document(
         title=headline(run),
         header=heading(headline(run)) + paragraph(_origin(run), kind="soft"),
         main=[
             f'<div class="learned">{lines}</div>',
-            section("What was learned", *learned),
+            section("How well it works", _scores(run), alert(checks(run)), _untested(run)),
+            section("What was learned", *(shown[name] for name in FILTER if name in shown)),
             section(
-                "How well it works",
-                _scores(run),
-                alert(checks(run)),
-                _untested(run),
-                *_members(run),
+                "What the graph adds",
                 *_baselines(run),
-                _per_class(run),
-                *result,
-                _repeats(run),
+                *(shown[name] for name in ADDED if name in shown),
             ),
-            section("How the numbers were obtained", *_method(run)),
-            section("The data", *_data(run)),
-            section("Reproduce the run", *_reproduction(run)),
+            section(
+                "Where it errs",
+                _per_class(run),
+                *(shown[name] for name in ERRORS if name in shown),
+            ),
+            folded("The models that vote", *_members(run)),
+            folded("How the filter was learned", *learned),
+            folded("Training, repeats and calibration", *pictures.values(), _repeats(run)),
+            folded("How the numbers were obtained", *_method(run)),
+            folded("The data", *_data(run)),
+            folded("Reproduce the run", *_reproduction(run)),
             section("Not on this page", items(absences(run)) if absences(run) else ""),
         ],
         footer=paragraph(
