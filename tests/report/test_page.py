@@ -50,6 +50,20 @@ def test_page_holds_every_repeat(pages: dict[str, str], runs: dict[str, RunRecor
     assert "(published splits), train / val / test nodes: 1624 / 542 / 542" in page.text
 
 
+@pytest.mark.parametrize("name", ["single", "ten"])
+def test_what_everybody_asks_comes_first_and_the_rest_is_folded(
+    pages: dict[str, str], name: str
+) -> None:
+    first, _, rest = pages[name].partition("<details>")
+    titles = re.findall(r"<h2>(.*?)</h2>", first)
+    asked = ["How well it works", "What was learned", "What the graph adds", "Where it errs"]
+    assert titles == [title for title in asked if title in titles]
+    assert {"How well it works", "What was learned", "Where it errs"} <= {*titles}
+    folds = re.findall(r"<summary><h2>(.*?)</h2></summary>", pages[name])
+    assert folds[-3:] == ["How the numbers were obtained", "The data", "Reproduce the run"]
+    assert "<details open" not in rest
+
+
 def test_page_describes_the_data(pages: dict[str, str]) -> None:
     page = check_page(pages["single"])
     rows = {row[0]: row[1] for table in page.tables for row in table if len(row) == 2}
