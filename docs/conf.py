@@ -42,6 +42,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "mathml",
     "reference",
+    "offline",
 ]
 exclude_patterns = ["_ext", "_static", "_build"]
 
@@ -57,6 +58,7 @@ nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_execution_in_temp = True
 nb_merge_streams = True
+nb_output_stderr = "remove-warn"  # what a page should show is printed
 nb_code_prompt_show = "Show the code"
 nb_code_prompt_hide = "Hide the code"
 nb_render_image_options = {"align": "center"}
@@ -67,7 +69,6 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_class_signature = "separated"
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
 

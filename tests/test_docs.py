@@ -170,7 +170,7 @@ def extension(monkeypatch):
         return importlib.import_module(name)
 
     yield load
-    for name in ("mathml", "reference"):
+    for name in ("mathml", "offline", "reference"):
         sys.modules.pop(name, None)
 
 
@@ -198,3 +198,25 @@ def test_formulas_become_elements_of_mathml(extension):
     assert "big" not in found
     with pytest.raises(Exception, match="Expected a formula that MathML can show"):
         mathml.render(r"\nonsense", block=False)
+
+
+def test_a_page_that_loads_from_the_network_is_noticed(extension):
+    offline = extension("offline")
+    pages = (
+        '<script defer src="https://cdn.example/math.js">',
+        '<link rel="stylesheet" href="//fonts.example/a.css">',
+        "@import url(https://fonts.example/b.css)",
+        "<pre>/home/me/longnn/docs</pre>",
+    )
+    for page in pages:
+        assert len(offline.problems(page, "/home/me/longnn")) == 1, page
+    assert not offline.problems('<a href="https://arxiv.org/abs/2303.13750">', "/home/me/longnn")
+
+
+def test_what_a_page_shows_is_what_it_says():
+    """A command whose output is on a page is on the page, too."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        said = [line for _, block in blocks(page, "sh") for line in lines_of(block)]
+        for shown in re.findall(r"""^show\(["'](longnn .*)["']\)$""", text, flags=re.MULTILINE):
+            assert shown in said, f"{page.name}: {shown}"

@@ -2,12 +2,17 @@
 
 import atexit
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
+import warnings
 from pathlib import Path
 
 import matplotlib as mpl
+from typer.testing import CliRunner
+
+from longnn.cli import app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -18,6 +23,8 @@ def enter() -> None:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shutil.copytree(EXAMPLES, folder / "examples")
     os.chdir(folder)
+    os.environ.pop("FORCE_COLOR", None)  # of Jupyter: it would draw progress into files
+    warnings.filterwarnings("ignore", message="IProgress not found")
     mpl.rcParams.update(
         {
             "figure.dpi": 110,
@@ -30,8 +37,14 @@ def enter() -> None:
 
 
 def show(command: str) -> None:
-    """Print what a command prints, as a terminal without colours and progress would show it."""
-    run = subprocess.run(
-        command, shell=True, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    print(run.stdout.strip())
+    """Print what a command of longnn prints, or of the shell, as a terminal would show it."""
+    program, *arguments = shlex.split(command)
+    if program == "longnn":  # in this process: the packages are loaded already
+        done = CliRunner().invoke(app, arguments)
+        code, output = done.exit_code, done.output
+    else:
+        run = subprocess.run([program, *arguments], text=True, capture_output=True)
+        code, output = run.returncode, run.stdout + run.stderr
+    if code:
+        raise RuntimeError(f"Expected a command that succeeds (got {command}): {output}")
+    print(output.strip())
