@@ -38,6 +38,8 @@ PACKAGES = {
     "studies": "the experiments",
     "kernels": "Triton kernels for GPUs",
 }
+#: Letters of a constant's value that the reference shows.
+SHORT = 80
 
 
 def packages() -> dict[str, ModuleType]:
@@ -86,7 +88,9 @@ def _directive(module: ModuleType, name: str) -> list[str]:
         return [f".. autoclass:: {full}", "   :members:", ""]
     if kind == "function":
         return [f".. autofunction:: {full}", ""]
-    return [f".. py:data:: {full}", f"   :type: {type(found).__name__}", ""]
+    lines = [f".. py:data:: {full}", f"   :type: {type(found).__name__}"]
+    value = " ".join(repr(found).split())
+    return [*lines, *([f"   :value: {value}"] if len(value) <= SHORT else []), ""]
 
 
 def page(module: ModuleType) -> str:
