@@ -26,6 +26,8 @@ DIRECTIONS = ("auto", "cover", "magnetic", "none")
 PRECISIONS = ("float32", "float64")
 #: What is said about arcs.
 ARCS = ("direction", "phase", "out_exponent", "in_exponent")
+#: What is left out of a table where it is not set: of arcs, and of training on rows.
+RARE = (*ARCS, "batch_rows")
 #: One model, a portfolio of about eight, or a larger one.
 PRESETS = ("fast", "default", "best")
 #: What an epoch can be judged by, besides its loss; the last two for regression.
@@ -73,6 +75,9 @@ class Settings:
     wd_coefficients: float = _described(0.0, "L2 weight decay of the filter's coefficients")
     wd_factors: float = _described(0.0, "L2 weight decay of the factors of PCD")
     wd_basis: float = _described(0.0, "L2 weight decay of a and b")
+    batch_rows: int = _described(
+        4096, "rows of a step where a graph is too large for memory and trained on rows"
+    )
     penalty: float = _described(0.0, "weight of the penalty on the squared norm of the filters")
     degree_penalty: float = _described(0.0, "weight of the penalty on high degrees of the filter")
 
@@ -236,13 +241,14 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """The complete flat table: it means the same after defaults have changed.
 
-        What belongs to arcs is left out where it is not set: an undirected graph has none.
+        What belongs to arcs or to rows is left out where it is not set: most graphs have neither.
         """
         own = {key: getattr(self, key) for key in _TOP}
-        for key in ARCS:
-            if own[key] == _TOP[key].default:
-                del own[key]
-        return {**own, **self.options, **dataclasses.asdict(self.settings)}
+        table = {**own, **self.options, **dataclasses.asdict(self.settings)}
+        for key in RARE:
+            if table[key] == (_TOP.get(key) or _SETTINGS[key]).default:
+                del table[key]
+        return table
 
     def replace(self, **values: Any) -> Self:
         """A copy with some values changed; another model starts from its own options, and from its
@@ -411,6 +417,7 @@ LIMITS = {
     "heads": (1, 1024),
     "repeat": (1, 10**6),
     "epochs": (1, 10**7),
+    "batch_rows": (1, 10**7),
     "patience": (1, 2**31 - 1),
     "seed": (0, 2**62),
 }

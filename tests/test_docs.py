@@ -17,7 +17,6 @@ import pytest
 from torch.distributed.run import get_args_parser
 from typer.main import get_command
 
-from longnn import store
 from longnn.cli import app
 from tests.commands import ROOT, succeed
 
@@ -29,8 +28,6 @@ SLOW = {"tuning", "export", "benchmarks"}
 #: Pages that go on from a run on the club.
 AFTER_START = {"export"}
 BRIEF = {"train": ["--set", "epochs=5"], "tune": ["--set", "epochs=5", "--finalists", "0"]}
-#: Training on a prepared folder belongs to a branch of its own.
-ON_ROWS = hasattr(store, "is_prepared")
 
 
 def blocks(page, *kinds):
@@ -61,8 +58,6 @@ def folder(tmp_path, monkeypatch):
 def run(line):
     program, *arguments = shlex.split(line, comments=True)
     assert program == "longnn", line
-    if not ON_ROWS and any("prepared" in a for a in arguments) and arguments[0] == "train":
-        pytest.skip("training on prepared folders is not there")
     succeed(*arguments, *BRIEF.get(arguments[0], []))
     output = re.search(r"--output (\S+)", line)
     assert not output or Path(output[1]).exists(), line

@@ -11,6 +11,7 @@ from longnn.bench._contenders import Workload, make_contender
 from longnn.bench._goals import DATASETS, check_goals
 from longnn.bench._output import lines, read_bench, write_bench
 from longnn.bench._record import BenchRecord
+from longnn.bench._rowmodels import Contender, Sign, compare_on_rows, contenders_text
 from longnn.bench._scale import Size, run_scale
 from longnn.bench._scalerecord import ScaleRecord, scale_lines, write_scale
 from longnn.bench._suite import SECTIONS, run_bench
@@ -20,10 +21,14 @@ __all__ = [
     "DATASETS",
     "SECTIONS",
     "BenchRecord",
+    "Contender",
     "ScaleRecord",
+    "Sign",
     "Size",
     "Workload",
     "check_goals",
+    "compare_on_rows",
+    "contenders_text",
     "lines",
     "make_contender",
     "plan",

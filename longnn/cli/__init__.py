@@ -13,6 +13,7 @@ import typer
 from longnn._base.version import __version__
 from longnn.cli import _bench as bench
 from longnn.cli import _explain as explain
+from longnn.cli import _explore as explore
 from longnn.cli import _export as export
 from longnn.cli import _large as large
 from longnn.cli import _lists as lists
@@ -39,6 +40,7 @@ COMMANDS = (
     tuning.tune,
     runs.compare,
     propagate.propagate,
+    explore.explore,
     lists.info,
     lists.datasets,
     lists.models,

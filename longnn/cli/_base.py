@@ -18,6 +18,7 @@ import typer.core
 from rich.console import Console
 
 import longnn
+from longnn._base.memory import parse_size
 
 if TYPE_CHECKING:
     from longnn.data import NodeDataset, Source
@@ -49,6 +50,14 @@ DataOption = Annotated[
         "--data",
         metavar="KEY=VALUE",
         help="Option of the loader, e.g. label_column=team; repeatable.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory for a prepared folder, e.g. 4G (default: half of what is free). A graph that "
+        "needs more is read from disk, by rows.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -177,6 +186,11 @@ def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> "Sou
     """What was named on the command line, resolved."""
     options = dict(longnn.config.parse_assignment(pair) for pair in pairs or [])
     return longnn.data.Source.resolve(graph, nodes, options=options)
+
+
+def read_memory(memory: str | None) -> int | None:
+    """Bytes, as --memory says it."""
+    return None if memory is None else parse_size(memory)
 
 
 def show_notes(notes: Iterable[str]) -> None:

@@ -18,11 +18,13 @@ from longnn.cli._base import (
     DataDir,
     DataOption,
     Json,
+    Memory,
     Nodes,
     Run,
     err,
     message,
     out,
+    read_memory,
     read_source,
     show_notes,
 )
@@ -39,7 +41,8 @@ def train(
     graph: Annotated[
         str | None,
         typer.Argument(
-            help="Name of a dataset, an edge file, or a folder with edges.* and nodes.*"
+            help="Name of a dataset, an edge file, a folder with edges.* and nodes.*, or a "
+            "prepared folder."
         ),
     ] = None,
     nodes: Nodes = None,
@@ -100,6 +103,7 @@ def train(
     ] = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
+    memory: Memory = None,
     checkpoint_every: Annotated[
         float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")
     ] = CHECKPOINT_EVERY,
@@ -117,7 +121,7 @@ def train(
     if resume is not None:
         given: dict[str, Any] = {"a graph": graph, "--nodes": nodes, "--config": config}
         given |= {"--set": set_, "--output": output, "--data": data_option}
-        given |= {"--recipe": recipe or None}
+        given |= {"--recipe": recipe or None, "--memory": memory}
         flags = {f"--{key.replace('_', '-')}": value for key, value in named.items()}
         _require_alone({**given, **flags})
         folder = resume
@@ -144,7 +148,13 @@ def train(
         kind = checked.model if kind == "fast" else kind
         folder = output or longnn.runs.default_folder(Path("runs"), source.name, kind)
         begin = lambda on_epoch: longnn.runs.train(  # noqa: E731
-            source, chosen, folder, command=_command(), on_epoch=on_epoch, **options
+            source,
+            chosen,
+            folder,
+            command=_command(),
+            on_epoch=on_epoch,
+            memory=read_memory(memory),
+            **options,
         )
     with _explained(folder), _display.training_progress(err, quiet=quiet or json_) as on_epoch:
         run = begin(on_epoch)
@@ -227,7 +237,8 @@ def predict(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="CSV file to write, with a Parquet file beside it (default: in the run folder)."
+            help="CSV file to write, with a Parquet file beside it (default: in the run folder). "
+            "For a graph that is read by rows, a Parquet file."
         ),
     ] = None,
     repeat_index: Annotated[
@@ -236,15 +247,26 @@ def predict(
     ] = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
+    memory: Memory = None,
 ) -> None:
     """Predict all nodes of the run's graph, or of a new graph with the same features."""
     found = longnn.runs.load_run(run, data_dir=data_dir)
+    on_rows = _stored_graph(found, graph, read_memory(memory))
+    if on_rows is not None:
+        own = graph is None
+        name = longnn.runs.folder_name(on_rows.about["name"])
+        alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
+        target = output or run / f"predictions-{name}{alone}.parquet"
+        _predict_rows(found, None if own else on_rows, target, repeat_index, read_memory(memory))
+        return
     if graph is None:
         dataset = found.dataset
     else:
         source = read_source(graph, nodes, data_option)
         trained_on = found.source
-        dataset = (source if trained_on is None else source.like(trained_on)).load(data_dir)
+        if not longnn.store.is_prepared(source.graph) and trained_on is not None:
+            source = source.like(trained_on)
+        dataset = longnn.store.load_source(source, data_dir, rows=False)
         dataset = found.trained.encode(dataset)
         show_notes(dataset.notes)
     alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
@@ -265,6 +287,38 @@ def predict(
     elif found.trained.repeats > 1:
         how = f", each the mean of {found.trained.repeats} repeats"
     out.print(f"{dataset.num_nodes} predictions{how}: {paths[0]} and {paths[1].name}", markup=False)
+
+
+def _stored_graph(
+    found: "longnn.runs.Run", graph: str | None, memory: int | None
+) -> "longnn.store.GraphStore | None":
+    """The prepared graph that is to be predicted by rows, or None."""
+    if graph is None:
+        dataset = found.dataset
+        return dataset.graph if isinstance(dataset, longnn.store.StoredDataset) else None
+    if not longnn.store.is_prepared(graph):
+        return None
+    stored = longnn.store.GraphStore.open(graph)
+    return None if longnn.store.fits_memory(stored, memory) else stored
+
+
+def _predict_rows(
+    found: "longnn.runs.Run",
+    graph: "longnn.store.GraphStore | None",
+    target: Path,
+    repeat_index: int | None,
+    memory: int | None,
+) -> None:
+    """Write the predictions of a graph on disk to a Parquet file, some rows at a time."""
+    if target.suffix != ".parquet":
+        raise ValueError(
+            f"Expected --output to end in .parquet for a graph that is read by rows (got {target})"
+        )
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected --output in an existing folder (got {target.parent})")
+    tables = found.stream(repeat_index, graph, memory=memory)
+    rows = longnn.runs.write_stream(tables, target)
+    out.print(f"{rows} predictions: {target}", markup=False)
 
 
 def evaluate(

@@ -15,10 +15,12 @@ from longnn.cli._base import (
     DataOption,
     Graph,
     Json,
+    Memory,
     Nodes,
     err,
     message,
     out,
+    read_memory,
     read_source,
     show_notes,
 )
@@ -76,6 +78,7 @@ def tune(
     ] = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
+    memory: Memory = None,
     json_: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
 ) -> None:
@@ -90,7 +93,11 @@ def tune(
         chosen = longnn.tuning.space_around(given).fix(fixed)
     else:
         chosen = longnn.tuning.load_space(space or "default", model).fix(fixed)
-    dataset = read_source(graph, nodes, data_option).load(data_dir)
+    source = read_source(graph, nodes, data_option)
+    dataset = longnn.store.load_source(source, data_dir, memory=read_memory(memory))
+    on_rows = isinstance(dataset, longnn.store.StoredDataset)
+    if on_rows and "placement" in {**chosen.fixed, **chosen.search} and "placement" not in fixed:
+        chosen = chosen.fix({"placement": "features"})  # the one that can be trained on rows
     # A stable name, so that the same command continues the search.
     kind = "tune" if given is None else "around"
     folder = output or Path("runs") / longnn.runs.folder_name(f"{dataset.name}-{model}-{kind}")

@@ -159,7 +159,8 @@ class Parameters(BaseEstimator):
     @classmethod
     def from_config(cls, config: Config) -> Self:
         """An unfitted estimator that trains with a configuration; its split is not used."""
-        return cls._from_table({k: v for k, v in config.to_dict().items() if k != "split"})
+        unused = ("split", "batch_rows")  # the graph of an estimator is in memory
+        return cls._from_table({k: v for k, v in config.to_dict().items() if k not in unused})
 
     @classmethod
     def _from_table(cls, table: Mapping[str, Any]) -> Self:

@@ -45,8 +45,8 @@ def _draw_rings(axes: Any, e: "NodeExplanation", limit: int) -> None:
     top = float(np.abs(e.contribution).max()) or 1.0
     for radius in range(outer + 1):
         ring = [k for k in shown if reach[k] == radius]
-        for turn, k in enumerate(ring):
-            angle = 2 * np.pi * (turn / max(len(ring), 1)) + np.pi / 2 - 0.35 * radius
+        for turn, k in zip(spread(len(ring)), ring, strict=True):
+            angle = 2 * np.pi * turn / len(ring) + np.pi / 2 - radius
             away = radius + ROOM if radius else 0.0
             x, y = away * np.cos(angle), away * np.sin(angle)
             value = float(e.contribution[k])
@@ -93,3 +93,13 @@ def describe(e: "NodeExplanation") -> str:
     """The figure in words, for readers who cannot see it."""
     rings = ", ".join(f"{ring_name(d)} {signed(total)}" for d, (_, total) in e.rings.items())
     return f"The score of node {e.node}, {e.score:.3f}, by distance: {rings}."
+
+
+def spread(count: int) -> list[int]:
+    """Places on a circle for marks in order of size, so that the largest are far apart.
+
+    >>> spread(5)
+    [0, 3, 1, 4, 2]
+    """
+    golden = (1 + 5**0.5) / 2
+    return np.argsort(np.argsort(np.arange(count) * golden % 1)).tolist()

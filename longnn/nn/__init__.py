@@ -24,6 +24,7 @@ from longnn.nn._polynomial import (
     JacobiOrthNorm,
     personalized_pagerank,
 )
+from longnn.nn._terms import OnRows, Terms
 from longnn.nn._truncate import count_products, truncate_filters
 
 __all__ = [
@@ -53,9 +54,11 @@ __all__ = [
     "JacobiOrthNorm",
     "LONConv",
     "Model",
+    "OnRows",
     "OptBasisGNN",
     "PolynomialConv",
     "SpectralGNN",
+    "Terms",
     "count_products",
     "personalized_pagerank",
     "seeded",

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator, Operator, SelfLoops
 from longnn.nn._model import Model
+from longnn.nn._terms import OnRows, Terms
 from longnn.nn._transform import Features
 
 #: What is averaged: probabilities of classes, of labels, or values.
@@ -107,7 +108,13 @@ class Ensemble(Model):
         """Those of the leading member."""
         return self.lead.filters()
 
-    def scores(self, x: Features, operator: Operator) -> Tensor:
+    @property
+    def row_degree(self) -> int | None:
+        """The largest of the members, if all have one."""
+        each = [self._member(name).row_degree for name in self.members]
+        return None if None in each else max(degree for degree in each if degree is not None)
+
+    def scores(self, x: Features | Terms, operator: Operator | OnRows) -> Tensor:
         loops = sorted({self._member(name).self_loops for name in self.members})
         if len(loops) > 1:
             raise ValueError(
@@ -116,9 +123,11 @@ class Ensemble(Model):
             )
         return self.scores_on(x, lambda _: operator)
 
-    def scores_on(self, x: Features, operator_of: Callable[[SelfLoops], Operator]) -> Tensor:
+    def scores_on(
+        self, x: Features | Terms, operator_of: Callable[[SelfLoops], Operator | OnRows]
+    ) -> Tensor:
         """Scores (nodes, outputs), every member on the operator for its treatment of self loops."""
-        each = [self._member(name) for name in self.members]
+        each: list[Any] = [self._member(name) for name in self.members]  # asked on rows if all can
         return self.join(torch.stack([m.scores(x, operator_of(m.self_loops)) for m in each]))
 
     def join(self, s: Tensor) -> Tensor:

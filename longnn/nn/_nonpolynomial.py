@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from longnn.graphs import Operator, SelfLoops, lanczos_basis
 from longnn.nn._draw import xavier_uniform_
 from longnn.nn._model import Model, Placement, SpectralGNN, check_placement
+from longnn.nn._terms import OnRows, Terms
 from longnn.nn._transform import Dropout, Features, Linear, Transform, as_features
 from longnn.polynomials import check_degree
 
@@ -313,5 +314,10 @@ class MLP(Model):
             dropout=dropout,
         )
 
-    def scores(self, x: Features, operator: Operator) -> Tensor:
+    @property
+    def row_degree(self) -> int:
+        """The features are enough."""
+        return 0
+
+    def scores(self, x: Features | Terms, operator: Operator | OnRows) -> Tensor:
         return self.transform(x)

@@ -17,6 +17,7 @@ from longnn._base.autograd import differentiable, save_inputs
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix, dropout
 from longnn.nn._activation import activate
 from longnn.nn._draw import uniform_
+from longnn.nn._terms import Terms
 
 Features = Tensor | SparseMatrix | DenseMatrix | LiftedMatrix
 TransformKind = Literal["linear", "mlp", "residual"]
@@ -38,8 +39,10 @@ def _narrow_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
 narrow_matmul = differentiable(_narrow_matmul, _narrow_gradient, save_inputs)
 
 
-def as_features(x: Features) -> Features:
+def as_features(x: Features | Terms) -> Features:
     """Node features as a dense tensor or a :class:`SparseMatrix`; torch sparse is converted."""
+    if isinstance(x, Terms):
+        return x.features
     if not isinstance(x, Tensor) or x.layout is torch.strided:
         return x
     coo = x.to_sparse_coo().coalesce()
@@ -106,11 +109,11 @@ class Linear(nn.Module):
             uniform_(self.bias, bound)
 
     def forward(self, x: Features) -> Tensor:
-        return self._add_bias(self._product(x))
+        return self._add_bias(self.product(x))
 
     def activated(self, x: Features, dropout: Dropout) -> Tensor:
         r""":math:`\mathrm{dropout}(\mathrm{ReLU}(X W + b))`."""
-        out = self._product(x)
+        out = self.product(x)
         drops = dropout.training and dropout.rate > 0
         known = not drops or dropout.stream is not None
         if self.bias is None or not known or not kernels.usable(out):
@@ -120,7 +123,8 @@ class Linear(nn.Module):
         stream, p = (dropout.stream, dropout.p) if drops else (None, None)
         return activate(out, self.bias, stream, p, dropout.site)
 
-    def _product(self, x: Features) -> Tensor:
+    def product(self, x: Features) -> Tensor:
+        """The map without its bias."""
         if x.shape[-1] != self.in_channels:
             raise ValueError(
                 f"Expected features with {self.in_channels} columns (got {x.shape[-1]})"
@@ -180,13 +184,13 @@ class Transform(nn.Module):
             if layer is not None:
                 layer.reset_parameters()
 
-    def forward(self, x: Features) -> Tensor:
-        x = self.input_dropout(as_features(x))
+    def forward(self, x: Features | Terms) -> Tensor:
+        features = self.input_dropout(as_features(x))
         if self.last is None:
-            return self.first(x)
+            return self.first(features)
         if self.middle is None and not self.normalize:
-            return self.last(self.first.activated(x, self.dropout))
-        h = self.first(x)
+            return self.last(self.first.activated(features, self.dropout))
+        h = self.first(features)
         h = torch.relu_(normalize_rows(h) if self.normalize else h)
         if self.middle is not None:
             h = h + torch.relu_(self.middle(self.dropout(h)))

@@ -38,6 +38,7 @@ from longnn.report._figures import (
     score_distribution,
     training_curves,
 )
+from longnn.report._filter_figures import density_top
 from longnn.report._markup import (
     alert,
     code_block,
@@ -129,6 +130,7 @@ __all__ = [  # noqa: RUF022 - by purpose
     "score_text",
     # Curves behind the figures
     "chebyshev_response",
+    "density_top",
     "jacobi_weight",
     "mean_response",
     # Style of figures

@@ -4,6 +4,7 @@ from longnn.runs._export import Program, describe_program, export_trained
 from longnn.runs._page import write_page
 from longnn.runs._predictions import predictions_table, without_formulas, write_predictions
 from longnn.runs._run import Run, find_run, load_run, read_record
+from longnn.runs._stored import stream_predictions, write_stream
 from longnn.runs._train import (
     CHECKPOINT_EVERY,
     Interrupted,
@@ -27,8 +28,10 @@ __all__ = [
     "predictions_table",
     "read_record",
     "resume",
+    "stream_predictions",
     "train",
     "without_formulas",
     "write_page",
     "write_predictions",
+    "write_stream",
 ]

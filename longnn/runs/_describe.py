@@ -30,13 +30,26 @@ from longnn.records import (
     summarize_repeats,
 )
 from longnn.report import mean_response
+from longnn.runs._stored import card_of, density_of, rows_described
 from longnn.runs._trust import calibration_of, curve_of, label_counts, residuals_of
-from longnn.training import FIELDS, Fitted, FittedMember, Problem, Readout, score, summarize
+from longnn.store import StoredDataset
+from longnn.training import (
+    FIELDS,
+    Fitted,
+    FittedMember,
+    Problem,
+    Readout,
+    RowProblem,
+    score,
+    summarize,
+)
 
 #: Points of the spectrum at which a filter is written down.
 POINTS = 101
 #: Nodes up to which the eigenvalues outside the bulk are computed: 0.5 GB there.
 OUTLIER_NODES = 1_000_000
+#: Of an estimated density, what counts as none.
+LEAST_DENSITY = 1e-3
 
 
 def masks_of(split: Split) -> dict[str, Tensor]:
@@ -71,7 +84,8 @@ def describe_run(
     Raises:
         ValueError: where a repeat diverged.
     """
-    _, largest = extreme_eigenvalues(problem.operator)
+    graph = _describe_graph(request, dataset, problem, scaling)
+    largest = _largest(graph, problem)
     repeats = tuple(_describe_repeat(dataset, one, largest, problem.metric) for one in fitted)
     first = fitted[0]
     repeats = (_with_samples(repeats[0], dataset, first), *repeats[1:])
@@ -81,7 +95,7 @@ def describe_run(
         command=request.command,
         config=first.config.replace(repeat=len(fitted)).to_dict(),
         environment=environment(problem.device),
-        data=_describe_graph(request, dataset, problem, scaling),
+        data=graph,
         metric=problem.metric,
         repeats=repeats,
         summary=summarize_repeats([repeat.scores for repeat in repeats], summarize),
@@ -97,25 +111,42 @@ def _describe_graph(
     request: Request, dataset: NodeDataset, problem: Problem, scaling: str
 ) -> GraphRecord:
     """The graph: where it is from, what it is like, and its spectrum."""
-    density = spectral_density(problem.operator)
-    outliers = None
-    # Communities and bipartite-like parts are read off undirected graphs.
-    if problem.operator.direction == "none" and problem.operator.num_nodes <= OUTLIER_NODES:
-        outliers = outlying_eigenvalues(problem.operator).numpy()
+    outliers, notes = None, tuple(dataset.notes)
+    if isinstance(dataset, StoredDataset):
+        density, card = density_of(dataset.graph), card_of(dataset)
+        left = rows_described({"components": None, "homophily": None, "spectral density": density})
+        notes = (*notes, left)
+    else:
+        density, card = spectral_density(problem.operator), data.describe(dataset).to_dict()
+        # Communities and bipartite-like parts are read off undirected graphs.
+        if problem.operator.direction == "none" and problem.operator.num_nodes <= OUTLIER_NODES:
+            outliers = outlying_eigenvalues(problem.operator).numpy()
     return GraphRecord(
         name=dataset.name,
         task=dataset.task,
         fingerprint=request.fingerprint,
         classes=tuple(dataset.classes),
-        notes=tuple(dataset.notes),
-        card=data.describe(dataset).to_dict(),
-        density=(np.asarray(density.eigenvalues), np.asarray(density.density)),
+        notes=notes,
+        card=card,
+        density=None
+        if density is None
+        else (np.asarray(density.eigenvalues), np.asarray(density.density)),
         source=request.source,
         scaling=scaling,
         targets=tuple(dataset.targets),
         columns=() if dataset.encoding is None else tuple(dataset.encoding.rows()),
         outliers=outliers,
     )
+
+
+def _largest(graph: GraphRecord, problem: Problem) -> float:
+    """The largest eigenvalue; on rows the end of the estimated density, or two."""
+    if not isinstance(problem, RowProblem):
+        return float(extreme_eigenvalues(problem.operator)[1])
+    if graph.density is None:
+        return 2.0
+    eigenvalues, density = graph.density
+    return float(eigenvalues[density > LEAST_DENSITY].max(initial=0.0))
 
 
 def _describe_repeat(

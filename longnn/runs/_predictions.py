@@ -34,10 +34,39 @@ def predictions_table(
         trained: the models, which know the names of classes and targets.
         sets: masks of train, val and test, where all predictions come from one split.
     """
-    columns: dict[str, object] = {"id": pyarrow.array(dataset.ids)}
+    where = None
+    if sets is not None:
+        where = np.full(dataset.num_nodes, "none", dtype=object)
+        for name, mask in sets.items():
+            where[mask.numpy()] = name
     y = dataset.data.y if bool(dataset.labelled.any()) else None
+    ids = pyarrow.array(dataset.ids)
+    return table_of(ids, predicted, chosen, trained, y=y, where=where, classes=dataset.classes)
+
+
+def table_of(
+    ids: pyarrow.Array,
+    predicted: Tensor,
+    chosen: Tensor,
+    trained: Trained,
+    *,
+    y: Tensor | None = None,
+    where: np.ndarray | None = None,
+    classes: Sequence[str] | None = None,
+) -> pyarrow.Table:
+    """The same of some nodes, from what is known of them.
+
+    Args:
+        ids: of the nodes.
+        predicted, chosen, trained: see :func:`predictions_table`.
+        y: their labels, -1 or NaN where unknown; None without any.
+        where: what each serves for.
+        classes: names of the labels; by default those of the models.
+    """
+    columns: dict[str, object] = {"id": ids}
     if trained.task == "classification":
-        columns |= _classes(predicted, chosen, trained.classes, y, dataset)
+        named = trained.classes if classes is None else classes
+        columns |= _classes(predicted, chosen, trained.classes, y, named)
     elif chosen.dim() == 1:
         columns["predicted"] = predicted.double().numpy()
         if y is not None:
@@ -50,10 +79,7 @@ def predictions_table(
                 columns[f"p_{name}"] = predicted[:, k].double().numpy()
             if y is not None and y.dim() == 2:
                 columns[f"label_{name}"] = _known(y[:, k])
-    if sets is not None:
-        where = np.full(dataset.num_nodes, "none", dtype=object)
-        for name, mask in sets.items():
-            where[mask.numpy()] = name
+    if where is not None:
         columns["set"] = where
     return pyarrow.table(columns)
 
@@ -63,7 +89,7 @@ def _classes(
     chosen: Tensor,
     classes: Sequence[str],
     y: Tensor | None,
-    dataset: NodeDataset,
+    named: Sequence[str],
 ) -> dict[str, object]:
     columns: dict[str, object] = {}
     columns["predicted"] = pyarrow.array(list(classes)).take(pyarrow.array(chosen.numpy()))
@@ -71,7 +97,7 @@ def _classes(
         columns[f"p_{name}"] = predicted[:, k].double().numpy()
     if y is not None:
         codes = pyarrow.array(y.numpy(), mask=(y < 0).numpy())
-        columns["label"] = pyarrow.array(list(dataset.classes)).take(codes)
+        columns["label"] = pyarrow.array(list(named)).take(codes)
     return columns
 
 

@@ -4,7 +4,7 @@ Made by :func:`~longnn.train`, or read from a folder by :func:`~longnn.load_run`
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ from longnn.records import (
 from longnn.runs._describe import masks_of, score_sets
 from longnn.runs._export import export_trained
 from longnn.runs._predictions import predictions_table
+from longnn.runs._stored import sets_of, stream_predictions, whole_table
+from longnn.store import ON_ROWS, GraphStore, StoredDataset, load_source
 from longnn.training import (
     Problem,
     Trained,
@@ -116,8 +118,9 @@ class Run:
             raise DataError(
                 "Expected the graph that the run was trained on: it was in memory and is not kept"
             )
-        dataset = load_graph(source, (self.folder or Path()) / RECORD, self._data_dir)
-        if dataset.fingerprint() != self.record.data.fingerprint:
+        wanted = self.record.data.fingerprint
+        dataset = load_graph(source, (self.folder or Path()) / RECORD, self._data_dir, wanted)
+        if dataset.fingerprint() != wanted:
             raise DataError(
                 "Expected the data the run was trained on (the files have changed since)"
             )
@@ -153,6 +156,8 @@ class Run:
         """
         if repeat is not None and not 0 <= repeat < self.trained.repeats:
             raise DataError(f"Expected a repeat below {self.trained.repeats} (got {repeat})")
+        if isinstance(self.dataset, StoredDataset):
+            return whole_table(self.stream(repeat))
         each, sets = self.predicted, [masks_of(split) for split in self.splits]
         predicted = mean_prediction(each) if repeat is None else each[repeat]
         first = sets[repeat or 0]
@@ -163,6 +168,31 @@ class Run:
         return predictions_table(
             self.dataset, predicted, chosen, self.trained, first if same else None
         )
+
+    def stream(
+        self,
+        repeat: int | None = None,
+        graph: GraphStore | None = None,
+        *,
+        memory: int | None = None,
+    ) -> Iterator[pyarrow.Table]:
+        """The predictions of all nodes of a graph on disk, some rows at a time.
+
+        Args:
+            repeat: the number of one repeat; None for the mean of all.
+            graph: another one; by default the run's own.
+            memory: bytes that computing missing terms may use.
+        """
+        if repeat is not None and not 0 <= repeat < self.trained.repeats:
+            raise DataError(f"Expected a repeat below {self.trained.repeats} (got {repeat})")
+        sets = None
+        if graph is None:
+            dataset = self.dataset
+            if not isinstance(dataset, StoredDataset):
+                raise DataError("Expected a run on rows of a stored graph (this one was in memory)")
+            graph = dataset.graph
+            sets = sets_of(dataset, self.splits if repeat is None else [self.splits[repeat]])
+        return stream_predictions(self.trained, graph, repeat=repeat, sets=sets, memory=memory)
 
     def predict(self, dataset: NodeDataset, repeat: int | None = None) -> pyarrow.Table:
         """One row per node of another graph: the mean over the repeats, or one repeat's own."""
@@ -234,10 +264,15 @@ def read_source(fields: Mapping[str, Any], file: Path) -> Source:
         raise DataError(f"{file}: {error}") from error
 
 
-def load_graph(source: Source, file: Path, data_dir: str | Path | None) -> NodeDataset:
-    """The graph of a run; an error that names no other file names the one that asks for it."""
+def load_graph(
+    source: Source, file: Path, data_dir: str | Path | None, fingerprint: str
+) -> NodeDataset:
+    """The graph of a run; an error that names no other file names the one that asks for it.
+
+    Its fingerprint says whether it was trained on rows.
+    """
     try:
-        return source.load(data_dir)
+        return load_source(source, data_dir, rows=fingerprint.startswith(ON_ROWS))
     except DataError as error:
         if error.path is not None:
             raise

@@ -28,6 +28,8 @@ from longnn.runs._baselines import describe_baselines, mlp_config
 from longnn.runs._describe import describe_run
 from longnn.runs._predictions import write_predictions
 from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run, load_graph, read_source
+from longnn.runs._stored import write_stream
+from longnn.store import StoredDataset, load_source
 from longnn.training import (
     Job,
     Population,
@@ -37,6 +39,8 @@ from longnn.training import (
     complete,
     is_out_of_memory,
     load_checkpoint,
+    members_of,
+    row_degree_of,
     save_checkpoint,
     saved_members,
 )
@@ -65,6 +69,7 @@ def train(
     on_start: OnStart | None = None,
     on_epoch: OnEpoch | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
+    memory: int | None = None,
 ) -> Run:
     """Train as the command ``longnn train`` does.
 
@@ -84,6 +89,8 @@ def train(
         on_start: called with the dataset as soon as it is loaded.
         on_epoch: called with the population after each epoch.
         checkpoint_every: seconds between checkpoints.
+        memory: bytes to use for a prepared folder: a graph that needs more is trained on rows. By
+            default half of what is free.
 
     Raises:
         ValueError: for bad data or a bad configuration, before a folder is made.
@@ -94,13 +101,16 @@ def train(
     60
     """
     clock = _Clock()
-    dataset = _as_dataset(data, data_dir)
+    dataset = _as_dataset(data, data_dir, memory)
+    asked = config
+    if isinstance(dataset, StoredDataset):
+        chosen = asked if isinstance(asked, Config) else complete(asked or {}, dataset)
+        dataset = _with_members_noted(dataset, chosen)
     if on_start is not None:
         on_start(dataset)
-    asked = config
     config = asked if isinstance(asked, Config) else complete(asked or {}, dataset)
     clock.lap("loading")
-    job = _make_job(dataset, config)
+    job = _make_job(dataset, config, memory)
     source = dataset.source
     request = Request(
         version=__version__,
@@ -142,7 +152,7 @@ def resume(
         raise DataError(f"Expected a run on files or a dataset (that of {folder} was in memory)")
     config = _read_config(folder, request)
     source = read_source(request.source, folder / RUN)
-    dataset = load_graph(source, folder / RUN, data_dir)
+    dataset = load_graph(source, folder / RUN, data_dir, request.fingerprint)
     if dataset.fingerprint() != request.fingerprint:
         raise DataError(
             f"Expected the data that {folder} was begun on (the files have changed since)"
@@ -172,16 +182,31 @@ class _Clock:
         self._last = now
 
 
-def _as_dataset(data: GraphLike, data_dir: str | Path | None) -> NodeDataset:
+def _with_members_noted(dataset: StoredDataset, config: Config) -> StoredDataset:
+    """The dataset with a note of how many models of a preset can be trained on rows."""
+    if config.preset == "fast":
+        return dataset
+    every = members_of(config, dataset)
+    kept = sum(row_degree_of(member) is not None for member in every.values())
+    note = (
+        f"{kept} of the {len(every)} models of preset {config.preset!r} can be trained on rows, "
+        "and are."
+    )
+    return dataclasses.replace(dataset, notes=(*dataset.notes, note))
+
+
+def _as_dataset(
+    data: GraphLike, data_dir: str | Path | None, memory: int | None = None
+) -> NodeDataset:
     if isinstance(data, NodeDataset):
         return data
     if isinstance(data, Data):
         return from_data(data)
     source = data if isinstance(data, Source) else Source.resolve(data)
-    return source.load(data_dir)
+    return load_source(source, data_dir, memory=memory)
 
 
-def _make_job(dataset: NodeDataset, config: Config) -> Job:
+def _make_job(dataset: NodeDataset, config: Config, memory: int | None = None) -> Job:
     """One member per repeat, and one MLP; what is wrong with the request is found here."""
     configs = [config.replace(seed=config.seed + i) for i in range(config.repeat)]
     splits = [make_split(dataset, config.split, c.seed) for c in configs]
@@ -189,7 +214,7 @@ def _make_job(dataset: NodeDataset, config: Config) -> Job:
     if mlp is not None:
         configs += [mlp.replace(seed=c.seed) for c in configs]
         splits *= 2
-    return Job(dataset, configs, splits, record_filters=True, required=config.repeat)
+    return Job(dataset, configs, splits, record_filters=True, required=config.repeat, memory=memory)
 
 
 def _begin(folder: Path, request: Request, config: Config) -> None:
@@ -290,7 +315,10 @@ def _run(
     clock.lap("describing")
     if folder is not None:
         run.trained.save(folder / WEIGHTS)
-        write_predictions(run.predictions(), folder / PREDICTIONS)
+        if isinstance(run.dataset, StoredDataset):
+            write_stream(run.stream(), (folder / PREDICTIONS).with_suffix(".parquet"))
+        else:
+            write_predictions(run.predictions(), folder / PREDICTIONS)
         clock.lap("writing")
         run.record = dataclasses.replace(record, seconds=dict(clock.seconds)).write(folder)
         with writing(folder / REPORT):
@@ -314,8 +342,7 @@ class Interrupted(KeyboardInterrupt):
 def _finishing(job: Job) -> float:
     """Seconds that the rest takes after training: predictions, baselines, spectrum, report."""
     problem = job.problem_of(0)
-    size = problem.num_nodes + problem.operator.matrix.nnz
-    return FINISHING[0] + FINISHING[1] * size
+    return FINISHING[0] + FINISHING[1] * problem.size
 
 
 class _Keeper(Watcher):

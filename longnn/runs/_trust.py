@@ -10,6 +10,7 @@ from torch import Tensor
 
 from longnn.data import NodeDataset
 from longnn.records import Bins, Calibration, PrecisionRecall, Residuals
+from longnn.store import StoredDataset
 from longnn.training import Readout
 
 #: Groups of predictions by how sure they are.
@@ -90,7 +91,7 @@ def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Resid
     if len(rows) > NODES:
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
         rows = rows[order[:NODES].sort().values]
-    degree = dataset.degrees
+    degree = _degrees(dataset)
     values = predicted.reshape(dataset.num_nodes, -1)[:, 0]
     return Residuals(
         name=dataset.targets[0] if dataset.targets else "label",
@@ -98,6 +99,13 @@ def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Resid
         true=y[rows].double().numpy(),
         degree=degree[rows].double().numpy(),
     )
+
+
+def _degrees(dataset: NodeDataset) -> Tensor:
+    """Neighbours of each node, (nodes,)."""
+    if isinstance(dataset, StoredDataset):
+        return torch.from_numpy(np.diff(dataset.graph.offsets)[dataset.nodes])
+    return dataset.degrees
 
 
 def label_counts(

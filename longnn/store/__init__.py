@@ -4,28 +4,55 @@
 :class:`GraphStore` holds a graph, its features and labels; :class:`BasisStore` the Chebyshev terms
 :math:`T_0(P) X, \\dots, T_K(P) X` of some of its rows. Both know what they should hold: a manifest
 has the shape, type, size and checksum of every file. :func:`propagate` makes the second of the
-first, by blocks of columns.
+first, by blocks of columns. :class:`StoredDataset` is the labelled part of a graph, to be trained
+on by rows.
 """
 
 from longnn.store._basis import BasisStore
 from longnn.store._card import card_lines
+from longnn.store._find import ensure_basis, places_of, serving_basis
 from longnn.store._generate import generate
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import Manifest, StoreError
 from longnn.store._model import BlockModel
+from longnn.store._ones import add_ones
+from longnn.store._operator import StoredOperator
 from longnn.store._prepare import prepare
 from longnn.store._propagate import Progress, find_basis, propagate
+from longnn.store._rows import (
+    ON_ROWS,
+    StoredDataset,
+    fits_memory,
+    is_prepared,
+    load_source,
+    load_stored,
+    memory_needed,
+    stored_scaling,
+)
 
 __all__ = [
+    "ON_ROWS",
     "BasisStore",
     "BlockModel",
     "GraphStore",
     "Manifest",
     "Progress",
     "StoreError",
+    "StoredDataset",
+    "StoredOperator",
+    "add_ones",
     "card_lines",
+    "ensure_basis",
     "find_basis",
+    "fits_memory",
     "generate",
+    "is_prepared",
+    "load_source",
+    "load_stored",
+    "memory_needed",
+    "places_of",
     "prepare",
     "propagate",
+    "serving_basis",
+    "stored_scaling",
 ]

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from longnn.store._manifest import Manifest
+from longnn.store._manifest import Manifest, StoreError
 
 #: Which node each row is, where only some are kept.
 ROWS = "rows.npy"
+#: The terms of a constant, float32 (rows, K+1): what biases and the means of features act on.
+ONES = "ones.npy"
 
 
 def block_name(index: int) -> str:
@@ -69,7 +71,60 @@ class BasisStore:
         """Each (rows, K+1, columns of the block)."""
         return [self.manifest.array(self.folder, block_name(i)) for i in range(len(self.columns))]
 
+    @cached_property
+    def ones(self) -> np.memmap | None:
+        """float32 (rows, K+1): :math:`T_j(P) 1`; None where it was not computed, see
+        :func:`~longnn.store.add_ones`."""
+        return self.manifest.array(self.folder, ONES) if ONES in self.manifest.files else None
+
     @property
     def num_rows(self) -> int:
         """Rows that are kept."""
         return len(self.blocks[0])
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of all blocks: the features."""
+        return sum(self.columns)
+
+    def read(
+        self,
+        rows: np.ndarray | slice,  # (count,) of rows, not of nodes
+        degree: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Some rows of the terms up to a degree, copied: (degree+1, count, columns) and, of the
+        constant, (degree+1, count), both float32. Rows in their order are read quickest.
+        """
+        assert self.ones is not None
+        if isinstance(rows, slice):
+            rows = np.arange(*rows.indices(self.num_rows))
+        out = np.empty((degree + 1, len(rows), self.num_columns), dtype=np.float32)
+        first = 0
+        for block, columns in zip(self.blocks, self.columns, strict=True):
+            found = _read_rows(block, rows)[:, : degree + 1]  # (count, degree+1, columns)
+            if self.about["dtype"] == "bfloat16":  # the upper half of a float32
+                found = (found.astype(np.uint32) << 16).view(np.float32)
+            out[:, :, first : first + columns] = found.swapaxes(0, 1)
+            first += columns
+        return out, np.ascontiguousarray(_read_rows(self.ones, rows)[:, : degree + 1].T)
+
+
+def _read_rows(array: np.memmap, rows: np.ndarray) -> np.ndarray:
+    """Some rows of a file, one read for each run of neighbours.
+
+    Through the map, a system that maps large pages would count much of the file as this program's.
+    """
+    out = np.empty((len(rows), *array.shape[1:]), dtype=array.dtype)
+    if len(rows) == 0:
+        return out
+    width = out[0].nbytes
+    raw = out.reshape(len(rows), -1).view(np.uint8)  # (count, bytes of a row)
+    ends = np.append(np.flatnonzero(np.diff(rows) != 1) + 1, len(rows)).tolist()
+    start = 0
+    with Path(str(array.filename)).open("rb", buffering=0) as file:
+        for end in ends:
+            file.seek(array.offset + int(rows[start]) * width)
+            if file.readinto(raw[start:end].data) != (end - start) * width:
+                raise StoreError(f"Expected {len(array):,} rows in {array.filename} (it is cut)")
+            start = end
+    return out

@@ -25,6 +25,8 @@ from longnn.training._population import FIELDS, Member, Population, Result
 from longnn.training._portfolio import FREE, PATIENCE, SEED_STEP, SEEDS, members_of, portfolio
 from longnn.training._problem import Problem, Task, headline
 from longnn.training._readout import Readout
+from longnn.training._rowproblem import row_degree_of
+from longnn.training._rows import RowProblem
 from longnn.training._shape import VARYING, shape_of
 from longnn.training._trained import Trained, mean_prediction
 from longnn.training._truncation import SHARES, TruncatedScore, truncation_curve
@@ -49,6 +51,7 @@ __all__ = [
     "Problem",
     "Readout",
     "Result",
+    "RowProblem",
     "StopTraining",
     "Task",
     "Trained",
@@ -74,6 +77,7 @@ __all__ = [
     "predict",
     "preset_of",
     "regression_scores",
+    "row_degree_of",
     "save_checkpoint",
     "saved_members",
     "score",

@@ -75,7 +75,7 @@ def load_checkpoint(population: Population, path: Path) -> None:
     stream = file.like("stream", population.stream)
     if not torch.equal(stream[:, 0], population.stream[:, 0].cpu()):
         raise _other(path)  # its members have other seeds
-    if not bool((stream[:, 1] == epoch).all()):
+    if not bool((stream[:, 1] == epoch * population.feed.steps).all()):
         raise _other(path)
     state = {name: getattr(population, name) for name in _STACKED}
     if population.path is not None:

@@ -13,12 +13,16 @@ from typing import Any
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.matrices import nonzero_share
-from longnn.registry import find_model, model_options
+from longnn.registry import FEATURES_FORM, find_model, model_options
+from longnn.store import StoredDataset
 from longnn.training._fit import decide_direction
 from longnn.training._portfolio import FREE, PATIENCE
 
 #: More columns than this, nearly all values zero: words, which the usual defaults are for.
 WORDS, NONZERO = 200, 0.1
+
+#: Epochs of many steps without improvement before a training on rows stops.
+ROW_PATIENCE = 10
 
 #: What all tables have in common: the filter acts on hidden units and learns quickly. A penalty on
 #: high degrees pulls it to the identity, so that the graph counts as far as it pays. The study
@@ -47,6 +51,22 @@ _CLASSIFICATION = {
 }
 
 
+#: A graph that is trained on rows: an MLP of filtered features, which has rows. Epochs have many
+#: steps: fewer of them, and smaller ones.
+_ROWS = {
+    **FEATURES_FORM,
+    "lr_transform": 0.005,
+    "lr_coefficients": 0.005,
+    "lr_basis": 0.005,
+    "input_dropout": 0.0,
+    "dropout": 0.2,
+    "filter_dropout": 0.0,
+    "monitor": "loss",
+    "epochs": 100,
+    "patience": ROW_PATIENCE,
+}
+
+
 def data_defaults(dataset: NodeDataset) -> dict[str, Any]:
     """What own data ask for, as keys of a configuration; nothing for data that are ready to use.
 
@@ -54,6 +74,7 @@ def data_defaults(dataset: NodeDataset) -> dict[str, Any]:
       tenth of the values nonzero): the defaults.
     - Regression on a table: one filter per hidden unit, and hardly any dropout.
     - Classification on a table: one filter for all hidden units, and some dropout.
+    - A graph that is trained on rows: a filter on the features, small steps, little patience.
 
     >>> import torch
     >>> from torch_geometric.data import Data
@@ -63,6 +84,8 @@ def data_defaults(dataset: NodeDataset) -> dict[str, Any]:
     >>> data_defaults(houses)["placement"], data_defaults(houses)["input_dropout"]
     ('hidden', 0.0)
     """
+    if isinstance(dataset, StoredDataset):
+        return dict(_ROWS)
     if dataset.ready or _has_words(dataset):
         return {}
     return dict(_REGRESSION if dataset.task == "regression" else _CLASSIFICATION)
@@ -121,7 +144,8 @@ def complete(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
                 f"Expected no `{key}` beside preset={preset!r}, whose models have their own (got "
                 f"{table[key]!r}); use preset='fast' to train one model"
             )
-    return config if "patience" in table else config.replace(patience=PATIENCE)
+    patience = ROW_PATIENCE if isinstance(dataset, StoredDataset) else PATIENCE
+    return config if "patience" in table else config.replace(patience=patience)
 
 
 def _has_words(dataset: NodeDataset) -> bool:

@@ -5,9 +5,10 @@ itself. Nothing here touches files.
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,12 +17,17 @@ from longnn.data import DataError, NodeDataset, Scaling, Split, undirected
 from longnn.graphs import GraphOperator, SelfLoops, directed_operator
 from longnn.nn import Directed, Ensemble, Model, seeded
 from longnn.registry import find_model, get_model
+from longnn.store import StoredDataset, stored_scaling
 from longnn.training._memory import require_room
 from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem, headline
 from longnn.training._readout import Readout, best_threshold, fit_temperature
+from longnn.training._rows import RowProblem
 from longnn.training._weights import loss_weights
+
+#: Rows of stored terms that are predicted at once.
+ROWS = 8192
 
 
 def choose_device(name: str) -> torch.device:
@@ -118,6 +124,13 @@ def _of_arcs(config: Config) -> dict[str, Any]:
     }
 
 
+def fit_scaling(kind: str, dataset: NodeDataset) -> Scaling:
+    """What is done to the features of a dataset, be they in memory or on disk."""
+    if isinstance(dataset, StoredDataset):
+        return stored_scaling(kind, dataset.graph)
+    return Scaling.fit(kind, dataset)
+
+
 def self_loops_of(config: Config) -> SelfLoops:
     """What becomes of self loops, by the option of the model or by the model."""
     loops: SelfLoops = find_model(config.model).model.self_loops
@@ -159,7 +172,10 @@ def make_members(
     for config, split, own in zip(configs, splits, given, strict=True):
         chosen = config.settings.class_weight
         weight = loss_weights(problem, split.train, chosen, classes, own)
-        require_room(config, problem.features.shape[0], *sizes)
+        nodes = problem.features.shape[0]
+        if isinstance(problem, RowProblem):
+            nodes = min(nodes, config.settings.batch_rows)
+        require_room(config, nodes, *sizes)
         model = make_model(config, *sizes)
         members.append(Member(model, config.settings, config.seed, split.train, split.val, weight))
     return members
@@ -232,9 +248,22 @@ def load_weights(model: Model, state: Mapping[str, Tensor]) -> Model:
 def raw_scores(model: Model, problem: Problem) -> Tensor:
     """The outputs of a model (nodes, outputs), on the CPU; dropout is off."""
     model = model.eval().to(problem.device, problem.dtype)
+    if isinstance(problem, RowProblem):
+        return torch.cat(list(row_scores(model, problem)))
     if isinstance(model, Ensemble):
         return model.scores_on(problem.features, problem.variants.__getitem__).cpu()
     return model.scores(problem.features, problem.operator).cpu()
+
+
+@torch.no_grad()
+def row_scores(model: Any, problem: RowProblem, size: int = ROWS) -> Iterator[Tensor]:
+    """The outputs of a model on stored rows, in their order, (rows, outputs) at a time."""
+    of = problem.variants
+    for _, terms in problem.features.in_order(np.arange(problem.num_nodes), size):
+        if isinstance(model, Ensemble):
+            yield model.scores_on(terms, of.__getitem__).cpu()
+        else:
+            yield model.scores(terms, of[model.self_loops]).cpu()
 
 
 def predict(model: Model, problem: Problem, readout: Readout | None = None) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from longnn.training._memory import count_fitting, fits
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem
+from longnn.training._rows import RowProblem
 
 
 class StopTraining(Exception):  # noqa: N818 - it is no error
@@ -122,6 +123,9 @@ class Group:
     def _next_size(self) -> int:
         if not self._size:
             count = len(self.members)
+            if isinstance(self.problem, RowProblem):  # epochs are long, batches small: no trial
+                self._size = count
+                return count
             self._size = count_fitting(lambda n: self._make(0, n), count, self.problem.device)
         return self._size
 

@@ -5,6 +5,7 @@ touches files.
 """
 
 import dataclasses
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,6 +15,7 @@ from torch import Tensor
 from longnn.config import Config
 from longnn.data import NodeDataset, Scaling, Split
 from longnn.nn import Ensemble, Model
+from longnn.store import StoredDataset
 from longnn.training._ensemble import ensemble_weights
 from longnn.training._fit import (
     Fitted,
@@ -22,6 +24,7 @@ from longnn.training._fit import (
     choose_device,
     decide_direction,
     fit_readout,
+    fit_scaling,
     load_weights,
     make_members,
     make_problem,
@@ -33,6 +36,7 @@ from longnn.training._objective import check_metric
 from longnn.training._population import Population, Result
 from longnn.training._portfolio import members_of
 from longnn.training._problem import Problem
+from longnn.training._rowproblem import make_row_problem, row_degree_of
 from longnn.training._shape import shape_of
 
 #: Epochs at which the members of a portfolio are compared, and the worse half stops, where not all
@@ -71,6 +75,7 @@ class Job:
         record_filters: keep the first filter's coefficients at every epoch.
         required: how many of the first configurations must have a result where training is stopped
             early; by default all. Of the others there are none then.
+        memory: bytes that computing the terms of a stored graph may use.
     """
 
     def __init__(
@@ -83,8 +88,12 @@ class Job:
         weights: Sequence[Tensor | None] | None = None,
         record_filters: bool = False,
         required: int | None = None,
+        memory: int | None = None,
     ) -> None:
         configs = [decide_direction(config, dataset) for config in configs]
+        self.memory = memory
+        #: Members of a preset that have no form on rows.
+        self.left_out = 0
         self.dataset, self.configs, self.splits = dataset, configs, splits
         self.record_filters = record_filters
         self.required = len(configs) if required is None else required
@@ -96,7 +105,9 @@ class Job:
                 check_metric(training.config.settings.monitor, dataset.task)
         shapes: dict[object, list[int]] = {}
         for i, training in enumerate(self._trainings):
-            shapes.setdefault(shape_of(training.config), []).append(i)
+            # On rows a batch is the same for all members, and so is the split.
+            split = _digest(training.split) if isinstance(dataset, StoredDataset) else b""
+            shapes.setdefault((shape_of(training.config), split), []).append(i)
         self._groups: list[Group] = []
         self._of: dict[int, tuple[Group, Scaling]] = {}
         self._models: dict[int, Model] = {}
@@ -115,10 +126,19 @@ class Job:
         self._members: list[dict[str, int]] = []  # name -> number, by configuration
         for config, split, weight in zip(self.configs, self.splits, weights, strict=True):
             alone = config.preset == "fast"
-            own = {"": config} if alone else members_of(config, self.dataset)
+            own = {"": config} if alone else self._portfolio(config)
             first = len(self._trainings)
             self._trainings += [_Training(c, split, weight) for c in own.values()]
             self._members.append({name: first + k for k, name in enumerate(own)})
+
+    def _portfolio(self, config: Config) -> dict[str, Config]:
+        """The members of a preset; on rows those that have a form there."""
+        every = members_of(config, self.dataset)
+        if not isinstance(self.dataset, StoredDataset):
+            return every
+        kept = {name: own for name, own in every.items() if row_degree_of(own) is not None}
+        self.left_out = len(every) - len(kept)
+        return kept
 
     def _prepare(
         self,
@@ -132,12 +152,7 @@ class Job:
         where = choose_device(first.device if device is None else device)
         key = (first.scale, first.precision, first.direction, first.phase, first.exponents, where)
         if key not in known:  # members with other self loops share all but the operator
-            scaling = Scaling.fit(first.scale, self.dataset)
-            loops = {self_loops_of(one.config) for one in self._trainings}
-            known[key] = (
-                scaling,
-                make_problem(self.dataset, first, scaling, device=where, variants=loops),
-            )
+            known[key] = self._make_problem(first, where)
         scaling, problem = known[key]
         operator = problem.variants[self_loops_of(first)]
         problem = dataclasses.replace(problem, operator=operator)
@@ -154,6 +169,20 @@ class Job:
             assert isinstance(member.model, Model)  # training knows it by less
             self._of[i], self._models[i] = (group, scaling), member.model
             self._starts[i] = tuple(basis_of(f) for f in member.model.filters())
+
+    def _make_problem(self, first: Config, where: torch.device) -> tuple[Scaling, Problem]:
+        """What all are trained on that scale alike, with the operators that any of them wants."""
+        every = [one.config for one in self._trainings]
+        if isinstance(self.dataset, StoredDataset):
+            configs = [first, *every]  # the first decides on the precision
+            scaling = fit_scaling(first.scale, self.dataset)
+            return scaling, make_row_problem(
+                self.dataset, configs, scaling, device=where, memory=self.memory
+            )
+        scaling = fit_scaling(first.scale, self.dataset)
+        loops = {self_loops_of(config) for config in every}
+        made = make_problem(self.dataset, first, scaling, device=where, variants=loops)
+        return scaling, made
 
     def problem_of(self, number: int) -> Problem:
         """What the configuration of this number is trained on."""
@@ -213,7 +242,7 @@ class Job:
     def _train(self, watcher: Watcher) -> None:
         """Train to the end, or by turns: all to one epoch, then the better ones on."""
         last = max(t.config.settings.epochs for t in self._trainings)
-        size = max(g.problem.num_nodes + g.problem.operator.matrix.nnz for g in self._groups)
+        size = max(g.problem.size for g in self._groups)
         several = any(len(members) > 1 for members in self._members)
         by_turns = several and (size > LARGE or watcher.deadline is not None)
         before = 0
@@ -282,6 +311,12 @@ class Job:
         members = tuple(FittedMember(name, weights[name], one) for name, one in each.items())
         predicted = readout.predict(scores)
         return Fitted(config, split, result, model, lead.start, readout, predicted, members)
+
+
+def _digest(split: Split) -> bytes:
+    """The same for equal splits."""
+    sets = (split.train, split.val)
+    return b"".join(hashlib.sha256(mask.cpu().numpy().tobytes()).digest() for mask in sets)
 
 
 def fit(

@@ -49,6 +49,15 @@ class Picked:
         """The same nodes, their weights multiplied by a number (nodes,) for each node."""
         return dataclasses.replace(self, weight=self.weight * by[self.rows])
 
+    def renumbered(self) -> Self:
+        """The same nodes as 0, 1, 2, ... in their order."""
+        count = torch.arange(self.rows.shape[1], device=self.rows.device)
+        return dataclasses.replace(self, rows=count.expand_as(self.rows).contiguous())
+
+    def first(self, count: int) -> Self:
+        """The first nodes of each member."""
+        return type(self)(self.members, self.rows[:, :count], self.weight[:, :count])
+
     def take(self, kept: Tensor) -> Self:
         """Those of some members."""
         return type(self)(self.members[: len(kept)], self.rows[kept], self.weight[kept])
@@ -187,9 +196,22 @@ class Objective:
             rows.append(row)
         return torch.stack(rows)
 
-    def train_loss(self, scores: Tensor) -> Tensor:
-        """The loss of each member on its training nodes, shape (members,)."""
-        return self._loss(scores, self.train, self.train_weight, self.train_target)
+    def number_by_rows(self) -> None:
+        """Take scores of the picked nodes alone, in their order, from now on."""
+        self.train, self.val = self.train.renumbered(), self.val.renumbered()
+
+    def train_loss(self, scores: Tensor, place: Tensor | None = None, *, parts: int = 1) -> Tensor:
+        """The loss of each member on its training nodes, shape (members,).
+
+        Args:
+            scores: (members, nodes, outputs).
+            place: which of the training nodes the scores are of, where they are some of them.
+            parts: how many such parts there are: the loss of a part counts so often.
+        """
+        if place is None:
+            return self._loss(scores, self.train, self.train_weight, self.train_target)
+        weight, target = self.train_weight[:, place] * parts, self.train_target[:, place]
+        return self._loss(scores, self.train.first(len(place)), weight, target)
 
     def _loss(self, scores: Tensor, picked: Picked, weight: Tensor, target: Tensor) -> Tensor:
         """Cross entropy, squared error, or binary cross entropy over the labels."""

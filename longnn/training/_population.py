@@ -20,6 +20,7 @@ from longnn import kernels
 from longnn._base.torch_private import copy_each_
 from longnn.config import Settings
 from longnn.training._adam import PopulationAdam
+from longnn.training._feed import Batch, make_feed
 from longnn.training._objective import Objective
 from longnn.training._problem import Problem
 from longnn.training._stack import Stack
@@ -192,6 +193,15 @@ class Population:
             weights=[m.weight for m in members],
             monitor=self.limits.monitor,
         )
+        self.feed = make_feed(
+            problem,
+            [m.train for m in members],
+            [m.val for m in members],
+            size=self.limits.batch_rows,
+            degree=getattr(members[0].model, "row_degree", None),
+        )
+        if self.feed.by_rows:
+            self.objective.number_by_rows()
         self.penalty = torch.tensor(
             [[m.settings.penalty, m.settings.degree_penalty] for m in members],
             dtype=dtype,
@@ -217,13 +227,21 @@ class Population:
         return {f: self.table[: self.epoch, i] for i, f in enumerate(FIELDS)}
 
     def train_epoch(self) -> Tensor:
-        """One step of every member; returns the losses before it, without penalties."""
+        """A step of every member for each batch; returns the losses before it, without penalties.
+
+        The loss of a batch is its share of the whole loss times the number of batches: their mean
+        is the whole loss, and so is that of their gradients.
+        """
+        losses = [self._train_step(batch) for batch in self.feed.train(self.epoch)]
+        return losses[0] if len(losses) == 1 else torch.stack(losses).mean(0)
+
+    def _train_step(self, batch: Batch) -> Tensor:
         self.stream[:, 1].add_(1)
-        x, operator = self.problem.features, self.problem.operator
+        x, operator = batch.features, batch.operator
         scores, *penalties = self.stack.each(
             lambda model: model.train_scores(x, operator, self.penalties), training=True
         )
-        losses = self.objective.train_loss(scores)
+        losses = self.objective.train_loss(scores, batch.place, parts=self.feed.steps)
         total = losses
         used = (weight for weight, some in zip(self.penalty.T, self.penalties, strict=True) if some)
         for weight, penalty in zip(used, penalties, strict=True):
@@ -234,10 +252,15 @@ class Population:
     @torch.no_grad()
     def validate(self) -> tuple[Tensor, ...]:
         """Validation loss and score, amplitude, a and b of every member, each (members,)."""
-        x, operator = self.problem.features, self.problem.operator
-        scores, *watched = self.stack.each(
-            lambda model: model.watched_scores(x, operator), training=False
-        )
+        parts = []
+        for batch in self.feed.validate():
+            x, operator = batch.features, batch.operator
+            scores, *watched = self.stack.each(
+                lambda model: model.watched_scores(x, operator),  # noqa: B023
+                training=False,
+            )
+            parts.append(scores)
+        scores = parts[0] if len(parts) == 1 else torch.cat(parts, 1)
         return *self.objective.validate(scores), *watched
 
     def step(self) -> None:
@@ -251,7 +274,8 @@ class Population:
             with np.errstate(all="ignore"):  # whether numbers stay finite is seen to at the end
                 self._epoch()
             self._eager += 1
-            if self.problem.device.type == "cuda" and self._eager == WARM_UP:
+            cuda = self.problem.device.type == "cuda"
+            if cuda and self._eager == WARM_UP and not self.feed.by_rows:
                 self._capture()
         self.epoch += 1
 
@@ -270,13 +294,13 @@ class Population:
     def _epoch(self) -> None:
         """All of an epoch that happens on the device: no number is read back."""
         row = torch.stack([self.train_epoch(), *self.validate()])  # (fields, members)
-        at = self.stream[0, 1:] - 1
+        epoch = self.stream[:, 1] // self.feed.steps  # the stream counts steps
+        at = epoch[:1] - 1
         self.table.index_copy_(0, at, row[None])
         if self.path is not None:
             self.path.index_copy_(0, at, self._filter_coefficients()[None])
-        self._keep_best(loss=row[1], score=row[2])
+        self._keep_best(epoch, loss=row[1], score=row[2])
         finite = torch.isfinite(row[0]) & torch.isfinite(row[1])
-        epoch = self.stream[:, 1]
         self.stop_epoch.copy_(torch.where(self.alive, epoch, self.stop_epoch))
         self.diverged.logical_or_(self.alive & ~finite)
         waiting = epoch - self.best_epoch < self.limits.patience
@@ -291,7 +315,7 @@ class Population:
         return found.float()
 
     @torch.no_grad()
-    def _keep_best(self, loss: Tensor, score: Tensor) -> None:
+    def _keep_best(self, epoch: Tensor, loss: Tensor, score: Tensor) -> None:
         score = -score if self.objective.falling else score
         if self.limits.monitor != "loss":
             better = (score > self.best_score) | (
@@ -302,7 +326,7 @@ class Population:
         better &= self.alive & torch.isfinite(loss)
         self.best_score.copy_(torch.where(better, score, self.best_score))
         self.best_loss.copy_(torch.where(better, loss, self.best_loss))
-        self.best_epoch.copy_(torch.where(better, self.stream[:, 1], self.best_epoch))
+        self.best_epoch.copy_(torch.where(better, epoch, self.best_epoch))
         weights = self.parameters
         if kernels.usable(better):
             for name, p in weights.items():

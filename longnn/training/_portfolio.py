@@ -38,6 +38,7 @@ FREE = frozenset(
         "baselines",
         "epochs",
         "patience",
+        "batch_rows",
         "class_weight",
         *ARCS,
     ]

@@ -78,6 +78,11 @@ class Problem:
         return cls(features, operator, labels, task, outputs, metric, positive)
 
     @property
+    def size(self) -> int:
+        """Nodes and stored edges, both ways, that an epoch passes over."""
+        return self.num_nodes + self.operator.matrix.nnz
+
+    @property
     def num_nodes(self) -> int:
         """The number of nodes."""
         return self.operator.num_nodes

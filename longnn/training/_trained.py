@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,16 +21,22 @@ from longnn.config import SCALINGS, Config
 from longnn.data import DataError, NodeDataset, Scaling
 from longnn.matrices import take_columns
 from longnn.nn import Ensemble, Model
+from longnn.store import GraphStore, StoredDataset
 from longnn.training._fit import (
+    ROWS,
     Fitted,
+    choose_device,
     load_weights,
     make_model,
     make_problem,
     predict,
+    row_scores,
     self_loops_of,
 )
-from longnn.training._problem import TASKS, Problem, Task
+from longnn.training._problem import TASKS, Problem, Task, headline
 from longnn.training._readout import Readout
+from longnn.training._rowproblem import row_terms
+from longnn.training._rows import RowProblem
 from longnn.training._tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -126,6 +133,8 @@ class Trained:
         Raises:
             DataError: where its features are not those the models were trained with.
         """
+        if isinstance(dataset, StoredDataset):
+            return self._stored_problem(dataset)
         dataset = self._match_features(dataset)
         config = self.config
         if config.device != "cpu":  # trained on a GPU, it may be used without one
@@ -133,6 +142,56 @@ class Trained:
         loops = {self_loops_of(member) for member in self.members.values()}
         made = make_problem(dataset, config, self.scaling, variants=loops)
         return dataclasses.replace(made, task=self.task)
+
+    def _stored_problem(self, dataset: StoredDataset) -> Problem:
+        made = self.row_problem(dataset.graph, dataset.nodes)
+        labels = dataset.data.y.to(made.device)
+        metric, positive = headline(dataset.data.y, dataset.task)
+        return dataclasses.replace(made, labels=labels, metric=metric, positive=positive)
+
+    def row_problem(
+        self, graph: GraphStore, nodes: np.ndarray, *, memory: int | None = None
+    ) -> RowProblem:
+        """Some nodes of a stored graph, to be predicted from rows of its terms; without labels.
+
+        Args:
+            graph: whose features are those of training, in their order.
+            nodes: int64 (count,), ascending.
+            memory: bytes that computing missing terms may use.
+
+        Raises:
+            DataError: for other features, or a model that has no form on rows.
+        """
+        names = tuple(str(name) for name in graph.about.get("feature_names") or ())
+        if graph.num_features != self.features or (
+            names and self.feature_names and names != self.feature_names
+        ):
+            raise DataError(
+                f"Expected the {self.features} features that the run was trained with, in their "
+                f"order (got {graph.num_features}: {', '.join(names[:8]) or 'without names'})"
+            )
+        configs = [*self.members.values()] or [self.config]
+        device = choose_device("cpu" if self.config.device == "cpu" else "auto")
+        terms, variants = row_terms(
+            graph, nodes, configs, self.scaling, device=device, memory=memory
+        )
+        own = variants[self_loops_of(configs[0])]
+        outputs = len(self.classes) if self.classes else len(self.readouts[0].offset)
+        nobody = torch.full((0,), -1, device=device)
+        return RowProblem(terms, own, nobody, self.task, outputs, variants=variants)
+
+    def predict_batches(
+        self, problem: RowProblem, *, repeat: int | None = None, size: int = ROWS
+    ) -> Iterator[Tensor]:
+        """The mean of the predictions of all repeats, or those of one, some rows at a time."""
+        chosen = range(self.repeats) if repeat is None else [repeat]
+        each = [
+            row_scores(self.models[i].to(problem.device, problem.dtype), problem, size)
+            for i in chosen
+        ]
+        for scores in zip(*each, strict=True):
+            pairs = zip(chosen, scores, strict=True)
+            yield mean_prediction([self.readouts[i].predict(s) for i, s in pairs])
 
     def encode(self, dataset: NodeDataset) -> NodeDataset:
         """The dataset with the features of its table's columns made as in training.

@@ -14,6 +14,8 @@ from longnn.studies._core._evaluation import Scores
 from longnn.studies._core._printed import ACCURACY, BEST_ANYWHERE, best_of_paper
 from longnn.studies._core._protocol import TEN, read_results
 from longnn.studies._core._scores import average_ranks, paired_difference, percent
+from longnn.studies.depth._plan import ARCS, DEEP, PUBLISHED
+from longnn.studies.depth._tables import read_part
 from longnn.studies.explanations._show import FEW, area, read_cells
 from longnn.studies.portfolio._evaluation import TEST, TESTED, EvaluationCell
 from longnn.studies.portfolio._join import JOINED
@@ -321,3 +323,47 @@ def test_exact_explanations_rank_no_better_than_gradient_times_input(explained):
         for curve in ("deletion", "insertion", "removal"):
             assert abs(area(methods["exact"], curve) - area(methods["saliency"], curve)) < 0.01
     assert explained[1]["planted"]["gnnexplainer"].hits == 0
+
+
+@pytest.fixture(scope="module")
+def deep():
+    return {part: read_part(RESULTS / "depth", part) for part in (DEEP, ARCS, PUBLISHED)}
+
+
+def test_what_depth_is_worth(deep):
+    text = page("depth")
+    mine, tolokers = (deep[DEEP][g] for g in ("minesweeper", "tolokers"))
+    shown = [f"{percent(mine[k].test):.1f} %" for k in ("lon", "one-block", "lon-deep", "no-norm")]
+    assert (
+        f"one filter has a ROC AUC of {shown[0]}, one block {shown[1]}, blocks of LON-GNN's "
+        f"filters {shown[2]}, and without norm {shown[3]}" in text
+    )
+    shown = [f"{percent(tolokers[k].test):.1f} %" for k in ("lon", "lon-deep", "no-norm")]
+    assert f"On Tolokers it is {shown[0]} against {shown[1]} and {shown[2]}" in text
+    basis = gap(mine["fixed-basis"].test, mine["lon-deep"].test)
+    assert f"the blocks are {basis:.1f} points better on Minesweeper" in text
+    for graph in ("minesweeper", "computers", "photo"):
+        cells = deep[DEEP][graph]
+        assert abs(gap(cells["gcn-deep"].test, cells["lon-deep"].test)) < 0.3
+    gcn, sage = (
+        gap(tolokers["lon-deep"].test, tolokers[f"{k}-deep"].test) for k in ("gcn", "sage")
+    )
+    assert f"{gcn:.1f} points behind, blocks of GraphSAGE {sage:.1f}" in text
+
+
+def test_what_direction_is_worth(deep):
+    text, arcs = page("depth"), deep[ARCS]
+    one, blocks = (
+        {g: gap(cells[f"{k}-arcs"].test, cells[k].test) for g, cells in arcs.items() if k in cells}
+        for k in ("lon", "lon-deep")
+    )
+    assert f"one filter gains {one['squirrel']:.1f} points on Squirrel" in text
+    assert f"{one['chameleon']:.1f} on Chameleon" in text
+    assert f"blocks gain {blocks['squirrel']:.1f} and {blocks['chameleon']:.1f}" in text
+    assert f"one filter *loses* {-one['wisconsin']:.1f} points" in text
+    assert f"blocks gain {blocks['wisconsin']:.1f} (within chance)" in text
+    recipes = read_choices(RESULTS)
+    behind = {
+        g for g, c in deep[PUBLISHED].items() if gap(c["lon-deep"].test, recipes[g].scores.test) < 0
+    }
+    assert behind == {"cora", "chameleon", "texas"}

@@ -42,6 +42,7 @@ FIXED = {
     "precision": "float32",
     "epochs": 7,
     "patience": 7,
+    "batch_rows": 7,
     "monitor": "loss",
     "class_weight": "balanced",
     "degree": 4,

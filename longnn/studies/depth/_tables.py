@@ -18,7 +18,7 @@ from longnn.studies._core._scores import (
     save_dot_plot,
 )
 from longnn.studies._core._table import ResultTable
-from longnn.studies.depth._plan import ARCS, DEEP, KEYS, LABELS, PLANS, PUBLISHED, ROWS
+from longnn.studies.depth._plan import ARCS, DEEP, KEYS, LABELS, PLANS, PUBLISHED
 from longnn.studies.protocols._plan import record_name
 from longnn.studies.protocols._train import RowCell
 from longnn.studies.recipes._selection import read_choices
@@ -95,8 +95,8 @@ def _arcs_against_both_ways(results: Results) -> ResultTable:
             ),
         ]
         for one, other in pairs
-        if ROWS[one].directed
     ]
+    rows = [row for row in rows if any(row[1:])]
     return ResultTable(
         "direction",
         "What direction is worth: test accuracy in % on arcs minus that of the same model with "

@@ -1,0 +1,256 @@
+// Why a node is predicted as it is: its prediction, and what each node and each ring adds.
+
+import { byRing, chebyshevTerms, combine, contributions, distances } from "./products.js";
+import { byId, h, percent, show, svg } from "./dom.js";
+import { meanSeries } from "./polynomials.js";
+import { GRID } from "./state.js";
+
+const ROWS = 12; // of the table of nodes
+const DRAWN = 40; // nodes of the drawing
+const SETS = ["none", "training", "validation", "test"];
+
+// The output that is explained: the chosen one, or the prediction of the node
+export function outputOf(state) {
+  if (state.output !== null) return state.output;
+  const { task } = state.graph;
+  return task === "classification" && state.node !== null ? state.run.chosen[state.node] : 0;
+}
+
+// All numbers behind the panel, or null where there are none:
+// {exact, title, value, weight, says, ring, rings, base, sum, score, rest}
+export function explain(state) {
+  const { node, model, operator, filter, graph, run } = state;
+  if (node === null || !filter) return null;
+  const ring = distances(operator, node);
+  const output = outputOf(state);
+  const name = graph.outputs[output];
+  if (!model.form) {
+    const unit = new Float64Array(graph.ids.length);
+    unit[node] = 1;
+    const beta = meanSeries(filter.channels, GRID);
+    const value = combine(chebyshevTerms(operator, unit, filter.degree), beta);
+    const rings = byRing(ring, value, filter.degree);
+    return { exact: false, title: "weight of the filter", value, ring, rings, output };
+  }
+  const found = contributions(operator, filter, model.form, node, output);
+  // A regression's score is in units of the spread of its labels.
+  const scale = graph.task === "regression" ? run.scale[output] : 1;
+  const offset = graph.task === "regression" ? run.offset[output] : 0;
+  const value = found.contribution.map((v) => v * scale);
+  const base = offset + scale * found.base;
+  const score = offset + scale * model.scores[node * graph.outputs.length + output];
+  const sum = value.reduce((total, v) => total + v, base);
+  const rings = byRing(ring, value, filter.degree);
+  const title = `contribution to the score of ${name}`;
+  const { weight, says } = found;
+  return { exact: true, title, value, weight, says, ring, rings, base, sum, score, rest: score - sum, output };
+}
+
+export function drawNode(state, found, { select }) {
+  const host = byId("node-body");
+  const { node, graph } = state;
+  if (node === null) {
+    const text = "Click a node, or find it by its id, to see its prediction and what it rests on.";
+    host.replaceChildren(h("p", { class: "soft" }, text));
+    return;
+  }
+  host.replaceChildren(
+    h("h3", { id: "node-title" }, `Node ${graph.ids[node]}`),
+    h("p", {}, verdict(state)),
+    ...predictionTables(state),
+    ...explanation(state, found, select),
+  );
+}
+
+function verdict(state) {
+  const { node, graph, run } = state;
+  const { task, outputs, label } = graph;
+  const set = SETS[run.set[node]];
+  const where = set === "none" ? "In no set." : `In the ${set} set.`;
+  if (task !== "classification") return where;
+  const chosen = run.chosen[node];
+  const p = run.predicted[node * outputs.length + chosen];
+  const truth =
+    label[node] < 0 ? "It has no label." : label[node] === chosen ? "That is right." : `Its class is ${outputs[label[node]]}: that is wrong.`;
+  return `Predicted: ${outputs[chosen]} (${percent(p)}). ${truth} ${where}`;
+}
+
+function table(caption, head, rows, attributes = {}) {
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    h(
+      "table",
+      attributes,
+      h("caption", {}, caption),
+      h("thead", {}, h("tr", {}, head.map((name, k) => h("th", { scope: "col", class: k ? "number" : null }, name)))),
+      h(
+        "tbody",
+        {},
+        rows.map(([first, ...cells]) =>
+          h("tr", {}, h("th", { scope: "row" }, first), cells.map((cell) => h("td", { class: "number" }, cell))),
+        ),
+      ),
+    ),
+  );
+}
+
+function predictionTables(state) {
+  const { node, graph, run } = state;
+  const { outputs, task } = graph;
+  const at = (k) => run.predicted[node * outputs.length + k];
+  const order = outputs.map((_, k) => k);
+  if (task === "classification") order.sort((i, j) => at(j) - at(i));
+  const text = task === "regression" ? (k) => show(at(k), 4) : (k) => percent(at(k));
+  const truth = (k) => {
+    if (task === "classification") return graph.label[node] === k ? "yes" : "";
+    const y = graph.label[node * outputs.length + k];
+    return Number.isNaN(y) ? "unknown" : task === "regression" ? show(y, 4) : y ? "yes" : "no";
+  };
+  const rows = order.slice(0, 8).map((k) => [outputs[k], text(k), truth(k)]);
+  const kind = { classification: "class", multilabel: "label" }[task] ?? "target";
+  const what = [kind, task === "regression" ? "predicted" : "probability", "true"];
+  const found = [table("Prediction", what, rows)];
+  if (run.models.length > 1 && task === "classification") {
+    const each = run.models.map((model) => {
+      const s = outputs.map((_, k) => model.scores[node * outputs.length + k] / model.temperature);
+      const top = Math.max(...s);
+      const weights = s.map((v) => Math.exp(v - top));
+      const sum = weights.reduce((total, w) => total + w, 0);
+      const best = s.indexOf(top);
+      return [model.name, percent(model.share), outputs[best], percent(weights[best] / sum)];
+    });
+    found.push(table("What each model says", ["model", "weight", "class", "probability"], each));
+  }
+  return found;
+}
+
+function explanation(state, found, select) {
+  const { model, graph } = state;
+  if (!found) return [h("p", { class: "alert", role: "note" }, model.why)];
+  const { exact, value, weight, says, ring, rings, base, score, rest } = found;
+  const name = graph.outputs[found.output];
+  const parts = [];
+  if (!exact) parts.push(h("p", { class: "alert", role: "note" }, model.why));
+  else parts.push(h("p", { id: "sum" }, ...sumText(state, found, name)));
+  const distance = exact ? "Contributions by distance" : "Filter weights by distance";
+  parts.push(figure("rings", distance, ringBars(rings, exact)));
+  const order = Array.from(value.keys())
+    .filter((v) => value[v] !== 0)
+    .sort((u, v) => Math.abs(value[v]) - Math.abs(value[u]));
+  const drawing = ego(state, found, order.slice(0, DRAWN), select);
+  parts.push(figure("neighbourhood", "The nodes that count most, by distance", drawing));
+  const rows = order.slice(0, ROWS).map((v) => [
+    h("button", { type: "button", class: "link", onclick: () => select(v) }, graph.ids[v]),
+    String(ring[v]),
+    ...(weight ? [show(weight[v]), show(says[v])] : []),
+    show(value[v]),
+  ]);
+  const head = ["node", "distance", ...(weight ? ["weight", "it says"] : []), exact ? "contribution" : "weight"];
+  const left = order.slice(ROWS).reduce((sum, v) => sum + value[v], 0);
+  if (order.length > ROWS) rows.push([`${order.length - ROWS} more`, "", ...(weight ? ["", ""] : []), show(left)]);
+  if (exact && base !== 0) rows.push(["constant", "", ...(weight ? ["", ""] : []), show(base)]);
+  if (exact && Math.abs(rest) > 1e-4 * Math.max(1, Math.abs(score)))
+    rows.push(["paths outside the page", "", ...(weight ? ["", ""] : []), show(rest)]);
+  const caption = exact ? `What adds up to the score of ${name}` : "What the filter takes from each node";
+  parts.push(table(caption, head, rows, { id: "contributions" }));
+  return parts;
+}
+
+function figure(id, caption, picture) {
+  const button = (kind) =>
+    h("button", { type: "button", "data-save": kind, "data-of": id, "aria-label": `Save as ${kind.toUpperCase()}: ${caption}` }, kind.toUpperCase());
+  const save = h("span", { class: "save" }, button("svg"), button("png"));
+  return h("figure", { id }, h("figcaption", { class: "head" }, caption, save), picture);
+}
+
+function sumText(state, { score, sum, rest }, name) {
+  const cut = Math.abs(rest) > 1e-4 * Math.max(1, Math.abs(score));
+  const of = state.run.models.length > 1 ? ` by the model "${state.model.name}"` : "";
+  const first = `The score of ${name}${of} is `;
+  const end = cut
+    ? `. Paths on this page add up to ${show(sum, 5)}; the rest passes through nodes that are not on it.`
+    : ". It is exactly the sum of what all nodes within reach contribute.";
+  return [first, h("b", { id: "score", "data-value": score, "data-sum": sum }, show(score, 5)), end];
+}
+
+// One bar to the right for what speaks for it, one to the left for what speaks against
+function ringBars(rings, exact) {
+  const [width, row, left] = [460, 20, 78];
+  const height = rings.length * row + 22;
+  const size = Math.max(...rings.map((one) => Math.max(one.plus, -one.minus)), 1e-12);
+  const middle = left + (width - left - 60) / 2;
+  const scale = (width - left - 60) / 2 / size;
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "bars", role: "img", "font-size": 12 });
+  root.setAttribute(
+    "aria-label",
+    rings.map((one) => `distance ${one.ring}: ${show(one.plus + one.minus)}`).join("; "),
+  );
+  rings.forEach((one, i) => {
+    const y = i * row + 3;
+    const net = one.plus + one.minus;
+    root.append(
+      svg("text", { x: left - 8, y: y + 12, "text-anchor": "end", class: "tick" }, `${one.ring} (${one.nodes})`),
+      svg("rect", { class: "plus", x: middle, y, height: row - 6, width: one.plus * scale }),
+      svg("rect", { class: "minus", x: middle + one.minus * scale, y, height: row - 6, width: -one.minus * scale }),
+      svg("text", { x: width - 4, y: y + 12, "text-anchor": "end", class: "tick", "data-ring": one.ring, "data-value": net }, show(net)),
+    );
+  });
+  root.append(
+    svg("line", { class: "mark", x1: middle, x2: middle, y1: 0, y2: height - 20 }),
+    svg("text", { x: left - 8, y: height - 4, "text-anchor": "end", class: "name" }, "distance"),
+    svg("text", { x: middle, y: height - 4, "text-anchor": "middle", class: "name" }, exact ? "against  |  for" : "weight"),
+    svg("text", { x: width - 4, y: height - 4, "text-anchor": "end", class: "name" }, "sum"),
+  );
+  return root;
+}
+
+// The node in the middle, those that count most around it by distance
+function ego(state, { value, ring }, order, select) {
+  const { graph, operator, node } = state;
+  const [size, middle] = [460, 230];
+  const shown = new Set([node, ...order]);
+  const most = Math.max(1, ...[...shown].map((v) => ring[v]));
+  const gap = 205 / most;
+  const largest = Math.max(...[...shown].map((v) => Math.abs(value[v])), 1e-12);
+  const places = new Map([[node, [middle, middle]]]);
+  for (let d = 1; d <= most; d++) {
+    const here = [...shown].filter((v) => ring[v] === d);
+    here.sort((u, v) => angle(graph, node, u) - angle(graph, node, v));
+    here.forEach((v, i) => {
+      const turn = (2 * Math.PI * (i + 0.5 * (d % 2))) / here.length - Math.PI / 2;
+      places.set(v, [middle + d * gap * Math.cos(turn), middle + d * gap * Math.sin(turn)]);
+    });
+  }
+  const root = svg("svg", { viewBox: `0 0 ${size} ${size}`, class: "ego", role: "group", "font-size": 11 });
+  root.setAttribute("aria-label", `Node ${graph.ids[node]} and the ${shown.size - 1} nodes that count most`);
+  for (let d = 1; d <= most; d++) root.append(svg("circle", { class: "ring", cx: middle, cy: middle, r: d * gap }));
+  for (const v of shown)
+    for (let e = operator.start[v]; e < operator.start[v + 1]; e++) {
+      const u = operator.column[e];
+      if (u >= v || !shown.has(u)) continue;
+      const [[x1, y1], [x2, y2]] = [places.get(u), places.get(v)];
+      root.append(svg("line", { class: "edge", x1, y1, x2, y2 }));
+    }
+  for (const v of [...shown].reverse()) {
+    const [cx, cy] = places.get(v);
+    const r = 3 + 11 * Math.sqrt(Math.abs(value[v]) / largest);
+    const mark = svg("circle", {
+      cx, cy, r, "data-node": v, class: `${value[v] < 0 ? "minus" : "plus"}${v === node ? " self" : ""}`,
+      onclick: () => select(v),
+    });
+    mark.append(svg("title", {}, `${graph.ids[v]}: ${show(value[v])}`));
+    root.append(mark);
+    if (shown.size <= 14 || order.indexOf(v) < 6 || v === node) {
+      const name = graph.ids[v].length > 14 ? `${graph.ids[v].slice(0, 13)}…` : graph.ids[v];
+      const below = cy + r + 11 < size ? cy + r + 11 : cy - r - 4;
+      root.append(svg("text", { x: cx, y: below, "text-anchor": "middle", class: "tick" }, name));
+    }
+  }
+  return root;
+}
+
+function angle(graph, from, to) {
+  const [x, y] = [0, 1].map((k) => graph.position[2 * to + k] - graph.position[2 * from + k]);
+  return Math.atan2(y, x);
+}

@@ -1,0 +1,92 @@
+"""What the page needs of a graph: who is drawn where, the operators, and signals to filter."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from longnn.data import NodeDataset
+from longnn.explorer._arrays import pack
+from longnn.explorer._layout import place_nodes
+from longnn.graphs import GraphOperator, SelfLoops
+from longnn.matrices import csr_to_scipy, take_columns
+
+#: Features that can be chosen as a signal: all up to here, else those that vary most.
+FEATURES = 24
+
+
+def csr_of(operator: GraphOperator) -> scipy.sparse.csr_matrix:
+    """The normalised adjacency as a SciPy matrix."""
+    m = operator.matrix
+    arrays = (m.values.cpu().numpy(), m.col.cpu().numpy(), m.crow.cpu().numpy())
+    return scipy.sparse.csr_matrix(arrays, shape=tuple(m.shape))
+
+
+def describe_graph(
+    dataset: NodeDataset, operators: Mapping[SelfLoops, GraphOperator], shown: np.ndarray
+) -> dict[str, Any]:
+    """The shown part of a graph as plain data."""
+    whole = csr_of(next(iter(operators.values())))
+    part = whole[shown][:, shown].tocsr()
+    missing = np.diff(whole.indptr)[shown] - np.diff(part.indptr)
+    return {
+        "name": dataset.name,
+        "task": dataset.task,
+        "outputs": list(dataset.classes or dataset.targets) or ["value"],
+        "nodes": dataset.num_nodes,
+        "edges": dataset.num_edges,
+        "ids": [str(dataset.ids[i]) for i in shown],
+        "position": pack(place_nodes(part)),
+        "missing": pack(missing, "i4"),  # neighbours that are not on the page
+        "label": _labels(dataset, shown),
+        "operators": describe_operators(operators, shown),
+        "features": _features(dataset, shown),
+    }
+
+
+def describe_operators(
+    operators: Mapping[SelfLoops, GraphOperator], shown: np.ndarray
+) -> dict[str, Any]:
+    """Rows and columns of the shown nodes, by the treatment of self loops.
+
+    The values keep the degrees of the whole graph: a product in the page counts exactly the paths
+    that stay on the page.
+    """
+    part = {name: csr_of(o)[shown][:, shown].tocsr() for name, o in operators.items()}
+    return {
+        name: {
+            "start": pack(matrix.indptr, "i4"),  # (nodes + 1,)
+            "column": pack(matrix.indices, "i4"),  # (arcs,)
+            "value": pack(matrix.data),  # (arcs,)
+        }
+        for name, matrix in part.items()
+    }
+
+
+def _labels(dataset: NodeDataset, shown: np.ndarray) -> dict[str, Any]:
+    """Class numbers with -1 for unknown, or numbers (nodes, outputs) with NaN."""
+    y = dataset.data.y.cpu().numpy()[shown]
+    if dataset.task == "classification":
+        return pack(y, "i4")
+    return pack(y.reshape(len(shown), -1))
+
+
+def _features(dataset: NodeDataset, shown: np.ndarray) -> list[dict[str, Any]]:
+    """A few columns to choose a signal from."""
+    x, count = dataset.data.x, dataset.num_features
+    chosen = np.arange(count)
+    if count > FEATURES:
+        chosen = np.sort(np.argsort(-_variances(x), kind="stable")[:FEATURES])
+    values = take_columns(x, chosen.tolist()).to_dense().cpu().numpy()[shown]
+    names = dataset.feature_names or [f"feature {k}" for k in range(count)]
+    return [{"name": names[k], "value": pack(values[:, i])} for i, k in enumerate(chosen)]
+
+
+def _variances(x: Tensor) -> np.ndarray:  # (nodes, features) -> (features,)
+    if x.layout is torch.strided:
+        return np.asarray(x.var(0, correction=0).cpu().numpy())
+    matrix = csr_to_scipy(x)
+    return np.asarray(matrix.power(2).mean(axis=0) - np.square(matrix.mean(axis=0))).ravel()

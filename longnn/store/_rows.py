@@ -1,0 +1,218 @@
+"""A stored graph as a dataset: whole, where memory allows, or its labelled rows alone.
+
+:class:`StoredDataset` is a :class:`~longnn.data.NodeDataset` of the labelled nodes of a graph that
+stays on disk. Its labels and splits are in memory, a few bytes per labelled node; its features and
+edges are not: whoever trains on it reads rows of the terms.
+"""
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from longnn._base.memory import available_memory, in_words
+from longnn.data import DataError, NodeDataset, Scaling, Source
+from longnn.store._graph import TEST, TRAIN, VAL, GraphStore
+from longnn.store._manifest import NAME, StoreError
+
+#: Of the free memory, the share that a graph may take to be trained on whole.
+SHARE = 0.5
+#: Bytes per value of the features, per entry of the graph, and per node: features and their scaled
+#: copy, arrays while an operator is made, and a few signals of 64 hidden units.
+VALUE_BYTES, ENTRY_BYTES, NODE_BYTES = 12, 64, 3_000
+#: The first letters of the fingerprint of a dataset of rows.
+ON_ROWS = "rows:"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class StoredDataset(NodeDataset):
+    """The labelled nodes of a graph that stays on disk; ``data`` holds labels and masks.
+
+    Args:
+        graph: the whole graph.
+        nodes: int64 (rows,), the labelled nodes, ascending.
+    """
+
+    graph: GraphStore = dataclasses.field(kw_only=True)
+    nodes: np.ndarray = dataclasses.field(kw_only=True)
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges of the whole graph, each counted once; self loops as halves."""
+        return self.graph.num_entries // 2
+
+    def fingerprint(self) -> str:
+        """A digest of the checksums of the graph's files."""
+        return ON_ROWS + fingerprint(self.graph)
+
+
+def fingerprint(graph: GraphStore) -> str:
+    """SHA-256 of the checksums of a graph's files, the same wherever the folder is."""
+    digest = hashlib.sha256()
+    for name, entry in sorted(graph.manifest.files.items()):
+        digest.update(f"{name} {entry.shape} {entry.dtype} {entry.checksum}\n".encode())
+    return digest.hexdigest()
+
+
+def is_prepared(path: str | Path) -> bool:
+    """Whether a path is a folder that ``longnn prepare`` wrote."""
+    return (Path(path) / NAME).is_file()
+
+
+def memory_needed(graph: GraphStore) -> int:
+    """Bytes that training on the whole graph in memory takes, roughly."""
+    values = graph.num_nodes * graph.num_features
+    return VALUE_BYTES * values + ENTRY_BYTES * graph.num_entries + NODE_BYTES * graph.num_nodes
+
+
+def fits_memory(graph: GraphStore, memory: int | None = None) -> bool:
+    """Whether a graph can be trained on whole, in the memory given or in a share of what is free.
+
+    Args:
+        graph: the stored graph.
+        memory: bytes that may be used; by default :data:`SHARE` of what is free.
+    """
+    free = available_memory()
+    limit = memory if memory is not None else None if free is None else int(SHARE * free)
+    return limit is None or memory_needed(graph) <= limit
+
+
+def load_stored(
+    folder: str | Path, *, rows: bool | None = None, memory: int | None = None
+) -> NodeDataset:
+    """The graph of a prepared folder, in memory where it fits and else by its labelled rows.
+
+    Args:
+        folder: of ``longnn prepare`` or ``longnn generate``.
+        rows: True for the rows, False for the whole graph; None chooses by size.
+        memory: bytes that training may use, see :func:`fits_memory`.
+
+    Raises:
+        DataError: where the folder is not what its manifest says.
+    """
+    try:
+        graph = GraphStore.open(folder)
+        source = Source.resolve(Path(folder).expanduser().resolve())
+        rows = not fits_memory(graph, memory) if rows is None else rows
+        made = _labelled_rows(graph, source) if rows else _whole(graph, source)
+    except StoreError as error:
+        raise DataError(str(error)) from error
+    return made
+
+
+def load_source(
+    source: Source,
+    data_dir: str | Path | None = None,
+    *,
+    rows: bool | None = None,
+    memory: int | None = None,
+) -> NodeDataset:
+    """What a source names, be it a prepared folder or anything that :mod:`longnn.data` reads.
+
+    Args:
+        source: the graph.
+        data_dir: where the files of named datasets are.
+        rows, memory: for a prepared folder, see :func:`load_stored`.
+    """
+    if source.kind == "files" and is_prepared(source.graph):
+        return load_stored(source.graph, rows=rows, memory=memory)
+    return source.load(data_dir)
+
+
+def _labelled_rows(graph: GraphStore, source: Source) -> StoredDataset:
+    labels = graph.labels
+    known = labels >= 0 if labels.dtype.kind == "i" else ~np.isnan(labels)
+    known = known if known.ndim == 1 else known.any(1)
+    nodes = np.flatnonzero(known)
+    if len(nodes) == 0:
+        raise DataError("Expected a graph with labelled nodes to train on (got none)")
+    empty = torch.sparse_csr_tensor(
+        torch.zeros(len(nodes) + 1, dtype=torch.int64),
+        torch.empty(0, dtype=torch.int64),
+        torch.empty(0),
+        size=(len(nodes), graph.num_features),
+        check_invariants=False,
+    )
+    none = torch.empty(2, 0, dtype=torch.int64)
+    data = Data(x=empty, edge_index=none, y=_labels(graph, nodes), **_masks(graph, nodes))
+    note = (
+        f"{_size_text(graph)}, more than it may take: trained on rows of stored terms, in batches, "
+        f"with {len(nodes):,} labelled nodes."
+    )
+    return StoredDataset(data=data, graph=graph, nodes=nodes, **_about(graph, source, note))
+
+
+def _whole(graph: GraphStore, source: Source) -> NodeDataset:
+    every = np.arange(graph.num_nodes)
+    row = np.repeat(every, np.diff(graph.offsets))
+    index = torch.from_numpy(np.stack([row, np.asarray(graph.neighbours, dtype=np.int64)]))
+    x = torch.from_numpy(np.ascontiguousarray(graph.features, dtype=np.float32))
+    data = Data(x=x, edge_index=index, y=_labels(graph, every), **_masks(graph, every))
+    ids = pyarrow.concat_arrays(list(graph.ids())).to_pylist()
+    note = f"{_size_text(graph)}: read into memory as a whole."
+    return NodeDataset(data=data, ids=ids, **_about(graph, source, note))
+
+
+def _size_text(graph: GraphStore) -> str:
+    counts = f"{graph.num_nodes:,} nodes and {graph.num_entries // 2:,} edges"
+    return f"{counts} take about {in_words(memory_needed(graph))} of memory"
+
+
+def _about(graph: GraphStore, source: Source, note: str) -> dict[str, Any]:
+    about = graph.about
+    return {
+        "name": str(about.get("name", graph.folder.name)),
+        "task": about.get("task", "classification"),
+        "classes": tuple(str(name) for name in about.get("classes") or ()),
+        "targets": tuple(str(name) for name in about.get("targets") or ()),
+        "feature_names": tuple(str(name) for name in about.get("feature_names") or ()),
+        "default_split": "stratified" if graph.roles is None else "own",
+        "notes": (*(str(text) for text in about.get("notes") or ()), note),
+        "ready": "scaling" in about,  # `longnn prepare` has scaled them
+        "source": source,
+    }
+
+
+def _labels(graph: GraphStore, nodes: np.ndarray) -> Tensor:
+    found = graph.labels[nodes]
+    return torch.from_numpy(found.astype(np.int64 if found.dtype.kind == "i" else np.float32))
+
+
+def _masks(graph: GraphStore, nodes: np.ndarray) -> dict[str, Tensor]:
+    if graph.roles is None:
+        return {}
+    role = torch.from_numpy(np.array(graph.roles[nodes]))
+    names = {"train_mask": TRAIN, "val_mask": VAL, "test_mask": TEST}
+    return {name: role == number for name, number in names.items()}
+
+
+def stored_scaling(kind: str, graph: GraphStore) -> Scaling:
+    """The scaling of a stored graph's features, one column after the other.
+
+    Raises:
+        DataError: for ``"row"``: the terms are those of columns.
+    """
+    if kind == "auto":  # `longnn prepare` has scaled them, and says so
+        kind = "none" if "scaling" in graph.about else "columns"
+    if kind == "row":
+        raise DataError(
+            "Expected a scaling of columns on rows (got scale='row'); use scale='columns', or "
+            "divide the rows before `longnn prepare`"
+        )
+    if kind == "none":
+        return Scaling(kind)
+    moments = []
+    for column in range(graph.num_features):
+        x = torch.from_numpy(np.array(graph.features[:, column], dtype=np.float32))
+        found = Scaling.fit(kind, x[:, None])
+        assert found.mean is not None
+        assert found.deviation is not None
+        moments.append(torch.cat([found.mean, found.deviation]))
+    mean, deviation = torch.stack(moments, 1)
+    return Scaling(kind, mean, deviation)

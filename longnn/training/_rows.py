@@ -1,0 +1,158 @@
+r"""Rows of stored terms in the place of features: read in batches, scaled, and no more at a time.
+
+A pass over rows in random order would read the disk row by row. So the rows are cut into blocks of
+neighbours on the disk, whole blocks are drawn, and the rows of a few blocks, a *window*, are
+shuffled in memory: the disk reads long runs, and a batch mixes rows of many places. The order
+depends on the pass alone, so a resumed training sees the batches that it would have seen. The next
+window is read by a thread while the last one is trained on.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from longnn.data import Scaling
+from longnn.graphs import SelfLoops
+from longnn.nn import OnRows, Terms
+from longnn.store import BasisStore, places_of
+from longnn.training._problem import Problem
+
+#: Rows of a block, and blocks of a window, at least.
+BLOCK, BLOCKS = 128, 256
+#: Bytes of a window, at most, where a batch itself is smaller.
+WINDOW = 1 << 26
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StoredTerms:
+    """The terms of the rows of a dataset, on disk.
+
+    Args:
+        stores: by what became of self loops.
+        places: the row of each node of the dataset in each store, int64 (rows,).
+        scaling: of the features, by columns.
+        degree: up to which terms are read.
+        device, dtype: of what is read.
+    """
+
+    stores: Mapping[SelfLoops, BasisStore]
+    places: Mapping[SelfLoops, np.ndarray]
+    scaling: Scaling
+    degree: int
+    device: torch.device
+    dtype: torch.dtype
+
+    @classmethod
+    def of(
+        cls,
+        stores: Mapping[SelfLoops, BasisStore],
+        nodes: np.ndarray,
+        scaling: Scaling,
+        degree: int,
+        *,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> "StoredTerms":
+        """The terms of some nodes."""
+        places = {loops: places_of(store, nodes) for loops, store in stores.items()}
+        return cls(stores, places, scaling, degree, device, dtype)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        rows = len(next(iter(self.places.values())))
+        return rows, next(iter(self.stores.values())).num_columns
+
+    def narrowed(self, loops: SelfLoops, degree: int) -> "StoredTerms":
+        """The terms up to a degree under one treatment of self loops: what one model needs."""
+        stores, places = {loops: self.stores[loops]}, {loops: self.places[loops]}
+        return dataclasses.replace(self, stores=stores, places=places, degree=degree)
+
+    def read(self, rows: np.ndarray) -> Terms:
+        """The terms of some rows of the dataset, scaled."""
+        values, ones = {}, {}
+        for key, store in self.stores.items():
+            found, constant = store.read(self.places[key][rows], min(self.degree, store.degree))
+            if self.scaling.mean is not None and self.scaling.deviation is not None:
+                # T_j(P) (x - m 1) / d = (T_j(P) x - m T_j(P) 1) / d
+                found -= constant[..., None] * self.scaling.mean.numpy().astype(np.float32)
+                found /= self.scaling.deviation.numpy().astype(np.float32)
+            values[key] = torch.from_numpy(found).to(self.device, self.dtype)
+            ones[key] = torch.from_numpy(constant).to(self.device, self.dtype)
+        return Terms(values, ones)
+
+    def in_order(self, rows: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, Terms]]:
+        """Batches of rows as they come: places among ``rows``, and the terms."""
+        every = np.arange(len(rows))
+        parts = [every[i : i + size] for i in range(0, len(rows), size)]
+        jobs = [partial(self.read, rows[part]) for part in parts]
+        yield from zip(parts, _ahead(jobs), strict=True)
+
+    def shuffled(
+        self, rows: np.ndarray, size: int, passes: int
+    ) -> Iterator[tuple[np.ndarray, Terms]]:
+        """The same in the random order of a pass, whose number is given."""
+        room = WINDOW // (4 * (self.degree + 1) * self.shape[1] * len(self.stores))
+        windows = shuffled_windows(len(rows), size, passes, room=room)
+        jobs = [partial(self.read, rows[np.sort(window)]) for window in windows]
+        for window, terms in zip(windows, _ahead(jobs), strict=True):
+            rank = np.argsort(np.argsort(window))  # where each row of the window was read to
+            for first in range(0, len(window), size):
+                part = slice(first, first + size)
+                yield window[part], _take(terms, torch.from_numpy(rank[part]).to(self.device))
+
+
+@dataclasses.dataclass(frozen=True)
+class RowProblem(Problem):
+    """What is to be learned, where there is no graph in memory: nodes are rows of stored terms."""
+
+    features: StoredTerms  # type: ignore[assignment]  # whoever needs the graph looks before
+    operator: OnRows  # type: ignore[assignment]
+    variants: Mapping[SelfLoops, OnRows] = dataclasses.field(default_factory=dict)  # type: ignore[assignment]
+
+    @property
+    def size(self) -> int:
+        """Rows of all terms, which an epoch reads."""
+        return self.num_nodes * (self.features.degree + 1)
+
+
+def shuffled_windows(count: int, size: int, passes: int, *, room: int) -> list[np.ndarray]:
+    """The rows 0..count-1 in the random order of a pass, a window of whole batches at a time.
+
+    >>> [len(w) for w in shuffled_windows(1000, 100, 1, room=300)]
+    [300, 300, 300, 100]
+    """
+    generator = np.random.default_rng([passes, count, size])
+    starts = np.arange(0, count, BLOCK)
+    generator.shuffle(starts)
+    blocks = [np.arange(s, min(s + BLOCK, count)) for s in starts.tolist()]
+    order = np.concatenate(blocks) if blocks else np.arange(0)
+    window = size * max(1, min(room // size, -(-BLOCK * BLOCKS // size)))
+    windows = [order[i : i + window] for i in range(0, count, window)]
+    for one in windows:
+        generator.shuffle(one)
+    return windows
+
+
+def _take(terms: Terms, rows: Tensor) -> Terms:
+    return Terms(
+        {loops: v[:, rows] for loops, v in terms.values.items()},
+        {loops: v[:, rows] for loops, v in terms.ones.items()},
+    )
+
+
+def _ahead(jobs: list[partial[Terms]]) -> Iterator[Terms]:
+    """The results of calls, each begun by a thread while the one before is in use."""
+    if not jobs:
+        return
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(jobs[0])
+        for job in jobs[1:]:
+            found, waiting = waiting.result(), pool.submit(job)
+            yield found
+        yield waiting.result()

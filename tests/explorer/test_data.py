@@ -1,0 +1,199 @@
+"""What the page is given: sums that add up, samples, layouts, arrays, a safe block of JSON."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from longnn.data import DataError
+from longnn.explorer import collect, pack, place_nodes, render, unpack
+from longnn.explorer._sample import find_node, nodes_around
+
+from .examples import dense_contributions, dense_filter, dense_operator, train
+
+FORMS = {
+    "output": {"placement": "output"},
+    "output, one filter per class": {"shared": False},
+    "hidden": {"placement": "hidden"},
+    "hidden, one filter per unit": {"placement": "hidden", "shared": False},
+    "filtered features": {"placement": "features", "transform": "linear", "normalize": False},
+    "bernstein": {"model": "bern"},
+}
+BENT = {
+    "features": ({"placement": "features"}, "not linear follows the filter"),
+    "both": ({"placement": "both"}, "filters twice"),
+    "mlp": ({"model": "mlp"}, "no polynomial filter"),
+    "gcn": ({"model": "gcn"}, "no polynomial filter"),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_contributions_add_up_to_the_score(name):
+    """By eigendecomposition of the operator that the page has, on the signal that it has."""
+    data = collect([train(**FORMS[name])])
+    [graph], [run] = data["graphs"], data["runs"]
+    model = run["models"][0]
+    base, scores = unpack(model["form"]["base"]), unpack(model["scores"])
+    for node in (0, 7, 31):
+        sums = base + dense_contributions(graph, model, node).sum(0)
+        np.testing.assert_allclose(sums, scores[node], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BENT)
+def test_models_that_are_no_sums_say_why(name):
+    options, why = BENT[name]
+    data = collect([train(**options)])
+    model = data["runs"][0]["models"][0]
+    assert model["form"] is None
+    assert why in model["why"]
+    assert (model["filter"] is None) == (name in ("mlp", "gcn"))
+
+
+@pytest.fixture(scope="module")
+def run():
+    return train(degree=3, repeat=2)
+
+
+def test_the_page_has_what_the_run_has(run):
+    data = collect([run])
+    [graph], [found] = data["graphs"], data["runs"]
+    assert graph["nodes"] == len(graph["ids"]) == run.dataset.num_nodes
+    np.testing.assert_array_equal(unpack(graph["label"]), run.dataset.data.y)
+    np.testing.assert_array_equal(unpack(found["predicted"]), run.predicted[0])
+    P = run.problem.operator.to_dense().numpy()
+    np.testing.assert_array_equal(dense_operator(graph["operators"]["keep"]), P)
+    sets = unpack(found["set"])
+    for number, mask in enumerate(("train", "val", "test"), start=1):
+        np.testing.assert_array_equal(sets == number, getattr(run.splits[0], mask))
+    np.testing.assert_array_equal(unpack(found["history"]["beta"]), run.record.path.beta)
+    assert found["repeats"] == 2
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+
+
+def test_the_filter_of_the_best_epoch_is_the_trained_one(run):
+    found = collect([run])["runs"][0]
+    row = unpack(found["history"]["epoch"]).tolist().index(found["history"]["best"])
+    beta = unpack(found["models"][0]["filter"]["beta"])
+    np.testing.assert_allclose(unpack(found["history"]["beta"])[row], beta, atol=1e-6)
+
+
+def test_runs_on_one_graph_share_it(run):
+    """Also where a model adds self loops, whose operator is another one."""
+    other = train(model="sgc")
+    data = collect([run, other])
+    [graph] = data["graphs"]
+    assert [one["graph"] for one in data["runs"]] == [0, 0]
+    assert set(graph["operators"]) == {"keep", "add"}
+    model = data["runs"][1]["models"][0]
+    assert model["operator"] == "add"
+    added = dense_operator(graph["operators"]["add"])
+    np.testing.assert_array_equal(added, other.problem.operator.to_dense())
+
+
+def test_a_sample_counts_the_paths_on_the_page(run):
+    """Its operator is a part of the whole one: the degrees are those of the whole graph."""
+    data = collect([run], limit=20, node="17")
+    [graph] = data["graphs"]
+    shown = [int(text) for text in graph["ids"]]
+    assert len(shown) == 20
+    assert 17 in shown
+    P = run.problem.operator.to_dense().numpy()
+    part = dense_operator(graph["operators"]["keep"])
+    np.testing.assert_array_equal(part, P[np.ix_(shown, shown)])
+    missing = (P[shown] != 0).sum(1) - (part != 0).sum(1)
+    np.testing.assert_array_equal(unpack(graph["missing"]), missing)
+    scores = unpack(data["runs"][0]["models"][0]["scores"])
+    whole = unpack(collect([run])["runs"][0]["models"][0]["scores"])
+    np.testing.assert_array_equal(scores, whole[shown])
+
+
+def test_an_ensemble_gives_every_member_with_a_vote():
+    loaded = train(preset="default")
+    model = loaded.trained.models[0]
+    data = collect([loaded])
+    found = data["runs"][0]["models"]
+    assert {one["name"]: one["share"] for one in found} == model.shares
+    assert [one["leading"] for one in found] == [True] + [False] * (len(found) - 1)
+    assert found[0]["name"] == model.leader
+    # The averaged probabilities of the members are the prediction.
+    p = sum(
+        one["share"] * torch.softmax(torch.tensor(unpack(one["scores"])) / one["temperature"], 1)
+        for one in found
+    )
+    predicted = unpack(data["runs"][0]["predicted"])
+    readout = loaded.trained.readouts[0]
+    np.testing.assert_allclose(readout.predict(p.log()).numpy(), predicted, atol=1e-5)
+
+
+def test_wrong_options(run):
+    with pytest.raises(ValueError, match=r"Expected --limit of at least 1 node \(got 0\)"):
+        collect([run], limit=0)
+    with pytest.raises(DataError, match=r"Expected --node to be the id of a node.*got nobody"):
+        collect([run], node="nobody")
+
+
+def test_dense_filter_is_a_polynomial():
+    """The reference itself: T_2(P) = 2 P^2 - I."""
+    P = np.array([[0.0, 0.5], [0.5, 0.0]])
+    [found] = dense_filter(P, [[0.0], [0.0], [1.0]])
+    np.testing.assert_allclose(found, 2 * P @ P - np.eye(2), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "i4", "u1"])
+def test_arrays_survive(kind):
+    array = np.arange(6).reshape(2, 3)
+    found = unpack(pack(array.T, kind))
+    np.testing.assert_array_equal(found, array.T)
+    assert found.dtype.str.lstrip("<|") == kind
+
+
+def two_cliques(size):
+    block = np.ones((size, size)) - np.eye(size)
+    graph = np.kron(np.eye(2), block)
+    graph[0, size] = graph[size, 0] = 1
+    return scipy.sparse.csr_matrix(graph)
+
+
+def test_neighbours_are_drawn_near_each_other():
+    y = place_nodes(two_cliques(12))
+    d = np.linalg.norm(y[:, None] - y[None], axis=2)
+    inside = (d[:12, :12].mean() + d[12:, 12:].mean()) / 2
+    assert d[:12, 12:].mean() > 1.5 * inside
+    assert np.abs(y).max() <= 1
+    assert d[np.triu_indices(24, 1)].min() > 1e-3  # none on top of another
+    np.testing.assert_array_equal(y, place_nodes(two_cliques(12)))
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 2, 3])
+def test_tiny_and_empty_graphs_have_a_layout(nodes):
+    y = place_nodes(scipy.sparse.csr_matrix((nodes, nodes)))
+    assert y.shape == (nodes, 2)
+    assert np.isfinite(y).all()
+
+
+def test_a_sample_goes_on_in_other_parts():
+    graph = scipy.sparse.block_diag([two_cliques(3), two_cliques(3)]).tocsr()
+    found = nodes_around(graph, 7, 8)
+    assert {6, 7, 8, 9, 10, 11} <= set(found)
+    assert len(found) == 8
+    assert len(nodes_around(graph, None, 4)) == 4
+    assert find_node(["x", "y"], "y") == 1
+
+
+def test_no_text_ends_the_block_of_data():
+    page = render({"runs": [], "graphs": [], "name": "</script><script>alert(1)</script><!--"})
+    assert "<script>alert" not in page
+    assert page.count("</script>") == 2  # of the data and of the program
+
+
+def test_the_policy_allows_only_the_program():
+    """Nothing from elsewhere, and inline only what has the hash."""
+    page = render({"runs": []})
+    policy = page[page.index("Content-Security-Policy") :].split('content="')[1].split('"')[0]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"].startswith("'sha256-")
+    assert "unsafe" not in policy
+    assert "http" not in policy

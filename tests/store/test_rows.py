@@ -1,0 +1,187 @@
+"""What is read from a stored graph and its terms is what is computed in memory."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from longnn.data import DataError, Scaling, make_split
+from longnn.graphs import GraphOperator, spectral_density
+from longnn.store import (
+    BasisStore,
+    Manifest,
+    StoredDataset,
+    StoredOperator,
+    add_ones,
+    ensure_basis,
+    fits_memory,
+    is_prepared,
+    load_stored,
+    memory_needed,
+    places_of,
+    propagate,
+    serving_basis,
+    stored_scaling,
+)
+from tests.nn.test_terms import dense_terms
+from tests.store.stored import small, write_graph
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    made = small(120, 5, unlabelled=20)
+    loops = torch.tensor([[4, 9], [4, 9]])
+    index = torch.cat([made.data.edge_index, loops], 1)
+    order = torch.argsort(index[0] * made.num_nodes + index[1])
+    made.data.edge_index = index[:, order]
+    return made
+
+
+@pytest.fixture
+def graph(dataset, tmp_path):
+    return write_graph(tmp_path / "graph", dataset)
+
+
+def operator_of(dataset, loops):
+    index = dataset.data.edge_index
+    return GraphOperator.from_edge_index(
+        index, num_nodes=dataset.num_nodes, self_loops=loops, dtype=torch.float64
+    )
+
+
+@pytest.mark.parametrize("loops", ["keep", "add", "remove"])
+def test_products_are_those_of_the_operator(dataset, graph, loops):
+    signal = torch.randn(dataset.num_nodes, 3, dtype=torch.float64)
+    stored = StoredOperator(graph, loops, entries=17)  # in many stretches
+    P = operator_of(dataset, loops)
+    assert torch.allclose(stored @ signal, P @ signal, atol=1e-13)
+    ones = stored.product(np.ones(dataset.num_nodes))
+    assert np.allclose(ones, (P @ torch.ones(dataset.num_nodes, 1).double())[:, 0].numpy())
+
+
+def test_the_density_of_a_stored_graph_is_that_of_its_operator(dataset, graph):
+    one = spectral_density(StoredOperator(graph), degree=20)
+    other = spectral_density(operator_of(dataset, "keep"), degree=20)
+    assert torch.allclose(one.density, other.density)
+
+
+@pytest.mark.parametrize("loops", ["keep", "add"])
+@pytest.mark.parametrize("some", [False, True])
+def test_terms_of_features_and_of_a_constant(dataset, graph, tmp_path, loops, some):
+    rows = np.arange(100) if some else None
+    which = "labelled" if some else "all"
+    made = propagate(graph, degree=4, self_loops=loops, rows=which, output=tmp_path / "b")
+    assert made.ones is None
+    basis = add_ones(made, graph)
+    basis.manifest.verify(basis.folder)
+    assert add_ones(basis, graph) is basis
+    x = torch.cat([dataset.data.x.to_dense(), torch.ones(dataset.num_nodes, 1)], 1)
+    exact = dense_terms(operator_of(dataset, loops), x, 4)
+    exact = exact if rows is None else exact[:, rows]
+    for degree in (4, 2):
+        values, ones = basis.read(np.array([2, 0, 3]), degree)
+        assert np.allclose(values, exact[: degree + 1, [2, 0, 3], :-1], atol=1e-5)
+        assert np.allclose(ones, exact[: degree + 1, [2, 0, 3], -1], atol=1e-5)
+
+
+def test_half_the_bits_are_read_as_numbers(tmp_path):
+    values = np.array([[[1.5], [-2.0]], [[0.0], [3e-3]]], dtype=np.float32)  # (rows, K+1, 1)
+    bits = (values.view(np.uint32) >> 16).astype(np.uint16)
+    for dtype, stored in (("bfloat16", bits), ("float16", values.astype(np.float16))):
+        folder = tmp_path / dtype
+        folder.mkdir()
+        np.save(folder / "block-0000.npy", stored)
+        np.save(folder / "ones.npy", np.ones((2, 2), dtype=np.float32))
+        about = {"degree": 1, "columns": [1], "nodes": 2, "self_loops": "keep", "dtype": dtype}
+        names = ["block-0000.npy", "ones.npy"]
+        Manifest.of("basis", {**about, "graph": 0}, folder, names).write(folder)
+        found, _ = BasisStore.open(folder).read(slice(0, 2), 1)
+        assert np.allclose(found, values.swapaxes(0, 1), rtol=1e-2)
+        assert found.dtype == np.float32
+
+
+def test_terms_are_found_again(graph, dataset):
+    nodes = np.arange(50)
+    made = ensure_basis(graph, nodes, degree=3, self_loops="keep")
+    again = serving_basis(graph, degree=2, self_loops="keep", nodes=nodes)
+    assert again is not None
+    assert again.folder == made.folder
+    assert serving_basis(graph, degree=4, self_loops="keep") is None
+    assert serving_basis(graph, degree=3, self_loops="add") is None
+
+
+def test_terms_of_some_rows_serve_those_rows_alone(graph):
+    basis = propagate(graph, degree=1, rows="labelled")  # the first hundred
+    assert serving_basis(graph, degree=1, self_loops="keep", nodes=np.array([5, 8])) is not None
+    assert serving_basis(graph, degree=1, self_loops="keep", nodes=np.array([5, 101])) is None
+    assert serving_basis(graph, degree=1, self_loops="keep") is None
+    assert places_of(basis, np.array([5, 8])).tolist() == [5, 8]
+
+
+def test_terms_of_another_graph_do_not_serve(graph):
+    propagate(graph, degree=1)
+    changed = dataclasses.replace(graph.manifest, about={**graph.about, "name": "other"})
+    changed.write(graph.folder)
+    assert serving_basis(graph, degree=1, self_loops="keep") is None
+
+
+def test_labelled_rows_are_split_as_in_memory(graph, dataset):
+    assert is_prepared(graph.folder)
+    whole, rows = (load_stored(graph.folder, rows=r) for r in (False, True))
+    assert isinstance(rows, StoredDataset)
+    assert rows.num_nodes == 100
+    assert rows.num_features == 5
+    assert rows.outputs == whole.outputs == 2
+    assert rows.ids == range(100)
+    assert list(whole.ids)[:2] == ["n0", "n1"]
+    assert torch.equal(whole.data.x, dataset.data.x.to_dense())
+    assert torch.equal(whole.data.edge_index, dataset.data.edge_index)
+    for seed in (0, 3):
+        one, other = make_split(whole, None, seed), make_split(rows, None, seed)
+        assert torch.equal(one.train[rows.nodes], other.train)
+        assert torch.equal(one.test[rows.nodes], other.test)
+    assert rows.fingerprint().startswith("rows:")
+    assert rows.fingerprint() == load_stored(graph.folder, rows=True).fingerprint()
+
+
+def test_roles_are_the_split(dataset, tmp_path):
+    roles = np.arange(dataset.num_nodes) % 4 - 1
+    write_graph(tmp_path / "g", dataset, roles=roles)
+    split = make_split(load_stored(tmp_path / "g", rows=True))
+    assert split.protocol == "own"
+    assert split.train.tolist() == (roles[:100] == 0).tolist()
+    assert split.val.tolist() == (roles[:100] == 1).tolist()
+
+
+def test_memory_decides(graph):
+    need = memory_needed(graph)
+    assert fits_memory(graph, need)
+    assert not fits_memory(graph, need - 1)
+    assert isinstance(load_stored(graph.folder, memory=need - 1), StoredDataset)
+    assert not isinstance(load_stored(graph.folder, memory=need), StoredDataset)
+
+
+@pytest.mark.parametrize("kind", ["auto", "standard", "columns", "none"])
+def test_scaling_column_by_column(graph, dataset, kind):
+    x = dataset.data.x.to_dense()
+    one, other = stored_scaling(kind, graph), Scaling.fit(kind, x)
+    assert one.kind == other.kind
+    assert torch.allclose(one.apply(x), other.apply(x), atol=1e-6)
+
+
+def test_scaling_of_rows_says_what_to_do(graph):
+    with pytest.raises(DataError, match="use scale='columns'"):
+        stored_scaling("row", graph)
+
+
+def test_a_graph_without_labels_cannot_be_trained_on(tmp_path):
+    write_graph(tmp_path / "g", small(40, 3, unlabelled=40))
+    with pytest.raises(DataError, match="labelled nodes"):
+        load_stored(tmp_path / "g", rows=True)
+
+
+def test_a_damaged_folder_is_named(graph):
+    (graph.folder / "labels.npy").unlink()
+    with pytest.raises(DataError, match=r"labels.npy"):
+        load_stored(graph.folder, rows=True)

@@ -1,0 +1,146 @@
+"""A run on rows of a stored graph is a run: folder, predictions, evaluation, resume, report."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import torch
+
+import longnn
+from longnn.data import DataError
+from longnn.runs import load_run, resume, train
+from longnn.store import GraphStore, StoredDataset
+from tests.commands import longnn as run_command
+from tests.store.stored import small, write_graph
+
+FAST = {"preset": "fast", "epochs": 12, "batch_rows": 64, "baselines": False}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stored") / "graph"
+    ids = [f"user {i}" for i in range(300)]
+    write_graph(folder, small(300, unlabelled=40), ids=ids)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory):
+    return train(folder, FAST, tmp_path_factory.mktemp("runs") / "run", memory=1)
+
+
+def test_the_run_folder_is_an_ordinary_one(run, folder):
+    names = {path.name for path in run.folder.iterdir()}
+    expected = {"run.json", "record.json", "config.toml", "weights.safetensors", "report.html"}
+    assert expected | {"predictions.parquet", "history.csv"} <= names
+    again = load_run(run.folder)
+    assert isinstance(again.dataset, StoredDataset)
+    assert again.config.options["placement"] == "features"
+    found = again.evaluate()[0][0]["test"]
+    assert found == pytest.approx(run.record.repeats[0].scores["test"])
+    assert run.record.data.card["nodes"] == 300
+    assert run.record.data.density is not None
+    assert any("components" in note for note in run.record.data.notes)
+    assert "trained on rows" in (run.folder / "report.html").read_text()
+
+
+def test_predictions_are_of_all_nodes_with_their_ids(run, folder):
+    table = pyarrow.parquet.read_table(run.folder / "predictions.parquet")
+    assert table.num_rows == 300
+    assert table.column_names == ["id", "predicted", "p_minus", "p_plus", "label", "set"]
+    assert table["id"].to_pylist()[:2] == ["user 0", "user 1"]
+    assert table["label"].to_pylist()[-40:] == [None] * 40
+    assert set(table["set"].to_pylist()[-40:]) == {"none"}
+    assert run.predictions().equals(table)
+
+
+def test_in_memory_the_same_models_predict_the_same(run, folder):
+    whole = longnn.store.load_stored(folder, rows=False)
+    there, here = run.predictions(), run.predict(whole)
+    assert there["id"].to_pylist() == here["id"].to_pylist()
+    assert np.allclose(there["p_plus"], here["p_plus"], atol=1e-5)
+    estimator = run.estimator
+    x = whole.data
+    assert np.allclose(estimator.predict_proba(x)[:, 1], there["p_plus"], atol=1e-5)
+
+
+def test_a_new_graph_is_predicted_by_rows(run, tmp_path):
+    new = small(120, seed=3, unlabelled=120)
+    stored = write_graph(tmp_path / "new", new, ids=list(range(1000, 1120)))
+    table = longnn.runs._stored.whole_table(run.stream(graph=stored))
+    assert table.column_names == ["id", "predicted", "p_minus", "p_plus"]
+    assert table["id"].to_pylist()[0] == 1000
+    here = run.predict(longnn.store.load_stored(tmp_path / "new", rows=False))
+    assert np.allclose(table["p_plus"], here["p_plus"], atol=1e-5)
+
+
+def test_another_number_of_features_is_an_error(run, tmp_path):
+    stored = write_graph(tmp_path / "new", small(60, 4))
+    with pytest.raises(DataError, match="Expected the 6 features"):
+        next(run.stream(graph=stored))
+    with pytest.raises(DataError, match="repeat below 1"):
+        run.stream(3)
+
+
+def test_an_interrupted_run_goes_on_to_the_bit(run, folder, tmp_path):
+    def stop(population):
+        if population.epoch == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(folder, FAST, tmp_path / "r", memory=1, on_epoch=stop, checkpoint_every=0)
+    again = resume(tmp_path / "r")
+    for one, other in zip(run.trained.states, again.trained.states, strict=True):
+        assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_data_that_changed_is_noticed(run, folder, tmp_path):
+    moved = tmp_path / "graph"
+    shutil.copytree(folder, moved)
+    made = train(moved, FAST, tmp_path / "r", memory=1)
+    write_graph(moved, small(300, seed=9))
+    with pytest.raises(DataError, match="changed since"):
+        _ = load_run(made.folder).dataset
+
+
+def test_presets_baselines_and_a_time_limit(folder):
+    seen = []
+    config = {"epochs": 3, "batch_rows": 128, "time_limit": 60.0}
+    made = train(folder, config, memory=1, on_start=seen.append)
+    assert any("2 of the 8 models" in note for note in seen[0].notes)
+    assert {b.name for b in made.record.baselines} == {"constant", "mlp"}
+    assert len(made.record.repeats[0].members) == 2
+
+
+def test_repeats_have_splits_of_their_own(folder):
+    made = train(folder, {**FAST, "repeat": 2, "epochs": 3}, memory=1)
+    assert not torch.equal(made.splits[0].train, made.splits[1].train)
+    assert "set" not in made.predictions().column_names
+    assert "set" in made.predictions(1).column_names
+
+
+def test_the_command_line(folder, tmp_path):
+    given = ["train", str(folder), "--memory", "1K", "--set", "epochs=2", "--set", "dropout=0.1"]
+    done = run_command(*given, "--output", str(tmp_path / "r"))
+    assert done.exit_code == 0, done.output
+    assert "trained on rows" in done.stderr
+    done = run_command("predict", str(tmp_path / "r"), "--output", str(tmp_path / "p.parquet"))
+    assert done.stdout.startswith("300 predictions")
+    done = run_command("predict", str(tmp_path / "r"), "--output", str(tmp_path / "p.csv"))
+    assert "end in .parquet" in done.stderr
+    done = run_command("evaluate", str(tmp_path / "r"), "--json")
+    assert json.loads(done.stdout)["summary"]
+    done = run_command("train", str(folder), "--memory", "lots")
+    assert "Expected an amount of memory" in done.stderr
+    done = run_command("train", str(folder), "--memory", "1K", "--model", "gcn")
+    assert "error: Expected a model that is linear up to its filter" in done.stderr
+
+
+def test_a_folder_that_is_no_graph(tmp_path):
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(DataError, match="Expected a manifest"):
+        train(tmp_path, FAST)
+    with pytest.raises(ValueError, match="prepared folder"):
+        GraphStore.open(tmp_path / "none")

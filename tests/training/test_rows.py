@@ -1,0 +1,193 @@
+"""Training on rows of stored terms is training: same steps, same results, bounded reads."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from longnn.config import Config
+from longnn.data import DataError, make_split
+from longnn.store import BasisStore, load_stored
+from longnn.training import Job, fit, load_checkpoint, save_checkpoint
+from longnn.training._rows import BLOCK, shuffled_windows
+from tests.store.stored import small, write_graph
+
+FORM = {"placement": "features", "epochs": 8, "degree": 4}
+QUIET = {**FORM, "input_dropout": 0.0, "dropout": 0.0, "filter_dropout": 0.0}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows") / "graph"
+    write_graph(folder, small(240, unlabelled=30))
+    return load_stored(folder, rows=False), load_stored(folder, rows=True)
+
+
+def config(**values):
+    return Config.from_dict({**QUIET, **values})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shared": False},
+        {"model": "gpr"},
+        {"model": "bern"},
+        {"model": "mlp"},
+        {"model": "sgc", "placement": "output", "degree": 2},
+        {"scale": "none", "self_loops": "add", "class_weight": "balanced"},
+        {"penalty": 0.01, "degree_penalty": 0.01},
+    ],
+)
+def test_one_batch_of_all_rows_is_the_full_batch(world, options):
+    """Not a step, but a whole training, early stopping and calibration included."""
+    whole, rows = world
+    values = {
+        k: v
+        for k, v in QUIET.items()
+        if options.get("model") != "mlp" or k not in ("placement", "degree", "filter_dropout")
+    }
+    made = Config.from_dict({**values, **options})
+    (one,) = fit(whole, [made], [make_split(whole, None, 0)])
+    (other,) = fit(rows, [made], [make_split(rows, None, 0)])
+    assert torch.allclose(one.predicted[rows.nodes], other.predicted, atol=1e-4)
+    assert one.result.best_epoch == other.result.best_epoch
+    assert one.readout.temperature == pytest.approx(other.readout.temperature, rel=1e-3)
+    for field in ("train_loss", "val_loss", "val_score", "amplitude"):
+        before, after = one.result.history[field], other.result.history[field]
+        assert torch.allclose(before, after, atol=1e-4, equal_nan=True), field
+
+
+def test_regression_on_rows(tmp_path):
+    dataset = small(200)
+    y = dataset.data.x.to_dense()[:, 0] * 3 + 5
+    y[-20:] = torch.nan
+    data = dataset.data.clone()
+    data.y = y
+    dataset = dataclasses.replace(dataset, data=data, task="regression", classes=())
+    write_graph(tmp_path / "g", dataset)
+    whole, rows = (load_stored(tmp_path / "g", rows=r) for r in (False, True))
+    (one,) = fit(whole, [config()], [make_split(whole, None, 0)])
+    (other,) = fit(rows, [config()], [make_split(rows, None, 0)])
+    assert torch.allclose(one.predicted[rows.nodes], other.predicted, atol=1e-3)
+
+
+def test_batches_learn_and_repeat_to_the_bit(world):
+    _, rows = world
+    split = make_split(rows, None, 0)
+    made = Config.from_dict({**FORM, "epochs": 25, "batch_rows": 32, "lr_transform": 0.01})
+    one, again = (fit(rows, [made], [split])[0] for _ in range(2))
+    assert torch.equal(one.predicted, again.predicted)
+    assert float(one.result.history["val_score"].max()) > 0.75
+    (other,) = fit(rows, [made.replace(seed=1)], [split])
+    assert not torch.equal(one.predicted, other.predicted)
+
+
+def test_a_member_gets_what_it_gets_alone(world):
+    """One read serves all: dropout, batches and steps of a member are its own."""
+    _, rows = world
+    split = make_split(rows, None, 0)
+    made = Config.from_dict({**FORM, "batch_rows": 32})
+    each = [made, made.replace(seed=1), made.replace(lr_transform=0.01)]
+    together = fit(rows, each, [split] * 3)
+    for one, alone in zip(together, each, strict=True):
+        (single,) = fit(rows, [alone], [split])
+        assert torch.allclose(one.predicted, single.predicted, atol=1e-4)
+
+
+def test_repeats_of_one_split_are_one_population(world):
+    _, rows = world
+    same, other = make_split(rows, None, 0), make_split(rows, None, 1)
+    again = make_split(rows, None, 0)
+    configs = [config(seed=i) for i in range(3)]
+    job = Job(rows, configs, [same, again, other])
+    assert [group.places for group in job._groups] == [[0, 1], [2]]
+
+
+def test_batches_are_read_for_what_they_are_for(world, monkeypatch):
+    """Training reads training rows, validation reads validation rows, each once an epoch."""
+    _, rows = world
+    split = make_split(rows, None, 0)
+    job = Job(rows, [config(epochs=1, batch_rows=16)], [split])
+    seen, largest = [], 0
+    read = BasisStore.read
+
+    def counted(self, which, degree):
+        nonlocal largest
+        seen.append(which)
+        largest = max(largest, len(which))
+        return read(self, which, degree)
+
+    monkeypatch.setattr(BasisStore, "read", counted)
+    population = job._groups[0]._make(0, 1)
+    population.train_epoch()
+    train = rows.nodes[split.train.numpy()]
+    assert sorted(np.concatenate(seen)) == sorted(train)
+    seen.clear()
+    population.validate()
+    assert np.concatenate(seen).tolist() == rows.nodes[split.val.numpy()].tolist()
+    assert max(len(part) for part in seen) <= 16
+
+
+def test_a_checkpoint_goes_on_to_the_bit(world, tmp_path):
+    _, rows = world
+    made = [config(batch_rows=32, dropout=0.3, seed=i) for i in range(2)]
+    splits = [make_split(rows, None, 0)] * 2
+
+    def population():
+        return Job(rows, made, splits)._groups[0]._make(0, 2)
+
+    straight, first, second = population(), population(), population()
+    expected = straight.run()
+    first.run(until=3)
+    save_checkpoint(first, tmp_path / "c")
+    load_checkpoint(second, tmp_path / "c")
+    for one, other in zip(expected, second.run(), strict=True):
+        assert all(torch.equal(one.state[k], other.state[k]) for k in one.state)
+        assert torch.equal(one.history["val_loss"], other.history["val_loss"])
+
+
+def test_a_checkpoint_of_other_batches_is_refused(world, tmp_path):
+    _, rows = world
+    split = make_split(rows, None, 0)
+    one, other = (
+        Job(rows, [config(batch_rows=size)], [split])._groups[0]._make(0, 1) for size in (32, 64)
+    )
+    one.run(until=2)
+    save_checkpoint(one, tmp_path / "c")
+    with pytest.raises(DataError, match="does not fit"):
+        load_checkpoint(other, tmp_path / "c")
+
+
+def test_forms_without_rows_say_what_to_do(world):
+    _, rows = world
+    split = make_split(rows, None, 0)
+    with pytest.raises(DataError, match="--set placement=features"):
+        fit(rows, [Config()], [split])
+    with pytest.raises(DataError, match=r"GCN.*--model lon"):
+        fit(rows, [Config(model="gcn")], [split])
+
+
+def test_a_preset_keeps_the_members_that_have_rows(world):
+    _, rows = world
+    job = Job(rows, [Config(preset="default")], [make_split(rows, None, 0)])
+    kept = [t.config for t in job._trainings]
+    assert len(kept) == 2
+    assert job.left_out == 6
+    assert {c.options["placement"] for c in kept} == {"features"}
+
+
+@pytest.mark.parametrize(("count", "size"), [(5000, 100), (1, 4), (4096, 4096), (1000, 999)])
+def test_a_pass_sees_every_row_once_in_runs(count, size):
+    windows = shuffled_windows(count, size, 3, room=400)
+    assert sorted(np.concatenate(windows)) == list(range(count))
+    assert all(len(w) % size == 0 for w in windows[:-1])
+    again = shuffled_windows(count, size, 3, room=400)
+    assert all(np.array_equal(a, b) for a, b in zip(windows, again, strict=True))
+    runs = [int((np.diff(np.sort(w)) > 1).sum()) + 1 for w in windows]
+    assert max(runs) <= max(len(w) for w in windows) // BLOCK + 2
+    if count > 2:
+        other = shuffled_windows(count, size, 4, room=400)
+        assert not np.array_equal(np.concatenate(windows), np.concatenate(other))

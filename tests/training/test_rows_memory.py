@@ -1,0 +1,93 @@
+"""Training on rows takes the memory of batches, not that of the graph."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from longnn.data import make_split
+from longnn.store import BasisStore, Manifest, load_stored
+from longnn.store._manifest import checksum
+from longnn.training import Job
+from longnn.training._rows import WINDOW
+from tests.store.stored import small, write_graph
+from tests.training.test_rows import config
+
+#: Trains one epoch on the labelled rows of a folder and prints its peak of memory.
+CHILD = """
+import re, sys
+import torch
+from longnn.config import Config
+from longnn.data import make_split
+from longnn.store import load_stored
+from longnn.training import fit
+torch.set_num_threads(1)
+rows = load_stored(sys.argv[1], rows=True)
+options = {"placement": "features", "degree": 5, "epochs": 2, "scale": "none"}
+fit(rows, [Config.from_dict(options)], [make_split(rows, None, 0)])
+print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+"""
+
+
+def write_large(folder, nodes, *, degree=5, features=32):
+    """A ring and made-up terms, whose numbers do not matter here."""
+    generator = np.random.default_rng(0)
+    folder.mkdir()
+    each = np.arange(nodes)
+    ring = np.sort(np.stack([(each - 1) % nodes, (each + 1) % nodes], 1), 1)
+    arrays = {
+        "offsets.npy": 2 * np.arange(nodes + 1),
+        "neighbours.npy": ring.ravel().astype(np.int32),
+        "features.npy": np.zeros((nodes, features), dtype=np.float32, order="F"),
+        "labels.npy": generator.integers(0, 2, nodes).astype(np.int32),
+    }
+    for name, array in arrays.items():
+        np.save(folder / name, array)
+    about = {"name": "large", "task": "classification", "classes": ["a", "b"]}
+    Manifest.of("graph", about, folder, list(arrays)).write(folder)
+    basis = folder / "basis-made-up"
+    basis.mkdir()
+    shape = (nodes, degree + 1, features)
+    np.save(basis / "block-0000.npy", generator.standard_normal(shape, dtype=np.float32))
+    np.save(basis / "ones.npy", np.ones(shape[:2], dtype=np.float32))
+    key = {"self_loops": "keep", "dtype": "float32", "graph": checksum(folder / "manifest.json")}
+    about = {"degree": degree, "columns": [features], "nodes": nodes, **key}
+    Manifest.of("basis", about, basis, ["block-0000.npy", "ones.npy"]).write(basis)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_peak_memory_does_not_grow_with_the_terms(tmp_path):
+    peaks, sizes = [], []
+    for nodes in (150_000, 600_000):  # several windows each
+        folder = tmp_path / str(nodes)
+        write_large(folder, nodes)
+        command = [sys.executable, "-c", CHILD, str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(int(re.search(r"\d+", done.stdout)[0]) * 1024)
+        sizes.append((folder / "basis-made-up" / "block-0000.npy").stat().st_size)
+    # Labels, masks and predictions: some dozens of bytes per labelled node; the terms are 768.
+    assert peaks[1] - peaks[0] < 0.5 * (sizes[1] - sizes[0])
+
+
+def test_no_read_is_larger_than_a_window(tmp_path, monkeypatch):
+    write_graph(tmp_path / "g", small(400))
+    rows = load_stored(tmp_path / "g", rows=True)
+    monkeypatch.setattr("longnn.training._rows.WINDOW", 4 * 5 * 6 * 40)  # forty rows
+    assert WINDOW > 4 * 5 * 6 * 400
+    job = Job(rows, [config(epochs=1, batch_rows=8)], [make_split(rows, None, 0)])
+    counts, read = [], BasisStore.read
+
+    def counted(self, which, degree):
+        counts.append(len(which))
+        return read(self, which, degree)
+
+    monkeypatch.setattr(BasisStore, "read", counted)
+    population = job._groups[0]._make(0, 1)
+    losses = population.train_epoch()
+    assert bool(torch.isfinite(losses).all())
+    assert max(counts) == 40
+    assert sum(counts) == int(make_split(rows, None, 0).train.sum())
