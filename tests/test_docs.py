@@ -22,9 +22,9 @@ from tests.commands import ROOT, succeed
 
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_" not in p.relative_to(DOCS).parts[0])
-BLOCK = re.compile(r"^```(\S*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 #: Pages that take longer than the others.
-SLOW = {"tuning", "export", "benchmarks"}
+SLOW = {"tuning", "benchmarks"}
 #: Pages that go on from a run on the club.
 AFTER_START = {"export"}
 BRIEF = {"train": ["--set", "epochs=5"], "tune": ["--set", "epochs=5", "--finalists", "0"]}
@@ -43,7 +43,8 @@ def lines_of(text):
 
 def with_blocks(*kinds):
     pages = [page for page in PAGES if blocks(page, *kinds)]
-    marks = {page: [pytest.mark.slow] if page.stem in SLOW else [] for page in pages}
+    slow = SLOW if "sh" in kinds else set()  # to parse a command takes no time
+    marks = {page: [pytest.mark.slow] if page.stem in slow else [] for page in pages}
     return [pytest.param(page, marks=marks[page], id=page.stem) for page in pages]
 
 
