@@ -9,7 +9,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types unit slow wheel results install clean
+.PHONY: demo test lint types unit docs slow wheel results install clean
 
 demo: $(BASE)
 	@echo "A graph of 800 nodes in two classes, whose neighbours mostly differ."
@@ -19,7 +19,7 @@ demo: $(BASE)
 	$(BIN)/longnn train csbm --data phi=-0.6 --output demo-run
 	@echo "next:   open the report, then README.md, 'Your own graph'"
 
-test: lint types unit wheel
+test: lint types unit docs wheel
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -33,6 +33,11 @@ unit: $(DEV)
 
 slow: $(DEV)
 	$(BIN)/python -m pytest -q -m "slow and not gpu and not wheel"
+
+# The site, in build/docs: every notebook runs, and a warning is an error; about two minutes.
+docs: $(DEV)
+	$(BIN)/python -m sphinx -b html -j 2 -q -W --keep-going docs build/docs
+	@echo "site: build/docs/index.html"
 
 # Build the wheel, install it in a new environment and use it there; two to four minutes.
 wheel: $(DEV)
@@ -57,4 +62,4 @@ $(DEV): $(BASE)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/api/*.rst *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -18,17 +18,8 @@ from tests.commands import ROOT, longnn
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-DOCS = [
-    block
-    for name in ("data", "scikit-learn")
-    for block in re.findall(
-        r"```python\n(.*?)```",
-        (ROOT / f"docs/{name}.md").read_text(encoding="utf-8"),
-        flags=re.DOTALL,
-    )
-]
 RUN = next(block for block in PYTHON if "longnn.train(" in block)
-BLOCKS = [block for block in (*PYTHON, *DOCS) if block != RUN]
+BLOCKS = [block for block in PYTHON if block != RUN]
 SHELL = [
     line.strip()
     for block in re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)

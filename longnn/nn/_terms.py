@@ -52,7 +52,7 @@ class Terms:
 
     @property
     def features(self) -> Tensor:
-        """The features themselves, (rows, features): the first term of any operator."""
+        """The features themselves, (rows, features), the first term of any operator."""
         return next(iter(self.values.values()))[0]
 
     @property

@@ -79,14 +79,14 @@ def jacobi(
 def legendre(
     x: Tensor, degree: int, *, orthonormal: bool = True, weight: Weight = "paper"
 ) -> Tensor:
-    """Legendre polynomials of degree 0..K at x: shape (degree+1, *x.shape)."""
+    """Legendre polynomials of degree 0..K at x: shape ``(degree+1, *x.shape)``."""
     return _values(Legendre(orthonormal=orthonormal, weight=weight), x, degree)
 
 
 def chebyshev_t(
     x: Tensor, degree: int, *, orthonormal: bool = False, weight: Weight = "paper"
 ) -> Tensor:
-    """Chebyshev polynomials of the first kind at x: shape (degree+1, *x.shape).
+    """Chebyshev polynomials of the first kind at x: shape ``(degree+1, *x.shape)``.
 
     >>> chebyshev_t(torch.tensor([0.5]), 3).flatten()
     tensor([ 1.0000,  0.5000, -0.5000, -1.0000])
@@ -97,7 +97,7 @@ def chebyshev_t(
 def chebyshev_u(
     x: Tensor, degree: int, *, orthonormal: bool = False, weight: Weight = "paper"
 ) -> Tensor:
-    """Chebyshev polynomials of the second kind at x: shape (degree+1, *x.shape)."""
+    """Chebyshev polynomials of the second kind at x: shape ``(degree+1, *x.shape)``."""
     return _values(Chebyshev(2, orthonormal=orthonormal, weight=weight), x, degree)
 
 
@@ -109,7 +109,7 @@ def gegenbauer(
 
 
 def monomial(x: Tensor, degree: int) -> Tensor:
-    """Powers 1, x, ..., x^K: shape (degree+1, *x.shape)."""
+    """Powers 1, x, ..., x^K: shape ``(degree+1, *x.shape)``."""
     return _values(Monomial(), x, degree)
 
 
@@ -119,7 +119,7 @@ def bernstein(x: Tensor, degree: int) -> Tensor:
 
 
 def interpolation(x: Tensor, degree: int) -> Tensor:
-    """Cardinal polynomials of the K+1 Chebyshev nodes: shape (degree+1, *x.shape)."""
+    """Cardinal polynomials of the K+1 Chebyshev nodes: shape ``(degree+1, *x.shape)``."""
     return _values(Interpolation(), x, degree)
 
 

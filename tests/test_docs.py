@@ -1,0 +1,218 @@
+"""The pages of the site are true: their Python runs, their commands run, their options exist.
+
+``python`` and ``sh`` blocks of a page run in the order of the page, in one folder that holds a copy
+of the examples; training is cut short. ``bash`` blocks are for clusters and other people's files:
+their commands must parse. ``code-cell`` blocks run when the site is built (``make docs``).
+"""
+
+import importlib
+import importlib.util
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from torch.distributed.run import get_args_parser
+from typer.main import get_command
+
+from longnn.cli import app
+from tests.commands import ROOT, succeed
+
+DOCS = ROOT / "docs"
+PAGES = sorted(p for p in DOCS.rglob("*.md") if "_" not in p.relative_to(DOCS).parts[0])
+BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+#: Pages that take longer than the others.
+SLOW = {"tuning", "benchmarks"}
+#: Pages that go on from a run on the club.
+AFTER_START = {"export"}
+BRIEF = {"train": ["--set", "epochs=5"], "tune": ["--set", "epochs=5", "--finalists", "0"]}
+
+
+def blocks(page, *kinds):
+    """(kind, text) of the blocks of these kinds, in order."""
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [(kind, text) for kind, text in found if kind in kinds]
+
+
+def lines_of(text):
+    """Commands of a block, without comments."""
+    return [line.strip() for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
+
+
+def with_blocks(*kinds):
+    pages = [page for page in PAGES if blocks(page, *kinds)]
+    slow = SLOW if "sh" in kinds else set()  # to parse a command takes no time
+    marks = {page: [pytest.mark.slow] if page.stem in slow else [] for page in pages}
+    return [pytest.param(page, marks=marks[page], id=page.stem) for page in pages]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a reader stands: a folder with the examples."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(line):
+    program, *arguments = shlex.split(line, comments=True)
+    assert program == "longnn", line
+    succeed(*arguments, *BRIEF.get(arguments[0], []))
+    output = re.search(r"--output (\S+)", line)
+    assert not output or Path(output[1]).exists(), line
+
+
+@pytest.mark.parametrize("page", with_blocks("sh", "python"))
+def test_page_runs(page, folder, monkeypatch):
+    if blocks(page, "sh"):  # a report takes longer than a brief training, and has its own tests
+        monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+    if page.stem in AFTER_START:
+        run("longnn train examples/club --preset fast --output runs/club")
+    names = {"__name__": "docs"}
+    for kind, text in blocks(page, "sh", "python"):
+        if kind == "python":
+            exec(compile(text, page.name, "exec"), names)
+        else:
+            for line in lines_of(text):
+                run(line)
+
+
+def options_of(name):
+    """The options that a command of longnn knows."""
+    command = get_command(app).commands[name]
+    return {option for parameter in command.params for option in parameter.opts}
+
+
+def check_longnn(words):
+    """Whether a command exists, and all of its options."""
+    name, *rest = words
+    known = options_of(name)
+    for word in rest:
+        if word.startswith("--"):
+            assert word in known, f"longnn {name} has no {word}"
+
+
+def check_torchrun(words):
+    """Whether torchrun takes these options and starts longnn with options that it has."""
+    at = words.index("-m")
+    assert words[at + 1] == "longnn"
+    numbers = ["2" if word.startswith("$") else word for word in words]
+    found = get_args_parser().parse_args(numbers)
+    assert found.module
+    assert found.training_script == "longnn"
+    check_longnn(words[at + 2 :])
+
+
+@pytest.mark.parametrize("page", with_blocks("bash"))
+def test_commands_for_elsewhere_parse(page):
+    checked = 0
+    for _, text in blocks(page, "bash"):
+        for line in lines_of(text):
+            words = shlex.split(line, comments=True)
+            words = words[1:] if words[0] == "srun" else words
+            if words[0] == "longnn":
+                check_longnn(words[1:])
+            elif words[0] == "torchrun":
+                check_torchrun(words[1:])
+            else:
+                assert re.match(r"export [A-Z_]+=\d+$|HEAD=\$\(", line), line
+                continue
+            checked += 1
+    assert checked
+
+
+def test_an_option_that_is_not_there_is_noticed():
+    with pytest.raises(AssertionError, match="no --ranks"):
+        check_longnn(["propagate", "graph", "--ranks", "4"])
+    with pytest.raises(SystemExit):
+        check_torchrun(["--processes", "2", "-m", "longnn", "propagate", "graph"])
+
+
+def test_every_block_says_what_it_is():
+    known = {"sh", "bash", "python", "text", "toml", ""}
+    for page in PAGES:
+        for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+            assert kind in known or kind.startswith("{"), f"{page.name}: {kind}"
+            assert kind or "longnn " not in text, (
+                f"{page.name}: a command that no test runs\n{text}"
+            )
+
+
+def test_every_page_is_on_the_site():
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^(?:[\w -]+ <)?([\w/-]+)>?$", text, flags=re.MULTILINE)
+    pages = {str(page.relative_to(DOCS).with_suffix("")) for page in PAGES}
+    assert set(listed) <= pages
+    missing = {p for p in pages - set(listed) if not p.startswith("results/")} - {"index"}
+    assert not missing
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!http|#)([^)#\s]+)", text):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    """Extensions of the site, by name."""
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+
+    def load(name):
+        pytest.importorskip("sphinx", reason="the extra `docs` is not installed")
+        return importlib.import_module(name)
+
+    yield load
+    for name in ("mathml", "offline", "reference"):
+        sys.modules.pop(name, None)
+
+
+def test_the_reference_has_every_public_name(extension):
+    reference = extension("reference")
+    found = reference.packages()
+    assert {"data", "nn", "runs", "store", "explain", "config"} <= set(found)
+    assert "cli" not in found
+    for name, module in found.items():
+        text = reference.page(module)
+        for public in reference.exported(module):
+            target = f"longnn.{name}.{public}"
+            shown = getattr(getattr(module, public), "__name__", "")
+            assert re.search(rf":: ({re.escape(target)}|{re.escape(shown)})$", text, re.M), target
+    root = reference.table_of_names()
+    assert "longnn.nn.LONConv>" in root
+    assert "longnn.runs.train>" in root
+
+
+def test_formulas_become_elements_of_mathml(extension):
+    mathml = extension("mathml")
+    found = mathml.render(r"\big(\sum_{k=0}^K \alpha_k, \dots\big)", block=True)
+    assert 'display="block"' in found
+    assert "<mo" in found
+    assert "big" not in found
+    with pytest.raises(Exception, match="Expected a formula that MathML can show"):
+        mathml.render(r"\nonsense", block=False)
+
+
+def test_a_page_that_loads_from_the_network_is_noticed(extension):
+    offline = extension("offline")
+    pages = (
+        '<script defer src="https://cdn.example/math.js">',
+        '<link rel="stylesheet" href="//fonts.example/a.css">',
+        "@import url(https://fonts.example/b.css)",
+        "<pre>/home/me/longnn/docs</pre>",
+    )
+    for page in pages:
+        assert len(offline.problems(page, "/home/me/longnn")) == 1, page
+    assert not offline.problems('<a href="https://arxiv.org/abs/2303.13750">', "/home/me/longnn")
+
+
+def test_what_a_page_shows_is_what_it_says():
+    """A command whose output is on a page is on the page, too."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        said = [line for _, block in blocks(page, "sh") for line in lines_of(block)]
+        for shown in re.findall(r"""^show\(["'](longnn .*)["']\)$""", text, flags=re.MULTILINE):
+            assert shown in said, f"{page.name}: {shown}"
