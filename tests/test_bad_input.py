@@ -98,27 +98,27 @@ FLAWS = {
     "folder in place of a file": (directory_instead, r"nodes\.csv: .*readable.*Directory"),
     "binary junk": (lambda f: (f / "nodes.csv").write_bytes(os.urandom(999)), r"nodes\.csv.*: Exp"),
     "empty": (lambda f: (f / "edges.csv").write_text(""), r"edges\.csv: .*an empty file"),
-    "truncated csv": (csv_cut, r"nodes\.csv, line 61: Expected 5 columns .*truncated"),
+    "truncated csv": (csv_cut, r"nodes\.csv, line 301: Expected 5 columns .*truncated"),
     "truncated parquet": (parquet_cut, r"edges\.parquet: Expected a readable, complete"),
     "truncated npz": (npz_cut, r"edges\.npz: Expected a readable, complete"),
     "unknown node": (
-        lambda f: edit(f, "edges.csv", "Ada,Aiko", "Ada,Zeus"),
+        lambda f: edit(f, "edges.csv", "Ada Adler,Anders Baker", "Ada Adler,Zeus"),
         r"edges\.csv, line 2, column 'target': .*id of a node in nodes\.csv \(got 'Zeus'\)",
     ),
     "duplicate id": (
-        lambda f: edit(f, "nodes.csv", "Aiko,", "Ada,"),
-        r"nodes\.csv, line 3, column 'id': .*unique ids \(got 'Ada' again, first on line 2\)",
+        lambda f: edit(f, "nodes.csv", "Ada Baker,", "Ada Adler,"),
+        r"nodes\.csv, line 3, column 'id': .*unique ids \(got 'Ada Adler' again, first on line 2\)",
     ),
     "text in a feature column": (
-        lambda f: edit(f, "nodes.csv", "Ada,24", "Ada,young"),
+        lambda f: edit(f, "nodes.csv", "Ada Adler,36", "Ada Adler,young"),
         r"nodes\.csv, line 2, column 'age': Expected a number \(got 'young'\)",
     ),
     "infinite feature": (
-        lambda f: edit(f, "nodes.csv", "Ada,24", "Ada,inf"),
+        lambda f: edit(f, "nodes.csv", "Ada Adler,36", "Ada Adler,inf"),
         r"nodes\.csv, line 2, column 'age': Expected a finite number \(got 'inf'\)",
     ),
     "nan label": (
-        lambda f: edit(f, "nodes.csv", "4,rowing", "4,nan"),
+        lambda f: edit(f, "nodes.csv", "5,tennis", "5,nan"),
         r"nodes\.csv, line 2, column 'label': .*an empty cell for a node to predict \(got 'nan'",
     ),
 }
@@ -488,7 +488,7 @@ def write(path, content):
 def test_data_that_changed_since(graph, tmp_path):
     folder = tmp_path / "r"
     succeed("train", graph, *FAST, "--output", folder)
-    edit(graph, "nodes.csv", "Ada,24", "Ada,25")
+    edit(graph, "nodes.csv", "Ada Adler,36", "Ada Adler,37")
     assert "the files have changed since" in fail("evaluate", folder)
     (folder / "record.json").unlink()
     with pytest.raises(DataError, match="the files have changed since"):

@@ -9,10 +9,11 @@ from torch_geometric.data import Data
 
 from longnn import LONGNNClassifier, load_run
 from longnn.config import Config, explain_settings
-from longnn.data import DataError, from_data, load, make_split, undirected
+from longnn.data import DataError, Scaling, Split, from_data, load, make_split, undirected
+from longnn.explain import explain_nodes
 from longnn.report import describe_cover_filter
 from longnn.runs import resume, train
-from longnn.training import complete, fit, predict, score
+from longnn.training import Trained, complete, fit, predict, score
 
 from .commands import fail, longnn, succeed, succeed_json
 
@@ -298,3 +299,17 @@ def test_predictions_do_not_depend_on_the_copy(folder):
     assert problem.num_nodes == kept.num_nodes
     assert predict(made.trained.models[0], problem).shape == (kept.num_nodes, 2)
     assert made.predictions().num_rows == kept.num_nodes
+
+
+def test_explanations_refuse_arcs_in_one_line():
+    """What a cover says of two copies of a node is not split yet."""
+    arcs = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    data = Data(x=torch.eye(4), edge_index=arcs, y=torch.tensor([0, 1, 0, 1]))
+    dataset = from_data(data, directed=True)
+    config = Config.from_dict({"model": "lon", "epochs": 2, "device": "cpu"})
+    every = torch.ones(4, dtype=torch.bool)
+    split = Split(every, every, every, "own", 0)
+    (fitted,) = fit(dataset, [config], [split])
+    trained = Trained.collect(dataset, Scaling("none"), [fitted])
+    with pytest.raises(DataError, match=r"undirected graph, to explain it \(got direction='cover'"):
+        explain_nodes(trained, dataset, [0])

@@ -144,3 +144,18 @@ def test_a_folder_that_is_no_graph(tmp_path):
         train(tmp_path, FAST)
     with pytest.raises(ValueError, match="prepared folder"):
         GraphStore.open(tmp_path / "none")
+
+
+def test_explanations_refuse_rows_in_one_line(run):
+    with pytest.raises(DataError, match="trained in memory, to explain it"):
+        longnn.explain.explain_nodes(run.trained, run.dataset, [0])
+
+
+def test_info_describes_a_prepared_folder(tmp_path):
+    folder = longnn.store.prepare(
+        "csbm", output=tmp_path / "g", options={"num_nodes": 40, "num_features": 8}
+    ).folder
+    done = run_command("info", str(folder))
+    assert done.exit_code == 0, done.output
+    assert "nodes       40" in done.stdout
+    assert json.loads(run_command("info", str(folder), "--json").stdout)["nodes"] == 40

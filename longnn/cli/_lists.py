@@ -32,6 +32,16 @@ NARROW = 16
 MANY = 60
 
 
+def _show_prepared(folder: str, json_: bool) -> None:
+    """What a prepared folder holds, from its manifest alone."""
+    graph = longnn.store.GraphStore.open(folder)
+    if json_:
+        print(json.dumps({**graph.about, "nodes": graph.num_nodes}))
+        return
+    for line in longnn.store.card_lines(graph):
+        out.print(line, markup=False, highlight=False)
+
+
 def info(
     graph: Graph,
     nodes: Nodes = None,
@@ -40,6 +50,9 @@ def info(
     json_: Json = False,
 ) -> None:
     """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
+    if longnn.store.is_prepared(graph):
+        _show_prepared(graph, json_)
+        return
     dataset = load_dataset(graph, nodes, data_option, data_dir)
     card = longnn.data.describe(dataset)
     density = longnn.spectral_density(_operator(dataset))

@@ -16,6 +16,7 @@ from longnn.explain._exact import ExactForm, has_exact_form
 from longnn.explain._integrated import IntegratedForm
 from longnn.explain._part import Form
 from longnn.explain._question import Question
+from longnn.store import StoredDataset
 from longnn.training import Problem, Trained
 
 #: Ids among which the nearest to an unknown one is looked for.
@@ -31,12 +32,14 @@ class Case:
         repeat: one repeat alone; by default all, whose predictions are averaged.
 
     Raises:
-        DataError: where the features are not those of the models, or there is no such repeat.
+        DataError: where the features are not those of the models, there is no such repeat, or the
+            graph is on disk or of arcs.
     """
 
     def __init__(self, trained: Trained, dataset: NodeDataset, repeat: int | None = None) -> None:
         if repeat is not None and not 0 <= repeat < trained.repeats:
             raise DataError(f"Expected a repeat below {trained.repeats} (got {repeat})")
+        _check_explainable(trained, dataset)
         self.trained, self.ids = trained, dataset.ids
         kept = range(trained.repeats) if repeat is None else [repeat]
         problem = trained.problem(dataset)
@@ -172,3 +175,17 @@ def find_ids(ids: Sequence[Any], given: Sequence[str]) -> np.ndarray:
             hint = did_you_mean(word, alike) or f"; the first is {str(ids[0])!r}"
             raise ValueError(f"Expected ids of nodes of the graph (got {word!r}){hint}")
     return np.array([place[word] for word in given], dtype=np.int64)
+
+
+def _check_explainable(trained: Trained, dataset: NodeDataset) -> None:
+    if isinstance(dataset, StoredDataset):
+        raise DataError(
+            "Expected a run that was trained in memory, to explain it (got one on rows of a "
+            "prepared folder); give more with --memory and train again"
+        )
+    direction = trained.config.direction
+    if direction in ("cover", "magnetic"):
+        raise DataError(
+            f"Expected a run on an undirected graph, to explain it (got direction={direction!r}); "
+            "train with --set direction=none"
+        )

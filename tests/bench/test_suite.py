@@ -249,7 +249,7 @@ def test_an_installed_copy_has_no_commit(monkeypatch, tmp_path):
 
 def test_it_runs_without_the_packages_of_search_and_runs():
     program = (
-        "import sys; sys.modules.update(dict.fromkeys(('pyarrow', 'optuna', 'typer')));"
+        "import sys; sys.modules.update(dict.fromkeys(('duckdb', 'optuna', 'typer')));"
         "import longnn.bench; print('longnn.runs' in sys.modules, 'longnn.tuning' in sys.modules)"
     )
     done = subprocess.run(

@@ -27,11 +27,17 @@ def club(tmp_path_factory):
 
 
 def test_what_the_command_prints_adds_up(club):
-    result = longnn("explain", club, "Ada", "--top", 3)
+    result = longnn("explain", club, "Ada Adler", "--top", 3)
     assert result.exit_code == 0, result.output
     text = result.stdout
     assert text.startswith("lon: exact\n")
-    for piece in ("Node Ada is predicted ", "the node itself", "by feature", "hours", " others"):
+    for piece in (
+        "Node Ada Adler is predicted ",
+        "the node itself",
+        "by feature",
+        "hours",
+        " others",
+    ):
         assert piece in text
     line = next(line for line in text.splitlines() if line.startswith("sum: "))
     words = line.replace(",", "").replace(":", "").split()
@@ -42,10 +48,10 @@ def test_what_the_command_prints_adds_up(club):
 
 
 def test_the_command_as_json_is_what_python_computes(club):
-    found = succeed_json("explain", club, "Ada", "Mei")
-    wanted = load_run(club).explain(["Ada", "Mei"])
+    found = succeed_json("explain", club, "Ada Adler", "Mei Costa")
+    wanted = load_run(club).explain(["Ada Adler", "Mei Costa"])
     assert found["exact"] is True
-    assert [row["node"] for row in found["summary"]] == ["Ada", "Mei"]
+    assert [row["node"] for row in found["summary"]] == ["Ada Adler", "Mei Costa"]
     for row, e in zip(found["summary"], wanted.nodes, strict=True):
         assert row["score"] == pytest.approx(e.score)
         mine = [r["contribution"] for r in found["contributions"] if r["node"] == e.node]
@@ -58,9 +64,9 @@ def test_the_command_as_json_is_what_python_computes(club):
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
 def test_files(club, tmp_path, ending):
     path = tmp_path / f"why.{ending}"
-    text = succeed("explain", club, "Ada", "--output", path)
+    text = succeed("explain", club, "Ada Adler", "--output", path)
     assert f"tables: {path}" in text
-    wanted = load_run(club).explain(["Ada"])
+    wanted = load_run(club).explain(["Ada Adler"])
     if ending == "json":
         rows = json.loads(path.read_text())["contributions"]
         assert {p.name for p in tmp_path.iterdir()} == {"why.json"}
@@ -77,13 +83,13 @@ def test_files(club, tmp_path, ending):
 
 def test_the_page_stands_alone_and_has_the_words(club, tmp_path):
     path = tmp_path / "why.html"
-    text = succeed("explain", club, "Ada", "Mei", "--html", path)
+    text = succeed("explain", club, "Ada Adler", "Mei Costa", "--html", path)
     assert f"page: {path}" in text
     page = check_page(path.read_text(encoding="utf-8"))
-    assert "Why Ada?" in page.text
+    assert "Why Ada Adler?" in page.text
     assert len(page.all("img")) == 2
     assert all(image["alt"] for image in page.all("img"))
-    explained = load_run(club).explain(["Ada", "Mei"])
+    explained = load_run(club).explain(["Ada Adler", "Mei Costa"])
     assert explained.why(0) in page.text
     assert f"{explained[0].score:.4f}" in page.text
 
@@ -121,17 +127,20 @@ def first_id(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ada"], "Expected ids of nodes of the graph (got 'ada'); did you mean `Ada`?"),
-        (["7"], "Expected ids of nodes of the graph (got '7'); the first is 'Ada'"),
-        (["Ada", "--class", "rowin"], "(got 'rowin'); did you mean `rowing`?"),
-        (["Ada", "--output", "x.txt"], "ends in .csv, .parquet, .json (got x.txt)"),
-        (["Ada", "--output", "nowhere/x.csv"], "in an existing folder (got nowhere)"),
-        (["Ada", "--html", "x.txt"], "Expected --html to end in .html"),
-        (["Ada", "--html", "nowhere/x.html"], "Expected --html in an existing folder"),
+        (
+            ["ada adler"],
+            "Expected ids of nodes of the graph (got 'ada adler'); did you mean `Ada Adler`?",
+        ),
+        (["7"], "Expected ids of nodes of the graph (got '7'); the first is 'Ada Adler'"),
+        (["Ada Adler", "--class", "rowin"], "(got 'rowin'); did you mean `rowing`?"),
+        (["Ada Adler", "--output", "x.txt"], "ends in .csv, .parquet, .json (got x.txt)"),
+        (["Ada Adler", "--output", "nowhere/x.csv"], "in an existing folder (got nowhere)"),
+        (["Ada Adler", "--html", "x.txt"], "Expected --html to end in .html"),
+        (["Ada Adler", "--html", "nowhere/x.html"], "Expected --html in an existing folder"),
         (["--html", "x.html"], "Expected nodes for --html"),
         (["--class", "rowing"], "Expected nodes where --class or --against is given"),
-        (["Ada", "--sample", "3"], "Expected --sample without nodes"),
-        (["Ada", "--repeat-index", "4"], "Expected a repeat below 1 (got 4)"),
+        (["Ada Adler", "--sample", "3"], "Expected --sample without nodes"),
+        (["Ada Adler", "--repeat-index", "4"], "Expected a repeat below 1 (got 4)"),
     ],
 )
 def test_mistakes_are_one_line(club, arguments, message):
