@@ -121,6 +121,11 @@ class Ingest:
                     "numbers and categories; use the graph in memory, or make numbers of it first."
                 )
         options = TableOptions.from_dict(given)
+        if options.directed:
+            raise DataError(
+                "Expected an undirected graph: a prepared folder keeps no arcs (got "
+                f"directed={options.directed}); leave it out, or train in memory."
+            )
         if options.features == "identity":
             raise DataError(
                 "Expected features of a prepared graph to be 'auto', 'columns' or 'degree' "
@@ -185,12 +190,6 @@ class Ingest:
             steps.begin("sorting edges")
             loops = options.self_loops
             counts = write_csr(engine, self.folder, count, self_loops=loops, on_share=steps.at)
-        if options.directed and counts.one_way:
-            raise DataError(
-                "Expected both directions of each edge (got one that lacks its reverse); filters "
-                "need an undirected graph: use directed=False to complete it.",
-                path=edge_parts.path,
-            )
         self.notes += edges.notes
         return counts
 

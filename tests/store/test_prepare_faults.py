@@ -125,10 +125,10 @@ def test_weights_are_refused_unless_ignored(files, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"directed": True}, r"keeps no arcs \(got directed=True\)"),
         ({"text_columns": "label"}, "no `text_columns` for a prepared graph"),
         ({"feature_file": "f.npz"}, "no `feature_file` for a prepared graph"),
         ({"features": "identity"}, r"\(got 'identity'\)"),
-        ({"directed": True}, "both directions of each edge"),
         ({"lable_column": "x"}, "label_column"),
     ],
     ids=str,
