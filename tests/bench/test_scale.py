@@ -9,7 +9,7 @@ import torch
 from longnn.bench import ScaleRecord, Size, _scale, run_scale, write_scale
 from longnn.graphs import GraphOperator
 from longnn.store import propagate
-from tests.commands import fail, succeed_json
+from tests.commands import ROOT, fail, succeed_json
 
 CPU = torch.device("cpu")
 SMALL = Size(nodes=60, edges=150, columns=3, degree=2)
@@ -88,3 +88,11 @@ def test_a_wrong_size(size):
 
 def test_a_wrong_part():
     assert fail("bench", "--part", "speed") == "Expected --part among epochs, scale (got 'speed')"
+
+
+def test_the_page_tells_what_the_record_has():
+    table = (ROOT / "results" / "bench" / "tables" / "scale-h200.md").read_text()
+    (line,) = [line for line in table.splitlines() if line.startswith("| longnn, terms of all")]
+    seconds = line.split("|")[2].split()[0]
+    page = " ".join((ROOT / "docs" / "benchmarks.md").read_text().split())
+    assert f"64 columns take {seconds} s" in page
