@@ -5,6 +5,7 @@ import pytest
 from longnn.data import csbm
 from longnn.studies import Context, run_study
 from longnn.studies._core._evaluation import Scores
+from longnn.studies._core._scores import dot_plot
 from longnn.studies.depth import _run, _tables
 from longnn.studies.depth._plan import ARCS, DEEP, KEYS, PLANS, PUBLISHED, ROWS
 from longnn.studies.protocols._search import draw_candidates
@@ -73,3 +74,12 @@ def test_direction_is_the_difference_of_one_model(monkeypatch):
     (row,) = table.rows
     assert row[0] == "LON-GNN, one filter, arcs"
     assert row[1].startswith("**+10.00")
+
+
+def test_figures_name_the_score_of_each_graph():
+    results = {"minesweeper": {"lon": at(0.9, 0.8)}, "photo": {"lon": at(0.9, 0.8)}}
+    figure = dot_plot(results, {"lon": "LON-GNN"}, [], {"minesweeper": "ROC AUC"})
+    assert [axes.get_xlabel() for axes in figure.axes] == ["ROC AUC, %", "accuracy, %"]
+    assert figure.get_suptitle().startswith("Test score:")
+    plain = dot_plot(results, {"lon": "LON-GNN"}, [])
+    assert plain.get_suptitle().startswith("Test accuracy:")

@@ -118,14 +118,28 @@ def difference_table(
 
 
 @in_style
-def dot_plot(results: Results, labels: Mapping[str, str], highlight: Sequence[str]) -> Figure:
-    """Each model's mean and interval on each dataset, side by side."""
+def dot_plot(
+    results: Results,
+    labels: Mapping[str, str],
+    highlight: Sequence[str],
+    metrics: Mapping[str, str] | None = None,
+) -> Figure:
+    """Each model's mean and interval on each dataset, side by side.
+
+    Args:
+        results: dataset -> row -> scores.
+        labels: of the rows.
+        highlight: rows that stand out.
+        metrics: what the scores of a dataset are, where it is not the accuracy.
+    """
     datasets = list(results)
+    named = {d: (metrics or {}).get(d, "accuracy") for d in datasets}
+    what = "score" if len({*named.values()}) > 1 else next(iter(named.values()), "score")
     columns = 4 if len(datasets) > 2 else max(len(datasets), 1)
     lines = -(-len(datasets) // columns)
     present = [k for k in labels if any(k in results[d] for d in datasets)]
     figure, grid = new_figure(
-        "Test accuracy: mean and 95 % interval over the splits",
+        f"Test {what}: mean and 95 % interval over the splits",
         height=0.6 + lines * (0.5 + 0.16 * len(present)),
         rows=lines,
         columns=columns,
@@ -152,15 +166,20 @@ def dot_plot(results: Results, labels: Mapping[str, str], highlight: Sequence[st
         axes.set_yticklabels([labels[k] for k in reversed(present)] if i % columns == 0 else [])
         axes.tick_params(labelsize=7)
         axes.set_ylim(-0.6, len(present) - 0.4)
-    for axes in grid[-1]:
-        axes.set_xlabel("accuracy, %", fontsize=8)
+        if i + columns >= len(datasets) or what == "score":  # the last of its column, or its own
+            axes.set_xlabel(f"{named[d]}, %", fontsize=8)
     return figure
 
 
 def save_dot_plot(
-    folder: Path, results: Results, labels: Mapping[str, str], highlight: Sequence[str], name: str
+    folder: Path,
+    results: Results,
+    labels: Mapping[str, str],
+    highlight: Sequence[str],
+    name: str,
+    metrics: Mapping[str, str] | None = None,
 ) -> list[Path]:
     """Write the figure, if there is anything to draw."""
     if not results:
         return []
-    return [save_figure(folder, name, dot_plot(results, labels, highlight))]
+    return [save_figure(folder, name, dot_plot(results, labels, highlight, metrics))]

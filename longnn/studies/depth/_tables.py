@@ -137,5 +137,6 @@ def draw(folder: Path) -> list[Path]:
         found = read_part(folder, part)
         if found:
             labels = {key: LABELS[key] for key in KEYS[part]}
-            made += save_dot_plot(folder, found, labels, shown, part)
+            metrics = {d: "ROC AUC" for d, plan in PLANS[part].items() if plan.metric == "roc_auc"}
+            made += save_dot_plot(folder, found, labels, shown, part, metrics)
     return made
