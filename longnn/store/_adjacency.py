@@ -165,7 +165,7 @@ class Adjacency:
         )
         if self.diagonal is not None:
             own = self.diagonal[some.first - self.first : some.last - self.first, None]
-            out.addcmul_(own, signal[some.first : some.last])
+            out.addcmul_(own.to(signal.dtype), signal[some.first : some.last])
         return out
 
     def done(self, some: Stretch) -> None:

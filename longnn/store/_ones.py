@@ -7,12 +7,15 @@ d, :math:`T_j(P) (x - m 1) / d = (T_j(P) x - m\\, T_j(P) 1) / d`.
 import dataclasses
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from longnn._base.files import atomic_path
+from longnn.store._adjacency import Adjacency
 from longnn.store._basis import ONES, BasisStore
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import describe
-from longnn.store._operator import StoredOperator
+from longnn.store._terms import Recurrence, team
 
 
 def add_ones(basis: BasisStore, graph: GraphStore) -> BasisStore:
@@ -24,18 +27,22 @@ def add_ones(basis: BasisStore, graph: GraphStore) -> BasisStore:
     """
     if basis.ones is not None:
         return basis
-    operator = StoredOperator(graph, basis.about["self_loops"])
-    rows = slice(None) if basis.rows is None else np.array(basis.rows)
-    with atomic_path(basis.folder / ONES) as temporary:
+    kept = None if basis.rows is None else np.array(basis.rows)
+    with atomic_path(basis.folder / ONES) as temporary, team(torch.get_num_threads()) as hands:
         shape = (basis.num_rows, basis.degree + 1)
         out = np.lib.format.open_memmap(temporary, mode="w+", dtype="<f4", shape=shape)
-        previous = current = np.ones(graph.num_nodes)
-        for j in range(basis.degree + 1):
-            if j == 1:
-                current = operator.product(previous)
-            elif j > 1:  # T_j = 2 P T_{j-1} - T_{j-2}
-                previous, current = current, 2 * operator.product(current) - previous
-            out[:, j] = current[rows]
+
+        def put(j: int, first: int, term: Tensor) -> None:  # (rows, 1)
+            values, last = term[:, 0].numpy(), first + len(term)
+            if kept is None:
+                out[first:last, j] = values
+            else:
+                low, high = np.searchsorted(kept, (first, last))
+                out[low:high, j] = values[kept[low:high] - first]
+
+        adjacency = Adjacency(graph, basis.about["self_loops"], resident=False)
+        ones = lambda first, last: torch.ones(last - first, 1)  # noqa: E731
+        Recurrence(adjacency, 1, hands).run(ones, put, basis.degree, lambda degree: None)
         out.flush()
     files = {**basis.manifest.files, ONES: describe(basis.folder / ONES)}
     dataclasses.replace(basis.manifest, files=files).write(basis.folder)
