@@ -18,7 +18,7 @@ from longnn.store._model import BlockModel
 from longnn.store._ones import add_ones
 from longnn.store._operator import StoredOperator
 from longnn.store._prepare import prepare
-from longnn.store._propagate import Progress, find_basis, propagate
+from longnn.store._propagate import Progress, propagate
 from longnn.store._rows import (
     ON_ROWS,
     StoredDataset,
@@ -43,7 +43,6 @@ __all__ = [
     "add_ones",
     "card_lines",
     "ensure_basis",
-    "find_basis",
     "fits_memory",
     "generate",
     "is_prepared",

@@ -127,19 +127,6 @@ def propagate(
     return BasisStore.open(folder)
 
 
-def find_basis(
-    graph: GraphStore,
-    *,
-    degree: int,
-    self_loops: SelfLoops = "keep",
-    dtype: str = "float32",
-    rows: Kept = "all",
-) -> BasisStore | None:
-    """What :func:`propagate` would open without computing; None where it would compute."""
-    recipe = Recipe(degree, self_loops, dtype, rows, checksum(graph.folder / NAME))
-    return _find(graph.folder / f"basis-{recipe.key}", recipe)
-
-
 def _find(folder: Path, recipe: Recipe) -> BasisStore | None:
     """The finished basis of a folder, all files in their size.
 

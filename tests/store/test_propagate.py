@@ -8,7 +8,7 @@ import scipy.sparse
 import torch
 
 from longnn.graphs import GraphOperator, chebyshev_stack
-from longnn.store import StoreError, _plan, _stage, find_basis, propagate
+from longnn.store import StoreError, _plan, _stage, propagate, serving_basis
 from longnn.store._adjacency import Adjacency
 from tests.store.graphs import exact_terms, random_graph, terms_of, write_graph
 
@@ -139,11 +139,11 @@ def test_offsets_of_a_stretch_need_32_bits_only(graph, monkeypatch):
 
 
 def test_what_was_computed_is_opened(graph):
-    assert find_basis(graph, degree=2) is None
+    assert serving_basis(graph, degree=2, self_loops="keep") is None
     made = propagate(graph, degree=2, memory=MEMORY)
     steps = []
     found = propagate(graph, degree=2, memory=MEMORY, on_progress=steps.append)
-    assert found.folder == made.folder == find_basis(graph, degree=2).folder
+    assert found.folder == made.folder == serving_basis(graph, degree=2, self_loops="keep").folder
     assert not steps
 
 
