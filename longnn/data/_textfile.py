@@ -151,6 +151,10 @@ def line_of_record(text: TextFile, record: int) -> int:
     return reader.line_num
 
 
+#: What reading a damaged compressed file raises.
+BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
+
+
 def _decompress(path: Path, content: bytes) -> bytes:
     if not content:
         raise DataError("Expected rows (got an empty file).", path=path)
@@ -168,13 +172,18 @@ def _decompress(path: Path, content: bytes) -> bytes:
                 return b"".join(pieces)
             except DataError:
                 raise
-            except (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError) as error:
-                raise DataError(
-                    f"Expected a complete compressed file (got {type(error).__name__}: {error}); "
-                    "it may be truncated.",
-                    path=path,
-                ) from error
+            except BROKEN as error:
+                raise incomplete(path, error) from error
     return content
+
+
+def incomplete(path: Path, error: BaseException) -> DataError:
+    """What to say of a compressed file that cannot be read to its end."""
+    return DataError(
+        f"Expected a complete compressed file (got {type(error).__name__}: {error}); "
+        "it may be truncated.",
+        path=path,
+    )
 
 
 def _as_utf8(path: Path, content: bytes) -> tuple[bytes, tuple[str, ...]]:

@@ -10,7 +10,6 @@ import codecs
 import gzip
 import io
 import lzma
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +22,10 @@ from pyarrow import csv as pacsv
 from longnn.data._errors import DataError
 from longnn.data._readtable import header_of, is_decimal, unreadable
 from longnn.data._textfile import (
+    BROKEN,
     MARKS,
     TextFile,
+    incomplete,
     join_spaces,
     recognise_text,
     table_suffix,
@@ -205,12 +206,8 @@ def _read(stream: Any, size: int, path: Path) -> bytes:
         while size > 0 and (piece := stream.read(size)):
             found.append(piece)
             size -= len(piece)
-    except (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError) as error:
-        raise DataError(
-            f"Expected a complete compressed file (got {type(error).__name__}: {error}); "
-            "it may be truncated.",
-            path=path,
-        ) from error
+    except BROKEN as error:
+        raise incomplete(path, error) from error
     return b"".join(cast("list[bytes]", found))
 
 
