@@ -50,6 +50,8 @@ class Block(nn.Module):
         residual: whether h is added.
         dropout: its rate.
         depth: how many blocks there are: the second map starts smaller by its square root.
+        copies: rows of the operator per node, 2 on arcs: a node hears as a source and as a target,
+            and both enter the first map. So L blocks reach every word of L letters N and N^T.
 
     >>> from longnn.graphs import GraphOperator
     >>> pair = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
@@ -66,12 +68,14 @@ class Block(nn.Module):
         residual: bool = True,
         dropout: float = 0.0,
         depth: int = 1,
+        copies: int = 1,
     ) -> None:
         super().__init__()
         self.normalize = NORMS[norm]
         self.message = message
         self.residual = residual
-        self.first = Linear(2 * channels, channels)
+        self.copies = copies
+        self.first = Linear((1 + copies) * channels, channels)
         self.second = Linear(channels, channels)
         self.dropout = Dropout(dropout)
         self.scale = 1 / math.sqrt(depth) if residual else 1.0
@@ -92,9 +96,10 @@ class Block(nn.Module):
             p.mul_(self.scale)
 
     def forward(self, operator: Operator, h: Tensor) -> Tensor:
-        own = self.normalize(h)
-        heard = self.message(operator, own)
-        out = self.second(self.first.activated(torch.cat([own, heard], -1), self.dropout))
+        own = self.normalize(h)  # (nodes, channels)
+        heard = self.message(operator, own.repeat(self.copies, 1))  # (copies nodes, channels)
+        joined = torch.cat([own, *heard.chunk(self.copies)], -1)  # (nodes, (1 + copies) channels)
+        out = self.second(self.first.activated(joined, self.dropout))
         return h + out if self.residual else out
 
 
@@ -115,7 +120,10 @@ class DeepGNN(Model):
             (``"max"``) or all (``"cat"``) of the blocks' outputs, each normalised.
         input_dropout: on the features.
         dropout: inside the blocks and before the last map.
+        copies: rows of the operator per node: 2 inside of :class:`~longnn.nn.Directed`.
     """
+
+    joins_copies = True
 
     def __init__(
         self,
@@ -130,8 +138,10 @@ class DeepGNN(Model):
         jump: Jump = "none",
         input_dropout: float = 0.0,
         dropout: float = 0.2,
+        copies: int = 1,
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels)
+        self.copies = copies
         if blocks < 1:
             raise ValueError(f"Expected `blocks` >= 1 (got {blocks})")
         _check("norm", norm, get_args(Norm))
@@ -139,6 +149,7 @@ class DeepGNN(Model):
         self.input_dropout = Dropout(input_dropout)
         self.enter = Linear(in_channels, hidden_channels)
         options: dict[str, Any] = {"norm": norm, "residual": residual, "dropout": dropout}
+        options["copies"] = copies
         self.blocks = nn.ModuleList(
             Block(hidden_channels, message(number), depth=blocks, **options)
             for number in range(blocks)

@@ -29,8 +29,12 @@ class Directed(Model):
     Where all edges go both ways it is :math:`g(P)(t_s(X) + t_t(X))`: the model itself. So nothing
     is lost, and everything the model has holds as it is: basis, penalty, filter.
 
+    A stack of blocks joins the copies in every block instead, so that it reaches every product of
+    N and N^T, such as two arcs in a row, :math:`N^2`: no filter of B does, since it goes there and
+    back in turn.
+
     Args:
-        model: for (2 in_channels, hidden_channels, out_channels).
+        model: for (2 in_channels, hidden_channels, out_channels), or a stack for ``copies=2``.
         direction: ``"cover"`` or ``"magnetic"``.
         exponents, phase: as in :func:`~longnn.graphs.directed_operator`.
 
@@ -50,11 +54,14 @@ class Directed(Model):
         exponents: tuple[float, float] = (0.5, 0.5),
         phase: float = 0.25,
     ) -> None:
-        if model.in_channels % 2:
+        joined = model.copies == 2
+        if model.in_channels % 2 and not joined:
             raise ValueError(
-                f"Expected a model for twice the features (got in_channels={model.in_channels})"
+                "Expected a model for twice the features, or a stack for copies=2 (got "
+                f"in_channels={model.in_channels})"
             )
-        super().__init__(model.in_channels // 2, model.hidden_channels, model.out_channels)
+        inputs = model.in_channels if joined else model.in_channels // 2
+        super().__init__(inputs, model.hidden_channels, model.out_channels)
         self.model = model
         self.direction = direction
         self.exponents, self.phase = exponents, phase
@@ -88,6 +95,8 @@ class Directed(Model):
 
     def scores(self, x: Features, operator: Operator) -> Tensor:
         x = as_features(x)
+        if self.model.copies == 2:
+            return self.model.scores(x, operator)
         assert not isinstance(x, LiftedMatrix)
         lifted = LiftedMatrix(DenseMatrix(x) if isinstance(x, Tensor) else x)
         both = self.model.scores(lifted, operator)  # (2 nodes, out)

@@ -34,6 +34,10 @@ class Model(nn.Module, abc.ABC):
     self_loops: SelfLoops = "keep"
     #: What it makes of arcs; :class:`~longnn.nn.Directed` has another.
     direction: Direction = "none"
+    #: Whether it can be made for ``copies=2``: it joins both copies of a node on arcs by itself.
+    joins_copies: ClassVar[bool] = False
+    #: Rows of the operator per node: 1, or 2 in a model that joins the copies of a node.
+    copies: int = 1
     #: Whether the graph is used at all.
     uses_graph: ClassVar[bool] = True
     #: Options whose default differs from that of the class above.

@@ -144,13 +144,15 @@ def make_model(config: Config, in_channels: int, out_channels: int) -> Model:
         ValueError: where there is no room for it.
     """
     require_room(config, 0, in_channels, out_channels)
-    directed = config.direction in ("cover", "magnetic")
-    directed = directed and find_model(config.model).model.uses_graph
-    inputs = 2 * in_channels if directed else in_channels
+    cls = find_model(config.model).model
+    directed = config.direction in ("cover", "magnetic") and cls.uses_graph
+    inputs, options = in_channels, dict(config.options)
+    if directed and cls.joins_copies:
+        options["copies"] = 2
+    elif directed:
+        inputs *= 2
     with seeded(config.seed):
-        model = get_model(
-            config.model, inputs, config.hidden_channels, out_channels, **config.options
-        )
+        model = get_model(config.model, inputs, config.hidden_channels, out_channels, **options)
     return Directed(model, **_of_arcs(config)) if directed else model
 
 

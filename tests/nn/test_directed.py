@@ -19,8 +19,10 @@ GRAPHIC = [name for name, entry in MODELS.items() if entry.model.uses_graph]
 
 
 def make(name="lon", *, direction="cover", **options):
+    joined = MODELS[name].model.joins_copies
+    options = {**options, "copies": 2} if joined else options
     with seeded(0):
-        inner = get_model(name, 10, 8, 3, **options)
+        inner = get_model(name, 5 if joined else 10, 8, 3, **options)
     return Directed(inner, direction).double().eval()
 
 
@@ -111,6 +113,22 @@ def test_every_model_sees_which_way_an_arc_goes(name, direction):
     assert model.self_loops == model.model.self_loops
 
 
+@pytest.mark.parametrize("name", [n for n in GRAPHIC if MODELS[n].model.joins_copies])
+def test_two_blocks_reach_two_arcs_in_a_row(name):
+    """0 -> 1 -> 2: a filter of the cover goes there and back in turn, two blocks go on."""
+    path = torch.tensor([[0, 1], [1, 2]])
+    x = torch.zeros(3, 5, dtype=torch.float64)
+    changed = x.clone()
+    changed[2] = 1.0
+
+    def moved(model):
+        return (model(changed, path) - model(x, path))[0].abs().max()
+
+    assert moved(loosen(make(name, blocks=2))) > 1e-6
+    assert moved(loosen(make(name, blocks=1, **({"degree": 1} if name == "lon-deep" else {})))) == 0
+    assert moved(loosen(make("lon", degree=4))) < 1e-12
+
+
 def test_features_may_be_sparse_or_dense():
     model = loosen(make())
     expected = model(X, ARCS)
@@ -138,7 +156,7 @@ def test_members_of_an_ensemble_on_arcs():
 
 
 def test_errors_are_named():
-    with pytest.raises(ValueError, match=r"twice the features \(got in_channels=5\)"):
+    with pytest.raises(ValueError, match=r"twice the features, .*\(got in_channels=5\)"):
         Directed(LONGNN(5, 8, 3))
     model = make()
     undirected = GraphOperator.from_edge_index(EDGES, None, NODES, dtype=torch.float64)
