@@ -23,7 +23,7 @@ from longnn.registry import MODELS, OPTIONS, find_model, model_options
 ROLES = ("transform", "coefficients", "factors", "basis")
 SCALINGS = ("auto", "none", "columns", "standard", "row")
 DIRECTIONS = ("auto", "cover", "magnetic", "none")
-PRECISIONS = ("float32", "float64")
+PRECISIONS = ("float32", "float64", "tf32")
 #: What is said about arcs.
 ARCS = ("direction", "phase", "out_exponent", "in_exponent")
 #: What is left out of a table where it is not set: of arcs, and of training on rows.
@@ -132,7 +132,12 @@ class Config:
         SCALINGS,
     )
     device: str = _described("auto", "cpu, cuda, or auto: the GPU if there is one")
-    precision: str = _described("float32", "type of all numbers in training", PRECISIONS)
+    precision: str = _described(
+        "float32",
+        "type of all numbers in training: float32, float64, or tf32: float32, but a GPU rounds the "
+        "factors of dense products to 10 bits, which is faster for wide and deep models",
+        PRECISIONS,
+    )
     calibrate: bool = _described(
         True, "make probabilities honest: a temperature fitted on the validation nodes"
     )

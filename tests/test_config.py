@@ -88,7 +88,7 @@ WRONG = {
     "repeat": (0, "Expected 1 <= `repeat` <= 1000000 .got 0"),
     "hidden_channels": (2.5, "`hidden_channels` to be an integer .got 2.5"),
     "scale": ("log", "`scale` to be one of auto, none, columns, standard, row .got 'log'"),
-    "precision": ("half", "`precision` to be one of float32, float64 .got 'half'"),
+    "precision": ("half", "`precision` to be one of float32, float64, tf32 .got 'half'"),
 }
 
 

@@ -25,9 +25,15 @@ def train(device, *, sparse, precision="float64", epochs=30, **keys):
         data.x = data.x * (data.x > 0.2)
         data.x[:, 8:] = 0
         dataset = type(dataset)("sparse", data, classes=dataset.classes)
-    base = {"epochs": epochs, "hidden_channels": 8, "precision": precision, "device": device}
+    base = {
+        "epochs": epochs,
+        "hidden_channels": 8,
+        "precision": precision,
+        "device": device,
+        **keys,
+    }
     configs = [
-        Config.from_dict({**base, "seed": s, "dropout": d, "lr_transform": 0.02, **keys})
+        Config.from_dict({**base, "seed": s, "dropout": d, "lr_transform": 0.02})
         for s, d in enumerate((0.5, 0.0, 0.8))
     ]
     problem = make_problem(dataset, configs[0], Scaling("none"))
@@ -70,6 +76,21 @@ def test_training_on_cuda_equals_cpu(model, sparse):
         torch.testing.assert_close(
             ours.history["train_loss"], theirs.history["train_loss"], rtol=1e-4, atol=1e-5
         )
+
+
+def test_rounded_products_train_nearly_the_same():
+    """TF32 has 10 bits of mantissa: other bits, the same course."""
+    keys = {"sparse": False, "model": "lon-deep", "epochs": 10, "hidden_channels": 64}
+    for ours, usual in zip(
+        train("cuda", precision="tf32", **keys),
+        train("cuda", precision="float32", **keys),
+        strict=True,
+    ):
+        assert not torch.equal(ours.history["train_loss"], usual.history["train_loss"])
+        torch.testing.assert_close(
+            ours.history["train_loss"], usual.history["train_loss"], rtol=0.05, atol=0.05
+        )
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_a_graph_replays_what_it_recorded(monkeypatch):

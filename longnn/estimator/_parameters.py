@@ -57,7 +57,7 @@ class Parameters(BaseEstimator):
             ``RandomState``, from which every fit draws a new seed.
         repeat: models to train, with seeds seed, seed + 1, ...; predictions are their mean.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        precision: ``"float32"`` or ``"float64"``.
+        precision: ``"float32"``, ``"float64"`` or ``"tf32"`` (rounded products on a GPU).
         verbose: 1 prints a line every 100 epochs, and one at the end.
         model_options: further options of the model, e.g. ``{"placement": "hidden"}``.
     """

@@ -84,7 +84,8 @@ def make_problem(
         classes=dataset.outputs,
     )
     others = {loops: operator(loops) for loops in variants if loops != own}
-    return dataclasses.replace(problem, variants={own: problem.operator, **others})
+    every = {own: problem.operator, **others}
+    return dataclasses.replace(problem, variants=every, rounded=config.precision == "tf32")
 
 
 def decide_direction(config: Config, dataset: NodeDataset) -> Config:

@@ -6,10 +6,11 @@ on the member's seed and the epoch alone: a member's result is the one it would 
 loop knows a model only through :class:`~longnn.nn.Model`'s interface.
 """
 
+import contextlib
 import copy
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -98,6 +99,17 @@ class _Watched(nn.Module):
         basis = first.basis_parameters() if first.learn_basis else {}
         a, b = (basis[k].to(scores) if _scalar(basis.get(k)) else nan for k in ("a", "b"))
         return scores, first.squared_norm().mean().sqrt().to(scores), a, b
+
+
+@contextlib.contextmanager
+def _dense_products(*, rounded: bool) -> Iterator[None]:
+    """Products of dense matrices on a GPU, their factors rounded to TF32 or as they are."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if rounded else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _scalar(value: Tensor | None) -> bool:
@@ -271,12 +283,13 @@ class Population:
         if self._graph is not None:
             self._graph.replay()
         else:
-            with np.errstate(all="ignore"):  # whether numbers stay finite is seen to at the end
-                self._epoch()
-            self._eager += 1
             cuda = self.problem.device.type == "cuda"
-            if cuda and self._eager == WARM_UP and not self.feed.by_rows:
-                self._capture()
+            # Whether numbers stay finite is seen to at the end.
+            with np.errstate(all="ignore"), _dense_products(rounded=cuda and self.problem.rounded):
+                self._epoch()
+                self._eager += 1
+                if cuda and self._eager == WARM_UP and not self.feed.by_rows:
+                    self._capture()
         self.epoch += 1
 
     def _capture(self) -> None:

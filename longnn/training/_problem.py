@@ -49,6 +49,8 @@ class Problem:
     positive: int = 1  # of two classes the rarer
     #: The operator under this and other treatments of self loops, for members of an ensemble.
     variants: Mapping[SelfLoops, GraphOperator] = dataclasses.field(default_factory=dict)
+    #: Whether a GPU may round the factors of dense products to TF32 in training.
+    rounded: bool = False
 
     @classmethod
     def make(

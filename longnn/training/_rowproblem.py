@@ -44,7 +44,8 @@ def make_row_problem(
     labels = labels if dataset.task == "classification" else labels.to(dtype)
     metric, positive = headline(dataset.data.y, dataset.task)
     own = variants[self_loops_of(configs[0])]
-    return RowProblem(terms, own, labels, dataset.task, dataset.outputs, metric, positive, variants)
+    about = (dataset.task, dataset.outputs, metric, positive, variants)
+    return RowProblem(terms, own, labels, *about, rounded=configs[0].precision == "tf32")
 
 
 def row_terms(

@@ -7,7 +7,7 @@ from longnn.studies import Context, run_study
 from longnn.studies._core._evaluation import Scores
 from longnn.studies._core._scores import dot_plot
 from longnn.studies.depth import _run, _tables
-from longnn.studies.depth._plan import ARCS, DEEP, KEYS, PLANS, PUBLISHED, ROWS
+from longnn.studies.depth._plan import ARCS, DEEP, KEYS, PLANS, PUBLISHED, ROWS, TUNED, rows_of
 from longnn.studies.protocols._search import draw_candidates
 
 
@@ -59,6 +59,8 @@ def test_only_rows_of_arcs_see_them():
         "lon-deep-arcs",
         "lon-deep-magnetic",
         "gcn-deep-arcs",
+        "words-arcs",
+        "two-arcs",
     }
     assert not any(ROWS[key].directed for key in KEYS[DEEP])
     (magnetic,) = {
@@ -66,6 +68,12 @@ def test_only_rows_of_arcs_see_them():
         for c in draw_candidates(ROWS["lon-deep-magnetic"].row, PLANS[ARCS]["chameleon"])
     }
     assert magnetic == "magnetic"
+
+
+def test_longer_searches_take_features_as_they_are():
+    """As those do who printed the marks; the other rows stand beside the tables of the paper."""
+    assert {key for key, deep in ROWS.items() if deep.raw} == set(KEYS[TUNED])
+    assert {key for graph in PLANS[TUNED] for key in rows_of(TUNED, graph)} == set(KEYS[TUNED])
 
 
 def test_direction_is_the_difference_of_one_model(monkeypatch):

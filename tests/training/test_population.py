@@ -48,6 +48,15 @@ OF_LON = [
 ]
 
 
+def test_rounded_products_are_for_a_gpu_and_for_training_alone(dataset):
+    """On a CPU tf32 is float32 to the bit; what others set for their own products stays."""
+    before = torch.get_float32_matmul_precision()
+    ours, usual = (population(dataset, [config(precision=p)]).run()[0] for p in ("tf32", "float32"))
+    assert torch.equal(ours.history["train_loss"], usual.history["train_loss"])
+    assert problem_of(dataset, config(precision="tf32")).rounded
+    assert torch.get_float32_matmul_precision() == before
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_each_member_gets_what_it_would_get_alone(dataset, name):
     """Seeds, splits, rates, decays and dropouts differ; results in float64 are the same."""

@@ -9,7 +9,7 @@ from longnn.data import NodeDataset, make_split
 from longnn.records import StudyRecord
 from longnn.studies._core._context import Context
 from longnn.studies._core._scores import percent
-from longnn.studies.depth._plan import KEYS, LABELS, PLANS, QUICK_KEYS, QUICK_PLANS, ROWS
+from longnn.studies.depth._plan import LABELS, PLANS, QUICK_KEYS, QUICK_PLANS, ROWS, Deep, rows_of
 from longnn.studies.protocols._plan import Plan, record_name
 from longnn.studies.protocols._run import SEARCH
 from longnn.studies.protocols._search import DrawsCell, search_families
@@ -18,7 +18,7 @@ from longnn.studies.protocols._train import Entry, RowCell, train_rows
 
 def run(context: Context) -> None:
     """Every row on every graph, as far as the records lack it."""
-    plans, keys = (QUICK_PLANS, QUICK_KEYS) if context.quick else (PLANS, KEYS)
+    plans = QUICK_PLANS if context.quick else PLANS
     known = list(dict.fromkeys(name for graphs in plans.values() for name in graphs))
     asked = context.choose("models", list(ROWS))
     for name in context.choose("datasets", known):
@@ -26,7 +26,8 @@ def run(context: Context) -> None:
             if name not in graphs:
                 continue
             record = context.record(record_name(name, part), graphs[name])
-            for key in [k for k in keys[part] if k in asked and k not in record]:
+            keys = QUICK_KEYS[part] if context.quick else rows_of(part, name)
+            for key in [k for k in keys if k in asked and k not in record]:
                 cell = _run_row(context, record, name, key, graphs[name])
                 context.tell(f"{name}, {part}, {LABELS[key]}: {percent(cell.test):.2f} %")
 
@@ -34,11 +35,11 @@ def run(context: Context) -> None:
 def _run_row(context: Context, record: StudyRecord, name: str, key: str, plan: Plan) -> RowCell:
     """The search of one row, then its winner on all splits."""
     deep = ROWS[key]
-    dataset = load(name, deep.directed, context)
+    dataset = load(name, deep, context)
 
     def search() -> DrawsCell:
         found: Mapping[str, DrawsCell] = search_families(
-            dataset, {key: deep.row}, plan, device=context.device
+            dataset, {key: deep.row}, plan, device=context.device, precision=deep.precision
         )
         return found[key]
 
@@ -52,8 +53,9 @@ def _run_row(context: Context, record: StudyRecord, name: str, key: str, plan: P
     return record.cell(key, RowCell, lambda: train()[key], machine=context.machine())
 
 
-def load(name: str, directed: bool, context: Context) -> NodeDataset:
-    """A graph, with its arcs or both ways."""
-    if directed:
-        return data.load(name, data_dir=context.data_dir, directed=True)
-    return data.load(name, data_dir=context.data_dir)
+def load(name: str, deep: Deep, context: Context) -> NodeDataset:
+    """A graph as a row sees it."""
+    options: dict[str, bool] = {"directed": True} if deep.directed else {}
+    if deep.raw:
+        options["row_normalize"] = False
+    return data.load(name, data_dir=context.data_dir, **options)

@@ -18,15 +18,15 @@ from longnn.studies._core._scores import (
     save_dot_plot,
 )
 from longnn.studies._core._table import ResultTable
-from longnn.studies.depth._plan import ARCS, DEEP, KEYS, LABELS, PLANS, PUBLISHED
+from longnn.studies.depth._plan import ARCS, DEEP, KEYS, LABELS, PLANS, PUBLISHED, TUNED
 from longnn.studies.protocols._plan import record_name
 from longnn.studies.protocols._train import RowCell
 from longnn.studies.recipes._selection import read_choices
 
-_MEANING = (
-    "mean ± half the 95 % bootstrap interval over ten splits; the best of each column in bold. "
-    "Every row had the same random search on validation nodes."
+_SPLITS = (
+    "mean ± half the 95 % bootstrap interval over ten splits; the best of each column in bold."
 )
+_MEANING = f"{_SPLITS} Every row had the same random search on validation nodes."
 _DIFFERENCE = "mean and 95 % bootstrap interval over ten splits; bold if the interval excludes zero"
 
 
@@ -59,6 +59,14 @@ def tables(folder: Path) -> list[ResultTable]:
             DIRECTED_MASKS,
         ),
         _arcs_against_both_ways(arcs),
+        _scores(
+            read_part(folder, TUNED),
+            TUNED,
+            "Longer searches: test ROC AUC (Minesweeper, Tolokers) or accuracy in %, "
+            f"{_SPLITS} Features are as the files have them; 12 or 16 configurations per row, in a "
+            "space made for the kind of graph.",
+            {**FIXED_MASKS, **UNIFORM_SPLIT, **DIRECTED_MASKS},
+        ),
         _published(folder, read_part(folder, PUBLISHED)),
     ]
 

@@ -34,7 +34,7 @@ class DrawsCell:
     chosen: int
 
 
-def draw_candidates(row: Row, plan: Plan) -> list[Config]:
+def draw_candidates(row: Row, plan: Plan, precision: str = "float32") -> list[Config]:
     """Random configurations of a row, its forms in turn, stopped by the metric of the plan.
 
     >>> from longnn.studies.protocols._plan import PLANS, SEARCHED
@@ -45,14 +45,20 @@ def draw_candidates(row: Row, plan: Plan) -> list[Config]:
     assert plan.draws is not None
     spaces = [search_space(row, form, SearchPlan(epochs=plan.epochs)) for form in row.forms]
     values = draw_random(spaces, plan.draws.candidates)
+    settings = {"monitor": plan.metric, "precision": precision}
     return [
-        spaces[i % len(spaces)].config(drawn, scale="none").replace(monitor=plan.metric)
+        spaces[i % len(spaces)].config(drawn, scale="none").replace(**settings)
         for i, drawn in enumerate(values)
     ]
 
 
 def search_families(
-    dataset: NodeDataset, families: Mapping[str, Row], plan: Plan, *, device: str
+    dataset: NodeDataset,
+    families: Mapping[str, Row],
+    plan: Plan,
+    *,
+    device: str,
+    precision: str = "float32",
 ) -> dict[str, DrawsCell]:
     """The winner of every family, by the validation nodes of the first splits.
 
@@ -61,12 +67,13 @@ def search_families(
         families: row by key.
         plan: with draws.
         device: where to train.
+        precision: of training.
     """
     assert plan.draws is not None
     splits = [
         make_split(dataset, plan.protocol, s).without_test() for s in range(plan.draws.splits)
     ]
-    drawn = {key: draw_candidates(row, plan) for key, row in families.items()}
+    drawn = {key: draw_candidates(row, plan, precision) for key, row in families.items()}
     limits = {"epochs": plan.draws.epochs, "patience": plan.draws.patience}
     shortened = [config.replace(**limits) for configs in drawn.values() for config in configs]
     fitted = iter(fit_all(dataset, shortened, splits, device=device))
