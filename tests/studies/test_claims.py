@@ -11,10 +11,17 @@ from longnn.studies import accuracy, get_study
 from longnn.studies import time as timing
 from longnn.studies._core._context import record_path
 from longnn.studies._core._evaluation import Scores
-from longnn.studies._core._printed import ACCURACY, BEST_ANYWHERE, best_of_paper
+from longnn.studies._core._printed import (
+    ACCURACY,
+    BEST_ANYWHERE,
+    DIRECTED_MASKS,
+    FIXED_MASKS,
+    UNIFORM_SPLIT,
+    best_of_paper,
+)
 from longnn.studies._core._protocol import TEN, read_results
 from longnn.studies._core._scores import average_ranks, paired_difference, percent
-from longnn.studies.depth._plan import ARCS, DEEP, PUBLISHED
+from longnn.studies.depth._plan import ARCS, DEEP, PUBLISHED, TUNED
 from longnn.studies.depth._tables import read_part
 from longnn.studies.explanations._show import FEW, area, read_cells
 from longnn.studies.portfolio._evaluation import TEST, TESTED, EvaluationCell
@@ -327,7 +334,7 @@ def test_exact_explanations_rank_no_better_than_gradient_times_input(explained):
 
 @pytest.fixture(scope="module")
 def deep():
-    return {part: read_part(RESULTS / "depth", part) for part in (DEEP, ARCS, PUBLISHED)}
+    return {part: read_part(RESULTS / "depth", part) for part in (DEEP, ARCS, PUBLISHED, TUNED)}
 
 
 def test_what_depth_is_worth(deep):
@@ -338,6 +345,9 @@ def test_what_depth_is_worth(deep):
         f"one filter has a ROC AUC of {shown[0]}, one block {shown[1]}, blocks of LON-GNN's "
         f"filters {shown[2]}, and without norm {shown[3]}" in text
     )
+    narrow = percent(deep[TUNED]["minesweeper"]["narrow"].test)
+    printed = FIXED_MASKS["minesweeper"]
+    assert f"narrow blocks have **{narrow:.1f} %**; a tuned GCN is printed at {printed} %" in text
     shown = [f"{percent(tolokers[k].test):.1f} %" for k in ("lon", "lon-deep", "no-norm")]
     assert f"On Tolokers it is {shown[0]} against {shown[1]} and {shown[2]}" in text
     basis = gap(mine["fixed-basis"].test, mine["lon-deep"].test)
@@ -358,10 +368,27 @@ def test_what_direction_is_worth(deep):
         for k in ("lon", "lon-deep")
     )
     assert f"one filter gains {one['squirrel']:.1f} points on Squirrel" in text
+    wide = {g: deep[TUNED][g] for g in ("squirrel", "chameleon")}
+    gained = [gap(cells["words-arcs"].test, cells["words"].test) for cells in wide.values()]
+    assert f"one wide filter gains {gained[0]:.1f} and {gained[1]:.1f} points" in text
+    behind = [gap(cells["words-arcs"].test, cells["two-arcs"].test) for cells in wide.values()]
+    assert f"are {behind[1]:.1f} points behind on Chameleon, {behind[0]:.1f} on Squirrel" in text
+    best = {
+        g: max(
+            percent(c.test) for part in (DEEP, ARCS, TUNED) for c in deep[part].get(g, {}).values()
+        )
+        for g in ("tolokers", "computers", "photo", "chameleon", "squirrel")
+    }
+    marks = {**FIXED_MASKS, **UNIFORM_SPLIT, **DIRECTED_MASKS}
+    away = [f"{marks[g] - score:.1f}" for g, score in best.items()]
+    assert (
+        f"Tolokers ({away[0]}), Computers ({away[1]}), Photo ({away[2]}), directed Chameleon "
+        f"({away[3]}) and directed Squirrel ({away[4]})" in text
+    )
     assert f"{one['chameleon']:.1f} on Chameleon" in text
     assert f"blocks gain {blocks['squirrel']:.1f} and {blocks['chameleon']:.1f}" in text
     assert f"one filter *loses* {-one['wisconsin']:.1f} points" in text
-    assert f"blocks gain {blocks['wisconsin']:.1f} (within chance)" in text
+    assert f"blocks lose {-blocks['wisconsin']:.1f} (within chance)" in text
     recipes = read_choices(RESULTS)
     behind = {
         g for g, c in deep[PUBLISHED].items() if gap(c["lon-deep"].test, recipes[g].scores.test) < 0
