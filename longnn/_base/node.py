@@ -100,7 +100,10 @@ class Node:
             self.fail("an object")
         return self._value
 
-    def text(self) -> str:
+    def text(self, default: str | None = None) -> str:
+        """A text; the default, if there is one, where nothing is given."""
+        if default is not None and not self.given:
+            return default
         if not isinstance(self._value, str):
             self.fail("text")
         return self._value

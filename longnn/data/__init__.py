@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from longnn.data._arcs import edge_notes, isolated_note, symmetrize
     from longnn.data._card import GraphCard, describe, homophily, untested
     from longnn.data._catalog import (
         BundledDataset,
@@ -17,13 +18,7 @@ if TYPE_CHECKING:
         list_bundled,
         list_named,
     )
-    from longnn.data._convert import (
-        edge_notes,
-        from_data,
-        isolated_note,
-        symmetrize,
-        undirected,
-    )
+    from longnn.data._convert import from_data, undirected
     from longnn.data._dataset import NodeDataset
     from longnn.data._edgetable import edge_columns
     from longnn.data._encoding import Encoding, Novelty, encode_columns
@@ -104,6 +99,7 @@ __all__ = [
 
 #: Where each name is found.
 _HOMES = {
+    "_arcs": ("edge_notes", "isolated_note", "symmetrize"),
     "_card": ("GraphCard", "describe", "homophily", "untested"),
     "_catalog": (
         "BundledDataset",
@@ -113,13 +109,7 @@ _HOMES = {
         "list_bundled",
         "list_named",
     ),
-    "_convert": (
-        "from_data",
-        "symmetrize",
-        "undirected",
-        "edge_notes",
-        "isolated_note",
-    ),
+    "_convert": ("from_data", "undirected"),
     "_dataset": ("NodeDataset",),
     "_encoding": (
         "Encoding",

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data._convert import edge_weights, from_data, keep_arcs, node_numbers, symmetrize
+from longnn.data._arcs import keep_arcs, symmetrize
+from longnn.data._convert import edge_weights, from_data, node_numbers
 from longnn.data._dataset import MASKS, NodeDataset
 from longnn.data._edgetable import read_edges, whole_numbers
 from longnn.data._errors import DataError

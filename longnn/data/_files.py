@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from longnn.data._arcs import Directed
 from longnn.data._arrays import ARRAY_SUFFIXES, read_arrays
 from longnn.data._assemble import Arrays, assemble
-from longnn.data._convert import Directed
 from longnn.data._dataset import NodeDataset, Task
 from longnn.data._encoding import Missing
 from longnn.data._errors import DataError, MissingFileError

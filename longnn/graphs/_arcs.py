@@ -33,14 +33,8 @@ import scipy.sparse.linalg
 import torch
 from torch import Tensor
 
-from longnn.graphs._operator import (
-    Direction,
-    Duplicates,
-    GraphOperator,
-    SelfLoops,
-    read_adjacency,
-    with_self_loops,
-)
+from longnn.graphs._adjacency import Duplicates, SelfLoops, read_adjacency, with_self_loops
+from longnn.graphs._operator import Direction, GraphOperator
 from longnn.matrices import SparseMatrix
 
 #: The exponents of the out-degrees and the in-degrees for which :math:`\|N\| \le 1`.

@@ -14,7 +14,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from longnn.graphs._operator import Direction, SelfLoops, check_self_loops
+from longnn.graphs._adjacency import SelfLoops, check_self_loops
+from longnn.graphs._operator import Direction
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,23 +1,13 @@
 """The schema of saved results: a run and a study, each written and read by one typed class."""
 
+from longnn.records._graph import GraphRecord
 from longnn.records._history import FilterPath, History
 from longnn.records._members import MemberRecord
-from longnn.records._run import (
-    RECORD,
-    RUN,
-    FilterRecord,
-    GraphRecord,
-    RepeatRecord,
-    Request,
-    RunRecord,
-    Scores,
-    SplitRecord,
-    summarize_repeats,
-    summary_dict,
-)
+from longnn.records._repeat import FilterRecord, RepeatRecord, SplitRecord
+from longnn.records._run import RECORD, RUN, Request, RunRecord
 from longnn.records._schema import KEEP_NONE, Schema, from_plain
 from longnn.records._study import Machine, Made, StudyRecord
-from longnn.records._summary import Summary
+from longnn.records._summary import Scores, Summary, summarize_repeats, summary_dict
 from longnn.records._trust import BaselineRecord, Bins, Calibration, PrecisionRecall, Residuals
 
 __all__ = [

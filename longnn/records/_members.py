@@ -65,7 +65,7 @@ class MemberRecord:
             stopped=node["stopped"].text(),
             val=val,
             test=test,
-            words=node["words"].text() if node["words"].given else "",
+            words=node["words"].text(""),
             eigenvalues=eigenvalues,
             response=response,
         )

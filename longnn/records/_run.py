@@ -8,26 +8,21 @@ there and whole; the other two are optional: one that is absent or damaged is le
 
 import csv
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from longnn._base.files import write_json, writing
 from longnn._base.node import Node
+from longnn.records._graph import GraphRecord
 from longnn.records._history import DAMAGED, FilterPath, History
 from longnn.records._members import MemberRecord
-from longnn.records._summary import Summary
-from longnn.records._trust import BaselineRecord, Calibration, PrecisionRecall, Residuals
+from longnn.records._repeat import FilterRecord, RepeatRecord
+from longnn.records._summary import Summary, read_summaries, summary_dict
+from longnn.records._trust import BaselineRecord
 
 RUN, RECORD, HISTORY, FILTER_PATH = "run.json", "record.json", "history.csv", "filter_path.npz"
-#: The sets of a split, in their order.
-SETS = ("train", "val", "test")
-
-#: Set -> metric -> score.
-Scores = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -35,6 +30,12 @@ class Request:
     """What was asked of a run; ``source`` is None for a graph that was in memory.
 
     ``config`` is None in requests of earlier versions, whose folders have it in a file of its own.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Request("0.6.0", "", "longnn train club", None, "").write(Path(folder))
+    ...     Request.read(Path(folder)).command
+    'longnn train club'
     """
 
     version: str
@@ -74,85 +75,6 @@ class Request:
             fingerprint=node["fingerprint"].text(),
             config=config,
         )
-
-
-@dataclass(frozen=True)
-class SplitRecord:
-    """How many nodes a repeat trained on, selected on and was tested on."""
-
-    protocol: str
-    seed: int
-    train: int
-    val: int
-    test: int
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class FilterRecord:
-    """One filter after training.
-
-    ``learned`` and ``start`` are the parameters of its basis (a, b), empty for a fixed basis.
-    """
-
-    basis: str
-    degree: int
-    learned: dict[str, float]
-    start: dict[str, float]
-    eigenvalues: np.ndarray  # (points,) of the normalised Laplacian
-    response: np.ndarray  # (channels, points)
-    norm: np.ndarray  # (channels,)
-    words: str
-
-    @property
-    def channels(self) -> int:
-        """How many filters there are side by side."""
-        return len(self.response)
-
-
-@dataclass(frozen=True, eq=False)
-class RepeatRecord:
-    """One training of the repeats."""
-
-    seed: int
-    split: SplitRecord
-    epochs: int
-    best_epoch: int
-    stopped: str
-    scores: Scores
-    filters: tuple[FilterRecord, ...]
-    confusion: np.ndarray | None = None  # (classes, classes): rows true, columns predicted
-    counts: np.ndarray | None = None  # (labels, 3): nodes with the label, predicted, both
-    threshold: float | None = None  # probability from which on the rarer class is predicted
-    calibration: Calibration | None = None
-    curve: PrecisionRecall | None = None
-    residuals: Residuals | None = None
-    members: tuple[MemberRecord, ...] = ()  # of an ensemble
-
-
-#: A density over [0, 2] is larger only where a file is damaged: figures cannot draw that.
-LARGEST_DENSITY = 1e9
-
-
-@dataclass(frozen=True, eq=False)
-class GraphRecord:
-    """The data a run was made on; ``density`` is (eigenvalues, density).
-
-    ``outliers`` are the eigenvalues outside the bulk; None where they were not computed.
-    """
-
-    name: str
-    task: str
-    fingerprint: str
-    classes: tuple[str, ...]
-    notes: tuple[str, ...]
-    card: dict[str, Any]
-    density: tuple[np.ndarray, np.ndarray] | None
-    source: Mapping[str, Any] | None = None
-    scaling: str = ""
-    targets: tuple[str, ...] = ()  # names of several numbers to predict
-    columns: tuple[tuple[str, str, str], ...] = ()  # of the node table: name, kind, what was done
-    outliers: np.ndarray | None = None  # (count,) increasing
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,10 +137,10 @@ class RunRecord:
             "command": self.command,
             "config": self.config,
             "environment": self.environment,
-            "data": _graph_dict(self.data),
+            "data": self.data.to_dict(),
             "metric": self.metric,
             "seconds": dict(self.seconds),
-            "repeats": [_repeat_dict(repeat) for repeat in self.repeats],
+            "repeats": [repeat.to_dict() for repeat in self.repeats],
             "summary": summary_dict(self.summary),
             "baselines": [baseline.to_dict() for baseline in self.baselines],
             "portfolio": {name: dict(config) for name, config in self.portfolio.items()},
@@ -252,22 +174,22 @@ class RunRecord:
             )
         record = Node.load(file)
         missing: list[str] = []
-        repeats = tuple(_repeat(node) for node in record["repeats"])
+        repeats = tuple(map(RepeatRecord.read, record["repeats"]))
         if not repeats:
             record["repeats"].fail("a list of at least one repeat")
         record["config"]["model"].text()
         if record["config"]["epochs"].given:
             record["config"]["epochs"].integer()
         return cls(
-            version=_text(record["longnn"]),
-            created=_text(record["created"]),
-            command=_text(record["command"]),
+            version=record["longnn"].text(""),
+            created=record["created"].text(""),
+            command=record["command"].text(""),
             config=record["config"].mapping(),
             environment=_mapping(record["environment"]),
-            data=_graph(record["data"], missing),
+            data=GraphRecord.read(record["data"], missing),
             metric=record["metric"].text(),
             repeats=repeats,
-            summary=_summaries(record["summary"]),
+            summary=read_summaries(record["summary"]),
             history=_load_history(folder / HISTORY, missing),
             path=_load_path(folder / FILTER_PATH, missing) if repeats[0].filters else None,
             seconds=record["seconds"].numbers() if record["seconds"].given else {},
@@ -278,148 +200,8 @@ class RunRecord:
         )
 
 
-def summarize_repeats(scores: Sequence[Scores], summarize: Any) -> dict[str, dict[str, Summary]]:
-    """Each score of each set over the repeats that have it.
-
-    Args:
-        scores: of each repeat.
-        summarize: from values to the numbers of a :class:`Summary`, as a table.
-
-    >>> scores = {"train": {}, "val": {}, "test": {"accuracy": 0.5}}
-    >>> numbers = {"mean": 0.5, "low": 0.5, "high": 0.5, "std": 0.0, "count": 1}
-    >>> summarize_repeats([scores], lambda values: numbers)["test"]["accuracy"].mean
-    0.5
-    """
-    summary: dict[str, dict[str, Summary]] = {}
-    for name in SETS:
-        metrics = {metric for found in scores for metric in found[name]}
-        summary[name] = {
-            metric: Summary(
-                **summarize([found[name][metric] for found in scores if metric in found[name]])
-            )
-            for metric in sorted(metrics)
-        }
-    return summary
-
-
-def summary_dict(summary: Mapping[str, Mapping[str, Summary]]) -> dict[str, Any]:
-    """Summaries as plain data."""
-    return {
-        subset: {metric: dataclasses.asdict(value) for metric, value in found.items()}
-        for subset, found in summary.items()
-    }
-
-
-def _repeat_dict(repeat: RepeatRecord) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        "seed": repeat.seed,
-        "split": {**dataclasses.asdict(repeat.split), "notes": list(repeat.split.notes)},
-        "epochs": repeat.epochs,
-        "best_epoch": repeat.best_epoch,
-        "stopped": repeat.stopped,
-        "scores": {subset: dict(found) for subset, found in repeat.scores.items()},
-        "filters": [_filter_dict(f) for f in repeat.filters],
-    }
-    if repeat.confusion is not None:
-        plain["confusion"] = repeat.confusion.astype(int).tolist()
-    if repeat.counts is not None:
-        plain["counts"] = repeat.counts.astype(int).tolist()
-    if repeat.threshold is not None:
-        plain["threshold"] = repeat.threshold
-    for name in ("calibration", "curve", "residuals"):
-        if getattr(repeat, name) is not None:
-            plain[name] = getattr(repeat, name).to_dict()
-    if repeat.members:
-        plain["members"] = [member.to_dict() for member in repeat.members]
-    return plain
-
-
-def _filter_dict(f: FilterRecord) -> dict[str, Any]:
-    return {
-        "basis": f.basis,
-        "degree": f.degree,
-        "channels": f.channels,
-        "learned": f.learned,
-        "start": f.start,
-        "eigenvalues": f.eigenvalues.tolist(),
-        "response": f.response.tolist(),
-        "norm": f.norm.tolist(),
-        "words": f.words,
-    }
-
-
-def _graph_dict(graph: GraphRecord) -> dict[str, Any]:
-    plain = {
-        "name": graph.name,
-        "source": None if graph.source is None else dict(graph.source),
-        "fingerprint": graph.fingerprint,
-        "task": graph.task,
-        "classes": list(graph.classes),
-        "notes": list(graph.notes),
-        "scaling": graph.scaling,
-        "targets": list(graph.targets),
-        "columns": [list(row) for row in graph.columns],
-        "card": graph.card,
-    }
-    if graph.density is not None:
-        eigenvalues, density = graph.density
-        plain["density"] = {"eigenvalues": eigenvalues.tolist(), "density": density.tolist()}
-    if graph.outliers is not None:
-        plain["outliers"] = graph.outliers.tolist()
-    return plain
-
-
-def _text(node: Node, default: str = "") -> str:
-    return node.text() if node.given else default
-
-
 def _mapping(node: Node) -> dict[str, Any]:
     return node.mapping() if node.given else {}
-
-
-def _summaries(node: Node) -> dict[str, dict[str, Summary]]:
-    return {
-        subset: {metric: Summary.read(node[subset][metric]) for metric in node[subset].mapping()}
-        for subset in node.mapping()
-    }
-
-
-def _repeat(node: Node) -> RepeatRecord:
-    split = node["split"]
-    train, val, test = (split[subset].integer() for subset in SETS)
-    confusion = None
-    if node["confusion"].given:
-        confusion = node["confusion"].array(None, None)
-        if confusion.shape[0] != confusion.shape[1]:
-            node["confusion"].fail("a square table of counts")
-    return RepeatRecord(
-        seed=node["seed"].integer(),
-        split=SplitRecord(
-            protocol=split["protocol"].text(),
-            seed=split["seed"].integer(),
-            train=train,
-            val=val,
-            test=test,
-            notes=split["notes"].texts(),
-        ),
-        epochs=node["epochs"].integer(),
-        best_epoch=node["best_epoch"].integer(),
-        stopped=_text(node["stopped"]),
-        scores={subset: node["scores"][subset].numbers() for subset in node["scores"].mapping()},
-        filters=tuple(_filter(at) for at in node["filters"]) if node["filters"].given else (),
-        confusion=confusion,
-        counts=node["counts"].array(None, 3) if node["counts"].given else None,
-        threshold=node["threshold"].number() if node["threshold"].given else None,
-        calibration=_optional(Calibration, node["calibration"]),
-        curve=_optional(PrecisionRecall, node["curve"]),
-        residuals=_optional(Residuals, node["residuals"]),
-        members=tuple(map(MemberRecord.read, node["members"])) if node["members"].given else (),
-    )
-
-
-def _optional(kind: Any, node: Node) -> Any:
-    """What a record of an earlier version may lack."""
-    return kind.read(node) if node.given else None
 
 
 def _baselines(node: Node, repeats: int) -> tuple[BaselineRecord, ...]:
@@ -434,81 +216,6 @@ def _baselines(node: Node, repeats: int) -> tuple[BaselineRecord, ...]:
 def _portfolio(node: Node) -> dict[str, dict[str, Any]]:
     """Absent in records of earlier versions."""
     return {name: node[name].mapping() for name in node.mapping()} if node.given else {}
-
-
-def _filter(node: Node) -> FilterRecord:
-    eigenvalues = node["eigenvalues"].array(None)
-    response = node["response"].array(None, len(eigenvalues))
-    norm = (
-        node["norm"].array(len(response)) if node["norm"].given else np.full(len(response), np.nan)
-    )
-    return FilterRecord(
-        basis=_text(node["basis"], "unnamed"),
-        degree=node["degree"].integer(),
-        learned=node["learned"].numbers() if node["learned"].given else {},
-        start=node["start"].numbers() if node["start"].given else {},
-        eigenvalues=eigenvalues,
-        response=response,
-        norm=norm,
-        words=_text(node["words"]),
-    )
-
-
-def _graph(node: Node, missing: list[str]) -> GraphRecord:
-    density = None
-    if node["density"].given:
-        eigenvalues = node["density"]["eigenvalues"].array(None)
-        density = eigenvalues, node["density"]["density"].array(len(eigenvalues))
-        if not np.isfinite(eigenvalues).all() or (np.abs(density) > LARGEST_DENSITY).any():
-            node["density"].fail("a density of the eigenvalues from 0 to 2")
-    else:
-        missing.append("The record holds no spectral density of the graph.")
-    card = _card(node["card"])
-    if not card:
-        missing.append("The record holds no card of the graph.")
-    outliers = None
-    if node["outliers"].given:
-        outliers = np.array([at.number() for at in node["outliers"]])
-    return GraphRecord(
-        name=node["name"].text(),
-        task=_text(node["task"], "classification"),
-        fingerprint=_text(node["fingerprint"]),
-        classes=node["classes"].texts(),
-        notes=node["notes"].texts(),
-        card=card,
-        density=density,
-        source=node["source"].mapping() if node["source"].given else None,
-        scaling=_text(node["scaling"]),
-        targets=node["targets"].texts(),
-        columns=_columns(node["columns"]),
-        outliers=outliers,
-    )
-
-
-def _card(node: Node) -> dict[str, Any]:
-    """What pages show of the graph, as it was written; empty where there is none."""
-    if not node.given:
-        return {}
-    for key in ("warnings", "notes"):
-        node[key].texts()
-    counts = node["class_counts"]
-    for name in counts.mapping() if counts.given else ():
-        counts[name].integer()
-    for key, value in node.mapping().items():
-        if isinstance(value, int) and not isinstance(value, bool):
-            node[key].integer()
-    return node.mapping()
-
-
-def _columns(node: Node) -> tuple[tuple[str, str, str], ...]:
-    """Absent in records of earlier versions."""
-    found = []
-    for at in node if node.given else ():
-        row = at.texts()
-        if len(row) != 3:
-            at.fail("name, kind and treatment of a column")
-        found.append((row[0], row[1], row[2]))
-    return tuple(found)
 
 
 def _load_history(file: Path, missing: list[str]) -> History | None:

@@ -4,9 +4,10 @@ A GPU says when it is full, and then less is tried. A CPU's operating system end
 instead, so there the cost of a member is measured first.
 """
 
+import contextlib
 import gc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -84,7 +85,7 @@ def count_fitting(make: Callable[[int], Population], count: int, device: torch.d
 
     def try_out(members: int) -> None:
         nonlocal kept
-        gc.collect()  # garbage of others would be freed while we measure
+        gc.collect()  # what was tried before
         before = _status("VmRSS")
         _forget_peak()
         population = make(members)
@@ -93,12 +94,31 @@ def count_fitting(make: Callable[[int], Population], count: int, device: torch.d
         growth.append(_status("VmHWM") - before)
         kept = _kept(population) // members
 
-    for members in (1, 2):
-        if not fits(lambda: try_out(members), device):  # noqa: B023
-            return 1
+    with _others_kept():
+        for members in (1, 2):
+            if not fits(lambda: try_out(members), device):  # noqa: B023
+                return 1
     each = max(growth[1] - growth[0], 0) + kept
     room = SHARE * available - growth[0]
     return max(1, min(count, 1 + int(room / max(each, 1))))
+
+
+@contextlib.contextmanager
+def _others_kept() -> Iterator[None]:
+    """No garbage of others is freed while we measure, and none is looked for.
+
+    A collection goes through every object of the process, which takes longer than an epoch on a
+    small graph; the collector leaves out what is frozen.
+    """
+    if gc.get_freeze_count():  # somebody else's, who would not have it undone
+        gc.collect()
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _kept(population: Population) -> int:

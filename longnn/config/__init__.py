@@ -1,0 +1,48 @@
+"""The configuration of a run: one flat table, from TOML, the command line or Python.
+
+It is the one source of defaults: :class:`Settings` says how a model is trained, the options of a
+model are those of its class (:mod:`longnn.registry`), and :class:`Config` joins them with the
+split, the seed and the device. The command line, the estimator and the search fill in from here.
+An unknown name is an error that names the nearest valid one.
+"""
+
+from longnn.config._check import LIMITS
+from longnn.config._config import (
+    ARCS,
+    DIRECTIONS,
+    PRECISIONS,
+    PRESETS,
+    RARE,
+    SCALINGS,
+    Config,
+)
+from longnn.config._explain import (
+    Explanation,
+    explain_options,
+    explain_settings,
+    settings_names,
+)
+from longnn.config._settings import METRICS, ROLES, Settings, parse_class_weight
+from longnn.config._toml import parse_assignment, read_toml, toml_value
+
+__all__ = [
+    "ARCS",
+    "DIRECTIONS",
+    "LIMITS",
+    "METRICS",
+    "PRECISIONS",
+    "PRESETS",
+    "RARE",
+    "ROLES",
+    "SCALINGS",
+    "Config",
+    "Explanation",
+    "Settings",
+    "explain_options",
+    "explain_settings",
+    "parse_assignment",
+    "parse_class_weight",
+    "read_toml",
+    "settings_names",
+    "toml_value",
+]
