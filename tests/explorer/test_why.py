@@ -271,3 +271,35 @@ def test_a_part_of_a_graph_of_arcs_says_what_lies_outside(browser, runs, tmp_pat
     assert "paths outside the page" in view.text("#contributions")
     view.check()
     view.close()
+
+
+def test_the_picture_follows_the_hand(view):
+    """While the graph is dragged its picture moves; at rest it is drawn where the nodes are."""
+    picture = "() => document.getElementById('graph').toDataURL()"
+    view.page.wait_for_timeout(200)
+    before = view.evaluate(picture)
+    x, y = view.evaluate("() => window.longnn.network.place(3)")
+    box = view.page.locator("#graph").bounding_box()
+    mouse = view.page.mouse
+    mouse.move(box["x"] + 5, box["y"] + 5)
+    mouse.down()
+    mouse.move(box["x"] + 45, box["y"] + 25, steps=4)
+    mouse.up()
+    view.page.wait_for_timeout(200)
+    assert not view.evaluate("() => window.longnn.network.moving || window.longnn.network.stale")
+    assert view.evaluate("() => window.longnn.network.place(3)") == pytest.approx([x + 40, y + 20])
+    assert view.evaluate(picture) != before
+    view.page.locator("#graph").focus()
+    view.page.keyboard.press("0")
+    view.page.wait_for_timeout(200)
+    assert view.evaluate(picture) == before
+    # What is drawn while it moves is the last picture, moved.
+    moved = """() => { const { network } = window.longnn;
+      network.transform = network.transform.translate(30, 0);
+      const near = network.isNear();
+      network.move();
+      network.transform = network.transform.translate(-30, 0);
+      network.move();
+      return near; }"""
+    assert view.evaluate(moved)
+    assert view.evaluate(picture) == before
