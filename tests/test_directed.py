@@ -9,11 +9,10 @@ from torch_geometric.data import Data
 
 from longnn import LONGNNClassifier, load_run
 from longnn.config import Config, explain_settings
-from longnn.data import DataError, Scaling, Split, from_data, load, make_split, undirected
-from longnn.explain import explain_nodes
+from longnn.data import DataError, from_data, load, make_split, undirected
 from longnn.report import describe_cover_filter
 from longnn.runs import resume, train
-from longnn.training import Trained, complete, fit, predict, score
+from longnn.training import complete, fit, predict, score
 
 from .commands import fail, longnn, succeed, succeed_json
 
@@ -301,15 +300,20 @@ def test_predictions_do_not_depend_on_the_copy(folder):
     assert made.predictions().num_rows == kept.num_nodes
 
 
-def test_explanations_refuse_arcs_in_one_line():
-    """What a cover says of two copies of a node is not split yet."""
-    arcs = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
-    data = Data(x=torch.eye(4), edge_index=arcs, y=torch.tensor([0, 1, 0, 1]))
-    dataset = from_data(data, directed=True)
-    config = Config.from_dict({"model": "lon", "epochs": 2, "device": "cpu"})
-    every = torch.ones(4, dtype=torch.bool)
-    split = Split(every, every, every, "own", 0)
-    (fitted,) = fit(dataset, [config], [split])
-    trained = Trained.collect(dataset, Scaling("none"), [fitted])
-    with pytest.raises(DataError, match=r"undirected graph, to explain it \(got direction='cover'"):
-        explain_nodes(trained, dataset, [0])
+def test_a_run_on_arcs_is_explained(folder, run):
+    """By node, by way, on its own graph and on a new one; the sums are printed."""
+    result = longnn("explain", run, "n0", "--top", 3)
+    assert result.exit_code == 0, result.output
+    for piece in ("lon: exact", "by way", "along its arcs", "common sources", "sum: constant"):
+        assert piece in result.stdout
+    assert "distances count arcs along and against" in " ".join(result.stderr.split())
+    found = succeed_json("explain", run, "n0")
+    total = sum(row["contribution"] for row in found["ways"])
+    [row] = found["summary"]
+    assert total == pytest.approx(row["contributions"], abs=1e-9)
+    assert abs(row["gap"]) < 1e-9
+    scores = load_run(run).predictions().to_pylist()[0]
+    assert row["predicted"] == scores["predicted"]
+    new = succeed_json("explain", run, "n1", "--graph", folder / "new")
+    assert abs(new["summary"][0]["gap"]) < 1e-9
+    assert "share by distance" in succeed("explain", run)

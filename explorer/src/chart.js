@@ -14,13 +14,17 @@ export class Chart {
     this.height = height;
     this.xTicks = xTicks;
     this.axes = svg("g", { class: "axes" });
-    this.body = svg("g", { class: "body" });
+    this.inside = svg("rect", {});
+    const name = `inside-${host.id}`;
+    const clip = svg("clipPath", { id: name }, this.inside);
+    this.body = svg("g", { class: "body", "clip-path": `url(#${name})` });
     this.top = svg("g", { class: "top" });
     this.xName = svg("text", { class: "name", "text-anchor": "end" }, xName);
     this.yName = svg("text", { class: "name", y: 2 }, yName);
     this.root = svg(
       "svg",
       { class: "chart", role: "img", "font-size": 12 },
+      clip,
       this.axes,
       this.body,
       this.top,
@@ -43,6 +47,12 @@ export class Chart {
     this.yName.setAttribute("x", 4);
   }
 
+  // Rename the axes
+  names(x, y) {
+    if (this.xName.textContent !== x) this.xName.textContent = x;
+    if (this.yName.textContent !== y) this.yName.textContent = y;
+  }
+
   // Domains of the axes; a domain of no width is widened
   domains(x, y) {
     const wide = ([low, high]) => (high > low ? [low, high] : [low - 1, high + 1]);
@@ -56,6 +66,7 @@ export class Chart {
     const [bottom, up] = this.y.range();
     this.root.dataset.domain = [x0, x1, y0, y1].join(" ");
     this.root.dataset.range = [left, right, bottom, up].join(" ");
+    this.set(this.inside, { x: left, y: up - 2, width: right - left, height: bottom - up + 4 });
     this.drawAxes();
     this.seen = new Set();
   }

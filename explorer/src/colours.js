@@ -3,7 +3,7 @@
 // A colouring is {title, kind, value, legend}: kind "classes" (value: whole numbers, -1 for none),
 // "amount" (0 to a largest) or "signed" (around 0).
 
-import { chebyshevTerms, combine } from "./products.js";
+import { chebyshevTerms, combine, fold, frequency, lift } from "./products.js";
 import { show } from "./dom.js";
 
 // Told apart with colour blindness, on white and on black (after Okabe and Ito).
@@ -179,19 +179,53 @@ export function signals(state) {
 let kept = { name: null, signal: null, terms: null };
 
 export function signalOf(state) {
-  const name = JSON.stringify([state.runIndex, state.modelIndex, state.signal, state.node]);
+  const at = state.signal === "node.0" ? state.node : null;
+  const name = JSON.stringify([state.shown, state.signal, at]);
   if (kept.name !== name) kept = { name, signal: makeSignal(state), terms: null };
   return kept.signal;
 }
 
-// The signal after the filter that is shown. The terms T_j(P) x do not change with a slider.
-export function filteredSignal(state) {
+// The signal after the filter that is shown, on all copies of the nodes, the same until the filter
+// changes. The terms T_j(P) x do not change with a slider.
+function filteredCopies(state) {
   const { value } = signalOf(state);
   const { beta } = state.current();
-  if (!kept.terms || kept.terms.length < beta.length) {
-    kept.terms = chebyshevTerms(state.operator, value, beta.length - 1);
+  if (kept.beta && kept.beta.length === beta.length && kept.beta.every((b, j) => b === beta[j])) {
+    return kept.after;
   }
-  return combine(kept.terms, beta);
+  if (!kept.terms || kept.terms.length < beta.length) {
+    kept.terms = chebyshevTerms(state.operator, lift(state.operator, value), beta.length - 1);
+  }
+  kept.beta = beta;
+  kept.after = combine(kept.terms, beta);
+  kept.folded = null;
+  return kept.after;
+}
+
+// The same on the nodes: on arcs the mean of the two copies, so that edges both ways change nothing
+export function filteredSignal(state) {
+  const { operator } = state;
+  const after = filteredCopies(state);
+  kept.folded ??= operator.copies === 1 ? after : fold(operator, after).map((v) => v / operator.copies);
+  return kept.folded;
+}
+
+// Mean frequency before and after, and the size after, of that before; null for nothing
+export function signalNumbers(state) {
+  const { operator } = state;
+  const { value } = signalOf(state);
+  const norm = (x) => Math.sqrt(x.reduce((sum, v) => sum + v * v, 0));
+  if (kept.before === undefined) {
+    const both = lift(operator, value);
+    kept.before = { size: norm(both), frequency: frequency(operator, both) };
+  }
+  if (kept.before.size === 0) return null;
+  const after = filteredCopies(state);
+  return {
+    before: kept.before.frequency,
+    after: frequency(operator, after),
+    size: norm(after) / kept.before.size,
+  };
 }
 
 // Labels and predictions are centred: a filter acts on differences.

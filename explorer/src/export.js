@@ -2,7 +2,7 @@
 
 const KEPT = [
   "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity",
-  "opacity", "font-family", "font-size", "font-weight", "text-anchor",
+  "opacity", "paint-order", "font-family", "font-size", "font-weight", "text-anchor",
 ];
 
 // A picture on the page as the text of an SVG file: styles of the page become attributes

@@ -6,7 +6,8 @@ import { show } from "./dom.js";
 import { evaluateTable, jacobiTable, logMass, meanSeries, response } from "./polynomials.js";
 import { GRID } from "./state.js";
 
-const STYLES = ["6 3", "2 3", "8 3 2 3", "1 2", "10 4"];
+// Patterns of the lines of compared filters, one for each of their colours
+export const STYLES = ["6 3", "2 3", "8 3 2 3", "1 2", "10 4", "4 2", "12 3 3 3", "3 4"];
 export const LINE = { "stroke-width": 2.5, "stroke-linejoin": "round" };
 const INNER = Float64Array.from({ length: 199 }, (_, i) => (i + 1) / 100);
 const COARSE = GRID.filter((_, i) => i % 2 === 0);
@@ -23,6 +24,15 @@ export class FilterPanel {
 
   draw(state) {
     const { chart } = this;
+    const cover = state.run.direction !== "none";
+    chart.names(
+      cover ? "1 − eigenvalue of the operator of arcs" : "frequency λ (eigenvalue of the Laplacian)",
+      state.model.members ? "response, largest magnitude 1" : "response g(λ)",
+    );
+    if (state.model.members) {
+      this.drawMembers(state);
+      return;
+    }
     const current = state.current();
     if (!current) return;
     const curve = response(current.beta, GRID);
@@ -36,11 +46,7 @@ export class FilterPanel {
         chart.line(`channel ${h}`, GRID, response(beta, GRID), { class: "faint" });
       });
     }
-    for (const { key, curve: other } of others) {
-      const i = placeOf(state.data, key) % STYLES.length;
-      const look = { class: `compare c${i}`, "stroke-dasharray": STYLES[i] };
-      chart.line(`compare ${key}`, GRID, other, look);
-    }
+    this.drawCompared(state, others);
     const moved = current.edited || state.epochIndex !== null;
     if (moved) chart.line("trained", GRID, trained, { class: "trained", "stroke-dasharray": "5 4" });
     chart.line("current", GRID, curve, { class: current.edited ? "edited" : "learned", ...LINE });
@@ -48,6 +54,34 @@ export class FilterPanel {
       `Response of the filter: ${show(curve[0])} at frequency 0, ${show(curve[100])} at 1, ` +
         `${show(curve[200])} at 2.`,
     );
+  }
+
+  // The filters of an ensemble over each other, fainter where they have less weight. Members scale
+  // their signals as they like: only the shape of a filter says something.
+  drawMembers(state) {
+    const { chart } = this;
+    const found = state.model.members.map((one, m) => ({ ...one, m })).filter(({ filter }) => filter);
+    const curves = found.map(({ filter }) => unit(response(meanSeries(filter.channels, GRID), GRID)));
+    const others = [...state.compare].map((key) => compared(state, key));
+    for (const one of others) one.curve = unit(one.curve);
+    chart.domains([0, 2], extent(...curves, ...others.map((one) => one.curve)));
+    this.density(state.run.spectrum);
+    this.drawCompared(state, others);
+    const most = Math.max(...found.map(({ share }) => share));
+    found.forEach(({ share, m }, i) => {
+      const opacity = (0.12 + (0.88 * share) / most).toFixed(3);
+      chart.line(`member ${m}`, GRID, curves[i], { class: "member", "stroke-opacity": opacity });
+    });
+    const words = found.map(({ name, share }) => `${name} with weight ${(100 * share).toFixed(0)} %`);
+    chart.finish(`Responses of the filters of an ensemble: ${words.join(", ")}.`);
+  }
+
+  drawCompared(state, others) {
+    for (const { key, curve } of others) {
+      const i = placeOf(state.data, key) % STYLES.length;
+      const look = { class: `compare c${i}`, "stroke-dasharray": STYLES[i] };
+      this.chart.line(`compare ${key}`, GRID, curve, look);
+    }
   }
 
   density(spectrum) {
@@ -67,6 +101,12 @@ export class FilterPanel {
 export function placeOf(data, key) {
   const [run, model] = key.split(".").map(Number);
   return data.runs.slice(0, run).reduce((sum, one) => sum + one.models.length, model);
+}
+
+// With largest magnitude 1
+function unit(curve) {
+  const size = Math.max(...curve.map(Math.abs), 1e-12);
+  return curve.map((v) => v / size);
 }
 
 function compared(state, key) {
@@ -189,7 +229,7 @@ export class AmplitudePanel {
     const { chart } = this;
     const history = state.history;
     if (!history) return false;
-    const key = [state.runIndex, state.epochIndex, chart.width].join(" ");
+    const key = [state.shown, state.epochIndex, chart.width].join(" ");
     if (key === this.drawn) return true;
     this.drawn = key;
     if (!this.known.has(history)) this.known.set(history, amplitudeWaveform(history));

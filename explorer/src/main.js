@@ -1,19 +1,20 @@
 // The page: one state, drawn by panels; every change goes through `update`.
 
 import {
-  AmplitudePanel, amplitudeWaveform, BasisPanel, FilterPanel, PathPanel, placeOf,
+  AmplitudePanel, amplitudeWaveform, BasisPanel, FilterPanel, PathPanel, placeOf, STYLES,
 } from "./filter.js";
-import { colouring, filteredSignal, ramps, rangeText, signalOf } from "./colours.js";
+import { colouring, ramps, rangeText, signalNumbers, signalOf } from "./colours.js";
 import { Controls } from "./play.js";
 import { readData } from "./data.js";
 import { byId, h, say, show, svg } from "./dom.js";
 import { savePng, saveSvg } from "./export.js";
 import { Network } from "./network.js";
-import { drawNode, explain } from "./node.js";
-import { frequency } from "./products.js";
+import { drawNode } from "./node.js";
 import * as polynomials from "./polynomials.js";
 import * as products from "./products.js";
+import { links } from "./products.js";
 import { State } from "./state.js";
+import { explain } from "./why.js";
 
 const data = readData();
 const state = new State(data);
@@ -29,6 +30,7 @@ const controls = new Controls(state, update);
 const system = matchMedia("(prefers-color-scheme: dark)");
 let waiting = false;
 let explained = { key: null, found: null };
+let coloured = { key: null, found: null };
 
 function select(node) {
   state.node = node;
@@ -45,6 +47,7 @@ function update() {
   requestAnimationFrame(() => {
     waiting = false;
     draw();
+    if (!performance.getEntriesByName("drawn").length) performance.mark("drawn");
   });
 }
 
@@ -73,12 +76,20 @@ function theme() {
 
 // The numbers behind the selected node are the same until the node, the model or the output changes
 function explanation() {
-  const key = [state.runIndex, state.modelIndex, state.node, state.output].join(" ");
+  const key = [state.shown, state.node, state.output].join(" ");
   if (key !== explained.key) {
     explained = { key, found: explain(state) };
     drawNode(state, explained.found, { select });
   }
   return explained.found;
+}
+
+// Likewise the colours, but for those that follow the sliders
+function colours(found) {
+  const name = state.colour === "contribution" && !found ? "label" : state.colour ?? "label";
+  const key = [state.shown, state.node, state.output, state.signal, name].join(" ");
+  if (key !== coloured.key || name === "filtered") coloured = { key, found: colouring(state, name, found) };
+  return coloured.found;
 }
 
 function draw() {
@@ -87,23 +98,23 @@ function draw() {
   header();
   controls.draw();
   const filter = Boolean(state.filter);
-  for (const id of ["filter-body", "basis-card"]) byId(id).hidden = !filter;
-  byId("no-filter").hidden = filter;
-  if (filter) {
-    panels.filter.draw(state);
-    panels.basis.draw(state);
-    legend();
-  }
+  const several = Boolean(state.model.members?.some((one) => one.filter));
+  byId("filter-body").hidden = !filter && !several;
+  byId("basis-card").hidden = !filter;
+  byId("no-filter").hidden = filter || several;
+  if (filter || several) panels.filter.draw(state);
+  if (filter) panels.basis.draw(state);
+  if (several) membersLegend();
+  else if (filter) legend();
   byId("path-card").hidden = !panels.path.draw(state);
   byId("amplitude-card").hidden = !panels.amplitude.draw(state);
   byId("pair").hidden = byId("path-card").hidden && byId("amplitude-card").hidden;
   const found = explanation();
-  const key = state.colour === "contribution" && !found ? "label" : state.colour ?? "label";
-  const colours = colouring(state, key, found);
-  network.setGraph(state.graph, state.operator);
-  network.draw(colours, state.node, look);
-  key_(colours);
-  signalText(colours);
+  const shown = colours(found);
+  network.setGraph(state.graph, links(state.operator));
+  network.draw(shown, state.node, look);
+  key_(shown);
+  signalText();
   remember();
 }
 
@@ -114,12 +125,23 @@ function header() {
   say("title", run.headline);
   const part = graph.ids.length < graph.nodes;
   const shown = part ? `; this page shows ${graph.ids.length.toLocaleString("en")} of them` : "";
-  const repeats = run.repeats > 1 ? ` The first of ${run.repeats} repeats is shown.` : "";
+  const some = run.views.length < run.repeats && run.views.length > 1 ? `; the page has the first ${run.views.length}` : "";
+  const repeats = run.repeats > 1 ? ` Repeat ${state.repeatIndex + 1} of ${run.repeats} is shown${some}.` : "";
+  const lines = graph.directed && run.direction !== "none" ? "arcs" : "edges";
   say("about", `Run ${run.name}: ${graph.nodes.toLocaleString("en")} nodes${shown}, ` +
-    `${graph.edges.toLocaleString("en")} edges.${repeats}`);
+    `${graph.edges.toLocaleString("en")} ${lines}.${repeats}`);
   say("output-name", { classification: "Class", multilabel: "Label" }[graph.task] ?? "Target");
   say("words", state.model.words ? `The filter: ${state.model.words}.` : "");
   say("notes", run.notes.join(" "));
+}
+
+function membersLegend() {
+  const beside = state.compare.size ? "; coloured and broken: compared filters" : "";
+  say("filter-legend", `lines: the filter of each model, fainter where it has less weight${beside}; ` +
+    "shaded: how many frequencies the graph has there.");
+  for (const id of ["channel-field", "epochs"]) byId(id).hidden = true;
+  byId("no-epochs").hidden = false;
+  say("no-epochs", "Choose one of the models above to see its basis and its epochs, and to play with it.");
 }
 
 function legend() {
@@ -144,6 +166,9 @@ function legend() {
 // What the colours of the nodes mean
 function key_(colours) {
   const host = byId("legend");
+  const key = [look.dark, colours.title, colours.kind, colours.range, colours.legend].join("|");
+  if (host.dataset.key === key) return;
+  host.dataset.key = key;
   if (colours.legend) {
     const many = colours.legend.slice(0, 24);
     host.replaceChildren(
@@ -168,16 +193,12 @@ function key_(colours) {
   );
 }
 
-function signalText(colours) {
+function signalText() {
   if (!state.filter) return;
-  const { value, title } = signalOf(state);
-  const after = colours.before ? colours.value : filteredSignal(state);
-  const norm = (x) => Math.sqrt(x.reduce((sum, v) => sum + v * v, 0));
-  const text =
-    norm(value) === 0
-      ? `${title}: zero everywhere.`
-      : `Mean frequency ${show(frequency(state.operator, value))} before, ` +
-        `${show(frequency(state.operator, after))} after; size ${show(norm(after) / norm(value))} of before.`;
+  const found = signalNumbers(state);
+  const text = found
+    ? `Mean frequency ${show(found.before)} before, ${show(found.after)} after; size ${show(found.size)} of before.`
+    : `${signalOf(state).title}: zero everywhere.`;
   say("signal-text", text);
 }
 
@@ -198,7 +219,7 @@ function comparisons() {
         },
       });
       box.checked = state.compare.has(one.key);
-      const colour = h("i", { class: `c${placeOf(data, one.key) % 5}` });
+      const colour = h("i", { class: `c${placeOf(data, one.key) % STYLES.length}` });
       return h("label", { class: "check" }, box, colour, `${name(one)}: ${one.model.words}`);
     }),
   );
@@ -273,6 +294,7 @@ new ResizeObserver(resize).observe(byId("filter-chart"));
 new ResizeObserver(resize).observe(byId("graph"));
 comparisons();
 pictures();
+if (state.node !== null) byId("find").value = state.graph.ids[state.node];
 say("version", `longnn ${data.version}`);
 // For the console: the numbers behind the pictures.
 window.longnn = { state, network, update, polynomials, products, amplitudeWaveform, explanation: () => explained.found };

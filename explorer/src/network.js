@@ -1,16 +1,21 @@
 // The graph on a canvas: thousands of nodes that change their colour at every move of a slider.
-// Ground and edges are drawn once per view; nodes are stamped into a copy of those pixels.
+// Ground and edges are drawn once per view; nodes are stamped into a copy of those pixels. While the
+// view moves, the last picture is moved, and drawn anew when the hand rests or it has gone far.
 
 import { quadtree } from "d3-quadtree";
 import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
 import { shades } from "./colours.js";
 
+const REST = 90; // milliseconds without a move after which the picture is drawn anew
+const FAR = 0.35; // of the smaller side: from there on a moved picture would leave too much empty
+
 export class Network {
   constructor(canvas, { onSelect }) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
     this.edges = document.createElement("canvas");
+    this.still = document.createElement("canvas"); // the last picture, to be moved
     this.transform = zoomIdentity;
     this.onSelect = onSelect;
     this.zoom = zoom()
@@ -18,6 +23,9 @@ export class Network {
       .on("zoom", ({ transform }) => {
         this.transform = transform;
         this.stale = true;
+        this.moving = true;
+        clearTimeout(this.resting);
+        this.resting = setTimeout(() => this.rest(), REST);
         this.request();
       });
     select(canvas).call(this.zoom).on("dblclick.zoom", null);
@@ -28,11 +36,13 @@ export class Network {
     canvas.addEventListener("keydown", (event) => this.key(event));
   }
 
-  setGraph(graph, operator) {
-    if (this.graph === graph && this.operator === operator) return;
+  // links: who is beside whom, in compressed rows
+  setGraph(graph, links) {
+    if (this.graph === graph && this.links === links) return;
     if (this.graph !== graph) this.home();
     this.graph = graph;
-    this.operator = operator;
+    this.links = links;
+    this.ends = pairs(links);
     const places = Array.from({ length: graph.ids.length }, (_, i) => i);
     const [x, y] = [0, 1].map((k) => (i) => graph.position[2 * i + k]);
     this.tree = quadtree(places, x, y);
@@ -47,7 +57,7 @@ export class Network {
     this.ratio = window.devicePixelRatio || 1;
     this.width = this.canvas.clientWidth;
     this.height = this.canvas.clientHeight;
-    for (const one of [this.canvas, this.edges]) {
+    for (const one of [this.canvas, this.edges, this.still]) {
       one.width = Math.round(this.width * this.ratio);
       one.height = Math.round(this.height * this.ratio);
     }
@@ -97,27 +107,63 @@ export class Network {
   }
 
   draw(colouring, selected, theme) {
+    const same = this.colouring === colouring && this.selected === selected && this.theme === theme;
     Object.assign(this, { colouring, selected, theme });
-    this.paint();
+    if (!same || this.stale) this.paint();
   }
 
   request() {
     if (this.waiting || !this.colouring) return;
     this.waiting = requestAnimationFrame(() => {
       this.waiting = null;
-      this.paint();
+      if (this.moving && this.isNear()) this.move();
+      else this.paint();
     });
   }
 
-  // Each edge once: [x1, y1, x2, y2, ...]
-  segments() {
-    const { start, column } = this.operator;
-    const found = [];
-    for (let i = 0; i + 1 < start.length; i++)
-      for (let e = start[i]; e < start[i + 1]; e++) {
-        if (column[e] <= i) continue;
-        found.push(...this.place(i), ...this.place(column[e]));
-      }
+  rest() {
+    this.moving = false;
+    this.request();
+  }
+
+  // Whether most of what is to be seen is in the last picture
+  isNear() {
+    if (!this.drawn) return false;
+    const { k, x, y } = this.passed();
+    const middle = [x + (k * this.width) / 2 - this.width / 2, y + (k * this.height) / 2 - this.height / 2];
+    return k > 0.75 && k < 1.6 && Math.hypot(...middle) < FAR * Math.min(this.width, this.height);
+  }
+
+  // From the view of the last picture to this one: p -> k p + (x, y)
+  passed() {
+    const k = this.transform.k / this.drawn.k;
+    return { k, x: this.transform.x - k * this.drawn.x, y: this.transform.y - k * this.drawn.y };
+  }
+
+  move() {
+    const brush = this.context;
+    if (!this.copied) {
+      this.still.getContext("2d").drawImage(this.canvas, 0, 0);
+      this.copied = true;
+    }
+    const { k, x, y } = this.passed();
+    brush.setTransform(1, 0, 0, 1, 0, 0);
+    brush.fillStyle = this.theme.ground;
+    brush.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    brush.setTransform(k, 0, 0, k, x * this.ratio, y * this.ratio);
+    brush.drawImage(this.still, 0, 0);
+  }
+
+  // All nodes in pixels, [x0, y0, x1, y1, ...]
+  points() {
+    const { position } = this.graph;
+    const half = 0.47 * Math.min(this.width, this.height);
+    const { k, x, y } = this.transform;
+    const found = new Float32Array(position.length);
+    for (let i = 0; i < found.length; i += 2) {
+      found[i] = x + k * (this.width / 2 + half * position[i]);
+      found[i + 1] = y + k * (this.height / 2 + half * position[i + 1]);
+    }
     return found;
   }
 
@@ -130,18 +176,23 @@ export class Network {
     brush.strokeStyle = this.theme.edge;
     brush.lineWidth = 0.6;
     brush.beginPath();
-    const all = this.segments();
-    for (let e = 0; e < all.length; e += 4) {
-      brush.moveTo(all[e], all[e + 1]);
-      brush.lineTo(all[e + 2], all[e + 3]);
+    const at = this.points();
+    const { ends, width, height, ratio } = this;
+    for (let e = 0; e < ends.length; e += 2) {
+      const [u, v] = [2 * ends[e], 2 * ends[e + 1]];
+      const [x1, y1, x2, y2] = [at[u], at[u + 1], at[v], at[v + 1]];
+      if ((x1 < 0 && x2 < 0) || (y1 < 0 && y2 < 0)) continue;
+      if ((x1 > width && x2 > width) || (y1 > height && y2 > height)) continue;
+      brush.moveTo(x1, y1);
+      brush.lineTo(x2, y2);
     }
     brush.stroke();
     this.base = brush.getImageData(0, 0, this.edges.width, this.edges.height);
     this.pixels = brush.createImageData(this.base);
-    const places = Array.from(this.graph.ids, (_, i) => this.place(i));
-    this.columns = Int32Array.from(places, ([x]) => Math.round(x * this.ratio));
-    this.rows = Int32Array.from(places, ([, y]) => Math.round(y * this.ratio));
+    this.columns = Int32Array.from({ length: at.length / 2 }, (_, i) => Math.round(at[2 * i] * ratio));
+    this.rows = Int32Array.from({ length: at.length / 2 }, (_, i) => Math.round(at[2 * i + 1] * ratio));
     this.mask = disc(this.radius * this.ratio);
+    this.drawn = this.transform;
     this.stale = false;
   }
 
@@ -176,6 +227,7 @@ export class Network {
     }
     const brush = this.context;
     brush.putImageData(this.pixels, 0, 0);
+    this.copied = false;
     if (this.selected === null) return;
     const [x, y] = this.place(this.selected);
     brush.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
@@ -190,9 +242,12 @@ export class Network {
   toSvg(build) {
     const { colours, places } = shades(this.colouring, this.theme.dark);
     const fixed = (v) => v.toFixed(1);
-    const all = this.segments().map(fixed);
+    const at = Array.from(this.points(), fixed);
     let d = "";
-    for (let e = 0; e < all.length; e += 4) d += `M${all[e]} ${all[e + 1]}L${all[e + 2]} ${all[e + 3]}`;
+    for (let e = 0; e < this.ends.length; e += 2) {
+      const [u, v] = [2 * this.ends[e], 2 * this.ends[e + 1]];
+      d += `M${at[u]} ${at[u + 1]}L${at[v]} ${at[v + 1]}`;
+    }
     const root = build("svg", { viewBox: `0 0 ${this.width} ${this.height}` });
     root.append(build("path", { d, fill: "none", stroke: this.theme.edge, "stroke-width": 0.6 }));
     for (const [colour, nodes] of byColour(colours, places, this.colouring.kind)) {
@@ -210,6 +265,14 @@ export class Network {
     }
     return root;
   }
+}
+
+// Each edge once, as the places of its ends: [u0, v0, u1, v1, ...]
+function pairs({ start, column }) {
+  const found = [];
+  for (let i = 0; i + 1 < start.length; i++)
+    for (let e = start[i]; e < start[i + 1]; e++) if (column[e] > i) found.push(i, column[e]);
+  return Int32Array.from(found);
 }
 
 // How much of each pixel a disc covers, by its distance from the middle

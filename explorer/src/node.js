@@ -1,50 +1,12 @@
-// Why a node is predicted as it is: its prediction, and what each node and each ring adds.
+// Why a node is predicted as it is, drawn: its prediction, and what each node and each ring adds.
 
-import { byRing, chebyshevTerms, combine, contributions, distances } from "./products.js";
+import { outputOf } from "./why.js";
 import { byId, h, percent, show, svg } from "./dom.js";
-import { meanSeries } from "./polynomials.js";
-import { GRID } from "./state.js";
+import { links, nodesOf } from "./products.js";
 
 const ROWS = 12; // of the table of nodes
 const DRAWN = 40; // nodes of the drawing
 const SETS = ["none", "training", "validation", "test"];
-
-// The output that is explained: the chosen one, or the prediction of the node
-export function outputOf(state) {
-  if (state.output !== null) return state.output;
-  const { task } = state.graph;
-  return task === "classification" && state.node !== null ? state.run.chosen[state.node] : 0;
-}
-
-// All numbers behind the panel, or null where there are none:
-// {exact, title, value, weight, says, ring, rings, base, sum, score, rest}
-export function explain(state) {
-  const { node, model, operator, filter, graph, run } = state;
-  if (node === null || !filter) return null;
-  const ring = distances(operator, node);
-  const output = outputOf(state);
-  const name = graph.outputs[output];
-  if (!model.form) {
-    const unit = new Float64Array(graph.ids.length);
-    unit[node] = 1;
-    const beta = meanSeries(filter.channels, GRID);
-    const value = combine(chebyshevTerms(operator, unit, filter.degree), beta);
-    const rings = byRing(ring, value, filter.degree);
-    return { exact: false, title: "weight of the filter", value, ring, rings, output };
-  }
-  const found = contributions(operator, filter, model.form, node, output);
-  // A regression's score is in units of the spread of its labels.
-  const scale = graph.task === "regression" ? run.scale[output] : 1;
-  const offset = graph.task === "regression" ? run.offset[output] : 0;
-  const value = found.contribution.map((v) => v * scale);
-  const base = offset + scale * found.base;
-  const score = offset + scale * model.scores[node * graph.outputs.length + output];
-  const sum = value.reduce((total, v) => total + v, base);
-  const rings = byRing(ring, value, filter.degree);
-  const title = `contribution to the score of ${name}`;
-  const { weight, says } = found;
-  return { exact: true, title, value, weight, says, ring, rings, base, sum, score, rest: score - sum, output };
-}
 
 export function drawNode(state, found, { select }) {
   const host = byId("node-body");
@@ -128,13 +90,19 @@ function predictionTables(state) {
 function explanation(state, found, select) {
   const { model, graph } = state;
   if (!found) return [h("p", { class: "alert", role: "note" }, model.why)];
-  const { exact, value, weight, says, ring, rings, base, score, rest } = found;
+  const { exact, value, weight, says, ring, rings, base, opaque, score, rest } = found;
   const name = graph.outputs[found.output];
   const parts = [];
   if (!exact) parts.push(h("p", { class: "alert", role: "note" }, model.why));
   else parts.push(h("p", { id: "sum" }, ...sumText(state, found, name)));
   const distance = exact ? "Contributions by distance" : "Filter weights by distance";
-  parts.push(figure("rings", distance, ringBars(rings, exact)));
+  const far = rings.map(({ ring: d, nodes, plus, minus }) => ({ key: d, name: `${d} (${nodes})`, plus, minus }));
+  parts.push(figure("rings", distance, bars(far, "distance", exact)));
+  if (exact && found.degrees) {
+    const terms = Array.from(found.degrees.values, (v, j) => ({ key: j, name: String(j), plus: Math.max(v, 0), minus: Math.min(v, 0) }));
+    const caption = `Contributions by degree of the filter: ${found.degrees.name}`;
+    parts.push(figure("degrees", caption, bars(terms, "degree", exact)));
+  }
   const order = Array.from(value.keys())
     .filter((v) => value[v] !== 0)
     .sort((u, v) => Math.abs(value[v]) - Math.abs(value[u]));
@@ -150,6 +118,10 @@ function explanation(state, found, select) {
   const left = order.slice(ROWS).reduce((sum, v) => sum + value[v], 0);
   if (order.length > ROWS) rows.push([`${order.length - ROWS} more`, "", ...(weight ? ["", ""] : []), show(left)]);
   if (exact && base !== 0) rows.push(["constant", "", ...(weight ? ["", ""] : []), show(base)]);
+  if (exact && found.unknown) {
+    const of = found.unknown === 1 ? "one model" : `${found.unknown} models`;
+    rows.push([`${of} whose scores are no sums over nodes`, "", show(opaque)]);
+  }
   if (exact && Math.abs(rest) > 1e-4 * Math.max(1, Math.abs(score)))
     rows.push(["paths outside the page", "", ...(weight ? ["", ""] : []), show(rest)]);
   const caption = exact ? `What adds up to the score of ${name}` : "What the filter takes from each node";
@@ -164,41 +136,54 @@ function figure(id, caption, picture) {
   return h("figure", { id }, h("figcaption", { class: "head" }, caption, save), picture);
 }
 
-function sumText(state, { score, sum, rest }, name) {
+function sumText(state, { score, sum, rest, unknown }, name) {
+  const { model, graph, run } = state;
   const cut = Math.abs(rest) > 1e-4 * Math.max(1, Math.abs(score));
-  const of = state.run.models.length > 1 ? ` by the model "${state.model.name}"` : "";
-  const first = `The score of ${name}${of} is `;
+  const of = run.models.length > 1 && !model.members ? ` by the model "${model.name}"` : "";
+  const what = {
+    classification: `The log of the averaged probability of ${name} is `,
+    multilabel: `The logit of the averaged probability of ${name} is `,
+    regression: `The average of ${name} is `,
+  }[graph.task];
+  const first = model.members ? what : `The score of ${name}${of} is `;
+  const most = "what all nodes within reach contribute";
   const end = cut
     ? `. Paths on this page add up to ${show(sum, 5)}; the rest passes through nodes that are not on it.`
-    : ". It is exactly the sum of what all nodes within reach contribute.";
+    : unknown
+      ? `. It is the sum of ${most} to ${model.members.length - unknown} of the models, and of what the others give.`
+      : `. It is exactly the sum of ${most}.`;
   return [first, h("b", { id: "score", "data-value": score, "data-sum": sum }, show(score, 5)), end];
 }
 
+// The width of a drawing, so that its text is as large on a phone
+const room = () => Math.max(280, Math.min(460, byId("node-body").clientWidth || 460));
+
 // One bar to the right for what speaks for it, one to the left for what speaks against
-function ringBars(rings, exact) {
-  const [width, row, left] = [460, 20, 78];
-  const height = rings.length * row + 22;
-  const size = Math.max(...rings.map((one) => Math.max(one.plus, -one.minus)), 1e-12);
+function bars(rows, what, exact) {
+  const [width, row, left] = [room(), 20, 78];
+  const height = rows.length * row + 22;
+  const size = Math.max(...rows.map((one) => Math.max(one.plus, -one.minus)), 1e-12);
   const middle = left + (width - left - 60) / 2;
   const scale = (width - left - 60) / 2 / size;
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "bars", role: "img", "font-size": 12 });
   root.setAttribute(
     "aria-label",
-    rings.map((one) => `distance ${one.ring}: ${show(one.plus + one.minus)}`).join("; "),
+    rows.map((one) => `${what} ${one.key}: ${show(one.plus + one.minus)}`).join("; "),
   );
-  rings.forEach((one, i) => {
+  const data = what === "distance" ? "data-ring" : "data-degree";
+  rows.forEach((one, i) => {
     const y = i * row + 3;
     const net = one.plus + one.minus;
     root.append(
-      svg("text", { x: left - 8, y: y + 12, "text-anchor": "end", class: "tick" }, `${one.ring} (${one.nodes})`),
+      svg("text", { x: left - 8, y: y + 12, "text-anchor": "end", class: "tick" }, one.name),
       svg("rect", { class: "plus", x: middle, y, height: row - 6, width: one.plus * scale }),
       svg("rect", { class: "minus", x: middle + one.minus * scale, y, height: row - 6, width: -one.minus * scale }),
-      svg("text", { x: width - 4, y: y + 12, "text-anchor": "end", class: "tick", "data-ring": one.ring, "data-value": net }, show(net)),
+      svg("text", { x: width - 4, y: y + 12, "text-anchor": "end", class: "tick", [data]: one.key, "data-value": net }, show(net)),
     );
   });
   root.append(
     svg("line", { class: "mark", x1: middle, x2: middle, y1: 0, y2: height - 20 }),
-    svg("text", { x: left - 8, y: height - 4, "text-anchor": "end", class: "name" }, "distance"),
+    svg("text", { x: left - 8, y: height - 4, "text-anchor": "end", class: "name" }, what),
     svg("text", { x: middle, y: height - 4, "text-anchor": "middle", class: "name" }, exact ? "against  |  for" : "weight"),
     svg("text", { x: width - 4, y: height - 4, "text-anchor": "end", class: "name" }, "sum"),
   );
@@ -207,11 +192,12 @@ function ringBars(rings, exact) {
 
 // The node in the middle, those that count most around it by distance
 function ego(state, { value, ring }, order, select) {
-  const { graph, operator, node } = state;
-  const [size, middle] = [460, 230];
+  const { graph, node } = state;
+  const near = links(state.operator);
+  const [size, middle] = [room(), room() / 2];
   const shown = new Set([node, ...order]);
   const most = Math.max(1, ...[...shown].map((v) => ring[v]));
-  const gap = 205 / most;
+  const radius = (d) => ((middle - 25) * (d + 0.6)) / (most + 0.6); // room for the first ring
   const largest = Math.max(...[...shown].map((v) => Math.abs(value[v])), 1e-12);
   const places = new Map([[node, [middle, middle]]]);
   for (let d = 1; d <= most; d++) {
@@ -219,22 +205,24 @@ function ego(state, { value, ring }, order, select) {
     here.sort((u, v) => angle(graph, node, u) - angle(graph, node, v));
     here.forEach((v, i) => {
       const turn = (2 * Math.PI * (i + 0.5 * (d % 2))) / here.length - Math.PI / 2;
-      places.set(v, [middle + d * gap * Math.cos(turn), middle + d * gap * Math.sin(turn)]);
+      places.set(v, [middle + radius(d) * Math.cos(turn), middle + radius(d) * Math.sin(turn)]);
     });
   }
   const root = svg("svg", { viewBox: `0 0 ${size} ${size}`, class: "ego", role: "group", "font-size": 11 });
   root.setAttribute("aria-label", `Node ${graph.ids[node]} and the ${shown.size - 1} nodes that count most`);
-  for (let d = 1; d <= most; d++) root.append(svg("circle", { class: "ring", cx: middle, cy: middle, r: d * gap }));
+  for (let d = 1; d <= most; d++) root.append(svg("circle", { class: "ring", cx: middle, cy: middle, r: radius(d) }));
   for (const v of shown)
-    for (let e = operator.start[v]; e < operator.start[v + 1]; e++) {
-      const u = operator.column[e];
+    for (let e = near.start[v]; e < near.start[v + 1]; e++) {
+      const u = near.column[e];
       if (u >= v || !shown.has(u)) continue;
       const [[x1, y1], [x2, y2]] = [places.get(u), places.get(v)];
       root.append(svg("line", { class: "edge", x1, y1, x2, y2 }));
     }
+  root.append(...arrows(state.operator, shown, places));
+  const names = [];
   for (const v of [...shown].reverse()) {
     const [cx, cy] = places.get(v);
-    const r = 3 + 11 * Math.sqrt(Math.abs(value[v]) / largest);
+    const r = (size / 460) * (3 + 11 * Math.sqrt(Math.abs(value[v]) / largest));
     const mark = svg("circle", {
       cx, cy, r, "data-node": v, class: `${value[v] < 0 ? "minus" : "plus"}${v === node ? " self" : ""}`,
       onclick: () => select(v),
@@ -244,10 +232,30 @@ function ego(state, { value, ring }, order, select) {
     if (shown.size <= 14 || order.indexOf(v) < 6 || v === node) {
       const name = graph.ids[v].length > 14 ? `${graph.ids[v].slice(0, 13)}…` : graph.ids[v];
       const below = cy + r + 11 < size ? cy + r + 11 : cy - r - 4;
-      root.append(svg("text", { x: cx, y: below, "text-anchor": "middle", class: "tick" }, name));
+      const x = Math.max(3.2 * name.length, Math.min(size - 3.2 * name.length, cx));
+      names.push(svg("text", { x, y: below, "text-anchor": "middle", class: "tick halo" }, name));
     }
   }
+  root.append(...names);
   return root;
+}
+
+// Heads in the middle of the arcs of a double cover, whose rows of sources have columns of targets
+function arrows(operator, shown, places) {
+  if (operator.direction !== "cover") return [];
+  const nodes = nodesOf(operator);
+  const found = [];
+  for (const u of shown)
+    for (let e = operator.start[u]; e < operator.start[u + 1]; e++) {
+      const v = operator.column[e] - nodes;
+      if (v === u || !shown.has(v)) continue;
+      const [[x1, y1], [x2, y2]] = [places.get(u), places.get(v)];
+      const turn = (180 / Math.PI) * Math.atan2(y2 - y1, x2 - x1);
+      const [x, y] = [x1 + 0.6 * (x2 - x1), y1 + 0.6 * (y2 - y1)];
+      const at = `translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${turn.toFixed(1)})`;
+      found.push(svg("path", { class: "arrow", d: "M-4 -3L4 0L-4 3Z", transform: at }));
+    }
+  return found;
 }
 
 function angle(graph, from, to) {

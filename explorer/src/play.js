@@ -2,7 +2,7 @@
 
 import { byId, h, say, show } from "./dom.js";
 import { colourings, signalOf, signals } from "./colours.js";
-import { outputOf } from "./node.js";
+import { outputOf } from "./why.js";
 
 const MOST = 20; // the highest degree of the slider
 
@@ -38,6 +38,11 @@ export class Controls {
       const { theme, compare } = state;
       state.reset();
       Object.assign(state, { theme, compare, runIndex: Number(value) });
+    });
+    choose("repeat", (value) => {
+      const { theme, compare, runIndex, node, output, colour, signal } = state;
+      state.reset();
+      Object.assign(state, { theme, compare, runIndex, node, output, colour, signal, repeatIndex: Number(value) });
     });
     choose("model", (value) => {
       Object.assign(state, { modelIndex: Number(value), channel: "mean", epochIndex: null, edit: null });
@@ -91,8 +96,12 @@ export class Controls {
     fill(byId("run"), state.data.runs.map((one, i) => [i, one.name]), state.runIndex);
     byId("run-field").hidden = state.data.runs.length < 2;
     const share = (model) => (run.models.length > 1 ? ` (weight ${(100 * model.share).toFixed(0)} %)` : "");
-    fill(byId("model"), run.models.map((one, i) => [i, one.name + share(one)]), state.modelIndex);
-    byId("model-field").hidden = run.models.length < 2;
+    const models = run.models.map((one, i) => [i, one.name + share(one)]);
+    if (run.whole) models.unshift([-1, run.whole.name]);
+    fill(byId("model"), models, state.modelIndex);
+    byId("model-field").hidden = !run.whole;
+    fill(byId("repeat"), run.views.map((_, i) => [i, `${i + 1} of ${run.repeats}`]), state.repeatIndex);
+    byId("repeat-field").hidden = run.views.length < 2;
     fill(byId("output"), graph.outputs.map((name, i) => [i, name]), outputOf(state));
     byId("output-field").hidden = graph.outputs.length < 2;
     fill(byId("colour"), colourings(state), state.colour ?? "label");
@@ -129,9 +138,11 @@ export class Controls {
 
   drawEpochs() {
     const { history } = this.state;
-    const why = this.state.model.leading
-      ? "The run folder has no path of the filter over the epochs."
-      : "The path over the epochs was kept for the leading model alone.";
+    const why = this.state.repeatIndex
+      ? "The path over the epochs was kept for the first repeat alone."
+      : this.state.model.leading
+        ? "The run folder has no path of the filter over the epochs."
+        : "The path over the epochs was kept for the leading model alone.";
     byId("epochs").hidden = !history;
     byId("no-epochs").hidden = Boolean(history);
     say("no-epochs", why);
@@ -145,7 +156,7 @@ export class Controls {
     const loss = history.val_loss ? `, validation loss ${show(history.val_loss[index])}` : "";
     const best = number === history.best ? " (kept)" : "";
     say("epoch-value", `epoch ${number}${best}${loss}`);
-    say("run-epochs", this.running ? "Stop" : "Run");
+    say("run-epochs", this.running ? "Stop" : "Animate");
     byId("best").disabled = this.state.epochIndex === null && !this.state.edit;
   }
 

@@ -1,6 +1,11 @@
 // Sparse products on the graph, in typed arrays: the one loop of longnn, in the page.
 //
 //   g(P) x = sum_j beta_j T_j(P) x,   T_{j+1}(P) x = 2 P T_j(P) x - T_{j-1}(P) x
+//
+// On arcs an operator has two rows per node, {copies: 2}: signals are lifted to both copies and
+// folded back.
+
+import { basisMatrix, fromChebyshev } from "./polynomials.js";
 
 // y = P x for an operator {start, column, value} in compressed rows
 export function product(P, x, y) {
@@ -36,6 +41,44 @@ export function applyFilter(P, beta, x) {
   return combine(chebyshevTerms(P, x, beta.length - 1), beta);
 }
 
+export const nodesOf = (P) => (P.start.length - 1) / P.copies;
+
+// A signal on the nodes as one on all their copies
+export function lift(P, x) {
+  if (P.copies === 1) return x;
+  const both = new Float64Array(P.copies * x.length);
+  for (let c = 0; c < P.copies; c++) both.set(x, c * x.length);
+  return both;
+}
+
+// The sum over the copies of every node
+export function fold(P, y) {
+  if (P.copies === 1) return y;
+  const nodes = y.length / P.copies;
+  const sum = new Float64Array(nodes);
+  for (let i = 0; i < y.length; i++) sum[i % nodes] += y[i];
+  return sum;
+}
+
+// Who is one hop from whom, {start, column, value} on the nodes; on arcs along them and against
+export function links(P) {
+  if (P.copies === 1) return P;
+  if (P.links) return P.links;
+  const nodes = nodesOf(P);
+  const start = new Int32Array(nodes + 1);
+  const column = [];
+  for (let i = 0; i < nodes; i++) {
+    const near = new Set();
+    for (let row = i; row < P.copies * nodes; row += nodes)
+      for (let e = P.start[row]; e < P.start[row + 1]; e++) near.add(P.column[e] % nodes);
+    column.push(...near);
+    start[i + 1] = column.length;
+  }
+  const value = new Float64Array(column.length).fill(1);
+  P.links = { copies: 1, start, column: Int32Array.from(column), value };
+  return P.links;
+}
+
 // How many edges each node is away from node i: -1 where there is no way
 export function distances(P, i) {
   const nodes = P.start.length - 1;
@@ -57,31 +100,69 @@ export function distances(P, i) {
   return ring;
 }
 
-// What each node adds to the score of node i for one output:
-//   contribution_v = sum_h g_h(P)_iv t_vh W_hc, the row g_h(P)_i from products with the unit vector.
-// Returns {weight, says, contribution, base}; weight and says are null where there are several h.
-export function contributions(P, filter, form, i, output) {
-  const nodes = P.start.length - 1;
-  const unit = new Float64Array(nodes);
-  unit[i] = 1;
-  const terms = chebyshevTerms(P, unit, filter.degree);
+// What each node adds to q . score of node i, for weights q of the outputs. With r = W q,
+//   contribution_v = sum_h r_h g_h(P)_iv t_vh,   the row g_h(P)_i from products with the unit vector,
+// of all copies of i on arcs. By degree j of the Chebyshev series it is
+//   r_h beta_jh T_j(P)_i . t_h,   and of the filter's own basis, beta_h = C^T alpha_h, likewise.
+// Returns {weight, says, contribution, base, chebyshev, terms}; weight and says are null where there
+// are several, terms where the basis is not orthonormal.
+export function contributions(P, filter, form, i, q) {
+  const nodes = nodesOf(P);
+  const unit = new Float64Array(P.copies * nodes);
+  for (let c = 0; c < P.copies; c++) unit[c * nodes + i] = 1;
+  const T = chebyshevTerms(P, unit, filter.degree);
   const { signal, mix, base } = form;
-  const width = signal.length / nodes;
-  const row = (h) => combine(terms, filter.channels[filter.channels.length === 1 ? 0 : h]);
-  const contribution = new Float64Array(nodes);
-  if (!mix) {
-    const weight = row(output);
-    const says = Float64Array.from({ length: nodes }, (_, v) => signal[v * width + output]);
-    for (let v = 0; v < nodes; v++) contribution[v] = weight[v] * says[v];
-    return { weight, says, contribution, base: base[output] };
+  const width = signal.length / unit.length;
+  const r = mix ? mixed(mix, q, width) : q;
+  const shared = filter.channels.length === 1;
+  const used = Array.from({ length: width }, (_, h) => h).filter((h) => r[h] !== 0);
+  const C = filter.orthonormal ? basisMatrix(filter.degree, filter.a, filter.b, filter.weight) : null;
+  const row = shared ? combine(T, filter.channels[0]) : null;
+  const value = new Float64Array(unit.length);
+  const chebyshev = new Float64Array(filter.degree + 1);
+  const terms = C ? new Float64Array(filter.degree + 1) : null;
+  let weight = row;
+  for (const h of used) {
+    const beta = filter.channels[shared ? 0 : h];
+    weight = row ?? combine(T, beta);
+    for (let v = 0; v < value.length; v++) value[v] += r[h] * weight[v] * signal[v * width + h];
+    const D = T.map((t) => r[h] * column(t, signal, width, h)); // r_h T_j(P)_i . t_h
+    D.forEach((d, j) => { chebyshev[j] += beta[j] * d; });
+    if (C) addTerms(terms, C, fromChebyshev(beta, C), D);
   }
-  const outputs = base.length;
-  for (let h = 0; h < width; h++) {
-    const weight = row(h);
-    const share = mix[h * outputs + output];
-    for (let v = 0; v < nodes; v++) contribution[v] += weight[v] * signal[v * width + h] * share;
+  const single = P.copies === 1 && (shared || used.length === 1);
+  const says = single
+    ? Float64Array.from({ length: nodes }, (_, v) => used.reduce((sum, h) => sum + r[h] * signal[v * width + h], 0))
+    : null;
+  return {
+    weight: single ? weight : null,
+    says,
+    contribution: fold(P, value),
+    base: base.reduce((sum, b, k) => sum + q[k] * b, 0),
+    chebyshev,
+    terms,
+  };
+}
+
+// r = W q, W of shape (channels, outputs)
+function mixed(mix, q, width) {
+  const outputs = q.length;
+  return Float64Array.from({ length: width }, (_, h) => q.reduce((sum, v, k) => sum + v * mix[h * outputs + k], 0));
+}
+
+function column(t, signal, width, h) {
+  let sum = 0;
+  for (let v = 0; v < t.length; v++) sum += t[v] * signal[v * width + h];
+  return sum;
+}
+
+// terms_k += alpha_k sum_j C_kj D_j
+function addTerms(terms, C, alpha, D) {
+  for (let k = 0; k < terms.length; k++) {
+    let sum = 0;
+    for (let j = 0; j <= k; j++) sum += C[k][j] * D[j];
+    terms[k] += alpha[k] * sum;
   }
-  return { weight: null, says: null, contribution, base: base[output] };
 }
 
 // Sums by distance, the positive and the negative parts apart: [{ring, nodes, plus, minus}]

@@ -13,7 +13,8 @@ export class State {
 
   reset() {
     this.runIndex = 0;
-    this.modelIndex = 0;
+    this.repeatIndex = 0;
+    this.modelIndex = -1; // -1: the only one, or the whole of an ensemble
     this.channel = "mean";
     this.epochIndex = null; // null: the best epoch, whose weights were kept
     this.edit = null; // {a, b, alpha} once a slider was moved
@@ -25,9 +26,11 @@ export class State {
     this.theme = null; // null: as the system has it
   }
 
-  get run() { return this.data.runs[this.runIndex]; }
+  get run() { return this.data.runs[this.runIndex].views[this.repeatIndex]; }
   get graph() { return this.run.graph; }
-  get model() { return this.run.models[this.modelIndex]; }
+  get model() { return this.run.models[this.modelIndex] ?? this.run.whole ?? this.run.models[0]; }
+  // What is shown, as text: numbers are kept for it
+  get shown() { return [this.runIndex, this.repeatIndex, this.modelIndex].join(" "); }
   get filter() { return this.model.filter; }
   get operator() { return this.graph.operators[this.model.operator]; }
 
@@ -96,7 +99,8 @@ export class State {
     const text = {};
     const short = (value) => Number(value.toPrecision(6)).toString();
     if (this.runIndex) text.run = this.runIndex;
-    if (this.modelIndex) text.model = this.modelIndex;
+    if (this.repeatIndex) text.repeat = this.repeatIndex;
+    if (this.modelIndex >= 0) text.model = this.modelIndex;
     if (this.channel !== "mean") text.channel = this.channel;
     if (this.epochIndex !== null && this.history) text.epoch = this.history.epoch[this.epochIndex];
     if (this.edit) {
@@ -122,7 +126,8 @@ export class State {
       return text.has(name) && Number.isInteger(value) && value >= 0 && value < below ? value : null;
     };
     this.runIndex = whole("run", this.data.runs.length) ?? 0;
-    this.modelIndex = whole("model", this.run.models.length) ?? 0;
+    this.repeatIndex = whole("repeat", this.run.views.length) ?? 0;
+    this.modelIndex = whole("model", this.run.models.length) ?? -1;
     if (this.filter) this.channel = whole("channel", this.filter.channels.length) ?? "mean";
     if (this.history && text.has("epoch")) {
       const index = this.history.epoch.indexOf(Number(text.get("epoch")));

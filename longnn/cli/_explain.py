@@ -170,6 +170,10 @@ def _show_node(explanation: "Explanation", e: "NodeExplanation", top: int) -> No
     ]
     out.print()
     out.print(_display.table(["by distance", "nodes", "contribution"], rings, right={1, 2}))
+    if e.ways is not None:
+        ways = longnn.explain.way_rows(e)
+        out.print()
+        out.print(_display.table(["by way", "contribution"], ways, right={1}))
     if e.features is not None:
         rows = longnn.explain.feature_rows(explanation, e, top)
         out.print()

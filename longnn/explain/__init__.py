@@ -11,7 +11,8 @@ from longnn.explain._explanation import Explanation, NodeExplanation
 from longnn.explain._files import check_path
 from longnn.explain._nodes import explain_nodes
 from longnn.explain._overview import Overview, explain_model
-from longnn.explain._words import feature_rows, ring_name, signed, source_rows, sums, why
+from longnn.explain._rings import neighbours
+from longnn.explain._words import feature_rows, ring_name, signed, source_rows, sums, way_rows, why
 
 __all__ = [
     "Explanation",
@@ -22,9 +23,11 @@ __all__ = [
     "explain_nodes",
     "feature_rows",
     "find_ids",
+    "neighbours",
     "ring_name",
     "signed",
     "source_rows",
     "sums",
+    "way_rows",
     "why",
 ]

@@ -16,11 +16,19 @@ from longnn.explain._exact import ExactForm, has_exact_form
 from longnn.explain._integrated import IntegratedForm
 from longnn.explain._part import Form
 from longnn.explain._question import Question
+from longnn.explain._rings import neighbours
 from longnn.store import StoredDataset
 from longnn.training import Problem, Trained
 
 #: Ids among which the nearest to an unknown one is looked for.
 ALIKE = 20_000
+#: What a contribution is on arcs, by what is made of them.
+COPIES = {
+    "cover": "a node contributes as a source and as a target, and the two are added; distances "
+    "count arcs along and against",
+    "magnetic": "a node contributes by two parts of its phase, and the two are added; distances "
+    "count arcs along and against",
+}
 
 
 class Case:
@@ -33,13 +41,13 @@ class Case:
 
     Raises:
         DataError: where the features are not those of the models, there is no such repeat, or the
-            graph is on disk or of arcs.
+            graph is on disk.
     """
 
     def __init__(self, trained: Trained, dataset: NodeDataset, repeat: int | None = None) -> None:
         if repeat is not None and not 0 <= repeat < trained.repeats:
             raise DataError(f"Expected a repeat below {trained.repeats} (got {repeat})")
-        _check_explainable(trained, dataset)
+        _check_explainable(dataset)
         self.trained, self.ids = trained, dataset.ids
         kept = range(trained.repeats) if repeat is None else [repeat]
         problem = trained.problem(dataset)
@@ -56,7 +64,9 @@ class Case:
             kind: Callable[..., Form] = ExactForm if has_exact_form(model) else IntegratedForm
             operator = self.problem.variants.get(model.self_loops, self.problem.operator)
             self.forms.append(kind(model, self.problem.features, operator))
-        self.adjacency = self.problem.operator.matrix.to_scipy()
+        operator = self.problem.operator
+        self.direction = operator.direction
+        self.adjacency = neighbours(operator)
 
     @property
     def outputs(self) -> list[str]:
@@ -144,6 +154,8 @@ class Case:
         }
         if "add" in loops.values():
             notes.append("self loops are added to the graph, so a node's own weight includes them")
+        if self.direction != "none":
+            notes.append(f"arcs are kept: {COPIES[self.direction]}")
         if not self.exact:
             notes.append(
                 "integrated gradients start at a graph without features; the gap is what the "
@@ -177,15 +189,9 @@ def find_ids(ids: Sequence[Any], given: Sequence[str]) -> np.ndarray:
     return np.array([place[word] for word in given], dtype=np.int64)
 
 
-def _check_explainable(trained: Trained, dataset: NodeDataset) -> None:
+def _check_explainable(dataset: NodeDataset) -> None:
     if isinstance(dataset, StoredDataset):
         raise DataError(
             "Expected a run that was trained in memory, to explain it (got one on rows of a "
             "prepared folder); give more with --memory and train again"
-        )
-    direction = trained.config.direction
-    if direction in ("cover", "magnetic"):
-        raise DataError(
-            f"Expected a run on an undirected graph, to explain it (got direction={direction!r}); "
-            "train with --set direction=none"
         )

@@ -9,6 +9,9 @@ symmetric. More generally let S(X) be the signal before the filter and all that 
 :math:`score = g(P)\,S(X)\,W + b`. Then with :math:`r = W q`
 
 .. math:: q \cdot score[i] = q \cdot b + \sum_v \sum_c r_c\, g_c(P)[i, v]\, S(x_v)_c.
+
+On arcs the operator B is symmetric, too, and has two copies of every node: the rows of both copies
+of i are added, the contribution of v is the sum over its two copies, and biases count twice.
 """
 
 import functools
@@ -19,12 +22,12 @@ import torch
 from torch import Tensor
 
 from longnn.explain import _captum
-from longnn.explain._part import Overall, Part, as_array
+from longnn.explain._part import WAYS, Overall, Part, as_array
 from longnn.explain._signal import Signal
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator, apply_filter, chebyshev_stack
-from longnn.matrices import DenseMatrix, SparseMatrix
-from longnn.nn import MLP, Model, SpectralGNN
+from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix
+from longnn.nn import MLP, Directed, Model, SpectralGNN
 
 #: Channels that are taken through the loop at a time where every degree is kept.
 CHANNELS = 8
@@ -39,6 +42,8 @@ def has_exact_form(model: Model) -> bool:
     >>> has_exact_form(LONGNN(3, 4, 2, placement="features"))
     False
     """
+    if isinstance(model, Directed):
+        return model.model.copies == 1 and has_exact_form(model.model)
     if isinstance(model, MLP):
         return True
     if not isinstance(model, SpectralGNN) or not isinstance(model.filter, PolynomialFilter):
@@ -61,12 +66,16 @@ class ExactForm:
     def __init__(
         self, model: Model, x: SparseMatrix | DenseMatrix, operator: GraphOperator
     ) -> None:
-        assert isinstance(model, MLP | SpectralGNN)
+        inner = model.model if isinstance(model, Directed) else model
+        assert isinstance(inner, MLP | SpectralGNN)
         assert operator.root_degree is None, "row i is column i for a symmetric operator only"
         self._operator = operator
-        self._signal = Signal(model, x)
-        self.filter: PolynomialFilter | None = getattr(model, "filter", None)
-        readout = getattr(model, "readout", None)
+        #: Rows of the signal per node: two on arcs, unless the model ignores the graph.
+        self._copies = operator.copies if isinstance(model, Directed) else 1
+        self._nodes = x.shape[0]
+        self._signal = Signal(inner, LiftedMatrix(x) if self._copies == 2 else x)
+        self.filter: PolynomialFilter | None = getattr(inner, "filter", None)
+        readout = getattr(inner, "readout", None)
         self._readout = None if readout is None else (readout.weight, readout.bias)
         with torch.no_grad():
             self.scores = model.scores(x, operator)
@@ -90,51 +99,69 @@ class ExactForm:
     def explain(self, nodes: np.ndarray, q: Tensor, *, features: bool) -> Part:
         """The parts of ``(q * scores[nodes]).sum(1)``."""
         r, constant = self._before_readout(q)  # (explained, channels)
-        S, places = self._signal.values, torch.from_numpy(nodes)
-        single = self._beta.shape[1] == 1 or bool(((r != 0).sum(1) <= 1).all())
-        parts = torch.zeros(len(nodes), len(S), dtype=torch.float64)
-        weight = torch.zeros_like(parts)
+        S, places = self._signal.values, torch.from_numpy(nodes)  # S: (copies nodes, channels)
+        one = self._beta.shape[1] == 1 or bool(((r != 0).sum(1) <= 1).all())
+        single = one and self._copies == 1
+        parts = torch.zeros(self._copies, len(nodes), len(S), dtype=torch.float64)
+        weight = torch.zeros_like(parts[0])
         found = self._no_features(len(nodes)) if features else None
-        for c, who, rows in self._rows(places, r):  # g_c(P)[who], (len(who), nodes)
+        for c, who, rows in self._rows(places, r):  # g_c(P)[who], (copies, len(who), len(S))
             weighed = r[who, c, None] * rows
-            parts[who] += weighed * S[:, c]
-            weight[who] = rows
+            parts[:, who] += weighed * S[:, c]
+            weight[who] = rows[0]
             if found is not None and self._signal.exact:
-                found[who.numpy()] += (self._signal.by_feature(c).T @ as_array(weighed).T).T
+                whole = as_array(weighed.sum(0))
+                found[who.numpy()] += (self._signal.by_feature(c).T @ whole.T).T
         if found is not None and not self._signal.exact:
             found = self._integrate(places, r)
         chebyshev, terms = self._by_degree(places, r)
         return Part(
-            contributions=as_array(parts),
+            contributions=as_array(self._fold(parts.sum(0), 1)),
             constant=as_array(constant),
             base=as_array((self._row_sums[places] * r) @ self._signal.at_zero),
             weight=as_array(weight) if single else None,
             says=as_array(r @ S.T) if single else None,
-            features=found,
+            features=None if found is None else self._fold_features(found),
             chebyshev=as_array(chebyshev),
             terms=None if terms is None else as_array(terms),
+            ways=self._by_way(parts, places),
         )
 
     @torch.no_grad()
     def overall(self, q: Tensor, *, features: bool) -> Overall:
         """The parts of ``(q * scores).sum()``: the filter on q, since it is its own adjoint."""
         r, _ = self._before_readout(q)  # (nodes, channels)
-        M = apply_filter(self._operator, r.contiguous(), self._beta)
+        M = self._filtered(r.repeat(self._copies, 1), self._beta)
         found = self._no_features(1) if features else None
         if found is not None and self._signal.exact:
             for c in range(M.shape[1]):
                 found[0] += self._signal.by_feature(c).T @ as_array(M[:, c])
         elif found is not None:
             found[0] = self._signal.integrate(M)
-        influence = as_array((M * self._signal.values).sum(1))
-        return Overall(influence, None if found is None else found[0])
+        influence = as_array(self._fold((M * self._signal.values).sum(1), 0))
+        return Overall(influence, None if found is None else self._fold_features(found)[0])
+
+    def _fold(self, values: Tensor, dim: int) -> Tensor:
+        """The sum over the copies of every node."""
+        copies = values.chunk(self._copies, dim)
+        return torch.stack(copies).sum(0)
+
+    def _fold_features(self, found: np.ndarray) -> np.ndarray:
+        """(explained, copies features) to (explained, features)."""
+        return np.sum(np.split(found, self._copies, axis=1), axis=0)
+
+    def _filtered(self, signal: Tensor, beta: Tensor) -> Tensor:
+        """g(P) on a signal (copies nodes, channels); the identity where there is no filter."""
+        if self.filter is None:
+            return signal * beta[0]
+        return apply_filter(self._operator, signal.contiguous(), beta)
 
     def _before_readout(self, q: Tensor) -> tuple[Tensor, Tensor]:
         """Weights of the channels that the filter acts on, and what biases after it give."""
         if self._readout is None:
             return q, torch.zeros(len(q), dtype=torch.float64)
         weight, bias = self._readout  # (channels, outputs), (outputs,)
-        return q @ weight.T, q @ bias
+        return q @ weight.T, self._copies * (q @ bias)
 
     def _rows(self, places: Tensor, r: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Channel after channel: whom it concerns, and their rows of its filter."""
@@ -142,21 +169,27 @@ class ExactForm:
         for c in range(r.shape[1]):
             who = r[:, c].nonzero()[:, 0]
             if shared is not None and len(who):
-                yield c, who, shared[who]
+                yield c, who, shared[:, who]
             elif len(who):
                 yield c, who, self._rows_of(places[who], torch.full_like(who, c))
 
     def _rows_of(self, places: Tensor, channels: Tensor | None) -> Tensor:
-        """Row i of g_c(P): the loop on the unit vector of i; (len(places), nodes)."""
-        units = torch.zeros(len(self.scores), len(places), dtype=torch.float64)
-        units[places, torch.arange(len(places))] = 1.0
+        """Row i of g_c(P): the loop on the unit vector of i, or of each copy of it.
+
+        Shape (copies, len(places), copies nodes).
+        """
         beta = self._beta if channels is None else self._beta[:, channels]
-        return apply_filter(self._operator, units, beta).T
+        rows = []
+        for copy in range(self._copies):
+            units = torch.zeros(len(self._signal.values), len(places), dtype=torch.float64)
+            units[copy * self._nodes + places, torch.arange(len(places))] = 1.0
+            rows.append(self._filtered(units, beta).T)
+        return torch.stack(rows)
 
     @functools.cached_property
     def _row_sums(self) -> Tensor:
         """g_c(P) 1, (nodes, channels): what nodes that all say one have of each other."""
-        return apply_filter(self._operator, torch.ones_like(self._signal.values), self._beta)
+        return self._fold(self._filtered(torch.ones_like(self._signal.values), self._beta), 0)
 
     def _no_features(self, count: int) -> np.ndarray | None:
         """Room for the split by feature; None where it needs Captum, and there is none."""
@@ -169,23 +202,44 @@ class ExactForm:
         for k in range(len(places)):
             shared = self._beta.shape[1] == 1
             channels = None if shared else torch.arange(r.shape[1])
-            rows = self._rows_of(places[k].expand(1 if shared else r.shape[1]), channels)
+            rows = self._rows_of(places[k].expand(1 if shared else r.shape[1]), channels).sum(0)
             found.append(self._signal.integrate(rows.T * r[k]))
         return np.stack(found)
 
     def _by_degree(self, places: Tensor, r: Tensor) -> tuple[Tensor, Tensor | None]:
         """By term of the Chebyshev series (explained, K+1), and of the own basis."""
         S, K = self._signal.values, self.hops
-        blocks = [
-            chebyshev_stack(self._operator, S[:, c : c + CHANNELS].contiguous(), K)[:, places]
-            for c in range(0, S.shape[1], CHANNELS)
-        ]
+        if self.filter is None:
+            return (S[places] * r).sum(1, keepdim=True), None
+        blocks = []
+        for c in range(0, S.shape[1], CHANNELS):
+            stack = chebyshev_stack(self._operator, S[:, c : c + CHANNELS].contiguous(), K)
+            blocks.append(self._fold(stack, 1)[:, places])
         D = torch.cat(blocks, 2)  # (K+1, explained, channels): rows of T_j(P) S
         beta = self._beta.expand(-1, S.shape[1])
         chebyshev = torch.einsum("jbc,jc,bc->bj", D, beta, r)
-        if self.filter is None:
-            return chebyshev, None
         alpha = self.filter.effective_coefficients().expand(-1, S.shape[1])  # (terms, channels)
         C = self.filter.chebyshev_matrix()
         C = C.expand(S.shape[1], *C.shape[-2:]) if C.dim() == 2 else C
         return chebyshev, torch.einsum("ckj,kc,jbc,bc->bk", C, alpha, D, r)
+
+    def _by_way(self, parts: Tensor, places: Tensor) -> np.ndarray | None:
+        """On a double cover, the sums by :data:`WAYS`, (explained, ways).
+
+        Block (s, t) of :math:`g(B)` holds odd powers: from the node as a source to others as
+        targets. The blocks on the diagonal hold even ones.
+        """
+        if self._operator.direction != "cover":
+            return None
+        who = torch.arange(len(places))
+        blocks = parts.unflatten(2, (self._copies, self._nodes)).clone()  # (own, who, other, nodes)
+        own = blocks[:, who, :, places].sum((1, 2))  # indices in front: (who, own, other)
+        ways = torch.zeros(len(places), len(WAYS), dtype=torch.float64)
+        ways[:, 0] = own
+        if self._copies == 2:
+            blocks[:, who, :, places] = 0
+            sums = blocks.sum(3)  # (own copy, explained, copy of the other)
+            ways[:, 1:] = torch.stack(
+                [sums[0, :, 1], sums[1, :, 0], sums[0, :, 0], sums[1, :, 1]], 1
+            )
+        return as_array(ways)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow
 
 from longnn.explain import _figure, _files, _page, _words
+from longnn.explain._part import WAYS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +40,8 @@ class NodeExplanation:
         features: (features,), or None.
         chebyshev: (degree + 1,) by term of the Chebyshev series, or None.
         terms: (terms,) by term of the filter's own basis, or None.
+        ways: (ways,) along arcs, against them, over common targets and sources; None where the
+            graph has no arcs, or the model no exact form.
     """
 
     node: Any
@@ -56,6 +59,7 @@ class NodeExplanation:
     features: np.ndarray | None
     chebyshev: np.ndarray | None
     terms: np.ndarray | None
+    ways: np.ndarray | None = None
 
     @property
     def gap(self) -> float:
@@ -129,6 +133,7 @@ class Explanation:
             "rings": self._rings(),
             "features": self._features(),
             "degrees": self._degrees(),
+            "ways": self._ways(),
             "summary": self._summary(),
         }
 
@@ -182,6 +187,15 @@ class Explanation:
                     rows += [(e.node, basis, k, float(v)) for k, v in enumerate(values)]
         return _table(["node", "basis", "term", "contribution"], rows)
 
+    def _ways(self) -> pyarrow.Table:
+        rows = [
+            (e.node, way, float(v))
+            for e in self.nodes
+            if e.ways is not None
+            for way, v in zip(WAYS, e.ways, strict=True)
+        ]
+        return _table(["node", "way", "contribution"], rows)
+
     def _summary(self) -> pyarrow.Table:
         columns = ["node", "predicted", "output", "probability", "score", "constant"]
         columns += ["contributions", "gap", "base", "features", "feature_gap"]
@@ -215,6 +229,11 @@ class Explanation:
     def degrees(self) -> Any:
         """One row per explained node and term of the filter, in Chebyshev's and its own basis."""
         return to_frame(self._degrees())
+
+    @property
+    def ways(self) -> Any:
+        """One row per explained node and way of the arcs to it; empty where there are none."""
+        return to_frame(self._ways())
 
     @property
     def summary(self) -> Any:

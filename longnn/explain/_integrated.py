@@ -16,7 +16,7 @@ from longnn.explain._signal import to_csr
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator
 from longnn.matrices import DenseMatrix, SparseMatrix
-from longnn.nn import ARMA, GCN, ChebNet, Model, SpectralGNN
+from longnn.nn import ARMA, GCN, ChebNet, Directed, Model, SpectralGNN
 
 
 def reach_of(model: Model) -> int | None:
@@ -25,6 +25,8 @@ def reach_of(model: Model) -> int | None:
     >>> reach_of(GCN(3, 4, 2)), reach_of(ChebNet(3, 4, 2, degree=3))
     (2, 6)
     """
+    if isinstance(model, Directed):  # a product goes to neighbours, whichever way the arcs go
+        return reach_of(model.model)
     layers: list[Any] = [getattr(model, name, None) for name in ("first", "second")]
     if isinstance(model, GCN):
         return len(layers)
@@ -98,14 +100,16 @@ class IntegratedForm:
 
         What a node has after k products depends on entries of P at most k hops away.
         """
-        P = self._operator.matrix.to_scipy()
+        P, nodes = self._operator.matrix.to_scipy(), len(self.scores)
         if self.hops is None:
-            return np.arange(P.shape[0]), self._operator
+            return np.arange(nodes), self._operator
+        copies = nodes * np.arange(self._operator.copies)[:, None]  # (copies, 1): of node 0
         near = np.array([node])
         for _ in range(self.hops):
-            wider = np.union1d(near, P[near].indices)
+            wider = np.union1d(near, P[(copies + near).ravel()].indices % nodes)
             if len(wider) == len(near):
                 break
             near = wider
-        part = SparseMatrix.from_scipy(P[near][:, near], symmetric=True, dtype=torch.float64)
-        return near, GraphOperator(part)
+        rows = (copies + near).ravel()
+        part = SparseMatrix.from_scipy(P[rows][:, rows], symmetric=True, dtype=torch.float64)
+        return near, GraphOperator(part, direction=self._operator.direction)

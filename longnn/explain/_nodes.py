@@ -130,6 +130,7 @@ def _explain(
             features=None if total.features is None else total.features[k],
             chebyshev=None if total.chebyshev is None else total.chebyshev[k],
             terms=None if total.terms is None else total.terms[k],
+            ways=None if total.ways is None else total.ways[k],
         )
 
 
@@ -150,12 +151,14 @@ def join(parts: Sequence[Part]) -> Part:
         return parts[0]
     split = [part.features for part in parts if part.features is not None]
     series = [part.chebyshev for part in parts if part.chebyshev is not None]
+    ways = [part.ways for part in parts if part.ways is not None]
     return Part(
         contributions=np.sum([part.contributions for part in parts], axis=0),
         constant=np.sum([part.constant for part in parts], axis=0),
         base=np.sum([part.base for part in parts], axis=0),
         features=np.sum(split, axis=0) if len(split) == len(parts) else None,
         chebyshev=_add_series(series) if len(series) == len(parts) else None,
+        ways=np.sum(ways, axis=0) if len(ways) == len(parts) else None,
     )
 
 

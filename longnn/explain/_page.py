@@ -9,7 +9,7 @@ from longnn import report
 from longnn._base.files import writing
 from longnn._base.version import __version__
 from longnn.explain import _figure, _words
-from longnn.explain._words import feature_rows, ring_name, signed, source_rows
+from longnn.explain._words import feature_rows, ring_name, signed, source_rows, way_rows
 
 if TYPE_CHECKING:
     from longnn.explain._explanation import Explanation, NodeExplanation
@@ -74,6 +74,8 @@ def _node(explanation: "Explanation", e: "NodeExplanation", picture: str) -> Seq
     blocks.append(report.table("Sums", ["part", "value"], _sums(e), words=[0]))
     rings = [[ring_name(d), str(n), signed(total)] for d, (n, total) in e.rings.items()]
     blocks.append(report.table("By distance", ["distance", "nodes", "sum"], rings, words=[0]))
+    if e.ways is not None:
+        blocks.append(report.table("By way", ["way", "sum"], way_rows(e), words=[0]))
     columns, rows = source_rows(e, ROWS)
     blocks.append(report.table("Largest contributions", columns, rows, words=[0]))
     if e.features is not None:

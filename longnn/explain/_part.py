@@ -6,6 +6,10 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor
 
+#: How arcs lead from a node to another, in a double cover. Odd powers go along the arcs of a node
+#: or against them (and on, back and forth); even ones join nodes with common targets or sources.
+WAYS = ("the node itself", "along its arcs", "against its arcs", "common targets", "common sources")
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
@@ -25,6 +29,7 @@ class Part:
         features: (explained, features), or None where they were not asked for.
         chebyshev: (explained, degree + 1), by term of the Chebyshev series of the filter.
         terms: (explained, terms), by term of the filter's own basis.
+        ways: (explained, ways), by :data:`WAYS`, where arcs are kept in a double cover.
     """
 
     contributions: np.ndarray
@@ -35,6 +40,7 @@ class Part:
     features: np.ndarray | None = None
     chebyshev: np.ndarray | None = None
     terms: np.ndarray | None = None
+    ways: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -3,8 +3,27 @@
 import numpy as np
 import scipy.sparse
 
+from longnn.graphs import GraphOperator
+
 #: Of a node that cannot be reached.
 FAR = -1
+
+
+def neighbours(operator: GraphOperator) -> scipy.sparse.csr_matrix:
+    """Who is one hop from whom, (nodes, nodes); on arcs a hop goes along an arc or against it.
+
+    >>> import torch
+    >>> from longnn.graphs import directed_operator
+    >>> neighbours(directed_operator(torch.tensor([[0], [1]]))).toarray().tolist()
+    [[False, True], [True, False]]
+    """
+    matrix, nodes = operator.matrix.to_scipy(), operator.num_nodes
+    if operator.copies == 1:
+        return matrix
+    entries = matrix.tocoo()
+    pairs = (entries.row % nodes, entries.col % nodes)
+    one = np.ones(len(pairs[0]), dtype=bool)
+    return scipy.sparse.csr_matrix((one, pairs), shape=(nodes, nodes))
 
 
 def distances(

@@ -20,9 +20,11 @@ from torch import Tensor
 
 from longnn.explain._captum import integrate
 from longnn.explain._part import as_array
-from longnn.matrices import DenseMatrix, SparseMatrix
+from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix
 from longnn.nn import MLP, SpectralGNN
 
+#: Features, dense or sparse, or on two copies of every node.
+Entries = SparseMatrix | DenseMatrix | LiftedMatrix
 #: Numbers held at a time while entries are weighed.
 CHUNK = 2**22
 #: Channels whose split is kept.
@@ -34,10 +36,10 @@ class Signal:
 
     Args:
         model: whose transform it is; in float64, in evaluation mode.
-        x: features (nodes, features), float64.
+        x: features (nodes, features), float64; on arcs lifted to two copies of every node.
     """
 
-    def __init__(self, model: SpectralGNN | MLP, x: SparseMatrix | DenseMatrix) -> None:
+    def __init__(self, model: SpectralGNN | MLP, x: Entries) -> None:
         self._transform = model.transform
         self._activate = isinstance(model, SpectralGNN) and model.activate_before
         self._x = x
@@ -47,7 +49,7 @@ class Signal:
             self.values = self._apply(x)  # (nodes, channels)
             self.at_zero = self._apply(nothing)[0]  # (channels,)
 
-    def _apply(self, x: Tensor | SparseMatrix | DenseMatrix) -> Tensor:
+    def _apply(self, x: Tensor | Entries) -> Tensor:
         h = self._transform(x)
         return torch.relu(h) if self._activate else h
 
@@ -119,12 +121,14 @@ def active_share(u: np.ndarray, b: np.ndarray) -> np.ndarray:
     return share
 
 
-def to_csr(x: SparseMatrix | DenseMatrix) -> scipy.sparse.csr_matrix:
+def to_csr(x: Entries) -> scipy.sparse.csr_matrix:
     """Features for SciPy, float64.
 
     >>> to_csr(DenseMatrix(torch.eye(2))).nnz
     2
     """
+    if isinstance(x, LiftedMatrix):
+        return scipy.sparse.csr_matrix(scipy.sparse.block_diag([to_csr(x.matrix)] * 2))
     if isinstance(x, SparseMatrix):
         return x.to_scipy()
     return scipy.sparse.csr_matrix(as_array(x.values))

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from longnn.explain._part import WAYS
+
 if TYPE_CHECKING:
     from longnn.explain._explanation import Explanation, NodeExplanation
 
@@ -75,6 +77,13 @@ def source_rows(e: "NodeExplanation", limit: int) -> tuple[list[str], list[list[
         blank = [""] * (3 if known else 1)
         rows.append([f"{len(rest)} others", *blank, signed(float(e.contribution[rest].sum()))])
     return columns, rows
+
+
+def way_rows(e: "NodeExplanation") -> list[list[str]]:
+    """The table by way of the arcs: names and sums; empty where there are none."""
+    if e.ways is None:
+        return []
+    return [[way, signed(float(value))] for way, value in zip(WAYS, e.ways, strict=True)]
 
 
 def feature_rows(explanation: "Explanation", e: "NodeExplanation", limit: int) -> list[list[str]]:

@@ -1,6 +1,6 @@
 """Runs as the plain data of one page: graphs once, and every run with its models and its history.
 
-Of several repeats the page shows the first. Reads runs, and never trains.
+Of several repeats the page has as many as there is room for. Reads runs, and never trains.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,12 @@ import numpy as np
 
 from longnn import report
 from longnn._base.version import __version__
+from longnn.explain import neighbours
 from longnn.explorer._arrays import pack
-from longnn.explorer._graph import csr_of, describe_graph, describe_operators
+from longnn.explorer._graph import describe_graph, describe_operators
 from longnn.explorer._models import describe_model
 from longnn.explorer._sample import find_node, nodes_around
-from longnn.graphs import GraphOperator, SelfLoops
+from longnn.graphs import GraphOperator
 from longnn.nn import Ensemble, Model
 from longnn.records import History, RunRecord
 from longnn.registry import find_model
@@ -22,6 +23,8 @@ from longnn.runs import Run
 
 #: Most nodes on a page, and most numbers of a filter's path.
 NODES, PATH_NUMBERS = 5000, 200_000
+#: Most characters of packed arrays of one run: where they are reached, repeats are left out.
+CHARACTERS = 16_000_000
 
 
 def collect(runs: Sequence[Run], *, limit: int = NODES, node: str | None = None) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def collect(runs: Sequence[Run], *, limit: int = NODES, node: str | None = None)
         key = record.data.fingerprint
         operators = _operators(run)
         if key not in graphs:
-            base = csr_of(run.problem.operator)
+            base = neighbours(run.problem.operator)
             centre = None if node is None else find_node(run.dataset.ids, node)
             shown[key] = nodes_around(base, centre, limit)
             graphs[key] = describe_graph(run.dataset, operators, shown[key])
@@ -61,39 +64,71 @@ def collect(runs: Sequence[Run], *, limit: int = NODES, node: str | None = None)
     }
 
 
-def _operators(run: Run) -> Mapping[SelfLoops, GraphOperator]:
-    """The operators by the treatment of self loops, that of the leading model first."""
-    own, problem = run.trained.models[0].self_loops, run.problem
-    return {own: problem.operator} | dict(problem.variants)
+def _kind(run: Run) -> str:
+    """What the operators of a run are called: nothing of an undirected graph."""
+    if run.problem.operator.direction == "none":
+        return ""
+    config = run.config
+    return f"{config.direction} {config.exponents} {config.phase} "
+
+
+def _operators(run: Run) -> Mapping[str, GraphOperator]:
+    """The operators by kind and treatment of self loops, that of the leading model first."""
+    own, problem, kind = run.trained.models[0].self_loops, run.problem, _kind(run)
+    every = {own: problem.operator} | dict(problem.variants)
+    return {f"{kind}{loops}": operator for loops, operator in every.items()}
 
 
 def _describe_run(run: Run, record: RunRecord, shown: np.ndarray) -> dict[str, Any]:
-    first, split = record.repeats[0], run.splits[0]
+    """A run with its first repeat, and the others that there is room for."""
     headline, *_ = report.text_summary(record)
-    readout = run.trained.readouts[0]
-    sets = np.zeros(run.dataset.num_nodes, dtype=np.uint8)
-    for number, mask in enumerate((split.train, split.val, split.test), start=1):
-        sets[mask.numpy()] = number
-    predicted = run.predicted[0]
-    chosen = readout.choose(predicted)
-    task = record.data.task
+    first = _describe_repeat(run, record, 0, shown)
+    room = CHARACTERS // max(_characters(first), 1)
+    others = range(1, min(len(record.repeats), max(room, 1)))
     return {
         "name": record.name,
         "headline": headline,
         "metric": report.metric_name(record.metric),
         "score": _score(record),
         "repeats": len(record.repeats),
-        "words": first.filters[0].words if first.filters else "",
         "notes": list(record.missing),
+        "spectrum": _spectrum(record),
+        "direction": run.problem.operator.direction,
+        **first,
+        "others": [_describe_repeat(run, record, number, shown) for number in others],
+    }
+
+
+def _describe_repeat(run: Run, record: RunRecord, number: int, shown: np.ndarray) -> dict[str, Any]:
+    split, readout = run.splits[number], run.trained.readouts[number]
+    sets = np.zeros(run.dataset.num_nodes, dtype=np.uint8)
+    for kind, mask in enumerate((split.train, split.val, split.test), start=1):
+        sets[mask.numpy()] = kind
+    predicted = run.predicted[number]
+    chosen = None
+    if record.data.task != "regression":
+        chosen = pack(readout.choose(predicted).numpy()[shown], "i4")
+    return {
         "set": pack(sets[shown], "u1"),
         "predicted": pack(predicted.reshape(len(predicted), -1).numpy()[shown]),
-        "chosen": None if task == "regression" else pack(chosen.numpy()[shown], "i4"),
+        "chosen": chosen,
         "offset": list(readout.offset),
         "scale": list(readout.scale),
-        "spectrum": _spectrum(record),
-        "history": _history(record),
-        "models": _models(run, record, shown),
+        "history": _history(record) if number == 0 else None,  # the path is that of the first
+        "models": _models(run, record, number, shown),
     }
+
+
+def _characters(data: Any) -> int:
+    """How many characters the arrays in some plain data take.
+
+    >>> _characters({"x": pack(np.zeros(3), "u1"), "rest": [1, "text"]})
+    4
+    """
+    if isinstance(data, dict):
+        own = len(data["data"]) if {"data", "kind"} <= data.keys() else 0
+        return own or sum(map(_characters, data.values()))
+    return sum(map(_characters, data)) if isinstance(data, list) else 0
 
 
 def _score(record: RunRecord) -> str:
@@ -101,9 +136,10 @@ def _score(record: RunRecord) -> str:
     return "" if found is None else report.interval_text(found, metric=record.metric, short=True)
 
 
-def _models(run: Run, record: RunRecord, shown: np.ndarray) -> list[dict[str, Any]]:
-    """The model, or every member of an ensemble that has a vote, the leading one first."""
-    model, readout = run.trained.models[0], run.trained.readouts[0]
+def _models(run: Run, record: RunRecord, number: int, shown: np.ndarray) -> list[dict[str, Any]]:
+    """The model of a repeat, or every member of an ensemble with a vote, the leading one first."""
+    model, readout = run.trained.models[number], run.trained.readouts[number]
+    repeat, kind = record.repeats[number], _kind(run)
     if not isinstance(model, Ensemble):
         title = find_model(record.model).title
         named: list[tuple[str, Model, float, float]] = [(title, model, 1.0, readout.temperature)]
@@ -113,7 +149,7 @@ def _models(run: Run, record: RunRecord, shown: np.ndarray) -> list[dict[str, An
         shares, leader = model.shares, model.leader
         order = sorted(shares, key=lambda name: (name != leader, -shares[name], name))
         named = [(n, _member(model, n), shares[n], temperatures[n]) for n in order]
-    own = {member.name: member for member in record.members}
+    own = {member.name: member for member in repeat.members}
     found = []
     for name, one, share, temperature in named:
         member = own.get(name)
@@ -123,11 +159,11 @@ def _models(run: Run, record: RunRecord, shown: np.ndarray) -> list[dict[str, An
                 "leading": name == leader,
                 "share": share,
                 "temperature": temperature,
-                "words": (record.filters[0].words if record.filters else "")
+                "words": (repeat.filters[0].words if repeat.filters else "")
                 if member is None
                 else member.words,
-                "best_epoch": (record.repeats[0] if member is None else member).best_epoch,
-                **describe_model(one, run.problem, shown),
+                "best_epoch": (repeat if member is None else member).best_epoch,
+                **describe_model(one, run.problem, shown, kind),
             }
         )
     return found

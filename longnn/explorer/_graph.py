@@ -9,13 +9,19 @@ import torch
 from torch import Tensor
 
 from longnn.data import NodeDataset
+from longnn.explain import neighbours
 from longnn.explorer._arrays import pack
 from longnn.explorer._layout import place_nodes
-from longnn.graphs import GraphOperator, SelfLoops
+from longnn.graphs import GraphOperator
 from longnn.matrices import csr_to_scipy, take_columns
 
 #: Features that can be chosen as a signal: all up to here, else those that vary most.
 FEATURES = 24
+
+
+def rows_of(operator: GraphOperator, shown: np.ndarray) -> np.ndarray:
+    """The rows of some nodes in an operator: on arcs those of both copies, one after the other."""
+    return np.concatenate([copy * operator.num_nodes + shown for copy in range(operator.copies)])
 
 
 def csr_of(operator: GraphOperator) -> scipy.sparse.csr_matrix:
@@ -26,10 +32,10 @@ def csr_of(operator: GraphOperator) -> scipy.sparse.csr_matrix:
 
 
 def describe_graph(
-    dataset: NodeDataset, operators: Mapping[SelfLoops, GraphOperator], shown: np.ndarray
+    dataset: NodeDataset, operators: Mapping[str, GraphOperator], shown: np.ndarray
 ) -> dict[str, Any]:
     """The shown part of a graph as plain data."""
-    whole = csr_of(next(iter(operators.values())))
+    whole = neighbours(next(iter(operators.values())))
     part = whole[shown][:, shown].tocsr()
     missing = np.diff(whole.indptr)[shown] - np.diff(part.indptr)
     return {
@@ -38,6 +44,7 @@ def describe_graph(
         "outputs": list(dataset.classes or dataset.targets) or ["value"],
         "nodes": dataset.num_nodes,
         "edges": dataset.num_edges,
+        "directed": dataset.directed,
         "ids": [str(dataset.ids[i]) for i in shown],
         "position": pack(place_nodes(part)),
         "missing": pack(missing, "i4"),  # neighbours that are not on the page
@@ -47,18 +54,21 @@ def describe_graph(
     }
 
 
-def describe_operators(
-    operators: Mapping[SelfLoops, GraphOperator], shown: np.ndarray
-) -> dict[str, Any]:
-    """Rows and columns of the shown nodes, by the treatment of self loops.
+def describe_operators(operators: Mapping[str, GraphOperator], shown: np.ndarray) -> dict[str, Any]:
+    """Rows and columns of the shown nodes, on arcs of both copies of each, by name.
 
     The values keep the degrees of the whole graph: a product in the page counts exactly the paths
     that stay on the page.
     """
-    part = {name: csr_of(o)[shown][:, shown].tocsr() for name, o in operators.items()}
+    part = {}
+    for name, o in operators.items():
+        rows = rows_of(o, shown)
+        part[name] = csr_of(o)[rows][:, rows].tocsr()
     return {
         name: {
-            "start": pack(matrix.indptr, "i4"),  # (nodes + 1,)
+            "copies": operators[name].copies,
+            "direction": operators[name].direction,
+            "start": pack(matrix.indptr, "i4"),  # (copies nodes + 1,)
             "column": pack(matrix.indices, "i4"),  # (arcs,)
             "value": pack(matrix.data),  # (arcs,)
         }

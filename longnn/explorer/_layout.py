@@ -16,6 +16,8 @@ STEPS, PARTNERS = 300, 8
 NEAR, LONGEST, GRAVITY = 0.05, 2.0, 0.002
 #: How many nodes count as nearest, after how many steps they are found anew, how they repel.
 NEIGHBOURS, RENEW, ROOM = 9, 4, 0.1
+#: Share of the nodes that keep their distance from the middle.
+INSIDE = 0.97
 #: Products of the smoothing that the layout starts from.
 SMOOTHING = 40
 
@@ -87,6 +89,12 @@ def _elbows(y: np.ndarray, near: np.ndarray) -> np.ndarray:
 
 
 def _into_square(y: np.ndarray) -> np.ndarray:
+    """Scaled to the square; a few nodes far out are drawn nearer, so that the rest has room."""
+    middle = np.median(y, axis=0)
+    away = np.linalg.norm(y - middle, axis=1, keepdims=True)
+    most = max(float(np.quantile(away, INSIDE)), 1e-9)
+    nearer = np.where(away > most, most * (1 + np.log(np.maximum(away / most, 1)) / 4), away)
+    y = middle + (y - middle) * nearer / np.maximum(away, 1e-12)
     low, high = y.min(0), y.max(0)
     half = max(float((high - low).max()) / 2, 1e-9)
     return np.asarray((y - (low + high) / 2) / half)

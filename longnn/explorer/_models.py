@@ -7,6 +7,8 @@ A model whose filter is the last thing it does, up to a linear map, gives a node
 with the signal t that the filter is applied to, and :math:`W = I`, r = 0 in the paper's form. Then
 contributions of nodes are exact. Where something bent follows the filter, only its row
 :math:`g(P)_{iv}` is shown, which says what the filter takes from where; no more than that holds.
+
+On arcs every node has two copies: the signal has a row for each, and r counts twice.
 """
 
 import dataclasses
@@ -17,9 +19,11 @@ import torch
 from torch import Tensor
 
 from longnn.explorer._arrays import pack
+from longnn.explorer._graph import rows_of
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator
-from longnn.nn import Model, SpectralGNN
+from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix
+from longnn.nn import Directed, Model, SpectralGNN
 from longnn.polynomials import Jacobi
 from longnn.training import Problem
 
@@ -29,8 +33,8 @@ BENT = (
     "nodes. The weights below say how much the filter takes from each node, no more."
 )
 TWICE = (
-    "This model filters twice, with something that is not linear in between. So its score is not a "
-    "sum over nodes. The weights below are those of its first filter, no more."
+    "This model filters more than once, with something that is not linear in between. So its score "
+    "is not a sum over nodes. The weights below are those of its first filter, no more."
 )
 NO_FILTER = "This model has no polynomial filter. So there is no sum over nodes to show."
 
@@ -39,7 +43,7 @@ NO_FILTER = "This model has no polynomial filter. So there is no sum over nodes 
 class SumForm:
     """The numbers of a score that is a sum over nodes."""
 
-    signal: Tensor  # (nodes, channels): t
+    signal: Tensor  # (copies nodes, channels): t
     mix: Tensor | None  # (channels, outputs): W; None for the identity
     base: Tensor  # (outputs,): r
 
@@ -57,20 +61,25 @@ def sum_form(model: Model, problem: Problem) -> SumForm | None:
         model: in evaluation mode.
         problem: the graph and its features.
     """
+    copies = 1
+    x: SparseMatrix | DenseMatrix | LiftedMatrix = problem.features
+    if isinstance(model, Directed) and model.model.copies == 1:
+        model, copies = model.model, problem.operator.copies
+        x = LiftedMatrix(problem.features)
     if not isinstance(model, SpectralGNN) or not isinstance(model.filter, PolynomialFilter):
         return None
     bent = model.activate_after or (model.normalize and model.readout is not None)
     if bent or model.output_filter is not None:
         return None
-    t = model.transform(problem.features)
+    t = model.transform(x)
     t = torch.relu(t) if model.activate_before else t
     if model.readout is None:
         return SumForm(t, None, t.new_zeros(model.out_channels))
     W, r = model.readout.weight, model.readout.bias
     assert r is not None
     if model.filter.channels == 1:  # one filter for all channels: g(P) t W = g(P) (t W)
-        return SumForm(t @ W, None, r)
-    return SumForm(t, W, r)
+        return SumForm(t @ W, None, copies * r)
+    return SumForm(t, W, copies * r)
 
 
 def _why(model: Model) -> str:
@@ -79,29 +88,34 @@ def _why(model: Model) -> str:
 
 
 @torch.no_grad()
-def describe_model(model: Model, problem: Problem, shown: np.ndarray) -> dict[str, Any]:
+def describe_model(
+    model: Model, problem: Problem, shown: np.ndarray, kind: str = ""
+) -> dict[str, Any]:
     """A model as plain data for the nodes that are shown.
 
     Args:
         model: in evaluation mode.
         problem: the graph and its features.
         shown: (nodes on the page,) their places in the graph.
+        kind: what the operators of the run are called, before the treatment of self loops.
     """
     model = model.eval().to(problem.device, problem.dtype)
-    scores = model.scores(problem.features, operator_of(model, problem))  # (nodes, outputs)
+    operator = operator_of(model, problem)
+    scores = model.scores(problem.features, operator)  # (nodes, outputs)
     form = sum_form(model, problem)
     return {
-        "operator": model.self_loops,
+        "operator": kind + model.self_loops,
         "scores": pack(scores.cpu().numpy()[shown]),
         "filter": describe_filter(model.filters()[0]) if model.filters() else None,
-        "form": None if form is None else _form(form, shown),
+        "form": None if form is None else _form(form, rows_of(operator, shown)),
+        "alone": not model.uses_graph,  # the score of a node is its own
         "why": "" if form is not None else _why(model),
     }
 
 
-def _form(form: SumForm, shown: np.ndarray) -> dict[str, Any]:
+def _form(form: SumForm, rows: np.ndarray) -> dict[str, Any]:
     return {
-        "signal": pack(form.signal.cpu().numpy()[shown]),
+        "signal": pack(form.signal.cpu().numpy()[rows]),
         "mix": None if form.mix is None else pack(form.mix.cpu().numpy()),
         "base": pack(form.base.cpu().numpy()),
     }

@@ -27,9 +27,9 @@ def double_model(trained, repeat=0):
     return model, problem
 
 
-def make_ensemble(*models, task="classification", repeats=1):
+def make_ensemble(*models, task="classification", repeats=1, **table):
     """A trained ensemble of models by name, with unequal weights and temperatures."""
-    members = [make_trained(name, task=task, repeats=repeats) for name in models]
+    members = [make_trained(name, task=task, repeats=repeats, **table) for name in models]
     names = [f"m{k}" for k in range(len(models))]
     shares = torch.arange(1.0, len(models) + 1)
     shares = dict(zip(names, (shares / shares.sum()).tolist(), strict=True))

@@ -23,7 +23,7 @@ FORMS = {
 }
 BENT = {
     "features": ({"placement": "features"}, "not linear follows the filter"),
-    "both": ({"placement": "both"}, "filters twice"),
+    "both": ({"placement": "both"}, "filters more than once"),
     "mlp": ({"model": "mlp"}, "no polynomial filter"),
     "gcn": ({"model": "gcn"}, "no polynomial filter"),
 }
