@@ -28,6 +28,8 @@ from longnn.matrices import compact
 
 #: Whether arcs are kept: yes, no, or if some of them have no reverse.
 Directed = bool | Literal["auto"]
+#: More distinct whole numbers than this may be classes or a quantity: a note names the other.
+MANY_CLASSES = 20
 
 
 def from_data(
@@ -82,9 +84,11 @@ def from_data(
     index, weight = _edge_tensors(data, nodes)
     edges, directed = _edges(index, weight, nodes, check_directed(directed), self_loops)
     index, weight, changes = edges.arcs, edges.weight, list(edges.notes)
+    guessed = task is None
     y, task = _labels(data.get("y"), task, nodes)
     if task == "classification" and classes is None:
         y, classes = _coded(y)
+        changes += many_classes_note("`y`", len(classes)) if guessed else []
     elif task == "multilabel" and classes is None:
         classes = [str(c) for c in range(y.shape[1])]
     masks, mask_notes = _masks(data, known_labels(y, task))
@@ -418,6 +422,23 @@ def _coded(y: Tensor) -> tuple[Tensor, list[str]]:
     made = torch.full_like(y, UNLABELLED)
     made[known] = codes
     return made, [str(name) for name in names.tolist()]
+
+
+def many_classes_note(what: str, number: int) -> list[str]:
+    """What to do where so many distinct whole numbers were taken for classes and are none.
+
+    >>> many_classes_note("Column 'age'", 63)
+    ["Column 'age' holds 63 distinct whole numbers and was taken for classes; use \
+task='regression' if they are a quantity."]
+    >>> many_classes_note("Column 'digit'", 10)
+    []
+    """
+    if number <= MANY_CLASSES:
+        return []
+    return [
+        f"{what} holds {number} distinct whole numbers and was taken for classes; use "
+        "task='regression' if they are a quantity."
+    ]
 
 
 def _several_labels(y: Tensor, task: Task | None) -> tuple[Tensor, Task]:
