@@ -171,6 +171,20 @@ class Group:
         start = max(s for s in self._live if s <= place)
         return self._live[start], place - start
 
+    @property
+    def epochs_done(self) -> int:
+        """Epochs that its members were trained, all together."""
+        live = sum(p.epoch * len(p.index) for p in self._live.values())
+        ended = [r for p in self._live.values() for r in p.results.values()]
+        return live + sum(r.epochs for r in (*ended, *self.results.values()))
+
+    def epochs_left(self, number: int) -> int:
+        """The least that a member is still trained: the rest of its patience; 0 if it has ended."""
+        if self._result(number) is not None:
+            return 0
+        population, place = self._find(number)
+        return population.epochs_left(place)
+
     def loss(self, number: int, until: int) -> float:
         """The least validation loss of a member up to an epoch."""
         result = self._result(number)
