@@ -70,6 +70,7 @@ def train(
     on_epoch: OnEpoch | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
     memory: int | None = None,
+    began: float | None = None,
 ) -> Run:
     """Train as the command ``longnn train`` does.
 
@@ -91,6 +92,7 @@ def train(
         checkpoint_every: seconds between checkpoints.
         memory: bytes to use for a prepared folder: a graph that needs more is trained on rows. By
             default half of what is free.
+        began: from when on a time limit counts, by ``time.perf_counter``; by default from now.
 
     Raises:
         ValueError: for bad data or a bad configuration, before a folder is made.
@@ -100,7 +102,7 @@ def train(
     >>> run.predictions().num_rows
     60
     """
-    clock = _Clock()
+    clock = _Clock(began)
     dataset = _as_dataset(data, data_dir, memory)
     asked = config
     if isinstance(dataset, StoredDataset):
@@ -135,6 +137,7 @@ def resume(
     on_start: OnStart | None = None,
     on_epoch: OnEpoch | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
+    began: float | None = None,
 ) -> Run:
     """Go on with an interrupted run, from its folder alone, to the bits it would have had.
 
@@ -143,7 +146,7 @@ def resume(
     Raises:
         DataError: where there is no unfinished run, or its data has changed since.
     """
-    clock = _Clock()
+    clock = _Clock(began)
     folder = Path(folder)
     request = find_run(folder)
     if (folder / RECORD).exists() and not (folder / CHECKPOINT).exists():
@@ -172,9 +175,10 @@ def resume(
 class _Clock:
     """Where the time goes: seconds by step, in the order of the steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, began: float | None = None) -> None:
         self.seconds: dict[str, float] = {}
-        self.began = self._last = time.perf_counter()
+        self._last = time.perf_counter()
+        self.began = self._last if began is None else began
 
     def lap(self, step: str) -> None:
         now = time.perf_counter()
