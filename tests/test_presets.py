@@ -14,7 +14,7 @@ from longnn import LONGNNClassifier, LONGNNRegressor
 from longnn.data import csbm
 from longnn.records import RunRecord
 from longnn.report import text_summary
-from longnn.training import _job as job_module
+from longnn.training import _schedule as schedule_module
 from longnn.tuning._start import read_config
 from tests.commands import TINY, fail, start, succeed, succeed_json
 from tests.commands import longnn as command
@@ -117,6 +117,17 @@ def test_a_time_limit_is_kept_and_said(tmp_path):
     assert not list((tmp_path / "run").glob("checkpoint*"))
 
 
+def test_a_time_limit_counts_from_when_it_is_told():
+    graph = longnn.data.Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
+    table = {"preset": "fast", "epochs": 3, "time_limit": 500, "device": "cpu", "baselines": False}
+    ends = []
+    for ago in (None, 1000):
+        began = None if ago is None else time.perf_counter() - ago
+        (repeat,) = longnn.train(graph, table, began=began).record.repeats
+        ends.append((repeat.stopped, repeat.epochs))
+    assert ends == [("epochs", 3), ("time", 1)]
+
+
 def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path):
     arguments = ("--set", "epochs=15", "--set", "patience=15", "--device", "cpu")
     whole, folder = tmp_path / "whole", tmp_path / "run"
@@ -137,10 +148,16 @@ def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path):
     assert left["repeats"] == right["repeats"]
 
 
-def test_turns_of_a_large_graph_are_resumed(tmp_path, monkeypatch):
-    monkeypatch.setattr(job_module, "LARGE", 0)
-    monkeypatch.setattr(job_module, "TURNS", (2, 4))
-    table = {"epochs": 6, "device": "cpu", "baselines": False}
+LARGE = {"LARGE": 0, "TURNS": (2, 4)}
+#: Members behind stop where they have not improved for two epochs.
+SMALL = {"STEP": 2}
+
+
+@pytest.mark.parametrize("schedule", [LARGE, SMALL], ids=["large", "small"])
+def test_turns_are_resumed(schedule, tmp_path, monkeypatch):
+    for name, value in schedule.items():
+        monkeypatch.setattr(schedule_module, name, value)
+    table = {"epochs": 6, "patience": 6, "device": "cpu", "baselines": False}
     graph = longnn.data.Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
     whole = longnn.train(graph, table, tmp_path / "whole")
     seen = []

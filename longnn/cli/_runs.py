@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -111,11 +112,13 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
 ) -> None:
     """Train a model and write a run folder with weights, predictions and a report."""
+    began = time.perf_counter()  # loading the program is part of what a time limit allows
     named = {"preset": preset, "time_limit": time_limit, "model": model, "repeat": repeat}
     named |= {"seed": seed, "split": split, "device": device}
     options: dict[str, Any] = {
         "checkpoint_every": checkpoint_every,
         "data_dir": data_dir,
+        "began": began,
         "on_start": lambda dataset: None if quiet else show_notes(dataset.notes),
     }
     if resume is not None:

@@ -34,6 +34,9 @@ from longnn.data._features import form, plain_tensor
 from longnn.graphs import edge_weight_of
 from longnn.matrices import compact
 
+#: More distinct whole numbers than this may be classes or a quantity: a note names the other.
+MANY_CLASSES = 20
+
 
 def from_data(
     data: Data,
@@ -87,9 +90,11 @@ def from_data(
     index, weight = _edge_tensors(data, nodes)
     edges, directed = wanted_edges(index, weight, nodes, check_directed(directed), self_loops)
     index, weight, changes = edges.arcs, edges.weight, list(edges.notes)
+    guessed = task is None
     y, task = _labels(data.get("y"), task, nodes)
     if task == "classification" and classes is None:
         y, classes = _coded(y)
+        changes += many_classes_note("`y`", len(classes)) if guessed else []
     elif task == "multilabel" and classes is None:
         classes = [str(c) for c in range(y.shape[1])]
     masks, mask_notes = _masks(data, known_labels(y, task))
@@ -253,6 +258,23 @@ def _coded(y: Tensor) -> tuple[Tensor, list[str]]:
     made = torch.full_like(y, UNLABELLED)
     made[known] = codes
     return made, [str(name) for name in names.tolist()]
+
+
+def many_classes_note(what: str, number: int) -> list[str]:
+    """What to do where so many distinct whole numbers were taken for classes and are none.
+
+    >>> many_classes_note("Column 'age'", 63)
+    ["Column 'age' holds 63 distinct whole numbers and was taken for classes; use \
+task='regression' if they are a quantity."]
+    >>> many_classes_note("Column 'digit'", 10)
+    []
+    """
+    if number <= MANY_CLASSES:
+        return []
+    return [
+        f"{what} holds {number} distinct whole numbers and was taken for classes; use "
+        "task='regression' if they are a quantity."
+    ]
 
 
 def _several_labels(y: Tensor, task: Task | None) -> tuple[Tensor, Task]:

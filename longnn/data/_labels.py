@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from longnn.data._columns import TRUTH
+from longnn.data._convert import many_classes_note
 from longnn.data._dataset import UNLABELLED, Task
 from longnn.data._tables import Table, is_number
 
@@ -156,6 +157,7 @@ def _guess_task(column: str, values: np.ndarray, numeric: bool, notes: list[str]
         return "regression"
     distinct = len(np.unique(known))
     if distinct <= MAX_CLASSES:
+        notes += many_classes_note(f"Column {column!r}", distinct)
         return "classification"
     notes.append(
         f"Column {column!r} holds {distinct} distinct whole numbers and was taken for a "

@@ -25,6 +25,7 @@ from longnn.nn._polynomial import (
     personalized_pagerank,
 )
 from longnn.nn._terms import OnRows, Terms
+from longnn.nn._together import call_each, scores_together
 from longnn.nn._truncate import count_products, truncate_filters
 
 __all__ = [
@@ -59,8 +60,10 @@ __all__ = [
     "PolynomialConv",
     "SpectralGNN",
     "Terms",
+    "call_each",
     "count_products",
     "personalized_pagerank",
+    "scores_together",
     "seeded",
     "truncate_filters",
 ]

@@ -1,6 +1,6 @@
 r"""Several trained models that answer as one: the weighted average of what they predict."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal
 
 import torch
@@ -11,6 +11,7 @@ from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator, Operator, SelfLoops
 from longnn.nn._model import Model
 from longnn.nn._terms import OnRows, Terms
+from longnn.nn._together import layout, pays, scores_together
 from longnn.nn._transform import Features
 
 #: What is averaged: probabilities of classes, of labels, or values.
@@ -33,6 +34,8 @@ class Ensemble(Model):
         weights: of the members, > 0 with sum 1.
         temperatures: of the members, > 0; values have none.
         averaged: what the members predict.
+        alike: a key for each member; those of one key are of one architecture, and are asked in one
+            pass where that is faster. By default none are.
 
     >>> from longnn.nn import MLP
     >>> members = {"one": MLP(3, 4, 2).eval(), "two": MLP(3, 4, 2).eval()}
@@ -49,6 +52,7 @@ class Ensemble(Model):
         weights: Mapping[str, float],
         temperatures: Mapping[str, float],
         averaged: Averaged = "classification",
+        alike: Mapping[str, Hashable] | None = None,
     ) -> None:
         if not members:
             raise ValueError("Expected at least one member (got none)")
@@ -57,6 +61,7 @@ class Ensemble(Model):
         first = next(iter(members.values()))
         super().__init__(first.in_channels, first.hidden_channels, first.out_channels)
         self.averaged = averaged
+        self.alike = dict(alike or {})
         self.members = nn.ModuleDict(members)
         # Parameters, so that they are saved and loaded with the weights of the members.
         self.weights, self.temperatures = (
@@ -127,8 +132,22 @@ class Ensemble(Model):
         self, x: Features | Terms, operator_of: Callable[[SelfLoops], Operator | OnRows]
     ) -> Tensor:
         """Scores (nodes, outputs), every member on the operator for its treatment of self loops."""
-        each: list[Any] = [self._member(name) for name in self.members]  # asked on rows if all can
-        return self.join(torch.stack([m.scores(x, operator_of(m.self_loops)) for m in each]))
+        found: dict[str, Tensor] = {}
+        for names in self._passes(x):
+            models = [self._member(name) for name in names]
+            scores = scores_together(models, x, operator_of(models[0].self_loops))
+            found.update(zip(names, scores, strict=True))
+        return self.join(torch.stack([found[name] for name in self.members]))
+
+    def _passes(self, x: Features | Terms) -> list[list[str]]:
+        """The names of the members, those in one list that are asked in one pass."""
+        passes: dict[Hashable, list[str]] = {}
+        for name in self.members:
+            model, key = self._member(name), self.alike.get(name)
+            together = key is not None and not model.training and pays(x)
+            of = (key, model.self_loops, layout(model)) if together else name
+            passes.setdefault(of, []).append(name)
+        return list(passes.values())
 
     def join(self, s: Tensor) -> Tensor:
         """Scores (nodes, outputs) of those of the members, (members, nodes, outputs)."""

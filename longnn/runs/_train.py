@@ -70,6 +70,7 @@ def train(
     on_epoch: OnEpoch | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
     memory: int | None = None,
+    began: float | None = None,
 ) -> Run:
     """Train as the command ``longnn train`` does.
 
@@ -91,6 +92,7 @@ def train(
         checkpoint_every: seconds between checkpoints.
         memory: bytes to use for a prepared folder: a graph that needs more is trained on rows. By
             default half of what is free.
+        began: from when on a time limit counts, by ``time.perf_counter``; by default from now.
 
     Raises:
         ValueError: for bad data or a bad configuration, before a folder is made.
@@ -100,7 +102,7 @@ def train(
     >>> run.predictions().num_rows
     60
     """
-    clock = _Clock()
+    clock = _Clock(began)
     dataset = _as_dataset(data, data_dir, memory)
     asked = config
     if isinstance(dataset, StoredDataset):
@@ -135,6 +137,7 @@ def resume(
     on_start: OnStart | None = None,
     on_epoch: OnEpoch | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
+    began: float | None = None,
 ) -> Run:
     """Go on with an interrupted run, from its folder alone, to the bits it would have had.
 
@@ -143,7 +146,7 @@ def resume(
     Raises:
         DataError: where there is no unfinished run, or its data has changed since.
     """
-    clock = _Clock()
+    clock = _Clock(began)
     folder = Path(folder)
     request = find_run(folder)
     if (folder / RECORD).exists() and not (folder / CHECKPOINT).exists():
@@ -172,9 +175,10 @@ def resume(
 class _Clock:
     """Where the time goes: seconds by step, in the order of the steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, began: float | None = None) -> None:
         self.seconds: dict[str, float] = {}
-        self.began = self._last = time.perf_counter()
+        self._last = time.perf_counter()
+        self.began = self._last if began is None else began
 
     def lap(self, step: str) -> None:
         now = time.perf_counter()
@@ -358,7 +362,8 @@ class _Keeper(Watcher):
     ) -> None:
         super().__init__(on_epoch, deadline)
         self.folder, self.caught = folder, caught
-        self.every, self.saved = checkpoint_every, time.perf_counter()
+        self.every, self.began = checkpoint_every, time.perf_counter()
+        self.saved: dict[int, float] = {}  # when each population was saved last
 
     def begin(self, population: Population, first: int) -> None:
         """Go on where it was."""
@@ -368,17 +373,24 @@ class _Keeper(Watcher):
 
     def watch(self, population: Population, first: int) -> None:
         """Save it now and then."""
-        if self.caught or time.perf_counter() - self.saved >= self.every:
-            self.rest(population, first)
-            self.saved = time.perf_counter()
+        if self.caught or self._due(first):
+            self._save(population, first)
         if self.caught:
             raise StopTraining("interrupted")
         super().watch(population, first)
 
     def rest(self, population: Population, first: int) -> None:
-        """Save it."""
+        """Save it when it has ended; between turns, which may be short, now and then."""
+        if population.finished or first not in self.saved or self._due(first):
+            self._save(population, first)
+
+    def _due(self, first: int) -> bool:
+        return time.perf_counter() - self.saved.get(first, self.began) >= self.every
+
+    def _save(self, population: Population, first: int) -> None:
         if self.folder is not None:
             save_checkpoint(population, _checkpoint(self.folder, first))
+        self.saved[first] = time.perf_counter()
 
     def failed(self, error: BaseException, first: int) -> None:
         """Where memory ran out, fewer will be tried, to whom a checkpoint is of no use."""

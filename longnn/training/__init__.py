@@ -15,6 +15,7 @@ from longnn.training._fit import (
     make_problem,
     predict,
     score,
+    self_loops_of,
 )
 from longnn.training._group import StopTraining, Watcher
 from longnn.training._job import Job, fit
@@ -27,7 +28,7 @@ from longnn.training._problem import Problem, Task, headline
 from longnn.training._readout import Readout
 from longnn.training._rowproblem import row_degree_of
 from longnn.training._rows import RowProblem
-from longnn.training._shape import VARYING, shape_of
+from longnn.training._shape import VARYING, architecture_of, shape_of
 from longnn.training._trained import Trained, mean_prediction
 from longnn.training._truncation import SHARES, TruncatedScore, truncation_curve
 
@@ -57,6 +58,7 @@ __all__ = [
     "Trained",
     "TruncatedScore",
     "Watcher",
+    "architecture_of",
     "choose_device",
     "combine",
     "complete",
@@ -81,6 +83,7 @@ __all__ = [
     "save_checkpoint",
     "saved_members",
     "score",
+    "self_loops_of",
     "shape_of",
     "summarize",
     "truncation_curve",

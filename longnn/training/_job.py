@@ -6,7 +6,6 @@ touches files.
 
 import dataclasses
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -37,19 +36,8 @@ from longnn.training._population import Population, Result
 from longnn.training._portfolio import members_of
 from longnn.training._problem import Problem
 from longnn.training._rowproblem import make_row_problem, row_degree_of
-from longnn.training._shape import shape_of
-
-#: Epochs at which the members of a portfolio are compared, and the worse half stops, where not all
-#: of them can be trained to the end: on a large graph, and where time is short.
-TURNS = (20, 60, 180, 540)
-#: An epoch before which the time of one is not known: memory is probed and kernels are compiled.
-WARM = 3
-#: Nodes and stored edges, both ways, from which on a graph is large.
-LARGE = 1_000_000
-#: Members of a portfolio that are trained to the end in any case.
-KEPT = 2
-#: Epochs that a training is expected to take, beyond its patience.
-USUAL = 200
+from longnn.training._schedule import Schedule
+from longnn.training._shape import architecture_of, shape_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,8 +206,10 @@ class Job:
         watcher = Watcher() if watcher is None else watcher
         for group in self._groups:
             group.expect(begun or {})
+        last = max(t.config.settings.epochs for t in self._trainings)
+        portfolios = [list(members.values()) for members in self._members]
         try:
-            self._train(watcher)
+            Schedule(self._groups, portfolios, last, watcher).run()
         except StopTraining as stop:
             self.stopped = stop.reason
             for group in self._groups:
@@ -238,43 +228,6 @@ class Job:
             alone = self.configs[number].preset == "fast"
             found.append(each[""] if alone else self._join(number, each))
         return found
-
-    def _train(self, watcher: Watcher) -> None:
-        """Train to the end, or by turns: all to one epoch, then the better ones on."""
-        last = max(t.config.settings.epochs for t in self._trainings)
-        size = max(g.problem.size for g in self._groups)
-        several = any(len(members) > 1 for members in self._members)
-        by_turns = several and (size > LARGE or watcher.deadline is not None)
-        before = 0
-        turns = sorted({WARM, *TURNS}) if by_turns else []
-        for until in [*(t for t in turns if t < last), last]:
-            began = time.perf_counter()
-            for group in self._groups:
-                group.train(until, watcher)
-            each = (time.perf_counter() - began) / (until - before)  # seconds of an epoch of all
-            before = until
-            if until not in TURNS or until == last:
-                continue
-            if size <= LARGE and self._in_time(each, until, watcher.deadline):
-                continue
-            for members in self._members:
-                self._halve(list(members.values()), until)
-
-    def _in_time(self, each: float, until: int, deadline: float | None) -> bool:
-        """Whether all can be trained to their usual end."""
-        if deadline is None:
-            return True
-        settings = self._trainings[0].config.settings
-        usual = min(settings.epochs, settings.patience + USUAL)
-        return time.perf_counter() + each * max(usual - until, 0) < deadline
-
-    def _halve(self, members: Sequence[int], until: int) -> None:
-        """Stop the half of a portfolio with the larger validation losses up to an epoch."""
-        losses = {i: self._of[i][0].loss(i, until) for i in members}
-        running = [i for i in members if self._of[i][0].was_running(i, until)]
-        kept = max(KEPT, (len(running) + 1) // 2)
-        for i in sorted(running, key=losses.__getitem__)[kept:]:
-            self._of[i][0].halve(i)
 
     def _fitted(self, i: int, result: Result) -> Fitted:
         model, one, problem = self._models[i], self._trainings[i], self._of[i][0].problem
@@ -302,6 +255,7 @@ class Job:
             weights,
             {name: one.readout.temperature for name, one in voting.items()},
             problem.task,
+            {name: architecture_of(one.config) for name, one in voting.items()},
         ).to(problem.dtype)
         lead = voting[model.leader]
         scores = raw_scores(model, problem)

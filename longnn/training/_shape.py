@@ -4,7 +4,7 @@ Two configurations of equal shape may be trained together on one graph, and each
 that it gives alone. They may differ in the seed, the split and what :data:`VARYING` names.
 """
 
-from longnn.config import ROLES, Config
+from longnn.config import ARCS, ROLES, Config
 
 #: Settings and options in which the members of one population may differ.
 VARYING = frozenset(
@@ -19,6 +19,22 @@ _CIRCUMSTANCES = frozenset(
         *("calibrate", "threshold", "baselines"),
     ]
 )
+
+
+def architecture_of(config: Config) -> tuple[tuple[str, object], ...]:
+    """What decides on the structure of a trained model: a key, equal where only numbers differ.
+
+    Models of one architecture can be asked in one pass, however they were trained.
+
+    >>> base = Config()
+    >>> architecture_of(base) == architecture_of(base.replace(a=1.0, monitor="loss", seed=7))
+    True
+    >>> architecture_of(base) == architecture_of(base.replace(degree=4))
+    False
+    """
+    structure = {**config.options, "model": config.model, "hidden": config.hidden_channels}
+    structure |= {key: getattr(config, key) for key in ARCS}
+    return tuple(sorted((k, v) for k, v in structure.items() if k not in VARYING))
 
 
 def shape_of(config: Config) -> tuple[tuple[str, object], ...]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import stack_module_state, vmap
+from torch.func import stack_module_state
 
-from longnn._base.torch_private import reparametrize
+from longnn.nn import call_each
 
 
 class Stack:
@@ -60,12 +60,7 @@ class Stack:
         if self._leaves is not None:
             out = call(module)
             return tuple(t[None] for t in out) if isinstance(out, tuple) else out[None]
-
-        def one(parameters: Any, buffers: Any) -> Any:
-            with reparametrize(module, {**parameters, **buffers}):
-                return call(module)
-
-        return vmap(one)(self.parameters, self.buffers)
+        return call_each(module, call, {**self.parameters, **self.buffers})
 
     def gradients(self, total: Tensor) -> dict[str, Tensor]:
         """The gradients of a scalar, shaped as the parameters; zero where it does not depend."""

@@ -37,6 +37,7 @@ from longnn.training._problem import TASKS, Problem, Task, headline
 from longnn.training._readout import Readout
 from longnn.training._rowproblem import row_terms
 from longnn.training._rows import RowProblem
+from longnn.training._shape import architecture_of
 from longnn.training._tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ class Trained:
             raise ValueError(f"Expected weights of known members (got {unknown or 'none'})")
         equal = dict.fromkeys(names, 1.0)  # the weights of the members are weights, too
         models = {n: make_model(self.members[n], self.features, outputs) for n in names}
-        return Ensemble(models, equal, equal, self.task)
+        alike = {name: architecture_of(self.members[name]) for name in names}
+        return Ensemble(models, equal, equal, self.task, alike)
 
     def problem(self, dataset: NodeDataset) -> Problem:
         """A graph, the same or another, as the models want it.

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from longnn.data import DataError, MissingFileError, NodeDataset, load, load_files
+from longnn.data import DataError, MissingFileError, NodeDataset, from_data, load, load_files
 from tests.data.examples import (
     EDGES,
     NODES,
@@ -275,6 +275,25 @@ def test_many_whole_numbers_are_a_quantity(write: Write) -> None:
     assert d.task == "regression"
     assert any("150 distinct whole numbers" in note for note in d.notes)
     assert load_files(edges, nodes, task="classification").num_classes == 150
+
+
+@pytest.mark.parametrize(("distinct", "told"), [(20, 0), (21, 1)])
+def test_whole_numbers_that_may_be_a_quantity_are_said(
+    distinct: int, told: int, write: Write
+) -> None:
+    rows = "".join(f"n{i},1,{18 + i % distinct}\n" for i in range(60))
+    nodes, edges = write("n.csv", "id,f,age\n" + rows), write("e.csv", "source,target\nn0,n1\n")
+    said = "distinct whole numbers and was taken for classes; use task='regression'"
+    d = load_files(edges, nodes, label_column="age")
+    assert (d.task, d.num_classes) == ("classification", distinct)
+    assert sum(f"Column 'age' holds {distinct} {said}" in note for note in d.notes) == told
+    for task in ("classification", "regression"):  # whoever chooses knows
+        chosen = load_files(edges, nodes, label_column="age", task=task)
+        assert not any("distinct whole numbers" in note for note in chosen.notes)
+    same = Data(x=d.data.x, edge_index=d.data.edge_index, y=d.data.y)
+    assert sum(f"`y` holds {distinct} {said}" in note for note in from_data(same).notes) == told
+    named = from_data(same, classes=[str(i) for i in range(distinct)])
+    assert not any("distinct whole numbers" in note for note in named.notes)
 
 
 def test_made_features(write: Write) -> None:

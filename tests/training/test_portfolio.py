@@ -8,6 +8,7 @@ import torch
 from longnn.config import PRESETS, Config
 from longnn.data import Source, csbm, make_split
 from longnn.nn import Ensemble
+from longnn.nn import _ensemble as ensemble_module
 from longnn.training import (
     FREE,
     SEEDS,
@@ -15,14 +16,19 @@ from longnn.training import (
     StopTraining,
     Trained,
     Watcher,
+    architecture_of,
     combine,
     complete,
     fit,
+    make_model,
+    make_problem,
     members_of,
     portfolio,
+    predict,
     preset_of,
 )
 from longnn.training import _job as job_module
+from longnn.training import _schedule as schedule_module
 from tests.commands import ROOT
 
 SMALL = {"epochs": 6, "device": "cpu"}
@@ -127,6 +133,25 @@ def test_only_members_with_a_vote_are_kept(joined):
     assert {key.split(".")[1] for key in joined.result.state if key.startswith("members")} == voting
 
 
+@pytest.mark.parametrize(("preset", "passes"), [("default", 5), ("best", 8)])
+def test_members_of_one_architecture_are_asked_in_one_pass(preset, passes, dataset, monkeypatch):
+    config = complete({"device": "cpu", "preset": preset}, dataset)
+    configs = members_of(config, dataset)
+    models = {name: make_model(own, 8, 2) for name, own in configs.items()}
+    even = dict.fromkeys(models, 1 / len(models))
+    keys = {name: architecture_of(own) for name, own in configs.items()}
+    model = Ensemble(models, even, dict.fromkeys(models, 1.0), alike=keys).eval()
+    loops = {m.self_loops for m in models.values()}
+    scaling = job_module.Scaling("none")
+    problem = make_problem(dataset, configs[min(configs)], scaling, variants=loops)
+    each = predict(model, problem)
+    monkeypatch.setattr(ensemble_module, "pays", lambda x: True)
+    found = model._passes(problem.features)
+    assert len(found) == passes
+    assert sorted(name for names in found for name in names) == sorted(models)
+    torch.testing.assert_close(predict(model, problem), each, rtol=0, atol=1e-6)
+
+
 def test_an_ensemble_is_saved_and_loaded(dataset, joined, tmp_path):
     trained = Trained.collect(dataset, job_module.Scaling("none"), [joined])
     trained.save(tmp_path / "weights.safetensors")
@@ -134,11 +159,12 @@ def test_an_ensemble_is_saved_and_loaded(dataset, joined, tmp_path):
     predicted = again.predict(again.problem(dataset))
     assert torch.equal(predicted, trained.predict(trained.problem(dataset)))
     torch.testing.assert_close(predicted, joined.predicted)
+    assert again.models[0].alike == joined.model.alike
 
 
 def test_on_large_graphs_the_worse_half_stops(dataset, config, split, monkeypatch):
-    monkeypatch.setattr(job_module, "LARGE", 0)
-    monkeypatch.setattr(job_module, "TURNS", (2, 4))
+    monkeypatch.setattr(schedule_module, "LARGE", 0)
+    monkeypatch.setattr(schedule_module, "TURNS", (2, 4))
     (found,) = Job(dataset, [config], [split]).run()
     ends = [(m.fitted.result.stopped, m.fitted.result.epochs) for m in found.members]
     assert sorted(ends) == [("epochs", 6)] * 2 + [("halved", 2)] * 4 + [("halved", 4)] * 2
@@ -149,7 +175,7 @@ def test_on_large_graphs_the_worse_half_stops(dataset, config, split, monkeypatc
 
 
 def test_turns_change_no_result(dataset, config, split, joined, monkeypatch):
-    monkeypatch.setattr(job_module, "TURNS", (2, 4))
+    monkeypatch.setattr(schedule_module, "FIRST", 2)
     deadline = time.perf_counter() + 1000
     (found,) = Job(dataset, [config], [split]).run(watcher=Watcher(None, deadline))
     torch.testing.assert_close(found.predicted, joined.predicted)
@@ -158,8 +184,8 @@ def test_turns_change_no_result(dataset, config, split, joined, monkeypatch):
 def test_a_slow_start_halves_nobody(dataset, config, split, monkeypatch):
     """Memory is probed and kernels are compiled in the first epoch; the others are quick."""
     clock = [0.0]
-    monkeypatch.setattr(job_module, "TURNS", (4,))
-    monkeypatch.setattr(job_module.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(schedule_module, "FIRST", 4)
+    monkeypatch.setattr(schedule_module.time, "perf_counter", lambda: clock[0])
 
     class Slow(Watcher):
         def watch(self, population, first):
