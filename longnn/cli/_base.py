@@ -96,10 +96,20 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 raise
             if isinstance(error, BrokenPipeError) and _reader_left():
                 leave_closed_pipe()
-            err.print(f"error: {message(error)}", markup=False)
+            if is_first_rank() or not isinstance(error, longnn.store.RankLostError):
+                err.print(f"error: {_rank_text()}{message(error)}", markup=False)
             raise typer.Exit(1) from None
 
     return wrapped
+
+
+def is_first_rank() -> bool:
+    """Whether this process is to print: of those that ``torchrun`` started, the first."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _rank_text() -> str:
+    return "" if is_first_rank() else f"rank {os.environ['RANK']}: "
 
 
 def message(error: Exception) -> str:

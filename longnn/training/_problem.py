@@ -15,6 +15,7 @@ from longnn.matrices import (
     csr_to_scipy,
     nonzero_share,
 )
+from longnn.store import Ranks
 
 Task = Literal["classification", "regression", "multilabel"]
 TASKS: tuple[Task, ...] = ("classification", "regression", "multilabel")
@@ -49,6 +50,8 @@ class Problem:
     positive: int = 1  # of two classes the rarer
     #: The operator under this and other treatments of self loops, for members of an ensemble.
     variants: Mapping[SelfLoops, GraphOperator] = dataclasses.field(default_factory=dict)
+    #: Who trains: ranks share the rows of a batch, and a whole graph has one alone.
+    ranks: Ranks = dataclasses.field(default_factory=Ranks)
 
     @classmethod
     def make(

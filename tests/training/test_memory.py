@@ -72,7 +72,7 @@ def test_where_memory_runs_out_fewer_are_trained_together(asked, monkeypatch, mo
 
 def test_what_is_measured_is_used(asked, monkeypatch):
     tried = limit(monkeypatch, 9)
-    monkeypatch.setattr(groups, "count_fitting", lambda make, count, device: 3)
+    monkeypatch.setattr(groups, "count_fitting", lambda *asked: 3)
     chunked(asked)
     assert tried == [3, 3, 1]
 
@@ -119,7 +119,7 @@ def test_the_cost_of_a_member_is_measured(monkeypatch):
         def __init__(self, members):
             self.members, self.table = members, torch.zeros(0)
 
-        def step(self):
+        def rehearse(self):
             self.block = None
             self.block = torch.ones(self.members * held // 4)
 
