@@ -29,6 +29,7 @@ from longnn.cli._base import (
     read_memory,
     read_source,
     show_notes,
+    with_short_paths,
 )
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def train(
         "data_dir": data_dir,
         "on_start": lambda dataset: None if quiet else show_notes(dataset.notes),
     }
-    on_note = lambda note: None if quiet else show_notes([note])  # noqa: E731
+    on_note = lambda note: None if quiet else show_notes([with_short_paths(note)])  # noqa: E731
     if resume is not None:
         given: dict[str, Any] = {"a graph": graph, "--nodes": nodes, "--config": config}
         given |= {"--set": set_, "--output": output, "--data": data_option}

@@ -56,8 +56,8 @@ def prepare_large(
     if ranks.first:
         place = prepared_place(source)
         if on_note is not None:
-            size = "" if needed is None else f", which take about {in_words(needed)} of memory"
-            on_note(f"the files of {source.name}{size}, are prepared once, in {place}")
+            size = "" if needed is None else f", which take about {in_words(needed)} of memory,"
+            on_note(f"the files of {source.name}{size} are prepared once, in {place}")
         _prepare(source, place, memory, on_progress)
         folder = str(place)
     return Source.resolve(Path(ranks.agree(folder)))

@@ -133,6 +133,20 @@ def test_the_cost_of_a_member_is_measured(monkeypatch):
     assert memory.count_fitting(None, 100, torch.device("cuda")) == 100
 
 
+@pytest.mark.skipif(memory.available_memory() is None, reason="the system does not tell")
+def test_what_is_given_is_a_limit(monkeypatch):
+    """For the whole program: what it has already counts."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**15)
+    monkeypatch.setattr(memory, "LEAST", 0)
+    assert memory._room(None) == memory.SHARE * 10**15
+    had = memory._status("VmRSS")
+    assert memory._room(had + 10**9) == pytest.approx(10**9, rel=0.1)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert memory._room(None) == memory.SHARE * 10**15 / 4
+    monkeypatch.setattr(memory, "LEAST", 10**12)
+    assert memory._room(1) == pytest.approx(10**12, rel=0.01)
+
+
 def test_a_container_has_less_than_its_machine(tmp_path, monkeypatch):
     free = memory.available_memory()
     monkeypatch.setattr("longnn._base.memory._CGROUP", tmp_path)
