@@ -51,6 +51,25 @@ def test_batch_equals_loop_and_torch_equals_numpy():
     assert torch.equal(kept.view(3, 7, 33), together > 0)
 
 
+@pytest.mark.parametrize("columns", [1, 4, 7])
+def test_rows_of_a_signal_have_the_numbers_of_the_whole(columns):
+    """Whoever has some rows of a batch drops what one who has all of them drops there."""
+    drop = Dropout(0.4).train()
+    drop.stream = torch.tensor([3, 9])
+    x = torch.ones(11, columns)
+    whole, shares = drop(x), []
+    for start, stop in ((0, 3), (3, 3), (3, 8), (8, 11)):
+        drop.first_row = start
+        shares.append(drop(x[start:stop]))
+    assert torch.equal(torch.cat(shares), whole)
+    streams, p = torch.tensor([[3, 9], [4, 9]]), torch.tensor([0.4, 0.4])
+    each = torch.func.vmap(lambda s, p: noise.keep_mask(s, p, x[5:], 0, 5 * columns))(streams, p)
+    assert torch.equal(each[0], whole[5:])
+    keys, thresholds = noise.keys(streams, 0), noise._thresholds(p)
+    kept = noise._mask_torch(keys, thresholds, 6 * columns, 5 * columns)
+    assert torch.equal(kept.view(2, 6, columns), each > 0)
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 16, 17])
 def test_blocks_of_hashes_join_without_a_seam(size, monkeypatch):
     whole = noise._mask_numpy([2**32 - 3, 5], 30000, size)

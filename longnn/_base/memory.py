@@ -9,6 +9,8 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
+#: Less memory than this is no plan: the program itself takes half of it.
+LEAST = 1_000_000_000
 #: Limits of a container, as (limit, use): cgroups of both versions.
 _CGROUP = Path("/sys/fs/cgroup")
 _CGROUPS = (

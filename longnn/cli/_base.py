@@ -56,8 +56,8 @@ Memory = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Memory for a prepared folder, e.g. 4G (default: half of what is free). A graph that "
-        "needs more is read from disk, by rows.",
+        help="Memory of each process, e.g. 4G (default: half of what is free). A graph that needs "
+        "more is read from disk, by rows; files are prepared first.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -96,10 +96,20 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 raise
             if isinstance(error, BrokenPipeError) and _reader_left():
                 leave_closed_pipe()
-            err.print(f"error: {message(error)}", markup=False)
+            if is_first_rank() or not isinstance(error, longnn.store.RankLostError):
+                err.print(f"error: {_rank_text()}{message(error)}", markup=False)
             raise typer.Exit(1) from None
 
     return wrapped
+
+
+def is_first_rank() -> bool:
+    """Whether this process is to print: of those that ``torchrun`` started, the first."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _rank_text() -> str:
+    return "" if is_first_rank() else f"rank {os.environ['RANK']}: "
 
 
 def message(error: Exception) -> str:
@@ -107,10 +117,13 @@ def message(error: Exception) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror + (f": {error.filename}" if error.filename else "")
+    return " ".join(with_short_paths(text).split()) or type(error).__name__
+
+
+def with_short_paths(text: str) -> str:
+    """A text with paths below this folder as the user would write them."""
     here = Path.cwd()
-    if here != Path(here.anchor):
-        text = text.replace(f"{here}{os.sep}", "")
-    return " ".join(text.split()) or type(error).__name__
+    return text if here == Path(here.anchor) else text.replace(f"{here}{os.sep}", "")
 
 
 #: Common names of settings that longnn calls otherwise.

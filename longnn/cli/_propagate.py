@@ -11,7 +11,7 @@ import typer
 
 import longnn
 from longnn._base.memory import in_words, parse_size
-from longnn.cli._base import Json, err, out
+from longnn.cli._base import Json, err, is_first_rank, out
 from longnn.cli._display import block_progress, time_text
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def propagate(
     stopped, the same command goes on with the blocks that are missing. Started by torchrun, the
     processes share the blocks.
     """
-    first = int(os.environ.get("RANK", "0")) == 0
+    first = is_first_rank()
     started = time.perf_counter()
     with block_progress(err, quiet=json_ or not first) as on_progress:
         found = longnn.store.propagate(

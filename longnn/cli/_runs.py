@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import os
 import shlex
 import sys
 import time
@@ -23,11 +24,13 @@ from longnn.cli._base import (
     Nodes,
     Run,
     err,
+    is_first_rank,
     message,
     out,
     read_memory,
     read_source,
     show_notes,
+    with_short_paths,
 )
 
 if TYPE_CHECKING:
@@ -113,6 +116,8 @@ def train(
 ) -> None:
     """Train a model and write a run folder with weights, predictions and a report."""
     began = time.perf_counter()  # loading the program is part of what a time limit allows
+    first = is_first_rank()
+    quiet, json_ = quiet or not first, json_ and first
     named = {"preset": preset, "time_limit": time_limit, "model": model, "repeat": repeat}
     named |= {"seed": seed, "split": split, "device": device}
     options: dict[str, Any] = {
@@ -121,6 +126,7 @@ def train(
         "began": began,
         "on_start": lambda dataset: None if quiet else show_notes(dataset.notes),
     }
+    on_note = lambda note: None if quiet else show_notes([with_short_paths(note)])  # noqa: E731
     if resume is not None:
         given: dict[str, Any] = {"a graph": graph, "--nodes": nodes, "--config": config}
         given |= {"--set": set_, "--output": output, "--data": data_option}
@@ -149,17 +155,24 @@ def train(
                 markup=False,
             )
         kind = checked.model if kind == "fast" else kind
-        folder = output or longnn.runs.default_folder(Path("runs"), source.name, kind)
+        again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+        folder = output or longnn.runs.default_folder(
+            Path("runs"), source.name, kind, unfinished=again
+        )
         begin = lambda on_epoch: longnn.runs.train(  # noqa: E731
             source,
             chosen,
             folder,
             command=_command(),
             on_epoch=on_epoch,
+            on_note=on_note,
             memory=read_memory(memory),
             **options,
         )
-    with _explained(folder), _display.training_progress(err, quiet=quiet or json_) as on_epoch:
+    with (
+        _explained(folder, quiet=not first),
+        _display.training_progress(err, quiet=quiet or json_) as on_epoch,
+    ):
         run = begin(on_epoch)
     if json_:
         print(json.dumps({"run": str(folder), **run.record.to_dict()}, allow_nan=False))
@@ -171,12 +184,17 @@ def train(
 
 
 @contextlib.contextmanager
-def _explained(folder: Path) -> Iterator[None]:
-    """Say how to continue a training that is interrupted, or that a disk has no room for."""
+def _explained(folder: Path, *, quiet: bool) -> Iterator[None]:
+    """Say how to continue a training that is interrupted, or that a disk has no room for.
+
+    Where ``quiet``, another process says it.
+    """
     going_on = f"continue with: longnn train --resume {shlex.quote(str(folder))}"
     try:
         yield
     except longnn.runs.Interrupted as stop:
+        if quiet:
+            raise typer.Exit(130) from None
         err.print(f"interrupted; the best so far is kept: {folder / 'report.html'}", markup=False)
         for line in longnn.report.text_summary(stop.run.record)[:3]:
             err.print(line, markup=False)
@@ -184,6 +202,8 @@ def _explained(folder: Path) -> Iterator[None]:
         raise typer.Exit(130) from None
     except KeyboardInterrupt:
         begun = (folder / "run.json").exists()
+        if quiet:
+            raise typer.Exit(130) from None
         err.print(f"interrupted; {going_on}" if begun else "interrupted", markup=False)
         raise typer.Exit(130) from None
     except OSError as error:  # a full disk, above all: what was trained is not lost

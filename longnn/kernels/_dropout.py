@@ -24,6 +24,7 @@ def _pass(
     scales,
     rows,
     columns,
+    first,  # the position of the first element
     sm,  # strides of x and out: member, row, column
     sr,
     sc,
@@ -43,7 +44,7 @@ def _pass(
         v = tl.maximum(v + b[None, :], 0.0)
     if DROP:
         scale = tl.load(scales + member).to(v.dtype)
-        kept = keep(keys, member, r[:, None] * columns + c[None, :])
+        kept = keep(keys, member, first + r[:, None] * columns + c[None, :])
         v = tl.where(kept, v * scale, 0.0)
     tl.store(out + place, v, mask=inside)
 
@@ -101,6 +102,7 @@ def dropout(
     p: Tensor | None,  # (members,), contiguous
     site: int,
     *,
+    first: int = 0,  # the position of the first element, see longnn.matrices
     bias: Tensor | None = None,  # (members, columns), contiguous
 ) -> Tensor:
     """dropout(x), or, given a bias, dropout(ReLU(x + bias))."""
@@ -110,7 +112,7 @@ def dropout(
         keys, scales = prepare(stream, p, site)
     grid, sizes = _tiles(x)
     _pass[grid](
-        x, x if bias is None else bias, out, keys, scales, *x.shape[1:], *x.stride(),
+        x, x if bias is None else bias, out, keys, scales, *x.shape[1:], first, *x.stride(),
         ACTIVATE=bias is not None, DROP=stream is not None, **sizes,
     )  # fmt: skip
     return out

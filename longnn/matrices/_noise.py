@@ -2,7 +2,8 @@ r"""Random numbers for dropout that depend on nothing but (seed, epoch, place, p
 
 Dropout in a population must give each member the numbers it would get alone, give a resumed run
 the numbers of the uninterrupted one, and be cheap. So the numbers are a hash of their position:
-no generator, no state, the same on every device. :func:`keep_mask` is the torch operator
+no generator, no state, the same on every device. Some rows of a signal get the numbers that they
+have in the whole, if it is said where they begin. :func:`keep_mask` is the torch operator
 ``longnn::keep_mask``, with a vmap rule; the hash is two rounds of Mueller's ``lowbias32``, keyed.
 """
 
@@ -64,16 +65,17 @@ def _thresholds(p: Tensor) -> Tensor:
     return torch.round(p.double() * 65536).clamp(0, 65535).to(torch.int64)
 
 
-def _mask_numpy(key: list[int], threshold: int, size: int) -> np.ndarray:
-    """One member's mask on the CPU: 32-bit hashes, each read as two 16-bit numbers."""
-    pairs = (size + 1) // 2
+def _mask_numpy(key: list[int], threshold: int, size: int, first: int = 0) -> np.ndarray:
+    """One member's mask on the CPU from a position on: 32-bit hashes, each two 16-bit numbers."""
+    before, odd = first >> 1, first & 1
+    pairs = (size + odd + 1) // 2
     kept = np.empty(2 * pairs, dtype=bool)
     block = np.arange(min(pairs, _BLOCK), dtype=np.uint32)
     hashes, shifted = np.empty_like(block), np.empty_like(block)
     for start in range(0, pairs, _BLOCK):
         count = min(_BLOCK, pairs - start)
         x, s = hashes[:count], shifted[:count]
-        np.add(block[:count], np.uint32((key[0] + start) & _MASK), out=x)
+        np.add(block[:count], np.uint32((key[0] + before + start) & _MASK), out=x)
         x ^= np.right_shift(x, np.uint32(16), out=s)
         x *= np.uint32(_C1)
         x ^= np.uint32(key[1])
@@ -83,12 +85,12 @@ def _mask_numpy(key: list[int], threshold: int, size: int) -> np.ndarray:
         halves = x.astype("<u4", copy=False).view("<u2")
         place = kept[2 * start : 2 * (start + count)]
         np.greater_equal(halves, np.uint16(threshold), out=place)
-    return kept[:size]
+    return kept[odd : odd + size]
 
 
-def _mask_torch(key: Tensor, threshold: Tensor, size: int) -> Tensor:
+def _mask_torch(key: Tensor, threshold: Tensor, size: int, first: int = 0) -> Tensor:
     """The same numbers by torch operations, for a batch of keys (batch, 2) on any device."""
-    i = torch.arange(size, device=key.device)
+    i = torch.arange(first, first + size, device=key.device)
     x = ((i >> 1) + key[:, :1]) & _MASK
     x = x ^ (x >> 16)
     x = (x * _C1) & _MASK
@@ -100,24 +102,26 @@ def _mask_torch(key: Tensor, threshold: Tensor, size: int) -> Tensor:
     return half >= threshold[:, None]
 
 
-def masks(stream: Tensor, p: Tensor, like: Tensor, site: int, shape: list[int]) -> Tensor:
+def masks(
+    stream: Tensor, p: Tensor, like: Tensor, site: int, shape: list[int], first: int = 0
+) -> Tensor:
     """Masks of a batch, shape (batch, *shape): 0 where dropped, 1 / (1 - rate) where kept."""
     size = math.prod(shape)
     if stream.device.type == "cpu":
         mask = torch.empty(len(stream), size, dtype=like.dtype)
         for row, (seed, epoch), rate in zip(mask, stream.tolist(), p.tolist(), strict=True):
             threshold = min(round(rate * 65536), 65535)
-            kept = _mask_numpy(_keys_int(seed, epoch, site), threshold, size)
+            kept = _mask_numpy(_keys_int(seed, epoch, site), threshold, size, first)
             row.copy_(torch.from_numpy(kept.view(np.uint8))).mul_(65536 / (65536 - threshold))
         return mask.view(len(stream), *shape)
     threshold = _thresholds(p)
     scale = (65536.0 / (65536 - threshold)).to(like.dtype)
-    mask = _mask_torch(keys(stream, site), threshold, size).to(like.dtype)
+    mask = _mask_torch(keys(stream, site), threshold, size, first).to(like.dtype)
     return mask.mul_(scale[:, None]).view(len(stream), *shape)
 
 
 @torch.library.custom_op("longnn::keep_mask", mutates_args=())
-def keep_mask(stream: Tensor, p: Tensor, like: Tensor, site: int) -> Tensor:
+def keep_mask(stream: Tensor, p: Tensor, like: Tensor, site: int, first: int = 0) -> Tensor:
     """A dropout mask shaped like ``like``: 0 with probability p, else 1 / (1 - p).
 
     Args:
@@ -125,8 +129,9 @@ def keep_mask(stream: Tensor, p: Tensor, like: Tensor, site: int) -> Tensor:
         p: the dropout rate, a scalar tensor in [0, 1).
         like: gives shape, type and device.
         site: the number of this dropout within the model.
+        first: the position of the first element, where they are part of a larger signal.
     """
-    return masks(stream[None], p[None], like, site, list(like.shape))[0]
+    return masks(stream[None], p[None], like, site, list(like.shape), first)[0]
 
 
 #: The same, at less cost where no transform is at work.
@@ -134,67 +139,68 @@ quick_mask = lean(keep_mask)
 
 
 @keep_mask.register_fake
-def _(stream, p, like, site):  # type: ignore[no-untyped-def]
+def _(stream, p, like, site, first=0):  # type: ignore[no-untyped-def]
     return torch.empty_like(like, memory_format=torch.contiguous_format)
 
 
 @keep_mask.register_vmap
-def _(info, in_dims, stream, p, like, site):  # type: ignore[no-untyped-def]
+def _(info, in_dims, stream, p, like, site, first=0):  # type: ignore[no-untyped-def]
     batch = info.batch_size
     stream = stream.expand(batch, 2) if in_dims[0] is None else stream.movedim(in_dims[0], 0)
     p = p.expand(batch) if in_dims[1] is None else p
     shape = list(like.shape)
     if in_dims[2] is not None:
         del shape[in_dims[2]]
-    return masks(stream, p, like, site, shape), 0
+    return masks(stream, p, like, site, shape, first), 0
 
 
 @torch.library.custom_op("longnn::dropout", mutates_args=())
-def _dropout(x: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
+def _dropout(x: Tensor, stream: Tensor, p: Tensor, site: int, first: int) -> Tensor:
     """x times its mask, the mask made in the kernel and not stored."""
-    return _drop_batch(x[None], stream[None], p[None], site)[0].clone()
+    return _drop_batch(x[None], stream[None], p[None], site, first)[0].clone()
 
 
-def _drop_batch(x: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
+def _drop_batch(x: Tensor, stream: Tensor, p: Tensor, site: int, first: int) -> Tensor:
     """For a batch in front; x of one or two dimensions besides."""
     if kernels.usable(x):
         flat = x if x.dim() == 3 else x[..., None]
-        return kernels.dropout(flat, stream.contiguous(), p.contiguous(), site).view_as(x)
-    return x * masks(stream, p, x, site, list(x.shape[1:]))
+        keyed = (stream.contiguous(), p.contiguous(), site)
+        return kernels.dropout(flat, *keyed, first=first).view_as(x)
+    return x * masks(stream, p, x, site, list(x.shape[1:]), first)
 
 
 @_dropout.register_fake
-def _(x, stream, p, site):  # type: ignore[no-untyped-def]
+def _(x, stream, p, site, first):  # type: ignore[no-untyped-def]
     return torch.empty_like(x)
 
 
 @_dropout.register_vmap
-def _(info, in_dims, x, stream, p, site):  # type: ignore[no-untyped-def]
+def _(info, in_dims, x, stream, p, site, first):  # type: ignore[no-untyped-def]
     batch = [
         t.expand(info.batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
         for t, dim in zip((x, stream, p), in_dims[:3], strict=True)
     ]
-    return _drop_batch(*batch, site), 0
+    return _drop_batch(*batch, site, first), 0
 
 
 class _Dropout(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
-        return _dropout(x, stream, p, site)
+    def forward(x: Tensor, stream: Tensor, p: Tensor, site: int, first: int) -> Tensor:
+        return _dropout(x, stream, p, site, first)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.save_for_backward(*inputs[1:3])
-        ctx.site = inputs[3]
+        ctx.place = inputs[3:]  # site and first
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        return _Dropout.apply(grad, *ctx.saved_tensors, ctx.site), None, None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return _Dropout.apply(grad, *ctx.saved_tensors, *ctx.place), None, None, None, None
 
 
-def dropout(x: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
+def dropout(x: Tensor, stream: Tensor, p: Tensor, site: int, first: int = 0) -> Tensor:
     """x with elements dropped at the rate p, the rest scaled up; see :func:`keep_mask`.
 
     On a GPU the mask is made again in the backward pass; elsewhere it is cheaper to keep it.
@@ -204,5 +210,5 @@ def dropout(x: Tensor, stream: Tensor, p: Tensor, site: int) -> Tensor:
     tensor([0., 2.])
     """
     if kernels.usable(x):
-        return _Dropout.apply(x, stream, p, site)
-    return x * quick_mask(stream, p, x.detach(), site)
+        return _Dropout.apply(x, stream, p, site, first)
+    return x * quick_mask(stream, p, x.detach(), site, first)

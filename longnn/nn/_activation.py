@@ -20,17 +20,19 @@ def _activate(
     stream: Tensor | None,  # (2,) int64: seed and epoch, see longnn.matrices; None drops nothing
     p: Tensor | None,  # scalar
     site: int,
+    first: int,  # the position of the first element
 ) -> Tensor:
     """For a batch, all in front: (batch, nodes, channels), (batch, channels), and so on."""
     rows = None if stream is None else stream.reshape(-1, 2).contiguous()
     rates = None if p is None else p.reshape(-1).contiguous()
     batch = x if x.dim() == 3 else x[None]
-    out = kernels.dropout(batch, rows, rates, site, bias=bias.reshape(-1, x.shape[-1]).contiguous())
+    added = bias.reshape(-1, x.shape[-1]).contiguous()
+    out = kernels.dropout(batch, rows, rates, site, first=first, bias=added)
     return out if x.dim() == 3 else out[0].clone()
 
 
 @_activate.register_fake
-def _(x, bias, stream, p, site):  # type: ignore[no-untyped-def]
+def _(x, bias, stream, p, site, first):  # type: ignore[no-untyped-def]
     return torch.empty_like(x)
 
 
@@ -55,8 +57,8 @@ def _(grad, result, stream, p):  # type: ignore[no-untyped-def]
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     out = _gradient(grad, *ctx.saved_tensors)
-    return out, out.sum(-2), None, None, None
+    return out, out.sum(-2), None, None, None, None
 
 
-#: ``activate(x, bias, stream, p, site)``: dropout(ReLU(x + bias)), by kernels.
+#: ``activate(x, bias, stream, p, site, first)``: dropout(ReLU(x + bias)), by kernels.
 activate = differentiable(_activate, _backward, _save)

@@ -243,7 +243,7 @@ class SpectralGNN(Model):
         else:
             if drop.training and drop.rate > 0:
                 values = values * drop(torch.ones_like(values[0]))
-            each = first.product(values.flatten(0, 1)).view(*values.shape[:2], -1)
+            each = first.product(values.flatten(0, 1)).unflatten(0, values.shape[:2])
             h = (each * beta[:, None]).sum(0)
         if first.bias is not None:
             h = h + (ones.T @ beta) * first.bias

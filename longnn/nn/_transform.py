@@ -57,7 +57,8 @@ class Dropout(nn.Module):
     """Dropout of dense features, or of the stored values of sparse ones; off at evaluation.
 
     On its own it draws from torch's global generator. Training gives it a ``stream`` (seed and
-    epoch), and then its numbers depend on those alone (:mod:`longnn.matrices`).
+    epoch), and then its numbers depend on those alone (:mod:`longnn.matrices`). Of rows that are a
+    share of a batch, ``first_row`` says where in the batch they begin.
     """
 
     p: Tensor
@@ -68,7 +69,7 @@ class Dropout(nn.Module):
         if not 0 <= p < 1:
             raise ValueError(f"Expected 0 <= dropout < 1 (got {p:g})")
         self.rate = p
-        self.site = 0
+        self.site, self.first_row = 0, 0
         self.register_buffer("p", torch.tensor(float(p)), persistent=False)
         self.register_buffer("stream", None, persistent=False)
 
@@ -78,7 +79,7 @@ class Dropout(nn.Module):
         if isinstance(x, Tensor):
             if self.stream is None:
                 return F.dropout(x, self.rate)
-            return dropout(x, self.stream, self.p, self.site)
+            return dropout(x, self.stream, self.p, self.site, self.first_row * x.shape[-1])
         if self.stream is None:
             return x.with_values(F.dropout(x.values, self.rate))
         return x.dropped(self.stream, self.p, self.site)
@@ -121,7 +122,8 @@ class Linear(nn.Module):
             assert isinstance(h, Tensor)
             return h
         stream, p = (dropout.stream, dropout.p) if drops else (None, None)
-        return activate(out, self.bias, stream, p, dropout.site)
+        first = dropout.first_row * out.shape[-1]
+        return activate(out, self.bias, stream, p, dropout.site, first)
 
     def product(self, x: Features) -> Tensor:
         """The map without its bias."""

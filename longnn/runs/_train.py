@@ -27,9 +27,10 @@ from longnn.records import RECORD, RUN, Request
 from longnn.runs._baselines import describe_baselines, mlp_config
 from longnn.runs._describe import describe_run
 from longnn.runs._predictions import write_predictions
-from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run, load_graph, read_source
+from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run, load_graph, load_run, read_source
 from longnn.runs._stored import write_stream
-from longnn.store import StoredDataset, load_source
+from longnn.runs._together import CHECKPOINT, begun_before, is_complete, join, require_rows
+from longnn.store import Ranks, StoredDataset, load_source, prepare_large
 from longnn.training import (
     Job,
     Population,
@@ -45,7 +46,7 @@ from longnn.training import (
     saved_members,
 )
 
-CONFIG, CHECKPOINT, REPORT = "config.toml", "checkpoint.safetensors", "report.html"
+CONFIG, REPORT = "config.toml", "report.html"
 #: One for each population, where memory allows no more than part of the repeats at once.
 CHECKPOINTS = "checkpoint*.safetensors"
 #: Seconds between checkpoints.
@@ -53,6 +54,7 @@ CHECKPOINT_EVERY = 10.0
 #: Seconds that a run takes after training on two cores: always, and by nodes and stored edges.
 FINISHING = (2.5, 6e-6)
 
+OnNote = Callable[[str], None]
 OnStart = Callable[[NodeDataset], None]
 OnEpoch = Callable[[Population], None]
 #: A graph: its name or path, where it comes from, or the thing itself.
@@ -66,6 +68,7 @@ def train(
     *,
     data_dir: str | Path | None = None,
     command: str = "longnn.train(...)",
+    on_note: OnNote | None = None,
     on_start: OnStart | None = None,
     on_epoch: OnEpoch | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
@@ -78,6 +81,9 @@ def train(
     folder, from which :func:`resume` goes on; a second one does not wait. After Ctrl-C the best so
     far is described and written, and :class:`Interrupted` has it as a run.
 
+    Started by ``torchrun``, all processes train one run on rows, and the first writes it; all of
+    them must see the graph's folder and the run's. Started again, they go on with that run.
+
     Args:
         data: a dataset's name, the path of an edge file or of a folder with ``edges.*`` and
             ``nodes.*``, a :class:`~longnn.data.Source`, a :class:`~longnn.data.NodeDataset` or a
@@ -87,11 +93,13 @@ def train(
         folder: where to leave weights, predictions, record and report; None writes nothing.
         data_dir: where the files of named datasets are.
         command: what the record names as its origin.
+        on_note: called with a line before files that are too large for memory are prepared.
         on_start: called with the dataset as soon as it is loaded.
         on_epoch: called with the population after each epoch.
         checkpoint_every: seconds between checkpoints.
-        memory: bytes to use for a prepared folder: a graph that needs more is trained on rows. By
-            default half of what is free.
+        memory: bytes to use, for each process. A graph that needs more is trained on rows; if it is
+            in files, they are prepared first (:func:`~longnn.store.prepare_large`). By default half
+            of what is free.
         began: from when on a time limit counts, by ``time.perf_counter``; by default from now.
 
     Raises:
@@ -102,8 +110,8 @@ def train(
     >>> run.predictions().num_rows
     60
     """
-    clock = _Clock(began)
-    dataset = _as_dataset(data, data_dir, memory)
+    clock, ranks = _Clock(began), join(config)
+    dataset = _as_dataset(data, data_dir, memory, ranks, on_note)
     asked = config
     if isinstance(dataset, StoredDataset):
         chosen = asked if isinstance(asked, Config) else complete(asked or {}, dataset)
@@ -112,7 +120,7 @@ def train(
         on_start(dataset)
     config = asked if isinstance(asked, Config) else complete(asked or {}, dataset)
     clock.lap("loading")
-    job = _make_job(dataset, config, memory)
+    job = _make_job(dataset, config, memory, ranks)
     source = dataset.source
     request = Request(
         version=__version__,
@@ -122,11 +130,16 @@ def train(
         fingerprint=dataset.fingerprint(),
         config=config.to_dict(),
     )
-    place = None if folder is None else Path(folder)
+    place: Path | None = ranks.agree(None if folder is None else Path(folder))
     if place is not None:
-        _begin(place, request, config)
+        before = begun_before(place, request, ranks)
+        if before is not None and is_complete(place):
+            return load_run(place)
+        if before is None and ranks.first:
+            _begin(place, request, config)
+        request = before or request
     clock.lap("preparing")
-    with _alone(place):
+    with _alone(place if ranks.first else None):
         return _run(job, request, place, clock, on_epoch, checkpoint_every)
 
 
@@ -149,26 +162,28 @@ def resume(
     clock = _Clock(began)
     folder = Path(folder)
     request = find_run(folder)
-    if (folder / RECORD).exists() and not (folder / CHECKPOINT).exists():
+    if is_complete(folder):
         raise DataError(f"Expected an unfinished run (got {folder}, which is complete)")
     if request.source is None:
         raise DataError(f"Expected a run on files or a dataset (that of {folder} was in memory)")
     config = _read_config(folder, request)
+    ranks = join(config)
     source = read_source(request.source, folder / RUN)
     dataset = load_graph(source, folder / RUN, data_dir, request.fingerprint)
     if dataset.fingerprint() != request.fingerprint:
         raise DataError(
             f"Expected the data that {folder} was begun on (the files have changed since)"
         )
+    require_rows(dataset, ranks)
     if on_start is not None:
         on_start(dataset)
     clock.lap("loading")
     try:
-        job = _make_job(dataset, config)
+        job = _make_job(dataset, config, ranks=ranks)
     except ValueError as error:
         raise DataError(f"{folder / CONFIG}: {error}") from error
     clock.lap("preparing")
-    with _alone(folder):
+    with _alone(folder if ranks.first else None):
         return _run(job, request, folder, clock, on_epoch, checkpoint_every)
 
 
@@ -200,17 +215,31 @@ def _with_members_noted(dataset: StoredDataset, config: Config) -> StoredDataset
 
 
 def _as_dataset(
-    data: GraphLike, data_dir: str | Path | None, memory: int | None = None
+    data: GraphLike,
+    data_dir: str | Path | None,
+    memory: int | None,
+    ranks: Ranks,
+    on_note: OnNote | None,
 ) -> NodeDataset:
     if isinstance(data, NodeDataset):
-        return data
-    if isinstance(data, Data):
-        return from_data(data)
-    source = data if isinstance(data, Source) else Source.resolve(data)
-    return load_source(source, data_dir, memory=memory)
+        dataset = data
+    elif isinstance(data, Data):
+        dataset = from_data(data)
+    else:
+        source = data if isinstance(data, Source) else Source.resolve(data)
+        source = prepare_large(source, memory=memory, ranks=ranks, on_note=on_note)
+        rows = True if ranks.count > 1 else None
+        dataset = load_source(source, data_dir, rows=rows, memory=memory)
+    require_rows(dataset, ranks)
+    return dataset
 
 
-def _make_job(dataset: NodeDataset, config: Config, memory: int | None = None) -> Job:
+def _make_job(
+    dataset: NodeDataset,
+    config: Config,
+    memory: int | None = None,
+    ranks: Ranks | None = None,
+) -> Job:
     """One member per repeat, and one MLP; what is wrong with the request is found here."""
     configs = [config.replace(seed=config.seed + i) for i in range(config.repeat)]
     splits = [make_split(dataset, config.split, c.seed) for c in configs]
@@ -218,7 +247,15 @@ def _make_job(dataset: NodeDataset, config: Config, memory: int | None = None) -
     if mlp is not None:
         configs += [mlp.replace(seed=c.seed) for c in configs]
         splits *= 2
-    return Job(dataset, configs, splits, record_filters=True, required=config.repeat, memory=memory)
+    return Job(
+        dataset,
+        configs,
+        splits,
+        record_filters=True,
+        required=config.repeat,
+        memory=memory,
+        ranks=ranks,
+    )
 
 
 def _begin(folder: Path, request: Request, config: Config) -> None:
@@ -284,14 +321,15 @@ def _run(
     on_epoch: OnEpoch | None,
     checkpoint_every: float,
 ) -> Run:
-    """Train, describe and write."""
-    config, deadline = job.configs[0], None
+    """Train, describe and write; of several ranks the first describes and writes."""
+    config, ranks, deadline = job.configs[0], job.ranks, None
     if config.time_limit:
         deadline = clock.began + config.time_limit - _finishing(job)
     with held_signals() as caught:
-        keeper = _Keeper(folder, caught, on_epoch, checkpoint_every, deadline)
+        keeper = _Keeper(folder, caught, on_epoch, checkpoint_every, deadline, ranks)
         try:
-            every = job.run(begun=_begun(folder), watcher=keeper)
+            begun = ranks.agree(_begun(folder) if ranks.first else None)
+            every = job.run(begun=begun, watcher=keeper)
         except StopTraining as stop:
             if stop.reason == "interrupted":
                 raise KeyboardInterrupt from None
@@ -301,6 +339,9 @@ def _run(
             ) from None
     if job.stopped == "interrupted" and caught != [signal.SIGINT]:
         raise KeyboardInterrupt  # whoever ends the process does not wait
+    if folder is not None and not ranks.first:
+        ranks.wait()  # until it is written
+        return load_run(folder)
     clock.lap("training")
     scaling, problem = job.scaling_of(0), job.problem_of(0)
     fitted, mlp = every[: config.repeat], every[config.repeat :]
@@ -329,6 +370,7 @@ def _run(
             report.write_report(run.record)
         if job.stopped != "interrupted":
             _tidy(folder)
+            ranks.wait()
         clock.lap("report")
     if job.stopped == "interrupted":
         raise Interrupted(run)
@@ -359,23 +401,27 @@ class _Keeper(Watcher):
         on_epoch: OnEpoch | None,
         checkpoint_every: float,
         deadline: float | None,
+        ranks: Ranks,
     ) -> None:
-        super().__init__(on_epoch, deadline)
+        super().__init__(on_epoch, deadline, ranks)
         self.folder, self.caught = folder, caught
         self.every, self.began = checkpoint_every, time.perf_counter()
         self.saved: dict[int, float] = {}  # when each population was saved last
 
     def begin(self, population: Population, first: int) -> None:
-        """Go on where it was."""
-        if self.folder is not None and _checkpoint(self.folder, first).exists():
+        """Go on where it was, where the first rank knows of it."""
+        if self.folder is None:
+            return
+        if self.ranks.agree(_checkpoint(self.folder, first).exists()):
             with _damage():
                 load_checkpoint(population, _checkpoint(self.folder, first))
 
     def watch(self, population: Population, first: int) -> None:
         """Save it now and then."""
-        if self.caught or self._due(first):
+        caught = self.ranks.any(bool(self.caught))
+        if caught or self._due(first):
             self._save(population, first)
-        if self.caught:
+        if caught:
             raise StopTraining("interrupted")
         super().watch(population, first)
 
@@ -388,13 +434,13 @@ class _Keeper(Watcher):
         return time.perf_counter() - self.saved.get(first, self.began) >= self.every
 
     def _save(self, population: Population, first: int) -> None:
-        if self.folder is not None:
+        if self.folder is not None and self.ranks.first:
             save_checkpoint(population, _checkpoint(self.folder, first))
         self.saved[first] = time.perf_counter()
 
     def failed(self, error: BaseException, first: int) -> None:
         """Where memory ran out, fewer will be tried, to whom a checkpoint is of no use."""
-        if self.folder is not None and is_out_of_memory(error):
+        if self.folder is not None and self.ranks.first and is_out_of_memory(error):
             _checkpoint(self.folder, first).unlink(missing_ok=True)
 
 
@@ -440,10 +486,13 @@ def folder_name(text: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)
 
 
-def default_folder(root: Path, dataset: str, model: str) -> Path:
-    """``runs/DATASET-MODEL``, or the first free ``runs/DATASET-MODEL-N``."""
+def default_folder(root: Path, dataset: str, model: str, *, unfinished: bool = False) -> Path:
+    """``runs/DATASET-MODEL``, or the first free ``runs/DATASET-MODEL-N``.
+
+    With ``unfinished``, the one before it, if its run has not ended.
+    """
     stem = folder_name(f"{dataset}-{model}")
-    folder, number = root / stem, 2
+    last, folder, number = None, root / stem, 2
     while folder.exists():
-        folder, number = root / f"{stem}-{number}", number + 1
-    return folder
+        last, folder, number = folder, root / f"{stem}-{number}", number + 1
+    return last if unfinished and last is not None and not is_complete(last) else folder

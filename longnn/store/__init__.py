@@ -13,12 +13,14 @@ from longnn.store._card import card_lines
 from longnn.store._find import ensure_basis, places_of, serving_basis
 from longnn.store._generate import generate
 from longnn.store._graph import GraphStore
+from longnn.store._large import prepare_large
 from longnn.store._manifest import Manifest, StoreError
 from longnn.store._model import BlockModel
 from longnn.store._ones import add_ones
 from longnn.store._operator import StoredOperator
 from longnn.store._prepare import prepare
 from longnn.store._propagate import Progress, propagate
+from longnn.store._ranks import RankLostError, Ranks, join_ranks
 from longnn.store._rows import (
     ON_ROWS,
     StoredDataset,
@@ -37,6 +39,8 @@ __all__ = [
     "GraphStore",
     "Manifest",
     "Progress",
+    "RankLostError",
+    "Ranks",
     "StoreError",
     "StoredDataset",
     "StoredOperator",
@@ -46,11 +50,13 @@ __all__ = [
     "fits_memory",
     "generate",
     "is_prepared",
+    "join_ranks",
     "load_source",
     "load_stored",
     "memory_needed",
     "places_of",
     "prepare",
+    "prepare_large",
     "propagate",
     "serving_basis",
     "stored_scaling",

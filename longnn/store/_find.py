@@ -4,17 +4,17 @@ import shutil
 
 import numpy as np
 
+from longnn._base.memory import LEAST
 from longnn.graphs import SelfLoops
 from longnn.store._basis import BasisStore
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import NAME, StoreError, checksum
 from longnn.store._ones import add_ones
 from longnn.store._propagate import propagate
+from longnn.store._ranks import Ranks
 
 #: Of the free disk, the share that the terms of all nodes may take.
 DISK_SHARE = 0.8
-#: Less memory than this is no plan: the program itself takes half of it.
-LEAST = 1_000_000_000
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
@@ -53,15 +53,22 @@ def ensure_basis(
     dtype: str = "float32",
     memory: int | None = None,
     device: str = "cpu",
+    ranks: Ranks | None = None,
 ) -> BasisStore:
     """The terms of some nodes, those of a constant too; they are computed if they are not there.
 
-    Where the disk has room they are computed for all nodes, which then can be predicted.
+    Where the disk has room they are computed for all nodes, which then can be predicted. Ranks
+    share the work; by default the caller is alone.
     """
-    found = serving_basis(graph, degree=degree, self_loops=self_loops, nodes=nodes)
-    if found is None:
+    ranks = Ranks() if ranks is None else ranks
+
+    def find() -> BasisStore | None:
+        return serving_basis(graph, degree=degree, self_loops=self_loops, nodes=nodes)
+
+    found = find()
+    if not ranks.agree(found is not None):
         size = graph.num_nodes * (degree + 1) * graph.num_features * SIZES[dtype]
-        room = size <= DISK_SHARE * shutil.disk_usage(graph.folder).free
+        room = ranks.agree(size <= DISK_SHARE * shutil.disk_usage(graph.folder).free)
         found = propagate(
             graph,
             degree=degree,
@@ -70,8 +77,17 @@ def ensure_basis(
             dtype=dtype,
             memory=None if memory is None else max(memory, LEAST),
             device=device,
+            ranks=ranks,
         )
-    return add_ones(found, graph)
+    if found is None:
+        raise StoreError(
+            f"Expected terms in {graph.folder} (another rank has found some); all ranks must see "
+            "the same folder"
+        )
+    if ranks.first:
+        found = add_ones(found, graph)
+    ranks.wait()
+    return found if ranks.first else BasisStore.open(found.folder)
 
 
 def places_of(basis: BasisStore, nodes: np.ndarray) -> np.ndarray:

@@ -25,6 +25,8 @@ from longnn.store._steps import OnProgress, Steps
 FILES = (OFFSETS, NEIGHBOURS, FEATURES, LABELS, ROLES, IDS)
 ROOM = ".preparing"
 LOCK = ".lock"
+#: Options of the loader for graphs in memory alone.
+FOREIGN_OPTIONS = ("directed", "feature_file", "text_columns")
 
 
 def prepare(
@@ -80,12 +82,8 @@ def prepare(
     Scaling.fit(scale, torch.zeros(1, 1))  # an unknown kind is an error before all work
     parts = _parts(given)
     source = {
-        **given.to_dict(),
+        **how_made(given, scale=scale, seed=seed, ignore_weights=ignore_weights, model=model),
         "files": [] if parts is None else [p.stamp() for p in parts if p is not None],
-        "scale": scale,
-        "seed": seed,
-        "ignore_weights": ignore_weights,
-        "like": None if model is None else checksum(model.folder / NAME),
     }
     folder = Path(output)
     found = reusable(folder, source)
@@ -98,6 +96,24 @@ def prepare(
             steps = Steps(LENGTHS, on_progress)
             Ingest(given, parts, folder, room, source, model, size, steps).run()
     return GraphStore.open(folder)
+
+
+def how_made(
+    given: Source,
+    *,
+    scale: str = "auto",
+    seed: int = 0,
+    ignore_weights: bool = False,
+    model: GraphStore | None = None,
+) -> dict[str, Any]:
+    """What a folder is made of and how, but for the state of the files: plain data."""
+    return {
+        **given.to_dict(),
+        "scale": scale,
+        "seed": seed,
+        "ignore_weights": ignore_weights,
+        "like": None if model is None else checksum(model.folder / NAME),
+    }
 
 
 def _parts(source: Source) -> tuple[Parts, Parts | None] | None:
@@ -130,20 +146,23 @@ def reusable(folder: Path, source: Mapping[str, Any]) -> GraphStore | None:
     return found if found.about.get("source") == source else None
 
 
+def foreign_name(folder: Path) -> str:
+    """The name of something in a folder that no preparation has made; empty where there is none."""
+    own = (*FILES, NAME, ROOM, LOCK)
+    names = sorted(path.name for path in folder.iterdir())
+    return next((name for name in names if name not in own and not name.startswith("basis-")), "")
+
+
 @contextmanager
 def working(folder: Path) -> Iterator[Path]:
     """A folder to work in, within the output; nothing of it remains."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        strange = [
-            path.name
-            for path in sorted(folder.iterdir())
-            if path.name not in (*FILES, NAME, ROOM, LOCK) and not path.name.startswith("basis-")
-        ]
+        strange = foreign_name(folder)
         if strange:
             raise StoreError(
                 f"Expected an empty folder, or one that was prepared, in {folder} "
-                f"(got {strange[0]!r}); choose another with --output"
+                f"(got {strange!r}); choose another with --output"
             )
         lock = (folder / LOCK).open("wb")
     with lock:

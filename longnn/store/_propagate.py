@@ -75,6 +75,7 @@ def propagate(
     device: str = "cpu",
     output: str | Path | None = None,
     row_ranks: int = 1,
+    ranks: Ranks | None = None,
     on_progress: Tell | None = None,
 ) -> BasisStore:
     r"""Compute :math:`T_j(P) X` for j = 0 .. K, or open what was computed before.
@@ -94,6 +95,7 @@ def propagate(
         device: ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
         output: the folder of the basis; by default ``basis-KEY`` in the graph's.
         row_ranks: ranks that share the rows of the graph, where it is too large for one.
+        ranks: who computes; by default all that ``torchrun`` started.
         on_progress: called after each step.
 
     Raises:
@@ -108,7 +110,8 @@ def propagate(
     found = _find(folder, recipe)
     if found is not None:
         return found
-    ranks = join_ranks(row_ranks, device=torch.device(device).type)
+    if ranks is None:
+        ranks = join_ranks(row_ranks, device=torch.device(device).type)
     kept = _kept_nodes(graph, rows)
     size = _size(graph, recipe, kept, ranks, device)
     budget = _budget(memory, device)

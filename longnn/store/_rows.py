@@ -67,8 +67,14 @@ def is_prepared(path: str | Path) -> bool:
 
 def memory_needed(graph: GraphStore) -> int:
     """Bytes that training on the whole graph in memory takes, roughly."""
-    values = graph.num_nodes * graph.num_features
-    return VALUE_BYTES * values + ENTRY_BYTES * graph.num_entries + NODE_BYTES * graph.num_nodes
+    return bytes_needed(
+        nodes=graph.num_nodes, features=graph.num_features, entries=graph.num_entries
+    )
+
+
+def bytes_needed(*, nodes: int, features: int, entries: int) -> int:
+    """The same by its size; an edge has two entries."""
+    return VALUE_BYTES * nodes * features + ENTRY_BYTES * entries + NODE_BYTES * nodes
 
 
 def fits_memory(graph: GraphStore, memory: int | None = None) -> bool:
@@ -100,7 +106,7 @@ def load_stored(
         graph = GraphStore.open(folder)
         source = Source.resolve(Path(folder).expanduser().resolve())
         rows = not fits_memory(graph, memory) if rows is None else rows
-        made = _labelled_rows(graph, source) if rows else _whole(graph, source)
+        made = _labelled_rows(graph, source, memory) if rows else _whole(graph, source)
     except StoreError as error:
         raise DataError(str(error)) from error
     return made
@@ -125,7 +131,7 @@ def load_source(
     return source.load(data_dir)
 
 
-def _labelled_rows(graph: GraphStore, source: Source) -> StoredDataset:
+def _labelled_rows(graph: GraphStore, source: Source, memory: int | None) -> StoredDataset:
     labels = graph.labels
     known = labels >= 0 if labels.dtype.kind == "i" else ~np.isnan(labels)
     known = known if known.ndim == 1 else known.any(1)
@@ -142,8 +148,8 @@ def _labelled_rows(graph: GraphStore, source: Source) -> StoredDataset:
     none = torch.empty(2, 0, dtype=torch.int64)
     data = Data(x=empty, edge_index=none, y=_labels(graph, nodes), **_masks(graph, nodes))
     note = (
-        f"{_size_text(graph)}, more than it may take: trained on rows of stored terms, in batches, "
-        f"with {len(nodes):,} labelled nodes."
+        f"{_size_text(graph)}{'' if fits_memory(graph, memory) else ', more than it may take'}: "
+        f"trained on rows of stored terms, in batches, with {len(nodes):,} labelled nodes."
     )
     return StoredDataset(data=data, graph=graph, nodes=nodes, **_about(graph, source, note))
 

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from longnn.nn import Terms
+from longnn.store import Ranks
 from longnn.training._problem import Problem
 from longnn.training._rows import RowProblem
 
@@ -15,11 +17,13 @@ from longnn.training._rows import RowProblem
 @dataclasses.dataclass(frozen=True, eq=False)
 class Batch:
     """Features and operator of one call of the models; ``place`` says which of the picked nodes
-    these are, int64 (rows,), or None where all nodes of the graph are there."""
+    these are, int64 (rows,), or None where all nodes of the graph are there. ``first`` is where
+    they begin in the batch that they are a share of."""
 
     features: Any
     operator: Any
     place: Tensor | None = None
+    first: int = 0
 
 
 class WholeGraph:
@@ -30,6 +34,7 @@ class WholeGraph:
 
     def __init__(self, problem: Problem) -> None:
         self.batch = Batch(problem.features, problem.operator)
+        self.ranks = Ranks()
 
     def train(self, epoch: int) -> Iterator[Batch]:
         """The steps of an epoch."""
@@ -39,9 +44,15 @@ class WholeGraph:
         """What to validate on."""
         yield self.batch
 
+    def gather(self, scores: Tensor) -> Tensor:
+        """The scores of all that is validated on."""
+        return scores
+
 
 class RowBatches:
     """Steps on batches of the training rows; validation rows are read in batches, too.
+
+    Ranks share the rows of each batch, and those of validation.
 
     Args:
         problem: on rows of stored terms.
@@ -55,22 +66,29 @@ class RowBatches:
     def __init__(
         self, problem: RowProblem, train: Tensor, val: Tensor, *, size: int, degree: int
     ) -> None:
-        self.operator, self.size = problem.operator, size
+        self.operator, self.size, self.ranks = problem.operator, size, problem.ranks
         self.terms = problem.features.narrowed(self.operator.self_loops, degree)
         self.rows, self.val = (m.cpu().numpy().nonzero()[0] for m in (train, val))
         self.steps = max(1, -(-len(self.rows) // size))
 
     def train(self, epoch: int) -> Iterator[Batch]:
         """The steps of an epoch."""
-        yield from map(self._batch, self.terms.shuffled(self.rows, self.size, epoch))
+        for first, place, terms in self.terms.shuffled(self.rows, self.size, epoch, self.ranks):
+            yield self._batch(place, terms, first)
 
     def validate(self) -> Iterator[Batch]:
         """What to validate on."""
-        yield from map(self._batch, self.terms.in_order(self.val, self.size))
+        own = self.val[self.ranks.share(len(self.val))]
+        for place, terms in self.terms.in_order(own, self.size):
+            yield self._batch(place, terms)
 
-    def _batch(self, found: tuple[np.ndarray, Any]) -> Batch:
-        place, terms = found
-        return Batch(terms, self.operator, torch.from_numpy(place).to(self.terms.device))
+    def gather(self, scores: Tensor) -> Tensor:  # (members, its rows, outputs)
+        """The scores of all validation rows, (members, rows, outputs)."""
+        return self.ranks.join(scores, len(self.val), 1)
+
+    def _batch(self, place: np.ndarray, terms: Terms, first: int = 0) -> Batch:
+        where = torch.from_numpy(place).to(self.terms.device)
+        return Batch(terms, self.operator, where, first)
 
 
 def make_feed(

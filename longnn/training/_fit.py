@@ -28,6 +28,7 @@ from longnn.training._weights import loss_weights
 
 #: Rows of stored terms that are predicted at once.
 ROWS = 8192
+EVERY = slice(None)
 
 
 def choose_device(name: str) -> torch.device:
@@ -252,17 +253,21 @@ def raw_scores(model: Model, problem: Problem) -> Tensor:
     """The outputs of a model (nodes, outputs), on the CPU; dropout is off."""
     model = model.eval().to(problem.device, problem.dtype)
     if isinstance(problem, RowProblem):
-        return torch.cat(list(row_scores(model, problem)))
+        own = problem.ranks.share(problem.num_nodes)
+        scores = torch.cat(list(row_scores(model, problem, rows=own)))
+        return problem.ranks.join(scores, problem.num_nodes)
     if isinstance(model, Ensemble):
         return model.scores_on(problem.features, problem.variants.__getitem__).cpu()
     return model.scores(problem.features, problem.operator).cpu()
 
 
 @torch.no_grad()
-def row_scores(model: Any, problem: RowProblem, size: int = ROWS) -> Iterator[Tensor]:
+def row_scores(
+    model: Any, problem: RowProblem, size: int = ROWS, *, rows: slice = EVERY
+) -> Iterator[Tensor]:
     """The outputs of a model on stored rows, in their order, (rows, outputs) at a time."""
     of = problem.variants
-    for _, terms in problem.features.in_order(np.arange(problem.num_nodes), size):
+    for _, terms in problem.features.in_order(np.arange(problem.num_nodes)[rows], size):
         if isinstance(model, Ensemble):
             yield model.scores_on(terms, of.__getitem__).cpu()
         else:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
+from longnn.store import Ranks
 from longnn.training._memory import count_fitting, fits
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem
-from longnn.training._rows import RowProblem
 
 
 class StopTraining(Exception):  # noqa: N818 - it is no error
@@ -26,14 +26,17 @@ class Watcher:
     Args:
         on_epoch: called with the population after each epoch, on a GPU after every ten.
         deadline: when to stop, by ``time.perf_counter``.
+        ranks: those that train together, who stop together; by default one alone.
     """
 
     def __init__(
         self,
         on_epoch: Callable[[Population], None] | None = None,
         deadline: float | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         self.on_epoch, self.deadline = on_epoch, deadline
+        self.ranks = Ranks() if ranks is None else ranks
 
     def begin(self, population: Population, first: int) -> None:
         """A population is made, whose first member has this number; it may be restored."""
@@ -42,7 +45,9 @@ class Watcher:
         """An epoch is over. May raise :class:`StopTraining`."""
         if self.on_epoch is not None:
             self.on_epoch(population)
-        if self.deadline is not None and time.perf_counter() >= self.deadline:
+        if self.deadline is None:
+            return
+        if self.ranks.agree(time.perf_counter() >= self.deadline):
             raise StopTraining("time")
 
     def rest(self, population: Population, first: int) -> None:
@@ -63,6 +68,7 @@ class Group:
         members: the members.
         problem: what they learn.
         record_filters: keep the first filter's coefficients at every epoch.
+        memory: bytes that this program may take; by default a share of what is free.
 
     >>> import torch
     >>> from longnn.config import Settings
@@ -84,7 +90,9 @@ class Group:
         problem: Problem,
         *,
         record_filters: bool = False,
+        memory: int | None = None,
     ) -> None:
+        self.memory = memory
         self.before, self.total = 0, len(members)  # members of the whole job, for a display
         self.places, self.members, self.problem = places, members, problem
         self.record_filters = record_filters
@@ -108,10 +116,15 @@ class Group:
             self._turn(start, population, until, watcher)
         while self._made < len(self.members):
             start = self._made
-            size = min(self._begun.get(start, self._next_size()), len(self.members) - start)
+            size = min(self._begun.get(start) or self._next_size(), len(self.members) - start)
             if fits(lambda: self._first_turn(start, size, until, watcher), self.problem.device):  # noqa: B023
                 self._made += size
                 continue
+            if self.problem.ranks.count > 1:  # the others wait for a step of so many members
+                raise MemoryError(
+                    f"Expected room for {size} models on {self.problem.device} (it ran out of "
+                    "memory); give less with --memory, or use fewer repeats"
+                )
             if size == 1:
                 raise MemoryError(
                     f"Expected room for one model on {self.problem.device} (it ran out of memory); "
@@ -123,11 +136,9 @@ class Group:
 
     def _next_size(self) -> int:
         if not self._size:
-            count = len(self.members)
-            if isinstance(self.problem, RowProblem):  # epochs are long, batches small: no trial
-                self._size = count
-                return count
-            self._size = count_fitting(lambda n: self._make(0, n), count, self.problem.device)
+            make, device = lambda n: self._make(0, n), self.problem.device
+            found = count_fitting(make, len(self.members), device, self.memory)
+            self._size = self.problem.ranks.least(found)
         return self._size
 
     def _make(self, start: int, size: int) -> Population:

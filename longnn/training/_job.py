@@ -14,7 +14,7 @@ from torch import Tensor
 from longnn.config import Config
 from longnn.data import NodeDataset, Scaling, Split
 from longnn.nn import Ensemble, Model
-from longnn.store import StoredDataset
+from longnn.store import Ranks, StoredDataset
 from longnn.training._ensemble import ensemble_weights
 from longnn.training._fit import (
     Fitted,
@@ -63,7 +63,9 @@ class Job:
         record_filters: keep the first filter's coefficients at every epoch.
         required: how many of the first configurations must have a result where training is stopped
             early; by default all. Of the others there are none then.
-        memory: bytes that computing the terms of a stored graph may use.
+        memory: bytes that this program may take on rows of a stored graph, to compute its terms and
+            to train members together.
+        ranks: those that train together on rows of a stored graph; by default the caller alone.
     """
 
     def __init__(
@@ -77,7 +79,10 @@ class Job:
         record_filters: bool = False,
         required: int | None = None,
         memory: int | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
+        self.ranks = Ranks() if ranks is None else ranks
+        assert self.ranks.count == 1 or isinstance(dataset, StoredDataset)
         configs = [decide_direction(config, dataset) for config in configs]
         self.memory = memory
         #: Members of a preset that have no form on rows.
@@ -151,7 +156,8 @@ class Job:
             classes=self.dataset.classes,
             weights=[one.weight for one in own],
         )
-        group = Group(places, made, problem, record_filters=self.record_filters)
+        memory = self.memory if isinstance(self.dataset, StoredDataset) else None
+        group = Group(places, made, problem, record_filters=self.record_filters, memory=memory)
         self._groups.append(group)
         for i, member in zip(places, made, strict=True):
             assert isinstance(member.model, Model)  # training knows it by less
@@ -165,7 +171,12 @@ class Job:
             configs = [first, *every]  # the first decides on the precision
             scaling = fit_scaling(first.scale, self.dataset)
             return scaling, make_row_problem(
-                self.dataset, configs, scaling, device=where, memory=self.memory
+                self.dataset,
+                configs,
+                scaling,
+                device=where,
+                memory=self.memory,
+                ranks=self.ranks,
             )
         scaling = fit_scaling(first.scale, self.dataset)
         loops = {self_loops_of(config) for config in every}
@@ -173,7 +184,10 @@ class Job:
         return scaling, made
 
     def problem_of(self, number: int) -> Problem:
-        """What the configuration of this number is trained on."""
+        """What the configuration of this number is trained on, for whoever goes on alone."""
+        return dataclasses.replace(self._problem_of(number), ranks=Ranks())
+
+    def _problem_of(self, number: int) -> Problem:
         places = list(self._members[number].values())
         problem = self._of[places[0]][0].problem
         if len(places) == 1 or "keep" not in problem.variants:
@@ -239,7 +253,7 @@ class Job:
 
     def _join(self, number: int, each: Mapping[str, Fitted]) -> Fitted:
         """The members of a portfolio as one model: their weighted average."""
-        config, split, problem = self.configs[number], self.splits[number], self.problem_of(number)
+        config, split, problem = self.configs[number], self.splits[number], self._problem_of(number)
         sound = {name: one for name, one in each.items() if one.is_sound}
         weights = dict.fromkeys(each, 0.0)
         if sound:

@@ -6,13 +6,14 @@ instead, so there the cost of a member is measured first.
 
 import contextlib
 import gc
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
 
-from longnn._base.memory import available_memory, in_words
+from longnn._base.memory import LEAST, available_memory, in_words
 from longnn.config import Config
 from longnn.training._population import Population
 
@@ -70,16 +71,28 @@ def fits(call: Callable[[], object], device: torch.device) -> bool:
     return False
 
 
-def count_fitting(make: Callable[[int], Population], count: int, device: torch.device) -> int:
+def count_fitting(
+    make: Callable[[int], Population],
+    count: int,
+    device: torch.device,
+    memory: int | None = None,
+) -> int:
     """How many members, ``count`` at most, can be trained together.
 
-    ``make`` builds a population of so many members. On a CPU populations of one and of two members
-    are tried for a few epochs; their difference is the cost of a member. On other devices, and
-    where the system does not report memory, the answer is ``count``: training tries, and takes
-    less if that fails.
+    On a CPU populations of one and of two members are tried for a few epochs, or steps on rows;
+    their difference is the cost of a member. On other devices, and where the system does not report
+    memory, the answer is ``count``: training tries, and takes less if that fails.
+
+    Args:
+        make: builds a population of so many members.
+        count: at most.
+        device: where they are trained.
+        memory: bytes that the whole program may take; by default a share of what is free.
     """
-    available = available_memory() if count > 1 and device.type == "cpu" else None
-    if available is None or not _forget_peak():
+    if count == 1 or device.type != "cpu" or not _forget_peak():
+        return count
+    available = _room(memory)
+    if available is None:
         return count
     growth, kept = [], 0
 
@@ -90,7 +103,7 @@ def count_fitting(make: Callable[[int], Population], count: int, device: torch.d
         _forget_peak()
         population = make(members)
         for _ in range(min(_EPOCHS, population.limits.epochs)):
-            population.step()
+            population.rehearse()
         growth.append(_status("VmHWM") - before)
         kept = _kept(population) // members
 
@@ -99,7 +112,7 @@ def count_fitting(make: Callable[[int], Population], count: int, device: torch.d
             if not fits(lambda: try_out(members), device):  # noqa: B023
                 return 1
     each = max(growth[1] - growth[0], 0) + kept
-    room = SHARE * available - growth[0]
+    room = available - growth[0]
     return max(1, min(count, 1 + int(room / max(each, 1))))
 
 
@@ -119,6 +132,18 @@ def _others_kept() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+def _room(memory: int | None) -> float | None:
+    """Bytes that training may take beyond what the program has; None where nobody knows.
+
+    Of what is free a share, which the ranks of a machine divide; of what was given, the rest.
+    """
+    free, ranks = available_memory(), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    found = [] if free is None else [SHARE * free / ranks]
+    if memory is not None:
+        found.append(max(memory, LEAST) - _status("VmRSS"))
+    return min(found, default=None)
 
 
 def _kept(population: Population) -> int:

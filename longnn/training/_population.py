@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from longnn import kernels
 from longnn._base.torch_private import copy_each_
 from longnn.config import Settings
+from longnn.store import Ranks
 from longnn.training._adam import PopulationAdam
 from longnn.training._feed import Batch, make_feed
 from longnn.training._objective import Objective
@@ -172,6 +173,7 @@ class Population:
                 dropout.stream = torch.tensor([member.seed, 0], device=device)
         self.stream = torch.tensor([[m.seed, 0] for m in members], device=device)
         self.stack = Stack(models, {"stream": self.stream})
+        self._dropouts = _dropouts(self.stack.modules[True])
         roles = {}
         of = models[0].model.parameter_groups()
         names = {id(p): name for name, p in models[0].named_parameters()}
@@ -242,24 +244,29 @@ class Population:
         """A step of every member for each batch; returns the losses before it, without penalties.
 
         The loss of a batch is its share of the whole loss times the number of batches: their mean
-        is the whole loss, and so is that of their gradients.
+        is the whole loss, and so is that of their gradients. Likewise the loss of a batch is the
+        sum over the ranks that share its rows, and so are its gradients.
         """
         losses = [self._train_step(batch) for batch in self.feed.train(self.epoch)]
         return losses[0] if len(losses) == 1 else torch.stack(losses).mean(0)
 
     def _train_step(self, batch: Batch) -> Tensor:
         self.stream[:, 1].add_(1)
+        for dropout in self._dropouts:
+            dropout.first_row = batch.first
         x, operator = batch.features, batch.operator
         scores, *penalties = self.stack.each(
             lambda model: model.train_scores(x, operator, self.penalties), training=True
         )
         losses = self.objective.train_loss(scores, batch.place, parts=self.feed.steps)
-        total = losses
+        total, ranks = losses, self.feed.ranks
         used = (weight for weight, some in zip(self.penalty.T, self.penalties, strict=True) if some)
         for weight, penalty in zip(used, penalties, strict=True):
-            total = total + weight * penalty
-        self.adam.step(self.parameters, self.stack.gradients(total.sum()), self.stream)
-        return losses.detach()
+            total = total + weight * penalty if ranks.first else total  # once, whoever adds up
+        found = self.stack.gradients(total.sum())
+        *gradients, losses = ranks.add([*found.values(), losses.detach()])
+        self.adam.step(self.parameters, dict(zip(found, gradients, strict=True)), self.stream)
+        return losses
 
     @torch.no_grad()
     def validate(self) -> tuple[Tensor, ...]:
@@ -272,7 +279,7 @@ class Population:
                 training=False,
             )
             parts.append(scores)
-        scores = parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+        scores = self.feed.gather(parts[0] if len(parts) == 1 else torch.cat(parts, 1))
         return *self.objective.validate(scores), *watched
 
     def step(self) -> None:
@@ -291,6 +298,20 @@ class Population:
                 if cuda and self._eager == WARM_UP and not self.feed.by_rows:
                     self._capture()
         self.epoch += 1
+
+    def rehearse(self) -> None:
+        """Take the memory that an epoch takes: by an epoch, or on rows by a step and scores of
+        zeros, since an epoch there is long. What it learns is of no use."""
+        if not self.feed.by_rows:
+            self.step()
+            return
+        batch = next(iter(self.feed.train(self.epoch)))
+        ranks, self.feed.ranks = self.feed.ranks, Ranks()  # the others need not be there
+        self._train_step(batch)
+        self.feed.ranks = ranks
+        with torch.no_grad():
+            shape = (len(self.index), len(self.objective.val_target[0]), self.problem.outputs)
+            self.objective.validate(self.table.new_zeros(shape))
 
     def _capture(self) -> None:
         """Capture an epoch as a CUDA graph; a model that cannot be captured goes on without."""

@@ -15,6 +15,7 @@ from longnn.matrices import (
     csr_to_scipy,
     nonzero_share,
 )
+from longnn.store import Ranks
 
 Task = Literal["classification", "regression", "multilabel"]
 TASKS: tuple[Task, ...] = ("classification", "regression", "multilabel")
@@ -51,6 +52,8 @@ class Problem:
     variants: Mapping[SelfLoops, GraphOperator] = dataclasses.field(default_factory=dict)
     #: Whether a GPU may round the factors of dense products to TF32 in training.
     rounded: bool = False
+    #: Who trains: ranks share the rows of a batch, and a whole graph has one alone.
+    ranks: Ranks = dataclasses.field(default_factory=Ranks)
 
     @classmethod
     def make(

@@ -10,7 +10,7 @@ from longnn.data import DataError, Scaling
 from longnn.graphs import SelfLoops
 from longnn.nn import OnRows
 from longnn.registry import find_model, get_model
-from longnn.store import GraphStore, StoredDataset, ensure_basis
+from longnn.store import GraphStore, Ranks, StoredDataset, ensure_basis
 from longnn.training._fit import self_loops_of
 from longnn.training._problem import headline
 from longnn.training._rows import RowProblem, StoredTerms
@@ -23,6 +23,7 @@ def make_row_problem(
     *,
     device: torch.device,
     memory: int | None = None,
+    ranks: Ranks | None = None,
 ) -> RowProblem:
     """The stored terms of a dataset as the models want them; what is missing is computed.
 
@@ -32,20 +33,23 @@ def make_row_problem(
         scaling: of the features.
         device: where to train.
         memory: bytes that computing the terms may use.
+        ranks: who computes and trains; by default the caller alone.
 
     Raises:
         DataError: for a model that has no form on rows.
     """
     dtype = torch.float64 if configs[0].precision == "float64" else torch.float32
+    ranks = Ranks() if ranks is None else ranks
     terms, variants = row_terms(
-        dataset.graph, dataset.nodes, configs, scaling, device=device, memory=memory
+        dataset.graph, dataset.nodes, configs, scaling, device=device, memory=memory, ranks=ranks
     )
     labels = dataset.data.y.to(device)
     labels = labels if dataset.task == "classification" else labels.to(dtype)
     metric, positive = headline(dataset.data.y, dataset.task)
     own = variants[self_loops_of(configs[0])]
-    about = (dataset.task, dataset.outputs, metric, positive, variants)
-    return RowProblem(terms, own, labels, *about, rounded=configs[0].precision == "tf32")
+    kind = (dataset.task, dataset.outputs, metric, positive)
+    rounded = configs[0].precision == "tf32"
+    return RowProblem(terms, own, labels, *kind, variants=variants, ranks=ranks, rounded=rounded)
 
 
 def row_terms(
@@ -56,6 +60,7 @@ def row_terms(
     *,
     device: torch.device,
     memory: int | None = None,
+    ranks: Ranks | None = None,
 ) -> tuple[StoredTerms, dict[SelfLoops, OnRows]]:
     """The terms of some nodes that models of these configurations need, and their operators."""
     degrees: dict[SelfLoops, int] = {}
@@ -65,7 +70,7 @@ def row_terms(
     if len(degrees) > 1:  # one without a filter reads any of them
         degrees = {loops: k for loops, k in degrees.items() if k} or {"keep": 0}
     stores = {
-        loops: ensure_basis(graph, nodes, degree=k, self_loops=loops, memory=memory)
+        loops: ensure_basis(graph, nodes, degree=k, self_loops=loops, memory=memory, ranks=ranks)
         for loops, k in degrees.items()
     }
     dtype = torch.float64 if configs[0].precision == "float64" else torch.float32

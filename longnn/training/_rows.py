@@ -4,7 +4,8 @@ A pass over rows in random order would read the disk row by row. So the rows are
 neighbours on the disk, whole blocks are drawn, and the rows of a few blocks, a *window*, are
 shuffled in memory: the disk reads long runs, and a batch mixes rows of many places. The order
 depends on the pass alone, so a resumed training sees the batches that it would have seen. The next
-window is read by a thread while the last one is trained on.
+window is read by a thread while the last one is trained on. Ranks that train together see the same
+batches, and each reads its share of every one.
 """
 
 import dataclasses
@@ -19,7 +20,7 @@ from torch import Tensor
 from longnn.data import Scaling
 from longnn.graphs import SelfLoops
 from longnn.nn import OnRows, Terms
-from longnn.store import BasisStore, places_of
+from longnn.store import BasisStore, Ranks, places_of
 from longnn.training._problem import Problem
 
 #: Rows of a block, and blocks of a window, at least.
@@ -89,22 +90,25 @@ class StoredTerms:
     def in_order(self, rows: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, Terms]]:
         """Batches of rows as they come: places among ``rows``, and the terms."""
         every = np.arange(len(rows))
-        parts = [every[i : i + size] for i in range(0, len(rows), size)]
+        parts = [every[i : i + size] for i in range(0, len(rows), size)] or [every]
         jobs = [partial(self.read, rows[part]) for part in parts]
         yield from zip(parts, _ahead(jobs), strict=True)
 
     def shuffled(
-        self, rows: np.ndarray, size: int, passes: int
-    ) -> Iterator[tuple[np.ndarray, Terms]]:
-        """The same in the random order of a pass, whose number is given."""
+        self, rows: np.ndarray, size: int, passes: int, ranks: Ranks
+    ) -> Iterator[tuple[int, np.ndarray, Terms]]:
+        """The same in the random order of a pass, whose number is given; of each batch the share
+        of this rank, with where in the batch it begins."""
         room = WINDOW // (4 * (self.degree + 1) * self.shape[1] * len(self.stores))
         windows = shuffled_windows(len(rows), size, passes, room=room)
-        jobs = [partial(self.read, rows[np.sort(window)]) for window in windows]
-        for window, terms in zip(windows, _ahead(jobs), strict=True):
-            rank = np.argsort(np.argsort(window))  # where each row of the window was read to
-            for first in range(0, len(window), size):
-                part = slice(first, first + size)
-                yield window[part], _take(terms, torch.from_numpy(rank[part]).to(self.device))
+        shares = [own_shares(window, size, ranks) for window in windows]
+        wanted = [np.concatenate([part for _, part in share]) for share in shares]
+        jobs = [partial(self.read, rows[np.sort(window)]) for window in wanted]
+        for share, window, terms in zip(shares, wanted, _ahead(jobs), strict=True):
+            read_to = np.argsort(np.argsort(window))  # where each row of the window was read to
+            places = np.split(read_to, np.cumsum([len(part) for _, part in share])[:-1])
+            for (first, part), place in zip(share, places, strict=True):
+                yield first, part, _take(terms, torch.from_numpy(place).to(self.device))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +141,16 @@ def shuffled_windows(count: int, size: int, passes: int, *, room: int) -> list[n
     for one in windows:
         generator.shuffle(one)
     return windows
+
+
+def own_shares(window: np.ndarray, size: int, ranks: Ranks) -> list[tuple[int, np.ndarray]]:
+    """The share of a rank in each batch of a window: where in the batch it begins, and its rows.
+
+    >>> own_shares(np.arange(10, 17), 4, Ranks(column_rank=1, column_ranks=2))
+    [(2, array([12, 13])), (1, array([15, 16]))]
+    """
+    batches = [window[start : start + size] for start in range(0, len(window), size)]
+    return [(ranks.share(len(b)).start, b[ranks.share(len(b))]) for b in batches]
 
 
 def _take(terms: Terms, rows: Tensor) -> Terms:

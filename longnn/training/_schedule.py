@@ -128,6 +128,7 @@ class Schedule:
         kept = max(map(len, ranked))
         while kept > KEPT and sum(sum(own[:kept]) for own in seconds) > left:
             kept -= 1
+        kept = self.watcher.ranks.agree(kept)  # by the clock of the first
         for own in ranked:
             for i in own[kept:]:
                 self._of[i].halve(i)

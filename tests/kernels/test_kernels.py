@@ -111,6 +111,16 @@ def test_dropout_makes_the_numbers_of_noise(layout, site):
     assert out.stride() == x.stride()
 
 
+@pytest.mark.parametrize("row", [3, 8])
+def test_rows_of_a_signal_have_the_numbers_of_the_whole(row):
+    x = random_tensor(3, 13, 7, dtype=torch.float32).to(DEVICE)
+    keyed = (STREAM.to(DEVICE), RATES.float().to(DEVICE), 2)
+    whole = dropout.dropout(x, *keyed)
+    some = dropout.dropout(x[:, row:].contiguous(), *keyed, first=7 * row)
+    assert torch.equal(some, whole[:, row:])
+    assert dropout.dropout(x[:, :0].contiguous(), *keyed).shape == (3, 0, 7)
+
+
 @pytest.mark.parametrize("drop", [True, False])
 @pytest.mark.parametrize("layout", ["members first", "rows first"])
 def test_activation_and_its_gradient(layout, drop):
@@ -133,11 +143,11 @@ def test_activation_under_autograd_and_vmap():
     leaves = [t.requires_grad_() for t in (x, bias)]
 
     def batched(x, bias):
-        return torch.vmap(lambda x, bias, s, p: activate(x, bias, s, p, 1))(x, bias, stream, p)
+        return torch.vmap(lambda x, bias, s, p: activate(x, bias, s, p, 1, 0))(x, bias, stream, p)
 
     assert torch.autograd.gradcheck(batched, leaves)
-    assert torch.autograd.gradcheck(lambda x, b: activate(x, b, None, None, 1), [x[1], bias[1]])
-    alone = torch.stack([activate(*t, 1) for t in zip(x, bias, stream, p, strict=True)])
+    assert torch.autograd.gradcheck(lambda x, b: activate(x, b, None, None, 1, 0), [x[1], bias[1]])
+    alone = torch.stack([activate(*t, 1, 0) for t in zip(x, bias, stream, p, strict=True)])
     torch.testing.assert_close(batched(x, bias), alone)
 
 

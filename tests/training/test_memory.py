@@ -76,7 +76,7 @@ def test_where_memory_runs_out_fewer_are_trained_together(asked, monkeypatch, mo
 
 def test_what_is_measured_is_used(asked, monkeypatch):
     tried = limit(monkeypatch, 9)
-    monkeypatch.setattr(groups, "count_fitting", lambda make, count, device: 3)
+    monkeypatch.setattr(groups, "count_fitting", lambda *asked: 3)
     chunked(asked)
     assert tried == [3, 3, 1]
 
@@ -123,7 +123,7 @@ def test_the_cost_of_a_member_is_measured(monkeypatch):
         def __init__(self, members):
             self.members, self.table = members, torch.zeros(0)
 
-        def step(self):
+        def rehearse(self):
             self.block = None
             self.block = torch.ones(self.members * held // 4)
 
@@ -186,6 +186,20 @@ def test_what_a_program_has_frozen_stays_so(frozen):
     count = frozen()
     assert memory.count_fitting(Small, 3, CPU) == 3
     assert frozen() >= count > 0
+
+
+@pytest.mark.skipif(memory.available_memory() is None, reason="the system does not tell")
+def test_what_is_given_is_a_limit(monkeypatch):
+    """For the whole program: what it has already counts."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**15)
+    monkeypatch.setattr(memory, "LEAST", 0)
+    assert memory._room(None) == memory.SHARE * 10**15
+    had = memory._status("VmRSS")
+    assert memory._room(had + 10**9) == pytest.approx(10**9, rel=0.1)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert memory._room(None) == memory.SHARE * 10**15 / 4
+    monkeypatch.setattr(memory, "LEAST", 10**12)
+    assert memory._room(1) == pytest.approx(10**12, rel=0.01)
 
 
 def test_a_container_has_less_than_its_machine(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import torch
 from longnn.data import make_split
 from longnn.store import BasisStore, Manifest, load_stored
 from longnn.store._manifest import checksum
-from longnn.training import Job
+from longnn.training import Job, Population
 from longnn.training._rows import WINDOW
 from tests.store.stored import small, write_graph
 from tests.training.test_rows import config
@@ -30,6 +30,14 @@ options = {"placement": "features", "degree": 5, "epochs": 2, "scale": "none"}
 fit(rows, [Config.from_dict(options)], [make_split(rows, None, 0)])
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 """
+
+#: The same for a population, with an amount of memory.
+POPULATION = CHILD.replace(
+    "fit(rows, [Config.from_dict(options)], [make_split(rows, None, 0)])",
+    """options |= {"epochs": 1, "batch_rows": 20_000}
+configs = [Config.from_dict({**options, "seed": i}) for i in range(64)]
+Job(rows, configs, [make_split(rows, None, 0)] * 64, memory=int(sys.argv[2])).run()""",
+).replace("import fit", "import Job")
 
 
 def write_large(folder, nodes, *, degree=5, features=32):
@@ -71,6 +79,43 @@ def test_peak_memory_does_not_grow_with_the_terms(tmp_path):
         sizes.append((folder / "basis-made-up" / "block-0000.npy").stat().st_size)
     # Labels, masks and predictions: some dozens of bytes per labelled node; the terms are 768.
     assert peaks[1] - peaks[0] < 0.5 * (sizes[1] - sizes[0])
+
+
+def test_members_on_rows_are_limited_by_the_memory_given(tmp_path, monkeypatch):
+    write_graph(tmp_path / "g", small(300))
+    rows = load_stored(tmp_path / "g", rows=True)
+    split, configs = make_split(rows, None, 0), [config(seed=i, epochs=2) for i in range(5)]
+    asked, sizes = [], []
+
+    def fitting(make, count, device, memory):
+        asked.append((count, memory))
+        population = make(2)
+        population.rehearse()  # a step, no epoch
+        assert population.stream[:, 1].tolist() == [1, 1]
+        return 2
+
+    run = Population.run
+    monkeypatch.setattr("longnn.training._group.count_fitting", fitting)
+    monkeypatch.setattr(
+        Population, "run", lambda self, *a, **k: sizes.append(self.count) or run(self, *a, **k)
+    )
+    found = Job(rows, configs, [split] * 5, memory=123).run()
+    assert (asked, sizes) == ([(5, 123)], [2, 2, 1])
+    assert len(found) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_population_on_rows_stays_within_its_memory(tmp_path):
+    """Sixty-four members of 20,000 rows a step take 2 GB at once."""
+    write_large(tmp_path / "g", 60_000)
+    peaks = []
+    for memory in (1_000_000_000, 100_000_000_000):
+        command = [sys.executable, "-c", POPULATION, str(tmp_path / "g"), str(memory)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(int(re.search(r"\d+", done.stdout)[0]) * 1024)
+    assert peaks[0] < 1_100_000_000
+    assert peaks[1] > 1_500_000_000
 
 
 def test_no_read_is_larger_than_a_window(tmp_path, monkeypatch):
