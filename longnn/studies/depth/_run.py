@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping
+from typing import Any
 
 from longnn import data
 from longnn.config import Config
@@ -55,7 +56,7 @@ def _run_row(context: Context, record: StudyRecord, name: str, key: str, plan: P
 
 def load(name: str, deep: Deep, context: Context) -> NodeDataset:
     """A graph as a row sees it."""
-    options: dict[str, bool] = {"directed": True} if deep.directed else {}
+    options: dict[str, Any] = {"directed": True} if deep.directed else {}
     if deep.raw:
         options["row_normalize"] = False
     return data.load(name, data_dir=context.data_dir, **options)
