@@ -9,14 +9,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from longnn.graphs._operator import (
-    Duplicates,
-    GraphOperator,
-    Normalization,
-    SelfLoops,
-    refuse_gradient,
-    refuse_tracing,
-)
+from longnn.graphs._adjacency import Duplicates, SelfLoops, refuse_gradient
+from longnn.graphs._operator import GraphOperator, Normalization, refuse_tracing
 from longnn.matrices import SparseMatrix
 
 

@@ -9,7 +9,6 @@ it, :math:`D^{-1/2} P D^{1/2}`, and is kept as P with two diagonal scalings.
 
 import dataclasses
 import importlib.metadata
-import numbers
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -19,15 +18,22 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from longnn._base.memory import available_memory, in_words
-from longnn.matrices import SparseMatrix, check_compressed, check_sparse
+from longnn.graphs._adjacency import (
+    Duplicates,
+    SelfLoops,
+    check_symmetric,
+    edge_weight_of,
+    read_adjacency,
+    with_self_loops,
+)
+from longnn.graphs._phases import Phases
+from longnn.graphs._weighted import weighted_filter
+from longnn.graphs._weights import learned_values
+from longnn.matrices import SparseMatrix, check_compressed, check_operand, check_sparse
 
-SelfLoops = Literal["keep", "add", "remove"]
 Normalization = Literal["symmetric", "random_walk"]
-Duplicates = Literal["sum", "error"]
 #: What an operator makes of arcs: nothing (the graph is undirected), or two copies of every node.
 Direction = Literal["none", "cover", "magnetic"]
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,11 +55,17 @@ class GraphOperator:
 
     An operator of arcs, made by :func:`~longnn.graphs.directed_operator`, has two rows per node:
     its signals have 2 x nodes rows, and ``direction`` says what the two stand for.
+
+    Weights that require a gradient make a ``trainable`` operator: filters on it are differentiable
+    in them (once).
     """
 
     matrix: SparseMatrix
     root_degree: Tensor | None = None  # (nodes,) D^{1/2} (1 where isolated), random walk only
     direction: Direction = "none"
+    phases: Phases | None = None  # what `at_phase` needs
+    trainable: bool = False  # whether gradients go on into the values
+    types: tuple["GraphOperator", ...] = ()  # one per type of edges; the matrix is of them all
 
     @classmethod
     def from_edge_index(
@@ -73,13 +85,40 @@ class GraphOperator:
         >>> GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
         GraphOperator(nodes=3, edges=1, normalization='symmetric', dtype=float32, device=cpu)
         """
-        adjacency = read_adjacency(edge_index, edge_weight, num_nodes, duplicates, dtype)
-        if symmetrize:
-            adjacency = adjacency.maximum(adjacency.T).tocsr()
-        _check_symmetric(adjacency)
-        adjacency = with_self_loops(adjacency, self_loops)
-        operator = cls._normalized(adjacency, normalization, dtype)
-        return operator.to(edge_index.device)
+        learned = isinstance(edge_weight, Tensor) and edge_weight.requires_grad
+        fixed = edge_weight.detach() if edge_weight is not None and learned else edge_weight
+
+        def adjacency_of(weight: Tensor | None) -> scipy.sparse.csr_matrix:
+            made = read_adjacency(edge_index, weight, num_nodes, duplicates, dtype)
+            if symmetrize:
+                made = made.maximum(made.T).tocsr()
+            check_symmetric(made)
+            return with_self_loops(made, self_loops)
+
+        operator = cls._normalized(adjacency_of(fixed), normalization, dtype)
+        if not learned:
+            return operator.to(edge_index.device)
+        assert edge_weight is not None
+        options = {"symmetrize": symmetrize, "add_loops": self_loops == "add"}
+        pattern = adjacency_of(None)  # an edge of weight zero has a gradient, too
+        return cls._learned(pattern, edge_index, edge_weight, normalization, dtype, options)
+
+    @classmethod
+    def _learned(
+        cls,
+        pattern: scipy.sparse.csr_matrix,
+        edge_index: Tensor,
+        edge_weight: Tensor,
+        normalization: Normalization,
+        dtype: torch.dtype,
+        options: dict[str, bool],
+    ) -> Self:
+        """The operator with its values as functions of the weights, which were checked."""
+        values, root = learned_values(pattern, edge_index, edge_weight, **options)
+        matrix = SparseMatrix.from_scipy(pattern, symmetric=True, dtype=dtype)
+        matrix = matrix.to(edge_index.device).with_values(values.to(edge_index.device, dtype))
+        scale = root.to(edge_index.device, dtype) if normalization == "random_walk" else None
+        return cls(matrix, scale, trainable=True)
 
     @classmethod
     def from_data(cls, data: Any, **options: Any) -> Self:
@@ -205,7 +244,27 @@ class GraphOperator:
 
     def __matmul__(self, signal: Tensor) -> Tensor:
         refuse_tracing()
-        return self.scale_out(self.matrix @ self.scale_in(signal))
+        if not self.trainable:
+            return self.scale_out(self.matrix @ self.scale_in(signal))
+        check_operand(self.matrix, signal)
+        first = signal.new_tensor([[0.0], [1.0]]).expand(-1, signal.shape[1])  # T_1 = P
+        arrays = (self.matrix.crow, self.matrix.col, self.matrix.values)
+        return self.scale_out(weighted_filter(*arrays, self.scale_in(signal), first))
+
+    def at_phase(self, phase: Tensor) -> Self:
+        """The magnetic operator at another phase q, a scalar, with gradients into it.
+
+        Raises:
+            ValueError: for an operator that was not made with ``learn_phase=True``.
+        """
+        if self.phases is None:
+            raise ValueError(
+                "Expected an operator made with direction='magnetic' and learn_phase=True (got "
+                f"{self!r}); use make_operator, or pass the edges"
+            )
+        matrix = self.matrix.with_values(self.phases.values(phase).to(self.dtype))
+        types = tuple(one.at_phase(phase) for one in self.types)
+        return dataclasses.replace(self, matrix=matrix, trainable=True, types=types)
 
     def to(self, target: torch.device | torch.dtype | str) -> Self:
         """The operator on another device, or with values of another type.
@@ -214,7 +273,10 @@ class GraphOperator:
         not bring the lost digits back: build with ``dtype=torch.float64`` for those.
         """
         scale = None if self.root_degree is None else self.root_degree.to(target)
-        return type(self)(self.matrix.to(target), scale, self.direction)
+        phases = None if self.phases is None else self.phases.to(target)
+        types = tuple(one.to(target) for one in self.types)
+        matrix = self.matrix.to(target)
+        return type(self)(matrix, scale, self.direction, phases, self.trainable, types)
 
     def to_dense(self) -> Tensor:
         """The dense matrix, shape (nodes, nodes), or twice that for arcs: for small graphs."""
@@ -260,42 +322,7 @@ class GraphOperator:
         )
 
 
-def read_adjacency(
-    edge_index: Tensor,  # (2, edges)
-    edge_weight: Tensor | None,  # (edges,)
-    num_nodes: int | None,
-    duplicates: Duplicates,
-    dtype: torch.dtype,
-) -> scipy.sparse.csr_matrix:
-    """The weights of a checked edge list as a square matrix, entry (i, j) = arc i -> j."""
-    index, weight, size = _check_edges(edge_index, edge_weight, num_nodes)
-    if duplicates == "error":
-        _refuse_duplicates(index, size)
-    elif duplicates != "sum":
-        raise ValueError(f"Expected `duplicates` to be 'sum' or 'error' (got {duplicates!r})")
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise TypeError(f"Expected `dtype` to be a floating-point type of torch (got {dtype!r})")
-    _require_memory(size, index.shape[1])
-    adjacency = scipy.sparse.csr_matrix((weight, (index[0], index[1])), shape=(size, size))
-    adjacency.sum_duplicates()
-    adjacency.eliminate_zeros()
-    if not np.isfinite(adjacency.sum()):
-        raise ValueError("Expected weights whose sum is finite (got inf); divide them all")
-    return adjacency
-
-
 _FORMAT = "longnn.GraphOperator/1"
-#: Bytes for each node and each edge while an operator is made: arrays of 64 bits, several at once.
-_NODE_BYTES, _EDGE_BYTES = 64, 64
-
-
-def _require_memory(nodes: int, edges: int) -> None:
-    needed, free = _NODE_BYTES * nodes + _EDGE_BYTES * edges, available_memory()
-    if free is not None and needed > free:
-        raise ValueError(
-            f"Expected a graph that fits into memory (got {nodes} nodes and {edges} edges, which "
-            f"need {in_words(needed)}; {in_words(free)} are free); number the nodes 0, 1, ..."
-        )
 
 
 def _check_saved(
@@ -314,109 +341,9 @@ def _check_saved(
         raise ValueError(f"Expected {path} to be a saved GraphOperator ({error})") from error
 
 
-def edge_weight_of(data: Any) -> Tensor | None:
-    """The edge weights of a PyG ``Data``: its edge_weight, else its edge_attr, else None.
-
-    Raises:
-        ValueError: if there is no edge_weight and the edge_attr is not one value per edge.
-
-    >>> from torch_geometric.data import Data
-    >>> edges = torch.tensor([[0, 1], [1, 0]])
-    >>> edge_weight_of(Data(edge_index=edges, edge_attr=torch.tensor([[2.0], [2.0]])))
-    tensor([2., 2.])
-    """
-    weight: Tensor | None = getattr(data, "edge_weight", None)
-    attribute = getattr(data, "edge_attr", None)
-    if weight is not None or attribute is None:
-        return weight
-    index = data.edge_index
-    if not isinstance(index, Tensor) or index.dim() != 2:
-        raise ValueError(f"Expected `edge_index` of shape (2, edges) (got {_form(index)})")
-    edges = index.shape[1]
-    shape = tuple(attribute.shape) if isinstance(attribute, Tensor) else type(attribute).__name__
-    if shape not in ((edges,), (edges, 1)):
-        raise ValueError(
-            f"Expected `edge_attr` of shape ({edges},) or ({edges}, 1), one weight per edge (got "
-            f"{shape}); set `edge_weight`, or remove `edge_attr` to weigh all edges alike"
-        )
-    return attribute.reshape(-1)
-
-
-def _form(value: object) -> str:
-    return str(tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__
-
-
 def _row_indices(matrix: SparseMatrix) -> Tensor:
     counts = (matrix.crow[1:] - matrix.crow[:-1]).long()
     return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
-
-
-def _check_edges(
-    edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int | None
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """The edges as NumPy arrays and the number of nodes, or an error that names the culprit."""
-    if not isinstance(edge_index, Tensor):
-        raise TypeError(f"Expected `edge_index` as a tensor (got {type(edge_index).__name__})")
-    if edge_index.dtype not in _INTEGERS or edge_index.layout is not torch.strided:
-        got = f"{edge_index.dtype}, {edge_index.layout}"
-        raise TypeError(f"Expected a dense `edge_index` of an integer type (got {got})")
-    if edge_index.is_meta:
-        raise TypeError("Expected `edge_index` with numbers in it (got one on the device meta)")
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        raise ValueError(
-            f"Expected `edge_index` of shape (2, edges) (got {tuple(edge_index.shape)})"
-        )
-    index = edge_index.detach().cpu().numpy().astype(np.int64)
-    highest = int(index.max()) if index.size else -1
-    if num_nodes is not None and not isinstance(num_nodes, numbers.Integral):
-        raise TypeError(f"Expected `num_nodes` to be a whole number (got {num_nodes!r})")
-    size = highest + 1 if num_nodes is None else int(num_nodes)
-    if size < 0:
-        raise ValueError(f"Expected `num_nodes` >= 0 (got {num_nodes})")
-    wrong = np.argwhere((index < 0) | (index >= size))
-    if len(wrong):
-        row, position = wrong[0]
-        raise ValueError(
-            f"Expected node indices in 0..{size - 1} "
-            f"(got {index[row, position]} at edge_index[{row}, {position}])"
-        )
-    return index, _check_weights(edge_weight, index.shape[1]), size
-
-
-def _check_weights(edge_weight: Tensor | None, edges: int) -> np.ndarray:
-    if edge_weight is None:
-        return np.ones(edges)
-    if not isinstance(edge_weight, Tensor):
-        raise TypeError(f"Expected `edge_weight` as a tensor (got {type(edge_weight).__name__})")
-    if edge_weight.is_complex() or edge_weight.is_quantized or edge_weight.is_meta:
-        kind = "on the device meta" if edge_weight.is_meta else edge_weight.dtype
-        raise TypeError(f"Expected real `edge_weight` (got {kind})")
-    if edge_weight.layout is not torch.strided:
-        raise TypeError(f"Expected a dense `edge_weight` (got {edge_weight.layout})")
-    refuse_gradient(edge_weight)
-    weight = edge_weight.detach().cpu().double().numpy()
-    if weight.ndim == 2 and weight.shape[1] == 1:
-        weight = weight[:, 0]
-    if weight.shape != (edges,):
-        raise ValueError(
-            f"Expected `edge_weight` of shape ({edges},), one per edge (got {weight.shape})"
-        )
-    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if len(wrong):
-        raise ValueError(
-            "Expected finite, non-negative edge weights "
-            f"(got {weight[wrong[0]]:g} at edge_weight[{wrong[0]}])"
-        )
-    return weight
-
-
-def refuse_gradient(edge_weight: Tensor | None) -> None:
-    """Raise for weights that expect a gradient."""
-    if edge_weight is not None and edge_weight.requires_grad:
-        raise ValueError(
-            "Expected `edge_weight` without gradient: the operator is fixed, filters are learned. "
-            "Pass edge_weight.detach()"
-        )
 
 
 #: Whether torch.compile tells an export from a program that is compiled.
@@ -436,46 +363,3 @@ def refuse_tracing() -> None:
             "would serve this graph alone. Export a run as a function of features and graph with "
             "`longnn export RUN`, or Run.export"
         )
-
-
-def _refuse_duplicates(index: np.ndarray, size: int) -> None:
-    keys = index[0] * size + index[1]
-    order = np.argsort(keys, kind="stable")
-    repeats = order[1:][keys[order][1:] == keys[order][:-1]]
-    if len(repeats):
-        at = int(repeats.min())
-        raise ValueError(
-            f"Expected each edge once (got {index[0, at]} -> {index[1, at]} again at position "
-            f"{at}); pass duplicates='sum' to add the weights"
-        )
-
-
-def _check_symmetric(adjacency: scipy.sparse.csr_matrix) -> None:
-    difference = abs(adjacency - adjacency.T).tocoo()
-    scale = abs(adjacency).max() if adjacency.nnz else 0.0
-    wrong = np.flatnonzero(difference.data > 1e-6 * scale)
-    if len(wrong):
-        i, j = int(difference.row[wrong[0]]), int(difference.col[wrong[0]])
-        raise ValueError(
-            f"Expected an undirected graph (got {i} -> {j} with weight {adjacency[i, j]:g} but "
-            f"{j} -> {i} with {adjacency[j, i]:g}); pass symmetrize=True, or use "
-            "torch_geometric.utils.to_undirected"
-        )
-
-
-def check_self_loops(mode: SelfLoops) -> SelfLoops:
-    """Raise unless ``mode`` says what to do with self loops."""
-    if mode not in ("keep", "add", "remove"):
-        raise ValueError(f"Expected `self_loops` to be 'keep', 'add' or 'remove' (got {mode!r})")
-    return mode
-
-
-def with_self_loops(adjacency: scipy.sparse.csr_matrix, mode: SelfLoops) -> scipy.sparse.csr_matrix:
-    """The adjacency with self loops kept, of weight 1 where a node has none, or removed."""
-    if check_self_loops(mode) == "keep":
-        return adjacency
-    loops = adjacency.diagonal()
-    target = np.where(loops > 0, loops, 1.0) if mode == "add" else np.zeros_like(loops)
-    changed = (adjacency + scipy.sparse.diags_array(target - loops)).tocsr()
-    changed.eliminate_zeros()
-    return scipy.sparse.csr_matrix(changed)
