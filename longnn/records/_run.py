@@ -128,6 +128,7 @@ class RepeatRecord:
     curve: PrecisionRecall | None = None
     residuals: Residuals | None = None
     members: tuple[MemberRecord, ...] = ()  # of an ensemble
+    phase: float | None = None  # of arcs, where it was learned; in an ensemble the leader's
 
 
 #: A density over [0, 2] is larger only where a file is damaged: figures cannot draw that.
@@ -329,6 +330,8 @@ def _repeat_dict(repeat: RepeatRecord) -> dict[str, Any]:
     for name in ("calibration", "curve", "residuals"):
         if getattr(repeat, name) is not None:
             plain[name] = getattr(repeat, name).to_dict()
+    if repeat.phase is not None:
+        plain["phase"] = repeat.phase
     if repeat.members:
         plain["members"] = [member.to_dict() for member in repeat.members]
     return plain
@@ -414,6 +417,7 @@ def _repeat(node: Node) -> RepeatRecord:
         curve=_optional(PrecisionRecall, node["curve"]),
         residuals=_optional(Residuals, node["residuals"]),
         members=tuple(map(MemberRecord.read, node["members"])) if node["members"].given else (),
+        phase=node["phase"].number() if node["phase"].given else None,
     )
 
 

@@ -14,7 +14,7 @@ from longnn import data, report
 from longnn._base.provenance import environment
 from longnn.data import NodeDataset, Split
 from longnn.graphs import extreme_eigenvalues, outlying_eigenvalues, spectral_density
-from longnn.nn import Model
+from longnn.nn import Directed, Ensemble, Model
 from longnn.records import (
     BaselineRecord,
     FilterPath,
@@ -176,7 +176,16 @@ def _describe_repeat(
         threshold=one.readout.threshold,
         calibration=calibration_of(one.predicted, dataset, split.test, one.readout),
         members=tuple(_describe_member(dataset, m, largest, metric) for m in one.members),
+        phase=_phase(one.model),
     )
+
+
+@torch.no_grad()
+def _phase(model: Model) -> float | None:
+    """The learned phase of arcs, if there is one; that of an ensemble is its leader's."""
+    lead = model.lead if isinstance(model, Ensemble) else model
+    phase = lead.phase_now() if isinstance(lead, Directed) else None
+    return None if phase is None else float(phase)
 
 
 def _describe_member(

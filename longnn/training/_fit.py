@@ -121,6 +121,7 @@ def _of_arcs(config: Config) -> dict[str, Any]:
         "direction": config.direction,
         "exponents": config.exponents,
         "phase": config.phase,
+        "learn_phase": config.learn_phase,
     }
 
 
