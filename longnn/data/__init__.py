@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from longnn.data._npz import Archive
     from longnn.data._options import TableOptions
     from longnn.data._readtable import TABLE_SUFFIXES
+    from longnn.data._relations import Relation, match_types
     from longnn.data._scaling import SCALINGS, Scaling
     from longnn.data._source import Source, load
     from longnn.data._splits import Split, make_split
@@ -62,6 +63,7 @@ __all__ = [
     "NodeColumns",
     "NodeDataset",
     "Novelty",
+    "Relation",
     "Scaling",
     "Source",
     "Split",
@@ -91,6 +93,7 @@ __all__ = [
     "load_files",
     "load_named",
     "make_split",
+    "match_types",
     "read_image_grid",
     "read_labels",
     "read_split",
@@ -151,6 +154,7 @@ _HOMES = {
     ),
     "_textstream": ("TextStream",),
     "_readtable": ("TABLE_SUFFIXES",),
+    "_relations": ("Relation", "match_types"),
     "_textfile": (
         "table_stem",
         "table_suffix",

@@ -189,3 +189,8 @@ def _check_explainable(trained: Trained, dataset: NodeDataset) -> None:
             f"Expected a run on an undirected graph, to explain it (got direction={direction!r}); "
             "train with --set direction=none"
         )
+    if trained.edge_types:
+        raise DataError(
+            "Expected a run whose edges are all alike, to explain it (got "
+            f"{len(trained.edge_types)} types of edges); train without type_column"
+        )

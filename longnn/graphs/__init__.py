@@ -9,6 +9,7 @@ from longnn.graphs._operator import Direction, GraphOperator
 from longnn.graphs._outliers import outlying_eigenvalues
 from longnn.graphs._propagate import apply_filter, chebyshev_stack
 from longnn.graphs._spectrum import SpectralDensity, extreme_eigenvalues, spectral_density
+from longnn.graphs._types import typed_operator
 
 #: What a model's ``scores`` multiplies by.
 Operator = GraphOperator | EdgeOperator
@@ -31,4 +32,5 @@ __all__ = [
     "lanczos_basis",
     "outlying_eigenvalues",
     "spectral_density",
+    "typed_operator",
 ]

@@ -26,6 +26,7 @@ from longnn.nn._polynomial import (
 )
 from longnn.nn._terms import OnRows, Terms
 from longnn.nn._truncate import count_products, truncate_filters
+from longnn.nn._typed import TypedFilter, hears_types
 
 __all__ = [
     "APPNP",
@@ -59,7 +60,9 @@ __all__ = [
     "PolynomialConv",
     "SpectralGNN",
     "Terms",
+    "TypedFilter",
     "count_products",
+    "hears_types",
     "personalized_pagerank",
     "seeded",
     "truncate_filters",

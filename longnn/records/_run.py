@@ -103,6 +103,7 @@ class FilterRecord:
     response: np.ndarray  # (channels, points)
     norm: np.ndarray  # (channels,)
     words: str
+    edge_type: str = ""  # the type of edges it is for, if they have types
 
     @property
     def channels(self) -> int:
@@ -348,6 +349,7 @@ def _filter_dict(f: FilterRecord) -> dict[str, Any]:
         "response": f.response.tolist(),
         "norm": f.norm.tolist(),
         "words": f.words,
+        **({"edge_type": f.edge_type} if f.edge_type else {}),
     }
 
 
@@ -455,6 +457,7 @@ def _filter(node: Node) -> FilterRecord:
         response=response,
         norm=norm,
         words=_text(node["words"]),
+        edge_type=_text(node["edge_type"]),
     )
 
 

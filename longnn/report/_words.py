@@ -373,7 +373,9 @@ def learned_text(run: RunRecord) -> list[str]:
         return [*stack_text(run, [filter_text(found) for found in run.filters], whose), *turned]
     for index, found in enumerate(run.filters):
         words = filter_text(found)
-        layer = "filter" if len(run.filters) == 1 else f"filter of layer {index + 1}"
+        several = len(run.filters) > len({other.edge_type for other in run.filters})
+        layer = f"filter of layer {index + 1}" if several else "filter"
+        layer += f" for edges of type {found.edge_type}" if found.edge_type else ""
         lines.append(f"The {layer}{whose} is {words}.")
         if run.data.outliers is not None and len(run.data.outliers):
             lines.append(_outlier_line(found, run.data.outliers))
