@@ -247,7 +247,8 @@ class GraphOperator:
         if not self.trainable:
             return self.scale_out(self.matrix @ self.scale_in(signal))
         check_operand(self.matrix, signal)
-        first = signal.new_tensor([[0.0], [1.0]]).expand(-1, signal.shape[1])  # T_1 = P
+        row = (1, signal.shape[1])  # filled on the device: a CUDA graph takes no copy from the host
+        first = torch.cat([signal.new_zeros(row), signal.new_ones(row)])  # T_1 = P
         arrays = (self.matrix.crow, self.matrix.col, self.matrix.values)
         return self.scale_out(weighted_filter(*arrays, self.scale_in(signal), first))
 
