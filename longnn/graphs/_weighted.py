@@ -26,9 +26,6 @@ from longnn._base.autograd import differentiable, save_inputs, side_by_side
 from longnn.graphs._loop import Tiles, chebyshev_filter, chebyshev_terms
 from longnn.matrices import csr
 
-#: Numbers that a sampled product holds at once.
-CHUNK = 2**22
-
 
 @torch.library.custom_op("longnn::weighted_filter_backward", mutates_args=())
 def weighted_filter_backward(
@@ -42,23 +39,23 @@ def weighted_filter_backward(
     """The gradients (dP at its entries, dH, dbeta) for an upstream gradient G."""
     h, g = (t.to(values.dtype).contiguous() for t in (signal, grad))
     beta, degree = coefficients.to(values.dtype), coefficients.shape[0] - 1
-    d_beta, d_values = torch.empty_like(beta), torch.zeros_like(values)
-    rows = torch.repeat_interleave(crow.diff(), output_size=col.shape[0])
+    d_beta = torch.empty_like(beta)
     last = list(_last_two(chebyshev_terms(crow, col, values, h, degree, Tiles(h))))
     before, term = last[0].clone(), last[1].clone()  # t_{K-1}, t_K
-    matrix = csr(crow, col, values, h.shape[0])
+    matrix, d_matrix = (csr(crow, col, v, len(h)) for v in (values, torch.zeros_like(values)))
     b, ahead = beta[degree] * g, torch.zeros_like(g)  # b_K, b_{K+1}
     for j in range(degree, 0, -1):
         torch.linalg.vecdot(g, term, dim=0, out=d_beta[j])
-        _add_sampled_(d_values, rows, col, b, before, 1 if j == 1 else 2)
+        twice = 1 if j == 1 else 2
+        torch.sparse.sampled_addmm(d_matrix, b, before.T, beta=1, alpha=twice, out=d_matrix)
         if j > 1:  # from t_j, t_{j-1} to t_{j-1}, t_{j-2}
             torch.addmm(term, matrix, before, beta=-1, alpha=2, out=term)
         before, term = term, before
         # from b_{j+1}, b_j to b_j, b_{j-1}
-        torch.addmm(ahead, matrix, b, beta=-1, alpha=1 if j == 1 else 2, out=ahead)
+        torch.addmm(ahead, matrix, b, beta=-1, alpha=twice, out=ahead)
         b, ahead = ahead.addcmul_(g, beta[j - 1]), b
     torch.linalg.vecdot(g, term, dim=0, out=d_beta[0])
-    return d_values, b.to(signal.dtype), d_beta.to(coefficients.dtype)
+    return d_matrix.values(), b.to(signal.dtype), d_beta.to(coefficients.dtype)
 
 
 def _last_two(terms: Any) -> tuple[Tensor, Tensor]:
@@ -69,17 +66,6 @@ def _last_two(terms: Any) -> tuple[Tensor, Tensor]:
     assert before is not None
     assert term is not None
     return before, term
-
-
-def _add_sampled_(
-    out: Tensor, rows: Tensor, col: Tensor, left: Tensor, right: Tensor, scale: float
-) -> None:
-    """Add the entries (rows, col) of scale * left @ right.T, some at a time."""
-    step = max(CHUNK // max(left.shape[1], 1), 1)
-    for at in range(0, len(out), step):
-        part = slice(at, at + step)
-        sums = torch.linalg.vecdot(left[rows[part]], right[col[part]], dim=1)
-        out[part].add_(sums, alpha=scale)
 
 
 @weighted_filter_backward.register_fake
