@@ -89,7 +89,7 @@ class ModelEntry:
 
 
 #: Arguments of models that take objects, not values.
-_NOT_OPTIONS = ("filter", "output_filter", "filter_options", "message", "copies")
+_NOT_OPTIONS = ("filter", "output_filter", "filter_options", "message", "copies", "types")
 
 
 @dataclasses.dataclass(frozen=True)

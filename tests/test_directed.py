@@ -22,6 +22,11 @@ QUICK = (
 )
 
 
+#: A phase that is learned, and a small stack.
+TURNED = {"direction": "magnetic", "learn_phase": True}
+STACK = {"model": "lon-deep", "blocks": 2, "hidden_channels": 8}
+
+
 def flow(nodes=240, seed=0):
     """A random graph that knows nothing of the classes; only its arcs do.
 
@@ -167,6 +172,7 @@ def test_an_interrupted_run_goes_on_with_its_arcs(folder, tmp_path):
     [
         {"direction": "cover"},
         {"direction": "magnetic", "phase": 0.2},
+        {"direction": "magnetic", "learn_phase": True, "lr_basis": 0.1},
         {"model": "gcn"},
         pytest.param({"preset": "default", "epochs": 2}, marks=pytest.mark.slow),
     ],
@@ -226,9 +232,11 @@ def test_portfolios_share_the_direction():
     assert {m.fitted.config.direction for m in one.members} == {"cover"}
 
 
-def test_repeats_are_trained_together_as_alone():
+@pytest.mark.parametrize("options", [{}, TURNED, {**TURNED, **STACK}], ids=["cover", "q", "deep q"])
+def test_repeats_are_trained_together_as_alone(options):
     kept = from_data(data(nodes=60), directed=True)
     table = {"epochs": 5, "device": "cpu", "preset": "fast", "precision": "float64"}
+    table |= options
     configs = [Config.from_dict({**table, "seed": seed}) for seed in (0, 1)]
     splits = [make_split(kept, "stratified", seed) for seed in (0, 1)]
     together = fit(kept, configs, splits)
@@ -253,6 +261,14 @@ def test_configurations_of_undirected_graphs_have_no_word_on_arcs():
         ({"direction": "both"}, "Expected `direction` to be one of auto, cover, magnetic, none"),
         ({"phase": 0.6}, r"Expected 0 <= `phase` <= 0.5 \(got 0.6\)"),
         ({"out_exponent": 2}, r"Expected 0 <= `out_exponent` <= 1 \(got 2\)"),
+        (
+            {"learn_phase": True},
+            r"Expected direction='magnetic' and 0 < `phase` < 0\.5 for learn_phase \(got 'auto'",
+        ),
+        (
+            {"direction": "magnetic", "learn_phase": True, "phase": 0.5},
+            r"for learn_phase \(got 'magnetic' and 0\.5\)",
+        ),
         (
             {"direction": "magnetic", "in_exponent": 0.25},
             r"of 0\.5 for direction='magnetic' \(got 0\.5 and 0\.25\)",
@@ -288,6 +304,29 @@ def test_a_portfolio_by_command_line_with_a_setting_of_arcs(folder):
     assert scores["summary"]["test"]["accuracy"]["mean"] == pytest.approx(
         record["summary"]["test"]["accuracy"]["mean"]
     )
+
+
+def test_a_run_learns_its_phase_and_says_so(folder):
+    """From nearly undirected, where arcs tell nothing, to where they do."""
+    out = folder / "turned"
+    turn = ("direction=magnetic", "learn_phase=true", "phase=0.02", "lr_basis=0.1")
+    flags = [flag for pair in turn for flag in ("--set", pair)]
+    flags += ["--data", "directed=true", "--output", out]
+    text = succeed("train", folder / "old", *QUICK, *flags)
+    record = json.loads((out / "record.json").read_text())
+    (repeat,) = record["repeats"]
+    assert 0.05 < repeat["phase"] < 0.5
+    line = f"The phase of an arc moved from 0.02 to {repeat['phase']:.3f} turns"
+    assert line in " ".join(text.split())
+    page = (out / "report.html").read_text()
+    assert line in page
+    assert record["config"]["learn_phase"] is True
+    loaded = load_run(out)
+    assert loaded.record.repeats[0].phase == repeat["phase"]
+    scores = succeed_json("evaluate", out)["summary"]["test"]["accuracy"]["mean"]
+    assert scores == pytest.approx(record["summary"]["test"]["accuracy"]["mean"])
+    fixed = {**record["config"], "learn_phase": False}
+    assert "learn_phase" not in Config.from_dict(fixed).to_dict()
 
 
 def test_predictions_do_not_depend_on_the_copy(folder):

@@ -6,6 +6,7 @@ import torch
 from longnn import apply_filter
 from longnn.config import Config
 from longnn.data import csbm, make_split
+from longnn.graphs import directed_operator
 from longnn.registry import MODELS
 from longnn.training import _population as module
 from longnn.training._fit import Scaling, make_population, make_problem
@@ -62,6 +63,20 @@ def test_filter_on_cuda_equals_cpu():
     apply_filter(operator.to("cuda"), *moved).square().sum().backward()
     torch.testing.assert_close(moved[0].grad.cpu(), x.grad)
     torch.testing.assert_close(moved[1].grad.cpu(), beta.grad)
+
+
+def test_a_learned_phase_on_cuda_equals_cpu():
+    arcs = random_graph(300, probability=0.05)
+    arcs = arcs[:, (arcs[0] < arcs[1]) | (arcs.sum(0) % 3 == 0)]
+    options = {"direction": "magnetic", "learn_phase": True, "dtype": torch.float64}
+    operator = directed_operator(arcs, None, 300, **options)
+    inputs = [torch.tensor(0.2).double(), random_tensor(600, 5), random_tensor(9, 5, seed=1)]
+    grads = []
+    for device in ("cpu", "cuda"):
+        q, x, beta = (t.detach().to(device).requires_grad_() for t in inputs)
+        apply_filter(operator.to(device).at_phase(q), x, beta).square().sum().backward()
+        grads.append([t.grad.cpu() for t in (q, x, beta)])
+    torch.testing.assert_close(grads[1], grads[0])
 
 
 @pytest.mark.parametrize("sparse", [True, False])

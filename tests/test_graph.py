@@ -181,13 +181,6 @@ def test_errors_name_the_value_and_its_position(edges, weight, nodes, error, mes
             ValueError,
             "beside a GraphOperator",
         ),
-        (
-            lambda: GraphOperator.from_edge_index(
-                EDGES, torch.ones(EDGES.shape[1], requires_grad=True)
-            ),
-            ValueError,
-            r"edge_weight.detach\(\)",
-        ),
     ],
 )
 def test_other_errors(call, error, message):

@@ -145,6 +145,7 @@ def train(
         table.update({key: value for key, value in named.items() if value is not None})
         table.update(longnn.config.parse_assignment(pair) for pair in set_ or [])
         chosen = _with_recipe(table, source, quiet=quiet) if recipe else table
+        source = _as_recipe_wants(source, chosen, quiet=quiet) if recipe else source
         checked = _config(chosen)  # what is wrong is said before the graph is read
         kind = longnn.training.preset_of(chosen)
         if not quiet and not recipe and kind == "fast" and "preset" not in chosen:
@@ -244,6 +245,16 @@ def _with_recipe(table: dict[str, Any], source: "Source", *, quiet: bool) -> dic
         title = longnn.registry.find_model(model).title
         err.print(f"note: started from the recipe of {title} for {source.graph}", markup=False)
     return {**recipe, **table}
+
+
+def _as_recipe_wants(source: "Source", chosen: dict[str, Any], *, quiet: bool) -> "Source":
+    """The graph with its arcs for a recipe that needs them, unless the user said otherwise."""
+    wanted = chosen.get("direction") in ("cover", "magnetic")
+    if not wanted or "directed" in source.options:
+        return source
+    if not quiet:
+        err.print("note: arcs are kept, as the recipe wants (directed=true)", markup=False)
+    return dataclasses.replace(source, options={**source.options, "directed": True})
 
 
 def _command() -> str:

@@ -19,7 +19,7 @@ SCALINGS = ("auto", "none", "columns", "standard", "row")
 DIRECTIONS = ("auto", "cover", "magnetic", "none")
 PRECISIONS = ("float32", "float64", "tf32")
 #: What is said about arcs.
-ARCS = ("direction", "phase", "out_exponent", "in_exponent")
+ARCS = ("direction", "phase", "learn_phase", "out_exponent", "in_exponent")
 #: What is left out of a table where it is not set: of arcs, and of training on rows.
 RARE = (*ARCS, "batch_rows")
 #: One model, a portfolio of about eight, or a larger one.
@@ -86,6 +86,9 @@ class Config:
     phase: float = described(
         0.25, "of direction=magnetic: turns of an arc, from 0 (undirected) to 0.5"
     )
+    learn_phase: bool = described(
+        False, "of direction=magnetic: train the phase, from `phase` on, at the rate lr_basis"
+    )
     out_exponent: float = described(
         0.5,
         "of direction=cover: arcs are divided by the out-degree to this power, from 0 to 1; "
@@ -134,6 +137,11 @@ class Config:
         for key, most in (("phase", 0.5), ("out_exponent", 1), ("in_exponent", 1)):
             if not 0 <= getattr(self, key) <= most:
                 raise ValueError(f"Expected 0 <= `{key}` <= {most} (got {getattr(self, key):g})")
+        if self.learn_phase and (self.direction != "magnetic" or not 0 < self.phase < 0.5):
+            raise ValueError(
+                "Expected direction='magnetic' and 0 < `phase` < 0.5 for learn_phase (got "
+                f"{self.direction!r} and {self.phase:g})"
+            )
         if self.direction == "magnetic" and self.exponents != (0.5, 0.5):
             raise ValueError(
                 "Expected `out_exponent` and `in_exponent` of 0.5 for direction='magnetic' (got "

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from longnn.data._npz import Archive
     from longnn.data._options import TableOptions
     from longnn.data._readtable import TABLE_SUFFIXES
+    from longnn.data._relations import Relation, match_types
     from longnn.data._scaling import SCALINGS, Scaling
     from longnn.data._source import Source, load
     from longnn.data._splits import Split, make_split
@@ -57,6 +58,7 @@ __all__ = [
     "NodeColumns",
     "NodeDataset",
     "Novelty",
+    "Relation",
     "Scaling",
     "Source",
     "Split",
@@ -86,6 +88,7 @@ __all__ = [
     "load_files",
     "load_named",
     "make_split",
+    "match_types",
     "read_image_grid",
     "read_labels",
     "read_split",
@@ -141,6 +144,7 @@ _HOMES = {
     ),
     "_textstream": ("TextStream",),
     "_readtable": ("TABLE_SUFFIXES",),
+    "_relations": ("Relation", "match_types"),
     "_textfile": (
         "table_stem",
         "table_suffix",

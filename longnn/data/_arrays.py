@@ -26,7 +26,7 @@ from longnn.data._readtable import unreadable
 from longnn.matrices import check_compressed, csr_from_scipy
 
 ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")
-_KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", *MASKS)
+_KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", "edge_type", *MASKS)
 
 
 def read_arrays(path: str | Path, *, as_features: bool = False) -> tuple[Data, tuple[str, ...]]:

@@ -18,11 +18,12 @@ from torch_geometric.data import Data
 from longnn.data._arcs import keep_arcs, symmetrize
 from longnn.data._convert import edge_weights, from_data, node_numbers
 from longnn.data._dataset import MASKS, NodeDataset
-from longnn.data._edgetable import read_edges, whole_numbers
+from longnn.data._edgetable import Edges, read_edges, whole_numbers
 from longnn.data._errors import DataError
 from longnn.data._limits import require_memory
 from longnn.data._nodetable import Nodes, read_nodes
 from longnn.data._options import TableOptions
+from longnn.data._relations import check_types
 from longnn.data._tables import Table
 from longnn.matrices import csr
 
@@ -94,15 +95,23 @@ def assemble(
     known.notes[:0] = notes
     if isinstance(edges, Table):
         wanted = (options.source_column, options.target_column, options.weight_column)
-        index, weight = read_edges(edges, known, wanted)
+        listed = read_edges(edges, known, wanted, options.type_column)
     else:
-        index, weight = _edges_of_arrays(edges, known)
-    index, weight = _drop_weightless(index, weight, known.notes)
+        listed = _edges_of_arrays(edges, known)
+    listed = _drop_weightless(listed, known.notes)
+    index = listed.index
     if extend is not None:
         extend(known)
     _add_features(known, index, options)
     dataset = from_data(
-        Data(x=known.x, edge_index=index, edge_weight=weight, y=known.y, **known.masks),
+        Data(
+            x=known.x,
+            edge_index=index,
+            edge_weight=listed.weight,
+            edge_type=listed.kind,
+            y=known.y,
+            **known.masks,
+        ),
         name=options.name or name,
         task=options.task or known.task,
         classes=known.classes,
@@ -110,6 +119,7 @@ def assemble(
         feature_names=known.feature_names,
         targets=known.targets,
         open_features=known.open_features,
+        edge_types=listed.types,
         directed=options.directed,
         self_loops=options.self_loops,
         notes=known.notes,
@@ -140,7 +150,7 @@ def _nodes_of(arrays: Arrays, want_features: bool) -> Nodes:
     return nodes
 
 
-def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> tuple[Tensor, Tensor | None]:
+def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> Edges:
     index = arrays.data.get("edge_index")
     if index is None:
         raise arrays.error("Expected an adjacency matrix or `edge_index` in the file.")
@@ -166,7 +176,8 @@ def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> tuple[Tensor, Tensor | Non
         raise arrays.error(f"Expected {index.shape[1]} edge weights (got {weight.numel()}).")
     if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
         raise arrays.error("Expected weights finite and >= 0 (got others).")
-    return index, weight
+    kind = arrays.data.get("edge_type")
+    return Edges(index, weight, None if kind is None else check_types(kind, index.shape[1]))
 
 
 def _as_ids(index: Tensor, nodes: Nodes) -> Tensor:
@@ -202,14 +213,14 @@ def _check_order(nodes: Nodes, arrays: Arrays) -> None:
         )
 
 
-def _drop_weightless(
-    index: Tensor, weight: Tensor | None, notes: list[str]
-) -> tuple[Tensor, Tensor | None]:
+def _drop_weightless(edges: Edges, notes: list[str]) -> Edges:
+    weight = edges.weight
     if weight is None or bool((weight != 0).all()):
-        return index, weight
+        return edges
     keep = weight.reshape(-1) != 0
     notes.append(f"Edges of weight 0, which are none, were dropped: {int((~keep).sum())}.")
-    return index[:, keep], weight.reshape(-1)[keep]
+    kind = None if edges.kind is None else edges.kind[keep]
+    return Edges(edges.index[:, keep], weight.reshape(-1)[keep], kind, edges.types)
 
 
 def _add_features(nodes: Nodes, index: Tensor, options: TableOptions) -> None:

@@ -6,7 +6,7 @@ the caller adds the spectral density.
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class GraphCard:
         \frac{h - \sum_k D_k^2 / (2E)^2}{1 - \sum_k D_k^2 / (2E)^2}
 
     ``imbalance`` is the size of the largest class divided by that of the smallest, among classes
-    with labelled nodes.
+    with labelled nodes. ``edge_types`` are the arcs of each type of edges, if there are types.
     """
 
     name: str
@@ -76,6 +76,7 @@ class GraphCard:
     fingerprint: str
     directed: bool = False
     one_way: int = 0
+    edge_types: dict[str, int] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """The card for a terminal, without notes and warnings."""
@@ -83,6 +84,7 @@ class GraphCard:
             ("graph", self.name),
             ("nodes", f"{self.nodes:,}"),
             self._edges_row(),
+            *self._types_row(),
             ("features", f"{self.features:,} ({100 * self.feature_density:.1f} % nonzero)"),
             (
                 "degree",
@@ -115,11 +117,18 @@ class GraphCard:
             return "edges", f"{self.edges:,}{weighted}"
         return "arcs", f"{self.edges:,}{weighted}, directed: {self.one_way:,} have no reverse"
 
+    def _types_row(self) -> list[tuple[str, str]]:
+        share = 1 if self.directed else 2  # both directions of an edge are listed
+        counts = [f"{name}: {n // share:,}" for name, n in self.edge_types.items()]
+        return [("edge types", ", ".join(counts))] if counts else []
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON; of an undirected graph without a word on arcs."""
         fields = dataclasses.asdict(self)
         if not self.directed:
             del fields["directed"], fields["one_way"]
+        if not self.edge_types:
+            del fields["edge_types"]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
 
 
@@ -165,6 +174,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
         fingerprint=dataset.fingerprint(),
         directed=dataset.directed,
         one_way=dataset.one_way if dataset.directed else 0,
+        edge_types={r.name: r.edge_index.shape[1] for r in dataset.relations},
     )
     return dataclasses.replace(card, warnings=tuple(_warnings(card)))
 

@@ -6,6 +6,7 @@ type; a note reports each change. Knows nothing of where the graph came from.
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import cast
 
@@ -31,6 +32,7 @@ from longnn.data._dataset import (
 from longnn.data._english import counted, have, was
 from longnn.data._errors import DataError
 from longnn.data._features import form, plain_tensor
+from longnn.data._relations import Relation, check_types, split_types
 from longnn.graphs import edge_weight_of
 from longnn.matrices import compact
 
@@ -48,6 +50,7 @@ def from_data(
     feature_names: Sequence[str] = (),
     targets: Sequence[str] = (),
     open_features: int = 0,
+    edge_types: Sequence[str] = (),
     directed: Directed = False,
     self_loops: bool = False,
     notes: Sequence[str] = (),
@@ -60,7 +63,8 @@ def from_data(
         data: ``x`` (nodes, features) of any real type; a torch sparse one stays sparse where at
             most a fifth of its values are nonzero. ``edge_index`` (2, arcs) in one or both
             directions; optionally ``edge_weight`` or ``edge_attr``, (arcs,) or
-            (arcs, 1), ``y`` (nodes,) or (nodes, targets), and masks. It is not changed.
+            (arcs, 1), ``edge_type`` (arcs,) of whole numbers, ``y`` (nodes,) or (nodes, targets),
+            and masks. It is not changed.
         name: a short name.
         task: by default classification for ``y`` of whole numbers. Several columns are labels of
             yes or no where they hold nothing but 0, 1 and NaN, else several numbers to predict.
@@ -70,6 +74,7 @@ def from_data(
         targets: names of the columns of ``y`` in regression, or none.
         open_features: how many of the last ones are an open vocabulary (see
             :class:`NodeDataset`).
+        edge_types: names of the types of edges, by their numbers; by default the numbers.
         directed: keep arcs, from the first row of ``edge_index`` to the second, instead of making
             edges two-way; ``"auto"`` keeps them if one has no reverse, or another weight than it.
         self_loops: keep self loops instead of dropping them.
@@ -87,9 +92,15 @@ def from_data(
     """
     x = _features(data.get("x"))
     nodes = len(x)
-    index, weight = _edge_tensors(data, nodes)
-    edges, directed = wanted_edges(index, weight, nodes, check_directed(directed), self_loops)
+    listed = _edge_tensors(data, nodes)
+    edges, directed = wanted_edges(*listed, nodes, check_directed(directed), self_loops)
     index, weight, changes = edges.arcs, edges.weight, list(edges.notes)
+    relations: tuple[Relation, ...] = ()
+    if data.get("edge_type") is not None:
+        kind = check_types(data.get("edge_type"), listed[0].shape[1])
+        clean = functools.partial(_clean, nodes=nodes, directed=directed, self_loops=self_loops)
+        relations, told = split_types(*listed, kind, edge_types, clean)
+        changes += told
     guessed = task is None
     y, task = _labels(data.get("y"), task, nodes)
     if task == "classification" and classes is None:
@@ -116,7 +127,16 @@ def from_data(
         ready=ready,
         one_way=edges.one_way,
         directed=directed,
+        relations=relations,
     )
+
+
+def _clean(
+    index: Tensor, weight: Tensor | None, *, nodes: int, directed: bool, self_loops: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The edges of one type as those of the whole graph are made."""
+    edges, _ = wanted_edges(index, weight, nodes, directed, self_loops)
+    return edges.arcs, edges.weight
 
 
 def undirected(dataset: NodeDataset) -> NodeDataset:
@@ -133,7 +153,13 @@ def undirected(dataset: NodeDataset) -> NodeDataset:
     data.edge_index = edges.arcs
     if edges.weight is not None:
         data.edge_weight = edges.weight
-    return dataclasses.replace(dataset, data=data, directed=False, one_way=edges.one_way)
+    clean = functools.partial(_clean, nodes=nodes, directed=False, self_loops=True)
+    relations = tuple(
+        Relation(r.name, *clean(r.edge_index, r.edge_weight)) for r in dataset.relations
+    )
+    return dataclasses.replace(
+        dataset, data=data, directed=False, one_way=edges.one_way, relations=relations
+    )
 
 
 def _isolated_note(index: Tensor, nodes: int) -> list[str]:

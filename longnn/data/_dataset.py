@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 from longnn.data._errors import DataError
 from longnn.data._features import check_features, feature_arrays, side_by_side
 from longnn.data._features import form as _form
+from longnn.data._relations import Relation
 from longnn.matrices import take_columns
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class NodeDataset:
             graph, how many arcs have no reverse.
         directed: whether ``edge_index`` holds arcs, from the first row to the second, which need
             no reverse, nor the same weight as theirs.
+        relations: the edges of each type, if they have types; ``edge_index`` holds them all.
         source: where the graph comes from, or None if it was made from tensors.
         encoding: how columns of a table became features, or None. Features beyond those of the
             encoding come from elsewhere and stand behind them.
@@ -89,6 +91,7 @@ class NodeDataset:
     ready: bool = False
     one_way: int = 0
     directed: bool = False
+    relations: tuple[Relation, ...] = ()
     source: "Source | None" = None
     encoding: "Encoding | None" = None
     columns: "Table | None" = None
@@ -104,7 +107,11 @@ class NodeDataset:
                 f"Expected `open_features` within 0..{len(self.feature_names)}, the number of "
                 f"feature names (got {self.open_features})."
             )
-        _check_edges(self.data, self.num_nodes, both_ways=not self.directed)
+        both_ways = not self.directed
+        _check_edges(self.data, self.num_nodes, both_ways=both_ways)
+        for r in self.relations:
+            own = Data(edge_index=r.edge_index, edge_weight=r.edge_weight)
+            _check_edges(own, self.num_nodes, both_ways=both_ways)
         _check_labels(self)
         _check_masks(self.data, self.num_nodes)
         _check_ids(self.ids, self.num_nodes)
@@ -185,6 +192,10 @@ class NodeDataset:
                 yield from feature_arrays(value)
             elif value is not None:
                 yield key, value.detach().cpu().numpy()
+        for r in self.relations:
+            yield f"type {r.name}", r.edge_index.cpu().numpy()
+            if r.edge_weight is not None:
+                yield f"type {r.name} weight", r.edge_weight.cpu().numpy()
 
     def with_source(self, source: "Source") -> "NodeDataset":
         """The same dataset, with a note of where it comes from; nothing is checked again."""

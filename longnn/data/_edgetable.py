@@ -5,6 +5,7 @@ a graph undirected.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,25 +15,39 @@ import torch
 from torch import Tensor
 
 from longnn.data._nodetable import Nodes
+from longnn.data._relations import MAX_TYPES
 from longnn.data._tables import Table
 
 SOURCE_NAMES = ("source", "src", "from")
 TARGET_NAMES = ("target", "dst", "to")
 _DIGITS = 4000  # of the longest id that is compared as a number: Python's own limit is a few more
 WEIGHT_NAMES = ("weight", "edge_weight")
+TYPE_NAMES = ("edge_type",)
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """What a table says of edges, row by row."""
+
+    index: Tensor  # (2, rows)
+    weight: Tensor | None = None  # (rows,)
+    kind: Tensor | None = None  # (rows,) int64, a place in `types`
+    types: tuple[str, ...] = ()
 
 
 def read_edges(
-    table: Table, nodes: Nodes, wanted: tuple[str | None, ...]
-) -> tuple[Tensor, Tensor | None]:
-    """Arcs (2, rows) and weights (rows,) of a table, row by row.
+    table: Table, nodes: Nodes, wanted: tuple[str | None, ...], type_column: str | None = None
+) -> Edges:
+    """The edges of a table.
 
     Args:
         table: one edge per row.
         nodes: the known nodes; if none are known, those that the edges name are added.
         wanted: the source, target and weight columns the user named, if any.
+        type_column: the column of types, if the user named one.
     """
-    source, target, weight = edge_columns(table, wanted)
+    kind = table.find(type_column, TYPE_NAMES, "type")
+    source, target, weight = edge_columns(table, wanted, kind)
     ends = [table.texts(column) for column in (source, target)]
     for column, texts in zip((source, target), ends, strict=True):
         if texts.null_count:
@@ -61,14 +76,39 @@ def read_edges(
     nodes.notes += table.notes
     if not table.has_header:
         nodes.notes.append(f"{table.name} has no header: its first line was read as an edge.")
-    unused = [name for name in table.names if name not in (source, target, weight)]
+    unused = [name for name in table.names if name not in (source, target, weight, kind)]
     if unused:
         nodes.notes.append(f"Columns of {table.name} not used: {', '.join(unused)}.")
-    return torch.stack(index), None if weight is None else _read_weights(table, weight)
+    weights = None if weight is None else _read_weights(table, weight)
+    return Edges(torch.stack(index), weights, *_read_types(table, kind))
 
 
-def edge_columns(table: Table, wanted: tuple[str | None, ...]) -> tuple[str, str, str | None]:
+def _read_types(table: Table, column: str | None) -> tuple[Tensor | None, tuple[str, ...]]:
+    """The type of every edge as a number, and the names in alphabetical order."""
+    if column is None:
+        return None, ()
+    texts = table.texts(column)
+    if texts.null_count:
+        row = pc.index(pc.is_null(texts), True).as_py()
+        raise table.error("Expected the type of an edge (got an empty cell).", row, column)
+    names = pc.unique(texts).to_pylist()
+    if len(names) > MAX_TYPES:
+        raise table.error(
+            f"Expected at most {MAX_TYPES} types of edges (got {len(names)}); name another column "
+            "with type_column.",
+            column=column,
+        )
+    names.sort()
+    place = pc.index_in(texts, value_set=pa.array(names, texts.type))
+    return torch.from_numpy(place.to_numpy(zero_copy_only=False).astype(np.int64)), tuple(names)
+
+
+def edge_columns(
+    table: Table, wanted: tuple[str | None, ...], kind: str | None = None
+) -> tuple[str, str, str | None]:
     """The source, target and weight columns: those the user named, else by their names.
+
+    ``kind`` is the column of types, which is none of them.
 
     >>> edge_columns(Table({"to": pa.array([]), "from": pa.array([])}), (None, None, None))
     ('from', 'to', None)
@@ -76,7 +116,7 @@ def edge_columns(table: Table, wanted: tuple[str | None, ...]) -> tuple[str, str
     weight = table.find(wanted[2], WEIGHT_NAMES, "weight")
     source = table.find(wanted[0], SOURCE_NAMES, "source")
     target = table.find(wanted[1], TARGET_NAMES, "target")
-    free = [name for name in table.names if name not in (weight, wanted[0], wanted[1])]
+    free = [name for name in table.names if name not in (weight, kind, wanted[0], wanted[1])]
     if source is None or target is None:
         if len(free) + sum(end is not None for end in wanted[:2]) < 2:
             raise table.error(
@@ -92,6 +132,12 @@ def edge_columns(table: Table, wanted: tuple[str | None, ...]) -> tuple[str, str
             "Expected source, target and weight in columns of their own (got one column twice); "
             "name them with source_column, target_column and weight_column.",
             column=twice,
+        )
+    if kind is not None and kind in (source, target, weight):
+        raise table.error(
+            "Expected types of edges in a column of their own (got one column twice); name another "
+            "with type_column.",
+            column=kind,
         )
     return source, target, weight
 

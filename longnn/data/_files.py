@@ -26,7 +26,7 @@ from longnn.data._textfile import table_stem, table_suffix
 
 OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
 SUFFIXES = (*TABLE_SUFFIXES, *ARRAY_SUFFIXES)
-_ENDS = ("source", "target", "weight")
+_ENDS = ("source", "target", "weight", "type")
 _NODE_COLUMNS = (
     "id_column",
     "label_column",
@@ -50,6 +50,7 @@ def load_files(
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
+    type_column: str | None = None,
     feature_file: str | None = None,
     missing: Missing = "fill",
     features: Features = "auto",
@@ -82,6 +83,8 @@ def load_files(
         source_column, target_column: by default source/src/from and target/dst/to, else the
             first two columns.
         weight_column: by default weight or edge_weight; without one all edges have weight 1.
+        type_column: types of edges (friend, colleague, ...), each with a filter of its own; by
+            default edge_type. Without one all edges are alike.
         feature_file: sparse features, set beside the columns of the node file: a SciPy ``.npz`` or
             ``.mtx`` matrix (nodes, features), its rows in the order of the node file or of the
             adjacency; or a long table with the columns id, feature and value, one row per nonzero
@@ -122,6 +125,7 @@ def load_files(
         source_column=source_column,
         target_column=target_column,
         weight_column=weight_column,
+        type_column=type_column,
         missing=missing,
         features=features,
         task=task,

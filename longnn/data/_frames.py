@@ -58,7 +58,8 @@ def from_networkx(graph: Any, **options: Any) -> NodeDataset:
         graph: any NetworkX graph. Of a directed one each edge is made two-way, unless the option
             ``directed`` is true; of an undirected one that is an error.
         options: as in :func:`load_files`; ``label_column`` names an attribute of the nodes,
-            ``weight_column`` one of the edges (default weight; an edge without it has weight 1).
+            ``weight_column`` one of the edges (default weight; an edge without it has weight 1),
+            ``type_column`` another, the type of an edge.
 
     Raises:
         DataError: naming the node or edge of what is wrong by its number.
@@ -94,6 +95,9 @@ def from_networkx(graph: Any, **options: Any) -> NodeDataset:
         raise DataError(f"Expected edges with an attribute {weight!r} (got none).")
     if weighted:
         ends["weight"] = _as_array([1.0 if w is None else w for w in weights])
+    if chosen.type_column is not None:
+        kinds = [kind for *_, kind in graph.edges(data=chosen.type_column, default=None)]
+        ends[chosen.type_column] = pa.array([None if k is None else str(k) for k in kinds])
     chosen = dataclasses.replace(chosen, id_column=id_column, weight_column=None)
     node_table = from_arrow(pa.table(columns), frame="nodes")
     return _assemble(from_arrow(pa.table(ends), frame="edges"), node_table, chosen)

@@ -34,6 +34,7 @@ class TableOptions:
     source_column: str | None = None
     target_column: str | None = None
     weight_column: str | None = None
+    type_column: str | None = None
     missing: Missing = "fill"
     features: Features = "auto"
     task: Task | None = None

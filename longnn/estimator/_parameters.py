@@ -153,6 +153,8 @@ class Parameters(BaseEstimator):
         3
         """
         recipe = {k: v for k, v in load_recipe(model, dataset).items() if k != "split"}
+        if recipe.get("direction") in ("cover", "magnetic"):
+            recipe["directed"] = True
         options = parameters.pop("model_options", None) or {}
         return cls._from_table({**recipe, **options, **parameters})
 

@@ -47,7 +47,7 @@ class Case:
     def __init__(self, trained: Trained, dataset: NodeDataset, repeat: int | None = None) -> None:
         if repeat is not None and not 0 <= repeat < trained.repeats:
             raise DataError(f"Expected a repeat below {trained.repeats} (got {repeat})")
-        _check_explainable(dataset)
+        _check_explainable(trained, dataset)
         self.trained, self.ids = trained, dataset.ids
         kept = range(trained.repeats) if repeat is None else [repeat]
         problem = trained.problem(dataset)
@@ -189,9 +189,14 @@ def find_ids(ids: Sequence[Any], given: Sequence[str]) -> np.ndarray:
     return np.array([place[word] for word in given], dtype=np.int64)
 
 
-def _check_explainable(dataset: NodeDataset) -> None:
+def _check_explainable(trained: Trained, dataset: NodeDataset) -> None:
     if isinstance(dataset, StoredDataset):
         raise DataError(
             "Expected a run that was trained in memory, to explain it (got one on rows of a "
             "prepared folder); give more with --memory and train again"
+        )
+    if trained.edge_types:
+        raise DataError(
+            "Expected a run whose edges are all alike, to explain it (got "
+            f"{len(trained.edge_types)} types of edges); train without type_column"
         )

@@ -1,7 +1,6 @@
-"""From edges in any form to a checked adjacency matrix.
+"""From an edge list to a checked sparse matrix of weights: everything a user can get wrong.
 
-Everything a user can get wrong about edges and their weights is found here, before compiled code
-sees them.
+Nothing is normalised here, and nothing above checks again.
 """
 
 import numbers
@@ -149,8 +148,8 @@ def refuse_gradient(edge_weight: Tensor | None) -> None:
     """Raise for weights that expect a gradient."""
     if edge_weight is not None and edge_weight.requires_grad:
         raise ValueError(
-            "Expected `edge_weight` without gradient: the operator is fixed, filters are learned. "
-            "Pass edge_weight.detach()"
+            "Expected `edge_weight` without gradient for arcs and in a "
+            "compiled model (got one that requires it). Pass edge_weight.detach()"
         )
 
 
@@ -167,7 +166,7 @@ def _refuse_duplicates(index: np.ndarray, size: int) -> None:
 
 
 def check_symmetric(adjacency: scipy.sparse.csr_matrix) -> None:
-    """Raise where an edge has not the weight of its reverse."""
+    """Raise unless the edges of a graph have the same weight both ways, naming one."""
     difference = abs(adjacency - adjacency.T).tocoo()
     scale = abs(adjacency).max() if adjacency.nnz else 0.0
     wrong = np.flatnonzero(difference.data > 1e-6 * scale)

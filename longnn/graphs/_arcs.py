@@ -33,8 +33,14 @@ import scipy.sparse.linalg
 import torch
 from torch import Tensor
 
-from longnn.graphs._adjacency import Duplicates, SelfLoops, read_adjacency, with_self_loops
+from longnn.graphs._adjacency import (
+    Duplicates,
+    SelfLoops,
+    read_adjacency,
+    with_self_loops,
+)
 from longnn.graphs._operator import Direction, GraphOperator
+from longnn.graphs._phases import COSINE, MINUS_SINE, SINE, Phases
 from longnn.matrices import SparseMatrix
 
 #: The exponents of the out-degrees and the in-degrees for which :math:`\|N\| \le 1`.
@@ -52,6 +58,7 @@ def directed_operator(
     self_loops: SelfLoops = "keep",
     exponents: tuple[float, float] = HALVES,
     phase: float = 0.25,
+    learn_phase: bool = False,
     duplicates: Duplicates = "sum",
     dtype: torch.dtype = torch.float32,
 ) -> GraphOperator:
@@ -69,6 +76,8 @@ def directed_operator(
             which is measured.
         phase: q of the magnetic operator, in [0, 1/2]; 1/4 turns an arc by a right angle, 0 is the
             undirected graph.
+        learn_phase: keep what :meth:`GraphOperator.at_phase` needs to give the operator at any
+            other phase, differentiable in it.
         duplicates, dtype: as in :class:`GraphOperator`.
 
     Raises:
@@ -81,9 +90,11 @@ def directed_operator(
     >>> B @ torch.tensor([[1.0], [2.0], [3.0], [4.0]])  # node 0 as a source, node 1 as a target
     tensor([[4.], [0.], [0.], [1.]])
     """
-    check_direction(direction, exponents, phase)
+    check_direction(direction, exponents, phase, learn_phase=learn_phase)
     adjacency = read_adjacency(edge_index, edge_weight, num_nodes, duplicates, dtype)
     adjacency = with_self_loops(adjacency, self_loops)
+    if learn_phase:
+        return _turning(adjacency, phase, dtype).to(edge_index.device)
     if direction == "cover":
         matrix = _cover(adjacency, exponents)
     else:
@@ -92,7 +103,9 @@ def directed_operator(
     return GraphOperator(sparse, direction=direction).to(edge_index.device)
 
 
-def check_direction(direction: str, exponents: tuple[float, float], phase: float) -> None:
+def check_direction(
+    direction: str, exponents: tuple[float, float], phase: float, *, learn_phase: bool = False
+) -> None:
     """Raise unless these describe an operator of arcs."""
     if direction not in get_args(Direction) or direction == "none":
         raise ValueError(f"Expected `direction` to be 'cover' or 'magnetic' (got {direction!r})")
@@ -105,6 +118,10 @@ def check_direction(direction: str, exponents: tuple[float, float], phase: float
         )
     if not 0 <= phase <= 0.5:
         raise ValueError(f"Expected 0 <= `phase` <= 0.5 (got {phase:g})")
+    if learn_phase and direction != "magnetic":
+        raise ValueError(
+            f"Expected direction='magnetic' for learn_phase (got {direction!r}, which has no phase)"
+        )
 
 
 def _cover(
@@ -142,19 +159,52 @@ def largest_singular_value(matrix: scipy.sparse.csr_matrix) -> float:
 
 def _magnetic(adjacency: scipy.sparse.csr_matrix, phase: float) -> scipy.sparse.csr_matrix:
     """[[Re M, -Im M], [Im M, Re M]], of the size (2n, 2n)."""
-    both = (adjacency + adjacency.T).tocoo()  # A_uv + A_vu
-    row, col = both.row, both.col
-    against = scipy.sparse.csr_matrix(adjacency - adjacency.T)  # A_uv - A_vu
-    turns = np.asarray(against[row, col]).ravel() if len(row) else np.zeros(0)
-    angle = 2 * np.pi * phase * (turns / both.data)
-    degree = np.asarray(both.sum(axis=1)).ravel()
-    root = np.sqrt(np.where(degree > 0, degree, 1.0))
-    size = both.data / (root[row] * root[col])
+    row, col, size, turn = _hermitian(adjacency)
+    angle = 2 * np.pi * phase * turn
     # cos(pi/2) is 6e-17 in floating point: a right angle has no real part, and stores none.
     real, imaginary = (
-        scipy.sparse.csr_matrix((size * np.where(abs(f) < 1e-15, 0.0, f), (row, col)), both.shape)
+        scipy.sparse.csr_matrix(
+            (size * np.where(abs(f) < 1e-15, 0.0, f), (row, col)), adjacency.shape
+        )
         for f in (np.cos(angle), np.sin(angle))
     )
     matrix = scipy.sparse.block_array([[real, -imaginary], [imaginary, real]]).tocsr()
     matrix.eliminate_zeros()
     return scipy.sparse.csr_matrix(matrix)
+
+
+def _hermitian(
+    adjacency: scipy.sparse.csr_matrix,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns, sizes and turns of the entries of M, size * exp(2 pi i q turn)."""
+    both = (adjacency + adjacency.T).tocoo()  # A_uv + A_vu
+    row, col = both.row, both.col
+    against = scipy.sparse.csr_matrix(adjacency - adjacency.T)  # A_uv - A_vu
+    turns = np.asarray(against[row, col]).ravel() if len(row) else np.zeros(0)
+    degree = np.asarray(both.sum(axis=1)).ravel()
+    root = np.sqrt(np.where(degree > 0, degree, 1.0))
+    return row, col, both.data / (root[row] * root[col]), turns / both.data
+
+
+def _turning(adjacency: scipy.sparse.csr_matrix, phase: float, dtype: torch.dtype) -> GraphOperator:
+    """The magnetic operator with every entry that it has at some phase."""
+    row, col, size, turn = _hermitian(adjacency)
+    n, turned = adjacency.shape[0], turn != 0
+    parts = [
+        (down * n + row[kept], right * n + col[kept], size[kept], turn[kept], shift)
+        for down, right, kept, shift in (
+            (0, 0, slice(None), COSINE),
+            (1, 1, slice(None), COSINE),
+            (0, 1, turned, MINUS_SINE),
+            (1, 0, turned, SINE),
+        )
+    ]
+    rows, cols, sizes, turns = (np.concatenate([p[k] for p in parts]) for k in range(4))
+    shifts = np.concatenate([np.full(len(p[0]), p[4]) for p in parts])
+    order = np.lexsort((cols, rows))
+    crow = np.searchsorted(rows[order], np.arange(2 * n + 1))
+    phases = Phases(*(torch.from_numpy(t[order]).to(dtype) for t in (sizes, turns, shifts)))
+    pattern = scipy.sparse.csr_matrix((np.ones(len(order)), cols[order], crow), (2 * n, 2 * n))
+    matrix = SparseMatrix.from_scipy(pattern, symmetric=True, dtype=dtype)
+    start = matrix.with_values(phases.values(phase))
+    return GraphOperator(start, direction="magnetic", phases=phases)

@@ -8,7 +8,6 @@ for edges x channels: for all else use :class:`~longnn.graphs.GraphOperator`.
 """
 
 import dataclasses
-import math
 from typing import Self
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from longnn.graphs._adjacency import SelfLoops, check_self_loops
 from longnn.graphs._operator import Direction
+from longnn.graphs._phases import COSINE, MINUS_SINE, SINE, Phases
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,6 +30,7 @@ class EdgeOperator:
     row: Tensor  # (entries,) int64
     col: Tensor  # (entries,) int64
     values: Tensor  # (entries,)
+    phases: Phases | None = None  # of a magnetic operator
 
     @classmethod
     def from_edge_index(
@@ -73,15 +74,26 @@ class EdgeOperator:
         root = torch.where(out + into > 0, out + into, 1.0).sqrt()
         reverse = _reverse_weights(row, col, weight, num_nodes)
         turn = (weight - reverse) / torch.where(weight + reverse > 0, weight + reverse, 1.0)
-        angle = 2 * math.pi * phase * turn
         size = weight / (root[row] * root[col])
-        real, imaginary = size * angle.cos(), size * angle.sin()
         # w e^{i angle} at (u, v) and its conjugate at (v, u); the arc back adds its own weight.
-        parts = []
-        for i, j, im in ((row, col, imaginary), (col, row, -imaginary)):
-            parts += [(i, j, real), (i + num_nodes, j + num_nodes, real)]
-            parts += [(i, j + num_nodes, -im), (i + num_nodes, j, im)]
-        return cls(*_joined(parts, dtype))
+        parts = [
+            (i + down * num_nodes, j + right * num_nodes, size, angle, torch.full_like(size, shift))
+            for i, j, angle in ((row, col, turn), (col, row, -turn))
+            for down, right, shift in (
+                *((0, 0, COSINE), (1, 1, COSINE)),
+                *((0, 1, MINUS_SINE), (1, 0, SINE)),
+            )
+        ]
+        rows, cols, *waves = (torch.cat(part) for part in zip(*parts, strict=True))
+        phases = Phases(*waves)
+        return cls(rows, cols, phases.values(phase).to(dtype), phases)
+
+    def at_phase(self, phase: Tensor) -> Self:
+        """As :meth:`GraphOperator.at_phase`."""
+        assert self.phases is not None, "a phase of an operator that has none"
+        return type(self)(
+            self.row, self.col, self.phases.values(phase).to(self.values.dtype), self.phases
+        )
 
     def __matmul__(self, signal: Tensor) -> Tensor:  # (nodes, channels) -> (nodes, channels)
         terms = self.values[:, None] * signal[self.col]

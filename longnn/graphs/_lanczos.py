@@ -125,6 +125,11 @@ def lanczos_basis(
         *vectors, _, _ = _vectors(operator.__matmul__, signal, degree)
         return tuple(vectors)
     refuse_tracing()
+    if operator.trainable:
+        raise ValueError(
+            "Expected a fixed operator for a basis made of the signal (got one with learned "
+            "weights or phases); use a filter in another basis"
+        )
     check_operand(operator.matrix, signal)
     m = operator.matrix
     scaled = operator.scale_in(signal).to(m.dtype)

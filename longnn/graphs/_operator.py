@@ -2,10 +2,9 @@ r"""From edges to a checked, normalised operator on node signals.
 
 :class:`GraphOperator` is the propagation matrix :math:`P = D^{-1/2} A D^{-1/2} = I - L` of an
 undirected graph: symmetric, eigenvalues in [-1, 1]. (The paper prints :math:`D^{1/2} A D^{-1/2}`;
-that matrix is not symmetric.) Everything a user can get wrong about a graph is checked on the way
-to it, once (:mod:`longnn.graphs._adjacency`); nothing above checks again. The random-walk form
-:math:`D^{-1} A` is similar to it, :math:`D^{-1/2} P D^{1/2}`, and is kept as P with two diagonal
-scalings.
+that matrix is not symmetric.) Everything a user can get wrong about a graph is checked here,
+once; nothing below or above checks again. The random-walk form :math:`D^{-1} A` is similar to
+it, :math:`D^{-1/2} P D^{1/2}`, and is kept as P with two diagonal scalings.
 """
 
 import dataclasses
@@ -27,7 +26,10 @@ from longnn.graphs._adjacency import (
     read_adjacency,
     with_self_loops,
 )
-from longnn.matrices import SparseMatrix, check_compressed, check_sparse
+from longnn.graphs._phases import Phases
+from longnn.graphs._weighted import weighted_filter
+from longnn.graphs._weights import learned_values
+from longnn.matrices import SparseMatrix, check_compressed, check_operand, check_sparse
 
 Normalization = Literal["symmetric", "random_walk"]
 #: What an operator makes of arcs: nothing (the graph is undirected), or two copies of every node.
@@ -53,11 +55,17 @@ class GraphOperator:
 
     An operator of arcs, made by :func:`~longnn.graphs.directed_operator`, has two rows per node:
     its signals have 2 x nodes rows, and ``direction`` says what the two stand for.
+
+    Weights that require a gradient make a ``trainable`` operator: filters on it are differentiable
+    in them (once).
     """
 
     matrix: SparseMatrix
     root_degree: Tensor | None = None  # (nodes,) D^{1/2} (1 where isolated), random walk only
     direction: Direction = "none"
+    phases: Phases | None = None  # what `at_phase` needs
+    trainable: bool = False  # whether gradients go on into the values
+    types: tuple["GraphOperator", ...] = ()  # one per type of edges; the matrix is of them all
 
     @classmethod
     def from_edge_index(
@@ -77,13 +85,40 @@ class GraphOperator:
         >>> GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
         GraphOperator(nodes=3, edges=1, normalization='symmetric', dtype=float32, device=cpu)
         """
-        adjacency = read_adjacency(edge_index, edge_weight, num_nodes, duplicates, dtype)
-        if symmetrize:
-            adjacency = adjacency.maximum(adjacency.T).tocsr()
-        check_symmetric(adjacency)
-        adjacency = with_self_loops(adjacency, self_loops)
-        operator = cls._normalized(adjacency, normalization, dtype)
-        return operator.to(edge_index.device)
+        learned = isinstance(edge_weight, Tensor) and edge_weight.requires_grad
+        fixed = edge_weight.detach() if edge_weight is not None and learned else edge_weight
+
+        def adjacency_of(weight: Tensor | None) -> scipy.sparse.csr_matrix:
+            made = read_adjacency(edge_index, weight, num_nodes, duplicates, dtype)
+            if symmetrize:
+                made = made.maximum(made.T).tocsr()
+            check_symmetric(made)
+            return with_self_loops(made, self_loops)
+
+        operator = cls._normalized(adjacency_of(fixed), normalization, dtype)
+        if not learned:
+            return operator.to(edge_index.device)
+        assert edge_weight is not None
+        options = {"symmetrize": symmetrize, "add_loops": self_loops == "add"}
+        pattern = adjacency_of(None)  # an edge of weight zero has a gradient, too
+        return cls._learned(pattern, edge_index, edge_weight, normalization, dtype, options)
+
+    @classmethod
+    def _learned(
+        cls,
+        pattern: scipy.sparse.csr_matrix,
+        edge_index: Tensor,
+        edge_weight: Tensor,
+        normalization: Normalization,
+        dtype: torch.dtype,
+        options: dict[str, bool],
+    ) -> Self:
+        """The operator with its values as functions of the weights, which were checked."""
+        values, root = learned_values(pattern, edge_index, edge_weight, **options)
+        matrix = SparseMatrix.from_scipy(pattern, symmetric=True, dtype=dtype)
+        matrix = matrix.to(edge_index.device).with_values(values.to(edge_index.device, dtype))
+        scale = root.to(edge_index.device, dtype) if normalization == "random_walk" else None
+        return cls(matrix, scale, trainable=True)
 
     @classmethod
     def from_data(cls, data: Any, **options: Any) -> Self:
@@ -209,7 +244,28 @@ class GraphOperator:
 
     def __matmul__(self, signal: Tensor) -> Tensor:
         refuse_tracing()
-        return self.scale_out(self.matrix @ self.scale_in(signal))
+        if not self.trainable:
+            return self.scale_out(self.matrix @ self.scale_in(signal))
+        check_operand(self.matrix, signal)
+        row = (1, signal.shape[1])  # filled on the device: a CUDA graph takes no copy from the host
+        first = torch.cat([signal.new_zeros(row), signal.new_ones(row)])  # T_1 = P
+        arrays = (self.matrix.crow, self.matrix.col, self.matrix.values)
+        return self.scale_out(weighted_filter(*arrays, self.scale_in(signal), first))
+
+    def at_phase(self, phase: Tensor) -> Self:
+        """The magnetic operator at another phase q, a scalar, with gradients into it.
+
+        Raises:
+            ValueError: for an operator that was not made with ``learn_phase=True``.
+        """
+        if self.phases is None:
+            raise ValueError(
+                "Expected an operator made with direction='magnetic' and learn_phase=True (got "
+                f"{self!r}); use make_operator, or pass the edges"
+            )
+        matrix = self.matrix.with_values(self.phases.values(phase).to(self.dtype))
+        types = tuple(one.at_phase(phase) for one in self.types)
+        return dataclasses.replace(self, matrix=matrix, trainable=True, types=types)
 
     def to(self, target: torch.device | torch.dtype | str) -> Self:
         """The operator on another device, or with values of another type.
@@ -218,7 +274,10 @@ class GraphOperator:
         not bring the lost digits back: build with ``dtype=torch.float64`` for those.
         """
         scale = None if self.root_degree is None else self.root_degree.to(target)
-        return type(self)(self.matrix.to(target), scale, self.direction)
+        phases = None if self.phases is None else self.phases.to(target)
+        types = tuple(one.to(target) for one in self.types)
+        matrix = self.matrix.to(target)
+        return type(self)(matrix, scale, self.direction, phases, self.trainable, types)
 
     def to_dense(self) -> Tensor:
         """The dense matrix, shape (nodes, nodes), or twice that for arcs: for small graphs."""

@@ -27,6 +27,7 @@ from longnn.nn._polynomial import (
 from longnn.nn._terms import OnRows, Terms
 from longnn.nn._together import call_each, scores_together
 from longnn.nn._truncate import count_products, truncate_filters
+from longnn.nn._typed import TypedFilter, hears_types
 
 __all__ = [
     "APPNP",
@@ -60,8 +61,10 @@ __all__ = [
     "PolynomialConv",
     "SpectralGNN",
     "Terms",
+    "TypedFilter",
     "call_each",
     "count_products",
+    "hears_types",
     "personalized_pagerank",
     "scores_together",
     "seeded",

@@ -22,6 +22,7 @@ from longnn.nn._messages import Attention, Hop, Mean
 from longnn.nn._model import Model
 from longnn.nn._polynomial import pagerank_response
 from longnn.nn._transform import Dropout, Features, Linear, as_features, normalize_rows
+from longnn.nn._typed import TypedFilter
 from longnn.polynomials import Basis, OrthogonalBasis, get_basis
 
 Norm = Literal["layer", "rms", "none"]
@@ -52,6 +53,7 @@ class Block(nn.Module):
         depth: how many blocks there are: the second map starts smaller by its square root.
         copies: rows of the operator per node, 2 on arcs: a node hears as a source and as a target,
             and both enter the first map. So L blocks reach every word of L letters N and N^T.
+        types: signals that the message gives side by side, one per type of edges.
 
     >>> from longnn.graphs import GraphOperator
     >>> pair = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
@@ -69,13 +71,14 @@ class Block(nn.Module):
         dropout: float = 0.0,
         depth: int = 1,
         copies: int = 1,
+        types: int = 1,
     ) -> None:
         super().__init__()
         self.normalize = NORMS[norm]
         self.message = message
         self.residual = residual
         self.copies = copies
-        self.first = Linear((1 + copies) * channels, channels)
+        self.first = Linear((1 + copies * types) * channels, channels)
         self.second = Linear(channels, channels)
         self.dropout = Dropout(dropout)
         self.scale = 1 / math.sqrt(depth) if residual else 1.0
@@ -97,8 +100,9 @@ class Block(nn.Module):
 
     def forward(self, operator: Operator, h: Tensor) -> Tensor:
         own = self.normalize(h)  # (nodes, channels)
-        heard = self.message(operator, own.repeat(self.copies, 1))  # (copies nodes, channels)
-        joined = torch.cat([own, *heard.chunk(self.copies)], -1)  # (nodes, (1 + copies) channels)
+        # (copies nodes, types channels), then (nodes, (1 + copies types) channels)
+        heard = self.message(operator, own.repeat(self.copies, 1))
+        joined = torch.cat([own, *heard.chunk(self.copies)], -1)
         out = self.second(self.first.activated(joined, self.dropout))
         return h + out if self.residual else out
 
@@ -121,6 +125,7 @@ class DeepGNN(Model):
         input_dropout: on the features.
         dropout: inside the blocks and before the last map.
         copies: rows of the operator per node: 2 inside of :class:`~longnn.nn.Directed`.
+        types: of edges, if the message tells them apart: a block hears each of them.
     """
 
     joins_copies = True
@@ -139,6 +144,7 @@ class DeepGNN(Model):
         input_dropout: float = 0.0,
         dropout: float = 0.2,
         copies: int = 1,
+        types: int = 0,
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels)
         self.copies = copies
@@ -149,7 +155,7 @@ class DeepGNN(Model):
         self.input_dropout = Dropout(input_dropout)
         self.enter = Linear(in_channels, hidden_channels)
         options: dict[str, Any] = {"norm": norm, "residual": residual, "dropout": dropout}
-        options["copies"] = copies
+        options |= {"copies": copies, "types": max(types, 1)}
         self.blocks = nn.ModuleList(
             Block(hidden_channels, message(number), depth=blocks, **options)
             for number in range(blocks)
@@ -209,11 +215,15 @@ class DeepLONGNN(DeepGNN):
         restart: start as personalised PageRank with this restart probability, in (0, 1], where 1 is
             the identity, and so is 0.
         self_loops: ``"keep"``, ``"add"`` or ``"remove"`` those of the graph.
+        types: of edges, each with a filter of its own in every block:
+            :math:`W_1\,[n(h), g_{l1}(P_1)\,n(h), \dots, g_{lR}(P_R)\,n(h)]`.
         options: of :class:`DeepGNN` (blocks, norm, residual, jump, dropouts).
 
     >>> [f.degree for f in DeepLONGNN(5, 8, 3, blocks=3, degree=[4, 2, 1]).filters()]
     [4, 2, 1]
     """
+
+    takes_types = True
 
     def __init__(
         self,
@@ -230,6 +240,7 @@ class DeepLONGNN(DeepGNN):
         shared: bool = False,
         restart: float = 0.2,
         self_loops: SelfLoops = "keep",
+        types: int = 0,
         **options: Any,
     ) -> None:
         degrees = [degree] * blocks if isinstance(degree, int) else list(degree)
@@ -239,6 +250,10 @@ class DeepLONGNN(DeepGNN):
         channels = 1 if shared else hidden_channels
 
         def message(number: int) -> nn.Module:
+            make = partial(one, number)
+            return TypedFilter(make, types, join="cat") if types else make()
+
+        def one(number: int) -> PolynomialFilter:
             return PolynomialFilter(
                 family,
                 degrees[number],
@@ -248,7 +263,7 @@ class DeepLONGNN(DeepGNN):
             )
 
         sizes = (in_channels, hidden_channels, out_channels)
-        super().__init__(*sizes, message=message, blocks=blocks, **options)
+        super().__init__(*sizes, message=message, blocks=blocks, types=types, **options)
         self.self_loops = check_self_loops(self_loops)
 
 

@@ -38,6 +38,8 @@ class Model(nn.Module, abc.ABC):
     joins_copies: ClassVar[bool] = False
     #: Rows of the operator per node: 1, or 2 in a model that joins the copies of a node.
     copies: int = 1
+    #: Whether it can be made for ``types`` of edges, with a filter for each; others see all edges.
+    takes_types: ClassVar[bool] = False
     #: Whether the graph is used at all.
     uses_graph: ClassVar[bool] = True
     #: Options whose default differs from that of the class above.

@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any, ClassVar, TypedDict
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from longnn.filters import Init, Parametrization, PolynomialFilter
 from longnn.graphs import SelfLoops, check_self_loops
 from longnn.nn._model import Placement, SpectralGNN
+from longnn.nn._typed import TypedFilter
 from longnn.polynomials import Basis, Favard, Jacobi, Monomial, Weight, check_degree, get_basis
 
 
@@ -46,12 +47,17 @@ class FilterOptions(TypedDict, total=False):
 
 
 class PolynomialModel(SpectralGNN):
-    """A transform and a polynomial filter; a subclass is a choice of the attributes below."""
+    r"""A transform and a polynomial filter; a subclass is a choice of the attributes below.
+
+    With ``types`` > 0 there is a filter per type of edges, :math:`\sum_r g_r(P_r)\,t(X)`
+    (:class:`~longnn.nn.TypedFilter`).
+    """
 
     basis: ClassVar[str | Basis] = "jacobi"
     coefficients: ClassVar[Parametrization] = "free"
     learn_basis: ClassVar[bool] = False
     shared: ClassVar[bool] = False  # one filter for all channels instead of one each
+    takes_types: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -62,12 +68,16 @@ class PolynomialModel(SpectralGNN):
         degree: int = 10,
         placement: Placement = "output",
         filter_options: FilterOptions | None = None,
+        types: int = 0,
         **options: Any,
     ) -> None:
         chosen = filter_options or {}
         shared = chosen.get("shared", self.shared)
 
-        def make(wide: int) -> PolynomialFilter:
+        def make(wide: int) -> nn.Module:
+            return TypedFilter(lambda: one(wide), types) if types else one(wide)
+
+        def one(wide: int) -> PolynomialFilter:
             return PolynomialFilter(
                 chosen.get("basis", self.basis),
                 degree,

@@ -44,6 +44,7 @@ class FilterRecord:
     response: np.ndarray  # (channels, points)
     norm: np.ndarray  # (channels,)
     words: str
+    edge_type: str = ""  # the type of edges it is for, if they have types
 
     @property
     def channels(self) -> int:
@@ -62,6 +63,7 @@ class FilterRecord:
             "response": self.response.tolist(),
             "norm": self.norm.tolist(),
             "words": self.words,
+            **({"edge_type": self.edge_type} if self.edge_type else {}),
         }
 
     @classmethod
@@ -83,6 +85,7 @@ class FilterRecord:
             response=response,
             norm=norm,
             words=node["words"].text(""),
+            edge_type=node["edge_type"].text(""),
         )
 
 
@@ -104,6 +107,7 @@ class RepeatRecord:
     curve: PrecisionRecall | None = None
     residuals: Residuals | None = None
     members: tuple[MemberRecord, ...] = ()  # of an ensemble
+    phase: float | None = None  # of arcs, where it was learned; in an ensemble the leader's
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; nothing of what the task does not have."""
@@ -125,6 +129,8 @@ class RepeatRecord:
         for name in ("calibration", "curve", "residuals"):
             if getattr(self, name) is not None:
                 plain[name] = getattr(self, name).to_dict()
+        if self.phase is not None:
+            plain["phase"] = self.phase
         if self.members:
             plain["members"] = [member.to_dict() for member in self.members]
         return plain
@@ -163,6 +169,7 @@ class RepeatRecord:
             curve=_optional(PrecisionRecall, node["curve"]),
             residuals=_optional(Residuals, node["residuals"]),
             members=tuple(map(MemberRecord.read, node["members"])) if node["members"].given else (),
+            phase=node["phase"].number() if node["phase"].given else None,
         )
 
 

@@ -31,7 +31,7 @@ from longnn.report._score_figures import (
     score_distribution,
     training_curves,
 )
-from longnn.report._stack import is_stack
+from longnn.report._stack import is_stack, ladder_order
 from longnn.report._style import to_png, to_svg, write_atomically
 from longnn.report._trust_plates import trust_plates
 from longnn.report._words import (
@@ -168,8 +168,8 @@ def _ladder_plate(run: RunRecord) -> Plate:
     return Plate(
         "filter_response",
         lambda: filter_ladder(run),
-        "The learned filters, block by block",
-        "What each block of the model keeps: how strongly its filter passes each frequency of the "
+        f"The learned filters, {ladder_order(run)}",
+        "What each filter of the model keeps: how strongly its filter passes each frequency of the "
         "signal that reaches it. On the left, at 0, are signals that neighbours share; on the "
         "right, at 2, signals that alternate between neighbours. The bands contain half and 90 % "
         "of the channels, each with the sign that agrees with the others; the bold line is the "
@@ -258,7 +258,8 @@ def _spectrum_text(run: RunRecord) -> str:
 
 def _first_of(run: RunRecord) -> str:
     """Which filter the history follows, where there is a stack of them."""
-    return f" This is the first of {len(run.filters)} blocks." if is_stack(run) else ""
+    what = "blocks" if len({found.edge_type for found in run.filters}) == 1 else "filters"
+    return f" This is the first of {len(run.filters)} {what}." if is_stack(run) else ""
 
 
 def _basis_plate(run: RunRecord) -> Plate:

@@ -21,7 +21,7 @@ from longnn.report._responses import (
     spectral_coordinates,
     waveform_distance,
 )
-from longnn.report._stack import is_stack
+from longnn.report._stack import filter_names, is_stack
 from longnn.report._style import (
     FAINT,
     GREY,
@@ -61,7 +61,8 @@ def filter_response(run: RunRecord) -> Figure:
         others = [
             repeat.filters[index] for repeat in run.repeats[1:] if index < len(repeat.filters)
         ]
-        what = "" if len(run.filters) == 1 else f"layer {index + 1}: "
+        called = filter_names(run.filters, "layer")[index]
+        what = f"{called}: " if called else ""
         named_after_someone = found.basis not in ("monomial", "interpolation", "unnamed")
         name = found.basis.capitalize() if named_after_someone else found.basis
         kind = f"{what}{name} basis, degree {found.degree}"
@@ -395,7 +396,8 @@ def compare_filters(runs: Sequence[RunRecord]) -> Figure:
         outliers = outliers_of(drawn[0][0])
     for index, (run, colour) in enumerate(drawn):
         found = run.filters[0]
-        label = plain(run.name, 34) + (" (layer 1)" if len(run.filters) > 1 else "")
+        called = filter_names(run.filters, "layer")[0]
+        label = plain(run.name, 34) + (f" ({plain(called, 24)})" if called else "")
         line = LINES[index % len(LINES)]
         axes.plot(
             found.eigenvalues, mean_response(found.response), color=colour, ls=line, label=label

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from longnn.records import FilterRecord, RunRecord
 from longnn.report._filter_figures import density_top, largest_eigenvalue
 from longnn.report._responses import align_signs
-from longnn.report._stack import kind_of
+from longnn.report._stack import filter_names, kind_of, ladder_order
 from longnn.report._style import (
     GREY,
     NARROW,
@@ -45,17 +45,19 @@ def filter_ladder(run: RunRecord) -> Figure:
         raise ValueError(f"Expected a model with filters (got {run.model!r}).")
     many = f" (first {RUNGS} of {len(run.filters)})" if len(run.filters) > RUNGS else ""
     rows = math.ceil(len(shown) / COLUMNS)
-    title = f"Learned filters on {plain(run.data.name, 20)}, block by block{many}"
+    title = f"Learned filters on {plain(run.data.name, 20)}, {ladder_order(run)}{many}"
     height = 1.1 + 1.55 * rows
     figure, grid = new_figure(title, height=height, width=NARROW, rows=rows, columns=COLUMNS)
     bands = [_band(found) for found in shown]
     low, high = _limits(run, shown, bands)
+    names = filter_names(run.filters, "block")
     for index, (axes, found, band) in enumerate(zip(grid.flat, shown, bands, strict=False)):
+        name = plain(names[index], 24)
         _draw_density(axes, run, low, high)
         _draw_rung(axes, found, band)
         axes.set_ylim(low, high)
         axes.axhline(0, color=GREY, lw=0.8)
-        words = f"block {index + 1}, degree {found.degree}: {kind_of(filter_text(found))}"
+        words = f"{name}, degree {found.degree}: {kind_of(filter_text(found))}"
         axes.set_title(plain(words), loc="left", color=GREY, fontsize=9)
         last = index + COLUMNS >= len(shown)
         spectrum_axis(axes, label="eigenvalue λ (0 smooth, 2 rough)" if last else "")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from longnn.records import RunRecord
+from longnn.records import FilterRecord, RunRecord
 
 FEW = 2  # filters that are drawn and described one by one
 
@@ -12,6 +12,33 @@ FEW = 2  # filters that are drawn and described one by one
 def is_stack(run: RunRecord) -> bool:
     """Whether a run has so many filters that they are shown as a ladder."""
     return len(run.filters) > FEW
+
+
+def filter_names(filters: Sequence[FilterRecord], layer: str) -> list[str]:
+    """What to call each filter: its layer where there are several, and its type of edges.
+
+    >>> import numpy as np
+    >>> none = np.zeros(1)
+    >>> one, two = (FilterRecord("jacobi", 1, {}, {}, none, none[None], none, "", t) for t in "ab")
+    >>> filter_names([one, two], "block"), filter_names([one, two, one, two], "block")[2]
+    (['a', 'b'], 'block 2, a')
+    """
+    types = len(dict.fromkeys(found.edge_type for found in filters))
+    several = len(filters) > types
+    return [
+        ", ".join(
+            part
+            for part in (f"{layer} {i // types + 1}" if several else "", found.edge_type)
+            if part
+        )
+        for i, found in enumerate(filters)
+    ]
+
+
+def ladder_order(run: RunRecord) -> str:
+    """In which order the filters of a run come: by blocks, or by types of edges alone."""
+    types = len(dict.fromkeys(found.edge_type for found in run.filters))
+    return "block by block" if len(run.filters) > types else "type by type"
 
 
 def kind_of(words: str) -> str:
@@ -40,16 +67,31 @@ def stack_words(words: Sequence[str]) -> str:
 def stack_text(run: RunRecord, words: Sequence[str], whose: str = "") -> list[str]:
     """What a stack of filters learned, in sentences that hold for all of them."""
     degrees = [found.degree for found in run.filters]
-    lines = [
-        f"The {len(degrees)} filters{whose}, from the first block to the last, are: "
-        f"{stack_words(words)}.",
-        f"One pass takes {sum(degrees)} products with the graph.",
-    ]
+    lines = [*_each_kind(run, words, whose)]
+    lines.append(f"One pass takes {sum(degrees)} products with the graph.")
     if all({"a", "b"} <= found.learned.keys() for found in run.filters):
         line = f"Their bases are at {_bases(run, 'learned')}"
         if all({"a", "b"} <= found.start.keys() for found in run.filters):
             line += f"; they started at {_bases(run, 'start')}"
         lines.append(f"{line}.")
+    return lines
+
+
+def _each_kind(run: RunRecord, words: Sequence[str], whose: str) -> list[str]:
+    """What the filters are, from the first block to the last; of each type of edges apart."""
+    by_type: dict[str, list[str]] = {}
+    for found, text in zip(run.filters, words, strict=True):
+        by_type.setdefault(found.edge_type, []).append(text)
+    lines = []
+    for name, texts in by_type.items():
+        edges = f" for edges of type {name}" if name else ""
+        if len(texts) == 1:
+            lines.append(f"The filter{edges}{whose} is {texts[0]}.")
+        else:
+            lines.append(
+                f"The {len(texts)} filters{edges}{whose}, from the first block to the last, are: "
+                f"{stack_words(texts)}."
+            )
     return lines
 
 

@@ -362,16 +362,20 @@ def filter_text(found: FilterRecord) -> str:
 
 def learned_text(run: RunRecord) -> list[str]:
     """What was learned, one sentence per filter of the first repeat; a stack has one for all."""
+    turned = _phase_line(run)
     if not run.filters:
-        return [f"{model_name(run)} has no polynomial filter, so there is no shape to show."]
+        none = f"{model_name(run)} has no polynomial filter, so there is no shape to show."
+        return [none, *turned]
     lines = []
     leader = leading(run)
     whose = "" if leader is None else f" of the leading model ({leader.name})"
     if is_stack(run):
-        return stack_text(run, [filter_text(found) for found in run.filters], whose)
+        return [*stack_text(run, [filter_text(found) for found in run.filters], whose), *turned]
     for index, found in enumerate(run.filters):
         words = filter_text(found)
-        layer = "filter" if len(run.filters) == 1 else f"filter of layer {index + 1}"
+        several = len(run.filters) > len({other.edge_type for other in run.filters})
+        layer = f"filter of layer {index + 1}" if several else "filter"
+        layer += f" for edges of type {found.edge_type}" if found.edge_type else ""
         lines.append(f"The {layer}{whose} is {words}.")
         if run.data.outliers is not None and len(run.data.outliers):
             lines.append(_outlier_line(found, run.data.outliers))
@@ -383,7 +387,17 @@ def learned_text(run: RunRecord) -> list[str]:
                 lines.append(f"Its basis stayed at {end}.")
             else:
                 lines.append(f"Its basis moved {f'from {start} ' if start else ''}to {end}.")
-    return lines
+    return [*lines, *turned]
+
+
+def _phase_line(run: RunRecord) -> list[str]:
+    """The learned phase of the first repeat, if there is one."""
+    end = run.repeats[0].phase
+    if end is None:
+        return []
+    start = float(run.config.get("phase", 0.25))  # a record leaves the usual one out
+    moved = f"moved from {start:.2f} to {end:.3f}"
+    return [f"The phase of an arc {moved} turns (0 is undirected, 0.25 a right angle)."]
 
 
 def leading(run: RunRecord) -> MemberRecord | None:

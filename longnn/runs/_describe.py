@@ -14,7 +14,7 @@ from longnn import data, report
 from longnn._base.provenance import environment
 from longnn.data import NodeDataset, Split
 from longnn.graphs import extreme_eigenvalues, outlying_eigenvalues, spectral_density
-from longnn.nn import Model
+from longnn.nn import Directed, Ensemble, Model, hears_types
 from longnn.records import (
     BaselineRecord,
     FilterPath,
@@ -170,13 +170,26 @@ def _describe_repeat(
         best_epoch=result.best_epoch,
         stopped=result.stopped,
         scores=score_sets(one.predicted, dataset, split, one.readout),
-        filters=describe_filters(one.model, one.start, largest),
+        filters=describe_filters(one.model, one.start, largest, _types(dataset)),
         confusion=confusion,
         counts=counts,
         threshold=one.readout.threshold,
         calibration=calibration_of(one.predicted, dataset, split.test, one.readout),
         members=tuple(_describe_member(dataset, m, largest, metric) for m in one.members),
+        phase=_phase(one.model),
     )
+
+
+def _types(dataset: NodeDataset) -> list[str]:
+    return [r.name for r in dataset.relations]
+
+
+@torch.no_grad()
+def _phase(model: Model) -> float | None:
+    """The learned phase of arcs, if there is one; that of an ensemble is its leader's."""
+    lead = model.lead if isinstance(model, Ensemble) else model
+    phase = lead.phase_now() if isinstance(lead, Directed) else None
+    return None if phase is None else float(phase)
 
 
 def _describe_member(
@@ -189,7 +202,8 @@ def _describe_member(
         score(one.predicted, dataset, mask, one.readout).get(metric) if one.is_sound else None
         for mask in (split.val, split.test)
     )
-    filters = describe_filters(one.model, one.start, largest) if one.is_sound else ()
+    types = _types(dataset)
+    filters = describe_filters(one.model, one.start, largest, types) if one.is_sound else ()
     if filters:
         curve, words = mean_response(filters[0].response), filters[0].words
     return MemberRecord(
@@ -219,7 +233,10 @@ def _with_samples(repeat: RepeatRecord, dataset: NodeDataset, one: Fitted) -> Re
 
 @torch.no_grad()
 def describe_filters(
-    model: Model, start: Sequence[Mapping[str, float]], largest: float
+    model: Model,
+    start: Sequence[Mapping[str, float]],
+    largest: float,
+    types: Sequence[str] = (),
 ) -> tuple[FilterRecord, ...]:
     """What each filter of a model has become: basis, response, norm, words.
 
@@ -228,10 +245,13 @@ def describe_filters(
         start: each filter's basis before training.
         largest: the graph's largest eigenvalue. Words are about the spectrum up to there: beyond
             it a polynomial may do as it likes, since no signal is there.
+        types: names of the types of edges, if they have types.
     """
+    lead = model.lead if isinstance(model, Ensemble) else model
+    names = types if types and hears_types(lead) else [""]
     grid = torch.linspace(0, 2, POINTS, dtype=torch.float64)
     described = []
-    for f, before in zip(model.filters(), start, strict=True):
+    for number, (f, before) in enumerate(zip(model.filters(), start, strict=True)):
         response = f.response(grid).cpu().numpy()
         now = {name: v for name, v in f.basis_parameters().items() if v.dim() == 0}
         described.append(
@@ -244,6 +264,7 @@ def describe_filters(
                 response=response,
                 norm=f.norm().cpu().numpy(),
                 words=put_in_words(grid.numpy(), response, largest, model.direction),
+                edge_type=names[number % len(names)],  # those of a layer follow each other
             )
         )
     return tuple(described)

@@ -172,6 +172,11 @@ def export_trained(trained: Trained, path: Path) -> Path:
             f"{trained.config.out_exponent:g} and {trained.config.in_exponent:g}): a program does "
             "not measure the norm of a graph"
         )
+    if trained.edge_types:
+        raise ValueError(
+            "Expected a run whose edges are all alike, to export it (got "
+            f"{len(trained.edge_types)} types of edges): a program takes one list of edges"
+        )
     nodes, arcs = (torch.export.Dim(name, min=0) for name in ("nodes", "arcs"))
     ring = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
     with torch.no_grad():

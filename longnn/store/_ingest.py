@@ -126,6 +126,11 @@ class Ingest:
                 "Expected an undirected graph: a prepared folder keeps no arcs (got "
                 f"directed={options.directed}); leave it out, or train in memory."
             )
+        if options.type_column is not None:
+            raise DataError(
+                "Expected no `type_column`: a prepared folder keeps no types of edges (got "
+                f"{options.type_column!r}); leave it out, or train in memory."
+            )
         if options.features == "identity":
             raise DataError(
                 "Expected features of a prepared graph to be 'auto', 'columns' or 'degree' "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from longnn.studies._core._pages import rebuild_all
 from longnn.studies.portfolio import write_portfolio
-from longnn.studies.recipes import write_recipes
+from longnn.studies.recipes._files import write_recipes
 
 
 def main() -> None:

@@ -67,13 +67,19 @@ def make_problem(
     where = device if device is not None else choose_device(config.device)
 
     def operator(loops: SelfLoops) -> GraphOperator:
+        options: dict[str, Any] = {"self_loops": loops, "dtype": dtype}
+        make: Any = GraphOperator.from_edge_index
+        if dataset.directed:
+            make, options = directed_operator, {**options, **_of_arcs(config)}
         weight = data.edge_weight if "edge_weight" in data else None
-        edges = (data.edge_index, weight, dataset.num_nodes)
-        if not dataset.directed:
-            made = GraphOperator.from_edge_index(*edges, self_loops=loops, dtype=dtype)
-        else:
-            made = directed_operator(*edges, self_loops=loops, dtype=dtype, **_of_arcs(config))
-        return made.to(where)
+        every, *types = (
+            make(index, own, dataset.num_nodes, **options)
+            for index, own in (
+                (data.edge_index, weight),
+                *((r.edge_index, r.edge_weight) for r in dataset.relations),
+            )
+        )
+        return dataclasses.replace(every, types=tuple(types)).to(where)
 
     own = self_loops_of(config)
     y = data.y if data.y is not None else torch.full((dataset.num_nodes,), -1)
@@ -123,6 +129,7 @@ def _of_arcs(config: Config) -> dict[str, Any]:
         "direction": config.direction,
         "exponents": config.exponents,
         "phase": config.phase,
+        "learn_phase": config.learn_phase,
     }
 
 
@@ -139,8 +146,13 @@ def self_loops_of(config: Config) -> SelfLoops:
     return config.options.get("self_loops", loops)
 
 
-def make_model(config: Config, in_channels: int, out_channels: int) -> Model:
+def make_model(config: Config, in_channels: int, out_channels: int, *, types: int = 0) -> Model:
     """A model, its weights drawn from ``config.seed``; the global generators are left alone.
+
+    Args:
+        config: what model.
+        in_channels, out_channels: features and outputs.
+        types: of edges, for which a model that can tell them apart has filters of their own.
 
     Raises:
         ValueError: where there is no room for it.
@@ -153,6 +165,8 @@ def make_model(config: Config, in_channels: int, out_channels: int) -> Model:
         options["copies"] = 2
     elif directed:
         inputs *= 2
+    if cls.takes_types:
+        options["types"] = types
     with seeded(config.seed):
         model = get_model(config.model, inputs, config.hidden_channels, out_channels, **options)
     return Directed(model, **_of_arcs(config)) if directed else model
@@ -172,6 +186,7 @@ def make_members(
     """
     sizes = (problem.features.shape[1], problem.outputs)
     given = [None] * len(configs) if weights is None else weights
+    types = len(problem.operator.types) if isinstance(problem.operator, GraphOperator) else 0
     members = []
     for config, split, own in zip(configs, splits, given, strict=True):
         chosen = config.settings.class_weight
@@ -180,7 +195,7 @@ def make_members(
         if isinstance(problem, RowProblem):
             nodes = min(nodes, config.settings.batch_rows)
         require_room(config, nodes, *sizes)
-        model = make_model(config, *sizes)
+        model = make_model(config, *sizes, types=types)
         members.append(Member(model, config.settings, config.seed, split.train, split.val, weight))
     return members
 

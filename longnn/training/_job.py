@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from longnn.config import Config
+from longnn.config import ARCS, Config
 from longnn.data import NodeDataset, Scaling, Split
 from longnn.nn import Ensemble, Model
 from longnn.store import Ranks, StoredDataset
@@ -143,7 +143,8 @@ class Job:
         own = [self._trainings[i] for i in places]
         first = own[0].config
         where = choose_device(first.device if device is None else device)
-        key = (first.scale, first.precision, first.direction, first.phase, first.exponents, where)
+        arcs = tuple(getattr(first, name) for name in ARCS)
+        key = (first.scale, first.precision, arcs, where)
         if key not in known:  # members with other self loops share all but the operator
             known[key] = self._make_problem(first, where)
         scaling, problem = known[key]

@@ -63,6 +63,7 @@ class Trained:
         states: the weights of each repeat, by name.
         readouts: how the outputs of each repeat become predictions.
         encoding: how the columns of a table became features, or None.
+        edge_types: names of the types of edges, or empty where all edges are alike.
         members: the configurations of the models that ensembles consist of, by name; empty where
             the repeats are single models.
     """
@@ -79,6 +80,7 @@ class Trained:
     encoding: "Encoding | None" = None
     open_features: int = 0
     members: Mapping[str, Config] = dataclasses.field(default_factory=dict)
+    edge_types: tuple[str, ...] = ()
 
     @classmethod
     def collect(cls, dataset: NodeDataset, scaling: Scaling, fitted: Sequence[Fitted]) -> Self:
@@ -96,6 +98,7 @@ class Trained:
             encoding=dataset.encoding,
             open_features=dataset.open_features,
             members={m.name: m.fitted.config for f in fitted for m in f.members if m.weight > 0},
+            edge_types=tuple(r.name for r in dataset.relations),
         )
         vars(trained)["models"] = tuple(f.model for f in fitted)  # as the cached property has it
         return trained
@@ -118,14 +121,15 @@ class Trained:
     def _make(self, state: Mapping[str, Tensor]) -> Model:
         """The model that weights are of: a single one, or the ensemble of those that are named."""
         outputs = len(self.classes) if self.classes else len(self.readouts[0].offset)
+        sizes, types = (self.features, outputs), len(self.edge_types)
         if not self.members:
-            return make_model(self.config, self.features, outputs)
+            return make_model(self.config, *sizes, types=types)
         names = list(dict.fromkeys(k.split(".")[1] for k in state if k.startswith("members.")))
         unknown = [name for name in names if name not in self.members]
         if unknown or not names:
             raise ValueError(f"Expected weights of known members (got {unknown or 'none'})")
         equal = dict.fromkeys(names, 1.0)  # the weights of the members are weights, too
-        models = {n: make_model(self.members[n], self.features, outputs) for n in names}
+        models = {n: make_model(self.members[n], *sizes, types=types) for n in names}
         alike = {name: architecture_of(self.members[name]) for name in names}
         return Ensemble(models, equal, equal, self.task, alike)
 
@@ -137,7 +141,7 @@ class Trained:
         """
         if isinstance(dataset, StoredDataset):
             return self._stored_problem(dataset)
-        dataset = self._match_features(dataset)
+        dataset = self._match_types(self._match_features(dataset))
         config = self.config
         if config.device != "cpu":  # trained on a GPU, it may be used without one
             config = config.replace(device="auto")
@@ -262,6 +266,13 @@ class Trained:
             )
         return dataset
 
+    def _match_types(self, dataset: NodeDataset) -> NodeDataset:
+        """The dataset with the types of edges in the order of training."""
+        if not self.edge_types and not dataset.relations:
+            return dataset
+        relations = data.match_types(dataset.relations, self.edge_types) if self.edge_types else ()
+        return dataclasses.replace(dataset, relations=relations)
+
     def save(self, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
         """Write everything to one safetensors file; ``extra`` is plain data of the caller's."""
         tensors = {
@@ -284,6 +295,7 @@ class Trained:
             "target_names": list(self.targets),
             "encoding": None if self.encoding is None else self.encoding.to_dict(),
             "members": {name: config.to_dict() for name, config in self.members.items()},
+            **({"edge_types": list(self.edge_types)} if self.edge_types else {}),
             "extra": dict(extra or {}),
         }
         metadata = {"format": _FORMAT, "about": json.dumps(about)}
@@ -347,6 +359,7 @@ class Trained:
             encoding=data.Encoding.from_dict(encoding.mapping()) if encoding.given else None,
             open_features=opened,  # absent before there were any
             members=_members(about["members"]),
+            edge_types=about["edge_types"].texts() if about["edge_types"].given else (),
         )
 
 

@@ -171,7 +171,8 @@ def space(draw, folder):
 DATA = {
     "files": (
         *("id_column", "label_column", "feature_columns", "text_columns", "category_columns"),
-        *("split_column", "source_column", "target_column", "weight_column", "feature_file"),
+        *("split_column", "source_column", "target_column", "weight_column", "type_column"),
+        "feature_file",
         *("missing", "features", "task", "directed", "self_loops", "name", "optional_columns"),
     ),
     "csbm": ("num_nodes", "num_features", "phi", "degree", "seed", "eps"),
@@ -190,7 +191,9 @@ FITTING = {
     **dict.fromkeys(("phi", "degree", "eps"), ("0", "0.5", "1", "-1", "5", "1e9", "1e308", "nan")),
     "directed": ("true", "false", "auto"),
     "self_loops": ("true", "false"),
-    **dict.fromkeys(("source_column", "target_column", "weight_column"), ("source", "target")),
+    **dict.fromkeys(
+        ("source_column", "target_column", "weight_column", "type_column"), ("source", "target")
+    ),
     **dict.fromkeys(("id_column", "label_column", "split_column", "feature_columns"), _COLUMNS),
     **dict.fromkeys(("text_columns", "category_columns"), _COLUMNS),
     "missing": ("fill", "error"),

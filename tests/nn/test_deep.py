@@ -6,13 +6,14 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch_geometric import nn as pyg
 
 from longnn import GraphOperator, get_model
-from longnn.graphs import EdgeOperator
+from longnn.graphs import EdgeOperator, typed_operator
 from longnn.nn import (
     Block,
     DeepGAT,
     DeepGCN,
     DeepLONGNN,
     DeepSAGE,
+    Directed,
     count_products,
     truncate_filters,
 )
@@ -194,6 +195,25 @@ def test_sixteen_blocks_start_stable(name, norm):
     model(x, operator).square().mean().backward()
     for of in ("first", "second"):
         norms = [getattr(block, of).weight.grad.norm().item() for block in model.blocks]
+        assert 0 < max(norms) < 3 * min(norms) < float("inf")
+
+
+@pytest.mark.parametrize("types", [0, 3])
+@pytest.mark.parametrize("direction", ["cover", "magnetic"])
+def test_sixteen_blocks_start_stable_on_arcs(direction, types):
+    """The same with both copies of a node joined in every block, and with types of arcs."""
+    torch.manual_seed(0)
+    inner = DeepLONGNN(9, 64, 4, blocks=16, copies=2, types=types)
+    edges, x = random_graph(200, probability=0.03), 1e-3 * random_tensor(200, 9).float()
+    arcs = edges[:, (edges[0] < edges[1]) | (edges.sum(0) % 3 == 0)]  # some both ways
+    kind = arcs.sum(0) % max(types, 1)
+    operator = typed_operator(arcs, kind, None, 200, direction=direction)
+    sizes = [h.square().mean().sqrt().item() for h in inner.states(x, operator)]
+    assert max(sizes) < 2 * min(sizes)
+    assert abs(sizes[0] - 1) < 0.1
+    Directed(inner, direction)(x, operator).square().mean().backward()
+    for of in ("first", "second"):
+        norms = [getattr(block, of).weight.grad.norm().item() for block in inner.blocks]
         assert 0 < max(norms) < 3 * min(norms) < float("inf")
 
 

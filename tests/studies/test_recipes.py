@@ -14,8 +14,8 @@ from longnn.data import csbm
 from longnn.recipes import load_recipe
 from longnn.studies import Context, run_study
 from longnn.studies._core import _protocol as protocol
-from longnn.studies.recipes import _candidates, _selection, write_recipes
-from longnn.studies.recipes._files import recipe_texts, split_tables
+from longnn.studies.recipes import _candidates, _selection
+from longnn.studies.recipes._files import recipe_texts, split_tables, write_recipes
 from longnn.tuning import load_space, tuning_seeds
 
 ROOT = Path(__file__).parents[2]

@@ -11,6 +11,7 @@ from longnn.studies import ablation, accuracy
 from longnn.studies._core._evaluation import Scores
 from longnn.studies._core._protocol import QUICK_DATASETS, ConfigTable, read_results
 from longnn.studies.recipes._candidates import complete
+from longnn.studies.recipes._deep import deep_choices
 from longnn.studies.recipes._selection import read_choices
 from longnn.training import summarize
 
@@ -22,6 +23,9 @@ LEFT_OUT = (
 
 _SELECTED = "Chosen by held-out validation nodes of tuning splits, see docs/results/recipes.md."
 _SEARCHED = "Chosen by validation on tuning splits: a search, its finalists on further splits."
+
+_DRAWN = "Chosen by validation among the rows of a small search, see docs/results/depth.md."
+_ARCS = "# For the graph with its arcs: directed=true, which `longnn train --recipe` sets."
 
 
 def recipe_texts(results: Path, target: Path) -> dict[str, str]:
@@ -80,15 +84,31 @@ def _recipes(results: Path) -> Iterator[tuple[str, str, str]]:
                     yield key, name, _table(name, choice.config, choice.scores, how)
                 elif key != "lon" and key in cells:
                     yield key, name, _table(name, cells[key].config, cells[key], _SEARCHED)
+    for deep in deep_choices(results):
+        plan, cell = deep.plan, deep.cell
+        over = _score_words(plan.metric), f"{plan.protocol} splits 0 to {plan.splits - 1}"
+        yield deep.model, deep.graph, _table(deep.graph, deep.config, cell, _DRAWN, over)
 
 
-def _table(dataset: str, config: ConfigTable, scores: Scores, how: str) -> str:
+def _score_words(metric: str) -> str:
+    return {"accuracy": "accuracy", "roc_auc": "ROC AUC"}[metric]
+
+
+def _table(
+    dataset: str,
+    config: ConfigTable,
+    scores: Scores,
+    how: str,
+    over: tuple[str, str] = ("accuracy", "published splits 0 to 9"),
+) -> str:
     s = summarize([100 * v for v in scores.test])
+    recipe = complete(config)
     lines = [
         f"# From the records in results. {how}",
-        f"# Test accuracy {s['mean']:.2f} % ({s['low']:.2f} to {s['high']:.2f}, 95 % bootstrap "
-        "interval) over the published splits 0 to 9.",
+        f"# Test {over[0]} {s['mean']:.2f} % ({s['low']:.2f} to {s['high']:.2f}, 95 % bootstrap "
+        f"interval) over the {over[1]}.",
+        *([_ARCS] if recipe.direction in ("cover", "magnetic") else []),
         f"[{dataset}]",
-        *complete(config).to_toml(leave_out=LEFT_OUT),
+        *recipe.to_toml(leave_out=LEFT_OUT),
     ]
     return "\n".join(lines) + "\n"

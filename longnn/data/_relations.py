@@ -1,0 +1,109 @@
+"""Types of edges: the edges of each type apart, beside the graph of all edges.
+
+A pair of nodes may have edges of several types; in the graph of all it is one edge. Knows nothing
+of where the types came from.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from longnn.data._errors import DataError
+from longnn.data._features import form, plain_tensor
+
+#: Types of edges that are taken for types: each has an operator and filters of its own.
+MAX_TYPES = 64
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Relation:
+    """The edges of one type, in the form of a dataset's edges.
+
+    >>> Relation("friend", torch.tensor([[0, 1], [1, 0]])).name
+    'friend'
+    """
+
+    name: str
+    edge_index: Tensor  # int64 (2, arcs), sorted, each once; both directions if undirected
+    edge_weight: Tensor | None = None  # float32 (arcs,)
+
+
+#: From edges and weights to a dataset's: (2, rows), (rows,) -> (2, arcs), (arcs,).
+Clean = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]
+
+
+def check_types(kind: object, edges: int) -> Tensor:
+    """The types of edges as whole numbers >= 0, (edges,), or an error."""
+    if not isinstance(kind, Tensor) or kind.shape not in ((edges,), (edges, 1)):
+        raise DataError(
+            f"Expected `edge_type` of shape ({edges},), one per edge (got {form(kind)})."
+        )
+    kind = plain_tensor(kind, "edge_type").reshape(-1)
+    if kind.is_floating_point() and not bool((kind == kind.round()).all()):
+        raise DataError("Expected whole numbers in `edge_type` (got others).")
+    kind = kind.long()
+    if len(kind) and int(kind.min()) < 0:
+        raise DataError(f"Expected `edge_type` >= 0 (got {int(kind.min())}).")
+    return kind
+
+
+def split_types(
+    index: Tensor,  # (2, edges)
+    weight: Tensor | None,  # (edges,)
+    kind: Tensor,  # (edges,) int64
+    names: Sequence[str],
+    clean: Clean,
+) -> tuple[tuple[Relation, ...], list[str]]:
+    """The edges of each type that occurs, and notes; one type alone is none.
+
+    Args:
+        index, weight, kind: as the user has them.
+        names: of the types, by their numbers; by default the numbers.
+        clean: makes the edges of a type those of a dataset.
+    """
+    found = torch.unique(kind).tolist()
+    if found and names and found[-1] >= len(names):
+        raise DataError(f"Expected names of {found[-1] + 1} types of edges (got {len(names)}).")
+    if len(found) > MAX_TYPES:
+        raise DataError(
+            f"Expected at most {MAX_TYPES} types of edges (got {len(found)}); is that column one "
+            "of ids? Name another with type_column."
+        )
+    if len(found) < 2:
+        return (), ["All edges are of one type, which tells nothing."] if found else []
+    relations = []
+    for number in found:
+        chosen = kind == number
+        edges = clean(index[:, chosen], None if weight is None else weight[chosen])
+        relations.append(Relation(names[number] if names else str(number), *edges))
+    counts = ", ".join(
+        f"{r.name} ({int((kind == n).sum()):,})" for r, n in zip(relations, found, strict=True)
+    )
+    return tuple(relations), [f"Edges have {len(found)} types: {counts}."]
+
+
+def match_types(relations: Sequence[Relation], wanted: Sequence[str]) -> tuple[Relation, ...]:
+    """The types in the order of training; one that does not occur has no edges.
+
+    Raises:
+        DataError: for a type that training did not know, or a graph without types.
+
+    >>> [r.name for r in match_types([Relation("b", torch.zeros(2, 0))], ["a", "b"])]
+    ['a', 'b']
+    """
+    given = {r.name: r for r in relations}
+    if not given:
+        raise DataError(
+            f"Expected edges of the types {', '.join(wanted)}, as the run was trained with (got "
+            "none); name the column of the edges with type_column."
+        )
+    unknown = [name for name in given if name not in wanted]
+    if unknown:
+        raise DataError(
+            f"Expected edges of the types {', '.join(wanted)}, as the run was trained with (got "
+            f"{unknown[0]!r}); drop such edges."
+        )
+    none = Relation("", torch.zeros(2, 0, dtype=torch.int64))
+    return tuple(given.get(name) or dataclasses.replace(none, name=name) for name in wanted)
