@@ -43,12 +43,13 @@ def bench(
     section: Annotated[
         list[str] | None,
         typer.Option(
-            help="Besides times, measure only these: memory, scaling, ceilings; repeatable "
-            "(default: all on a GPU, all but ceilings on a CPU)."
+            help="Besides times, measure only these: memory, scaling, ceilings (default: all on a "
+            "GPU, all but ceilings on a CPU); with --part scale: rivals, growth, ranks, orders, "
+            "models (default: all on a CPU, the first two on a GPU). Repeatable."
         ),
     ] = None,
     part: Annotated[
-        str, typer.Option(help="epochs: time training; scale: time the terms of a large graph.")
+        str, typer.Option(help="epochs: time training; scale: time the stages of large graphs.")
     ] = "epochs",
     size: Annotated[
         str | None,
@@ -75,7 +76,7 @@ def bench(
     if part not in PARTS:
         raise ValueError(f"Expected --part among {', '.join(PARTS)} (got {part!r})")
     if part == "scale":
-        _scale(size, device, threads, quick, output, name, commit, json_)
+        _scale(size, device, threads, quick, _split(section), output, name, commit, json_)
         return
     record = longnn.bench.run_bench(
         _split(None if datasets_ is None else [datasets_]),
@@ -103,6 +104,7 @@ def _scale(
     device: str,
     threads: int | None,
     quick: bool,
+    sections: list[str] | None,
     output: Path | None,
     name: str | None,
     commit: str | None,
@@ -113,6 +115,7 @@ def _scale(
         device=str(longnn.training.choose_device(device)),
         threads=threads,
         quick=quick,
+        sections=sections,
         commit=commit,
         on_progress=lambda text: err.print(text, markup=False),
     )
