@@ -11,11 +11,13 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import SGConv
 from torch_geometric.transforms import SIGN
@@ -97,17 +99,27 @@ def _quiet_sign(degree: int, data: Data) -> Data:
         return SIGN(degree)(data.clone())
 
 
-def gather(graph: GraphStore, size: Size, device: torch.device) -> Call:
-    """Copy the row of every stored entry, once per degree."""
+def gather(graph: GraphStore, size: Size, device: torch.device, threads: int) -> Call:
+    """Copy the row of every stored entry, once per degree; threads share the entries."""
     index = torch.from_numpy(np.array(graph.neighbours)).to(device)
     x = torch.randn(size.nodes, size.columns, device=device)
-    rows = ROWS if device.type == "cpu" else len(index)
-    out = torch.empty(min(rows, len(index)), size.columns, device=device)
+    if device.type == "cpu":
+        parts, rows = index.tensor_split(threads), ROWS
+    else:
+        parts, rows = (index,), len(index)
+
+    def copy(part: Tensor) -> None:
+        torch.set_num_threads(1)
+        out = torch.empty(min(rows, len(part)), size.columns, device=device)
+        for _ in range(size.degree):
+            for some in part.split(rows):
+                torch.index_select(x, 0, some, out=out[: len(some)])
 
     def call() -> None:
-        for _ in range(size.degree):
-            for some in index.split(rows):
-                torch.index_select(x, 0, some, out=out[: len(some)])
+        before = torch.get_num_threads()
+        with ThreadPoolExecutor(len(parts)) as pool:
+            list(pool.map(copy, parts))
+        torch.set_num_threads(before)
 
     return call
 

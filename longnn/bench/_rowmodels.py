@@ -157,7 +157,7 @@ class Field:
     classes: int = 10
     degree: int = 10
     epochs: int = 50
-    patience: int = 8
+    patience: int = 6
     batch_rows: int = 1024
     seeds: tuple[int, ...] = (0, 1, 2)
 

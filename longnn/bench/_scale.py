@@ -196,7 +196,7 @@ class _Scale:
         calls: dict[str, Call] = {"propagate": propagation(graph, size, self.device, self.threads)}
         if self.device.type == "cpu":
             calls["products"] = products(graph, size, self.threads)
-        calls["gather"] = gather(graph, size, self.device)
+        calls["gather"] = gather(graph, size, self.device, self.threads)
         calls |= {key: rival(key, graph, size, self.device) for key in rivals}
         seconds = round_robin(calls, self.device, self.work.budget)
         own = seconds["propagate"]

@@ -130,11 +130,20 @@ def _machine(record: ScaleRecord) -> Table:
 def page_of(record: ScaleRecord, name: str) -> str:
     """The record as a page of Markdown."""
     text = [f"# Large graphs on {record.machine.name}", ""]
-    text += [f"- date: {record.created}; commit: {record.code.commit or 'unknown'}", ""]
+    text += [
+        f"- date: {record.created}; commit: {record.code.commit or 'unknown'}{_load(record)}",
+        "",
+    ]
     for table in scale_tables(record):
         text += _section(table)
     text += [f"![{name}](../figures/{name}.svg)", ""] if record.sweeps else []
     return "\n".join(text).rstrip() + "\n"
+
+
+def _load(record: ScaleRecord) -> str:
+    """How busy the machine was before, where that is known: other work makes times longer."""
+    load = record.machine.load
+    return "" if load is None else f"; load before: {load:.1f} on {record.machine.cores} cores"
 
 
 def _section(table: Table) -> list[str]:

@@ -4,6 +4,9 @@ import statistics
 
 from longnn.bench._scalerecord import Contest, ScaleRecord
 
+#: Whom the sentence on models names.
+MODELS = ("learned filter", "learned filter per unit", "SGC", "SIGN")
+
 
 def scale_words(record: ScaleRecord) -> list[str]:
     """A sentence or two on each part that the record has."""
@@ -70,14 +73,14 @@ def _orders(record: ScaleRecord) -> str:
 
 
 def contest_sentence(record: ScaleRecord) -> str:
-    """For each kind of labels: what the learned filter has beside its rivals, and in what time."""
+    """For each kind of labels: what learned filters have beside their rivals, and in what time."""
     text = []
     for graph in dict.fromkeys(one.graph for one in record.contests):
         found = {one.model: one for one in record.contests if one.graph == graph}
-        rivals = [f"{key} {_told(found[key])}" for key in ("SGC", "SIGN")]
+        one, several, sgc, sign = (_told(found[key]) for key in MODELS)
         text.append(
-            f"On {graph} the learned filter has {_told(found['learned filter'])}, "
-            f"{' and '.join(rivals)}."
+            f"On {graph} one learned filter has {one}, one per hidden unit {several}, SGC {sgc} "
+            f"and SIGN {sign}."
         )
     return " ".join(text)
 

@@ -80,6 +80,24 @@ def test_products_are_those_of_propagation(tmp_path, monkeypatch, threads):
     np.testing.assert_array_equal(np.concatenate(found, axis=2), written)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_gather_copies_the_row_of_every_entry(tmp_path, monkeypatch, threads):
+    graph = write_random(tmp_path / "graph", SMALL, CPU)
+    copied, plain = [], torch.index_select
+
+    def select(x, dim, index, *, out):
+        plain(x, dim, index, out=out)
+        assert torch.equal(out, x[index.long()])
+        copied.extend(index.tolist())
+
+    monkeypatch.setattr(_rivals, "ROWS", 7)
+    monkeypatch.setattr(torch, "index_select", select)
+    before = torch.get_num_threads()
+    _rivals.gather(graph, SMALL, CPU, threads)()
+    assert sorted(copied) == sorted([*graph.neighbours.tolist()] * SMALL.degree)
+    assert torch.get_num_threads() == before
+
+
 @pytest.mark.slow
 def test_a_record_has_all_parts(record):
     assert set(record.seconds) == {"propagate", "products", "gather", "sign", "sgc"}

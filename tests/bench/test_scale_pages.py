@@ -9,6 +9,7 @@ from longnn.bench import ScaleRecord, scale_words, write_paper
 from longnn.bench._record import Spread, Sweep
 from longnn.bench._scalerecord import Contest, Order, RanksResult
 from longnn.bench._scaletables import page_of, words_of
+from longnn.bench._scalewords import MODELS
 from tests.bench.test_scale_parts import made_up
 from tests.commands import ROOT
 
@@ -75,7 +76,7 @@ def test_sentences_have_the_numbers():
     }
     contests = [
         Contest(graph="labels", model=model, scores=[score, score], seconds=[1, 3], weights=1)
-        for model, score in (("learned filter", 0.9), ("SGC", 0.5), ("SIGN", 0.8))
+        for model, score in zip(MODELS, (0.9, 0.95, 0.5, 0.8), strict=True)
     ]
     record = made_up(
         ratios={"sign": spread(1.5), "sgc": spread(1.25)},
@@ -96,8 +97,8 @@ def test_sentences_have_the_numbers():
     assert "1.50 times as fast" in ranks
     assert "(by degree) makes a product 2.00 times as fast and pays after 15 products" in order
     assert models == (
-        "On labels the learned filter has 90.0 % in 2.0 s, SGC 50.0 % in 2.0 s and SIGN 80.0 % in "
-        "2.0 s."
+        "On labels one learned filter has 90.0 % in 2.0 s, one per hidden unit 95.0 % in 2.0 s, "
+        "SGC 50.0 % in 2.0 s and SIGN 80.0 % in 2.0 s."
     )
 
 
