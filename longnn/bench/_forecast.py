@@ -90,13 +90,16 @@ def stage_seconds(shape: Shape, name: str, stage: Stage) -> float:
     return stage.seconds * work / done
 
 
-def forecast_table(shape: Shape, cpu: ScaleRecord, gpu: ScaleRecord | None) -> Table:
+def forecast_table(
+    shape: Shape, cpu: ScaleRecord, gpu: ScaleRecord | None = None, block: ScaleRecord | None = None
+) -> Table:
     """Memory, disk and time of a shape on this CPU, on a GPU, and on four machines like this.
 
     Args:
         shape: what is to be run.
         cpu: the record of a CPU, with stages.
         gpu: the record of a GPU; None leaves its column empty.
+        block: one block of columns that was run on the CPU, to check the forecast by.
     """
     title = f"{shape.name}, on paper"
     note = (
@@ -121,6 +124,13 @@ def forecast_table(shape: Shape, cpu: ScaleRecord, gpu: ScaleRecord | None) -> T
     for name, text in words.items():
         took = duration(stage_seconds(shape, name, cpu.stages[name]))
         table.rows.append([text, took, "-", took])
+    if block is not None:
+        edges = block.entries // 2
+        like = Shape("", block.nodes, edges, block.columns, block.steps, labelled=1)
+        told = duration(propagate_seconds(like, cpu))
+        took = duration(block.seconds["propagate"].median)
+        text = f"{took} measured, {told} on paper"
+        table.rows.append([f"check, one block: {block.size}", text, "-", "-"])
     return table
 
 

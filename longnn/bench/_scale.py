@@ -164,6 +164,7 @@ class _Scale:
 
     def run(self, commit: str | None) -> ScaleRecord:
         created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        here = {**environment(self.device), "threads": self.threads}  # with the load before
         size = self.work.main
         self.tell(f"random graph: {size}")
         graph = write_random(self.folder / "main", size, self.device)
@@ -180,7 +181,7 @@ class _Scale:
                 found |= measure()
         return ScaleRecord(
             created=created,
-            machine=Machine.from_dict({**environment(self.device), "threads": self.threads}),
+            machine=Machine.from_dict(here),
             code=Code(**describe_code(commit)),
             size=str(size),
             entries=graph.num_entries,

@@ -19,6 +19,8 @@ LABELS = {
 }
 #: Folders of the results, and the name of the tables on paper.
 RECORDS, TABLES, FIGURES, PAPER = "scale", "tables", "figures", "papers100m"
+#: The name of the record of a CPU.
+CPU = "scale-cpu"
 
 
 def scale_tables(record: ScaleRecord) -> list[Table]:
@@ -141,9 +143,9 @@ def page_of(record: ScaleRecord, name: str) -> str:
 
 
 def _load(record: ScaleRecord) -> str:
-    """How busy the machine was before, where that is known: other work makes times longer."""
+    """How busy the machine was, where that is known: other work makes times longer."""
     load = record.machine.load
-    return "" if load is None else f"; load before: {load:.1f} on {record.machine.cores} cores"
+    return "" if load is None else f"; load: {load:.1f} on {record.machine.cores} cores"
 
 
 def _section(table: Table) -> list[str]:
@@ -155,7 +157,7 @@ def write_scale(record: ScaleRecord, folder: str | Path, *, name: str | None = N
     """Write ``scale/NAME.json``, ``tables/NAME.md`` and ``figures/NAME.svg`` and ``.png``.
 
     Of a CPU with all its stages, also ``tables/NAME-words.md``, sentences for the page of large
-    graphs, and ``tables/papers100m.md``, see :func:`write_paper`.
+    graphs. Where there is such a record, also ``tables/papers100m.md``, see :func:`write_paper`.
 
     Args:
         record: to write.
@@ -171,11 +173,13 @@ def write_scale(record: ScaleRecord, folder: str | Path, *, name: str | None = N
     file, page = folder / RECORDS / f"{name}.json", folder / TABLES / f"{name}.md"
     write_json(file, record.to_dict())
     write_text(page, page_of(record, name))
-    more = []
+    more, cpu = [], CPU
     if record.stages and record.machine.device == "cpu":
-        words = folder / TABLES / f"{name}-words.md"
+        words, cpu = folder / TABLES / f"{name}-words.md", name
         write_text(words, words_of(record))
-        more = [words, write_paper(folder, name)]
+        more.append(words)
+    if (folder / RECORDS / f"{cpu}.json").exists():  # the others are on that page, too
+        more.append(write_paper(folder, cpu))
     return [file, page, *more, *figures]
 
 
@@ -184,17 +188,26 @@ def words_of(record: ScaleRecord) -> str:
     return "\n".join(f"- {text}" for text in scale_words(record)) + "\n"
 
 
-def write_paper(folder: str | Path, cpu: str = "scale-cpu", gpu: str = "scale-h200") -> Path:
-    """Write ``tables/papers100m.md`` from the records of a CPU and, where there is one, a GPU.
+def write_paper(
+    folder: str | Path,
+    cpu: str = CPU,
+    *,
+    gpu: str = "scale-h200",
+    block: str = "scale-block",
+) -> Path:
+    """Write ``tables/papers100m.md`` from the record of a CPU, and of others where they are there.
 
     Args:
         folder: of the results.
-        cpu, gpu: names of the records.
+        cpu: name of the record of a CPU.
+        gpu: of a GPU.
+        block: of one block of columns of a graph like that, on the CPU: a check of the forecast.
     """
     folder = Path(folder)
-    path = folder / RECORDS / f"{gpu}.json"
-    other = ScaleRecord.read(path) if path.exists() else None
-    table = forecast_table(PAPERS, ScaleRecord.read(folder / RECORDS / f"{cpu}.json"), other)
+    paths = (folder / RECORDS / f"{name}.json" for name in (cpu, gpu, block))
+    own, *others = (ScaleRecord.read(path) if path.exists() else None for path in paths)
+    assert own is not None
+    table = forecast_table(PAPERS, own, *others)
     text = "\n".join(_section(table)).rstrip().removeprefix("#") + "\n"
     page = folder / TABLES / f"{PAPER}.md"
     write_text(page, text)

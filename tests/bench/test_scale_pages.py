@@ -44,7 +44,7 @@ def test_the_sentences_are_those_of_the_record():
 def test_the_table_on_paper_is_computed_from_the_records(tmp_path):
     for kind in ("scale", "tables"):
         (tmp_path / kind).mkdir()
-    for name in ("scale-cpu", "scale-h200"):
+    for name in NAMES:
         text = (RESULTS / "scale" / f"{name}.json").read_text()
         (tmp_path / "scale" / f"{name}.json").write_text(text)
     committed = (RESULTS / "tables" / "papers100m.md").read_text()

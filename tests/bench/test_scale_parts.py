@@ -146,9 +146,16 @@ class TestPaper:
         assert 28e9 < PAPERS.memory(16) < 30e9
 
     def test_a_table_without_a_gpu(self):
-        rows = forecast_table(self.same, made_up(), None).rows
+        rows = forecast_table(self.same, made_up()).rows
         (row,) = [row for row in rows if row[0] == "propagate"]
         assert row == ["propagate", "3 s", "-", "1 s"]
+
+    def test_a_block_that_was_run_checks_it(self):
+        seconds = {"propagate": Spread(median=13.0, low=13.0, high=13.0)}
+        size = "2,000 nodes, 10,000 edges, 8 columns, degree 4"
+        block = made_up(size=size, entries=20_000, seconds=seconds)
+        row = forecast_table(self.same, made_up(), None, block).rows[-1]
+        assert row == [f"check, one block: {size}", "13 s measured, 6 s on paper", "-", "-"]
 
     def test_durations(self):
         assert [duration(s) for s in (119, 121, 7300)] == ["119 s", "2 min", "2.0 h"]
