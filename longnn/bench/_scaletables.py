@@ -173,7 +173,8 @@ def write_scale(record: ScaleRecord, folder: str | Path, *, name: str | None = N
     file, page = folder / RECORDS / f"{name}.json", folder / TABLES / f"{name}.md"
     write_json(file, record.to_dict())
     write_text(page, page_of(record, name))
-    more, cpu = [], CPU
+    more: list[Path] = []
+    cpu = CPU
     if record.stages and record.machine.device == "cpu":
         words, cpu = folder / TABLES / f"{name}-words.md", name
         write_text(words, words_of(record))
