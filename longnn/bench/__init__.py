@@ -14,22 +14,29 @@ from longnn.bench._ensembles import (
     run_ensembles,
     write_ensembles,
 )
+from longnn.bench._forecast import PAPERS, Shape, forecast_table, propagate_seconds
 from longnn.bench._goals import DATASETS, check_goals
 from longnn.bench._output import lines, read_bench, write_bench
 from longnn.bench._record import BenchRecord
 from longnn.bench._rowmodels import Contender, Sign, compare_on_rows, contenders_text
-from longnn.bench._scale import Size, run_scale
-from longnn.bench._scalerecord import ScaleRecord, scale_lines, write_scale
+from longnn.bench._scale import SCALE_SECTIONS, run_scale
+from longnn.bench._scalegraph import Size
+from longnn.bench._scalerecord import ScaleRecord
+from longnn.bench._scaletables import scale_lines, write_paper, write_scale
+from longnn.bench._scalewords import scale_words
 from longnn.bench._suite import SECTIONS, run_bench
 from longnn.bench._timing import plan, time_calls
 
 __all__ = [
     "DATASETS",
+    "PAPERS",
+    "SCALE_SECTIONS",
     "SECTIONS",
     "BenchRecord",
     "Contender",
     "EnsembleRecord",
     "ScaleRecord",
+    "Shape",
     "Sign",
     "Size",
     "Workload",
@@ -37,17 +44,21 @@ __all__ = [
     "compare_on_rows",
     "contenders_text",
     "ensemble_lines",
+    "forecast_table",
     "lines",
     "make_contender",
     "plan",
+    "propagate_seconds",
     "read_bench",
     "run_bench",
     "run_ensembles",
     "run_scale",
     "scale_lines",
+    "scale_words",
     "textbook",
     "time_calls",
     "write_bench",
     "write_ensembles",
+    "write_paper",
     "write_scale",
 ]

@@ -9,18 +9,20 @@ K+1 times the weights and products of a filter that is learned.
 """
 
 import dataclasses
+import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from longnn.bench._scalerecord import Contest
 from longnn.config import Config
 from longnn.data import Split, make_split
 from longnn.nn import MLP, Model, Terms, seeded
 from longnn.registry import FEATURES_FORM, get_model
-from longnn.store import load_stored
+from longnn.store import generate, load_stored
 from longnn.training import Job, Member, Population, Problem, predict
 
 #: What all contenders have in common.
@@ -28,6 +30,13 @@ DROPOUT: Mapping[str, Any] = {"input_dropout": 0.0, "dropout": 0.2}
 RATES = {"lr_transform": 0.005, "lr_coefficients": 0.005, "lr_basis": 0.005}
 #: The power of the operator that SGC takes, as in its paper.
 POWER = 2
+#: Kinds of labels: how they lie on the graph. In pairs of classes that seek each other, homophily
+#: near 0 is a label of high frequency; 0.9 for one of a pair and 0.1 for the other mixes both.
+LABELS: Mapping[str, Mapping[str, Any]] = {
+    "labels of low frequency": {"homophily": 0.8, "pattern": "uniform"},
+    "labels of mixed frequency": {"homophily": (0.9, 0.1), "pattern": "pairs"},
+    "labels of high frequency": {"homophily": 0.1, "pattern": "pairs"},
+}
 
 
 class Sign(Model):
@@ -131,3 +140,61 @@ def contenders_text(found: list[Contender]) -> str:
         numbers = f"{one.seconds:>7.1f}  {one.epochs:>6}  {one.parameters:>8,}"
         lines.append(f"{one.name:<26}  {score:>8}  {numbers}")
     return "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """The graphs that models are compared on, and how long they are trained.
+
+    >>> print(Field(nodes=1000, edges=5000, labelled=100))
+    1,000 nodes, 5,000 edges, 16 features, 10 classes, 100 labelled nodes, degree 10
+    """
+
+    nodes: int
+    edges: int
+    labelled: int
+    features: int = 16
+    classes: int = 10
+    degree: int = 10
+    epochs: int = 50
+    patience: int = 6
+    batch_rows: int = 1024
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.nodes:,} nodes, {self.edges:,} edges, {self.features} features, "
+            f"{self.classes} classes, {self.labelled:,} labelled nodes, degree {self.degree}"
+        )
+
+
+def measure_contests(folder: Path, field: Field, tell: Callable[[str], None]) -> list[Contest]:
+    """All contenders on each kind of labels; each seed has a graph of its own.
+
+    Args:
+        folder: for files.
+        field: sizes and budgets.
+        tell: hears of each kind.
+    """
+    shape = {key: getattr(field, key) for key in ("nodes", "edges", "features", "classes")}
+    budget = {key: getattr(field, key) for key in ("degree", "epochs", "patience", "batch_rows")}
+    contests = []
+    for name, kind in LABELS.items():
+        tell(f"models: {name}")
+        found: list[list[Contender]] = []
+        for seed in field.seeds:
+            generate(folder, **shape, **kind, labelled=field.labelled, seed=seed)
+            found.append(compare_on_rows(folder, **budget, seed=seed))
+            shutil.rmtree(folder)
+        for several in zip(*found, strict=True):
+            scores, seconds = ([getattr(c, key) for c in several] for key in ("score", "seconds"))
+            contests.append(
+                Contest(
+                    graph=name,
+                    model=several[0].name,
+                    scores=scores,
+                    seconds=seconds,
+                    weights=several[0].parameters,
+                )
+            )
+    return contests

@@ -43,15 +43,16 @@ def bench(
     section: Annotated[
         list[str] | None,
         typer.Option(
-            help="Besides times, measure only these: memory, scaling, ceilings; repeatable "
-            "(default: all on a GPU, all but ceilings on a CPU)."
+            help="Besides times, measure only these: memory, scaling, ceilings (default: all on a "
+            "GPU, all but ceilings on a CPU); with --part scale: rivals, growth, ranks, orders, "
+            "models (default: all on a CPU, the first two on a GPU). Repeatable."
         ),
     ] = None,
     part: Annotated[
         str,
         typer.Option(
             help="epochs: time training; ensembles: time predictions of portfolios; scale: time "
-            "the terms of a large graph."
+            "the stages of large graphs."
         ),
     ] = "epochs",
     size: Annotated[
@@ -79,7 +80,7 @@ def bench(
     if part not in PARTS:
         raise ValueError(f"Expected --part among {', '.join(PARTS)} (got {part!r})")
     if part == "scale":
-        _scale(size, device, threads, quick, output, name, commit, json_)
+        _scale(size, device, threads, quick, _split(section), output, name, commit, json_)
         return
     names = _split(None if datasets_ is None else [datasets_])
     if part == "ensembles":
@@ -111,6 +112,7 @@ def _scale(
     device: str,
     threads: int | None,
     quick: bool,
+    sections: list[str] | None,
     output: Path | None,
     name: str | None,
     commit: str | None,
@@ -121,6 +123,7 @@ def _scale(
         device=str(longnn.training.choose_device(device)),
         threads=threads,
         quick=quick,
+        sections=sections,
         commit=commit,
         on_progress=lambda text: err.print(text, markup=False),
     )

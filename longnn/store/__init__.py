@@ -31,6 +31,7 @@ from longnn.store._rows import (
     memory_needed,
     stored_scaling,
 )
+from longnn.store._terms import each_term
 
 __all__ = [
     "ON_ROWS",
@@ -46,6 +47,7 @@ __all__ = [
     "StoredOperator",
     "add_ones",
     "card_lines",
+    "each_term",
     "ensure_basis",
     "fits_memory",
     "generate",

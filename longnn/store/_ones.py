@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from longnn._base.files import atomic_path
-from longnn.store._adjacency import Adjacency
 from longnn.store._basis import ONES, BasisStore
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import describe
-from longnn.store._terms import Recurrence, team
+from longnn.store._terms import each_term
 
 
 def add_ones(basis: BasisStore, graph: GraphStore) -> BasisStore:
@@ -28,7 +27,7 @@ def add_ones(basis: BasisStore, graph: GraphStore) -> BasisStore:
     if basis.ones is not None:
         return basis
     kept = None if basis.rows is None else np.array(basis.rows)
-    with atomic_path(basis.folder / ONES) as temporary, team(torch.get_num_threads()) as hands:
+    with atomic_path(basis.folder / ONES) as temporary:
         shape = (basis.num_rows, basis.degree + 1)
         out = np.lib.format.open_memmap(temporary, mode="w+", dtype="<f4", shape=shape)
 
@@ -40,9 +39,15 @@ def add_ones(basis: BasisStore, graph: GraphStore) -> BasisStore:
                 low, high = np.searchsorted(kept, (first, last))
                 out[low:high, j] = values[kept[low:high] - first]
 
-        adjacency = Adjacency(graph, basis.about["self_loops"], resident=False)
-        ones = lambda first, last: torch.ones(last - first, 1)  # noqa: E731
-        Recurrence(adjacency, 1, hands).run(ones, put, basis.degree, lambda degree: None)
+        each_term(
+            graph,
+            lambda first, last: torch.ones(last - first, 1),
+            put,
+            columns=1,
+            degree=basis.degree,
+            self_loops=basis.about["self_loops"],
+            resident=False,
+        )
         out.flush()
     files = {**basis.manifest.files, ONES: describe(basis.folder / ONES)}
     dataclasses.replace(basis.manifest, files=files).write(basis.folder)

@@ -16,7 +16,8 @@ STORED = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
 RESERVE = 500_000_000
 #: A row of 16 float32 is a cache line: narrower blocks read lines that they do not use.
 LINE = 16
-#: The widest block: wider ones are no faster, and a kill loses one.
+#: The widest block on a GPU; on a CPU a line is: wider blocks are no faster there, and while one
+#: block is written the next is computed.
 WIDEST = 64
 #: The narrowest block that is kept in memory until it is written, rather than in a scratch file.
 NARROWEST = 8
@@ -71,12 +72,14 @@ class Plan:
         resident: the graph stays in memory.
         staged: a block's terms are kept in memory until they are written; else in a file.
         bytes: that the arrays of the widest block take, with the graph.
+        ahead: there is memory to compute a block while the terms of the last one are written.
     """
 
     columns: list[int]
     resident: bool
     staged: bool
     bytes: int
+    ahead: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +141,8 @@ def make_plan(size: Size, memory: int) -> Plan:
     resident = size.graph_bytes <= free // 2
     if resident:
         free -= size.graph_bytes
-    wanted = min(-(-size.columns // size.column_ranks), WIDEST)
+    most = min(LINE, WIDEST) if size.scratch else WIDEST
+    wanted = min(-(-size.columns // size.column_ranks), most)
     in_memory = free // (size.column_bytes + size.staged_bytes)
     staged = in_memory >= min(NARROWEST, wanted) or not size.scratch
     width = min(in_memory if staged else free // size.column_bytes, wanted)
@@ -155,8 +159,11 @@ def make_plan(size: Size, memory: int) -> Plan:
     blocks = [width] * (size.columns // width)
     if size.columns % width:
         blocks.append(size.columns % width)
-    used = width * (size.column_bytes + (size.staged_bytes if staged else 0))
-    return Plan(blocks, resident, staged, used + (size.graph_bytes if resident else 0))
+    # Narrower blocks would cost more than waiting for the disk; ranks that share rows wait anyway.
+    ahead = staged and size.scratch and size.row_ranks == 1
+    ahead = ahead and free // (size.column_bytes + 2 * size.staged_bytes) >= width == wanted
+    used = width * (size.column_bytes + (int(staged) + int(ahead)) * size.staged_bytes)
+    return Plan(blocks, resident, staged, used + (size.graph_bytes if resident else 0), ahead)
 
 
 def starts(columns: list[int]) -> list[tuple[int, int]]:

@@ -1,7 +1,8 @@
 r"""From a graph on disk to :math:`T_0(P) X, \dots, T_K(P) X` on disk, by blocks of columns.
 
-A block needs the graph and two arrays (nodes x columns), and no other block. What is finished
-stays: a process that is killed loses the block it was at, and goes on from there.
+A block needs the graph and two arrays (nodes x columns), and no other block. While one is written
+the next is computed, where memory allows. What is finished stays: a process that is killed loses
+the block it computed and the one it wrote, and goes on from there.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ from longnn.store._basis import ROWS, BasisStore, block_name
 from longnn.store._blocks import BlockFile, Finished, read_finished
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import NAME, ArrayFile, Manifest, StoreError, checksum, describe
+from longnn.store._outgoing import Outgoing
 from longnn.store._plan import STORED, Plan, Recipe, Size, make_plan, starts
 from longnn.store._ranks import Ranks, join_ranks
 from longnn.store._stage import Keeper, Memory, Scratch, write_rows
@@ -267,6 +269,9 @@ class _Job:
         self.first = min(share * ranks.row_rank, graph.num_nodes)
         self.last = min(self.first + share, graph.num_nodes)
         self.own = self._own_rows()
+        # Arrays that the next block of the same width takes over: new ones would be cleared first.
+        self._recurrence: Recurrence | None = None
+        self._spare: list[Memory] = []
 
     def _own_rows(self) -> tuple[int, int]:
         """The rows of a block's file that this rank writes."""
@@ -289,14 +294,11 @@ class _Job:
             resident=self.plan.resident,
         )
         clock = _Clock(len(self.ranks.blocks(len(self.spans))), len(todo), self.recipe.degree, tell)
-        with ThreadPoolExecutor(1) as syncer:
-            waiting: list[Future[None]] = []
+        ahead = self.plan.ahead and self.plan.staged
+        with Outgoing(clock.block, ahead=ahead) as outgoing:
             for index in todo:
-                self._block(index, adjacency, hands, clock)
-                # The disk works on while the next block is computed.
-                waiting.append(syncer.submit(_sync, self.folder / block_name(index)))
-            for future in waiting:
-                future.result()
+                keeper = self._block(index, adjacency, hands, clock)
+                outgoing.put(partial(self._write, index, keeper))
 
     def _finished(self, index: int) -> Finished | None:
         """What is known of a block; all ranks of its rows hear the same."""
@@ -304,13 +306,16 @@ class _Job:
         missing = self.ranks.total([float(found is None)])[0]
         return None if missing else found
 
-    def _block(self, index: int, adjacency: Adjacency, hands: Team, clock: "_Clock") -> None:
+    def _block(self, index: int, adjacency: Adjacency, hands: Team, clock: "_Clock") -> Keeper:
+        """Compute a block; its terms wait to be written."""
         first, last = self.spans[index]
         low, high = self.own
         shape = (self.recipe.degree + 1, high - low, last - first)
         try:
             stage = self._stage(shape)
-            recurrence = Recurrence(adjacency, last - first, hands, self.ranks.group)
+            if self._recurrence is None or self._recurrence.columns != last - first:
+                self._recurrence = None  # its memory goes first
+                self._recurrence = Recurrence(adjacency, last - first, hands, self.ranks.group)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and "memory" not in str(error):
                 raise
@@ -322,17 +327,21 @@ class _Job:
         keeper = Keeper(stage, self.dtype, kept, self.first, self.graph.num_nodes)
         load = lambda start, stop: self._load(start, stop, first, last)  # noqa: E731
         try:
-            recurrence.run(load, keeper.put, self.recipe.degree, clock.step)
-            self._write(index, keeper)
-        finally:
+            self._recurrence.run(load, keeper.put, self.recipe.degree, clock.step)
+        except BaseException:
             stage.close()
-        clock.block()
+            raise
+        return keeper
 
     def _stage(self, shape: tuple[int, int, int]) -> Memory | Scratch:
-        if self.plan.staged:
-            return Memory(shape, self.dtype, self.device)
-        with writing(self.folder):
-            return Scratch(shape, self.dtype, self.folder)
+        """Where the terms of a block wait: what an earlier block left, or something new."""
+        if not self.plan.staged:
+            with writing(self.folder):
+                return Scratch(shape, self.dtype, self.folder)
+        if self._spare and self._spare[-1].shape == shape:
+            return self._spare.pop()
+        self._spare.clear()  # its memory goes first
+        return Memory(shape, self.dtype, self.device)
 
     def _load(self, start: int, stop: int, first: int, last: int) -> Tensor:
         """Rows of the features of a block, float32 (rows, columns)."""
@@ -350,7 +359,7 @@ class _Job:
                 forget(flat, column * len(features) + start, column * len(features) + stop)
         return torch.from_numpy(found).to(self.device)
 
-    def _write(self, index: int, keeper: Keeper) -> None:
+    def _write(self, index: int, keeper: Keeper) -> Path:
         """The block's file, each rank its rows; then its record."""
         rows = self.graph.num_nodes if self.kept is None else len(self.kept)
         first, last = self.spans[index]
@@ -366,10 +375,14 @@ class _Job:
                 write_rows(keeper.stage, descriptor, file.offset(self.own[0]))
             finally:
                 os.close(descriptor)
+                keeper.stage.close()
+        if isinstance(keeper.stage, Memory):
+            self._spare.append(keeper.stage)
         error, norm = self.ranks.total([keeper.error, keeper.norm])  # all rows are written
         if leads:
             file.finish(self.recipe.key, (first, last), error, norm)
         self.ranks.wait_rows()
+        return file.path
 
     def complete(self) -> None:
         """Write the manifest: all blocks are there."""
@@ -404,29 +417,25 @@ def _rounding(blocks: list[Finished]) -> float:
     return float(f"{(error / norm) ** 0.5:.3g}") if norm > 0 else 0.0
 
 
-def _sync(path: Path) -> None:
-    """Wait until a file is on the disk."""
-    with writing(path), path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
 class _Clock:
     """How much is done, and how long the rest takes."""
 
     def __init__(self, blocks: int, todo: int, degree: int, tell: Tell) -> None:
         self.blocks, self.todo, self.degree, self.tell = blocks, todo, degree, tell
-        self.done, self.started = 0, time.perf_counter()
+        self.done, self.units, self.started = 0, 0, time.perf_counter()
 
     def step(self, degree: int) -> None:
         """A degree is done."""
-        self._tell(self.done + (degree + 1) / (self.degree + 2))  # writing counts as one more
+        self._tell()
 
     def block(self) -> None:
-        """A block is done."""
+        """A block is written."""
         self.done += 1
-        self._tell(self.done)
+        self._tell()
 
-    def _tell(self, done: float) -> None:
+    def _tell(self) -> None:
+        self.units += 1  # a degree, or a block that is written
+        done = self.units / (self.degree + 2)  # blocks
         before = self.blocks - self.todo
         left = (time.perf_counter() - self.started) * (self.todo - done) / done
         share = (before + done) / self.blocks

@@ -20,7 +20,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from longnn.graphs import SelfLoops
 from longnn.store._adjacency import Adjacency, Stretch
+from longnn.store._graph import GraphStore
 
 #: Numbers of a stretch: what a core's own cache holds; on a GPU, what fills it.
 NUMBERS = {"cpu": 1 << 17, "cuda": 1 << 26}
@@ -98,7 +100,7 @@ class Recurrence:
 
     def __init__(self, adjacency: Adjacency, columns: int, team: Team, group: Any = None) -> None:
         self.adjacency, self.team, self.group = adjacency, team, group
-        device = adjacency.device
+        self.columns, device = columns, adjacency.device
         rows = max(256, NUMBERS[device.type] // columns)
         self.stretches = adjacency.stretches(rows)
         ranks = 1 if group is None else dist.get_world_size(group)
@@ -174,3 +176,31 @@ def rows_per_rank(nodes: int, ranks: int) -> int:
     3
     """
     return -(-nodes // ranks)
+
+
+def each_term(
+    graph: GraphStore,
+    load: Load,
+    put: Put,
+    *,
+    columns: int,
+    degree: int,
+    self_loops: SelfLoops = "keep",
+    threads: int | None = None,
+    resident: bool = True,
+) -> None:
+    """Compute T_0(P) X, ..., T_K(P) X of some columns, which the caller reads and keeps.
+
+    Args:
+        graph: on disk.
+        load: reads rows first..last of X, float32 (rows, columns).
+        put: takes rows of a term: degree, first row, (rows, columns). Called by several threads.
+        columns: of X.
+        degree: K.
+        self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
+        threads: by default as many as torch has.
+        resident: keep the graph in memory; else each product reads it again.
+    """
+    adjacency = Adjacency(graph, self_loops, resident=resident)
+    with team(torch.get_num_threads() if threads is None else threads) as hands:
+        Recurrence(adjacency, columns, hands).run(load, put, degree, lambda degree: None)

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from longnn.bench import ScaleRecord, Size, _scale, run_scale, write_scale
+from longnn.bench import SCALE_SECTIONS, ScaleRecord, Size, _rivals, _scale, run_scale, write_scale
+from longnn.bench._record import Spread
+from longnn.bench._scalegraph import write_random
+from longnn.bench._scalerecord import RanksResult
 from longnn.graphs import GraphOperator
 from longnn.store import propagate
-from tests.commands import ROOT, fail, succeed_json
+from tests.commands import fail, succeed_json
 
 CPU = torch.device("cpu")
 SMALL = Size(nodes=60, edges=150, columns=3, degree=2)
@@ -17,24 +20,27 @@ SMALL = Size(nodes=60, edges=150, columns=3, degree=2)
 
 @pytest.fixture(scope="module")
 def record():
-    """Memory, which takes a process per contender, has a test of its own."""
+    """Memory and ranks, which take processes of their own, have tests of their own."""
+    one = Spread(median=1.0, low=1.0, high=1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_scale, "DISK", 1 << 16)
         patch.setattr("os.fsync", lambda file: None)  # a hundred tiny bases: the disk would wait
-        patch.setattr(_scale, "_peak", lambda *arguments: 1.0)
+        patch.setattr(_scale, "peak", lambda *arguments: 1.0)
+        ranks = RanksResult(one=one, two=one, ratio=one)
+        patch.setattr(_scale, "measure_ranks", lambda *arguments: ranks)
         return run_scale(quick=True, threads=1)
 
 
 @pytest.mark.slow
 def test_memory_is_measured_in_a_process_of_its_own(tmp_path):
-    _scale.write_random(tmp_path / "graph", SMALL, CPU)
+    write_random(tmp_path / "graph", SMALL, CPU)
     for key in ("propagate", "sign", "sgc"):
-        assert _scale._peak(key, tmp_path / "graph", SMALL, 1) > 0
+        assert _rivals.peak(key, tmp_path / "graph", SMALL, 1) > 0
 
 
 def test_the_random_graph_is_undirected_without_duplicates(tmp_path):
-    graph = _scale.write_random(tmp_path / "graph", SMALL, CPU)
-    data = _scale._pyg_data(graph, CPU)
+    graph = write_random(tmp_path / "graph", SMALL, CPU)
+    data = _rivals.pyg_data(graph, CPU)
     operator = GraphOperator.from_edge_index(data.edge_index, num_nodes=60, duplicates="error")
     assert operator.num_nodes == 60
     assert 0.8 * 150 < operator.num_edges <= 150
@@ -43,8 +49,8 @@ def test_the_random_graph_is_undirected_without_duplicates(tmp_path):
 
 def test_rivals_compute_the_same_first_power(tmp_path):
     """T_1(P) X = P X, which PyG's SIGN has, too."""
-    graph = _scale.write_random(tmp_path / "graph", SMALL, CPU)
-    powers = _scale.rival("sign", graph, SMALL, CPU)()
+    graph = write_random(tmp_path / "graph", SMALL, CPU)
+    powers = _rivals.rival("sign", graph, SMALL, CPU)()
     ours = propagate(graph, degree=1, memory=10**9).blocks[0][:, 1]
     np.testing.assert_allclose(powers.x1.numpy(), ours, atol=1e-5)
     second = 2 * powers.x2.numpy() - powers.x.numpy()  # T_2 = 2 P^2 - 1
@@ -52,31 +58,81 @@ def test_rivals_compute_the_same_first_power(tmp_path):
     np.testing.assert_allclose(second, ours, atol=1e-5)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_are_those_of_propagation(tmp_path, monkeypatch, threads):
+    """All terms in blocks of two columns, as they would be written."""
+    graph = write_random(tmp_path / "graph", SMALL, CPU)
+    found, plain = [], _rivals.each_term
+
+    def kept(graph, load, put, *, columns, **options):
+        terms = np.empty((60, 3, columns), dtype=np.float32)
+
+        def keep(degree, first, term):
+            terms[first : first + len(term), degree] = term
+
+        plain(graph, load, keep, columns=columns, **options)
+        found.append(terms)
+
+    monkeypatch.setattr(_rivals, "BLOCK", 2)
+    monkeypatch.setattr(_rivals, "each_term", kept)
+    _rivals.products(graph, SMALL, threads)()
+    written = propagate(graph, degree=2, memory=10**9).blocks[0]
+    np.testing.assert_array_equal(np.concatenate(found, axis=2), written)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_gather_copies_the_row_of_every_entry(tmp_path, monkeypatch, threads):
+    graph = write_random(tmp_path / "graph", SMALL, CPU)
+    copied, plain = [], torch.index_select
+
+    def select(x, dim, index, *, out):
+        plain(x, dim, index, out=out)
+        assert torch.equal(out, x[index.long()])
+        copied.extend(index.tolist())
+
+    monkeypatch.setattr(_rivals, "ROWS", 7)
+    monkeypatch.setattr(torch, "index_select", select)
+    before = torch.get_num_threads()
+    _rivals.gather(graph, SMALL, CPU, threads)()
+    assert sorted(copied) == sorted([*graph.neighbours.tolist()] * SMALL.degree)
+    assert torch.get_num_threads() == before
+
+
 @pytest.mark.slow
 def test_a_record_has_all_parts(record):
-    assert set(record.seconds) == {"propagate", "gather", "sign", "sgc"}
-    assert set(record.ratios) == {"gather", "sign", "sgc"}
+    assert set(record.seconds) == {"propagate", "products", "gather", "sign", "sgc"}
+    assert set(record.ratios) == {"products", "gather", "sign", "sgc"}
     assert all(value is not None for value in record.memory_mib.values())
-    assert {sweep.axis for sweep in record.sweeps} == {"nodes", "edges", "columns", "degree"}
-    assert set(record.orders) == {"as it is", "by degree", "reverse Cuthill-McKee"}
+    grown = {(sweep.axis, sweep.what) for sweep in record.sweeps}
+    stages = ("ingest", "propagate", "train", "predict")
+    every = {(axis, name) for axis in ("nodes", "edges", "columns", "degree") for name in stages}
+    assert grown == every - {("degree", "ingest")}
+    assert tuple(record.stages) == stages
+    assert all(stage.seconds > 0 and stage.read > 0 for stage in record.stages.values())
+    assert len(record.orders) == 2
+    assert len({one.graph for one in record.contests}) == 3
+    assert record.nodes == 400
 
 
 @pytest.mark.slow
 def test_it_is_written_and_read(record, tmp_path):
-    file, page, *figures = write_scale(record, tmp_path, name="it")
+    file, page, words, paper, *figures = write_scale(record, tmp_path, name="it")
     assert ScaleRecord.from_dict(json.loads(file.read_text())) == record
     text = page.read_text()
     assert "| PyG SIGN, powers of all degrees, in memory |" in text
     assert "../figures/it.svg" in text
+    assert "times as fast as one rank on one core" in words.read_text()
+    assert "ogbn-papers100M, on paper" in paper.read_text()
     assert [figure.name for figure in figures] == ["it.svg", "it.png"]
 
 
 def test_one_size_alone(monkeypatch):
     monkeypatch.setattr(_scale, "DISK", 1 << 16)
-    monkeypatch.setattr(_scale, "_peak", lambda *arguments: 1.0)
+    monkeypatch.setattr(_scale, "peak", lambda *arguments: 1.0)
     found = succeed_json("bench", "--part", "scale", "--size", "60,150,3,2", "--device", "cpu")
     assert found["size"] == str(SMALL)
-    assert set(found["seconds"]) == {"propagate", "gather"}
+    assert set(found["seconds"]) == {"propagate", "products", "gather"}
+    assert found["sweeps"] == []
 
 
 @pytest.mark.parametrize("size", ["1,2", "a,b,c,d", "0,1,1,1"])
@@ -91,9 +147,6 @@ def test_a_wrong_part():
     assert fail("bench", "--part", "speed") == said
 
 
-def test_the_page_tells_what_the_record_has():
-    table = (ROOT / "results" / "bench" / "tables" / "scale-h200.md").read_text()
-    (line,) = [line for line in table.splitlines() if line.startswith("| longnn, terms of all")]
-    seconds = line.split("|")[2].split()[0]
-    page = " ".join((ROOT / "docs" / "benchmarks.md").read_text().split())
-    assert f"64 columns take {seconds} s" in page
+def test_a_wrong_section():
+    found = fail("bench", "--part", "scale", "--device", "cpu", "--section", "growth,speed")
+    assert found == f"Expected sections among {', '.join(SCALE_SECTIONS)} (got 'speed')"

@@ -83,7 +83,7 @@ def test_targets_with_gaps_count_as_labels_where_there_is_one(tmp_path):
     assert propagate(graph, degree=1, rows="labelled", memory=MEMORY).rows.tolist() == [4, 7]
 
 
-def cut(monkeypatch, *, columns, staged, resident=True):
+def cut(monkeypatch, *, columns, staged, resident=True, ahead=True):
     """Blocks of so many columns, whatever the memory."""
     made = _plan.make_plan
 
@@ -91,20 +91,21 @@ def cut(monkeypatch, *, columns, staged, resident=True):
         full = [columns] * (size.columns // columns)
         rest = [size.columns % columns] if size.columns % columns else []
         whole = made(size, memory)
-        return dataclasses.replace(whole, columns=full + rest, staged=staged, resident=resident)
+        new = {"columns": full + rest, "staged": staged, "resident": resident, "ahead": ahead}
+        return dataclasses.replace(whole, **new)
 
     monkeypatch.setattr("longnn.store._propagate.make_plan", plan)
 
 
 @pytest.mark.parametrize("resident", [True, False])
-@pytest.mark.parametrize("staged", [True, False])
+@pytest.mark.parametrize(("staged", "ahead"), [(True, True), (True, False), (False, False)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_memory_and_threads_do_not_change_a_bit(
-    graph, tmp_path, monkeypatch, threads, staged, resident
+    graph, tmp_path, monkeypatch, threads, staged, ahead, resident
 ):
     """Blocks in memory and in a scratch file, small stretches, the graph read again each time."""
     whole = terms_of(propagate(graph, degree=6, dtype="float16", memory=MEMORY))
-    cut(monkeypatch, columns=2, staged=staged, resident=resident)
+    cut(monkeypatch, columns=2, staged=staged, resident=resident, ahead=ahead)
     monkeypatch.setitem(Adjacency.stretches.__globals__["ENTRIES"], "cpu", 40)
     monkeypatch.setattr(_stage, "PIECE", 1000)
     options = {"degree": 6, "dtype": "float16", "memory": MEMORY, "threads": threads}
@@ -155,8 +156,9 @@ def test_another_recipe_has_another_folder(graph):
     assert len(folders) == 3
 
 
-def test_progress_goes_to_its_end(graph, monkeypatch):
-    cut(monkeypatch, columns=2, staged=True)
+@pytest.mark.parametrize("ahead", [True, False])
+def test_progress_goes_to_its_end(graph, monkeypatch, ahead):
+    cut(monkeypatch, columns=2, staged=True, ahead=ahead)
     told = []
     propagate(graph, degree=3, memory=MEMORY, on_progress=told.append)
     shares = [one.share for one in told]
@@ -185,6 +187,15 @@ class TestPlan:
         little, much = (_plan.make_plan(self.size, int(m)) for m in (0.3e9, 20e9))
         assert (little.resident, little.staged) == (False, False)
         assert (much.resident, much.staged) == (True, True)
+
+    def test_a_block_is_written_while_the_next_is_computed_where_both_fit(self):
+        little, much = (_plan.make_plan(self.size, int(m)) for m in (1.5e9, 20e9))
+        assert (little.staged, little.ahead) == (True, False)
+        assert (much.staged, much.ahead) == (True, True)
+        two = 16 * (self.size.column_bytes + 2 * self.size.staged_bytes)
+        assert much.bytes == two + self.size.graph_bytes
+        shared = dataclasses.replace(self.size, row_ranks=2)
+        assert not _plan.make_plan(shared, 20 * 10**9).ahead
 
     def test_each_rank_has_columns(self):
         size = dataclasses.replace(self.size, column_ranks=4)
