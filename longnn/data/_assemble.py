@@ -17,10 +17,10 @@ from torch_geometric.data import Data
 
 from longnn.data._convert import edge_weights, from_data, keep_arcs, node_numbers, symmetrize
 from longnn.data._dataset import MASKS, NodeDataset
-from longnn.data._edgetable import read_edges, whole_numbers
+from longnn.data._edgetable import read_edges, whole_numbers, with_unknown
 from longnn.data._errors import DataError
 from longnn.data._limits import require_memory
-from longnn.data._nodetable import Nodes, read_nodes
+from longnn.data._nodetable import NodeColumns, Nodes, read_nodes
 from longnn.data._options import TableOptions
 from longnn.data._tables import Table
 from longnn.matrices import csr
@@ -85,6 +85,8 @@ def assemble(
     want_features = options.features in ("auto", "columns")
     if isinstance(nodes, Table):
         ids_needed = isinstance(edges, Table)
+        if options.unknown_ids == "add" and isinstance(edges, Table):
+            nodes = _with_unknown(nodes, edges, options)
         known = read_nodes(nodes, options, want_features=want_features, ids_needed=ids_needed)
     elif nodes is not None:
         known = _nodes_of(nodes, want_features)
@@ -92,8 +94,7 @@ def assemble(
         known = Nodes() if isinstance(edges, Table) else _nodes_of(edges, want_features)
     known.notes[:0] = notes
     if isinstance(edges, Table):
-        wanted = (options.source_column, options.target_column, options.weight_column)
-        index, weight = read_edges(edges, known, wanted)
+        index, weight = read_edges(edges, known, options.ends, unknown_ids=options.unknown_ids)
     else:
         index, weight = _edges_of_arrays(edges, known)
     index, weight = _drop_weightless(index, weight, known.notes)
@@ -115,6 +116,12 @@ def assemble(
         ready=options.features == "identity",
     )
     return dataset.with_columns(known.columns, known.encoding)
+
+
+def _with_unknown(nodes: Table, edges: Table, options: TableOptions) -> Table:
+    key = NodeColumns.find(nodes, options, ids_needed=True).key
+    assert key is not None
+    return with_unknown(nodes, key, edges, options.ends)
 
 
 def _nodes_of(arrays: Arrays, want_features: bool) -> Nodes:

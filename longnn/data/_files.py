@@ -19,7 +19,7 @@ from longnn.data._encoding import Missing
 from longnn.data._errors import DataError, MissingFileError
 from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
 from longnn.data._matrixmarket import is_called_symmetric
-from longnn.data._options import Features, TableOptions
+from longnn.data._options import Features, TableOptions, UnknownIds
 from longnn.data._readtable import TABLE_SUFFIXES, read_table
 from longnn.data._tables import Table
 from longnn.data._textfile import table_stem, table_suffix
@@ -50,6 +50,7 @@ def load_files(
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
+    unknown_ids: UnknownIds = "error",
     feature_file: str | None = None,
     missing: Missing = "fill",
     features: Features = "auto",
@@ -82,6 +83,9 @@ def load_files(
         source_column, target_column: by default source/src/from and target/dst/to, else the
             first two columns.
         weight_column: by default weight or edge_weight; without one all edges have weight 1.
+        unknown_ids: an edge with an end that the node file does not have is an ``"error"``; with
+            ``"drop"`` such edges are left out, with ``"add"`` the nodes are added, with gaps in all
+            columns; a note counts them.
         feature_file: sparse features, set beside the columns of the node file: a SciPy ``.npz`` or
             ``.mtx`` matrix (nodes, features), its rows in the order of the node file or of the
             adjacency; or a long table with the columns id, feature and value, one row per nonzero
@@ -122,6 +126,7 @@ def load_files(
         source_column=source_column,
         target_column=target_column,
         weight_column=weight_column,
+        unknown_ids=unknown_ids,
         missing=missing,
         features=features,
         task=task,
