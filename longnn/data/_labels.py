@@ -21,6 +21,7 @@ LABEL_NAMES = ("label", "labels", "y", "class", "target")
 MISSING = ("NA", "N/A", "null", "NULL")  # besides an empty cell
 _WHOLE = re.compile(r"[-+]?[0-9]{1,300}")
 MAX_CLASSES = 100  # more distinct whole numbers than this are taken for a quantity
+SOME_CLASSES = 10  # more than this may well be one: a note says what they were taken for
 
 #: Labels, names of classes (or of labels), names of targets, task.
 Labels = tuple[Tensor, tuple[str, ...] | None, tuple[str, ...], Task]
@@ -155,13 +156,18 @@ def _guess_task(column: str, values: np.ndarray, numeric: bool, notes: list[str]
     if (known != np.round(known)).any():
         return "regression"
     distinct = len(np.unique(known))
-    if distinct <= MAX_CLASSES:
+    if distinct <= SOME_CLASSES:
         return "classification"
+    guess: Task = "classification" if distinct <= MAX_CLASSES else "regression"
+    taken, other, meant = {
+        "classification": ("classes", "regression", "a quantity"),
+        "regression": ("a quantity (regression)", "classification", "classes"),
+    }[guess]
     notes.append(
-        f"Column {column!r} holds {distinct} distinct whole numbers and was taken for a "
-        "quantity (regression); use task='classification' if they are classes."
+        f"Column {column!r} holds {distinct} distinct whole numbers and was taken for {taken}; "
+        f"use task={other!r} if they are {meant}."
     )
-    return "regression"
+    return guess
 
 
 def _classes(
