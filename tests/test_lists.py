@@ -83,6 +83,7 @@ def test_settings_are_explained(monkeypatch):
     for line, entry in zip(lines[1:], entries, strict=True):
         assert entry.meaning in line
         assert "None" not in line
+    assert lines[1].split()[:2] == ["preset", "default"]  # what `longnn train` takes
 
 
 def test_a_model_that_does_not_exist():
