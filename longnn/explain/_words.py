@@ -34,7 +34,7 @@ def why(explanation: "Explanation", e: "NodeExplanation") -> list[str]:
     """Why a node has its score, in sentences."""
     sure = "" if e.probability is None else f", with probability {e.probability:.2f} for {e.output}"
     told = [f"Node {e.node} is predicted {e.predicted}{sure}."]
-    told.append(f"Explained is its {explanation.what}, {e.score:.3f}.")
+    told.append(f"The number explained is its {explanation.what}: {e.score:.3f}.")
     own = float(e.contribution[e.distance == 0].sum())
     others = e.contribution[e.distance != 0]
     told.append(
