@@ -19,6 +19,7 @@ from longnn.data._convert import edge_weights, from_data, keep_arcs, node_number
 from longnn.data._dataset import MASKS, NodeDataset
 from longnn.data._edgetable import read_edges, whole_numbers, with_unknown
 from longnn.data._errors import DataError
+from longnn.data._features import DEGREES
 from longnn.data._limits import require_memory
 from longnn.data._nodetable import NodeColumns, Nodes, read_nodes
 from longnn.data._options import TableOptions
@@ -239,10 +240,10 @@ def _add_features(nodes: Nodes, index: Tensor, options: TableOptions) -> None:
         return
     arcs = keep_arcs(index.long(), num_nodes=count)
     if options.directed is True or (options.directed == "auto" and not arcs.symmetric):
-        ends, nodes.feature_names = arcs.arcs, ("log_out_degree", "log_in_degree")
+        ends, nodes.feature_names = arcs.arcs, DEGREES[1:]
     else:
         ends = symmetrize(index.long(), num_nodes=count).arcs[:1]
-        nodes.feature_names = ("log_degree",)
+        nodes.feature_names = DEGREES[:1]
     counts = [torch.bincount(end, minlength=count) for end in ends]
     nodes.x = torch.log1p(torch.stack(counts, dim=1).float())
     nodes.encoding = None

@@ -58,7 +58,7 @@ def read_edges(
         nodes.notes.append(f"{table.name} has no header: its first line was read as an edge.")
     unused = [name for name in table.names if name not in (source, target, weight)]
     if unused:
-        nodes.notes.append(f"Columns of {table.name} not used: {', '.join(unused)}.")
+        nodes.notes.append(unused_note(table.name, unused, weighted=weight is not None))
     weights = None if weight is None else _read_weights(table, weight)
     keep = ~lost.any(axis=0)
     if not keep.all():
@@ -104,6 +104,16 @@ def _ends(table: Table, source: str, target: str) -> list[Any]:
             row = pc.index(pc.is_null(texts), True).as_py()
             raise table.error("Expected the id of a node (got an empty cell).", row, column)
     return ends
+
+
+def unused_note(table: str, columns: Sequence[str], *, weighted: bool) -> str:
+    """Which columns of the edges mean nothing to longnn.
+
+    >>> unused_note("e.csv", ["when"], weighted=True)
+    'Columns of e.csv not used: when.'
+    """
+    hint = "" if weighted else "; if one is the weight of an edge, name it with weight_column"
+    return f"Columns of {table} not used: {', '.join(columns)}{hint}."
 
 
 def unknown_note(dropped: int, rows: int, source: str) -> str:

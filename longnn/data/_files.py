@@ -26,6 +26,7 @@ from longnn.data._textfile import table_stem, table_suffix
 
 OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
 SUFFIXES = (*TABLE_SUFFIXES, *ARRAY_SUFFIXES)
+_LISTED = 5  # files of a folder that an error names
 _ENDS = ("source", "target", "weight")
 _NODE_COLUMNS = (
     "id_column",
@@ -251,8 +252,12 @@ def _find_files(edges: Path, nodes: Path | None) -> tuple[Path, Path | None]:
                 raise DataError(f"Expected one {stem} file (got {names}).", path=folder)
         if not found["edges"]:
             choices = ", ".join(SUFFIXES)
+            held = [path for path in sorted(folder.iterdir()) if table_suffix(path) in SUFFIXES]
+            others = ", ".join(path.name for path in held[:_LISTED])
+            remedy = f"; it has {others}: give the edge file itself, and --nodes" if held else ""
             raise MissingFileError(
-                f"Expected a file edges.* ({choices}) in the folder (found none).", path=folder
+                f"Expected a file edges.* ({choices}) in the folder (found none){remedy}.",
+                path=folder,
             )
         edges = found["edges"][0]
         nodes = found["nodes"][0] if found["nodes"] else None

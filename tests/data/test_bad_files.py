@@ -163,6 +163,11 @@ def test_missing_files(write: Write, tmp_path: Path) -> None:
     empty.mkdir()
     with pytest.raises(MissingFileError, match=r"empty: Expected a file edges\.\* .*\.parquet"):
         load_files(empty)
+    (empty / "payments.csv").write_text(EDGES)
+    with pytest.raises(
+        MissingFileError, match=r"found none\); it has payments\.csv: give the edge"
+    ):
+        load_files(empty)
     write("edges.csv", EDGES)
     write("edges.tsv", EDGES)
     with pytest.raises(DataError, match=r"Expected one edges file \(got edges\.csv, edges\.tsv\)"):

@@ -160,6 +160,9 @@ def test_columns_can_be_named(write: Write) -> None:
     assert d.classes == ("u", "v")
     assert d.data.test_mask.tolist() == [False, True, False]
     assert "Columns of e.csv not used: when." in d.notes
+    plain = load_files(edges, nodes, source_column="x1", target_column="x2", id_column="who")
+    hint = "when, strength; if one is the weight of an edge, name it with weight_column."
+    assert f"Columns of e.csv not used: {hint}" in plain.notes
 
 
 @pytest.mark.parametrize(
