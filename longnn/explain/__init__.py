@@ -11,7 +11,15 @@ from longnn.explain._explanation import Explanation, NodeExplanation
 from longnn.explain._files import check_path
 from longnn.explain._nodes import explain_nodes
 from longnn.explain._overview import Overview, explain_model
-from longnn.explain._words import feature_rows, ring_name, signed, source_rows, sums, why
+from longnn.explain._words import (
+    feature_rows,
+    ring_name,
+    ring_rows,
+    signed,
+    source_rows,
+    sums,
+    why,
+)
 
 __all__ = [
     "Explanation",
@@ -23,6 +31,7 @@ __all__ = [
     "feature_rows",
     "find_ids",
     "ring_name",
+    "ring_rows",
     "signed",
     "source_rows",
     "sums",
