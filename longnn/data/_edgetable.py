@@ -60,7 +60,7 @@ def read_edges(
     if unused:
         nodes.notes.append(unused_note(table.name, unused, weighted=weight is not None))
     weights = None if weight is None else _read_weights(table, weight)
-    keep = ~lost.any(axis=0)
+    keep = np.asarray(~lost.any(axis=0))
     if not keep.all():
         nodes.notes.append(unknown_note(int((~keep).sum()), len(keep), nodes.source))
         weights = None if weights is None else weights[torch.from_numpy(keep)]
