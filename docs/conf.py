@@ -5,6 +5,7 @@ Nothing on a page asks the network for anything: formulas are MathML, figures an
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -30,6 +31,11 @@ PROFILE.write_text("c.IPKernelApp.log_level = 40\n")
 from reference import table_of_names  # noqa: E402
 
 from longnn import __version__  # noqa: E402
+
+#: As in +0.62 [-0.28, +1.38].
+INTERVAL = re.compile(r"\[([-+][\d.]+), ([-+][\d.]+)\]")
+#: As in 88.5 ± 0.7, and 12 / 3.4.
+SPACED = re.compile(r"(?<=\d) ([±/]) (?=\d)")
 
 project = "longnn"
 author = "The longnn developers"
@@ -79,6 +85,7 @@ html_css_files = ["longnn.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
+html_show_search_summary = False  # a page that is opened from disk may not read others
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1f4e79", "color-brand-content": "#1f5f99"},
     "dark_css_variables": {"color-brand-primary": "#8fc1ee", "color-brand-content": "#8fc1ee"},
@@ -86,6 +93,17 @@ html_theme_options = {
 }
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
+
+
+def whole_cells(text: str) -> str:
+    """Markdown whose tables keep 88.5 ± 0.7, [-0.28, +1.38] and 12 / 3.4 on one line each."""
+
+    def whole(line: str) -> str:
+        if not line.startswith("|"):
+            return line
+        return SPACED.sub("\u00a0\\1\u00a0", INTERVAL.sub("[\\1,\u00a0\\2]", line))
+
+    return "\n".join(map(whole, text.split("\n")))
 
 
 def setup(app):
@@ -96,6 +114,8 @@ def setup(app):
         return True if name.startswith("set_") and name.endswith("_request") else None
 
     def read(app, name, source):
+        if name.startswith("results/"):
+            source[0] = whole_cells(source[0])
         if name == "results/index":
             source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n[!i]*\n```\n"
         if name == "api/index":

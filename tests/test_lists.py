@@ -83,6 +83,16 @@ def test_settings_are_explained(monkeypatch):
     for line, entry in zip(lines[1:], entries, strict=True):
         assert entry.meaning in line
         assert "None" not in line
+    assert lines[1].split()[:2] == ["preset", "default"]  # what `longnn train` takes
+
+
+def test_commands_print_text_in_a_notebook_too():
+    code = (
+        "import rich.console; rich.console._is_jupyter = lambda: True\n"
+        "from longnn.cli import app; app(['models'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
+    assert done.stdout.startswith("--model"), done
 
 
 def test_a_model_that_does_not_exist():

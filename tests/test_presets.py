@@ -61,6 +61,7 @@ def test_the_report_shows_members_weights_and_gain(finished):
     assert "Ensemble of 8 models" in page
     assert "The filters of the members" in page
     assert re.search(r"8 models were trained, and \d of them vote", page)
+    assert re.search(r"together they have [\d.]+ % \([+-]?[\d.]+ points\)", page)
     for name in printed["portfolio"]:
         assert name in page
     lines = "\n".join(text_summary(RunRecord.read(folder)))

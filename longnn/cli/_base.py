@@ -32,8 +32,9 @@ class Output(Console):
         leave_closed_pipe()
 
 
-out = Output(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# A command prints text, in the process of a notebook too: Rich would make HTML of each line there.
+out = Output(highlight=False, soft_wrap=True, force_jupyter=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, force_jupyter=False)
 
 Graph = Annotated[
     str,

@@ -164,12 +164,9 @@ def _show_node(explanation: "Explanation", e: "NodeExplanation", top: int) -> No
     columns, rows = longnn.explain.source_rows(e, top)
     out.print()
     out.print(_display.table(columns, rows, right=set(range(1, len(columns)))))
-    rings = [
-        [longnn.explain.ring_name(d), str(n), longnn.explain.signed(total)]
-        for d, (n, total) in e.rings.items()
-    ]
+    rows = longnn.explain.ring_rows(e)
     out.print()
-    out.print(_display.table(["by distance", "nodes", "contribution"], rings, right={1, 2}))
+    out.print(_display.table(["by distance", "nodes", "contribution"], rows, right={1, 2}))
     if e.ways is not None:
         ways = longnn.explain.way_rows(e)
         out.print()

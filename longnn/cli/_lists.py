@@ -1,5 +1,6 @@
 """Commands that only print: the card of a graph, the available datasets and models."""
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -120,7 +121,7 @@ def models(
     if name is not None:
         _show_model(name)
     if settings:
-        _show_explanations(longnn.config.explain_settings())
+        _show_explanations([_as_trained(entry) for entry in longnn.config.explain_settings()])
     if name is None and not settings:
         rows = [[entry.name, entry.title, entry.summary] for entry in MODELS.values()]
         out.print(display.table(["--model", "title", "filter"], rows))
@@ -160,6 +161,11 @@ def _show_explanations(entries: "Sequence[Explanation]") -> None:
     most = {2: NARROW} if out.width < display.WIDE else None
     columns = ["--set", "default", "values", "meaning"]
     out.print(display.table(columns, rows, whole={0, 1}, most=most))
+
+
+def _as_trained(entry: "Explanation") -> "Explanation":
+    """The preset is that of ``longnn train``, not of a configuration that names none."""
+    return dataclasses.replace(entry, default="default") if entry.name == "preset" else entry
 
 
 def _values(entry: "Explanation") -> str:

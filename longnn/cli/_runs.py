@@ -53,8 +53,8 @@ def train(
     preset: Annotated[
         str | None,
         typer.Option(
-            help="How much to train: fast (one model), default (a portfolio of eight, joined), "
-            "best (a larger one)."
+            help="How much to train: fast (one model), default (a portfolio of eight, joined; this "
+            "is the default), best (a larger one)."
         ),
     ] = None,
     time_limit: Annotated[

@@ -43,7 +43,7 @@ class Config:
     preset: str = described(
         "fast",
         "how much to train: fast (one model), default (a portfolio of about eight, joined on the "
-        "validation nodes), best (a larger one)",
+        "validation nodes), best (a larger one); fast where an option of a model is set",
         PRESETS,
     )
     model: str = described("lon", "name of the model, see `longnn models`")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from longnn.data._convert import from_data, undirected
     from longnn.data._dataset import NodeDataset
-    from longnn.data._edgetable import edge_columns
+    from longnn.data._edgetable import edge_columns, unknown_note, unknown_text
     from longnn.data._encoding import Encoding, Novelty, encode_columns
     from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
     from longnn.data._features import row_normalize
@@ -97,6 +97,8 @@ __all__ = [
     "table_stem",
     "table_suffix",
     "undirected",
+    "unknown_note",
+    "unknown_text",
     "untested",
 ]
 
@@ -131,7 +133,7 @@ _HOMES = {
     "_named": ("load_named",),
     "_npz": ("Archive",),
     "_scaling": ("SCALINGS", "Scaling"),
-    "_edgetable": ("edge_columns",),
+    "_edgetable": ("edge_columns", "unknown_note", "unknown_text"),
     "_labels": ("read_labels",),
     "_nodetable": (
         "NodeColumns",

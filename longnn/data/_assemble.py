@@ -18,10 +18,11 @@ from torch_geometric.data import Data
 from longnn.data._arcs import keep_arcs, symmetrize
 from longnn.data._convert import edge_weights, from_data, node_numbers
 from longnn.data._dataset import MASKS, NodeDataset
-from longnn.data._edgetable import Edges, read_edges, whole_numbers
+from longnn.data._edgetable import Edges, read_edges, whole_numbers, with_unknown
 from longnn.data._errors import DataError
+from longnn.data._features import DEGREES
 from longnn.data._limits import require_memory
-from longnn.data._nodetable import Nodes, read_nodes
+from longnn.data._nodetable import NodeColumns, Nodes, read_nodes
 from longnn.data._options import TableOptions
 from longnn.data._relations import check_types
 from longnn.data._tables import Table
@@ -87,6 +88,8 @@ def assemble(
     want_features = options.features in ("auto", "columns")
     if isinstance(nodes, Table):
         ids_needed = isinstance(edges, Table)
+        if options.unknown_ids == "add" and isinstance(edges, Table):
+            nodes = _with_unknown(nodes, edges, options)
         known = read_nodes(nodes, options, want_features=want_features, ids_needed=ids_needed)
     elif nodes is not None:
         known = _nodes_of(nodes, want_features)
@@ -94,8 +97,9 @@ def assemble(
         known = Nodes() if isinstance(edges, Table) else _nodes_of(edges, want_features)
     known.notes[:0] = notes
     if isinstance(edges, Table):
-        wanted = (options.source_column, options.target_column, options.weight_column)
-        listed = read_edges(edges, known, wanted, options.type_column)
+        listed = read_edges(
+            edges, known, options.ends, options.type_column, unknown_ids=options.unknown_ids
+        )
     else:
         listed = _edges_of_arrays(edges, known)
     listed = _drop_weightless(listed, known.notes)
@@ -126,6 +130,12 @@ def assemble(
         ready=options.features == "identity",
     )
     return dataset.with_columns(known.columns, known.encoding)
+
+
+def _with_unknown(nodes: Table, edges: Table, options: TableOptions) -> Table:
+    key = NodeColumns.find(nodes, options, ids_needed=True).key
+    assert key is not None
+    return with_unknown(nodes, key, edges, options.ends, options.type_column)
 
 
 def _nodes_of(arrays: Arrays, want_features: bool) -> Nodes:
@@ -244,10 +254,10 @@ def _add_features(nodes: Nodes, index: Tensor, options: TableOptions) -> None:
         return
     arcs = keep_arcs(index.long(), num_nodes=count)
     if options.directed is True or (options.directed == "auto" and not arcs.symmetric):
-        ends, nodes.feature_names = arcs.arcs, ("log_out_degree", "log_in_degree")
+        ends, nodes.feature_names = arcs.arcs, DEGREES[1:]
     else:
         ends = symmetrize(index.long(), num_nodes=count).arcs[:1]
-        nodes.feature_names = ("log_degree",)
+        nodes.feature_names = DEGREES[:1]
     counts = [torch.bincount(end, minlength=count) for end in ends]
     nodes.x = torch.log1p(torch.stack(counts, dim=1).float())
     nodes.encoding = None

@@ -18,12 +18,18 @@ from torch import Tensor
 from longnn.data._convert import undirected
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
-from longnn.data._features import is_sparse
+from longnn.data._features import DEGREES, is_sparse
 from longnn.data._splits import make_split
 from longnn.matrices import csr_to_scipy, nonzero_share
 
 IMBALANCED = 10.0  # largest class / smallest, from which on we warn
 SMALL_CLASS = 5  # labelled nodes
+UNLABELLED_GRAPH = (
+    "No node has a label: the graph can be predicted on, not trained on. If a column holds labels, "
+    "name it with label_column."
+)
+SHOWN = 20  # classes in a line of the card
+FEW_COLUMNS = 10  # of a table: below it, rows repeat by chance
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,8 @@ class GraphCard:
 
     ``imbalance`` is the size of the largest class divided by that of the smallest, among classes
     with labelled nodes. ``edge_types`` are the arcs of each type of edges, if there are types.
+    ``targets`` describes each number to predict: its least, median, mean and largest value, and how
+    its values at the two ends of an edge correlate (None if they do not vary).
     """
 
     name: str
@@ -77,6 +85,7 @@ class GraphCard:
     directed: bool = False
     one_way: int = 0
     edge_types: dict[str, int] = field(default_factory=dict)
+    targets: dict[str, dict[str, float | None]] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """The card for a terminal, without notes and warnings."""
@@ -99,8 +108,11 @@ class GraphCard:
             ("labelled", f"{100 * self.labelled_share:.1f} % of the nodes"),
         ]
         if self.class_counts:
-            counts = ", ".join(f"{name}: {n:,}" for name, n in self.class_counts.items())
+            named = [f"{name}: {n:,}" for name, n in self.class_counts.items()]
+            more = [f"and {len(named) - SHOWN} more"] if len(named) > SHOWN else []
+            counts = ", ".join([*named[:SHOWN], *more])
             rows.append(("labels" if self.task == "multilabel" else "classes", counts))
+        rows += [("target", _target_text(name, found)) for name, found in self.targets.items()]
         if self.edge_homophily is not None:
             parts = (
                 ("edge", self.edge_homophily),
@@ -129,6 +141,8 @@ class GraphCard:
             del fields["directed"], fields["one_way"]
         if not self.edge_types:
             del fields["edge_types"]
+        if not self.targets:
+            del fields["targets"]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
 
 
@@ -175,8 +189,9 @@ def describe(dataset: NodeDataset) -> GraphCard:
         directed=dataset.directed,
         one_way=dataset.one_way if dataset.directed else 0,
         edge_types={r.name: r.edge_index.shape[1] for r in dataset.relations},
+        targets=_describe_targets(dataset),
     )
-    return dataclasses.replace(card, warnings=tuple(_warnings(card)))
+    return dataclasses.replace(card, warnings=tuple(_warnings(card, _repeats_by_chance(dataset))))
 
 
 def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float | None]:
@@ -199,6 +214,50 @@ def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float |
     share = torch.bincount(y[row], minlength=dataset.num_classes).double() / len(row)
     chance = float((share**2).sum())
     return edge, node, (edge - chance) / (1 - chance) if chance < 1 else None
+
+
+def _describe_targets(dataset: NodeDataset) -> dict[str, dict[str, float | None]]:
+    """What is known of each number to predict; nothing where there is none."""
+    if dataset.task != "regression" or not bool(dataset.labelled.any()):
+        return {}
+    y = dataset.data.y.reshape(dataset.num_nodes, -1).double()
+    row, col = dataset.data.edge_index
+    names = dataset.targets or tuple(str(k) for k in range(y.shape[1]))
+    found: dict[str, dict[str, float | None]] = {}
+    for name, value in zip(names, y.T.numpy(), strict=True):
+        known = value[~np.isnan(value)]
+        if not len(known):
+            continue
+        ends = np.stack([value[row.numpy()], value[col.numpy()]])  # (2, arcs)
+        ends = ends[:, ~np.isnan(ends).any(axis=0) & (row != col).numpy()]
+        vary = ends.shape[1] > 1 and bool((ends.std(axis=1) > 0).all())
+        found[name] = {
+            "min": float(known.min()),
+            "median": float(np.median(known)),
+            "mean": float(known.mean()),
+            "max": float(known.max()),
+            "neighbours": float(np.corrcoef(ends)[0, 1]) if vary else None,
+        }
+    return found
+
+
+def _target_text(name: str, found: dict[str, float | None]) -> str:
+    """A number to predict, in one line.
+
+    >>> _target_text("rent", {"min": 310.0, "max": 2500.5, "neighbours": 0.4})
+    'rent: min 310, max 2500.5; correlation of neighbours 0.400'
+    """
+    alike = found.get("neighbours")
+    values = [f"{key} {found[key]:g}" for key in ("min", "median", "mean", "max") if key in found]
+    last = "" if alike is None else f"; correlation of neighbours {alike:.3f}"
+    return f"{name}: {', '.join(values)}{last}"
+
+
+def _repeats_by_chance(dataset: NodeDataset) -> bool:
+    """Whether equal features say nothing: degrees, or a table of few columns."""
+    names = dataset.feature_names
+    made = bool(names) and all(name in DEGREES for name in names)
+    return made or (dataset.encoding is not None and dataset.num_features < FEW_COLUMNS)
 
 
 def _components(row: Tensor, col: Tensor, nodes: int) -> tuple[int, float]:
@@ -252,7 +311,7 @@ def _class_counts(dataset: NodeDataset) -> dict[str, int]:
     return dict(zip(dataset.classes, counts, strict=True))
 
 
-def _warnings(card: GraphCard) -> list[str]:
+def _warnings(card: GraphCard, by_chance: bool) -> list[str]:
     found = []
     if card.edges == 0:
         found.append("There are no edges: a graph filter has nothing to work on.")
@@ -262,9 +321,11 @@ def _warnings(card: GraphCard) -> list[str]:
             f"{100 * card.largest_component_share:.0f} % of the nodes."
         )
     if card.labelled_share == 0:
-        found.append("No node has a label: the graph can be predicted on, not trained on.")
+        found.append(UNLABELLED_GRAPH)
     elif card.task == "classification":
         found += _class_warnings(card)
+    if by_chance:
+        return found
     if card.zero_rows:
         found.append(f"Nodes whose features are all zero: {card.zero_rows}.")
     if card.duplicate_rows > card.nodes // 10:

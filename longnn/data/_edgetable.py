@@ -5,7 +5,7 @@ a graph undirected.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from longnn.data._errors import DataError
 from longnn.data._nodetable import Nodes
+from longnn.data._options import UnknownIds
 from longnn.data._relations import MAX_TYPES
 from longnn.data._tables import Table
 
@@ -36,51 +38,156 @@ class Edges:
 
 
 def read_edges(
-    table: Table, nodes: Nodes, wanted: tuple[str | None, ...], type_column: str | None = None
+    table: Table,
+    nodes: Nodes,
+    wanted: tuple[str | None, ...],
+    type_column: str | None = None,
+    *,
+    unknown_ids: UnknownIds = "error",
 ) -> Edges:
-    """The edges of a table.
+    """The edges of a table, row by row.
 
     Args:
         table: one edge per row.
         nodes: the known nodes; if none are known, those that the edges name are added.
         wanted: the source, target and weight columns the user named, if any.
         type_column: the column of types, if the user named one.
+        unknown_ids: ``"drop"`` edges with an end that is no known node; else they are an error.
     """
     kind = table.find(type_column, TYPE_NAMES, "type")
     source, target, weight = edge_columns(table, wanted, kind)
-    ends = [table.texts(column) for column in (source, target)]
-    for column, texts in zip((source, target), ends, strict=True):
-        if texts.null_count:
-            row = pc.index(pc.is_null(texts), True).as_py()
-            raise table.error("Expected the id of a node (got an empty cell).", row, column)
+    ends = _ends(table, source, target)
     if nodes.count is None:
         nodes.ids = _ids_of_edges(ends)
         nodes.count = len(nodes.ids)
     known = nodes.ids
     if known is None:
         known = pa.array([str(i) for i in range(nodes.count)], pa.string())
-    index = []
-    for column, texts in zip((source, target), ends, strict=True):
-        place = pc.index_in(texts, value_set=known)
-        if place.null_count:
-            row = pc.index(pc.is_null(place), True).as_py()
-            value = texts[row].as_py()
-            raise table.error(
-                f"Expected the id of a node in {nodes.source} (got {value!r}); add the node or "
-                "remove the edge.",
-                row,
-                column,
-                value=value,
-            )
-        index.append(torch.from_numpy(place.to_numpy(zero_copy_only=False).astype(np.int64)))
+    places = [pc.index_in(texts, value_set=known).fill_null(-1) for texts in ends]
+    index = np.stack([place.to_numpy(zero_copy_only=False) for place in places])  # (2, rows)
+    lost = index < 0
+    if lost.any() and (unknown_ids != "drop" or lost.any(axis=0).all()):
+        raise _unknown(table, nodes, (source, target), ends, lost)
     nodes.notes += table.notes
     if not table.has_header:
         nodes.notes.append(f"{table.name} has no header: its first line was read as an edge.")
     unused = [name for name in table.names if name not in (source, target, weight, kind)]
     if unused:
-        nodes.notes.append(f"Columns of {table.name} not used: {', '.join(unused)}.")
+        nodes.notes.append(unused_note(table.name, unused, weighted=weight is not None))
     weights = None if weight is None else _read_weights(table, weight)
-    return Edges(torch.stack(index), weights, *_read_types(table, kind))
+    keep = np.asarray(~lost.any(axis=0))
+    if not keep.all():
+        nodes.notes.append(unknown_note(int((~keep).sum()), len(keep), nodes.source))
+    kept = torch.from_numpy(keep)
+    weights = None if weights is None else weights[kept]
+    kinds, types = _read_types(table, kind)
+    kinds = None if kinds is None else kinds[kept]
+    return Edges(torch.from_numpy(index[:, keep].astype(np.int64)), weights, kinds, types)
+
+
+def with_unknown(
+    nodes: Table,
+    key: str,
+    edges: Table,
+    wanted: tuple[str | None, ...],
+    type_column: str | None = None,
+) -> Table:
+    """The node table and a row of gaps for each node that only the edges name.
+
+    Args:
+        nodes: one node per row.
+        key: the column of the ids.
+        edges: one edge per row.
+        wanted: the source, target and weight columns the user named, if any.
+        type_column: the column of types, if the user named one.
+
+    >>> edges = Table({"source": pa.array(["a", "b"]), "target": pa.array(["b", "c"])})
+    >>> people = Table({"id": pa.array(["a", "b"]), "age": pa.array(["41", "7"])})
+    >>> made = with_unknown(people, "id", edges, (None, None, None))
+    >>> made.columns["id"].to_pylist(), made.columns["age"].to_pylist()
+    (['a', 'b', 'c'], ['41', '7', None])
+    """
+    kind = edges.find(type_column, TYPE_NAMES, "type")
+    source, target, _ = edge_columns(edges, wanted, kind)
+    named, known = _ids_of_edges(_ends(edges, source, target)), nodes.texts(key)
+    new = named.filter(pc.invert(pc.is_in(named, value_set=known)))
+    if not len(new):
+        return nodes
+    columns = {
+        name: pa.concat_arrays([column, pa.nulls(len(new), column.type)])
+        for name, column in nodes.columns.items()
+    }
+    columns[key] = pa.concat_arrays([known.cast(pa.string()), new])
+    note = f"Nodes that only {edges.name} names were added, with gaps in all columns: {len(new):,}."
+    return replace(nodes, columns=columns, notes=(*nodes.notes, note))
+
+
+def _ends(table: Table, source: str, target: str) -> list[Any]:
+    """The ids at both ends of each edge."""
+    ends = [table.texts(column) for column in (source, target)]
+    for column, texts in zip((source, target), ends, strict=True):
+        if texts.null_count:
+            row = pc.index(pc.is_null(texts), True).as_py()
+            raise table.error("Expected the id of a node (got an empty cell).", row, column)
+    return ends
+
+
+def unused_note(table: str, columns: Sequence[str], *, weighted: bool) -> str:
+    """Which columns of the edges mean nothing to longnn.
+
+    >>> unused_note("e.csv", ["when"], weighted=True)
+    'Columns of e.csv not used: when.'
+    """
+    hint = "" if weighted else "; if one is the weight of an edge, name it with weight_column"
+    return f"Columns of {table} not used: {', '.join(columns)}{hint}."
+
+
+def unknown_note(dropped: int, rows: int, source: str) -> str:
+    """What ``unknown_ids="drop"`` has done.
+
+    >>> unknown_note(2, 1500, "nodes.csv")
+    'Edges with an end that is not in nodes.csv were dropped: 2 of 1,500.'
+    """
+    return f"Edges with an end that is not in {source} were dropped: {dropped:,} of {rows:,}."
+
+
+def unknown_text(value: str, count: int, rows: int, source: str) -> str:
+    """What is wrong with an edge whose end is no node, and what can be done.
+
+    Args:
+        value: the end.
+        count: edges with such an end.
+        rows: all edges.
+        source: what the table of nodes is called.
+
+    >>> unknown_text("eve", 1, 3, "nodes.csv")
+    "Expected the id of a node in nodes.csv (got 'eve'); 1 of 3 edges has such an end. Leave these
+    edges out with unknown_ids=drop, or add the nodes with unknown_ids=add."
+    """
+    expected = f"Expected the id of a node in {source} (got {value!r});"
+    if count == rows:
+        return f"{expected} no edge has two known ends. Name the column of the ids with id_column."
+    have = "has" if count == 1 else "have"
+    return (
+        f"{expected} {count:,} of {rows:,} edges {have} such an end. Leave these edges out with "
+        "unknown_ids=drop, or add the nodes with unknown_ids=add."
+    )
+
+
+def _unknown(
+    table: Table,
+    nodes: Nodes,
+    columns: tuple[str, str],
+    ends: list[Any],
+    lost: np.ndarray,  # (2, rows)
+) -> DataError:
+    """The error for the first edge with an unknown end; sources are looked at first."""
+    end = 0 if lost[0].any() else 1
+    row = int(lost[end].argmax())
+    value = ends[end][row].as_py()
+    count = int(lost.any(axis=0).sum())
+    text = unknown_text(value, count, lost.shape[1], nodes.source)
+    return table.error(text, row, columns[end], value=value)
 
 
 def _read_types(table: Table, column: str | None) -> tuple[Tensor | None, tuple[str, ...]]:

@@ -16,6 +16,9 @@ from longnn.data._errors import DataError
 from longnn.data._limits import require_memory
 from longnn.matrices import check_sparse, csr, csr_from_scipy, csr_to_scipy, is_canonical
 
+#: Names of the features that are made of degrees: undirected; of arcs out and of arcs in.
+DEGREES = ("log_degree", "log_out_degree", "log_in_degree")
+
 
 def is_sparse(x: Tensor) -> bool:
     """Whether features are in the sparse one of the two forms.

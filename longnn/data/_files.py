@@ -19,13 +19,14 @@ from longnn.data._encoding import Missing
 from longnn.data._errors import DataError, MissingFileError
 from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
 from longnn.data._matrixmarket import is_called_symmetric
-from longnn.data._options import Features, TableOptions
+from longnn.data._options import Features, TableOptions, UnknownIds
 from longnn.data._readtable import TABLE_SUFFIXES, read_table
 from longnn.data._tables import Table
 from longnn.data._textfile import table_stem, table_suffix
 
 OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
 SUFFIXES = (*TABLE_SUFFIXES, *ARRAY_SUFFIXES)
+_LISTED = 5  # files of a folder that an error names
 _ENDS = ("source", "target", "weight", "type")
 _NODE_COLUMNS = (
     "id_column",
@@ -51,6 +52,7 @@ def load_files(
     target_column: str | None = None,
     weight_column: str | None = None,
     type_column: str | None = None,
+    unknown_ids: UnknownIds = "error",
     feature_file: str | None = None,
     missing: Missing = "fill",
     features: Features = "auto",
@@ -85,6 +87,9 @@ def load_files(
         weight_column: by default weight or edge_weight; without one all edges have weight 1.
         type_column: types of edges (friend, colleague, ...), each with a filter of its own; by
             default edge_type. Without one all edges are alike.
+        unknown_ids: an edge with an end that the node file does not have is an ``"error"``; with
+            ``"drop"`` such edges are left out, with ``"add"`` the nodes are added, with gaps in all
+            columns; a note counts them.
         feature_file: sparse features, set beside the columns of the node file: a SciPy ``.npz`` or
             ``.mtx`` matrix (nodes, features), its rows in the order of the node file or of the
             adjacency; or a long table with the columns id, feature and value, one row per nonzero
@@ -126,6 +131,7 @@ def load_files(
         target_column=target_column,
         weight_column=weight_column,
         type_column=type_column,
+        unknown_ids=unknown_ids,
         missing=missing,
         features=features,
         task=task,
@@ -250,8 +256,12 @@ def _find_files(edges: Path, nodes: Path | None) -> tuple[Path, Path | None]:
                 raise DataError(f"Expected one {stem} file (got {names}).", path=folder)
         if not found["edges"]:
             choices = ", ".join(SUFFIXES)
+            held = [path for path in sorted(folder.iterdir()) if table_suffix(path) in SUFFIXES]
+            others = ", ".join(path.name for path in held[:_LISTED])
+            remedy = f"; it has {others}: give the edge file itself, and --nodes" if held else ""
             raise MissingFileError(
-                f"Expected a file edges.* ({choices}) in the folder (found none).", path=folder
+                f"Expected a file edges.* ({choices}) in the folder (found none){remedy}.",
+                path=folder,
             )
         edges = found["edges"][0]
         nodes = found["nodes"][0] if found["nodes"] else None

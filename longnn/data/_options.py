@@ -12,6 +12,8 @@ from longnn.data._errors import DataError
 
 Features = Literal["auto", "columns", "degree", "identity"]
 FEATURES = ("auto", "columns", "degree", "identity")
+UnknownIds = Literal["error", "drop", "add"]
+UNKNOWN_IDS = ("error", "drop", "add")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,7 @@ class TableOptions:
     target_column: str | None = None
     weight_column: str | None = None
     type_column: str | None = None
+    unknown_ids: UnknownIds = "error"
     missing: Missing = "fill"
     features: Features = "auto"
     task: Task | None = None
@@ -44,15 +47,31 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         check_directed(self.directed)
-        for key, choices in (("features", FEATURES), ("task", TASKS), ("missing", MISSING_CHOICES)):
+        allowed = {
+            "features": FEATURES,
+            "task": TASKS,
+            "missing": MISSING_CHOICES,
+            "unknown_ids": UNKNOWN_IDS,
+        }
+        for key, choices in allowed.items():
             value = getattr(self, key)
             if value not in choices and (key != "task" or value is not None):
                 raise DataError(f"Expected `{key}` to be one of {choices} (got {value!r}).")
+        if self.unknown_ids == "add" and self.missing == "error":
+            raise DataError(
+                "Expected missing='fill' where unknown_ids='add' (got 'error'): the nodes that are "
+                "added have gaps in all columns."
+            )
         for key in ("label_column", "feature_columns", "text_columns", "category_columns"):
             value = getattr(self, key)
             if value is not None:  # a text alone is one name
                 names = (value,) if isinstance(value, str) else tuple(map(str, value))
                 object.__setattr__(self, key, names)
+
+    @property
+    def ends(self) -> tuple[str | None, str | None, str | None]:
+        """The source, target and weight columns that are named."""
+        return self.source_column, self.target_column, self.weight_column
 
     @classmethod
     def from_dict(cls, options: dict[str, Any]) -> "TableOptions":

@@ -12,7 +12,16 @@ from longnn.explain._files import check_path
 from longnn.explain._nodes import explain_nodes
 from longnn.explain._overview import Overview, explain_model
 from longnn.explain._rings import neighbours
-from longnn.explain._words import feature_rows, ring_name, signed, source_rows, sums, way_rows, why
+from longnn.explain._words import (
+    feature_rows,
+    ring_name,
+    ring_rows,
+    signed,
+    source_rows,
+    sums,
+    way_rows,
+    why,
+)
 
 __all__ = [
     "Explanation",
@@ -25,6 +34,7 @@ __all__ = [
     "find_ids",
     "neighbours",
     "ring_name",
+    "ring_rows",
     "signed",
     "source_rows",
     "sums",

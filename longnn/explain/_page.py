@@ -9,7 +9,7 @@ from longnn import report
 from longnn._base.files import writing
 from longnn._base.version import __version__
 from longnn.explain import _figure, _words
-from longnn.explain._words import feature_rows, ring_name, signed, source_rows, way_rows
+from longnn.explain._words import feature_rows, ring_rows, signed, source_rows, way_rows
 
 if TYPE_CHECKING:
     from longnn.explain._explanation import Explanation, NodeExplanation
@@ -72,7 +72,7 @@ def _node(explanation: "Explanation", e: "NodeExplanation", picture: str) -> Seq
     """The blocks of one node: words, picture, tables whose sums add up."""
     blocks = [report.paragraph(" ".join(_words.why(explanation, e))), picture]
     blocks.append(report.table("Sums", ["part", "value"], _sums(e), words=[0]))
-    rings = [[ring_name(d), str(n), signed(total)] for d, (n, total) in e.rings.items()]
+    rings = ring_rows(e)
     blocks.append(report.table("By distance", ["distance", "nodes", "sum"], rings, words=[0]))
     if e.ways is not None:
         blocks.append(report.table("By way", ["way", "sum"], way_rows(e), words=[0]))

@@ -36,7 +36,7 @@ def why(explanation: "Explanation", e: "NodeExplanation") -> list[str]:
     """Why a node has its score, in sentences."""
     sure = "" if e.probability is None else f", with probability {e.probability:.2f} for {e.output}"
     told = [f"Node {e.node} is predicted {e.predicted}{sure}."]
-    told.append(f"Explained is its {explanation.what}, {e.score:.3f}.")
+    told.append(f"What is explained: {explanation.what}, {e.score:.3f} here.")
     own = float(e.contribution[e.distance == 0].sum())
     others = e.contribution[e.distance != 0]
     told.append(
@@ -75,7 +75,7 @@ def source_rows(e: "NodeExplanation", limit: int) -> tuple[list[str], list[list[
     rest = e.order[limit:]
     if len(rest):
         blank = [""] * (3 if known else 1)
-        rows.append([f"{len(rest)} others", *blank, signed(float(e.contribution[rest].sum()))])
+        rows.append([_others(len(rest)), *blank, signed(float(e.contribution[rest].sum()))])
     return columns, rows
 
 
@@ -86,6 +86,33 @@ def way_rows(e: "NodeExplanation") -> list[list[str]]:
     return [[way, signed(float(value))] for way, value in zip(WAYS, e.ways, strict=True)]
 
 
+def ring_rows(e: "NodeExplanation") -> list[list[str]]:
+    """The table of distances; the last of them, if they give nothing, share a row.
+
+    >>> from types import SimpleNamespace
+    >>> found = SimpleNamespace(rings={0: (1, 2.0), 1: (3, -0.5), 2: (4, 0.0), 3: (9, 1e-6)})
+    >>> ring_rows(found)[1:]
+    [['1 hop', '3', '-0.500'], ['2 to 3 hops', '13', '0.000']]
+    """
+    found = [(d, n, signed(total)) for d, (n, total) in e.rings.items()]
+    near = [*found]
+    while near[-1][0] > 1 and near[-1][2] == "0.000":
+        near.pop()
+    rest = found[len(near) :]
+    if len(rest) < 2:
+        near, rest = found, []
+    rows = [[ring_name(d), f"{n}", total] for d, n, total in near]
+    if rest:
+        nodes = sum(n for _, n, _ in rest)
+        total = signed(sum(e.rings[d][1] for d, _, _ in rest))
+        rows.append([f"{rest[0][0]} to {rest[-1][0]} hops", f"{nodes}", total])
+    return rows
+
+
+def _others(count: int) -> str:
+    return f"{count} other{'s' if count > 1 else ''}"
+
+
 def feature_rows(explanation: "Explanation", e: "NodeExplanation", limit: int) -> list[list[str]]:
     """The table of features, the largest first; the rest and what has no feature below."""
     assert e.features is not None
@@ -93,5 +120,5 @@ def feature_rows(explanation: "Explanation", e: "NodeExplanation", limit: int) -
     rows = [[explanation.feature_names[f], signed(float(e.features[f]))] for f in order[:limit]]
     if order[limit:]:
         rest = float(e.features[order[limit:]].sum())
-        rows.append([f"{len(order) - limit} others", signed(rest)])
+        rows.append([_others(len(order) - limit), signed(rest)])
     return [*rows, ["(no feature: biases)", signed(e.base + e.constant)]]

@@ -31,6 +31,8 @@ APART = 0.05
 SURE = 3.0
 #: Share of the largest class from which on accuracy says little.
 UNEQUAL = 0.8
+#: Test nodes of the rarer of two classes below which its average precision is rough.
+RARE = 10
 
 
 def checks(run: RunRecord) -> list[str]:
@@ -265,6 +267,24 @@ def _few(run: RunRecord) -> str:
     )
 
 
+def _rare(run: RunRecord) -> str:
+    """Few test nodes of the class that the headline is about."""
+    matrices = [r.confusion for r in run.repeats if r.confusion is not None]
+    if run.metric != "average_precision" or not matrices or len(matrices[0]) != 2:
+        return ""
+    there = np.sum([np.nan_to_num(matrix).sum(1) for matrix in matrices], axis=0)
+    rare = int(there.argmin())
+    count = int(min(np.nan_to_num(matrix).sum(1)[rare] for matrix in matrices))
+    if not 0 < count < RARE:
+        return ""
+    nodes = "test node is" if count == 1 else "test nodes are"
+    name = class_names(run, 2)[rare]
+    return (
+        f"Only {count} {nodes} {name!r}: the {metric_name(run.metric)} is rough. "
+        "More repeats (--repeat 10) show how much it varies."
+    )
+
+
 def _unequal(run: RunRecord) -> str:
     counts = run.data.card.get("class_counts") or {}
     total = sum(counts.values())
@@ -288,5 +308,6 @@ _CHECKS: tuple[Callable[[RunRecord], str], ...] = (
     _behind,
     _apart,
     _few,
+    _rare,
     _unequal,
 )

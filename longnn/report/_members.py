@@ -74,13 +74,14 @@ def gain_text(run: RunRecord) -> str:
     unit = " points" if run.metric in PERCENT else ""
     scale, digits = (100, 1) if run.metric in PERCENT else (1, 3)
     gain = f"{scale * float(np.mean(gains)):+z.{digits}f}{unit}"
+    joined = score_text(_mean([w for _, w in pairs]), run.metric)
     voting = np.mean([sum(m.weight > 0 for m in r.members) for r in run.repeats])
     over = "" if len(pairs) == 1 else f", on average over {len(pairs)} repeats"
     alone = score_text(_mean([b.test for b, _ in pairs]), run.metric)
     return (
         f"{len(_names(run))} models were trained, and {voting:.0f} of them vote. The best one "
-        f"by validation has a test {metric_name(run.metric)} of {alone} alone; together "
-        f"they have {gain}{over}."
+        f"by validation has a test {metric_name(run.metric)} of {alone} alone; together they have "
+        f"{joined} ({gain}){over}."
     )
 
 

@@ -197,9 +197,12 @@ def _baselines(run: RunRecord) -> list[str]:
         score = score_text(baseline_mean(baseline, run.metric), run.metric)
         ahead = baseline.ahead.get(run.metric)
         gain = "n/a" if ahead is None else difference_text(ahead, run.metric)
-        rows.append([baseline.title, score, gain])
-    columns = ["model", f"test {name}", f"{model_name(run)} is ahead by"]
-    caption = "Without the graph, on the same splits; differences are paired by repeat"
+        bare = baseline.title.removesuffix(" without the graph")
+        rows.append([bare, score, gain.removesuffix(" (one split)")])
+    columns = ["model", f"test {name}", "ahead of it by"]
+    one = len(run.repeats) == 1
+    paired = "one split" if one else "the same splits; differences are paired by repeat"
+    caption = f"With and without the graph, on {paired}"
     return [paragraph(graph_text(run)), table(caption, columns, rows, words=[0])]
 
 

@@ -256,12 +256,12 @@ def outliers_text(outliers: np.ndarray) -> str:
 def score_text(value: float, metric: str = "accuracy", *, digits: int = 1) -> str:
     """One score with its unit; ``digits`` of per cent, and two more of a plain number.
 
-    >>> score_text(0.8857), score_text(0.51234, "r2"), score_text(float("nan"))
-    ('88.6 %', '0.512', 'n/a')
+    >>> score_text(0.8857), score_text(-0.0001, "r2"), score_text(float("nan"))
+    ('88.6 %', '0.000', 'n/a')
     """
     if not math.isfinite(value):
         return "n/a"
-    return f"{100 * value:.{digits}f} %" if metric in PERCENT else f"{value:.{digits + 2}f}"
+    return f"{100 * value:.{digits}f} %" if metric in PERCENT else f"{value:z.{digits + 2}f}"
 
 
 def interval_text(

@@ -131,6 +131,11 @@ class Ingest:
                 "Expected no `type_column`: a prepared folder keeps no types of edges (got "
                 f"{options.type_column!r}); leave it out, or train in memory."
             )
+        if options.unknown_ids == "add":
+            raise DataError(
+                "Expected `unknown_ids` of a prepared graph to be 'error' or 'drop' (got 'add'); "
+                "add the nodes to the node file, or train in memory."
+            )
         if options.features == "identity":
             raise DataError(
                 "Expected features of a prepared graph to be 'auto', 'columns' or 'degree' "
@@ -177,10 +182,9 @@ class Ingest:
         with ExitStack() as stack:
             engine = stack.enter_context(Engine(self.room, self.memory))
             steps.begin("reading edges")
-            wanted = (options.source_column, options.target_column, options.weight_column)
             ignored = bool(self.source["ignore_weights"])
             edges = open_edges(
-                engine, stack, edge_parts, wanted, ignore_weights=ignored, on_share=steps.at
+                engine, stack, edge_parts, options.ends, ignore_weights=ignored, on_share=steps.at
             )
             steps.begin("numbering nodes")
             ids = None
@@ -190,12 +194,14 @@ class Ingest:
             how, count = number_nodes(engine, edges.relation, ids)
             steps.begin("numbering edges")
             name = "the edges" if node_parts is None else node_parts.path.name
-            number_edges(engine, edges.relation, how, name, steps.at)
+            dropped = number_edges(
+                engine, edges.relation, how, name, steps.at, unknown_ids=options.unknown_ids
+            )
             write_ids(engine, self.folder / IDS)
             steps.begin("sorting edges")
             loops = options.self_loops
             counts = write_csr(engine, self.folder, count, self_loops=loops, on_share=steps.at)
-        self.notes += edges.notes
+        self.notes += [*edges.notes, *dropped]
         return counts
 
     def _write_features(

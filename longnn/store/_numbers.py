@@ -6,7 +6,7 @@ whole numbers by value, other ids in order of appearance, as the loader in memor
 
 from pathlib import Path
 
-from longnn.data import DataError
+from longnn.data import DataError, unknown_note, unknown_text
 from longnn.store._edges import MOST_NODES, Relation, Share
 from longnn.store._engine import Engine, quoted
 from longnn.store._manifest import StoreError
@@ -83,7 +83,15 @@ def _check_ids(engine: Engine, nodes: Relation) -> None:
         )
 
 
-def number_edges(engine: Engine, edges: Relation, how: str, nodes: str, on_share: Share) -> None:
+def number_edges(
+    engine: Engine,
+    edges: Relation,
+    how: str,
+    nodes: str,
+    on_share: Share,
+    *,
+    unknown_ids: str = "error",
+) -> list[str]:
     """Make the table ``edges (s, t)`` of node numbers.
 
     Args:
@@ -92,6 +100,10 @@ def number_edges(engine: Engine, edges: Relation, how: str, nodes: str, on_share
         how: as :func:`number_nodes` returns it.
         nodes: what a message calls the node table.
         on_share: called with the share that is done.
+        unknown_ids: whether an edge with an end that is no known node is an error, or dropped.
+
+    Returns:
+        Notes on what was dropped.
     """
     count = engine.value("SELECT count(*) FROM ids")
     ends = [edges.text(i) if how == "text" else edges.whole(i) for i in (0, 1)]
@@ -108,27 +120,39 @@ def number_edges(engine: Engine, edges: Relation, how: str, nodes: str, on_share
             "LEFT JOIN ids AS a ON a.id = listed.x LEFT JOIN ids AS b ON b.id = listed.y"
         )
     engine.run(f"CREATE TABLE edges AS {query}", on_share)
-    if engine.value("SELECT 1 FROM edges WHERE s IS NULL OR t IS NULL LIMIT 1"):
-        raise _unknown(engine, edges, ends, nodes)
+    lost = engine.value("SELECT count(*) FROM edges WHERE s IS NULL OR t IS NULL")
+    if not lost:
+        return []
+    _check_ends(engine, edges, ends)
+    rows = engine.value("SELECT count(*) FROM edges")
+    if unknown_ids == "error" or lost == rows:
+        raise _unknown(engine, edges, ends, nodes, (lost, rows))
+    engine.run("DELETE FROM edges WHERE s IS NULL OR t IS NULL")
+    return [unknown_note(lost, rows, nodes)]
 
 
-def _unknown(engine: Engine, edges: Relation, ends: list[str], nodes: str) -> DataError:
-    """The error for an edge whose end is no node."""
+def _check_ends(engine: Engine, edges: Relation, ends: list[str]) -> None:
+    """Each edge has two ends."""
     for column, end in zip(edges.columns, ends, strict=True):
         if engine.value(f"SELECT 1 FROM {edges.sql} WHERE ({end}) IS NULL LIMIT 1"):
-            return DataError(
+            raise DataError(
                 "Expected the id of a node (got an empty cell).",
                 path=edges.parts.path,
                 column=column,
             )
+
+
+def _unknown(
+    engine: Engine, edges: Relation, ends: list[str], nodes: str, counts: tuple[int, int]
+) -> DataError:
+    """The error for an edge whose end is no node."""
     for column, end in zip(edges.columns, ends, strict=True):
         value = engine.value(
             f"SELECT {end} FROM {edges.sql} WHERE ({end}) NOT IN (SELECT id FROM ids) LIMIT 1"
         )
         if value is not None:
             return DataError(
-                f"Expected the id of a node in {nodes} (got {str(value)!r}); add the node or "
-                "remove the edge.",
+                unknown_text(str(value), *counts, nodes),
                 path=edges.parts.path,
                 column=column,
                 value=value,

@@ -78,7 +78,12 @@ def test_bad_node_file(case: str, write: Write) -> None:
 BAD_EDGES = {
     "unknown node": (
         EDGES + "d,ghost\n",
-        r"e\.csv, line 5, column 'target': Expected the id of a node in n\.csv \(got 'ghost'\)",
+        r"e\.csv, line 5, column 'target': Expected the id of a node in n\.csv \(got 'ghost'\); "
+        r"1 of 4 edges has such an end. Leave .* unknown_ids=drop, or add .* unknown_ids=add",
+    ),
+    "no known node": (
+        "source,target\nu,v\nv,a\n",
+        r"e\.csv, line 2, .* no edge has two known ends. Name the column of the ids with id_column",
     ),
     "empty cell": (EDGES + ",a\n", r"line 5, column 'source': .*id of a node \(got an empty cell"),
     "one column": ("source\na\n", r"column \(got the columns 'source'\); name them"),
@@ -157,6 +162,11 @@ def test_missing_files(write: Write, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(MissingFileError, match=r"empty: Expected a file edges\.\* .*\.parquet"):
+        load_files(empty)
+    (empty / "payments.csv").write_text(EDGES)
+    with pytest.raises(
+        MissingFileError, match=r"found none\); it has payments\.csv: give the edge"
+    ):
         load_files(empty)
     write("edges.csv", EDGES)
     write("edges.tsv", EDGES)

@@ -10,7 +10,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily as pyg_homophily
 
-from longnn.data import csbm, describe, digits, from_data, homophily
+from longnn.data import csbm, describe, digits, from_data, homophily, load_files
+from tests.data.examples import Write
 
 
 @pytest.mark.parametrize("phi", [-0.8, 0.0, 0.8])
@@ -96,7 +97,8 @@ def test_warnings_on_labels() -> None:
     assert skewed[0].startswith("The largest class is 19 times the smallest")
     assert skewed[1] == "Classes with fewer than 5 labelled nodes: small."
     assert warn(torch.full((40,), -1), []) == (
-        "No node has a label: the graph can be predicted on, not trained on.",
+        "No node has a label: the graph can be predicted on, not trained on. If a column holds "
+        "labels, name it with label_column.",
     )
 
 
@@ -108,6 +110,39 @@ def test_no_edges_and_regression() -> None:
     assert card.imbalance is None
     assert card.edge_homophily is None
     assert card.warnings[0] == "There are no edges: a graph filter has nothing to work on."
+
+
+def test_numbers_to_predict_are_described() -> None:
+    """Against NumPy, over both directions of the edges between labelled nodes."""
+    index = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
+    y = torch.tensor([1.0, 2.0, 4.0, 3.0, float("nan")])
+    d = from_data(Data(x=torch.eye(5), edge_index=index, y=y), targets=["rent"])
+    card = describe(d)
+    ends = np.array([[1, 2, 2, 4, 4, 3], [2, 1, 4, 2, 3, 4]])
+    found = card.targets["rent"]
+    assert found.pop("neighbours") == pytest.approx(np.corrcoef(ends)[0, 1])
+    assert found == {"min": 1, "median": 2.5, "mean": 2.5, "max": 4}
+    (line,) = [line for line in describe(d).lines() if line.startswith("target")]
+    assert line.split(None, 1)[1].startswith(
+        "rent: min 1, median 2.5, mean 2.5, max 4; correlation"
+    )
+    assert json.loads(json.dumps(card.to_dict()))["targets"]["rent"] == found
+
+
+def test_a_line_names_the_first_classes() -> None:
+    index = torch.stack([torch.arange(79), torch.arange(1, 80)])
+    names = [f"c{k:02}" for k in range(40)]
+    d = from_data(Data(x=torch.eye(80), edge_index=index, y=torch.arange(80) % 40), classes=names)
+    (line,) = [line for line in describe(d).lines() if line.startswith("classes")]
+    assert line.endswith("c18: 2, c19: 2, and 20 more")
+
+
+def test_few_columns_and_degrees_repeat_by_chance(write: Write) -> None:
+    edges = write("e.csv", "source,target\na,b\nb,c\nc,a\n")
+    for nodes in ("id,size,label\na,0,x\nb,0,y\nc,0.5,x\n", "id,label\na,x\nb,y\nc,x\n"):
+        card = describe(load_files(edges, write("n.csv", nodes)))
+        assert card.duplicate_rows
+        assert not [text for text in card.warnings if "features" in text]
 
 
 def test_dict_is_plain_json() -> None:

@@ -160,6 +160,9 @@ def test_columns_can_be_named(write: Write) -> None:
     assert d.classes == ("u", "v")
     assert d.data.test_mask.tolist() == [False, True, False]
     assert "Columns of e.csv not used: when." in d.notes
+    plain = load_files(edges, nodes, source_column="x1", target_column="x2", id_column="who")
+    hint = "when, strength; if one is the weight of an edge, name it with weight_column."
+    assert f"Columns of e.csv not used: {hint}" in plain.notes
 
 
 @pytest.mark.parametrize(
@@ -333,3 +336,40 @@ def test_load_prefers_names_and_explains_unknown_ones(
         load("digit")
     with pytest.raises(MissingFileError):
         load("graph.csv")
+
+
+def test_edges_of_unknown_nodes_can_be_dropped(write: Write) -> None:
+    """What is left is the graph of the other lines, weights too."""
+    nodes = write("nodes.csv", NODES)
+    edges = "source,target,weight\na,b,2\nghost,a,7\nb,c,3\nc,ghost,9\nc,d,4\n"
+    known = "source,target,weight\na,b,2\nb,c,3\nc,d,4\n"
+    dropped = load_files(write("edges.csv", edges), nodes, unknown_ids="drop", name="one")
+    plain = load_files(write("known.csv", known), nodes, name="one")
+    assert dropped.fingerprint() == plain.fingerprint()
+    note = "Edges with an end that is not in nodes.csv were dropped: 2 of 5."
+    assert [n for n in dropped.notes if n not in plain.notes] == [note]
+
+
+def test_unknown_nodes_can_be_added(write: Write) -> None:
+    """As if the node file had a line of gaps for each; the graph keeps all edges."""
+    edges = write("edges.csv", "source,target\na,b\nghost,a\nb,c\nc,spirit\nc,d\n")
+    added = load_files(edges, write("nodes.csv", NODES), unknown_ids="add", name="one")
+    full = write("full.csv", NODES + "ghost,,,,\nspirit,,,,\n")
+    plain = load_files(edges, full, name="one")
+    assert added.fingerprint() == plain.fingerprint()
+    assert list(added.ids) == list(plain.ids)
+    note = "Nodes that only edges.csv names were added, with gaps in all columns: 2."
+    assert [n for n in added.notes if n not in plain.notes] == [note]
+    known = write("known.csv", "source,target\na,b\nb,c\n")
+    same = load_files(known, write("nodes.csv", NODES), unknown_ids="add", name="one")
+    assert same.fingerprint() == load_files(known, write("nodes.csv", NODES)).fingerprint()
+    with pytest.raises(DataError, match="Expected missing='fill' where unknown_ids='add'"):
+        load_files(edges, full, unknown_ids="add", missing="error")
+
+
+def test_dropping_all_edges_is_an_error(write: Write) -> None:
+    nodes, edges = write("nodes.csv", NODES), write("edges.csv", "source,target\nu,v\nv,w\n")
+    with pytest.raises(DataError, match=r"got 'u'\); no edge has two known ends.*id_column"):
+        load_files(edges, nodes, unknown_ids="drop")
+    with pytest.raises(DataError, match=r"`unknown_ids` to be one of .*'drop'.*got 'keep'"):
+        load_files(edges, nodes, unknown_ids="keep")  # type: ignore[arg-type]

@@ -132,6 +132,14 @@ def test_unequal_classes(run: RunRecord) -> None:
     assert only(rare).startswith("95 % of the labelled nodes are 'ok'.")
 
 
+def test_few_test_nodes_of_the_rarer_class(run: RunRecord) -> None:
+    data = dataclasses.replace(run.data, classes=("ok", "spam"))
+    rare = dataclasses.replace(run, data=data, metric="average_precision")
+    rare = changed(rare, confusion=np.array([[90.0, 1], [2, 3]]))
+    assert only(rare).startswith("Only 5 test nodes are 'spam': the average precision is rough.")
+    assert checks(changed(rare, confusion=np.array([[90.0, 1], [2, 8]]))) == []
+
+
 def test_rows_of_classes_are_those_of_scikit_learn(run: RunRecord) -> None:
     from sklearn.metrics import precision_recall_fscore_support
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from longnn.data import DataError
+from longnn.data import DataError, load_files
 from longnn.store import GraphStore, StoreError, generate, prepare
 from longnn.store._engine import Engine
 from tests.commands import CLUB, fail, longnn, start, succeed, succeed_json
@@ -57,6 +57,23 @@ def test_an_edge_to_nobody(files, tmp_path):
         r"edges.parquet, column '(source|target)': .* node in nodes.parquet \(got '10[45]\d'\)"
     )
     refuse(DataError, message, files, output=tmp_path / "made")
+
+
+def test_edges_to_nobody_can_be_dropped(files, tmp_path):
+    """As in memory: the same edges stay, and a note counts the others."""
+    write_nodes(files, id=np.arange(1000, 1040))
+    store = prepare(files, output=tmp_path / "made", options={"unknown_ids": "drop"})
+    graph = load_files(files / "edges.parquet", files / "nodes.parquet", unknown_ids="drop")
+    assert np.array_equal(np.diff(store.offsets), graph.degrees.numpy())
+    [note] = [note for note in store.about["notes"] if "were dropped" in note and "end" in note]
+    assert note in graph.notes
+    write_nodes(files, id=np.arange(50))
+    options = {"unknown_ids": "drop"}
+    refuse(DataError, "no edge has two known", files, output=tmp_path / "none", options=options)
+    options = {"unknown_ids": "add"}
+    refuse(
+        DataError, r"'error' or 'drop' \(got 'add'", files, output=tmp_path / "no", options=options
+    )
 
 
 def test_an_edge_to_nobody_where_ids_are_places(files, tmp_path):
