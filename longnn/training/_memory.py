@@ -94,11 +94,12 @@ def count_fitting(
     if available is None:
         return count
     growth, kept = [], 0
+    gc.collect()  # garbage of others would be freed while we measure
+    before = _status("VmRSS")  # once: what the first trial leaves to malloc, the second one uses
 
     def try_out(members: int) -> None:
         nonlocal kept
-        gc.collect()  # garbage of others would be freed while we measure
-        before = _status("VmRSS")
+        gc.collect()
         _forget_peak()
         population = make(members)
         for _ in range(min(_EPOCHS, population.limits.epochs)):
