@@ -208,7 +208,7 @@ def _explained(folder: Path, *, quiet: bool) -> Iterator[None]:
         err.print(f"interrupted; {going_on}" if begun else "interrupted", markup=False)
         raise typer.Exit(130) from None
     except OSError as error:  # a full disk, above all: what was trained is not lost
-        if not (folder / "run.json").exists():
+        if quiet or not (folder / "run.json").exists():
             raise
         raise OSError(f"{message(error)}; when this is solved, {going_on}") from error
 

@@ -340,6 +340,8 @@ def _run(
     if job.stopped == "interrupted" and caught != [signal.SIGINT]:
         raise KeyboardInterrupt  # whoever ends the process does not wait
     if folder is not None and not ranks.first:
+        if job.stopped == "interrupted":
+            raise KeyboardInterrupt
         ranks.wait()  # until it is written
         return load_run(folder)
     clock.lap("training")

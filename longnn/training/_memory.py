@@ -95,11 +95,11 @@ def count_fitting(
     if available is None:
         return count
     growth, kept = [], 0
+    before = _status("VmRSS")  # once: what the first trial leaves to malloc, the second one uses
 
     def try_out(members: int) -> None:
         nonlocal kept
         gc.collect()  # what was tried before
-        before = _status("VmRSS")
         _forget_peak()
         population = make(members)
         for _ in range(min(_EPOCHS, population.limits.epochs)):

@@ -145,7 +145,7 @@ class Small:
     def __init__(self, members):
         self.table = torch.zeros(members)
 
-    def step(self):
+    def rehearse(self):
         pass
 
 

@@ -35,8 +35,8 @@ print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 POPULATION = CHILD.replace(
     "fit(rows, [Config.from_dict(options)], [make_split(rows, None, 0)])",
     """options |= {"epochs": 1, "batch_rows": 20_000}
-configs = [Config.from_dict({**options, "seed": i}) for i in range(64)]
-Job(rows, configs, [make_split(rows, None, 0)] * 64, memory=int(sys.argv[2])).run()""",
+configs = [Config.from_dict({**options, "seed": i}) for i in range(32)]
+Job(rows, configs, [make_split(rows, None, 0)] * 32, memory=int(sys.argv[2])).run()""",
 ).replace("import fit", "import Job")
 
 
@@ -107,7 +107,7 @@ def test_members_on_rows_are_limited_by_the_memory_given(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_population_on_rows_stays_within_its_memory(tmp_path):
-    """Sixty-four members of 20,000 rows a step take 2 GB at once."""
+    """Thirty-two members of 20,000 rows a step take 1.9 GB at once."""
     write_large(tmp_path / "g", 60_000)
     peaks = []
     for memory in (1_000_000_000, 100_000_000_000):
