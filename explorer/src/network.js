@@ -8,7 +8,11 @@ import { zoom, zoomIdentity } from "d3-zoom";
 import { shades } from "./colours.js";
 
 const REST = 90; // milliseconds without a move after which the picture is drawn anew
-const FAR = 0.35; // of the smaller side: from there on a moved picture would leave too much empty
+// How far the last picture may be moved, in parts of the smaller side, and scaled; and the same
+// where drawing takes so many milliseconds that a hand would feel it.
+const FAR = { way: 0.35, scale: 1.5 };
+const FARTHER = { way: 1.5, scale: 4 };
+const SLOW = 12;
 
 export class Network {
   constructor(canvas, { onSelect }) {
@@ -131,7 +135,9 @@ export class Network {
     if (!this.drawn) return false;
     const { k, x, y } = this.passed();
     const middle = [x + (k * this.width) / 2 - this.width / 2, y + (k * this.height) / 2 - this.height / 2];
-    return k > 0.75 && k < 1.6 && Math.hypot(...middle) < FAR * Math.min(this.width, this.height);
+    const most = this.cost > SLOW ? FARTHER : FAR;
+    const near = Math.hypot(...middle) < most.way * Math.min(this.width, this.height);
+    return near && k > 1 / most.scale && k < most.scale;
   }
 
   // From the view of the last picture to this one: p -> k p + (x, y)
@@ -169,6 +175,7 @@ export class Network {
 
   // Ground and edges of this view as pixels, and where the nodes lie in it
   paintEdges() {
+    const began = performance.now();
     const brush = this.edges.getContext("2d", { willReadFrequently: true });
     brush.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     brush.fillStyle = this.theme.ground;
@@ -194,6 +201,7 @@ export class Network {
     this.mask = disc(this.radius * this.ratio);
     this.drawn = this.transform;
     this.stale = false;
+    this.cost = performance.now() - began;
   }
 
   // A node is a stamp of a few pixels: thousands of them take a millisecond, with any graphics

@@ -26,8 +26,8 @@ ALIKE = 20_000
 COPIES = {
     "cover": "a node contributes as a source and as a target, and the two are added; distances "
     "count arcs along and against",
-    "magnetic": "a node contributes by two parts of its phase, and the two are added; distances "
-    "count arcs along and against",
+    "magnetic": "a node contributes by a real and an imaginary part, and the two are added; "
+    "distances count arcs along and against",
 }
 
 

@@ -209,19 +209,25 @@ def test_rings_count_arcs_along_and_against():
     assert any("along and against" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("options", [{}, {"normalize": True}], ids=str)
-def test_influence_is_the_sum_of_all_contributions(options):
-    trained = make_trained("lon", repeats=1, direction="cover", **options)
+def test_influence_is_the_sum_of_all_contributions():
+    trained = make_trained("lon", repeats=1, direction="cover")
     each = explain_nodes(trained, GRAPH, list(range(COUNT)))
     found = explain_model(trained, GRAPH)
     rows = found.tables["influence"].to_pydict()
     wanted = sum(full(e, e.contribution) for e in each.nodes)
     np.testing.assert_allclose(np.array(rows["influence"]), wanted[rows["node"]], atol=1e-10)
-    rows = [r for r in found.tables["features"].to_pylist() if r["output"] == "all"]
     total = sum(e.features for e in each.nodes) / COUNT
-    for row in rows:
-        k = int(row["feature"].split()[1])
-        assert row["contribution"] == pytest.approx(total[k], abs=0.05 if options else 1e-10)
+    for row in found.tables["features"].to_pylist():
+        if row["output"] == "all":
+            k = int(row["feature"].split()[1])
+            assert row["contribution"] == pytest.approx(total[k], abs=1e-10)
+
+
+def test_a_normalised_transform_is_integrated_by_feature():
+    trained = make_trained("lon", repeats=1, direction="cover", normalize=True)
+    e = explain_nodes(trained, GRAPH, [7])[0]
+    assert abs(e.gap) < 1e-12
+    assert 1e-15 < abs(e.feature_gap) < 0.05
 
 
 def test_an_ensemble_on_arcs_adds_up():

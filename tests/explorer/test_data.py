@@ -9,6 +9,7 @@ import torch
 
 from longnn.data import DataError
 from longnn.explorer import collect, pack, place_nodes, render, unpack
+from longnn.explorer._layout import _into_square
 from longnn.explorer._sample import find_node, nodes_around
 
 from .examples import dense_contributions, dense_filter, dense_operator, train
@@ -164,6 +165,19 @@ def test_neighbours_are_drawn_near_each_other():
     assert np.abs(y).max() <= 1
     assert d[np.triu_indices(24, 1)].min() > 1e-3  # none on top of another
     np.testing.assert_array_equal(y, place_nodes(two_cliques(12)))
+
+
+def test_a_few_nodes_far_out_leave_room_for_the_others():
+    """In their order by distance, and the others in their shape."""
+    y = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    y[98:] = [[30.0, 0.0], [0.0, -50.0]]
+    found = _into_square(y)
+    assert np.abs(found).max() <= 1
+    assert np.ptp(found[:98], axis=0).min() > 1
+    scale = np.ptp(found[:90], axis=0) / np.ptp(y[:90], axis=0)
+    assert scale[0] == pytest.approx(scale[1], rel=0.2)
+    away = np.linalg.norm(found - np.median(found, axis=0), axis=1)
+    assert away[99] > away[98] > away[:98].max()
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 2, 3])
