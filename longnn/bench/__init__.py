@@ -8,6 +8,12 @@ against. No package below needs this one.
 
 from longnn.bench import _textbook as textbook
 from longnn.bench._contenders import Workload, make_contender
+from longnn.bench._ensembles import (
+    EnsembleRecord,
+    ensemble_lines,
+    run_ensembles,
+    write_ensembles,
+)
 from longnn.bench._goals import DATASETS, check_goals
 from longnn.bench._output import lines, read_bench, write_bench
 from longnn.bench._record import BenchRecord
@@ -22,6 +28,7 @@ __all__ = [
     "SECTIONS",
     "BenchRecord",
     "Contender",
+    "EnsembleRecord",
     "ScaleRecord",
     "Sign",
     "Size",
@@ -29,15 +36,18 @@ __all__ = [
     "check_goals",
     "compare_on_rows",
     "contenders_text",
+    "ensemble_lines",
     "lines",
     "make_contender",
     "plan",
     "read_bench",
     "run_bench",
+    "run_ensembles",
     "run_scale",
     "scale_lines",
     "textbook",
     "time_calls",
     "write_bench",
+    "write_ensembles",
     "write_scale",
 ]

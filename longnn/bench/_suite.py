@@ -115,7 +115,7 @@ def run_bench(
     _check(keys, members, threads)
     names: Sequence[str | NodeDataset] = datasets or (QUICK_DATASETS if quick else DATASETS)
     bench = _Bench(where, members, keys, chosen, quick, on_progress or (lambda text: None))
-    with _threads(threads):
+    with limited_threads(threads):
         return bench.run(names, data_dir, commit)
 
 
@@ -140,7 +140,8 @@ def _check(keys: Sequence[str], members: int, threads: int | None) -> None:
 
 
 @contextmanager
-def _threads(count: int | None) -> Iterator[None]:
+def limited_threads(count: int | None) -> Iterator[None]:
+    """Threads of torch for a while; None leaves them as they are."""
     before = torch.get_num_threads()
     torch.set_num_threads(before if count is None else count)
     try:

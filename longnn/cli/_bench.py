@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longnn.bench import Size
 
 #: What can be measured.
-PARTS = ("epochs", "scale")
+PARTS = ("epochs", "ensembles", "scale")
 
 
 def bench(
@@ -48,7 +48,11 @@ def bench(
         ),
     ] = None,
     part: Annotated[
-        str, typer.Option(help="epochs: time training; scale: time the terms of a large graph.")
+        str,
+        typer.Option(
+            help="epochs: time training; ensembles: time predictions of portfolios; scale: time "
+            "the terms of a large graph."
+        ),
     ] = "epochs",
     size: Annotated[
         str | None,
@@ -77,8 +81,12 @@ def bench(
     if part == "scale":
         _scale(size, device, threads, quick, output, name, commit, json_)
         return
+    names = _split(None if datasets_ is None else [datasets_])
+    if part == "ensembles":
+        _ensembles(names, device, threads, quick, output, name, commit, data_dir, json_)
+        return
     record = longnn.bench.run_bench(
-        _split(None if datasets_ is None else [datasets_]),
+        names,
         device=device,
         threads=threads,
         population=population,
@@ -122,6 +130,35 @@ def _scale(
         print(json.dumps(record.to_dict(), allow_nan=False))
         return
     for line in longnn.bench.scale_lines(record):
+        out.print(line, markup=False)
+
+
+def _ensembles(
+    names: list[str] | None,
+    device: str,
+    threads: int | None,
+    quick: bool,
+    output: Path | None,
+    name: str | None,
+    commit: str | None,
+    data_dir: Path | None,
+    json_: bool,
+) -> None:
+    record = longnn.bench.run_ensembles(
+        names,
+        device=device,
+        threads=threads,
+        quick=quick,
+        data_dir=data_dir,
+        commit=commit,
+        on_progress=lambda text: err.print(text, markup=False),
+    )
+    if output is not None:
+        longnn.bench.write_ensembles(record, output, name=name)
+    if json_:
+        print(json.dumps(record.to_dict(), allow_nan=False))
+        return
+    for line in longnn.bench.ensemble_lines(record):
         out.print(line, markup=False)
 
 

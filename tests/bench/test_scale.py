@@ -87,7 +87,8 @@ def test_a_wrong_size(size):
 
 
 def test_a_wrong_part():
-    assert fail("bench", "--part", "speed") == "Expected --part among epochs, scale (got 'speed')"
+    said = "Expected --part among epochs, ensembles, scale (got 'speed')"
+    assert fail("bench", "--part", "speed") == said
 
 
 def test_the_page_tells_what_the_record_has():

@@ -149,7 +149,7 @@ def test_a_contender_that_fails_does_not_stop_the_others(small, monkeypatch):
 
 def test_threads_are_set_back():
     before = torch.get_num_threads()
-    with suite._threads(before + 1):
+    with suite.limited_threads(before + 1):
         assert torch.get_num_threads() == before + 1
     assert torch.get_num_threads() == before
 
