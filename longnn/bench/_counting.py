@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-#: An operator that torch calls exactly once in every product with a CSR matrix.
-_CSR_PRODUCT = "aten::crow_indices"
+#: Operators of which torch calls one, exactly once, in every product with a CSR matrix.
+_CSR_PRODUCTS = ("aten::crow_indices", "aten::embedding_bag")
 
 
 def count_calls(call: Callable[[], Any]) -> Counter[str]:
@@ -24,7 +24,7 @@ def count_calls(call: Callable[[], Any]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for event in profiled.events() or ():
         counts[event.name] += 1
-        if event.name == _CSR_PRODUCT:
+        if event.name in _CSR_PRODUCTS:
             counts["product in " + _owner(event)] += 1
     return counts
 

@@ -24,7 +24,7 @@ from longnn import kernels
 from longnn._base.autograd import differentiable, save_inputs, side_by_side
 from longnn.graphs._edges import EdgeOperator
 from longnn.graphs._operator import GraphOperator, refuse_tracing
-from longnn.matrices import accumulate_dtype, check_operand, csr
+from longnn.matrices import accumulate_dtype, check_operand, csr, is_wide, multiply
 
 #: Numbers of a row below which broadcasting over rows is slow: it goes row by row.
 WIDE_ROW = 256
@@ -67,11 +67,19 @@ def _chebyshev_terms(
     yield previous
     if degree == 0:
         return
-    torch.mm(matrix, previous[0], out=current[0])
+    wide = is_wide(crow, col, values, signal)
+    if wide:
+        current[0].copy_(multiply(crow, col, values, previous[0]))
+    else:
+        torch.mm(matrix, previous[0], out=current[0])
     yield current
+    doubled = 2 * values if wide else values
     for _ in range(2, degree + 1):
         # T_{j} = 2 P T_{j-1} - T_{j-2}, written over T_{j-2}.
-        torch.addmm(previous[0], matrix, current[0], beta=-1, alpha=2, out=previous[0])
+        if wide:
+            torch.sub(multiply(crow, col, doubled, current[0]), previous[0], out=previous[0])
+        else:
+            torch.addmm(previous[0], matrix, current[0], beta=-1, alpha=2, out=previous[0])
         previous, current = current, previous
         yield current
 

@@ -13,12 +13,12 @@ from longnn.matrices._layout import (
 )
 from longnn.matrices._lifted import LiftedMatrix
 from longnn.matrices._noise import dropout
+from longnn.matrices._product import csr, is_wide, multiply
 from longnn.matrices._sparse import (
     DenseMatrix,
     SparseMatrix,
     accumulate_dtype,
     check_operand,
-    csr,
     csr_matmul,
     csr_product,
 )
@@ -40,6 +40,8 @@ __all__ = [
     "csr_to_scipy",
     "dropout",
     "is_canonical",
+    "is_wide",
+    "multiply",
     "nonzero_share",
     "take_columns",
 ]

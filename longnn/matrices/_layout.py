@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn.matrices._sparse import csr
+from longnn.matrices._product import csr
 
 #: Share of nonzeros up to which values count as sparse. Up to here a CPU multiplies them faster
 #: sparse, and they need less than half the memory (8 bytes per nonzero, not 4 per value).

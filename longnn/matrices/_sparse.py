@@ -18,6 +18,7 @@ from torch import Tensor
 from longnn import kernels
 from longnn._base.autograd import differentiable, to_front
 from longnn.matrices import _noise as noise
+from longnn.matrices._product import csr, multiply
 
 #: Types in which products accumulate; half-precision signals are stored but not summed so.
 _WIDE = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
@@ -31,12 +32,6 @@ NARROW = 16
 def accumulate_dtype(dtype: torch.dtype) -> torch.dtype:
     """The type in which sums over a signal of type ``dtype`` are taken."""
     return _WIDE.get(dtype, dtype)
-
-
-def csr(crow: Tensor, col: Tensor, values: Tensor, columns: int) -> Tensor:
-    """The CSR arrays as a torch tensor; no copy, no check."""
-    shape = (crow.shape[0] - 1, columns)
-    return torch.sparse_csr_tensor(crow, col, values, shape, check_invariants=False)
 
 
 def _spend_beta_warning() -> None:
@@ -70,11 +65,9 @@ def csr_matmul(
         out = kernels.feature_product(crow, col, values, wide.reshape(-1, *wide.shape[-2:]))
         return (out if wide.dim() == 3 else out[0]).to(dense.dtype)
     if wide.dim() == 2:
-        return (csr(crow, col, values, wide.shape[0]) @ wide).to(dense.dtype)
-    out = wide.new_empty(wide.shape[0], crow.shape[0] - 1, wide.shape[2])
-    for v, d, o in zip(values.expand(len(wide), -1), wide, out, strict=True):
-        torch.mm(csr(crow, col, v, d.shape[0]), d, out=o)
-    return out.to(dense.dtype)
+        return multiply(crow, col, values, wide).to(dense.dtype)
+    each = zip(values.expand(len(wide), -1), wide, strict=True)
+    return torch.stack([multiply(crow, col, v, d) for v, d in each]).to(dense.dtype)
 
 
 @csr_matmul.register_fake
