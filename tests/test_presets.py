@@ -14,6 +14,7 @@ from longnn import LONGNNClassifier, LONGNNRegressor
 from longnn.data import csbm
 from longnn.records import RunRecord
 from longnn.report import text_summary
+from longnn.runs import _train as train_module
 from longnn.training import _schedule as schedule_module
 from longnn.tuning._start import read_config
 from tests.commands import TINY, fail, start, succeed, succeed_json
@@ -118,15 +119,17 @@ def test_a_time_limit_is_kept_and_said(tmp_path):
     assert not list((tmp_path / "run").glob("checkpoint*"))
 
 
-def test_a_time_limit_counts_from_when_it_is_told():
+def test_a_time_limit_counts_from_when_it_is_told(monkeypatch):
     graph = longnn.data.Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
     table = {"preset": "fast", "epochs": 3, "time_limit": 500, "device": "cpu", "baselines": False}
     ends = []
-    for ago in (None, 1000):
+    for ago, least in ((None, 0.0), (1000, 0.0), (1000, 0.25)):
+        monkeypatch.setattr(train_module, "LEAST", least)
         began = None if ago is None else time.perf_counter() - ago
         (repeat,) = longnn.train(graph, table, began=began).record.repeats
         ends.append((repeat.stopped, repeat.epochs))
-    assert ends == [("epochs", 3), ("time", 1)]
+    # Where loading took all of it, there is a quarter for training all the same.
+    assert ends == [("epochs", 3), ("time", 1), ("epochs", 3)]
 
 
 def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path):

@@ -53,6 +53,8 @@ CHECKPOINTS = "checkpoint*.safetensors"
 CHECKPOINT_EVERY = 10.0
 #: Seconds that a run takes after training on two cores: always, and by nodes and stored edges.
 FINISHING = (2.5, 6e-6)
+#: Of a time limit, the share that is for training even where loading took too long.
+LEAST = 0.25
 
 OnNote = Callable[[str], None]
 OnStart = Callable[[NodeDataset], None]
@@ -325,6 +327,7 @@ def _run(
     config, ranks, deadline = job.configs[0], job.ranks, None
     if config.time_limit:
         deadline = clock.began + config.time_limit - _finishing(job)
+        deadline = max(deadline, time.perf_counter() + LEAST * config.time_limit)
     with held_signals() as caught:
         keeper = _Keeper(folder, caught, on_epoch, checkpoint_every, deadline, ranks)
         try:
