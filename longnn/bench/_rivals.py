@@ -144,18 +144,25 @@ def peak(key: str, folder: Path, size: Size, threads: int) -> float | None:
     return float(done.stdout) if done.returncode == 0 else None
 
 
-def _child(order: str, threads: str) -> None:
-    from longnn.bench._memory import _most_resident, _resident  # measured alike
+def resident(field: str) -> float:
+    """MiB of this program now (``VmRSS``) or at most (``VmHWM``), as Linux counts them.
 
+    Not ``getrusage``: its maximum is also that of the program which started this one.
+    """
+    (line,) = [x for x in Path("/proc/self/status").read_text().splitlines() if field in x]
+    return int(line.split()[1]) / 2**10
+
+
+def _child(order: str, threads: str) -> None:
     key, folder, *numbers = json.loads(order)
     graph, size, cpu = GraphStore.open(folder), Size(*numbers), torch.device("cpu")
     torch.set_num_threads(int(threads))
-    before = _resident()
+    before = resident("VmRSS")
     if key == "propagate":
         propagation(graph, size, cpu, int(threads))()
     else:
         rival(key, graph, size, cpu)()
-    print(max(_most_resident() - before, 0.0))
+    print(max(resident("VmHWM") - before, 0.0))
 
 
 if __name__ == "__main__":

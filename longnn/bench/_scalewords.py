@@ -10,8 +10,14 @@ MODELS = ("learned filter", "learned filter per unit", "SGC", "SIGN")
 
 def scale_words(record: ScaleRecord) -> list[str]:
     """A sentence or two on each part that the record has."""
-    parts = [_rate(record), _rivals(record), _growth(record), _ranks(record), _orders(record)]
-    return [text for text in [*parts, contest_sentence(record)] if text]
+    parts = [_where(record), _rate(record), _rivals(record), _growth(record), _ranks(record)]
+    return [text for text in [*parts, _orders(record), contest_sentence(record)] if text]
+
+
+def _where(record: ScaleRecord) -> str:
+    machine = record.machine
+    load = "" if machine.load is None else f", load {machine.load:.1f} on {machine.cores} cores"
+    return f"Measured on {machine.name}{load}. Other work on the machine makes times longer."
 
 
 def _rate(record: ScaleRecord) -> str:

@@ -159,9 +159,10 @@ def make_plan(size: Size, memory: int) -> Plan:
     blocks = [width] * (size.columns // width)
     if size.columns % width:
         blocks.append(size.columns % width)
-    # Narrower blocks would cost more than waiting for the disk; ranks that share rows wait anyway.
+    # Not with narrower blocks, which cost more than waiting for the disk; and ranks that share rows
+    # wait for each other anyway.
     ahead = staged and size.scratch and size.row_ranks == 1
-    ahead = ahead and free // (size.column_bytes + 2 * size.staged_bytes) >= width == wanted
+    ahead = ahead and free // (size.column_bytes + 2 * size.staged_bytes) >= width
     used = width * (size.column_bytes + (int(staged) + int(ahead)) * size.staged_bytes)
     return Plan(blocks, resident, staged, used + (size.graph_bytes if resident else 0), ahead)
 

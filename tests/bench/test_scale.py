@@ -1,6 +1,9 @@
 """The benchmark of large graphs: what it times is right, and its record is read as written."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,6 +39,23 @@ def test_memory_is_measured_in_a_process_of_its_own(tmp_path):
     write_random(tmp_path / "graph", SMALL, CPU)
     for key in ("propagate", "sign", "sgc"):
         assert _rivals.peak(key, tmp_path / "graph", SMALL, 1) > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_the_memory_of_whoever_starts_a_process_does_not_count(tmp_path):
+    """A rusage of the child would have the 400 MB of this process."""
+    large = np.ones(50_000_000)
+    program = "from longnn.bench._rivals import resident; print(resident('VmHWM'))"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        env=_rivals.child_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    own = _rivals.resident("VmHWM")
+    assert own > large.nbytes / 2**20
+    assert float(done.stdout) < _rivals.resident("VmRSS") - 300
 
 
 def test_the_random_graph_is_undirected_without_duplicates(tmp_path):

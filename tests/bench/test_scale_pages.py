@@ -86,7 +86,8 @@ def test_sentences_have_the_numbers():
         orders={"hubs": orders},
         contests=contests,
     )
-    rate, rivals, growth, ranks, order, models = scale_words(record)
+    where, rate, rivals, growth, ranks, order, models = scale_words(record)
+    assert where.startswith("Measured on a CPU, 2 thread(s). ")
     assert "125% of the rate of a plain gather" in rate
     assert "written to disk, 83%" in rate
     assert rivals.startswith(
@@ -103,4 +104,4 @@ def test_sentences_have_the_numbers():
 
 
 def test_parts_that_were_not_measured_have_no_sentence():
-    assert len(scale_words(made_up())) == 1
+    assert len(scale_words(made_up())) == 2
