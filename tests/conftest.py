@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from longnn.config import Settings
+
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels run on the CPU, slowly
 
@@ -18,3 +20,21 @@ def data_dir():
         if candidate and Path(candidate).is_dir():
             return Path(candidate)
     pytest.skip("no folder of public datasets: set LONGNN_DATA")
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    """Leave out the page of a run, which takes longer than a tiny training."""
+    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """Every training in this process ends after a few epochs, whatever was asked for."""
+    check = Settings.__post_init__
+
+    def cut(settings):
+        check(settings)
+        object.__setattr__(settings, "epochs", min(settings.epochs, 5))
+
+    monkeypatch.setattr(Settings, "__post_init__", cut)
