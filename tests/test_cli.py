@@ -30,12 +30,6 @@ FILES = {
 FIGURES = ("filter_response", "training_curves", "basis_path", "amplitude_waveform", "confusion")
 
 
-@pytest.fixture
-def no_report(monkeypatch):
-    """Leave out the report, which takes longer than a tiny training."""
-    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
-
-
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory):
     """A run of two repeats on a bundled graph: its folder and what --json printed."""
@@ -345,7 +339,7 @@ def test_bench_takes_sections_and_contenders(monkeypatch):
 
 # Nothing is lost
 
-LONG = ("--device", "cpu", "--set", "epochs=60", "--set", "patience=60", "--set", "degree=3")
+LONG = (*FAST, "--set", "epochs=40", "--set", "patience=40")
 
 
 @pytest.fixture(scope="module")
@@ -382,7 +376,7 @@ def test_an_interrupted_run_ends_with_the_same_bits(how, uninterrupted, tmp_path
         assert not (folder / "record.json").exists()
         assert "it was interrupted" in fail("evaluate", folder)
     with safetensors.safe_open(str(checkpoint), "pt") as file:
-        assert 0 < int(file.metadata()["epoch"]) < 60
+        assert 0 < int(file.metadata()["epoch"]) < 40
     printed = succeed("train", "--resume", folder)
     assert f"report: {folder / 'report.html'}" in printed
     assert same_outcome(folder, uninterrupted)

@@ -174,8 +174,8 @@ def test_an_interrupted_run_goes_on_with_its_arcs(folder, tmp_path):
 )
 def test_the_program_of_a_run_takes_arcs(table, tmp_path):
     kept = from_data(data(nodes=60), directed=True)
-    quick = {"epochs": 4, "baselines": False, "device": "cpu", "precision": "float64"}
-    made = train(kept, {**quick, **table})
+    quick = {"epochs": 4, "preset": "fast", "baselines": False, "device": "cpu"}
+    made = train(kept, {**quick, "precision": "float64", **table})
     path = made.export(tmp_path / "model.pt2")
     program = torch.export.load(path).module()
     other = from_data(data(nodes=41, seed=3), directed=True)
