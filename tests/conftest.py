@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from longnn.config import Settings
+from tests.commands import without_report
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels run on the CPU, slowly
@@ -23,9 +24,10 @@ def data_dir():
 
 
 @pytest.fixture
-def no_report(monkeypatch):
-    """Leave out the page of a run, which takes longer than a tiny training."""
-    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+def no_report():
+    """Runs without their page; see :func:`tests.commands.without_report` for wider fixtures."""
+    with without_report():
+        yield
 
 
 @pytest.fixture

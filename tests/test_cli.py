@@ -14,7 +14,18 @@ import safetensors.torch
 
 import longnn as longnn_package
 from longnn.config import Config
-from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, start, succeed, succeed_json
+from tests.commands import (
+    CLUB,
+    FAST,
+    NEWCOMERS,
+    TINY,
+    fail,
+    longnn,
+    start,
+    succeed,
+    succeed_json,
+    without_report,
+)
 
 FILES = {
     "config.toml",
@@ -34,8 +45,7 @@ FIGURES = ("filter_response", "training_curves", "basis_path", "amplitude_wavefo
 def bundled(tmp_path_factory):
     """A run of two repeats on a bundled graph: its folder and what --json printed."""
     folder = tmp_path_factory.mktemp("bundled") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
+    with without_report():
         return folder, succeed_json("train", *TINY, *FAST, "--repeat", 2, "--output", folder)
 
 
@@ -345,8 +355,7 @@ LONG = (*FAST, "--set", "epochs=40", "--set", "patience=40")
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
+    with without_report():
         succeed("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
     return folder
 

@@ -144,7 +144,7 @@ def test_a_new_graph_must_keep_its_arcs_too(folder, run):
     assert not (folder / "never").exists()
 
 
-def test_an_interrupted_run_goes_on_with_its_arcs(folder, tmp_path):
+def test_an_interrupted_run_goes_on_with_its_arcs(folder, tmp_path, no_report):
     source = load(folder / "old", directed="auto").source
     table = {"epochs": 6, "preset": "fast", "baselines": False, "device": "cpu"}
     train(source, table, tmp_path / "whole")
