@@ -21,7 +21,7 @@ from longnn.records import RunRecord
 from tests.commands import succeed
 from tests.stories import tables
 
-QUICK = {"epochs": 40, "device": "cpu"}
+QUICK = {"epochs": 20, "device": "cpu"}
 
 
 def options(table: dict[str, Any], name: str) -> list[str]:
