@@ -1,5 +1,6 @@
 """The command line as tests use it: in this process, or as a process of its own."""
 
+import contextlib
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from longnn.cli import app
@@ -19,6 +21,14 @@ FAST = (
     *("--device", "cpu", "--set", "epochs=8", "--set", "degree=3"),
     *("--set", "baselines=false"),
 )
+
+
+@contextlib.contextmanager
+def without_report():
+    """Runs without their page, which takes longer than a tiny training."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+        yield
 
 
 def longnn(*arguments):

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from longnn.config import Settings
+from tests.commands import without_report
+
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels run on the CPU, slowly
 
@@ -18,3 +21,22 @@ def data_dir():
         if candidate and Path(candidate).is_dir():
             return Path(candidate)
     pytest.skip("no folder of public datasets: set LONGNN_DATA")
+
+
+@pytest.fixture
+def no_report():
+    """Runs without their page; see :func:`tests.commands.without_report` for wider fixtures."""
+    with without_report():
+        yield
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """Every training in this process ends after a few epochs, whatever was asked for."""
+    check = Settings.__post_init__
+
+    def cut(settings):
+        check(settings)
+        object.__setattr__(settings, "epochs", min(settings.epochs, 5))
+
+    monkeypatch.setattr(Settings, "__post_init__", cut)

@@ -26,7 +26,7 @@ from longnn.runs import resume, train
 
 SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
 #: Long enough to be hit in the midst of it, and of every kind of work: repeats and baselines.
-CONFIG = {"epochs": 25, "patience": 25, "degree": 3, "repeat": 2, "device": "cpu"}
+CONFIG = {"epochs": 12, "patience": 12, "degree": 3, "repeat": 2, "device": "cpu"}
 #: Operations on files that Python announces.
 OPERATIONS = ("open", "os.mkdir", "os.rename", "os.remove", "os.chmod", "os.link", "os.listdir")
 

@@ -1,6 +1,7 @@
 """The layers of the code: imports point down only, siblings do not import each other."""
 
 import ast
+import functools
 import importlib
 import inspect
 import re
@@ -71,9 +72,15 @@ def modules():
             yield parts[0], path
 
 
+@functools.cache
+def nodes(path):
+    """All of the syntax of a file, in which several laws are looked for."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
 def imports(path):
     """Modules of longnn that a file imports, wherever in the file, in full."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names if a.name.split(".")[0] == "longnn")
         elif isinstance(node, ast.ImportFrom):
@@ -140,7 +147,7 @@ def test_every_module_says_what_it_is_for():
     missing = [
         str(path.relative_to(ROOT))
         for _, path in modules()
-        if not ast.get_docstring(ast.parse(path.read_text()))
+        if not ast.get_docstring(nodes(path)[0])
     ]
     assert not missing
 
@@ -160,7 +167,7 @@ def test_private_torch_is_used_in_one_file():
     for _, path in modules():
         if path.name == "torch_private.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             dotted = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
             if dotted.startswith("torch.") and any(p.startswith("_") for p in dotted.split(".")):
                 wrong.append(f"{path.relative_to(ROOT)}: {dotted}")
@@ -229,7 +236,7 @@ def test_docstrings_are_in_one_dialect():
     wrong = [
         f"{path.relative_to(ROOT)}: {getattr(node, 'name', 'module')}"
         for path in sorted(ROOT.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, kinds) and "`" in MARKUP.sub("", ast.get_docstring(node) or "")
     ]
     assert not wrong

@@ -29,9 +29,7 @@ EDGES = (CLUB / "edges.csv").read_text()
 NODES = (CLUB / "nodes.csv").read_text()
 
 
-@pytest.fixture(autouse=True)
-def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
+pytestmark = pytest.mark.usefixtures("no_report")
 
 
 @pytest.fixture

@@ -14,7 +14,18 @@ import safetensors.torch
 
 import longnn as longnn_package
 from longnn.config import Config
-from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, start, succeed, succeed_json
+from tests.commands import (
+    CLUB,
+    FAST,
+    NEWCOMERS,
+    TINY,
+    fail,
+    longnn,
+    start,
+    succeed,
+    succeed_json,
+    without_report,
+)
 
 FILES = {
     "config.toml",
@@ -30,18 +41,11 @@ FILES = {
 FIGURES = ("filter_response", "training_curves", "basis_path", "amplitude_waveform", "confusion")
 
 
-@pytest.fixture
-def no_report(monkeypatch):
-    """Leave out the report, which takes longer than a tiny training."""
-    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
-
-
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory):
     """A run of two repeats on a bundled graph: its folder and what --json printed."""
     folder = tmp_path_factory.mktemp("bundled") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
+    with without_report():
         return folder, succeed_json("train", *TINY, *FAST, "--repeat", 2, "--output", folder)
 
 
@@ -345,14 +349,13 @@ def test_bench_takes_sections_and_contenders(monkeypatch):
 
 # Nothing is lost
 
-LONG = ("--device", "cpu", "--set", "epochs=60", "--set", "patience=60", "--set", "degree=3")
+LONG = (*FAST, "--set", "epochs=40", "--set", "patience=40")
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
+    with without_report():
         succeed("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
     return folder
 
@@ -382,7 +385,7 @@ def test_an_interrupted_run_ends_with_the_same_bits(how, uninterrupted, tmp_path
         assert not (folder / "record.json").exists()
         assert "it was interrupted" in fail("evaluate", folder)
     with safetensors.safe_open(str(checkpoint), "pt") as file:
-        assert 0 < int(file.metadata()["epoch"]) < 60
+        assert 0 < int(file.metadata()["epoch"]) < 40
     printed = succeed("train", "--resume", folder)
     assert f"report: {folder / 'report.html'}" in printed
     assert same_outcome(folder, uninterrupted)

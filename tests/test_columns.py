@@ -11,7 +11,7 @@ import safetensors.torch
 from longnn.data import DataError, load
 from longnn.runs import load_run
 from longnn.training import Trained
-from tests.commands import FAST, fail, succeed
+from tests.commands import FAST, fail, succeed, without_report
 
 TOPICS = {"cat": "purring whiskers soft", "dog": "barking tail loyal"}
 
@@ -57,7 +57,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     second = write_graph(folder / "second", others)
     run = folder / "run"
     graph = (first, "--data", "text_columns=about")
-    succeed("train", *graph, *FAST, "--set", "baselines=false", "--output", run)
+    with without_report():
+        succeed("train", *graph, *FAST, "--output", run)
     return {"first": first, "second": second, "run": run}
 
 
@@ -109,12 +110,12 @@ def test_one_node_alone_can_be_predicted(story: dict[str, Path], tmp_path: Path)
     assert pyarrow.csv.read_csv(tmp_path / "p.csv").num_rows == 1
 
 
-def test_weights_without_an_encoding_still_load(tmp_path: Path) -> None:
+def test_weights_without_an_encoding_still_load(tmp_path: Path, no_report: None) -> None:
     """As files of earlier versions: columns of numbers, by name, in any order."""
     rows = [{"id": f"n{i}", "f": i % 5, "g": -i, "label": "ab"[i % 2]} for i in range(20)]
     run = tmp_path / "run"
     graph = write_graph(tmp_path / "graph", rows)
-    succeed("train", graph, *FAST, "--set", "baselines=false", "--output", run)
+    succeed("train", graph, *FAST, "--output", run)
     path = run / "weights.safetensors"
     with safetensors.safe_open(str(path), framework="pt") as file:
         metadata = file.metadata()

@@ -9,7 +9,7 @@ from longnn.config import Config
 from longnn.data import from_data, load, make_split
 from longnn.training import Job, complete, make_population, make_problem, truncation_curve
 from longnn.training import _fit as workflow
-from tests.commands import TINY, fail, succeed, succeed_json
+from tests.commands import TINY, fail, succeed, succeed_json, without_report
 
 SMALL = {"model": "lon-deep", "blocks": 3, "degree": 3, "hidden_channels": 8, "device": "cpu"}
 FLAGS = [
@@ -22,8 +22,7 @@ FLAGS = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("deep") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+    with without_report():
         flags = (*FLAGS, "--set", "epochs=8", "--repeat", 2, "--output", path)
         succeed("train", *TINY, "--model", "lon-deep", "--device", "cpu", *flags)
     return path
@@ -45,8 +44,7 @@ def test_evaluate_shows_scores_against_products(folder):
     assert [p["products"] for p in plain["repeats"][0]] == products
 
 
-def test_truncation_needs_orthonormal_filters(tmp_path, monkeypatch):
-    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+def test_truncation_needs_orthonormal_filters(tmp_path, no_report):
     path = tmp_path / "run"
     flags = ("--model", "gcn-deep", "--set", "blocks=2", "--set", "epochs=2", "--output", path)
     succeed("train", *TINY, "--device", "cpu", *flags)

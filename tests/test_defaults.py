@@ -11,10 +11,7 @@ from longnn.data import load
 from longnn.registry import MODELS
 from tests.commands import CLUB, TINY, succeed, succeed_json
 
-
-@pytest.fixture(autouse=True)
-def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+pytestmark = pytest.mark.usefixtures("no_report")
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -77,14 +74,14 @@ def column(folder, name):
 def test_command_and_estimator_predict_the_same_classes(tmp_path):
     """Same data, same split, nothing set but the epochs: the same bits of probability."""
     graph = write_club(tmp_path / "club", lambda row: row["label"])
-    succeed("train", graph, "--set", "epochs=30", "--output", tmp_path / "run")
-    classifier = LONGNNClassifier(epochs=30).fit(load(graph))
+    succeed("train", graph, "--set", "epochs=6", "--output", tmp_path / "run")
+    classifier = LONGNNClassifier(epochs=6).fit(load(graph))
     assert classifier.classes_.tolist() == ["chess", "rowing", "tennis"]
     for k, name in enumerate(classifier.classes_):
         expected = column(tmp_path / "run", f"p_{name}")
         np.testing.assert_array_equal(classifier.predict_proba()[:, k].astype(float), expected)
     # A bare PyG Data is scaled as the files are: by column.
-    bare = LONGNNClassifier(epochs=30).fit(load(graph).data)
+    bare = LONGNNClassifier(epochs=6).fit(load(graph).data)
     np.testing.assert_array_equal(bare.predict_proba(), classifier.predict_proba())
 
 
@@ -93,16 +90,18 @@ def test_command_and_estimator_predict_the_same_numbers(tmp_path):
         return 3.5 * float(row["years"]) + float(row["age"]) / 7
 
     graph = write_club(tmp_path / "club", dues)
-    succeed("train", graph, "--set", "epochs=30", "--output", tmp_path / "run")
-    regressor = LONGNNRegressor(epochs=30).fit(load(graph))
+    succeed("train", graph, "--set", "epochs=6", "--output", tmp_path / "run")
+    regressor = LONGNNRegressor(epochs=6).fit(load(graph))
     expected = column(tmp_path / "run", "predicted")
     np.testing.assert_array_equal(regressor.predict().astype(float), expected)
 
 
 def test_features_that_are_ready_are_left_alone_by_both(tmp_path):
-    record = succeed_json("train", *TINY, "--set", "epochs=2", "--output", tmp_path / "run")
+    brief = {"epochs": 2, "preset": "fast"}
+    words = [word for key, value in brief.items() for word in ("--set", f"{key}={value}")]
+    record = succeed_json("train", *TINY, *words, "--output", tmp_path / "run")
     assert record["data"]["scaling"] == "none"
     data = load("csbm", num_nodes=60, num_features=8, phi=-0.6)
-    assert LONGNNClassifier(epochs=2).fit(data).trained_.scaling.kind == "none"
-    assert LONGNNClassifier(epochs=2).fit(data.data).trained_.scaling.kind == "columns"
-    assert LONGNNClassifier(epochs=2, scale="row").fit(data).trained_.scaling.kind == "row"
+    assert LONGNNClassifier(**brief).fit(data).trained_.scaling.kind == "none"
+    assert LONGNNClassifier(**brief).fit(data.data).trained_.scaling.kind == "columns"
+    assert LONGNNClassifier(**brief, scale="row").fit(data).trained_.scaling.kind == "row"

@@ -148,7 +148,7 @@ def test_a_new_graph_must_keep_its_arcs_too(folder, run):
     assert not (folder / "never").exists()
 
 
-def test_an_interrupted_run_goes_on_with_its_arcs(folder, tmp_path):
+def test_an_interrupted_run_goes_on_with_its_arcs(folder, tmp_path, no_report):
     source = load(folder / "old", directed="auto").source
     table = {"epochs": 6, "preset": "fast", "baselines": False, "device": "cpu"}
     train(source, table, tmp_path / "whole")
@@ -179,8 +179,8 @@ def test_an_interrupted_run_goes_on_with_its_arcs(folder, tmp_path):
 )
 def test_the_program_of_a_run_takes_arcs(table, tmp_path):
     kept = from_data(data(nodes=60), directed=True)
-    quick = {"epochs": 4, "baselines": False, "device": "cpu", "precision": "float64"}
-    made = train(kept, {**quick, **table})
+    quick = {"epochs": 4, "preset": "fast", "baselines": False, "device": "cpu"}
+    made = train(kept, {**quick, "precision": "float64", **table})
     path = made.export(tmp_path / "model.pt2")
     program = torch.export.load(path).module()
     other = from_data(data(nodes=41, seed=3), directed=True)

@@ -65,7 +65,7 @@ def run(line):
 
 
 @pytest.mark.parametrize("page", with_blocks("sh", "python"))
-def test_page_runs(page, folder, monkeypatch):
+def test_page_runs(page, folder, brief, monkeypatch):
     if blocks(page, "sh"):  # a report takes longer than a brief training, and has its own tests
         monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
     if page.stem in AFTER_START:

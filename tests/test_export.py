@@ -138,7 +138,7 @@ print(found["longnn.json"])
 """
 
 
-def test_command_writes_a_program_that_needs_no_longnn(tmp_path):
+def test_command_writes_a_program_that_needs_no_longnn(tmp_path, no_report):
     folder = tmp_path / "run"
     succeed("train", *TINY, *FAST, "--repeat", "2", "--output", folder)
     printed = succeed("export", folder)

@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 import longnn
-from tests.commands import CLUB, NEWCOMERS, TINY, succeed
+from tests.commands import CLUB, FAST, NEWCOMERS, TINY, succeed
 
 KEYS = {"epochs": 8, "degree": 3, "device": "cpu"}
 
@@ -81,7 +81,7 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_graph_in_memory_is_not_looked_for(tmp_path):
+def test_a_graph_in_memory_is_not_looked_for(tmp_path, no_report):
     data = longnn.data.csbm(num_nodes=60, num_features=8)
     longnn.train(data, KEYS, tmp_path / "run")
     loaded = longnn.load_run(tmp_path / "run")
@@ -104,12 +104,12 @@ def test_what_is_wrong_leaves_no_folder(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_where_the_time_went_is_told(tmp_path):
+def test_where_the_time_went_is_told(tmp_path, no_report):
     run = longnn.train(longnn.Source.resolve("csbm"), KEYS, tmp_path / "run")
     steps = ["loading", "preparing", "training", "baselines", "describing", "writing", "report"]
     assert list(run.seconds) == steps
     assert list(longnn.load_run(tmp_path / "run").record.seconds) == steps[:-1]
-    printed = succeed("train", *TINY, "--set", "epochs=3", "--output", tmp_path / "other")
+    printed = succeed("train", *TINY, *FAST, "--output", tmp_path / "other")
     assert "\n  time " in printed
 
 

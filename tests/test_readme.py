@@ -1,7 +1,7 @@
-"""The README is true: its Python blocks run as they stand, its commands run in order.
+"""The README is true: its Python blocks run, its commands run in order.
 
-Commands run in one folder that holds a copy of the examples. Training is cut short, which changes
-no command's meaning; ``make`` and downloads have stand-ins or are skipped.
+They run in a folder that holds a copy of the examples. Training is cut short, which changes the
+meaning of none; ``make`` and downloads have stand-ins or are skipped.
 """
 
 import importlib.util
@@ -31,11 +31,11 @@ NEEDS_DOWNLOAD = ("cora",)
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.strip().splitlines()[-1][:40])
-def test_python_block_runs(block, folder):
+def test_python_block_runs(block, folder, brief):
     exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
 
 
-def test_a_run_is_made_and_read_in_python(folder):
+def test_a_run_is_made_and_read_in_python(folder, brief, no_report):
     names = {"__name__": "readme"}
     exec(compile(RUN, "README.md", "exec"), names)
     assert Path("filter.png").exists()

@@ -9,11 +9,6 @@ from longnn.registry import MODELS, model_options
 from tests.commands import CLUB, FAST, TINY, longnn, succeed, succeed_json
 
 
-@pytest.fixture
-def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
-
-
 @pytest.mark.parametrize(("model", "dataset"), recipes.known_recipes())
 def test_every_recipe_is_a_configuration(model, dataset):
     keys = recipes.load_recipe(model, dataset)

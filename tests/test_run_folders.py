@@ -20,11 +20,6 @@ from .commands import FAST, TINY, start
 SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
 
 
-@pytest.fixture
-def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
-
-
 @pytest.fixture(scope="module")
 def dataset():
     return SOURCE.load()

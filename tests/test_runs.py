@@ -20,9 +20,7 @@ from longnn.training import Population
 SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
 
 
-@pytest.fixture(autouse=True)
-def no_report(monkeypatch):
-    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
+pytestmark = pytest.mark.usefixtures("no_report")
 
 
 @pytest.fixture

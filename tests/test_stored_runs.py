@@ -84,7 +84,7 @@ def test_another_number_of_features_is_an_error(run, tmp_path):
         run.stream(3)
 
 
-def test_an_interrupted_run_goes_on_to_the_bit(run, folder, tmp_path):
+def test_an_interrupted_run_goes_on_to_the_bit(run, folder, tmp_path, no_report):
     def stop(population):
         if population.epoch == 5:
             raise KeyboardInterrupt
@@ -96,7 +96,7 @@ def test_an_interrupted_run_goes_on_to_the_bit(run, folder, tmp_path):
         assert all(torch.equal(one[key], other[key]) for key in one)
 
 
-def test_data_that_changed_is_noticed(run, folder, tmp_path):
+def test_data_that_changed_is_noticed(run, folder, tmp_path, no_report):
     moved = tmp_path / "graph"
     shutil.copytree(folder, moved)
     made = train(moved, FAST, tmp_path / "r", memory=1)

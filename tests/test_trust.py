@@ -146,7 +146,7 @@ def test_residuals_are_those_of_the_test_nodes(graph: NodeDataset) -> None:
 
 @pytest.mark.parametrize("kind", ["rare", "labels", "numbers"])
 def test_a_record_reads_as_it_was_written(
-    kind: str, graph: NodeDataset, rare: NodeDataset, tmp_path: Path
+    kind: str, graph: NodeDataset, rare: NodeDataset, tmp_path: Path, no_report: None
 ) -> None:
     made = {
         "rare": lambda: rare,

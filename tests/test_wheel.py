@@ -81,7 +81,7 @@ class Environment:
 
     def install(self, *packages):
         pinned = ("--constraint", ROOT / "constraints.txt")
-        options = ("--quiet", "--disable-pip-version-check", *pinned)
+        options = ("--quiet", "--disable-pip-version-check", "--no-compile", *pinned)
         succeed(self.bin / "python", "-m", "pip", "install", *options, *packages, folder=self.work)
 
     def longnn(self, *arguments):

@@ -249,7 +249,9 @@ def test_the_estimator_takes_scipy_and_torch_sparse() -> None:
     graph = csbm(num_nodes=60, num_features=4).data
     matrix = sp.csc_array(x.numpy())
     found = [
-        LONGNNClassifier(epochs=2, device="cpu").fit((form, graph.edge_index, graph.y))
+        LONGNNClassifier(epochs=2, preset="fast", device="cpu").fit(
+            (form, graph.edge_index, graph.y)
+        )
         for form in (x, matrix, sp.csr_matrix(x.numpy()), x.to_sparse(), x.to_sparse_csr())
     ]
     for estimator in found[1:]:

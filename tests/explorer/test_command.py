@@ -7,13 +7,14 @@ import pytest
 
 from longnn.cli._explore import NODES
 from longnn.explorer import NODES as DEFAULT
-from tests.commands import FAST, TINY, fail, longnn, start, succeed
+from tests.commands import FAST, TINY, fail, longnn, start, succeed, without_report
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "tiny"
-    succeed("train", *TINY, *FAST, "--output", folder, "--quiet")
+    with without_report():
+        succeed("train", *TINY, *FAST, "--output", folder, "--quiet")
     return folder
 
 

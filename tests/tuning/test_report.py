@@ -2,12 +2,8 @@
 
 import dataclasses
 import json
-import os
 import shlex
-import subprocess
-import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
@@ -15,9 +11,9 @@ from longnn.config import Config
 from longnn.data import csbm
 from longnn.tuning import Halving, read_record, write_page
 from longnn.tuning import _importance as importance
+from tests.commands import succeed
 from tests.tuning.examples import SPACE, search
 
-ROOT = Path(__file__).parents[2]
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 NAME = "<b>&\"gra\nph'</b>"
 
@@ -147,7 +143,7 @@ def printed_command(page):
     return shlex.split(command)
 
 
-def test_the_printed_command_trains_the_winner(tmp_path):
+def test_the_printed_command_trains_the_winner(tmp_path, monkeypatch, no_report):
     """As printed, and in any folder."""
     folder = tmp_path / "my search"
     search(csbm(), folder, SPACE | {"epochs": 2}, trials=1, batch=1, repeats=1)
@@ -156,16 +152,8 @@ def test_the_printed_command_trains_the_winner(tmp_path):
     assert arguments[:2] == ["train", "csbm"]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "longnn", *arguments],
-        cwd=elsewhere,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(elsewhere)
+    succeed(*arguments)
     (record,) = elsewhere.glob("runs/*/record.json")
     assert len(json.loads(record.read_text())["repeats"]) == 10
 
