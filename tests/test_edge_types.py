@@ -287,6 +287,7 @@ def test_a_run_tells_types_apart_to_the_end(folder, run):
     page = (run / "report.html").read_text()
     for name in ("friend", "rival"):
         assert f"The filter for edges of type {name} is" in page
+    assert "the eigenvalues of the graph of all edges, of whatever type, are" in page
     scores = succeed_json("evaluate", run)["summary"]["test"]["accuracy"]["mean"]
     assert scores == pytest.approx(record["summary"]["test"]["accuracy"]["mean"])
     succeed("predict", run, folder / "new", "--output", folder / "new.csv")

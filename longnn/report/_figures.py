@@ -246,7 +246,9 @@ def _spectrum_text(run: RunRecord) -> str:
     few = run.data.outliers
     text = ""
     if run.data.density is not None:
-        text = " The grey area shows where the eigenvalues of the graph are."
+        typed = any(found.edge_type for found in run.filters)
+        whose = "the graph of all edges, of whatever type," if typed else "the graph"
+        text = f" The grey area shows where the eigenvalues of {whose} are."
     if few is None or len(few) == 0:
         return text
     marks = "Needles mark" if len(few) > 1 else "A needle marks"

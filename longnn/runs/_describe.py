@@ -249,6 +249,7 @@ def describe_filters(
     """
     lead = model.lead if isinstance(model, Ensemble) else model
     names = types if types and hears_types(lead) else [""]
+    largest = 2.0 if len(names) > 1 else largest  # a type has a spectrum of its own
     grid = torch.linspace(0, 2, POINTS, dtype=torch.float64)
     described = []
     for number, (f, before) in enumerate(zip(model.filters(), start, strict=True)):
