@@ -164,7 +164,7 @@ SMALL = {"STEP": 2}
 
 
 @pytest.mark.parametrize("schedule", [LARGE, SMALL], ids=["large", "small"])
-def test_turns_are_resumed(schedule, tmp_path, monkeypatch):
+def test_turns_are_resumed(schedule, tmp_path, monkeypatch, no_report):
     for name, value in schedule.items():
         monkeypatch.setattr(schedule_module, name, value)
     table = {"epochs": 6, "patience": 6, "device": "cpu", "baselines": False}
