@@ -410,8 +410,7 @@ class _Keeper(Watcher):
     ) -> None:
         super().__init__(on_epoch, deadline, ranks)
         self.folder, self.caught = folder, caught
-        self.every, self.began = checkpoint_every, time.perf_counter()
-        self.saved: dict[int, float] = {}  # when each population was saved last
+        self.every, self.saved = checkpoint_every, time.perf_counter()
 
     def begin(self, population: Population, first: int) -> None:
         """Go on where it was, where the first rank knows of it."""
@@ -424,24 +423,17 @@ class _Keeper(Watcher):
     def watch(self, population: Population, first: int) -> None:
         """Save it now and then."""
         caught = self.ranks.any(bool(self.caught))
-        if caught or self._due(first):
-            self._save(population, first)
+        if caught or time.perf_counter() - self.saved >= self.every:
+            self.rest(population, first)
+            self.saved = time.perf_counter()
         if caught:
             raise StopTraining("interrupted")
         super().watch(population, first)
 
     def rest(self, population: Population, first: int) -> None:
-        """Save it when it has ended; between turns, which may be short, now and then."""
-        if population.finished or first not in self.saved or self._due(first):
-            self._save(population, first)
-
-    def _due(self, first: int) -> bool:
-        return time.perf_counter() - self.saved.get(first, self.began) >= self.every
-
-    def _save(self, population: Population, first: int) -> None:
+        """Save it."""
         if self.folder is not None and self.ranks.first:
             save_checkpoint(population, _checkpoint(self.folder, first))
-        self.saved[first] = time.perf_counter()
 
     def failed(self, error: BaseException, first: int) -> None:
         """Where memory ran out, fewer will be tried, to whom a checkpoint is of no use."""

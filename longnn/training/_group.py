@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from torch import Tensor
 
 from longnn.store import Ranks
 from longnn.training._memory import count_fitting, fits
@@ -190,48 +189,24 @@ class Group:
         ended = [r for p in self._live.values() for r in p.results.values()]
         return live + sum(r.epochs for r in (*ended, *self.results.values()))
 
-    def epochs_left(self, number: int, share: float = 1.0) -> int:
-        """The least that a member is still trained: the rest of its patience; 0 if it has ended.
-
-        ``share`` is that of its patience which it has.
-        """
+    def epochs_left(self, number: int) -> int:
+        """The least that a member is still trained: the rest of its patience; 0 if it has ended."""
         if self._result(number) is not None:
             return 0
         population, place = self._find(number)
-        return population.epochs_left(place, share)
+        return population.epochs_left(place)
 
     def loss(self, number: int, until: int) -> float:
         """The least validation loss of a member up to an epoch."""
-        history = self._history(number, "val_loss")[:until]
-        known = history[torch.isfinite(history)]
-        return float(known.min()) if len(known) else torch.inf
-
-    def waiting(self, number: int, until: int) -> float:
-        """Of its patience, the share that a member has spent at an epoch since its best one."""
-        settings = self.members[self.places.index(number)].settings
-        loss, score = (
-            self._history(number, key)[:until].cpu() for key in ("val_loss", "val_score")
-        )
-        loss = loss.nan_to_num(torch.inf, torch.inf, torch.inf)
-        best = loss
-        if settings.monitor != "loss":  # the best score, and of equal ones the least loss
-            score = score if self._falling(number) else -score
-            score = torch.where(torch.isinf(loss), torch.inf, score.nan_to_num(torch.inf))
-            best = torch.where(score == score.min(), loss, torch.inf)
-        return (len(loss) - 1 - int(best.argmin())) / settings.patience
-
-    def _falling(self, number: int) -> bool:
-        result = self._result(number)
-        return result.falling if result is not None else self._find(number)[0].objective.falling
-
-    def _history(self, number: int, field: str) -> Tensor:
-        """What was written down of a member, (epochs,)."""
         result = self._result(number)
         if result is not None:
-            return result.history[field]
-        population, place = self._find(number)
-        (row,) = (population.index == place).nonzero()[:, 0].tolist()
-        return population.rows[field][:, row]
+            history = result.history["val_loss"]
+        else:
+            population, place = self._find(number)
+            (row,) = (population.index == place).nonzero()[:, 0].tolist()
+            history = population.rows["val_loss"][:, row]
+        known = history[:until][torch.isfinite(history[:until])]
+        return float(known.min()) if len(known) else torch.inf
 
     def _result(self, number: int) -> Result | None:
         """Of a member that has ended, if others of its population have or not."""

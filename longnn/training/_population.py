@@ -437,11 +437,10 @@ class Population:
         self.path = None if self.path is None else self.path[:, rows]
         self._graph, self._eager = None, 0
 
-    def epochs_left(self, member: int, share: float = 1.0) -> int:
-        """The least that a member in training still takes with a share of its patience."""
+    def epochs_left(self, member: int) -> int:
+        """The least that a member in training, by its number, still takes: it is patient."""
         (row,) = (self.index == member).nonzero()[:, 0].tolist()
-        patience = int(share * self.limits.patience)
-        end = min(int(self.best_epoch[row]) + patience, self.limits.epochs)
+        end = min(int(self.best_epoch[row]) + self.limits.patience, self.limits.epochs)
         return max(end - self.epoch, 1)
 
     @property

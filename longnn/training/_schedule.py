@@ -1,12 +1,10 @@
 """Who is trained how long: a portfolio goes to its end by turns, and the worse members stop early.
 
 Between turns members are compared by their validation losses. On a large graph the worse half
-stops at fixed epochs; on others those that are behind have less patience. Under a time limit as
-many of the better ones go on as can still come to their end. A member that stops early still votes
-with its best weights. Knows groups and the clock, nothing of models.
+stops at fixed epochs. Under a time limit as many of the better ones go on as can still come to
+their end. Knows groups and the clock, nothing of models.
 """
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 
@@ -22,9 +20,6 @@ FIRST, GROWTH = 20, 1.5
 LARGE = 1_000_000
 #: Members of a portfolio that are trained to the end in any case.
 KEPT = 2
-#: On a CPU: the epochs of a turn, the share of a portfolio that is ahead, and that of its patience
-#: which a member behind has.
-STEP, AHEAD, BEHIND = 20, 3 / 8, 0.3
 
 
 class Schedule:
@@ -50,9 +45,6 @@ class Schedule:
         several = any(len(members) > 1 for members in portfolios)
         self._large = several and max(g.problem.size for g in groups) > LARGE
         self._timed = several and watcher.deadline is not None
-        # On a GPU every turn costs a new graph of kernels, and epochs are quick.
-        on_cpu = all(g.problem.device.type == "cpu" for g in groups)
-        self._shortened = several and on_cpu and not self._large
         self._of = {number: group for group in groups for number in group.places}
         self._pace: dict[Group, float] = {}  # seconds of an epoch of one member
 
@@ -66,17 +58,12 @@ class Schedule:
             if self._large and until in TURNS:
                 for members in self.portfolios:
                     self._halve(members, until)
-            if self._shortened and until % STEP == 0:
-                for members in self.portfolios:
-                    self._stop_behind(members, until)
             if self._timed and until > WARM:
                 self._keep_in_time()
 
     def _turns(self) -> Iterator[int]:
         """The epochs at which turns end, the last one too."""
         found = set(TURNS) if self._large else set()
-        if self._shortened:
-            found |= set(range(STEP, self.epochs, STEP))
         if self._timed:
             found.add(WARM)
             until = FIRST
@@ -101,18 +88,6 @@ class Schedule:
         for i in sorted(running, key=lambda i: self._of[i].loss(i, until))[kept:]:
             self._of[i].halve(i)
 
-    def _stop_behind(self, members: Sequence[int], until: int) -> None:
-        """Stop members that are behind the best of a portfolio and have not improved for a while.
-
-        What they do later seldom counts: one that has its best epoch behind it votes with the same
-        weights as after all of its patience.
-        """
-        ranked = sorted(members, key=lambda i: self._of[i].loss(i, until))
-        for i in ranked[_ahead(members) :]:
-            group = self._of[i]
-            if group.was_running(i, until) and group.waiting(i, until) >= BEHIND:
-                group.halve(i)
-
     def _keep_in_time(self) -> None:
         """Stop the worse members of portfolios where not all can come to their end in time.
 
@@ -124,9 +99,8 @@ class Schedule:
         alone = [members[0] for members in self.portfolios if len(members) == 1]
         ranked = [self._ranked(members) for members in self.portfolios if len(members) > 1]
         left -= sum(map(self._seconds, alone))
-        seconds = [self._least(own) for own in ranked]
         kept = max(map(len, ranked))
-        while kept > KEPT and sum(sum(own[:kept]) for own in seconds) > left:
+        while kept > KEPT and sum(self._seconds(i) for own in ranked for i in own[:kept]) > left:
             kept -= 1
         kept = self.watcher.ranks.agree(kept)  # by the clock of the first
         for own in ranked:
@@ -138,20 +112,7 @@ class Schedule:
         running = [i for i in members if self._of[i].epochs_left(i)]
         return sorted(running, key=lambda i: self._of[i].loss(i, self.epochs))
 
-    def _least(self, ranked: Sequence[int]) -> list[float]:
-        """The least times of the members of a portfolio, the best first.
-
-        Who will be ahead depends on who goes on; the first ones are in any case.
-        """
-        behind = BEHIND if self._shortened else 1.0
-        return [self._seconds(i, 1.0 if k < KEPT else behind) for k, i in enumerate(ranked)]
-
-    def _seconds(self, number: int, share: float = 1.0) -> float:
-        """The least time that a member still takes with a share of its patience."""
+    def _seconds(self, number: int) -> float:
+        """The least time that a member still takes."""
         group = self._of[number]
-        return self._pace.get(group, 0.0) * group.epochs_left(number, share)
-
-
-def _ahead(members: Sequence[int]) -> int:
-    """How many of a portfolio have all of their patience."""
-    return max(KEPT, math.ceil(AHEAD * len(members)))
+        return self._pace.get(group, 0.0) * group.epochs_left(number)
