@@ -24,7 +24,7 @@ def cells(graph, part):
 CHOICES = {(c.model, c.graph): c for c in _deep.deep_choices(ROOT / "results")}
 
 
-@pytest.mark.parametrize(("graph", "part"), [("minesweeper", "deep"), ("squirrel", "arcs")])
+@pytest.mark.parametrize(("graph", "part"), [("tolokers", "deep"), ("squirrel", "arcs")])
 def test_the_recipe_has_the_best_validation_scores(graph, part):
     rows = {
         key: cell
@@ -41,6 +41,14 @@ def test_the_recipe_has_the_best_validation_scores(graph, part):
         {"direction": "cover"} if ROWS[best].directed else {}
     )
     assert ("direction" in recipe) == ROWS[best].directed
+
+
+def test_a_longer_search_comes_first():
+    """But only where it saw the features that the graph has by its name."""
+    (longer,) = (cell for key, cell in cells("minesweeper", "tuned").items() if key == "narrow")
+    assert CHOICES["lon-deep", "minesweeper"].cell.val == longer["val"]
+    assert "wide" in cells("photo", "tuned")  # of raw features
+    assert CHOICES["lon-deep", "photo"].cell.val == cells("photo", "deep")["lon-deep"]["val"]
 
 
 def test_every_choice_is_committed():

@@ -1,7 +1,7 @@
 """Recipes of deep models: on each graph the row of ``depth`` with the best validation scores.
 
-Every row of that study had the same random search on validation nodes. Test scores are reported
-beside the recipe and decide nothing.
+The rows of a part of that study had equal random searches on validation nodes; the part with longer
+searches comes first. Test scores are reported beside the recipe and decide nothing.
 """
 
 import dataclasses
@@ -10,15 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
+from longnn.data import find_named
 from longnn.studies._core._context import load_records
 from longnn.studies._core._protocol import ConfigTable
-from longnn.studies.depth._plan import ARCS, DEEP, KEYS, PLANS, PUBLISHED, ROWS
+from longnn.studies.depth._plan import ARCS, DEEP, KEYS, PLANS, PUBLISHED, ROWS, TUNED
 from longnn.studies.protocols._plan import Plan, record_name
 from longnn.studies.protocols._train import RowCell
 
 #: Parts of the study, the first that has a graph gives its recipe: scores of different splits
 #: cannot be compared.
-PARTS = (DEEP, ARCS, PUBLISHED)
+PARTS = (TUNED, DEEP, ARCS, PUBLISHED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,12 +51,22 @@ def deep_choices(results: Path) -> Iterator[DeepChoice]:
     for part in PARTS:
         for graph, plan in PLANS[part].items():
             for record in load_records(results / "depth", [record_name(graph, part)]).values():
-                rows = {key: record.get(key, RowCell) for key in KEYS[part] if key in record}
+                keys = [key for key in KEYS[part] if key in record and _as_loaded(key, graph)]
+                rows = {key: record.get(key, RowCell) for key in keys}
                 for model, key in _winners(rows).items():
                     if (model, graph) not in done:
                         done.add((model, graph))
                         cell = rows[key]
                         yield DeepChoice(model, graph, _config(key, cell), cell, plan)
+
+
+def _as_loaded(key: str, graph: str) -> bool:
+    """Whether a row saw the features that a graph has when it is loaded by its name.
+
+    >>> _as_loaded("narrow", "minesweeper"), _as_loaded("wide", "photo")
+    (True, False)
+    """
+    return not (ROWS[key].raw and find_named(graph).row_normalize)
 
 
 def _config(key: str, cell: RowCell) -> ConfigTable:
