@@ -83,7 +83,7 @@ class SearchSpace:
         fixed = {k: v for k, v in own.items() if not isinstance(v, Domain)}
         for key, domain in own.items():
             for value in domain.edges() if isinstance(domain, Domain) else (domain,):
-                _probe(model, {**_options(model, fixed), key: value})
+                _check_value(model, {**_options(model, fixed), key: value}, key)
         idle = _idle_keys(list(_probes(model, search, fixed)))
         space = cls(
             model,
@@ -275,6 +275,14 @@ def _check_key(key: str, model: str) -> None:
 
 def _options(model: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     return {k: v for k, v in values.items() if k in model_options(model)}
+
+
+def _check_value(model: str, values: Mapping[str, Any], key: str) -> None:
+    """Raise for a value of an entry that is invalid; rates and the like are none of a model's."""
+    if _is_training(key) and key != "hidden_channels":
+        Config.from_dict({"model": model, **values})
+    else:
+        _probe(model, values)
 
 
 def _probe(model: str, values: Mapping[str, Any]) -> Model:
