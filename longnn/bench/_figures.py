@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from longnn.bench._contenders import LABELS
 from longnn.bench._record import BenchRecord, DatasetResult, Spread, Sweep
-from longnn.bench._tables import contender_keys, contender_label, number
+from longnn.bench._tables import contender_keys, contender_label
 from longnn.report import (
     GREY,
     NAVY,
@@ -141,6 +141,18 @@ def scaling(record: BenchRecord) -> Figure:
     return draw_sweeps(record.sweeps)
 
 
+def _short(value: float) -> str:
+    """A size in few letters.
+
+    >>> _short(64.0), _short(12_800.0), _short(400_000.0), _short(8_000_000.0)
+    ('64', '12.8k', '400k', '8M')
+    """
+    for unit, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:.3g}{letter}"
+    return f"{value:g}"
+
+
 @in_style
 def draw_sweeps(sweeps: Sequence[Sweep]) -> Figure:
     """The sweeps, each with the line fitted to its larger half."""
@@ -163,7 +175,8 @@ def _draw_sweep(axes: Axes, sweep: Sweep) -> None:
     axes.plot(tail, sweep.factor * tail**sweep.exponent, "--", color=ORANGE, label=text)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axes.set_xticks(x, labels=[_short(value) for value in x])
+    axes.xaxis.set_minor_formatter(NullFormatter())
     _plain_numbers(axes.yaxis)
     axes.set_ylim(_decade(float(ms.min()), float(ms.max())))
     axes.set_title(sweep.what, fontsize=10)

@@ -164,10 +164,15 @@ def test_a_rank_alone_needs_nobody():
 
 
 def test_a_rank_that_is_gone_is_named(tmp_path):
+    joined = tmp_path / "joined"
+
     def work():
         ranks = join_ranks()
-        if ranks.first:
+        if ranks.first:  # not before the other has joined
+            while not joined.exists():
+                time.sleep(0.01)
             return ""
+        joined.touch()
         try:
             ranks.agree(0)
             ranks.wait()
