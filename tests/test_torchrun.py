@@ -78,7 +78,7 @@ def test_ranks_write_one_run(world, tmp_path, monkeypatch):
     home, alone = world
     monkeypatch.setattr("longnn.report.write_report", lambda record: None)
 
-    def stop(population):  # a signal to one of them
+    def stop(population):  # a signal to one of them; Ctrl-C is ignored in background jobs
         if population.epoch == 3 and os.environ["RANK"] == "1":
             os.kill(os.getpid(), signal.SIGINT)
 
