@@ -80,7 +80,7 @@ def test_ranks_write_one_run(world, tmp_path, monkeypatch):
 
     def stop(population):  # a signal to one of them; Ctrl-C is ignored in background jobs
         if population.epoch == 3 and os.environ["RANK"] == "1":
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def work():
         given = (home / "web", CONFIG, tmp_path / "run")
