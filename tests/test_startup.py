@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -63,7 +64,18 @@ def test_idle_threads_spin_where_nobody_else_wants_the_cores(command, load, poli
     monkeypatch.setattr(sys, "argv", ["longnn", command])
     monkeypatch.setenv("OMP_WAIT_POLICY", "x")  # so that it is put back
     monkeypatch.delenv("OMP_WAIT_POLICY")
-    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(__main__, "others_running", lambda: load)
     monkeypatch.setattr("longnn.cli.main", lambda: None)
     __main__.main()
     assert os.environ.get("OMP_WAIT_POLICY") == policy
+
+
+def test_what_ran_a_minute_ago_does_not_count(monkeypatch, tmp_path):
+    """Nor a program that wants a core for a moment; where the system says less, its load does."""
+    said = iter([1, 1, 4, 1, 1, 2, 1, *[3] * __main__.LOOKS])
+    monkeypatch.setattr(os, "getloadavg", lambda: (2.5, 0.0, 0.0))
+    monkeypatch.setattr(Path, "read_text", lambda path: f"cpu 7 0\nprocs_running {next(said)}\n")
+    assert __main__.others_running() == 0
+    assert __main__.others_running() == 2
+    monkeypatch.setattr(Path, "read_text", lambda path: "cpu 7 0\n")
+    assert __main__.others_running() == 2.5
