@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from longnn.bench._contenders import LABELS
 from longnn.bench._record import BenchRecord, DatasetResult, Spread, Sweep
@@ -141,6 +141,10 @@ def scaling(record: BenchRecord) -> Figure:
     return draw_sweeps(record.sweeps)
 
 
+#: Sizes of a sweep that are named, at most: more would touch each other.
+TICKS = 6
+
+
 def _short(value: float) -> str:
     """A size in few letters.
 
@@ -175,8 +179,9 @@ def _draw_sweep(axes: Axes, sweep: Sweep) -> None:
     axes.plot(tail, sweep.factor * tail**sweep.exponent, "--", color=ORANGE, label=text)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.set_xticks(x, labels=[_short(value) for value in x])
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    marked = x[:: -(-len(x) // TICKS)]
+    axes.set_xticks(marked, labels=[_short(value) for value in marked])
+    axes.xaxis.set_minor_locator(NullLocator())
     _plain_numbers(axes.yaxis)
     axes.set_ylim(_decade(float(ms.min()), float(ms.max())))
     axes.set_title(sweep.what, fontsize=10)

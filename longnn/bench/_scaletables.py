@@ -8,7 +8,7 @@ from longnn.bench._forecast import PAPERS, forecast_table
 from longnn.bench._output import aligned, markdown_rows
 from longnn.bench._scalerecord import Contest, ScaleRecord
 from longnn.bench._scalewords import scale_words
-from longnn.bench._tables import Table, number, spread
+from longnn.bench._tables import Table, number, spread, sweep_table
 
 LABELS = {
     "propagate": "longnn, terms of all degrees, written to disk in float16",
@@ -62,15 +62,7 @@ def _stages(record: ScaleRecord) -> Table:
 
 
 def _growth(record: ScaleRecord) -> Table:
-    note = "Time grows like the size to the power of the exponent, fitted to the larger half."
-    heads = ["size", "stage", "fixed", "range", "ms", "exponent"]
-    table = Table("Growth", note, heads, words=True)
-    for sweep in record.sweeps:
-        sizes = f"{sweep.x[0]:,.0f} to {sweep.x[-1]:,.0f}"
-        span = f"{number(sweep.ms[0])} to {number(sweep.ms[-1])}"
-        row = [sweep.axis, sweep.what, sweep.fixed, sizes, span]
-        table.rows.append([*row, f"{sweep.exponent:.2f}"])
-    return table
+    return sweep_table("Growth", "stage", record.sweeps)
 
 
 def _ranks(record: ScaleRecord) -> Table:

@@ -1,10 +1,11 @@
 """A record as tables: headings and cells of text, which Markdown and the terminal both print."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from longnn.bench._ceilings import say_bound
 from longnn.bench._contenders import LABELS
-from longnn.bench._record import BenchRecord, Ceilings, GoalResult, Share, Spread
+from longnn.bench._record import BenchRecord, Ceilings, GoalResult, Share, Spread, Sweep
 
 #: Parts of an epoch that are timed alone.
 _TIMED = ("filter", "features")
@@ -146,11 +147,15 @@ def memory_table(record: BenchRecord) -> Table:
 
 def scaling_table(record: BenchRecord) -> Table:
     """Each sweep with its exponent."""
+    return sweep_table("Scaling", "call", record.sweeps)
+
+
+def sweep_table(title: str, what: str, sweeps: Sequence[Sweep]) -> Table:
+    """How the time of each call, or stage, grows."""
     note = "Time grows like the size to the power of the exponent, fitted to the larger half."
-    heads = ["size", "call", "fixed", "range", "ms", "exponent"]
-    table = Table("Scaling", note, heads, words=True)
-    for sweep in record.sweeps:
-        sizes = f"{sweep.x[0]} to {sweep.x[-1]}"
+    table = Table(title, note, ["size", what, "fixed", "range", "ms", "exponent"], words=True)
+    for sweep in sweeps:
+        sizes = f"{sweep.x[0]:,.0f} to {sweep.x[-1]:,.0f}"
         times = f"{number(sweep.ms[0])} to {number(sweep.ms[-1])}"
         row = [sweep.axis, sweep.what, sweep.fixed, sizes, times]
         table.rows.append([*row, f"{sweep.exponent:.2f}"])

@@ -1,8 +1,9 @@
 """The command that benchmarks this machine."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -100,11 +101,7 @@ def bench(
     )
     if output is not None:
         longnn.bench.write_bench(record, output, name=name)
-    if json_:
-        print(json.dumps(record.to_dict(), allow_nan=False))
-        return
-    for line in longnn.bench.lines(record):
-        out.print(line, markup=False)
+    _show(record.to_dict() if json_ else longnn.bench.lines(record))
 
 
 def _scale(
@@ -129,11 +126,7 @@ def _scale(
     )
     if output is not None:
         longnn.bench.write_scale(record, output, name=name)
-    if json_:
-        print(json.dumps(record.to_dict(), allow_nan=False))
-        return
-    for line in longnn.bench.scale_lines(record):
-        out.print(line, markup=False)
+    _show(record.to_dict() if json_ else longnn.bench.scale_lines(record))
 
 
 def _ensembles(
@@ -158,10 +151,15 @@ def _ensembles(
     )
     if output is not None:
         longnn.bench.write_ensembles(record, output, name=name)
-    if json_:
-        print(json.dumps(record.to_dict(), allow_nan=False))
+    _show(record.to_dict() if json_ else longnn.bench.ensemble_lines(record))
+
+
+def _show(found: dict[str, Any] | Iterable[str]) -> None:
+    """Print a record as JSON, or its lines."""
+    if isinstance(found, dict):
+        print(json.dumps(found, allow_nan=False))
         return
-    for line in longnn.bench.ensemble_lines(record):
+    for line in found:
         out.print(line, markup=False)
 
 
