@@ -14,7 +14,6 @@ from longnn.report import chebyshev_response, jacobi_weight, mean_response
 from .examples import (
     HOSTILE,
     View,
-    chromium,
     dense_contributions,
     dense_filter,
     dense_operator,
@@ -25,12 +24,6 @@ from .examples import (
 )
 
 NODE = 7
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +42,6 @@ def path(run, tmp_path_factory):
     """One page of three runs: the first, one without sums over nodes, one without a filter."""
     others = train(placement="features", degree=4), train(model="mlp")
     return write_page(tmp_path_factory.mktemp("page") / "explorer.html", run, *others)
-
-
-@pytest.fixture(scope="module")
-def shared(browser, path):
-    view = View(browser, path)
-    yield view
-    view.close()
-
-
-@pytest.fixture
-def view(shared, path):
-    """The page as it opens; every test ends without an error and without a request."""
-    shared.open(path)
-    yield shared
-    shared.check()
 
 
 def close(found, expected, tolerance=2e-3):

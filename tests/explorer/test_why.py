@@ -11,7 +11,7 @@ from longnn.data import from_data
 from longnn.explorer import collect, unpack
 from tests.test_arcs import random_arcs
 
-from .examples import View, chromium, graph, train, write_page
+from .examples import View, graph, train, write_page
 
 NODE = 7
 FORMS = {
@@ -25,12 +25,6 @@ ARCS = {
     "cover, hidden": {"placement": "hidden", "shared": False, "degree": 3},
     "magnetic": {"direction": "magnetic", "phase": 0.1, "degree": 3},
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 def arcs_graph():
@@ -75,24 +69,10 @@ def ensemble(run, *models, **table):
 
 
 @pytest.fixture(scope="module")
-def pages(runs, tmp_path_factory):
+def path(runs, tmp_path_factory):
     """One page of all of them."""
     path = tmp_path_factory.mktemp("page") / "explorer.html"
     return write_page(path, *runs.values())
-
-
-@pytest.fixture(scope="module")
-def shared(browser, pages):
-    view = View(browser, pages)
-    yield view
-    view.close()
-
-
-@pytest.fixture
-def view(shared, pages):
-    shared.open(pages)
-    yield shared
-    shared.check()
 
 
 def choose(view, runs, name, node=NODE):
