@@ -371,6 +371,8 @@ def test_what_direction_is_worth(deep):
     wide = {g: deep[TUNED][g] for g in ("squirrel", "chameleon")}
     gained = [gap(cells["words-arcs"].test, cells["words"].test) for cells in wide.values()]
     assert f"one wide filter gains {gained[0]:.1f} and {gained[1]:.1f} points" in text
+    guide = (ROOT / "docs" / "deep.md").read_text(encoding="utf-8")
+    assert f"gained {gained[0]:.1f} points on Squirrel, {gained[1]:.1f} on Chameleon" in guide
     behind = [gap(cells["words-arcs"].test, cells["two-arcs"].test) for cells in wide.values()]
     assert f"are {behind[1]:.1f} points behind on Chameleon, {behind[0]:.1f} on Squirrel" in text
     best = {
