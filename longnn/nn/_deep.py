@@ -101,7 +101,8 @@ class Block(nn.Module):
     def forward(self, operator: Operator, h: Tensor) -> Tensor:
         own = self.normalize(h)  # (nodes, channels)
         # (copies nodes, types channels), then (nodes, (1 + copies types) channels)
-        heard = self.message(operator, own.repeat(self.copies, 1))
+        sent = own if self.copies == 1 else own.repeat(self.copies, 1)
+        heard = self.message(operator, sent)
         joined = torch.cat([own, *heard.chunk(self.copies)], -1)
         out = self.second(self.first.activated(joined, self.dropout))
         return h + out if self.residual else out
