@@ -1,14 +1,17 @@
 """Depth and direction: what is searched, what sees arcs, and what stands beside what."""
 
+import dataclasses
 import functools
 
 import pytest
+import torch
 
-from longnn.data import csbm
+from longnn.data import csbm, make_split
 from longnn.studies import Context, run_study
 from longnn.studies._core._evaluation import Scores
+from longnn.studies._core._protocol import TEN
 from longnn.studies._core._scores import dot_plot
-from longnn.studies.depth import _run, _tables
+from longnn.studies.depth import _run, _tables, _textbook
 from longnn.studies.depth._plan import ARCS, DEEP, KEYS, PLANS, PUBLISHED, ROWS, TUNED, rows_of
 from longnn.studies.protocols._search import draw_candidates
 
@@ -44,7 +47,7 @@ def test_a_quick_run_fills_every_part_and_is_not_repeated(tmp_path, monkeypatch)
 @pytest.mark.parametrize("part", PLANS)
 def test_every_row_has_as_many_candidates(part):
     first, *others = PLANS[part].items()
-    drawn = {key: candidates(key, part, first[0]) for key in KEYS[part]}
+    drawn = {key: candidates(key, part, first[0]) for key in KEYS[part] if key in ROWS}
     assert {len(configs) for configs in drawn.values()} == {first[1].draws.candidates}
     for graph, plan in (first, *others):  # which row makes no difference to the number
         configs = candidates(KEYS[part][0], part, graph)
@@ -69,6 +72,7 @@ def test_only_rows_of_arcs_see_them():
         "lon-deep-magnetic",
         "gcn-deep-arcs",
         "words-arcs",
+        "wider-arcs",
         "two-arcs",
     }
     assert not any(ROWS[key].directed for key in KEYS[DEEP])
@@ -81,8 +85,59 @@ def test_only_rows_of_arcs_see_them():
 
 def test_longer_searches_take_features_as_they_are():
     """As those do who printed the marks; the other rows stand beside the tables of the paper."""
-    assert {key for key, deep in ROWS.items() if deep.raw} == set(KEYS[TUNED])
-    assert {key for graph in PLANS[TUNED] for key in rows_of(TUNED, graph)} == set(KEYS[TUNED])
+    longer = {key for key in KEYS[TUNED] if key in ROWS}
+    assert {key for key, deep in ROWS.items() if deep.raw} == longer | {"bought", "linked"}
+
+
+@pytest.mark.parametrize("part", [TUNED, PUBLISHED])
+def test_every_row_of_a_kind_of_graph_has_its_graphs(part):
+    assert {key for graph in PLANS[part] for key in rows_of(part, graph)} == set(KEYS[part])
+    assert set(PLANS[PUBLISHED]) == set(TEN)
+    assert all(len(rows_of(PUBLISHED, graph)) == 1 for graph in TEN)
+
+
+def test_a_network_as_printed_is_the_textbook_one():
+    """Against its layers written out with dense matrices, and at an epoch chosen by validation."""
+    graph = csbm(num_nodes=60, num_features=6, seed=1)
+    book = _textbook.Textbook("gcn", 8, 2, dropout=0.5, residual=True)
+    torch.manual_seed(0)
+    network = _textbook._Network(book, 6, 2).eval()
+    x, edges = graph.data.x.float(), graph.data.edge_index
+    looped = torch.eye(60)
+    looped[edges[1], edges[0]] = 1
+    scale = looped.sum(1).rsqrt()
+    hop = scale[:, None] * looped * scale
+    h = x
+    layers = zip(network.convolutions, network.shortcuts, network.norms, strict=True)
+    for convolution, shortcut, norm in layers:
+        message = hop @ h @ convolution.lin.weight.T + convolution.bias
+        h = torch.relu(norm(message + shortcut(h)))
+    torch.testing.assert_close(network(x, edges), network.last(h))
+
+    graph = csbm(num_nodes=400, num_features=20, seed=1)
+    splits = [make_split(graph, "stratified", seed) for seed in range(2)]
+    short = dataclasses.replace(book, channels=64, epochs=60)
+    cell = _textbook.train_textbook(graph, short, splits, device="cpu")
+    assert all(value > 0.6 for value in cell.test)
+    assert all(0 <= epoch < 60 for epoch in cell.best_epochs)
+
+
+def test_a_textbook_row_is_trained_without_a_search(tmp_path, monkeypatch):
+    graph = csbm(num_nodes=60, num_features=6, seed=1)
+    monkeypatch.setattr(_run.data, "load", lambda name, data_dir=None, **_: graph)
+    quick = _textbook.Textbook("sage", 4, 1, dropout=0.0, residual=False, epochs=2)
+    monkeypatch.setitem(_textbook.TEXTBOOK["textbook-sage"], "photo", quick)
+    context = Context(
+        tmp_path / "depth",
+        device="cpu",
+        datasets=["photo"],
+        models=["textbook-sage"],
+        tell=lambda line: None,
+    )
+    _run.run(context)
+    found = _tables.read_part(tmp_path / "depth", TUNED)["photo"]
+    assert list(found) == ["textbook-sage"]
+    assert found["textbook-sage"].epochs == [2] * 10
 
 
 def test_direction_is_the_difference_of_one_model(monkeypatch):

@@ -4,95 +4,15 @@ import dataclasses
 
 from longnn.registry import FEATURES_FORM
 from longnn.studies import accuracy
-from longnn.studies._core._protocol import QUICK_DATASETS, TEN, Row, Space
+from longnn.studies._core._protocol import QUICK_DATASETS, Row, Space
+from longnn.studies.depth import _spaces
+from longnn.studies.depth._textbook import TEXTBOOK
 from longnn.studies.protocols._plan import Draws, Plan
 
 #: Parts: stacks against single filters, with arcs and without, the graphs of the paper, and how far
 #: a longer search in a space made for each kind of graph goes.
 DEEP, ARCS, PUBLISHED, TUNED = "deep", "arcs", "published", "tuned"
 
-#: What is searched of every stack. Shapes are few: populations share what they can.
-STACK: Space = {
-    "hidden_channels": 128,
-    "patience": 150,
-    "lr_transform": {"choices": [1e-3, 3e-3, 0.01]},
-    "blocks": {"choices": [4, 8, 12]},
-    "dropout": {"choices": [0.0, 0.2, 0.4, 0.6]},
-    "input_dropout": {"choices": [0.0, 0.3, 0.6]},
-}
-#: Of a stack of filters: its filters, too.
-FILTERS: Space = {
-    **STACK,
-    "degree": {"choices": [2, 4]},
-    "lr_coefficients": {"choices": [5e-3, 0.02]},
-    "restart": {"choices": [0.2, 0.5]},
-}
-#: What longer searches leave as it starts: they spend their draws on the rest.
-START: Space = {"a": 0.5, "b": 1.0, "lr_basis": 0.002, "wd_coefficients": 0.0}
-#: Longer searches. Grids and crowds: many narrow blocks, a few features dropped.
-NARROW: Space = {
-    **START,
-    "patience": 300,
-    "hidden_channels": 64,
-    "blocks": {"choices": [8, 12]},
-    "degree": {"choices": [2, 3]},
-    "norm": {"choices": ["rms", "layer", "none"]},
-    "lr_transform": {"choices": [2e-3, 3e-3, 5e-3]},
-    "lr_coefficients": {"choices": [5e-3, 0.02]},
-    "dropout": {"choices": [0.2, 0.3, 0.4]},
-    "input_dropout": {"choices": [0.1, 0.2, 0.3]},
-    "wd_transform": 0.0,
-    "restart": 0.5,
-}
-#: Products bought together: few wide blocks, most features dropped.
-WIDE: Space = {
-    "patience": 200,
-    "hidden_channels": {"choices": [256, 512]},
-    "blocks": {"choices": [2, 3]},
-    "norm": {"choices": ["rms", "layer"]},
-    "lr_transform": {"choices": [1e-3, 3e-3]},
-    "dropout": {"choices": [0.5, 0.7]},
-    "input_dropout": {"choices": [0.5, 0.7]},
-    "wd_transform": {"choices": [0.0, 5e-5, 5e-4]},
-}
-WIDE_FILTERS: Space = {
-    **START,
-    **WIDE,
-    "degree": {"choices": [1, 2, 4]},
-    "lr_coefficients": {"choices": [2e-3, 0.01]},
-    "restart": {"choices": [0.1, 0.3]},
-}
-#: Pages that link: a filter per hidden unit on the words, which are many and mostly dropped.
-WORDS: Space = {
-    **START,
-    "patience": 200,
-    "self_loops": "remove",
-    "lr_transform": {"choices": [3e-3, 5e-3, 0.01]},
-    "lr_coefficients": {"choices": [5e-3, 0.01]},
-    "dropout": {"choices": [0.0, 0.3, 0.5]},
-    "input_dropout": {"choices": [0.5, 0.7, 0.8]},
-    "wd_transform": {"choices": [5e-4, 2e-3, 5e-3]},
-    "restart": {"choices": [0.3, 0.5, 0.8]},
-}
-ONE_WORDS: Space = {
-    **WORDS,
-    **FEATURES_FORM,
-    "shared": False,
-    "coefficients": "free",
-    "filter_dropout": 0.4,
-    "hidden_channels": {"choices": [128, 256]},
-    "degree": {"choices": [10, 16]},
-}
-TWO_WORDS: Space = {
-    **WORDS,
-    "hidden_channels": 128,
-    "blocks": 2,
-    "degree": 10,
-    "norm": "rms",
-    "jump": "cat",
-    "residual": False,
-    "lr_transform": {"choices": [2e-3, 5e-3]},
-}
 #: The single filter: LON-GNN in the forms of Table 3, and as an MLP of filtered features.
 SINGLE = (*accuracy.FORMS, {**accuracy.FORMS[0], **FEATURES_FORM})
 
@@ -107,6 +27,7 @@ class Deep:
         raw: features as the files have them, as those who printed the marks use them; else rows are
             normalised, as in the tables of the paper.
         precision: of its training.
+        epochs: at most, where it is not as the plan of the graph has it.
 
     >>> ROWS["lon-deep"].row.model
     'lon-deep'
@@ -116,10 +37,11 @@ class Deep:
     directed: bool = False
     raw: bool = False
     precision: str = "float32"
+    epochs: int = 0
 
 
 def _stack(label: str, **fixed: object) -> Deep:
-    return Deep(Row(label, "lon-deep", fixed=fixed, searched=FILTERS))
+    return Deep(Row(label, "lon-deep", fixed=fixed, searched=_spaces.FILTERS))
 
 
 ROWS: dict[str, Deep] = {
@@ -131,43 +53,65 @@ ROWS: dict[str, Deep] = {
     "fixed-basis": _stack("basis not learned", learn_basis=False),
     "chebyshev": _stack("Chebyshev basis", basis="chebyshev"),
     "monomial": _stack("monomial basis", basis="monomial"),
-    "gcn-deep": Deep(Row("blocks of GCN", "gcn-deep", searched=STACK)),
-    "sage-deep": Deep(Row("blocks of GraphSAGE", "sage-deep", searched=STACK)),
-    "gat-deep": Deep(Row("blocks of GAT", "gat-deep", searched=STACK)),
+    "gcn-deep": Deep(Row("blocks of GCN", "gcn-deep", searched=_spaces.STACK)),
+    "sage-deep": Deep(Row("blocks of GraphSAGE", "sage-deep", searched=_spaces.STACK)),
+    "gat-deep": Deep(Row("blocks of GAT", "gat-deep", searched=_spaces.STACK)),
     "lon-arcs": Deep(Row("LON-GNN, one filter, arcs", "lon", forms=SINGLE), directed=True),
     "lon-deep-arcs": Deep(
-        Row("blocks of LON-GNN's filters, arcs", "lon-deep", searched=FILTERS), directed=True
+        Row("blocks of LON-GNN's filters, arcs", "lon-deep", searched=_spaces.FILTERS),
+        directed=True,
     ),
     "lon-deep-magnetic": Deep(
         Row(
             "blocks of LON-GNN's filters, arcs as phases",
             "lon-deep",
             fixed={"direction": "magnetic"},
-            searched=FILTERS,
+            searched=_spaces.FILTERS,
         ),
         directed=True,
     ),
-    "gcn-deep-arcs": Deep(Row("blocks of GCN, arcs", "gcn-deep", searched=STACK), directed=True),
+    "gcn-deep-arcs": Deep(
+        Row("blocks of GCN, arcs", "gcn-deep", searched=_spaces.STACK), directed=True
+    ),
 }
 
 
-def _longer(label: str, model: str, searched: Space, *, directed: bool = False) -> Deep:
+def _longer(
+    label: str, model: str, searched: Space, *, directed: bool = False, epochs: int = 0
+) -> Deep:
     row = Row(label, model, searched=searched)
-    return Deep(row, directed, raw=True, precision="tf32")
+    return Deep(row, directed, raw=True, precision="tf32", epochs=epochs)
 
 
 #: Rows of the longer searches.
 _LONGER: dict[str, Deep] = {
-    "narrow": _longer("many narrow blocks of filters", "lon-deep", NARROW),
-    "wide": _longer("few wide blocks of filters", "lon-deep", WIDE_FILTERS),
-    "wide-gcn": _longer("few wide blocks of GCN", "gcn-deep", WIDE),
-    "words": _longer("one wide filter", "lon", ONE_WORDS),
-    "words-arcs": _longer("one wide filter, arcs", "lon", ONE_WORDS, directed=True),
-    "two-arcs": _longer("two blocks of filters, arcs", "lon-deep", TWO_WORDS, directed=True),
+    "narrow": _longer("many narrow blocks of filters", "lon-deep", _spaces.NARROW),
+    "wide": _longer("few wide blocks of filters", "lon-deep", _spaces.WIDE_FILTERS),
+    "wide-gcn": _longer("few wide blocks of GCN", "gcn-deep", _spaces.WIDE),
+    "words": _longer("one wide filter", "lon", _spaces.ONE_WORDS),
+    "words-arcs": _longer("one wide filter, arcs", "lon", _spaces.ONE_WORDS, directed=True),
+    "wider-arcs": _longer(
+        "one wider filter, arcs, longer", "lon", _spaces.WIDER_WORDS, directed=True, epochs=2000
+    ),
+    "two-arcs": _longer(
+        "two blocks of filters, arcs", "lon-deep", _spaces.TWO_WORDS, directed=True
+    ),
 }
-ROWS |= _LONGER
+_LOOPS: tuple[Space, ...] = ({"self_loops": "keep"}, {"self_loops": "remove"})
+#: Rows of the graphs of the paper, by kind of graph.
+_PAPER: dict[str, Deep] = {
+    "cited": Deep(Row("blocks", "lon-deep", searched=_spaces.CITED)),
+    "weak": Deep(Row("blocks", "lon-deep", forms=_LOOPS, searched=_spaces.WEAK)),
+    "bought": _longer("blocks", "lon-deep", _spaces.BOUGHT),
+    "linked": _longer("blocks", "lon-deep", _spaces.LINKED),
+}
+_EQUAL = list(ROWS)
+ROWS |= _LONGER | _PAPER
 LABELS = {key: deep.row.label for key, deep in ROWS.items()}
-_EQUAL = [key for key in ROWS if key not in _LONGER]
+LABELS |= {
+    "textbook-gcn": "GCN as printed, PyG's layers",
+    "textbook-sage": "GraphSAGE as printed, PyG's layers",
+}
 _UNDIRECTED = tuple(key for key in _EQUAL if not ROWS[key].directed)
 #: Graph -> its rows, in one part each; a graph of the paper stands in the last part, too.
 _ARCS_ROWS = (
@@ -183,6 +127,10 @@ def _plan(protocol: str, metric: str, draws: Draws = _SHORT, epochs: int = 1500)
     return Plan(protocol, metric, splits=10, epochs=epochs, draws=draws)
 
 
+def _published(candidates: int, splits: int) -> Plan:
+    return _plan("published", "accuracy", Draws(candidates, splits, epochs=400, patience=80), 1000)
+
+
 #: Part -> graph -> plan.
 PLANS: dict[str, dict[str, Plan]] = {
     DEEP: {
@@ -195,9 +143,13 @@ PLANS: dict[str, dict[str, Plan]] = {
         ("chameleon", "squirrel", "wisconsin", "actor"),
         _plan("geom-gcn", "accuracy", Draws(12, 2, epochs=250, patience=60), epochs=600),
     ),
-    PUBLISHED: dict.fromkeys(
-        TEN, _plan("published", "accuracy", Draws(12, 2, epochs=250, patience=60), epochs=600)
-    ),
+    PUBLISHED: {
+        **dict.fromkeys(("cora", "citeseer", "actor"), _published(32, 2)),
+        **dict.fromkeys(
+            ("pubmed", "computers", "photo", "chameleon", "squirrel"), _published(16, 2)
+        ),
+        **dict.fromkeys(("texas", "cornell"), _published(32, 5)),
+    },
     TUNED: {
         "minesweeper": _plan("fixed", "roc_auc", Draws(16, 1, epochs=900, patience=200), 2000),
         "tolokers": _plan("fixed", "roc_auc", Draws(12, 1, epochs=500, patience=120), 1200),
@@ -207,13 +159,27 @@ PLANS: dict[str, dict[str, Plan]] = {
         "squirrel": _plan("geom-gcn", "accuracy", Draws(16, 2, epochs=400, patience=120), 800),
     },
 }
-KEYS = {DEEP: _UNDIRECTED, ARCS: _ARCS_ROWS, PUBLISHED: ("lon-deep",), TUNED: tuple(_LONGER)}
-_WORDS_ROWS = ("words-arcs", "two-arcs", "words")
-#: Of the longer searches: graph -> its rows.
-_LONGER_ROWS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("minesweeper", "tolokers"), ("narrow",)),
-    **dict.fromkeys(("computers", "photo"), ("wide", "wide-gcn")),
-    **dict.fromkeys(("chameleon", "squirrel"), _WORDS_ROWS),
+KEYS = {
+    DEEP: _UNDIRECTED,
+    ARCS: _ARCS_ROWS,
+    PUBLISHED: tuple(_PAPER),
+    TUNED: (*_LONGER, *TEXTBOOK),
+}
+#: Parts whose rows depend on the graph: part -> graph -> rows.
+_BY_GRAPH: dict[str, dict[str, tuple[str, ...]]] = {
+    TUNED: {
+        **dict.fromkeys(("minesweeper", "tolokers"), ("narrow",)),
+        **dict.fromkeys(("computers", "photo"), ("wide", "wide-gcn", *TEXTBOOK)),
+        **dict.fromkeys(
+            ("chameleon", "squirrel"), ("words-arcs", "wider-arcs", "two-arcs", "words")
+        ),
+    },
+    PUBLISHED: {
+        **dict.fromkeys(("cora", "citeseer", "pubmed"), ("cited",)),
+        **dict.fromkeys(("computers", "photo"), ("bought",)),
+        **dict.fromkeys(("chameleon", "squirrel"), ("linked",)),
+        **dict.fromkeys(("actor", "texas", "cornell"), ("weak",)),
+    },
 }
 _QUICK = Draws(2, 1, epochs=3, patience=3)
 QUICK_PLANS = {
@@ -221,13 +187,13 @@ QUICK_PLANS = {
     for part in PLANS
     if part != TUNED
 }
-QUICK_KEYS = {DEEP: ("lon", "lon-deep", "gcn-deep"), ARCS: ("lon",), PUBLISHED: ("lon-deep",)}
+QUICK_KEYS = {DEEP: ("lon", "lon-deep", "gcn-deep"), ARCS: ("lon",), PUBLISHED: ("cited",)}
 
 
 def rows_of(part: str, graph: str) -> tuple[str, ...]:
     """The rows of a graph in a part.
 
     >>> rows_of(TUNED, "photo")
-    ('wide', 'wide-gcn')
+    ('wide', 'wide-gcn', 'textbook-gcn', 'textbook-sage')
     """
-    return _LONGER_ROWS[graph] if part == TUNED else KEYS[part]
+    return _BY_GRAPH[part][graph] if part in _BY_GRAPH else KEYS[part]

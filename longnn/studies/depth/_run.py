@@ -1,16 +1,18 @@
 """Search and train what the records lack, one record per graph and part."""
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
 
 from longnn import data
 from longnn.config import Config
-from longnn.data import NodeDataset, make_split
+from longnn.data import NodeDataset, Split, make_split
 from longnn.records import StudyRecord
 from longnn.studies._core._context import Context
 from longnn.studies._core._scores import percent
 from longnn.studies.depth._plan import LABELS, PLANS, QUICK_KEYS, QUICK_PLANS, ROWS, Deep, rows_of
+from longnn.studies.depth._textbook import TEXTBOOK, train_textbook
 from longnn.studies.protocols._plan import Plan, record_name
 from longnn.studies.protocols._run import SEARCH
 from longnn.studies.protocols._search import DrawsCell, search_families
@@ -21,7 +23,7 @@ def run(context: Context) -> None:
     """Every row on every graph, as far as the records lack it."""
     plans = QUICK_PLANS if context.quick else PLANS
     known = list(dict.fromkeys(name for graphs in plans.values() for name in graphs))
-    asked = context.choose("models", list(ROWS))
+    asked = context.choose("models", list(LABELS))
     for name in context.choose("datasets", known):
         for part, graphs in plans.items():
             if name not in graphs:
@@ -29,7 +31,8 @@ def run(context: Context) -> None:
             record = context.record(record_name(name, part), graphs[name])
             keys = QUICK_KEYS[part] if context.quick else rows_of(part, name)
             for key in [k for k in keys if k in asked and k not in record]:
-                cell = _run_row(context, record, name, key, graphs[name])
+                train = _run_textbook if key in TEXTBOOK else _run_row
+                cell = train(context, record, name, key, graphs[name])
                 context.tell(f"{name}, {part}, {LABELS[key]}: {percent(cell.test):.2f} %")
 
 
@@ -37,6 +40,7 @@ def _run_row(context: Context, record: StudyRecord, name: str, key: str, plan: P
     """The search of one row, then its winner on all splits."""
     deep = ROWS[key]
     dataset = load(name, deep, context)
+    plan = dataclasses.replace(plan, epochs=deep.epochs or plan.epochs)
 
     def search() -> DrawsCell:
         found: Mapping[str, DrawsCell] = search_families(
@@ -47,11 +51,25 @@ def _run_row(context: Context, record: StudyRecord, name: str, key: str, plan: P
     drawn = record.cell(SEARCH + key, DrawsCell, search, machine=context.machine())
     winner = Config.from_dict(drawn.configs[drawn.chosen])
     entry = Entry([winner]).limited(plan.epochs)
-    splits = [make_split(dataset, plan.protocol, seed) for seed in range(plan.splits)]
+    splits = _splits(dataset, plan)
     train = functools.partial(
         train_rows, dataset, {key: entry}, splits, metric=plan.metric, device=context.device
     )
     return record.cell(key, RowCell, lambda: train()[key], machine=context.machine())
+
+
+def _run_textbook(
+    context: Context, record: StudyRecord, name: str, key: str, plan: Plan
+) -> RowCell:
+    """A network with the settings printed for it: nothing is searched."""
+    dataset = data.load(name, data_dir=context.data_dir)
+    book, splits = TEXTBOOK[key][name], _splits(dataset, plan)
+    train = functools.partial(train_textbook, dataset, book, splits, device=context.device)
+    return record.cell(key, RowCell, train, machine=context.machine())
+
+
+def _splits(dataset: NodeDataset, plan: Plan) -> list[Split]:
+    return [make_split(dataset, plan.protocol, seed) for seed in range(plan.splits)]
 
 
 def load(name: str, deep: Deep, context: Context) -> NodeDataset:

@@ -51,7 +51,8 @@ def deep_choices(results: Path) -> Iterator[DeepChoice]:
     for part in PARTS:
         for graph, plan in PLANS[part].items():
             for record in load_records(results / "depth", [record_name(graph, part)]).values():
-                keys = [key for key in KEYS[part] if key in record and _as_loaded(key, graph)]
+                known = [key for key in KEYS[part] if key in ROWS and key in record]
+                keys = [key for key in known if _as_loaded(key, graph)]
                 rows = {key: record.get(key, RowCell) for key in keys}
                 for model, key in _winners(rows).items():
                     if (model, graph) not in done:
