@@ -1,6 +1,7 @@
 """What is run: rows with one budget each, on graphs with their splits and scores. Data only."""
 
 import dataclasses
+from typing import Any
 
 from longnn.registry import FEATURES_FORM
 from longnn.studies import accuracy
@@ -27,7 +28,7 @@ class Deep:
         raw: features as the files have them, as those who printed the marks use them; else rows are
             normalised, as in the tables of the paper.
         precision: of its training.
-        epochs: at most, where it is not as the plan of the graph has it.
+        epochs, candidates: where they are not as the plan of the graph has them.
 
     >>> ROWS["lon-deep"].row.model
     'lon-deep'
@@ -38,6 +39,17 @@ class Deep:
     raw: bool = False
     precision: str = "float32"
     epochs: int = 0
+    candidates: int = 0
+
+    def plan(self, plan: Plan) -> Plan:
+        """The plan of a graph for this row.
+
+        >>> ROWS["wider-arcs"].plan(PLANS[TUNED]["squirrel"]).epochs
+        2000
+        """
+        assert plan.draws is not None
+        draws = dataclasses.replace(plan.draws, candidates=self.candidates or plan.draws.candidates)
+        return dataclasses.replace(plan, epochs=self.epochs or plan.epochs, draws=draws)
 
 
 def _stack(label: str, **fixed: object) -> Deep:
@@ -76,11 +88,9 @@ ROWS: dict[str, Deep] = {
 }
 
 
-def _longer(
-    label: str, model: str, searched: Space, *, directed: bool = False, epochs: int = 0
-) -> Deep:
+def _longer(label: str, model: str, searched: Space, **options: Any) -> Deep:
     row = Row(label, model, searched=searched)
-    return Deep(row, directed, raw=True, precision="tf32", epochs=epochs)
+    return Deep(row, raw=True, precision="tf32", **options)
 
 
 #: Rows of the longer searches.
@@ -91,7 +101,12 @@ _LONGER: dict[str, Deep] = {
     "words": _longer("one wide filter", "lon", _spaces.ONE_WORDS),
     "words-arcs": _longer("one wide filter, arcs", "lon", _spaces.ONE_WORDS, directed=True),
     "wider-arcs": _longer(
-        "one wider filter, arcs, longer", "lon", _spaces.WIDER_WORDS, directed=True, epochs=2000
+        "one wider filter, arcs, trained longer",
+        "lon",
+        _spaces.WIDER_WORDS,
+        directed=True,
+        epochs=2000,
+        candidates=6,
     ),
     "two-arcs": _longer(
         "two blocks of filters, arcs", "lon-deep", _spaces.TWO_WORDS, directed=True

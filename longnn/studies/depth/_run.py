@@ -1,6 +1,5 @@
 """Search and train what the records lack, one record per graph and part."""
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -40,7 +39,7 @@ def _run_row(context: Context, record: StudyRecord, name: str, key: str, plan: P
     """The search of one row, then its winner on all splits."""
     deep = ROWS[key]
     dataset = load(name, deep, context)
-    plan = dataclasses.replace(plan, epochs=deep.epochs or plan.epochs)
+    plan = deep.plan(plan)
 
     def search() -> DrawsCell:
         found: Mapping[str, DrawsCell] = search_families(

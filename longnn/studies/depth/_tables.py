@@ -63,8 +63,10 @@ def tables(folder: Path) -> list[ResultTable]:
             read_part(folder, TUNED),
             TUNED,
             "Longer searches: test ROC AUC (Minesweeper, Tolokers) or accuracy in %, "
-            f"{_SPLITS} Features are as the files have them; 12 or 16 configurations per row, in a "
-            "space made for the kind of graph.",
+            f"{_SPLITS} Features are as the files have them; 12 or 16 configurations per row (6 "
+            "of the wider filter), in a space made for the kind of graph. Printed scores of "
+            "Computers and Photo are of one split; the networks as printed are trained here on "
+            "ours, with normalised rows.",
             {**FIXED_MASKS, **UNIFORM_SPLIT, **DIRECTED_MASKS},
         ),
         _published(folder, read_part(folder, PUBLISHED)),
