@@ -1,6 +1,7 @@
-"""The Chebyshev matrix of the orthonormal Jacobi basis and its two derivatives, in one launch.
+"""The Chebyshev matrix of the orthonormal Jacobi basis and its two derivatives, in two launches.
 
-The formulas are those of :mod:`longnn.polynomials`; one program serves one pair (a, b).
+The formulas are those of :mod:`longnn.polynomials`. One program serves one pair (a, b) and leaves
+values at the Chebyshev nodes; a matrix product makes coefficients of them.
 """
 
 import torch
@@ -35,39 +36,22 @@ def _diagonal(k, a, b):
         cb = (1 - c) / (t + 2)
     else:
         n = 2.0 * k + t
-        q = n * (n + 2)
-        c = d * t / q
-        ca = (d - t - c * (2 * n + 2)) / q
-        cb = (d + t - c * (2 * n + 2)) / q
+        q = 1 / (n * (n + 2))
+        c = d * t * q
+        ca = (d - t - c * (2 * n + 2)) * q
+        cb = (d + t - c * (2 * n + 2)) * q
     return c, ca, cb
 
 
 @triton.jit
-def _write(out, at, values, transform, j, i, size, inside):
-    """Row of coefficients from values at the nodes: transform (size, size) times values."""
-    t = tl.load(transform + j[:, None] * size + i[None, :], mask=inside, other=0.0)
-    tl.store(out + at + j, tl.sum(t * values[None, :], axis=1), mask=j < size)
-
-
-@triton.jit
-def _matrix(
-    a_ptr,
-    b_ptr,
-    nodes,
-    transform,
-    out,
-    out_a,
-    out_b,
-    size,
-    DEGREE: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+def _values(a_ptr, b_ptr, nodes, out, by_a, by_b, size, DEGREE: tl.constexpr, WIDE: tl.constexpr):
+    """p_k, dp_k/da and dp_k/db at the nodes, a row for each k, for one pair (a, b)."""
     pair = tl.program_id(0)
     a = tl.load(a_ptr + pair)
     b = tl.load(b_ptr + pair)
     i = tl.arange(0, WIDE)
-    inside = (i[:, None] < size) & (i[None, :] < size)
-    x = tl.load(nodes + i, mask=i < size, other=0.0)
+    inside = i < size
+    x = tl.load(nodes + i, mask=inside, other=0.0)
     p = x * 0 + 1.0
     previous = x * 0
     pa = x * 0
@@ -77,30 +61,31 @@ def _matrix(
     s = a * 0
     sa = a * 0
     sb = a * 0
-    base = pair.to(tl.int64) * size * size
-    _write(out, base, p, transform, i, i, size, inside)
-    _write(out_a, base, pa, transform, i, i, size, inside)
-    _write(out_b, base, pb, transform, i, i, size, inside)
+    row = pair.to(tl.int64) * size * size + i
+    tl.store(out + row, p, mask=inside)
+    tl.store(by_a + row, pa, mask=inside)
+    tl.store(by_b + row, pb, mask=inside)
     for k in tl.static_range(DEGREE):
         c, ca, cb = _diagonal(k, a, b)
         s1, la, lb = _offdiagonal(k + 1, a, b)
-        next_p = ((x - c) * p - s * previous) / s1
-        next_a = ((x - c) * pa - ca * p - s * previous_a - sa * previous) / s1 - la * next_p
-        next_b = ((x - c) * pb - cb * p - s * previous_b - sb * previous) / s1 - lb * next_p
+        one = 1 / s1
+        next_p = ((x - c) * p - s * previous) * one
+        next_a = ((x - c) * pa - ca * p - s * previous_a - sa * previous) * one - la * next_p
+        next_b = ((x - c) * pb - cb * p - s * previous_b - sb * previous) * one - lb * next_p
         previous, p = p, next_p
         previous_a, pa = pa, next_a
         previous_b, pb = pb, next_b
         s, sa, sb = s1, la * s1, lb * s1
-        row = base + (k + 1) * size
-        _write(out, row, p, transform, i, i, size, inside)
-        _write(out_a, row, pa, transform, i, i, size, inside)
-        _write(out_b, row, pb, transform, i, i, size, inside)
+        row += size
+        tl.store(out + row, p, mask=inside)
+        tl.store(by_a + row, pa, mask=inside)
+        tl.store(by_b + row, pb, mask=inside)
 
 
 def jacobi_matrices(a: Tensor, b: Tensor, nodes: Tensor, transform: Tensor) -> tuple[Tensor, ...]:
     """C, dC/da, dC/db for pairs (a, b), float64 (pairs,): each (pairs, degree+1, degree+1)."""
     size = nodes.shape[0]
-    outs = tuple(torch.empty(len(a), size, size, dtype=a.dtype, device=a.device) for _ in range(3))
+    values = torch.empty(3, len(a), size, size, dtype=a.dtype, device=a.device)
     wide = max(triton.next_power_of_2(size), 2)
-    _matrix[(len(a),)](a, b, nodes, transform, *outs, size, DEGREE=size - 1, WIDE=wide, num_warps=1)
-    return outs
+    _values[(len(a),)](a, b, nodes, *values, size, DEGREE=size - 1, WIDE=wide, num_warps=1)
+    return (values.view(-1, size) @ transform.mT).view_as(values).unbind()

@@ -1,11 +1,11 @@
 """One step of the Chebyshev recurrence: sparse product, recurrence, accumulation, reduction.
 
 A program takes a few rows and a block of channels; the edges of a row are read in tiles of
-(edges, channels). A row of a thousand neighbours would keep all others waiting, so long rows are
-cut into pieces, summed by a launch of their own before each step. The channels of all members lie
-side by side. The backward pass runs the same kernel and also leaves, per block of rows, the
-products with the signal that make up the gradient of the coefficients: summed afterwards in a fixed
-order, so results do not vary from run to run.
+(edges, channels). A row of a thousand neighbours would keep all others waiting, so rows of many
+tiles are cut into pieces, summed by a launch of their own before each step. The channels of all
+members lie side by side. The backward pass runs the same kernel and also leaves, per block of rows,
+the products with the signal that make up the gradient of the coefficients: summed afterwards in a
+fixed order, so results do not vary from run to run.
 """
 
 from typing import NamedTuple
@@ -16,8 +16,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-#: Edges above which a row is cut into pieces of that length, and pieces that are read at once.
-PIECE, PIECES = 128, 8
+#: Pieces of a long row that are read at once.
+PIECES = 8
 
 
 class Pieces(NamedTuple):
@@ -31,21 +31,20 @@ class Pieces(NamedTuple):
 _pieces: "WeakIdKeyDictionary" = WeakIdKeyDictionary()
 
 
-def pieces_of(crow: Tensor) -> Pieces:
-    """The pieces of a matrix, found once for each tensor of row pointers."""
-    found: Pieces | None = _pieces.get(crow)
-    if found is None:
+def pieces_of(crow: Tensor, longest: int) -> Pieces:
+    """The pieces of rows with more edges than ``longest``, found once for each row pointers."""
+    known: dict[int, Pieces] = _pieces.setdefault(crow, {})
+    if longest not in known:
         host = crow.cpu().long()
         length = host[1:] - host[:-1]
-        count = torch.where(length > PIECE, (length + PIECE - 1) // PIECE, 0)
+        count = torch.where(length > longest, (length + longest - 1) // longest, 0)
         pointer = torch.cat([torch.zeros(1, dtype=torch.int64), count.cumsum(0)])
         row = torch.repeat_interleave(torch.arange(len(length)), count)
-        start = host[row] + PIECE * (torch.arange(len(row)) - pointer[row])
-        bounds = torch.stack([start, torch.minimum(start + PIECE, host[row + 1])], dim=1)
+        start = host[row] + longest * (torch.arange(len(row)) - pointer[row])
+        bounds = torch.stack([start, torch.minimum(start + longest, host[row + 1])], dim=1)
         device = crow.device
-        found = Pieces(bounds.int().to(device), pointer.int().to(device), len(row))
-        _pieces[crow] = found
-    return found
+        known[longest] = Pieces(bounds.int().to(device), pointer.int().to(device), len(row))
+    return known[longest]
 
 
 @triton.jit
@@ -151,13 +150,22 @@ def _step(
             tl.store(partial_first + block * channels + c, dot0, mask=inside)
 
 
-def _tile(channels: int) -> tuple[int, int, int]:
-    """Edges and channels of a tile, and warps of a program, by measurement on an H200."""
+class Tile(NamedTuple):
+    """How the work is cut."""
+
+    edges: int  # read at once
+    channels: int
+    warps: int
+    longest: int  # row that is not cut into pieces
+
+
+def _tile(channels: int) -> Tile:
+    """By measurement on an H200."""
     if channels <= 16:
-        return 64, max(triton.next_power_of_2(channels), 2), 2
+        return Tile(64, max(triton.next_power_of_2(channels), 2), 2, 256)
     if channels <= 32:
-        return 32, 32, 2
-    return 8, 64, 1
+        return Tile(32, 32, 2, 128)
+    return Tile(8, 64, 1, 128)
 
 
 def chebyshev_filter(
@@ -171,11 +179,11 @@ def chebyshev_filter(
     """The filtered x, and, given a signal, the gradient of beta: (degree+1, channels)."""
     rows, channels = x.shape
     degree = beta.shape[0] - 1
-    edges, wide, warps = _tile(channels)
+    edges, wide, warps, longest = _tile(channels)
     blocks_of_channels = triton.cdiv(channels, wide)
     per = 1 if signal is None else 2 if channels <= 32 else 4
     blocks = triton.cdiv(rows, per)
-    pieces = pieces_of(crow)
+    pieces = pieces_of(crow, longest)
     scratch = x.new_empty(max(pieces.number, 1), channels)
     total = torch.empty_like(x)
     partial = x.new_empty(degree + 1 if signal is not None else 1, blocks, channels)

@@ -37,9 +37,12 @@ def hub_graph():
     return double_operator(torch.cat([edges, hub, hub.flip(0)], dim=1), NODES)
 
 
+@pytest.mark.parametrize("longest", [8, 256])
 @pytest.mark.parametrize(("degree", "channels"), [(1, 5), (2, 1), (3, 20), (4, 70)])
-def test_chebyshev_filter(degree, channels, monkeypatch):
-    monkeypatch.setattr(chebyshev, "PIECE", 8)  # so that the hub's row is cut
+def test_chebyshev_filter(degree, channels, longest, monkeypatch):
+    """With the hub's row cut into pieces, and as one."""
+    tile = chebyshev._tile(channels)._replace(longest=longest)
+    monkeypatch.setattr(chebyshev, "_tile", lambda channels: tile)
     m = hub_graph().to(DEVICE).matrix
     x = random_tensor(NODES, channels).to(DEVICE)
     beta = random_tensor(degree + 1, channels, seed=1).to(DEVICE)
