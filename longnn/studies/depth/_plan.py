@@ -116,6 +116,7 @@ _LOOPS: tuple[Space, ...] = ({"self_loops": "keep"}, {"self_loops": "remove"})
 #: Rows of the graphs of the paper, by kind of graph.
 _PAPER: dict[str, Deep] = {
     "cited": Deep(Row("blocks", "lon-deep", searched=_spaces.CITED)),
+    "cited-often": Deep(Row("blocks", "lon-deep", searched=_spaces.CITED_OFTEN)),
     "weak": Deep(Row("blocks", "lon-deep", forms=_LOOPS, searched=_spaces.WEAK)),
     "bought": _longer("blocks", "lon-deep", _spaces.BOUGHT),
     "linked": _longer("blocks", "lon-deep", _spaces.LINKED),
@@ -190,7 +191,8 @@ _BY_GRAPH: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     PUBLISHED: {
-        **dict.fromkeys(("cora", "citeseer", "pubmed"), ("cited",)),
+        **dict.fromkeys(("cora", "citeseer"), ("cited",)),
+        "pubmed": ("cited-often",),
         **dict.fromkeys(("computers", "photo"), ("bought",)),
         **dict.fromkeys(("chameleon", "squirrel"), ("linked",)),
         **dict.fromkeys(("actor", "texas", "cornell"), ("weak",)),

@@ -112,6 +112,14 @@ CITED: Space = {
     "wd_transform": {"choices": [2e-4, 1e-3, 5e-3, 0.02]},
     "restart": {"choices": [0.1, 0.3, 0.6, 0.9]},
 }
+#: The same with many nodes to learn from: little dropped.
+CITED_OFTEN: Space = {
+    **CITED,
+    "blocks": {"choices": [1, 2]},
+    "dropout": {"choices": [0.1, 0.3, 0.5]},
+    "input_dropout": {"choices": [0.1, 0.3, 0.5]},
+    "wd_transform": {"choices": [5e-5, 2e-4, 1e-3]},
+}
 #: Edges that say little: filters that start near the identity and hardly move.
 WEAK: Space = {
     **CITED,
