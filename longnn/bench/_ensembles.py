@@ -22,7 +22,7 @@ from longnn.bench._suite import BUDGETS, limited_threads
 from longnn.bench._tables import Table, number, spread
 from longnn.bench._timing import Budget, compare, round_robin, summarize
 from longnn.data import NodeDataset, Scaling
-from longnn.nn import Model, scores_together
+from longnn.nn import TOGETHER, Model, scores_together
 from longnn.records import Schema
 
 FORMAT = "longnn.bench.ensembles/1"
@@ -83,7 +83,7 @@ def run_ensembles(
     commit: str | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> EnsembleRecord:
-    """Time the portfolios of the presets, each configuration once.
+    """Time the portfolios of the presets, all members.
 
     Args:
         datasets: names or datasets; by default Cora and Pubmed.
@@ -117,8 +117,7 @@ def _measure(
     dataset: NodeDataset, preset: str, device: torch.device, budget: Budget
 ) -> EnsembleTime:
     config = training.complete({"preset": preset, "device": device.type}, dataset)
-    every = training.members_of(config, dataset).values()
-    configs = [member for member in every if member.seed == config.seed]
+    configs = list(training.members_of(config, dataset).values())
     loops = {training.self_loops_of(own) for own in configs}
     first = configs[0]
     problem = training.make_problem(dataset, first, Scaling("none"), device=device, variants=loops)
@@ -147,7 +146,7 @@ def _measure(
         dataset=dataset.name,
         preset=preset,
         members=len(configs),
-        passes=len(together),
+        passes=sum(1 if len(alike) >= TOGETHER else len(alike) for alike in together),
         apart=summarize(seconds["apart"], scale=1e3),
         together=summarize(seconds["together"], scale=1e3),
         ratio=compare(seconds["apart"], seconds["together"]),
@@ -157,7 +156,7 @@ def _measure(
 
 def _table(record: EnsembleRecord) -> Table:
     heads = ["graph", "preset", "members", "one by one, ms", "passes", "in passes, ms", "gain"]
-    note = "All members of a portfolio, one seed each; gain: one by one / in passes."
+    note = "All members of a portfolio; gain: one by one / in passes."
     table = Table("Ensembles", note, [*heads, "difference"])
     for one in record.times:
         row = [one.dataset, one.preset, str(one.members), spread(one.apart, False)]

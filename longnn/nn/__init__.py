@@ -25,7 +25,7 @@ from longnn.nn._polynomial import (
     personalized_pagerank,
 )
 from longnn.nn._terms import OnRows, Terms
-from longnn.nn._together import call_each, scores_together
+from longnn.nn._together import TOGETHER, call_each, scores_together
 from longnn.nn._truncate import count_products, truncate_filters
 from longnn.nn._typed import TypedFilter, hears_types
 
@@ -38,6 +38,7 @@ __all__ = [
     "MLP",
     "PLACEMENTS",
     "SGC",
+    "TOGETHER",
     "BernNet",
     "Block",
     "ChebNet",

@@ -20,6 +20,8 @@ from longnn.nn._transform import Features
 
 #: Numbers (models x nodes x hidden units) of a signal that are held at once.
 ROOM = 2**25
+#: Fewer models than this are asked one by one: a call under ``vmap`` takes about as long as two.
+TOGETHER = 3
 
 
 def call_each(
@@ -81,7 +83,7 @@ def scores_together(
     """
     first: Any = models[0]
     at_once = ROOM // max(x.shape[0] * first.hidden_channels, 1)
-    if len(models) == 1 or at_once < 2:
+    if len(models) < TOGETHER or at_once < 2:
         return [model.scores(x, operator) for model in models]  # type: ignore[arg-type]
     numbers = [_numbers(model) for model in models]
     tables = {name: torch.stack([of[name] for of in numbers]) for name in numbers[0]}

@@ -22,7 +22,7 @@ def record(small):
 
 def test_members_of_one_architecture_share_a_pass(record):
     found = [(one.preset, one.members, one.passes) for one in record.times]
-    assert found == [("default", 8, 5), ("best", 16, 8)]
+    assert found == [("default", 8, 6), ("best", 32, 10)]
 
 
 def test_both_ways_say_the_same(record):

@@ -36,7 +36,7 @@ def test_one_pass_gives_what_each_gives(name, form):
 @torch.no_grad()
 def test_models_that_differ_in_a_fixed_basis():
     torch.manual_seed(0)
-    made = [LONGNN(9, 8, 4, a=a, b=0.5, learn_basis=False).eval() for a in (0.0, 1.5)]
+    made = [LONGNN(9, 8, 4, a=a, b=0.5, learn_basis=False).eval() for a in (0.0, 0.5, 1.5)]
     operator = GraphOperator.from_edge_index(EDGES, num_nodes=NODES)
     x = features(torch.float32)
     for model, found in zip(made, scores_together(made, x, operator), strict=True):
@@ -46,11 +46,19 @@ def test_models_that_differ_in_a_fixed_basis():
 @torch.no_grad()
 def test_on_rows_of_terms():
     torch.manual_seed(0)
-    made = [LONGNN(9, 8, 4, placement="features", degree=2).eval() for _ in range(2)]
+    made = [LONGNN(9, 8, 4, placement="features", degree=2).eval() for _ in range(3)]
     terms = Terms({"keep": torch.rand(3, 5, 9)}, {"keep": torch.rand(3, 5)})
     rows = OnRows("keep", 5, torch.device("cpu"), torch.float32)
     for model, found in zip(made, scores_together(made, terms, rows), strict=True):
         torch.testing.assert_close(found, model.scores(terms, rows))
+
+
+@torch.no_grad()
+def test_two_are_asked_one_by_one(monkeypatch):
+    models, x = alike("lon", torch.float64, 2), features()
+    operator = models[0].make_operator(EDGES, num_nodes=NODES, dtype=torch.float64)
+    monkeypatch.setattr(together_module, "vmap", None)  # would be called for more
+    assert len(scores_together(models, x, operator)) == 2
 
 
 @pytest.mark.parametrize("room", [1, 2, 100])
@@ -70,7 +78,7 @@ def test_where_memory_is_short_few_are_asked_at_once(room, monkeypatch):
 
 
 def test_gradients_reach_the_weights_of_each():
-    models, x = alike("lon", torch.float64, 2), features()
+    models, x = alike("lon", torch.float64, 3), features()
     operator = models[0].make_operator(EDGES, num_nodes=NODES, dtype=torch.float64)
     weights = [p for model in models for p in model.parameters()]
     apart = torch.stack([model.scores(x, operator) for model in models]).square().sum()
@@ -97,11 +105,11 @@ class TestEnsemble:
 
     @torch.no_grad()
     def test_members_alike_are_asked_together(self, monkeypatch):
-        joined, x = self.make({"a": 1, "b": 2, "c": 1}), features(torch.float32)
-        assert joined._passes(x) == [["a", "c"], ["b"]]
+        joined, x = self.make({"a": 1, "b": 2, "c": 1, "d": 1}), features(torch.float32)
+        assert joined._passes(x) == [["a", "c", "d"], ["b"]]
         together = joined(x, EDGES)
         monkeypatch.setattr(ensemble_module, "pays", lambda x: False)
-        assert joined._passes(x) == [["a"], ["b"], ["c"]]
+        assert joined._passes(x) == [["a"], ["b"], ["c"], ["d"]]
         torch.testing.assert_close(together, joined(x, EDGES), rtol=1e-5, atol=1e-6)
 
     def test_what_cannot_be_stacked_is_not(self):
