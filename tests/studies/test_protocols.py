@@ -1,6 +1,7 @@
 """Honest protocols: what is trained, what chooses, and how tables and ensembles are made."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 import torch
@@ -249,3 +250,16 @@ def test_an_ensemble_that_is_added_is_trained_alone(tmp_path, monkeypatch):
     cell = StudyRecord.load(record_path(context.folder, "csbm-stratified")).get("two", RowCell)
     assert [table["model"] for table in cell.configs] == ["gcn", "mlp"]
     assert [sum(w) for w in cell.weights] == pytest.approx([1, 1])
+
+
+def test_the_presets_are_as_they_were_chosen_without_the_graph():
+    results = Path(__file__).parents[2] / "results"
+    found = {
+        key: [c.to_dict() for c in _rows.ENSEMBLES[key].members("texas", results)]
+        for key in ("portfolio", "portfolio-best")
+    }
+    assert {c["seed"] for c in found["portfolio"]} == {0}
+    seeds = [c["seed"] for c in found["portfolio-best"]]
+    assert len(seeds) == 2 * 16
+    assert sorted(set(seeds)) == [0, _rows.STRIDE]
+    assert not _rows.ENSEMBLES["portfolio-best"].members("nowhere", results)

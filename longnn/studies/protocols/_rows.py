@@ -7,6 +7,7 @@ list of configurations that the package ships is such an ensemble, joined by ``"
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from longnn.config import Config
@@ -21,6 +22,7 @@ from longnn.studies.portfolio._select import Selection
 from longnn.studies.protocols._train import Entry, Join
 from longnn.studies.recipes._candidates import complete
 from longnn.training import PATIENCE
+from longnn.training import SEEDS as PRESET_SEEDS
 
 #: The key of LON-GNN's recipe as a single model.
 RECIPE = "lon-recipe"
@@ -62,22 +64,31 @@ def _seeds_of_recipe(name: str, results: Path) -> list[Config]:
     return [] if recipe is None else [recipe.replace(seed=STRIDE * k) for k in range(SEEDS)]
 
 
-def _portfolio(name: str, results: Path) -> list[Config]:
+def _portfolio(preset: str, name: str, results: Path) -> list[Config]:
     """The portfolio that was chosen without the graph; nothing where it was not left out."""
     path = record_path(results / "portfolio", SELECTION)
     if not path.is_file():
         return []
     selection = StudyRecord.load(path).get(SELECTION, Selection)
     limits = {"epochs": MOST, "patience": PATIENCE}
-    members = selection.portfolios["default"].without_graph.get(name, [])
-    return [selection.config(member, limits) for member in members]
+    members = selection.portfolios[preset].without_graph.get(name, [])
+    configs = [selection.config(member, limits) for member in members]
+    seeds = range(PRESET_SEEDS[preset])
+    return [c.replace(seed=c.seed + STRIDE * k) for k in seeds for c in configs]
 
 
 ENSEMBLES: dict[str, Ensemble] = {
     "lon-recipe-seeds": Ensemble(
         f"ensemble: LON-GNN's recipe, {SEEDS} seeds averaged", _seeds_of_recipe, "average"
     ),
-    "portfolio": Ensemble("ensemble: portfolio chosen without the graph", _portfolio, "votes"),
+    "portfolio": Ensemble(
+        "ensemble: portfolio chosen without the graph", partial(_portfolio, "default"), "votes"
+    ),
+    "portfolio-best": Ensemble(
+        f"ensemble: that of preset `best`, {PRESET_SEEDS['best']} seeds each",
+        partial(_portfolio, "best"),
+        "votes",
+    ),
 }
 #: Single models: the rows of Table 3, and the recipe.
 SINGLE = {**accuracy.LABELS, RECIPE: "LON-GNN's recipe"}
