@@ -75,6 +75,7 @@ def test_only_rows_of_arcs_see_them():
         "words-arcs",
         "wider-arcs",
         "two-arcs",
+        "hops-arcs",
     }
     assert not any(ROWS[key].directed for key in KEYS[DEEP])
     (magnetic,) = {

@@ -111,6 +111,9 @@ _LONGER: dict[str, Deep] = {
     "two-arcs": _longer(
         "two blocks of filters, arcs", "lon-deep", _spaces.TWO_WORDS, directed=True
     ),
+    "hops-arcs": _longer(
+        "blocks of one or two hops, arcs", "lon-deep", _spaces.HOPS, directed=True
+    ),
 }
 _LOOPS: tuple[Space, ...] = ({"self_loops": "keep"}, {"self_loops": "remove"})
 #: Rows of the graphs of the paper, by kind of graph.
@@ -187,7 +190,8 @@ _BY_GRAPH: dict[str, dict[str, tuple[str, ...]]] = {
         **dict.fromkeys(("minesweeper", "tolokers"), ("narrow",)),
         **dict.fromkeys(("computers", "photo"), ("wide", "wide-gcn", *TEXTBOOK)),
         **dict.fromkeys(
-            ("chameleon", "squirrel"), ("words-arcs", "wider-arcs", "two-arcs", "words")
+            ("chameleon", "squirrel"),
+            ("words-arcs", "wider-arcs", "two-arcs", "hops-arcs", "words"),
         ),
     },
     PUBLISHED: {

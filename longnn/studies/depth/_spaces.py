@@ -97,6 +97,19 @@ WIDER_WORDS: Space = {
     "wd_transform": {"choices": [5e-4, 2e-3]},
     "restart": {"choices": [0.5, 0.8]},
 }
+#: Several blocks of one or two hops each, all of which the last map sees.
+HOPS: Space = {
+    **TWO_WORDS,
+    "blocks": {"choices": [3, 4, 5]},
+    "degree": {"choices": [1, 2]},
+    "norm": {"choices": ["rms", "none"]},
+    "jump": {"choices": ["cat", "max"]},
+    "lr_transform": {"choices": [3e-3, 5e-3, 0.01]},
+    "lr_coefficients": 5e-3,
+    "dropout": {"choices": [0.0, 0.3]},
+    "input_dropout": {"choices": [0.0, 0.5, 0.8]},
+    "wd_transform": {"choices": [0.0, 5e-4, 2e-3]},
+}
 #: The graphs of the paper. Papers that cite: a few narrow blocks, much dropped.
 CITED: Space = {
     **START,
