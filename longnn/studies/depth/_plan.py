@@ -128,8 +128,8 @@ _EQUAL = list(ROWS)
 ROWS |= _LONGER | _PAPER
 LABELS = {key: deep.row.label for key, deep in ROWS.items()}
 LABELS |= {
-    "textbook-gcn": "GCN as printed, PyG's layers",
-    "textbook-sage": "GraphSAGE as printed, PyG's layers",
+    "textbook-gcn": "GCN as printed",
+    "textbook-sage": "GraphSAGE as printed",
 }
 _UNDIRECTED = tuple(key for key in _EQUAL if not ROWS[key].directed)
 #: Graph -> its rows, in one part each; a graph of the paper stands in the last part, too.
