@@ -45,9 +45,10 @@ class DepthTime(Schema):
     contender: str
     precision: str
     models: int
+    rounds: int  # fewer than the others have, if an epoch is slow
     ms: Spread
     rival: str  # the faster one of PyG's, in this precision
-    ratio: Spread  # ms / that of the rival
+    ratio: Spread  # ms / that of the rival, in the rounds that both have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +219,7 @@ def _time(
         contender=key,
         precision=precision,
         models=models,
+        rounds=len(each[which]),
         ms=summarize(each[which], scale=1e3),
         rival=rival,
         ratio=compare(each[which], each[rival, precision]),
@@ -229,14 +231,16 @@ def _table(record: DepthRecord) -> Table:
     note = (
         f"{work.blocks} blocks or layers of {work.hidden} channels, degree {work.degree} in "
         f"lon-deep, dropout {work.dropout:g}. Milliseconds per model and epoch, training and "
-        f"evaluation: median [quartiles] over {work.rounds} rounds in which all take turns. "
-        "Ratio: to the faster PyG GCN of the same precision."
+        "evaluation: median [quartiles] over the rounds, in which all take turns. Ratio: to the "
+        "faster PyG GCN of the same precision, over the rounds that both have."
     )
     if work.quick:
         note += " A quick benchmark: these numbers mean little."
-    table = Table("Depth", note, ["contender", "graph", "precision", "models", "ms", "ratio"])
+    heads = ["contender", "graph", "precision", "models", "rounds", "ms", "ratio"]
+    table = Table("Depth", note, heads)
     for one in record.times:
         row = [DEEP_LABELS[one.contender], one.dataset, one.precision, str(one.models)]
+        row.append(str(one.rounds))
         table.rows.append([*row, spread(one.ms, False), spread(one.ratio, False)])
     return table
 

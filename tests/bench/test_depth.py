@@ -186,6 +186,7 @@ def test_every_contender_is_timed(record):
     assert [one.contender for one in record.times] == list(DEEP_LABELS)
     assert [one.models for one in record.times] == [1, 2, 1, 1, 1]
     assert {one.precision for one in record.times} == {"float32"}
+    assert {one.rounds for one in record.times} == {2}
     assert all(one.ms.median > 0 and one.ratio.median > 0 for one in record.times)
     assert len({one.rival for one in record.times} & set(RIVALS)) == 1
     assert (record.machine.threads, record.code.commit) == (1, "abc")
@@ -207,6 +208,16 @@ def test_a_ratio_is_to_the_faster_rival_of_the_same_precision():
     found = _time("grid", ("deep", "tf32"), each, 1)
     assert (found.rival, found.ratio.median) == ("pyg_sparse", 4.0)
     assert _time("grid", ("pyg_edges", "tf32"), each, 1).ratio.median == 2.0
+
+
+def test_a_slow_contender_is_compared_in_the_rounds_it_has():
+    each = {
+        ("deep", "float32"): [0.003],
+        ("pyg_sparse", "float32"): [0.003, 0.001, 0.001],
+        ("pyg_edges", "float32"): [0.004, 0.004, 0.004],
+    }
+    found = _time("grid", ("deep", "float32"), each, 1)
+    assert (found.rounds, found.rival, found.ratio.median) == (1, "pyg_sparse", 1.0)
 
 
 def test_the_record_is_written_and_read(record, tmp_path):
