@@ -124,14 +124,14 @@ def make_deep_contender(
         device: where it runs.
         population: members of the contender ``"deep_population"``.
     """
-    if key in RIVALS:
-        epoch, members = _plain(key, dataset, workload, device), 1
-    else:
-        model = "gcn-deep" if key == "gcn_deep" else "lon-deep"
-        workload = dataclasses.replace(workload, model=model)
-        members = population if key == "deep_population" else 1
-        epoch = make_population(dataset, workload, device, members).step
-    with torch.sparse.check_sparse_tensor_invariants(enable=False):  # PyG makes and keeps a matrix
+    with torch.sparse.check_sparse_tensor_invariants(enable=False):  # of the matrix that PyG keeps
+        if key in RIVALS:
+            epoch, members = _plain(key, dataset, workload, device), 1
+        else:
+            model = "gcn-deep" if key == "gcn_deep" else "lon-deep"
+            workload = dataclasses.replace(workload, model=model)
+            members = population if key == "deep_population" else 1
+            epoch = make_population(dataset, workload, device, members).step
         epoch()
     return Contender(key, epoch, members)
 
