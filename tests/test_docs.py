@@ -25,6 +25,8 @@ PAGES = sorted(p for p in DOCS.rglob("*.md") if "_" not in p.relative_to(DOCS).p
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 #: Pages that take longer than the others.
 SLOW = {"tuning", "benchmarks"}
+#: Pages whose trainings are as long as they say: a benchmark times more epochs than a brief one.
+WHOLE = {"benchmarks"}
 #: Pages that go on from a run on the club.
 AFTER_START = {"export"}
 BRIEF = {"train": ["--set", "epochs=5"], "tune": ["--set", "epochs=5", "--finalists", "0"]}
@@ -65,7 +67,9 @@ def run(line):
 
 
 @pytest.mark.parametrize("page", with_blocks("sh", "python"))
-def test_page_runs(page, folder, brief, monkeypatch):
+def test_page_runs(page, folder, request, monkeypatch):
+    if page.stem not in WHOLE:
+        request.getfixturevalue("brief")
     if blocks(page, "sh"):  # a report takes longer than a brief training, and has its own tests
         monkeypatch.setattr("longnn.runs._train.report.write_report", lambda record: None)
     if page.stem in AFTER_START:

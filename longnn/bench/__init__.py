@@ -8,6 +8,7 @@ against. No package below needs this one.
 
 from longnn.bench import _textbook as textbook
 from longnn.bench._contenders import Workload, make_contender
+from longnn.bench._depth import DepthRecord, depth_lines, run_depth, write_depth
 from longnn.bench._ensembles import (
     EnsembleRecord,
     ensemble_lines,
@@ -34,6 +35,7 @@ __all__ = [
     "SECTIONS",
     "BenchRecord",
     "Contender",
+    "DepthRecord",
     "EnsembleRecord",
     "ScaleRecord",
     "Shape",
@@ -43,6 +45,7 @@ __all__ = [
     "check_goals",
     "compare_on_rows",
     "contenders_text",
+    "depth_lines",
     "ensemble_lines",
     "forecast_table",
     "lines",
@@ -51,6 +54,7 @@ __all__ = [
     "propagate_seconds",
     "read_bench",
     "run_bench",
+    "run_depth",
     "run_ensembles",
     "run_scale",
     "scale_lines",
@@ -58,6 +62,7 @@ __all__ = [
     "textbook",
     "time_calls",
     "write_bench",
+    "write_depth",
     "write_ensembles",
     "write_paper",
     "write_scale",

@@ -45,16 +45,10 @@ class Workload:
     weight_decay: float = 5e-4
 
     def config(self, seed: int = 0, *, device: str = "cpu", epochs: int = EPOCHS) -> Config:
-        """This workload as a configuration of LON-GNN."""
+        """This workload as a configuration of our model."""
         return Config.from_dict(
             {
-                "model": "lon",
-                **PAPER_FORM,  # the form of the textbook model
-                "filter_dropout": 0.0,
-                "hidden_channels": self.hidden,
-                "degree": self.degree,
-                "input_dropout": self.dropout,
-                "dropout": self.dropout,
+                **self.options(),
                 "epochs": epochs,
                 "patience": epochs,
                 "seed": seed,
@@ -63,6 +57,18 @@ class Workload:
                 **{f"wd_{role}": self.weight_decay for role in ROLES},
             }
         )
+
+    def options(self) -> dict[str, Any]:
+        """Our model, and its options."""
+        return {
+            "model": "lon",
+            **PAPER_FORM,  # the form of the textbook model
+            "filter_dropout": 0.0,
+            "hidden_channels": self.hidden,
+            "degree": self.degree,
+            "input_dropout": self.dropout,
+            "dropout": self.dropout,
+        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,12 +168,22 @@ def make_contender(
     return Contender(key, plain_epoch(model.to(device), dataset, workload))
 
 
-def plain_epoch(model: nn.Module, dataset: NodeDataset, workload: Workload) -> Callable[[], Tensor]:
-    """The training loop of a PyG tutorial as one function that returns the validation accuracy."""
+def plain_epoch(
+    model: nn.Module,
+    dataset: NodeDataset,
+    workload: Workload,
+    *,
+    adjacency: Tensor | None = None,
+) -> Callable[[], Tensor]:
+    """The training loop of a PyG tutorial as one function that returns the validation accuracy.
+
+    The model is given the adjacency, (nodes, nodes) and sparse, or else the list of edges.
+    """
     device = next(model.parameters()).device
     split = make_split(dataset, "published", 0)
     data = dataset.data
-    x, edges, y = (t.to(device) for t in (data.x.to_dense(), data.edge_index, data.y))
+    edges = data.edge_index if adjacency is None else adjacency
+    x, edges, y = (t.to(device) for t in (data.x.to_dense(), edges, data.y))
     train, val = (mask.nonzero()[:, 0].to(device) for mask in (split.train, split.val))
     y_train, y_val = y[train], y[val]
     optimizer = torch.optim.Adam(

@@ -134,6 +134,11 @@ def _choose_sections(
 
 def _check(keys: Sequence[str], members: int, threads: int | None) -> None:
     check_keys(keys)
+    check_counts(members, threads)
+
+
+def check_counts(members: int, threads: int | None) -> None:
+    """Raise ValueError for a number of models or threads below one."""
     for name, value in (("population", members), ("threads", threads)):
         if value is not None and value < 1:
             raise ValueError(f"Expected `{name}` >= 1 (got {value})")

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from longnn.bench import Size
 
 #: What can be measured.
-PARTS = ("epochs", "ensembles", "scale")
+PARTS = ("epochs", "depth", "ensembles", "scale")
 
 
 def bench(
     datasets_: Annotated[
         str | None,
         typer.Option(
-            "--datasets", help="Comma-separated names (default: the ten graphs of the paper)."
+            "--datasets",
+            help="Comma-separated names (default: the ten graphs of the paper; with --part depth: "
+            "a grid made here; with --part ensembles: cora,pubmed).",
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
@@ -30,7 +32,10 @@ def bench(
     ] = None,
     population: Annotated[
         int | None,
-        typer.Option(help="Number of models trained together (default: 10; on a GPU 64)."),
+        typer.Option(
+            help="Number of models trained together (default: 10, on a GPU 64; with --part depth: "
+            "2, on a GPU 16)."
+        ),
     ] = None,
     contender: Annotated[
         list[str] | None,
@@ -52,8 +57,8 @@ def bench(
     part: Annotated[
         str,
         typer.Option(
-            help="epochs: time training; ensembles: time predictions of portfolios; scale: time "
-            "the stages of large graphs."
+            help="epochs: time training; depth: time training of deep models; ensembles: time "
+            "predictions of portfolios; scale: time the stages of large graphs."
         ),
     ] = "epochs",
     size: Annotated[
@@ -84,6 +89,9 @@ def bench(
         _scale(size, device, threads, quick, _split(section), output, name, commit, json_)
         return
     names = _split(None if datasets_ is None else [datasets_])
+    if part == "depth":
+        _depth(names, device, threads, population, quick, output, name, commit, data_dir, json_)
+        return
     if part == "ensembles":
         _ensembles(names, device, threads, quick, output, name, commit, data_dir, json_)
         return
@@ -127,6 +135,33 @@ def _scale(
     if output is not None:
         longnn.bench.write_scale(record, output, name=name)
     _show(record.to_dict() if json_ else longnn.bench.scale_lines(record))
+
+
+def _depth(
+    names: list[str] | None,
+    device: str,
+    threads: int | None,
+    population: int | None,
+    quick: bool,
+    output: Path | None,
+    name: str | None,
+    commit: str | None,
+    data_dir: Path | None,
+    json_: bool,
+) -> None:
+    record = longnn.bench.run_depth(
+        names,
+        device=device,
+        threads=threads,
+        population=population,
+        quick=quick,
+        data_dir=data_dir,
+        commit=commit,
+        on_progress=lambda text: err.print(text, markup=False),
+    )
+    if output is not None:
+        longnn.bench.write_depth(record, output, name=name)
+    _show(record.to_dict() if json_ else longnn.bench.depth_lines(record))
 
 
 def _ensembles(
