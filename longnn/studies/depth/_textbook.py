@@ -62,7 +62,7 @@ RATE, DECAY = 1e-3, 5e-5
 
 
 def hop(kind: str, edge_index: Tensor, nodes: int) -> SparseMatrix:
-    r"""Of GCN :math:`\tilde P = (D + I)^{-1/2} (A + I) (D + I)^{-1/2}`, of GraphSAGE :math:`D^{-1} A`.
+    r""":math:`(D + I)^{-1/2} (A + I) (D + I)^{-1/2}` of GCN, :math:`D^{-1} A` of GraphSAGE.
 
     >>> hop("sage", torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3).to_dense().tolist()
     [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
