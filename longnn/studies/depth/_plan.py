@@ -5,7 +5,7 @@ from typing import Any
 
 from longnn.registry import FEATURES_FORM
 from longnn.studies import accuracy
-from longnn.studies._core._protocol import QUICK_DATASETS, Row, Space
+from longnn.studies._core._protocol import QUICK_DATASETS, TEN, Row, Space
 from longnn.studies.depth import _spaces
 from longnn.studies.depth._textbook import TEXTBOOK
 from longnn.studies.protocols._plan import Draws, Plan
@@ -150,6 +150,11 @@ def _published(candidates: int, splits: int) -> Plan:
     return _plan("published", "accuracy", Draws(candidates, splits, epochs=400, patience=80), 1000)
 
 
+#: Configurations and splits of the search, where they are not 16 and 2.
+_SEARCHES = {
+    **dict.fromkeys(("cora", "citeseer", "actor"), (32, 2)),
+    **dict.fromkeys(("texas", "cornell"), (32, 5)),
+}
 #: Part -> graph -> plan.
 PLANS: dict[str, dict[str, Plan]] = {
     DEEP: {
@@ -162,13 +167,7 @@ PLANS: dict[str, dict[str, Plan]] = {
         ("chameleon", "squirrel", "wisconsin", "actor"),
         _plan("geom-gcn", "accuracy", Draws(12, 2, epochs=250, patience=60), epochs=600),
     ),
-    PUBLISHED: {
-        **dict.fromkeys(("cora", "citeseer", "actor"), _published(32, 2)),
-        **dict.fromkeys(
-            ("pubmed", "computers", "photo", "chameleon", "squirrel"), _published(16, 2)
-        ),
-        **dict.fromkeys(("texas", "cornell"), _published(32, 5)),
-    },
+    PUBLISHED: {graph: _published(*_SEARCHES.get(graph, (16, 2))) for graph in TEN},
     TUNED: {
         "minesweeper": _plan("fixed", "roc_auc", Draws(16, 1, epochs=900, patience=200), 2000),
         "tolokers": _plan("fixed", "roc_auc", Draws(12, 1, epochs=500, patience=120), 1200),
