@@ -104,9 +104,10 @@ def run_ensembles(
                 if on_progress is not None:
                     on_progress(f"{dataset.name}: {preset}")
                 times.append(_measure(dataset, preset, where, budget))
+        machine = Machine.from_dict(environment(where))
     return EnsembleRecord(
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        machine=Machine.from_dict(environment(where)),
+        machine=machine,
         code=Code(**describe_code(commit)),
         times=times,
     )

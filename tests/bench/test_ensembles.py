@@ -25,6 +25,10 @@ def test_members_of_one_architecture_share_a_pass(record):
     assert found == [("default", 8, 6), ("best", 32, 10)]
 
 
+def test_the_record_names_the_threads_that_were_used(record):
+    assert record.machine.threads == 1
+
+
 def test_both_ways_say_the_same(record):
     assert all(0 <= one.difference < 1e-5 for one in record.times)
 
