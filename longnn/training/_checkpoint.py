@@ -13,31 +13,18 @@ from torch import Tensor
 
 from longnn._base.node import Node
 from longnn.data import DataError
-from longnn.training._population import FIELDS, Population, Result
+from longnn.training._history import FIELDS
+from longnn.training._member import Result
+from longnn.training._population import Population
 from longnn.training._tensors import read_tensors, write_tensors
 
 _FORMAT = "longnn.checkpoint/1"
-_STACKED = (
-    "best_score",
-    "best_loss",
-    "best_epoch",
-    "stop_epoch",
-    "alive",
-    "diverged",
-    "stream",
-    "table",
-)
 
 
 def save_checkpoint(population: Population, path: Path) -> None:
     """Write the population's state in one atomic step."""
-    tensors: dict[str, Tensor] = {}
-    for prefix, table in _tables(population).items():
-        tensors.update({f"{prefix}/{name}": t.detach() for name, t in table.items()})
-    tensors.update({name: getattr(population, name) for name in _STACKED})
+    tensors = {name: t.detach() for name, t in _state(population).items()}
     tensors["index"] = population.index
-    if population.path is not None:
-        tensors["path"] = population.path
     finished: dict[str, dict[str, Any]] = {}
     for i, result in population.results.items():
         numbers = ("best_epoch", "epochs", "stopped", "offset", "scale", "falling")
@@ -77,11 +64,7 @@ def load_checkpoint(population: Population, path: Path) -> None:
         raise _other(path)  # its members have other seeds
     if not bool((stream[:, 1] == epoch * population.feed.steps).all()):
         raise _other(path)
-    state = {name: getattr(population, name) for name in _STACKED}
-    if population.path is not None:
-        state["path"] = population.path
-    for prefix, table in _tables(population).items():
-        state.update({f"{prefix}/{name}": value for name, value in table.items()})
+    state = _state(population)
     found = {
         name: (file.weights if name.startswith("best/") else file.like)(name, value)
         for name, value in state.items()
@@ -104,14 +87,14 @@ def _results(file: "_File", metadata: dict[str, str], population: Population) ->
         epochs = at["epochs"].integer()
         if not 0 <= epochs <= population.limits.epochs:
             at["epochs"].fail("a number of epochs")
-        kind = population.table.dtype
+        kind, like = population.history.table.dtype, population.history.path
         fields = [file.take(f"result/{i}/history/{name}", kind) for name in FIELDS]
         if any(field.shape != (epochs,) for field in fields):
             raise _other(file.path)
         path = None
-        if population.path is not None:
-            path = file.take(f"result/{i}/path", population.path.dtype)
-            if path.shape != (epochs, *population.path.shape[2:]):
+        if like is not None:
+            path = file.take(f"result/{i}/path", like.dtype)
+            if path.shape != (epochs, *like.shape[2:]):
                 raise _other(file.path)
         results[number] = Result(
             state={k: file.weights(f"result/{i}/state/{k}", p[0]) for k, p in rows.items()},
@@ -177,10 +160,18 @@ def _whole(path: Path, metadata: dict[str, str], key: str) -> int:
     return int(text)
 
 
-def _tables(population: Population) -> dict[str, dict[str, Tensor]]:
-    return {
+def _state(population: Population) -> dict[str, Tensor]:
+    """Every tensor that is saved of members in training, by its name in the file."""
+    tables = {
         "parameters": population.parameters,
-        "best": population.best,
+        "best": population.standing.best,
         "mean": population.adam.mean,
         "square": population.adam.square,
+    }
+    named = {f"{prefix}/{name}": t for prefix, table in tables.items() for name, t in table.items()}
+    return {
+        "stream": population.stream,
+        **population.standing.tensors,
+        **population.history.tensors,
+        **named,
     }
