@@ -1,7 +1,7 @@
 """A population in training, on disk: saved as plain tensors, restored to the last bit.
 
 Dropout needs no generator state (:mod:`longnn.matrices`), so weights, Adam's moments, the best
-weights until now and the history are all there is.
+weights until now and the history until now are all there is.
 """
 
 import json
@@ -23,7 +23,7 @@ _FORMAT = "longnn.checkpoint/1"
 
 def save_checkpoint(population: Population, path: Path) -> None:
     """Write the population's state in one atomic step."""
-    tensors = {name: t.detach() for name, t in _state(population).items()}
+    tensors = {name: t.detach() for name, t in _state(population, population.epoch).items()}
     tensors["index"] = population.index
     finished: dict[str, dict[str, Any]] = {}
     for i, result in population.results.items():
@@ -64,9 +64,14 @@ def load_checkpoint(population: Population, path: Path) -> None:
         raise _other(path)  # its members have other seeds
     if not bool((stream[:, 1] == epoch * population.feed.steps).all()):
         raise _other(path)
-    state = _state(population)
+    tables = population.history.tensors(epoch)
+    if any(file.take(name).shape[:1] < (epoch,) for name in tables):
+        raise _other(path)
+    population.history.make_room(epoch)
+    state = _state(population, epoch)
+    takers = {"best": file.weights, **dict.fromkeys(tables, file.first)}
     found = {
-        name: (file.weights if name.startswith("best/") else file.like)(name, value)
+        name: takers.get(name.partition("/")[0], file.like)(name, value)
         for name, value in state.items()
     }
     with torch.no_grad():
@@ -137,6 +142,13 @@ class _File:
             raise _other(self.path)
         return found
 
+    def first(self, name: str, value: Tensor) -> Tensor:
+        """As many rows as another has; files of version 0.7 have a row for each epoch to come."""
+        found = self.take(name, value.dtype)
+        if found.shape[1:] != value.shape[1:]:
+            raise _other(self.path)
+        return found[: len(value)]
+
     def weights(self, name: str, value: Tensor) -> Tensor:
         """The same of weights that were kept, which are finite."""
         found = self.like(name, value)
@@ -160,7 +172,7 @@ def _whole(path: Path, metadata: dict[str, str], key: str) -> int:
     return int(text)
 
 
-def _state(population: Population) -> dict[str, Tensor]:
+def _state(population: Population, epoch: int) -> dict[str, Tensor]:
     """Every tensor that is saved of members in training, by its name in the file."""
     tables = {
         "parameters": population.parameters,
@@ -172,6 +184,6 @@ def _state(population: Population) -> dict[str, Tensor]:
     return {
         "stream": population.stream,
         **population.standing.tensors,
-        **population.history.tensors,
+        **population.history.tensors(epoch),
         **named,
     }

@@ -205,6 +205,8 @@ class Population:
 
         On a GPU the epoch becomes one CUDA graph after an ordinary one.
         """
+        if self.history.make_room(self.epoch + 1):
+            self._graph, self._eager = None, 0  # it writes into the tables that were
         if self._graph is not None:
             self._graph.replay()
         else:
