@@ -342,6 +342,8 @@ class Population:
         """
         interval = CHECK_EVERY if self.problem.device.type == "cuda" else 1
         last = self.limits.epochs if until is None else min(until, self.limits.epochs)
+        if self.epoch >= self.limits.epochs:  # resumed after the last one, before they were retired
+            self._retire()
         while not self.finished and self.epoch < last:
             for _ in range(min(interval, last - self.epoch)):
                 self.step()
