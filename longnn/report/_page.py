@@ -47,6 +47,8 @@ from longnn.report._words import (
     metric_name,
     model_name,
     number_text,
+    protocol_name,
+    protocols_text,
     score_text,
     split_notes,
     splits_text,
@@ -230,7 +232,7 @@ def _untested(run: RunRecord) -> str:
 
 def _repeats(run: RunRecord) -> str:
     metrics = dict.fromkeys(m for repeat in run.repeats for m in repeat.scores.get("test", {}))
-    protocols = {repeat.split.protocol for repeat in run.repeats}
+    protocols = {protocol_name(run, repeat.split) for repeat in run.repeats}
     sizes = {(r.split.train, r.split.val, r.split.test) for r in run.repeats}
 
     def cells(repeat: RepeatRecord) -> dict[str, str]:
@@ -238,7 +240,7 @@ def _repeats(run: RunRecord) -> str:
         learned, split = _learned(repeat), repeat.split
         row = {"seed": str(repeat.seed), "split": str(split.seed)}
         if len(protocols) > 1:
-            row["protocol"] = split.protocol
+            row["protocol"] = protocol_name(run, split)
         row[f"val {metric_name(run.metric)}"] = _score(val, run.metric)
         row |= {f"test {metric_name(metric)}": _score(test, metric) for metric in metrics}
         row |= {key: f"{learned[key]:z.2f}" for key in ("a", "b") if key in learned}
@@ -270,11 +272,10 @@ def _learned(repeat: RepeatRecord) -> dict[str, float]:
 
 
 def _method(run: RunRecord) -> list[str]:
-    protocols = " and ".join(sorted({repeat.split.protocol for repeat in run.repeats}))
     plural = "s" if len(run.repeats) > 1 else ""
     notes = split_notes(run)
     blocks = [
-        paragraph(f"Split protocol: {protocols}; {len(run.repeats)} repeat{plural}."),
+        paragraph(f"Split protocol: {protocols_text(run)}; {len(run.repeats)} repeat{plural}."),
         paragraph(METHOD),
     ]
     if len(run.repeats) > 1:

@@ -14,6 +14,7 @@ from longnn.report._words import (
     interval_text,
     learned_text,
     metric_name,
+    protocol_name,
     score_text,
     split_notes,
     untested_text,
@@ -33,7 +34,7 @@ def text_summary(run: RunRecord) -> list[str]:
         seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
     joined = [gain_text(run)] if run.members else []
     lines += ["", *(f"  {line}" for line in [*joined, *learned_text(run)]), ""]
-    lines.append(f"  split {first.split.protocol}, {seeds}")
+    lines.append(f"  split {protocol_name(run, first.split)}, {seeds}")
     lines += [f"  note: {note}" for note in split_notes(run)]
     untested = untested_text(run)
     lines += [f"  note: {untested}"] if untested else []

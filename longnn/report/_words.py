@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from longnn.records import FilterRecord, MemberRecord, RunRecord, Summary
+from longnn.records import FilterRecord, MemberRecord, RunRecord, SplitRecord, Summary
 from longnn.registry import MODELS
 from longnn.report._responses import mean_response
 from longnn.report._stack import is_stack, stack_text
@@ -313,12 +313,21 @@ def metric_name(metric: str) -> str:
     return METRICS.get(metric, metric.replace("_", " "))
 
 
+def protocol_name(run: RunRecord, split: SplitRecord) -> str:
+    """How a split was made; where nodes have no single class, none is balanced over classes."""
+    drawn = split.protocol in ("published", "stratified")
+    return "random" if drawn and run.data.task != "classification" else split.protocol
+
+
+def protocols_text(run: RunRecord) -> str:
+    """The protocols of all splits: "published", "fixed and own"."""
+    return " and ".join(sorted({protocol_name(run, repeat.split) for repeat in run.repeats}))
+
+
 def splits_text(run: RunRecord) -> str:
     """How many splits of which protocol: "10 published splits", "one stratified split"."""
-    protocols = sorted({repeat.split.protocol for repeat in run.repeats})
     splits = {(repeat.split.protocol, repeat.split.seed) for repeat in run.repeats}
-    name = " and ".join(protocols)
-    count = len(run.repeats)
+    name, count = protocols_text(run), len(run.repeats)
     if count == 1:
         return f"one {name} split"
     if len(splits) == count:
