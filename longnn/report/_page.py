@@ -35,6 +35,7 @@ from longnn.report._markup import (
     value_text,
 )
 from longnn.report._members import gain_text, member_rows
+from longnn.report._numbers import interval_text, metric_name, number_text, score_text
 from longnn.report._plate import Plate
 from longnn.report._stack import FEW
 from longnn.report._style import write_atomically
@@ -42,14 +43,10 @@ from longnn.report._words import (
     NAMED,
     PARTS,
     headline,
-    interval_text,
     learned_text,
-    metric_name,
     model_name,
-    number_text,
     protocol_name,
     protocols_text,
-    score_text,
     split_notes,
     splits_text,
     untested_text,

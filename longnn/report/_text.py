@@ -8,14 +8,12 @@ from longnn.records import RunRecord
 from longnn.report._checks import baseline_mean, checks, graph_text
 from longnn.report._comparison import cautions, comparison_rows
 from longnn.report._members import gain_text
+from longnn.report._numbers import interval_text, metric_name, score_text
 from longnn.report._words import (
     PARTS,
     headline,
-    interval_text,
     learned_text,
-    metric_name,
     protocol_name,
-    score_text,
     split_notes,
     untested_text,
 )

@@ -10,7 +10,8 @@ import torch
 
 from longnn.records import RunRecord, Summary
 from longnn.report import describe_filter, interval_text, text_summary
-from longnn.report._words import headline, learned_text, number_text, score_text, splits_text
+from longnn.report._numbers import number_text, score_text
+from longnn.report._words import headline, learned_text, splits_text
 
 LAM = np.linspace(0, 2, 101)
 LOW = np.exp(-10 * LAM**2)
