@@ -8,6 +8,7 @@ from longnn.config import Config
 from longnn.data import csbm, make_split
 from longnn.graphs import directed_operator
 from longnn.registry import MODELS
+from longnn.training import _history as history
 from longnn.training import _population as module
 from longnn.training._fit import Scaling, make_population, make_problem
 
@@ -114,6 +115,16 @@ def test_a_graph_replays_what_it_recorded(monkeypatch):
     eager = train("cuda", sparse=True)
     for a, b in zip(captured, eager, strict=True):
         assert torch.equal(a.history["train_loss"], b.history["train_loss"])
+
+
+def test_a_graph_is_captured_anew_when_its_tables_grow(monkeypatch):
+    """The old one would write into tables that are no longer there."""
+    usual = train("cuda", sparse=True)
+    monkeypatch.setattr(history, "ROOM", 4)
+    grown = train("cuda", sparse=True)
+    for a, b in zip(grown, usual, strict=True):
+        assert torch.equal(a.history["train_loss"], b.history["train_loss"])
+        assert all(torch.equal(a.state[k], b.state[k]) for k in a.state)
 
 
 def test_runs_are_deterministic():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from longnn import __main__, runs
-from longnn.cli._runs import CHECKPOINT_EVERY
+from longnn.cli._train import CHECKPOINT_EVERY
 from tests.commands import ROOT
 
 SLOW = {"torch_geometric", "torch._dynamo", "sklearn", "scipy.stats", "scipy.optimize"}

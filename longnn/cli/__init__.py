@@ -20,6 +20,7 @@ from longnn.cli import _lists as lists
 from longnn.cli import _propagate as propagate
 from longnn.cli import _runs as runs
 from longnn.cli import _study as study
+from longnn.cli import _train as train
 from longnn.cli import _tuning as tuning
 from longnn.cli._base import Command, Group, guarded, out
 
@@ -32,7 +33,7 @@ app = typer.Typer(
 )
 #: In the order of the help.
 COMMANDS = (
-    runs.train,
+    train.train,
     runs.predict,
     runs.evaluate,
     explain.explain,

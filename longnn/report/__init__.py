@@ -39,6 +39,7 @@ from longnn.report._figures import (
     training_curves,
 )
 from longnn.report._filter_figures import density_top
+from longnn.report._filter_words import describe_cover_filter, describe_filter
 from longnn.report._markup import (
     alert,
     code_block,
@@ -50,6 +51,7 @@ from longnn.report._markup import (
     table,
     value_text,
 )
+from longnn.report._numbers import interval_text, metric_name, score_text
 from longnn.report._page import embed, write_report
 from longnn.report._responses import chebyshev_response, jacobi_weight, mean_response
 from longnn.report._style import (
@@ -80,13 +82,6 @@ from longnn.report._trust_figures import (
     reliability,
     residuals_by_degree,
     what_the_graph_adds,
-)
-from longnn.report._words import (
-    describe_cover_filter,
-    describe_filter,
-    interval_text,
-    metric_name,
-    score_text,
 )
 
 __all__ = [  # noqa: RUF022 - by purpose

@@ -12,14 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from longnn.records import BaselineRecord, RunRecord, Summary
-from longnn.report._words import (
-    FEW,
-    LOWER_IS_BETTER,
-    PERCENT,
-    class_names,
-    metric_name,
-    score_text,
-)
+from longnn.report._numbers import LOWER_IS_BETTER, PERCENT, metric_name, score_text
+from longnn.report._words import FEW, class_names
 
 #: An epoch up to this one is the very start of training.
 START = 3

@@ -24,18 +24,11 @@ from longnn.report._markup import (
     table,
     value_text,
 )
+from longnn.report._numbers import LOWER_IS_BETTER, PERCENT, metric_name
 from longnn.report._page import INTERVAL, METHOD, embed
 from longnn.report._stack import is_stack, stack_words
 from longnn.report._style import write_atomically
-from longnn.report._words import (
-    LOWER_IS_BETTER,
-    PERCENT,
-    filter_text,
-    metric_name,
-    model_name,
-    result_text,
-    splits_text,
-)
+from longnn.report._words import filter_text, model_name, result_text, splits_text
 
 COLUMNS = (
     "run",

@@ -23,6 +23,7 @@ from longnn.report._filter_figures import (
 )
 from longnn.report._ladder import filter_ladder
 from longnn.report._members import gain_text, member_filters
+from longnn.report._numbers import metric_name
 from longnn.report._plate import Plate
 from longnn.report._responses import align_signs
 from longnn.report._score_figures import (
@@ -37,7 +38,6 @@ from longnn.report._trust_plates import trust_plates
 from longnn.report._words import (
     is_cover,
     learned_text,
-    metric_name,
     model_name,
     outliers_text,
     result_text,

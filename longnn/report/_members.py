@@ -14,8 +14,9 @@ from longnn.report._filter_figures import (
     outliers_of,
     show_inside,
 )
+from longnn.report._numbers import LOWER_IS_BETTER, PERCENT, metric_name, score_text
 from longnn.report._style import GREY, LINES, NARROW, colours, in_style, new_figure, plain
-from longnn.report._words import LOWER_IS_BETTER, PERCENT, is_cover, metric_name, score_text
+from longnn.report._words import is_cover
 
 #: Members drawn in colour, by weight; the others are thin and grey.
 DRAWN = 6

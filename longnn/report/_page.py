@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from longnn.records import RepeatRecord, RunRecord
 from longnn.report._checks import (
@@ -20,6 +19,7 @@ from longnn.report._checks import (
     graph_text,
 )
 from longnn.report._figures import plates, save_plates
+from longnn.report._graph_section import CLASSES, graph_section
 from longnn.report._markup import (
     alert,
     code_block,
@@ -35,19 +35,17 @@ from longnn.report._markup import (
     value_text,
 )
 from longnn.report._members import gain_text, member_rows
+from longnn.report._numbers import interval_text, metric_name, number_text, score_text
 from longnn.report._plate import Plate
 from longnn.report._stack import FEW
 from longnn.report._style import write_atomically
 from longnn.report._words import (
-    NAMED,
     PARTS,
     headline,
-    interval_text,
     learned_text,
-    metric_name,
     model_name,
-    number_text,
-    score_text,
+    protocol_name,
+    protocols_text,
     split_notes,
     splits_text,
     untested_text,
@@ -58,8 +56,6 @@ FILTER, ADDED = ("filter_response",), ("baselines",)
 ERRORS = ("confusion", "precision_recall", "predicted_true")
 #: Folded: how the filter was learned, and what joining members gained.
 LEARNED = ("members", "basis_path", "amplitude_waveform")
-COLUMNS = 60  # rows of the table of columns
-CLASSES = 30  # rows of the table of classes; the other classes share one row
 
 METHOD = (
     "Each repeat was trained on its training nodes only. The validation nodes decided which epoch "
@@ -112,7 +108,7 @@ def write_report(run: RunRecord) -> Path:
             folded("How the filter was learned", *learned),
             folded("Training, repeats and calibration", *pictures.values(), _repeats(run)),
             folded("How the numbers were obtained", *_method(run)),
-            folded("The data", *_data(run)),
+            folded("The data", *graph_section(run)),
             folded("Reproduce the run", *_reproduction(run)),
             section("Not on this page", items(absences(run)) if absences(run) else ""),
         ],
@@ -230,7 +226,7 @@ def _untested(run: RunRecord) -> str:
 
 def _repeats(run: RunRecord) -> str:
     metrics = dict.fromkeys(m for repeat in run.repeats for m in repeat.scores.get("test", {}))
-    protocols = {repeat.split.protocol for repeat in run.repeats}
+    protocols = {protocol_name(run, repeat.split) for repeat in run.repeats}
     sizes = {(r.split.train, r.split.val, r.split.test) for r in run.repeats}
 
     def cells(repeat: RepeatRecord) -> dict[str, str]:
@@ -238,7 +234,7 @@ def _repeats(run: RunRecord) -> str:
         learned, split = _learned(repeat), repeat.split
         row = {"seed": str(repeat.seed), "split": str(split.seed)}
         if len(protocols) > 1:
-            row["protocol"] = split.protocol
+            row["protocol"] = protocol_name(run, split)
         row[f"val {metric_name(run.metric)}"] = _score(val, run.metric)
         row |= {f"test {metric_name(metric)}": _score(test, metric) for metric in metrics}
         row |= {key: f"{learned[key]:z.2f}" for key in ("a", "b") if key in learned}
@@ -270,105 +266,15 @@ def _learned(repeat: RepeatRecord) -> dict[str, float]:
 
 
 def _method(run: RunRecord) -> list[str]:
-    protocols = " and ".join(sorted({repeat.split.protocol for repeat in run.repeats}))
     plural = "s" if len(run.repeats) > 1 else ""
     notes = split_notes(run)
     blocks = [
-        paragraph(f"Split protocol: {protocols}; {len(run.repeats)} repeat{plural}."),
+        paragraph(f"Split protocol: {protocols_text(run)}; {len(run.repeats)} repeat{plural}."),
         paragraph(METHOD),
     ]
     if len(run.repeats) > 1:
         blocks.append(paragraph(INTERVAL))
     return [*blocks, alert(notes)]
-
-
-def _data(run: RunRecord) -> list[str]:
-    card = run.data.card
-    warnings = [str(text) for text in card.get("warnings") or ()]
-    notes = dict.fromkeys([*run.data.notes, *(str(text) for text in card.get("notes") or ())])
-    return [
-        alert(warnings),
-        pairs(f"The graph {run.data.name}", card_rows(card) | _outlier_row(run)),
-        _columns(run),
-        _classes(card.get("class_counts")),
-        "<h3>Notes</h3>" + items(notes) if notes else "",
-        paragraph("The record has no card of the graph.") if not card else "",
-    ]
-
-
-def _columns(run: RunRecord) -> str:
-    """What was done to each column of the node table."""
-    rows = [list(row) for row in run.data.columns]
-    if len(rows) > COLUMNS:
-        rows = [*rows[:COLUMNS], [f"{len(rows) - COLUMNS} more", "", ""]]
-    if not rows:
-        return ""
-    return table("Columns of the node table", ["column", "kind", "features"], rows, words=[0, 1, 2])
-
-
-def card_rows(card: dict[str, Any]) -> dict[str, Any]:
-    """The card of a graph with names and units that readers understand."""
-
-    def show(key: str, form: str, scale: float = 1) -> str | None:
-        value = card.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return None if value is None else str(value)
-        return form.format(value * scale)
-
-    def count(key: str) -> str | None:
-        return show(key, "{:,}")
-
-    def share(key: str) -> str | None:
-        return show(key, "{:.1f} %", 100)
-
-    low, high = count("degree_min"), count("degree_max")
-    median, mean = show("degree_median", "{:g}"), show("degree_mean", "{:.1f}")
-    rows: dict[str, Any] = {
-        "task": card.get("task"),
-        "nodes": count("nodes"),
-        "arcs" if card.get("directed") else "edges": count("edges"),
-        "arcs without a reverse": count("one_way") if card.get("directed") else None,
-        "features per node": count("features"),
-        "features that are not zero": share("feature_density"),
-        "weighted edges": card.get("weighted"),
-        "neighbours per node": f"{low} to {high}, median {median}, mean {mean}" if low else None,
-        "connected components": count("components"),
-        "nodes in the largest component": share("largest_component_share"),
-        "nodes without a neighbour": count("isolated_nodes"),
-        "nodes with a label": share("labelled_share"),
-        "largest class over smallest": show("imbalance", "{:.1f}"),
-        "edges within a class (edge homophily)": show("edge_homophily", "{:.3f}"),
-        "neighbours of the same class (node homophily)": show("node_homophily", "{:.3f}"),
-        "edges within a class, compared with chance (adjusted homophily)": show(
-            "adjusted_homophily", "{:.3f}"
-        ),
-        "nodes with the same features as another node": count("duplicate_rows"),
-        "nodes with only zero features": count("zero_rows"),
-    }
-    return {name: value for name, value in rows.items() if value is not None}
-
-
-def _outlier_row(run: RunRecord) -> dict[str, str]:
-    few = run.data.outliers
-    if few is None:
-        return {}
-    shown = ", ".join(f"{value:.2f}" for value in few[:NAMED])
-    shown += f" and {len(few) - NAMED} more" if len(few) > NAMED else ""
-    return {"eigenvalues outside the bulk": shown or "none"}
-
-
-def _classes(counts: Any) -> str:
-    if not isinstance(counts, dict) or not all(isinstance(n, int) for n in counts.values()):
-        return ""
-    total = max(sum(counts.values()), 1)
-    rows = [[name, f"{n:,}", f"{100 * n / total:.1f} %"] for name, n in counts.items()]
-    if len(rows) > CLASSES:
-        rest = sum(list(counts.values())[CLASSES:])
-        more = [f"{len(rows) - CLASSES} more", f"{rest:,}", f"{100 * rest / total:.1f} %"]
-        rows = [*rows[:CLASSES], more]
-    if not rows:
-        return ""
-    return table("Labelled nodes of each class", ["class", "nodes", "share"], rows, words=[0])
 
 
 def _reproduction(run: RunRecord) -> list[str]:

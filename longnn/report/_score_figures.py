@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from longnn.records import RunRecord, Summary
+from longnn.report._numbers import PERCENT, metric_name
 from longnn.report._style import (
     FAINT,
     GREY,
@@ -29,7 +30,7 @@ from longnn.report._style import (
     new_figure,
     plain,
 )
-from longnn.report._words import PERCENT, class_names, metric_name, untested
+from longnn.report._words import class_names, untested
 
 NUMBERED = 12  # most classes for which the cells of a confusion matrix show their counts
 

@@ -8,13 +8,12 @@ from longnn.records import RunRecord
 from longnn.report._checks import baseline_mean, checks, graph_text
 from longnn.report._comparison import cautions, comparison_rows
 from longnn.report._members import gain_text
+from longnn.report._numbers import interval_text, metric_name, score_text
 from longnn.report._words import (
     PARTS,
     headline,
-    interval_text,
     learned_text,
-    metric_name,
-    score_text,
+    protocol_name,
     split_notes,
     untested_text,
 )
@@ -33,7 +32,7 @@ def text_summary(run: RunRecord) -> list[str]:
         seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
     joined = [gain_text(run)] if run.members else []
     lines += ["", *(f"  {line}" for line in [*joined, *learned_text(run)]), ""]
-    lines.append(f"  split {first.split.protocol}, {seeds}")
+    lines.append(f"  split {protocol_name(run, first.split)}, {seeds}")
     lines += [f"  note: {note}" for note in split_notes(run)]
     untested = untested_text(run)
     lines += [f"  note: {untested}"] if untested else []

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
+from longnn.report._numbers import PERCENT, metric_name
 from longnn.report._style import (
     GREY,
     LINES,
@@ -28,7 +29,6 @@ from longnn.report._style import (
     new_figure,
     plain,
 )
-from longnn.report._words import PERCENT, metric_name
 
 DOTS = 2000  # nodes; more are drawn as hexagons, the darker the more nodes
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -11,6 +11,7 @@ import numpy as np
 
 from longnn.records import Bins, PrecisionRecall, Residuals, RunRecord, Summary
 from longnn.report._checks import graph_text
+from longnn.report._numbers import score_text
 from longnn.report._plate import Plate
 from longnn.report._trust_figures import PrecisionRecall as Curve
 from longnn.report._trust_figures import (
@@ -21,7 +22,7 @@ from longnn.report._trust_figures import (
     residuals_by_degree,
     what_the_graph_adds,
 )
-from longnn.report._words import model_name, score_text
+from longnn.report._words import model_name
 
 
 def trust_plates(run: RunRecord) -> list[Plate]:

@@ -17,19 +17,14 @@ from longnn._base import late
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, Split, make_split
 from longnn.estimator import LONGNNClassifier, LONGNNRegressor
-from longnn.records import (
-    RECORD,
-    Request,
-    RunRecord,
-    Scores,
-    Summary,
-    summarize_repeats,
-)
+from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
+from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._describe import masks_of, score_sets
 from longnn.runs._export import export_trained
+from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
 from longnn.runs._predictions import predictions_table
 from longnn.runs._stored import sets_of, stream_predictions, whole_table
-from longnn.store import ON_ROWS, GraphStore, StoredDataset, load_source
+from longnn.store import GraphStore, StoredDataset
 from longnn.training import (
     Problem,
     Trained,
@@ -38,9 +33,6 @@ from longnn.training import (
     summarize,
     truncation_curve,
 )
-
-WEIGHTS, PREDICTIONS = "weights.safetensors", "predictions.csv"
-PROGRAM = "model.pt2"
 
 
 class Run:
@@ -254,54 +246,6 @@ class Run:
                 raise ValueError("Expected a path for a run without a folder (got None)")
             path = self.folder / PROGRAM
         return export_trained(self.trained, Path(path))
-
-
-def read_source(fields: Mapping[str, Any], file: Path) -> Source:
-    """Where a graph comes from, as a file of a run says it; an error names the file."""
-    try:
-        return Source.from_dict(fields)
-    except ValueError as error:
-        raise DataError(f"{file}: {error}") from error
-
-
-def load_graph(
-    source: Source, file: Path, data_dir: str | Path | None, fingerprint: str
-) -> NodeDataset:
-    """The graph of a run; an error that names no other file names the one that asks for it.
-
-    Its fingerprint says whether it was trained on rows.
-    """
-    try:
-        return load_source(source, data_dir, rows=fingerprint.startswith(ON_ROWS))
-    except DataError as error:
-        if error.path is not None:
-            raise
-        raise DataError(str(error), path=file) from error
-
-
-def find_run(folder: Path) -> Request:
-    """What was asked of the run in a folder; an error where there is none."""
-    if not folder.is_dir():
-        what = "is a file" if folder.exists() else "does not exist"
-        raise DataError(f"Expected a run folder (got {folder}, which {what})")
-    try:
-        return Request.read(folder)
-    except ValueError as error:
-        raise DataError(str(error)) from error
-
-
-def read_record(folder: Path) -> RunRecord:
-    """The record of a finished run; an error that says what is missing otherwise."""
-    find_run(folder)
-    if not (folder / RECORD).exists():
-        raise DataError(
-            f"Expected a finished run in {folder} (it has no {RECORD}: it was interrupted); "
-            f"continue it with: longnn train --resume {folder}"
-        )
-    try:
-        return RunRecord.read(folder)
-    except ValueError as error:
-        raise DataError(str(error)) from error
 
 
 def load_run(folder: str | Path, *, data_dir: str | Path | None = None) -> Run:

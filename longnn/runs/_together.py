@@ -12,11 +12,10 @@ from typing import Any
 
 from longnn.config import Config
 from longnn.data import NodeDataset
-from longnn.records import RECORD, RUN, Request
+from longnn.records import RUN, Request
+from longnn.runs._folder import is_complete
 from longnn.store import Ranks, StoredDataset, join_ranks
 from longnn.training import choose_device
-
-CHECKPOINT = "checkpoint.safetensors"
 
 
 def join(config: Config | Mapping[str, Any] | None) -> Ranks:
@@ -65,8 +64,3 @@ _SAME = ("source", "fingerprint", "config")
 
 def _plain(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
-
-
-def is_complete(folder: Path) -> bool:
-    """Whether a run has ended: it has a record and no checkpoint."""
-    return (folder / RECORD).exists() and not (folder / CHECKPOINT).exists()

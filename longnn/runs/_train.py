@@ -1,54 +1,54 @@
 """Training as a run: everything it takes to trust, repeat, resume and read it, in one folder.
 
-``run.json`` (what was asked) is written first and ``record.json`` (what came out) last, both
-atomically; in between lies ``checkpoint.safetensors``, removed at the very end. So a folder is
-complete if it has a record and no checkpoint, and resumable otherwise. Nothing that is written is
-read back. ``run.json`` is only ever created: of two runs that begin in one folder, one gets it.
+What is asked becomes a job; the job is trained, described and written. Nothing that is written is
+read back.
 """
 
-import contextlib
 import dataclasses
 import datetime
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
-
-from torch_geometric.data import Data
+from typing import Any
 
 from longnn import report
-from longnn._base.files import TEMPORARY, try_lock, writing
+from longnn._base.files import writing
 from longnn._base.interrupts import held_signals
 from longnn._base.version import __version__
 from longnn.config import Config
-from longnn.data import DataError, NodeDataset, Source, from_data, make_split
-from longnn.records import RECORD, RUN, Request
+from longnn.data import DataError, NodeDataset, make_split
+from longnn.records import RUN, Request
 from longnn.runs._baselines import describe_baselines, mlp_config
-from longnn.runs._describe import describe_run
-from longnn.runs._predictions import write_predictions
-from longnn.runs._run import PREDICTIONS, WEIGHTS, Run, find_run, load_graph, load_run, read_source
-from longnn.runs._stored import write_stream
-from longnn.runs._together import CHECKPOINT, begun_before, is_complete, join, require_rows
-from longnn.store import Ranks, StoredDataset, load_source, prepare_large
-from longnn.training import (
-    Job,
-    Population,
-    StopTraining,
-    Trained,
-    Watcher,
-    complete,
-    is_out_of_memory,
-    load_checkpoint,
-    members_of,
-    row_degree_of,
-    save_checkpoint,
-    saved_members,
+from longnn.runs._dataset import (
+    GraphLike,
+    OnNote,
+    as_dataset,
+    load_graph,
+    read_source,
+    with_members_noted,
 )
+from longnn.runs._describe import describe_run
+from longnn.runs._folder import (
+    CONFIG,
+    PREDICTIONS,
+    REPORT,
+    WEIGHTS,
+    begin_folder,
+    find_run,
+    hold_folder,
+    is_complete,
+    read_config,
+    tidy_folder,
+)
+from longnn.runs._keeper import Keeper, OnEpoch, begun_members
+from longnn.runs._predictions import write_predictions
+from longnn.runs._run import Run, load_run
+from longnn.runs._stored import write_stream
+from longnn.runs._together import begun_before, join, require_rows
+from longnn.store import Ranks, StoredDataset
+from longnn.training import Fitted, Job, StopTraining, Trained, complete
 
-CONFIG, REPORT = "config.toml", "report.html"
-#: One for each population, where memory allows no more than part of the repeats at once.
-CHECKPOINTS = "checkpoint*.safetensors"
 #: Seconds between checkpoints.
 CHECKPOINT_EVERY = 10.0
 #: Seconds that a run takes after training on two cores: always, and by nodes and stored edges.
@@ -56,11 +56,7 @@ FINISHING = (2.5, 6e-6)
 #: Of a time limit, the share that is for training even where loading took too long.
 LEAST = 0.25
 
-OnNote = Callable[[str], None]
 OnStart = Callable[[NodeDataset], None]
-OnEpoch = Callable[[Population], None]
-#: A graph: its name or path, where it comes from, or the thing itself.
-GraphLike: TypeAlias = str | Path | Source | NodeDataset | Data
 
 
 def train(
@@ -107,17 +103,18 @@ def train(
     Raises:
         ValueError: for bad data or a bad configuration, before a folder is made.
 
+    >>> from longnn.data import Source
     >>> graph = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
     >>> run = train(graph, {"epochs": 5})
     >>> run.predictions().num_rows
     60
     """
     clock, ranks = _Clock(began), join(config)
-    dataset = _as_dataset(data, data_dir, memory, ranks, on_note)
+    dataset = as_dataset(data, data_dir, memory, ranks, on_note)
     asked = config
     if isinstance(dataset, StoredDataset):
         chosen = asked if isinstance(asked, Config) else complete(asked or {}, dataset)
-        dataset = _with_members_noted(dataset, chosen)
+        dataset = with_members_noted(dataset, chosen)
     if on_start is not None:
         on_start(dataset)
     config = asked if isinstance(asked, Config) else complete(asked or {}, dataset)
@@ -138,10 +135,10 @@ def train(
         if before is not None and is_complete(place):
             return load_run(place)
         if before is None and ranks.first:
-            _begin(place, request, config)
+            begin_folder(place, request, config)
         request = before or request
     clock.lap("preparing")
-    with _alone(place if ranks.first else None):
+    with hold_folder(place if ranks.first else None):
         return _run(job, request, place, clock, on_epoch, checkpoint_every)
 
 
@@ -168,7 +165,7 @@ def resume(
         raise DataError(f"Expected an unfinished run (got {folder}, which is complete)")
     if request.source is None:
         raise DataError(f"Expected a run on files or a dataset (that of {folder} was in memory)")
-    config = _read_config(folder, request)
+    config = read_config(folder, request)
     ranks = join(config)
     source = read_source(request.source, folder / RUN)
     dataset = load_graph(source, folder / RUN, data_dir, request.fingerprint)
@@ -185,7 +182,7 @@ def resume(
     except ValueError as error:
         raise DataError(f"{folder / CONFIG}: {error}") from error
     clock.lap("preparing")
-    with _alone(folder if ranks.first else None):
+    with hold_folder(folder if ranks.first else None):
         return _run(job, request, folder, clock, on_epoch, checkpoint_every)
 
 
@@ -201,39 +198,6 @@ class _Clock:
         now = time.perf_counter()
         self.seconds[step] = round(self.seconds.get(step, 0.0) + now - self._last, 3)
         self._last = now
-
-
-def _with_members_noted(dataset: StoredDataset, config: Config) -> StoredDataset:
-    """The dataset with a note of how many models of a preset can be trained on rows."""
-    if config.preset == "fast":
-        return dataset
-    every = members_of(config, dataset)
-    kept = sum(row_degree_of(member) is not None for member in every.values())
-    note = (
-        f"{kept} of the {len(every)} models of preset {config.preset!r} can be trained on rows, "
-        "and are."
-    )
-    return dataclasses.replace(dataset, notes=(*dataset.notes, note))
-
-
-def _as_dataset(
-    data: GraphLike,
-    data_dir: str | Path | None,
-    memory: int | None,
-    ranks: Ranks,
-    on_note: OnNote | None,
-) -> NodeDataset:
-    if isinstance(data, NodeDataset):
-        dataset = data
-    elif isinstance(data, Data):
-        dataset = from_data(data)
-    else:
-        source = data if isinstance(data, Source) else Source.resolve(data)
-        source = prepare_large(source, memory=memory, ranks=ranks, on_note=on_note)
-        rows = True if ranks.count > 1 else None
-        dataset = load_source(source, data_dir, rows=rows, memory=memory)
-    require_rows(dataset, ranks)
-    return dataset
 
 
 def _make_job(
@@ -260,61 +224,6 @@ def _make_job(
     )
 
 
-def _begin(folder: Path, request: Request, config: Config) -> None:
-    """Create the folder and write down what is asked for."""
-    taken = ValueError(
-        f"Expected a new folder (got {folder}, which already holds a run); "
-        "choose another --output, or continue it with --resume"
-    )
-    if folder.exists() and not (folder.is_dir() and _is_empty(folder)):
-        if (folder / RUN).exists() or (folder / RECORD).exists():
-            raise taken
-        raise ValueError(f"Expected a new or empty folder (got {folder}, which is neither)")
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            request.write(folder)
-        except FileExistsError as error:  # another run has begun here since
-            raise taken from error
-        config.write_toml(folder / CONFIG)
-
-
-def _is_empty(folder: Path) -> bool:
-    """Whether there is nothing, or only what a killed write left behind."""
-    return set(folder.iterdir()) <= set(folder.glob(TEMPORARY))
-
-
-def _read_config(folder: Path, request: Request) -> Config:
-    """What to train; a disk may have been full before it was in a file of its own."""
-    if (folder / CONFIG).exists() or request.config is None:
-        try:
-            return Config.from_toml(folder / CONFIG)
-        except ValueError as error:
-            raise DataError(str(error)) from error
-    try:
-        config = Config.from_dict(request.config)
-    except ValueError as error:
-        raise DataError(f"{folder / RUN}: {error}") from error
-    with writing(folder / CONFIG):
-        config.write_toml(folder / CONFIG)
-    return config
-
-
-@contextlib.contextmanager
-def _alone(folder: Path | None) -> Iterator[None]:
-    """Hold a run folder: two who train in it would remove each other's files."""
-    if folder is None:
-        yield
-        return
-    with (folder / RUN).open("rb") as file:
-        if not try_lock(file):
-            raise DataError(
-                f"Expected a run that nobody is training (got {folder}, where a training is under "
-                "way); wait for its end, or choose another folder"
-            )
-        yield
-
-
 def _run(
     job: Job,
     request: Request,
@@ -324,60 +233,22 @@ def _run(
     checkpoint_every: float,
 ) -> Run:
     """Train, describe and write; of several ranks the first describes and writes."""
-    config, ranks, deadline = job.configs[0], job.ranks, None
-    if config.time_limit:
-        deadline = clock.began + config.time_limit - _finishing(job)
-        deadline = max(deadline, time.perf_counter() + LEAST * config.time_limit)
-    with held_signals() as caught:
-        keeper = _Keeper(folder, caught, on_epoch, checkpoint_every, deadline, ranks)
-        try:
-            begun = ranks.agree(_begun(folder) if ranks.first else None)
-            every = job.run(begun=begun, watcher=keeper)
-        except StopTraining as stop:
-            if stop.reason == "interrupted":
-                raise KeyboardInterrupt from None
-            raise ValueError(
-                f"Expected a time limit that is long enough for one epoch (got "
-                f"{config.time_limit:g} s)"
-            ) from None
-    if job.stopped == "interrupted" and caught != [signal.SIGINT]:
-        raise KeyboardInterrupt  # whoever ends the process does not wait
-    if folder is not None and not ranks.first:
-        if job.stopped == "interrupted":
+    every = _train_job(job, folder, clock.began, on_epoch, checkpoint_every)
+    interrupted = job.stopped == "interrupted"
+    if folder is not None and not job.ranks.first:
+        if interrupted:
             raise KeyboardInterrupt
-        ranks.wait()  # until it is written
+        job.ranks.wait()  # until it is written
         return load_run(folder)
     clock.lap("training")
-    scaling, problem = job.scaling_of(0), job.problem_of(0)
-    fitted, mlp = every[: config.repeat], every[config.repeat :]
-    splits = job.splits[: config.repeat]
-    baselines = describe_baselines(job.dataset, problem, fitted, mlp) if config.baselines else []
-    clock.lap("baselines")
-    record = describe_run(request, job.dataset, problem, scaling.kind, fitted, baselines)
-    run = Run(
-        record,
-        Trained.collect(job.dataset, scaling, fitted),
-        job.dataset,
-        splits=splits,
-        predicted=[one.predicted for one in fitted],
-        seconds=clock.seconds,
-    )
-    clock.lap("describing")
+    run = _describe(job, request, every, clock)
     if folder is not None:
-        run.trained.save(folder / WEIGHTS)
-        if isinstance(run.dataset, StoredDataset):
-            write_stream(run.stream(), (folder / PREDICTIONS).with_suffix(".parquet"))
-        else:
-            write_predictions(run.predictions(), folder / PREDICTIONS)
-        clock.lap("writing")
-        run.record = dataclasses.replace(record, seconds=dict(clock.seconds)).write(folder)
-        with writing(folder / REPORT):
-            report.write_report(run.record)
-        if job.stopped != "interrupted":
-            _tidy(folder)
-            ranks.wait()
+        _write(run, folder, clock)
+        if not interrupted:
+            tidy_folder(folder)
+            job.ranks.wait()
         clock.lap("report")
-    if job.stopped == "interrupted":
+    if interrupted:
         raise Interrupted(run)
     return run
 
@@ -390,106 +261,67 @@ class Interrupted(KeyboardInterrupt):
         self.run = run
 
 
+def _train_job(
+    job: Job,
+    folder: Path | None,
+    began: float,
+    on_epoch: OnEpoch | None,
+    checkpoint_every: float,
+) -> Sequence[Fitted]:
+    """Train to the end, or until the time limit, or until Ctrl-C; other signals end it here."""
+    config, ranks, deadline = job.configs[0], job.ranks, None
+    if config.time_limit:
+        deadline = began + config.time_limit - _finishing(job)
+        deadline = max(deadline, time.perf_counter() + LEAST * config.time_limit)
+    with held_signals() as caught:
+        keeper = Keeper(folder, caught, on_epoch, checkpoint_every, deadline, ranks)
+        try:
+            begun = ranks.agree(begun_members(folder) if ranks.first else None)
+            every = job.run(begun=begun, watcher=keeper)
+        except StopTraining as stop:
+            if stop.reason == "interrupted":
+                raise KeyboardInterrupt from None
+            raise ValueError(
+                f"Expected a time limit that is long enough for one epoch (got "
+                f"{config.time_limit:g} s)"
+            ) from None
+    if job.stopped == "interrupted" and caught != [signal.SIGINT]:
+        raise KeyboardInterrupt  # whoever ends the process does not wait
+    return every
+
+
 def _finishing(job: Job) -> float:
     """Seconds that the rest takes after training: predictions, baselines, spectrum, report."""
     problem = job.problem_of(0)
     return FINISHING[0] + FINISHING[1] * problem.size
 
 
-class _Keeper(Watcher):
-    """Keeps what populations have reached in checkpoints, and stops them on a signal."""
-
-    def __init__(
-        self,
-        folder: Path | None,
-        caught: list[int],
-        on_epoch: OnEpoch | None,
-        checkpoint_every: float,
-        deadline: float | None,
-        ranks: Ranks,
-    ) -> None:
-        super().__init__(on_epoch, deadline, ranks)
-        self.folder, self.caught = folder, caught
-        self.every, self.saved = checkpoint_every, time.perf_counter()
-
-    def begin(self, population: Population, first: int) -> None:
-        """Go on where it was, where the first rank knows of it."""
-        if self.folder is None:
-            return
-        if self.ranks.agree(_checkpoint(self.folder, first).exists()):
-            with _damage():
-                load_checkpoint(population, _checkpoint(self.folder, first))
-
-    def watch(self, population: Population, first: int) -> None:
-        """Save it now and then."""
-        caught = self.ranks.any(bool(self.caught))
-        if caught or time.perf_counter() - self.saved >= self.every:
-            self.rest(population, first)
-            self.saved = time.perf_counter()
-        if caught:
-            raise StopTraining("interrupted")
-        super().watch(population, first)
-
-    def rest(self, population: Population, first: int) -> None:
-        """Save it."""
-        if self.folder is not None and self.ranks.first:
-            save_checkpoint(population, _checkpoint(self.folder, first))
-
-    def failed(self, error: BaseException, first: int) -> None:
-        """Where memory ran out, fewer will be tried, to whom a checkpoint is of no use."""
-        if self.folder is not None and self.ranks.first and is_out_of_memory(error):
-            _checkpoint(self.folder, first).unlink(missing_ok=True)
+def _describe(job: Job, request: Request, every: Sequence[Fitted], clock: _Clock) -> Run:
+    """The repeats as a run, with its record and its baselines."""
+    config, scaling, problem = job.configs[0], job.scaling_of(0), job.problem_of(0)
+    fitted, mlp = every[: config.repeat], every[config.repeat :]
+    baselines = describe_baselines(job.dataset, problem, fitted, mlp) if config.baselines else []
+    clock.lap("baselines")
+    run = Run(
+        describe_run(request, job.dataset, problem, scaling.kind, fitted, baselines),
+        Trained.collect(job.dataset, scaling, fitted),
+        job.dataset,
+        splits=job.splits[: config.repeat],
+        predicted=[one.predicted for one in fitted],
+        seconds=clock.seconds,
+    )
+    clock.lap("describing")
+    return run
 
 
-def _checkpoint(folder: Path, first: int) -> Path:
-    """Of the repeats that are trained together, by the number of the first."""
-    return folder / (CHECKPOINT if first == 0 else f"checkpoint-{first}.safetensors")
-
-
-def _begun(folder: Path | None) -> dict[int, int]:
-    """The first repeat of every checkpoint, and how many repeats it holds."""
-    begun: dict[int, int] = {}
-    for path in () if folder is None else folder.glob(CHECKPOINTS):
-        number = path.stem.removeprefix("checkpoint").removeprefix("-") or "0"
-        if number.isascii() and number.isdecimal():
-            with _damage():
-                begun[int(number)] = saved_members(path)
-    return begun
-
-
-@contextlib.contextmanager
-def _damage() -> Iterator[None]:
-    """Say of a checkpoint that cannot be read what to do about it."""
-    try:
-        yield
-    except ValueError as error:
-        raise DataError(f"{error}; move it elsewhere to begin the run again") from error
-
-
-def _tidy(folder: Path) -> None:
-    """Remove checkpoints, and what a killed write left behind."""
-    for checkpoint in sorted(folder.glob(CHECKPOINTS)):  # the first one last: it stands for all
-        checkpoint.unlink(missing_ok=True)
-    for leftover in folder.rglob(TEMPORARY):
-        leftover.unlink(missing_ok=True)
-
-
-def folder_name(text: str) -> str:
-    """A text as the name of a folder.
-
-    >>> folder_name("my graph/lon")
-    'my-graph-lon'
-    """
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)
-
-
-def default_folder(root: Path, dataset: str, model: str, *, unfinished: bool = False) -> Path:
-    """``runs/DATASET-MODEL``, or the first free ``runs/DATASET-MODEL-N``.
-
-    With ``unfinished``, the one before it, if its run has not ended.
-    """
-    stem = folder_name(f"{dataset}-{model}")
-    last, folder, number = None, root / stem, 2
-    while folder.exists():
-        last, folder, number = folder, root / f"{stem}-{number}", number + 1
-    return last if unfinished and last is not None and not is_complete(last) else folder
+def _write(run: Run, folder: Path, clock: _Clock) -> None:
+    """Weights and predictions, then the record, then the page that is made from it."""
+    run.trained.save(folder / WEIGHTS)
+    if isinstance(run.dataset, StoredDataset):
+        write_stream(run.stream(), (folder / PREDICTIONS).with_suffix(".parquet"))
+    else:
+        write_predictions(run.predictions(), folder / PREDICTIONS)
+    clock.lap("writing")
+    run.record = dataclasses.replace(run.record, seconds=dict(clock.seconds)).write(folder)
+    with writing(folder / REPORT):
+        report.write_report(run.record)

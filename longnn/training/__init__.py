@@ -18,11 +18,13 @@ from longnn.training._fit import (
     self_loops_of,
 )
 from longnn.training._group import StopTraining, Watcher
+from longnn.training._history import FIELDS
 from longnn.training._job import Job, fit
+from longnn.training._member import Member, Result
 from longnn.training._memory import fits, is_out_of_memory
 from longnn.training._metrics import regression_scores, summarize
 from longnn.training._objective import Objective
-from longnn.training._population import FIELDS, Member, Population, Result
+from longnn.training._population import Population
 from longnn.training._portfolio import FREE, PATIENCE, SEED_STEP, SEEDS, members_of, portfolio
 from longnn.training._problem import Problem, Task, headline
 from longnn.training._readout import Readout

@@ -1,7 +1,7 @@
 """A population in training, on disk: saved as plain tensors, restored to the last bit.
 
 Dropout needs no generator state (:mod:`longnn.matrices`), so weights, Adam's moments, the best
-weights until now and the history are all there is.
+weights until now and the history until now are all there is.
 """
 
 import json
@@ -13,31 +13,18 @@ from torch import Tensor
 
 from longnn._base.node import Node
 from longnn.data import DataError
-from longnn.training._population import FIELDS, Population, Result
+from longnn.training._history import FIELDS
+from longnn.training._member import Result
+from longnn.training._population import Population
 from longnn.training._tensors import read_tensors, write_tensors
 
 _FORMAT = "longnn.checkpoint/1"
-_STACKED = (
-    "best_score",
-    "best_loss",
-    "best_epoch",
-    "stop_epoch",
-    "alive",
-    "diverged",
-    "stream",
-    "table",
-)
 
 
 def save_checkpoint(population: Population, path: Path) -> None:
     """Write the population's state in one atomic step."""
-    tensors: dict[str, Tensor] = {}
-    for prefix, table in _tables(population).items():
-        tensors.update({f"{prefix}/{name}": t.detach() for name, t in table.items()})
-    tensors.update({name: getattr(population, name) for name in _STACKED})
+    tensors = {name: t.detach() for name, t in _state(population, population.epoch).items()}
     tensors["index"] = population.index
-    if population.path is not None:
-        tensors["path"] = population.path
     finished: dict[str, dict[str, Any]] = {}
     for i, result in population.results.items():
         numbers = ("best_epoch", "epochs", "stopped", "offset", "scale", "falling")
@@ -77,13 +64,14 @@ def load_checkpoint(population: Population, path: Path) -> None:
         raise _other(path)  # its members have other seeds
     if not bool((stream[:, 1] == epoch * population.feed.steps).all()):
         raise _other(path)
-    state = {name: getattr(population, name) for name in _STACKED}
-    if population.path is not None:
-        state["path"] = population.path
-    for prefix, table in _tables(population).items():
-        state.update({f"{prefix}/{name}": value for name, value in table.items()})
+    tables = population.history.tensors(epoch)
+    if any(file.take(name).shape[:1] < (epoch,) for name in tables):
+        raise _other(path)
+    population.history.make_room(epoch)
+    state = _state(population, epoch)
+    takers = {"best": file.weights, **dict.fromkeys(tables, file.first)}
     found = {
-        name: (file.weights if name.startswith("best/") else file.like)(name, value)
+        name: takers.get(name.partition("/")[0], file.like)(name, value)
         for name, value in state.items()
     }
     with torch.no_grad():
@@ -104,14 +92,14 @@ def _results(file: "_File", metadata: dict[str, str], population: Population) ->
         epochs = at["epochs"].integer()
         if not 0 <= epochs <= population.limits.epochs:
             at["epochs"].fail("a number of epochs")
-        kind = population.table.dtype
+        kind, like = population.history.table.dtype, population.history.path
         fields = [file.take(f"result/{i}/history/{name}", kind) for name in FIELDS]
         if any(field.shape != (epochs,) for field in fields):
             raise _other(file.path)
         path = None
-        if population.path is not None:
-            path = file.take(f"result/{i}/path", population.path.dtype)
-            if path.shape != (epochs, *population.path.shape[2:]):
+        if like is not None:
+            path = file.take(f"result/{i}/path", like.dtype)
+            if path.shape != (epochs, *like.shape[2:]):
                 raise _other(file.path)
         results[number] = Result(
             state={k: file.weights(f"result/{i}/state/{k}", p[0]) for k, p in rows.items()},
@@ -154,6 +142,13 @@ class _File:
             raise _other(self.path)
         return found
 
+    def first(self, name: str, value: Tensor) -> Tensor:
+        """As many rows as another has; files of version 0.7 have a row for each epoch to come."""
+        found = self.take(name, value.dtype)
+        if found.shape[1:] != value.shape[1:]:
+            raise _other(self.path)
+        return found[: len(value)]
+
     def weights(self, name: str, value: Tensor) -> Tensor:
         """The same of weights that were kept, which are finite."""
         found = self.like(name, value)
@@ -177,10 +172,18 @@ def _whole(path: Path, metadata: dict[str, str], key: str) -> int:
     return int(text)
 
 
-def _tables(population: Population) -> dict[str, dict[str, Tensor]]:
-    return {
+def _state(population: Population, epoch: int) -> dict[str, Tensor]:
+    """Every tensor that is saved of members in training, by its name in the file."""
+    tables = {
         "parameters": population.parameters,
-        "best": population.best,
+        "best": population.standing.best,
         "mean": population.adam.mean,
         "square": population.adam.square,
+    }
+    named = {f"{prefix}/{name}": t for prefix, table in tables.items() for name, t in table.items()}
+    return {
+        "stream": population.stream,
+        **population.standing.tensors,
+        **population.history.tensors(epoch),
+        **named,
     }

@@ -18,9 +18,10 @@ from longnn.graphs import GraphOperator, SelfLoops, directed_operator
 from longnn.nn import Directed, Ensemble, Model, seeded
 from longnn.registry import find_model, get_model
 from longnn.store import StoredDataset, stored_scaling
+from longnn.training._member import Member, Result
 from longnn.training._memory import require_room
 from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
-from longnn.training._population import Member, Population, Result
+from longnn.training._population import Population
 from longnn.training._problem import Problem, headline
 from longnn.training._readout import Readout, best_threshold, fit_temperature
 from longnn.training._rows import RowProblem

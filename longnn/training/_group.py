@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from longnn.store import Ranks
+from longnn.training._member import Member, Result
 from longnn.training._memory import count_fitting, fits
-from longnn.training._population import Member, Population, Result
+from longnn.training._population import Population
 from longnn.training._problem import Problem
 
 

@@ -31,8 +31,9 @@ from longnn.training._fit import (
     self_loops_of,
 )
 from longnn.training._group import Group, StopTraining, Watcher
+from longnn.training._member import Result
 from longnn.training._objective import check_metric
-from longnn.training._population import Population, Result
+from longnn.training._population import Population
 from longnn.training._portfolio import members_of
 from longnn.training._problem import Problem
 from longnn.training._rowproblem import make_row_problem, row_degree_of

@@ -148,8 +148,7 @@ def _room(memory: int | None) -> float | None:
 
 def _kept(population: Population) -> int:
     """Bytes that training takes later: the history is copied when members stop, and kept."""
-    tensors = [population.table, *([] if population.path is None else [population.path])]
-    return 2 * sum(t.numel() * t.element_size() for t in tensors)
+    return 2 * population.history.size
 
 
 def _forget_peak() -> bool:

@@ -8,98 +8,28 @@ loop knows a model only through :class:`~longnn.nn.Model`'s interface.
 
 import contextlib
 import copy
-import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from longnn import kernels
-from longnn._base.torch_private import copy_each_
-from longnn.config import Settings
 from longnn.store import Ranks
 from longnn.training._adam import PopulationAdam
 from longnn.training._feed import Batch, make_feed
+from longnn.training._history import History
+from longnn.training._member import Member, Result
 from longnn.training._objective import Objective
 from longnn.training._problem import Problem
 from longnn.training._stack import Stack
+from longnn.training._standing import Standing
+from longnn.training._watched import Watched
 
 #: Ordinary epochs before one is captured as a CUDA graph (the first compiles kernels and opens
 #: libraries, which a capture cannot), and epochs between looks at a GPU.
 WARM_UP, CHECK_EVERY = 1, 10
-#: What is written down at each epoch, for each member.
-FIELDS = ("train_loss", "val_loss", "val_score", "amplitude", "a", "b")
-
-
-class TrainableModel(Protocol):
-    """The interface of a model, as far as training needs it."""
-
-    def scores(self, x: Any, operator: Any) -> Tensor: ...
-    def filters(self) -> list[Any]: ...
-    def penalty(self) -> Tensor: ...
-    def parameter_groups(self) -> dict[str, list[nn.Parameter]]: ...
-
-
-@dataclasses.dataclass(frozen=True)
-class Member:
-    """One model of the population and what is its own."""
-
-    model: TrainableModel
-    settings: Settings
-    seed: int
-    train: Tensor  # (nodes,) bool
-    val: Tensor  # (nodes,) bool
-    weight: Tensor | None = None  # in the losses, (nodes,) or (nodes, outputs); None: all alike
-
-
-@dataclasses.dataclass
-class Result:
-    """What the training of a member gave."""
-
-    state: dict[str, Tensor]  # the best weights, by name
-    best_epoch: int
-    epochs: int
-    stopped: str  # patience, epochs, diverged, pruned, halved, time or interrupted
-    history: dict[str, Tensor]  # field -> (epochs,)
-    filter_path: Tensor | None  # (epochs, degree+1, channels) Chebyshev coefficients
-    offset: tuple[float, ...] = (0.0,)  # regression: labels = offset + scale * output, by target
-    scale: tuple[float, ...] = (1.0,)
-    falling: bool = False  # whether a smaller score is a better one
-
-
-class _Watched(nn.Module):
-    """A model that also reports its penalties, amplitude and basis."""
-
-    def __init__(self, model: TrainableModel) -> None:
-        super().__init__()
-        self.model: Any = model
-        self.filters = model.filters()  # found once: it is a walk through all modules
-
-    def train_scores(self, x: Any, operator: Any, penalties: tuple[bool, bool]) -> tuple[Any, ...]:
-        """Scores, and of the filter-norm and the degree penalty those that are asked for."""
-        scores = self.model.scores(x, operator)
-        out = [scores]
-        if penalties[0]:
-            out.append(self.model.penalty().to(scores))
-        if penalties[1]:
-            each = [f.degree_penalty() for f in self.filters]
-            out.append(sum(each, scores.new_zeros(())).to(scores))
-        return tuple(out)
-
-    def watched_scores(self, x: Any, operator: Any) -> tuple[Tensor, ...]:
-        """Scores, amplitude, a and b; NaN where there is no such thing."""
-        scores = self.model.scores(x, operator)
-        nan = scores.new_full((), torch.nan)
-        if not self.filters:
-            return scores, nan, nan, nan
-        first = self.filters[0]
-        # A fixed basis has nothing to watch, and its numbers are not on the device.
-        basis = first.basis_parameters() if first.learn_basis else {}
-        a, b = (basis[k].to(scores) if _scalar(basis.get(k)) else nan for k in ("a", "b"))
-        return scores, first.squared_norm().mean().sqrt().to(scores), a, b
 
 
 @contextlib.contextmanager
@@ -113,10 +43,6 @@ def _dense_products(*, rounded: bool) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def _scalar(value: Tensor | None) -> bool:
-    return value is not None and value.dim() == 0
-
-
 class Population:
     """Members in training: :meth:`run` trains them to the end, :meth:`step` one epoch.
 
@@ -128,6 +54,7 @@ class Population:
         problem: what they learn.
         record_filters: keep the first filter's coefficients at every epoch.
 
+    >>> from longnn.config import Settings
     >>> from longnn.graphs import GraphOperator
     >>> from longnn.nn import MLP
     >>> P = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
@@ -164,7 +91,7 @@ class Population:
         """Stack weights and buffers, shape (members, ...), and set up dropout and Adam."""
         problem, device = self.problem, self.problem.device
         # Copies: dropout below becomes the population's, and members stay as their owner made them.
-        models = [_Watched(copy.deepcopy(m.model)).to(device, problem.dtype) for m in members]
+        models = [Watched(copy.deepcopy(m.model)).to(device, problem.dtype) for m in members]
         rates = [[d.rate for d in _dropouts(m)] for m in models]
         for model, member in zip(models, members, strict=True):
             for site, dropout in enumerate(_dropouts(model)):
@@ -190,7 +117,6 @@ class Population:
             }
 
         self.adam = PopulationAdam(self.parameters, table("lr"), table("wd"))
-        self.best = {name: p.detach().clone() for name, p in self.parameters.items()}
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -222,23 +148,15 @@ class Population:
             device=device,
         )
         self.penalties = tuple((self.penalty > 0).any(0).tolist())  # which any member uses
-        self.best_score = torch.full((self.count,), -torch.inf, dtype=dtype, device=device)
-        self.best_loss = torch.full((self.count,), torch.inf, dtype=dtype, device=device)
-        self.best_epoch = torch.zeros(self.count, dtype=torch.int64, device=device)
-        self.stop_epoch = torch.zeros_like(self.best_epoch)
-        self.alive = torch.ones(self.count, dtype=torch.bool, device=device)
-        self.diverged = torch.zeros_like(self.alive)
-        shape = (self.limits.epochs, len(FIELDS), self.count)
-        self.table = torch.full(shape, torch.nan, dtype=dtype, device=device)
-        self.path: Tensor | None = None
-        if self.record_filters:
-            coefficients = self._filter_coefficients()  # (members, degree+1, channels)
-            self.path = coefficients.new_zeros(self.limits.epochs, *coefficients.shape)
+        like = self.penalty[:, 0]
+        falling = self.objective.falling
+        self.standing = Standing(self.parameters, like, self.limits, falling=falling)
+        self.history = History(self.limits.epochs, like, self._filter_coefficients())
 
     @property
     def rows(self) -> dict[str, Tensor]:
         """What was written down until now: field -> (epochs, members in the stack)."""
-        return {f: self.table[: self.epoch, i] for i, f in enumerate(FIELDS)}
+        return self.history.rows(self.epoch)
 
     def train_epoch(self) -> Tensor:
         """A step of every member for each batch; returns the losses before it, without penalties.
@@ -287,6 +205,8 @@ class Population:
 
         On a GPU the epoch becomes one CUDA graph after an ordinary one.
         """
+        if self.history.make_room(self.epoch + 1):
+            self._graph, self._eager = None, 0  # it writes into the tables that were
         if self._graph is not None:
             self._graph.replay()
         else:
@@ -311,7 +231,7 @@ class Population:
         self.feed.ranks = ranks
         with torch.no_grad():
             shape = (len(self.index), len(self.objective.val_target[0]), self.problem.outputs)
-            self.objective.validate(self.table.new_zeros(shape))
+            self.objective.validate(self.penalty.new_zeros(shape))
 
     def _capture(self) -> None:
         """Capture an epoch as a CUDA graph; a model that cannot be captured goes on without."""
@@ -329,70 +249,36 @@ class Population:
         """All of an epoch that happens on the device: no number is read back."""
         row = torch.stack([self.train_epoch(), *self.validate()])  # (fields, members)
         epoch = self.stream[:, 1] // self.feed.steps  # the stream counts steps
-        at = epoch[:1] - 1
-        self.table.index_copy_(0, at, row[None])
-        if self.path is not None:
-            self.path.index_copy_(0, at, self._filter_coefficients()[None])
-        self._keep_best(epoch, loss=row[1], score=row[2])
-        finite = torch.isfinite(row[0]) & torch.isfinite(row[1])
-        self.stop_epoch.copy_(torch.where(self.alive, epoch, self.stop_epoch))
-        self.diverged.logical_or_(self.alive & ~finite)
-        waiting = epoch - self.best_epoch < self.limits.patience
-        self.alive.logical_and_(finite & waiting)
+        self.history.write(epoch[:1] - 1, row, self._filter_coefficients())
+        self.standing.update(epoch, row[0], row[1], row[2], self.parameters)
 
     @torch.no_grad()
-    def _filter_coefficients(self) -> Tensor:
+    def _filter_coefficients(self) -> Tensor | None:
         """The first filter's Chebyshev coefficients, shape (members, degree+1, channels)."""
+        if not self.record_filters:
+            return None
         found = self.stack.each(
             lambda model: model.filters[0].chebyshev_coefficients(), training=False
         )
-        return found.float()
-
-    @torch.no_grad()
-    def _keep_best(self, epoch: Tensor, loss: Tensor, score: Tensor) -> None:
-        score = -score if self.objective.falling else score
-        if self.limits.monitor != "loss":
-            better = (score > self.best_score) | (
-                (score == self.best_score) & (loss < self.best_loss)
-            )
-        else:
-            better = loss < self.best_loss
-        better &= self.alive & torch.isfinite(loss)
-        self.best_score.copy_(torch.where(better, score, self.best_score))
-        self.best_loss.copy_(torch.where(better, loss, self.best_loss))
-        self.best_epoch.copy_(torch.where(better, epoch, self.best_epoch))
-        weights = self.parameters
-        if kernels.usable(better):
-            for name, p in weights.items():
-                kernels.keep_(self.best[name], p, better)
-            return
-        if better.device.type == "cpu":
-            rows = better.nonzero()[:, 0]
-            if len(rows) == len(better):
-                copy_each_([*self.best.values()], [*weights.values()])
-                return
-            for name, p in weights.items() if len(rows) else ():
-                self.best[name][rows] = p[rows]
-            return
-        for name, p in weights.items():
-            mask = better.reshape(-1, *(1,) * (p.dim() - 1))
-            self.best[name].copy_(torch.where(mask, p, self.best[name]))
+        coefficients: Tensor = found.float()
+        return coefficients
 
     def _retire(self) -> None:
         """Write the results of members that are done, and drop them where that pays.
 
         Dropping rows changes the shapes, which on a GPU costs a new graph: wait for half.
         """
-        alive = self.alive.cpu()
+        standing = self.standing
+        alive = standing.alive.cpu()
         if self.epoch >= self.limits.epochs:
             alive = torch.zeros_like(alive)
         if bool(alive.all()):
             return
         if self.problem.device.type == "cuda" and 2 * int(alive.sum()) > len(alive):
             return
-        diverged, stops = self.diverged.cpu(), self.stop_epoch.cpu()
+        diverged, stops = standing.diverged.cpu(), standing.stop_epoch.cpu()
         for row in (~alive).nonzero()[:, 0].tolist():
-            patient = bool(self.alive[row])
+            patient = bool(standing.alive[row])
             why = "diverged" if diverged[row] else "epochs" if patient else "patience"
             self.results[int(self.index[row])] = self._result(row, why, int(stops[row]))
         self._take(alive.nonzero()[:, 0])
@@ -406,15 +292,15 @@ class Population:
             self._take((~rows).nonzero()[:, 0])
 
     def _result(self, row: int, stopped: str, epochs: int) -> Result:
-        prefix = len("model.")
+        standing, path, prefix = self.standing, self.history.path, len("model.")
         own = lambda t: t.detach().cpu().clone()  # noqa: E731  # a view would keep the whole stack
         return Result(
-            state={name[prefix:]: own(p[row]) for name, p in self.best.items()},
-            best_epoch=int(self.best_epoch[row]),
+            state={name[prefix:]: own(p[row]) for name, p in standing.best.items()},
+            best_epoch=int(standing.best_epoch[row]),
             epochs=epochs,
             stopped=stopped,
             history={f: own(v[:epochs, row]) for f, v in self.rows.items()},
-            filter_path=None if self.path is None else own(self.path[:epochs, row]),
+            filter_path=None if path is None else own(path[:epochs, row]),
             offset=tuple(self.objective.offset[row].tolist()),
             scale=tuple(self.objective.scale[row].tolist()),
             falling=self.objective.falling,
@@ -424,23 +310,17 @@ class Population:
         """Keep only the given rows of everything that is stacked."""
         self.index = self.index[rows]
         rows = rows.to(self.problem.device)
-        take = lambda t: t[rows]  # noqa: E731
-        self.best = {name: take(p) for name, p in self.best.items()}
-        self.stream = take(self.stream)
+        self.stream = self.stream[rows]
+        self.penalty = self.penalty[rows]
         self.stack.take(rows, {"stream": self.stream})
-        self.adam.take(rows)
-        self.objective.take(rows)
-        names = ("best_score", "best_loss", "best_epoch", "stop_epoch", "alive", "diverged")
-        for name in ("penalty", *names):
-            setattr(self, name, take(getattr(self, name)))
-        self.table = self.table[:, :, rows]
-        self.path = None if self.path is None else self.path[:, rows]
+        for part in (self.adam, self.objective, self.standing, self.history):
+            part.take(rows)
         self._graph, self._eager = None, 0
 
     def epochs_left(self, member: int) -> int:
         """The least that a member in training, by its number, still takes: it is patient."""
         (row,) = (self.index == member).nonzero()[:, 0].tolist()
-        end = min(int(self.best_epoch[row]) + self.limits.patience, self.limits.epochs)
+        end = min(int(self.standing.best_epoch[row]) + self.limits.patience, self.limits.epochs)
         return max(end - self.epoch, 1)
 
     @property
@@ -462,6 +342,8 @@ class Population:
         """
         interval = CHECK_EVERY if self.problem.device.type == "cuda" else 1
         last = self.limits.epochs if until is None else min(until, self.limits.epochs)
+        if self.epoch >= self.limits.epochs:  # resumed after the last one, before they were retired
+            self._retire()
         while not self.finished and self.epoch < last:
             for _ in range(min(interval, last - self.epoch)):
                 self.step()

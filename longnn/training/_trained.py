@@ -1,12 +1,7 @@
-"""Trained models and all they need to predict on any graph, in memory or as one file.
+"""Trained models and all they need to predict on any graph, in memory or as one file."""
 
-The file holds tensors and JSON (safetensors): reading one runs no code.
-"""
-
-import copy
 import dataclasses
 import functools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,9 +12,8 @@ from torch import Tensor
 
 from longnn import data  # the reader of tables is loaded when a model has columns of one
 from longnn._base.node import Node
-from longnn.config import SCALINGS, Config
+from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Scaling
-from longnn.matrices import take_columns
 from longnn.nn import Ensemble, Model
 from longnn.store import GraphStore, StoredDataset
 from longnn.training._fit import (
@@ -33,17 +27,16 @@ from longnn.training._fit import (
     row_scores,
     self_loops_of,
 )
-from longnn.training._problem import TASKS, Problem, Task, headline
+from longnn.training._matching import match_edge_types, match_features, require_stored_features
+from longnn.training._problem import Problem, Task, headline
 from longnn.training._readout import Readout
 from longnn.training._rowproblem import row_terms
 from longnn.training._rows import RowProblem
 from longnn.training._shape import architecture_of
-from longnn.training._tensors import read_tensors, write_tensors
+from longnn.training._trainedfile import read_trained, write_trained
 
 if TYPE_CHECKING:
     from longnn.data import Encoding
-
-_FORMAT = "longnn.trained/1"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -141,7 +134,9 @@ class Trained:
         """
         if isinstance(dataset, StoredDataset):
             return self._stored_problem(dataset)
-        dataset = self._match_types(self._match_features(dataset))
+        dataset = self.encode(dataset)
+        dataset = match_features(dataset, self.feature_names, self.features, self.open_features)
+        dataset = match_edge_types(dataset, self.edge_types)
         config = self.config
         if config.device != "cpu":  # trained on a GPU, it may be used without one
             config = config.replace(device="auto")
@@ -168,14 +163,7 @@ class Trained:
         Raises:
             DataError: for other features, or a model that has no form on rows.
         """
-        names = tuple(str(name) for name in graph.about.get("feature_names") or ())
-        if graph.num_features != self.features or (
-            names and self.feature_names and names != self.feature_names
-        ):
-            raise DataError(
-                f"Expected the {self.features} features that the run was trained with, in their "
-                f"order (got {graph.num_features}: {', '.join(names[:8]) or 'without names'})"
-            )
+        require_stored_features(graph, self.feature_names, self.features)
         configs = [*self.members.values()] or [self.config]
         device = choose_device("cpu" if self.config.device == "cpu" else "auto")
         terms, variants = row_terms(
@@ -185,19 +173,6 @@ class Trained:
         outputs = len(self.classes) if self.classes else len(self.readouts[0].offset)
         nobody = torch.full((0,), -1, device=device)
         return RowProblem(terms, own, nobody, self.task, outputs, variants=variants)
-
-    def predict_batches(
-        self, problem: RowProblem, *, repeat: int | None = None, size: int = ROWS
-    ) -> Iterator[Tensor]:
-        """The mean of the predictions of all repeats, or those of one, some rows at a time."""
-        chosen = range(self.repeats) if repeat is None else [repeat]
-        each = [
-            row_scores(self.models[i].to(problem.device, problem.dtype), problem, size)
-            for i in chosen
-        ]
-        for scores in zip(*each, strict=True):
-            pairs = zip(chosen, scores, strict=True)
-            yield mean_prediction([self.readouts[i].predict(s) for i, s in pairs])
 
     def encode(self, dataset: NodeDataset) -> NodeDataset:
         """The dataset with the features of its table's columns made as in training.
@@ -214,6 +189,19 @@ class Trained:
             return dataset.encoded(self.encoding)
         known = set(self.feature_names) <= set(dataset.columns.names)
         return dataset.encoded(data.Encoding.plain(self.feature_names)) if known else dataset
+
+    def predict_batches(
+        self, problem: RowProblem, *, repeat: int | None = None, size: int = ROWS
+    ) -> Iterator[Tensor]:
+        """The mean of the predictions of all repeats, or those of one, some rows at a time."""
+        chosen = range(self.repeats) if repeat is None else [repeat]
+        each = [
+            row_scores(self.models[i].to(problem.device, problem.dtype), problem, size)
+            for i in chosen
+        ]
+        for scores in zip(*each, strict=True):
+            pairs = zip(chosen, scores, strict=True)
+            yield mean_prediction([self.readouts[i].predict(s) for i, s in pairs])
 
     def predict_each(self, problem: Problem) -> Iterator[Tensor]:
         """The predictions of one repeat after the other: probabilities or values, on the CPU.
@@ -242,64 +230,9 @@ class Trained:
         readout = Readout.mean(self.readouts) if repeat is None else self.readouts[repeat]
         return readout.choose(predicted)
 
-    def _match_features(self, dataset: NodeDataset) -> NodeDataset:
-        """The dataset with its features made and ordered as in training."""
-        dataset = self.encode(dataset)
-        names, given = self.feature_names, dataset.feature_names
-        if names and given and names != given:
-            known, new = self.open_features, dataset.open_features
-            if not (known and new):  # what one of them has fixed is fixed
-                known = new = 0
-            fixed, held = len(names) - known, len(given) - new
-            place = _match_fixed(names[:fixed], given[:held])
-            if known:
-                place += _match_open(names[fixed:], given[held:], first=held)
-            data = copy.copy(dataset.data)
-            data.x = take_columns(dataset.data.x, place)
-            dataset = dataclasses.replace(
-                dataset, data=data, feature_names=names, open_features=self.open_features
-            )
-        if dataset.num_features != self.features:
-            raise DataError(
-                f"Expected {self.features} features as the run was trained with "
-                f"(got {dataset.num_features})"
-            )
-        return dataset
-
-    def _match_types(self, dataset: NodeDataset) -> NodeDataset:
-        """The dataset with the types of edges in the order of training."""
-        if not self.edge_types and not dataset.relations:
-            return dataset
-        relations = data.match_types(dataset.relations, self.edge_types) if self.edge_types else ()
-        return dataclasses.replace(dataset, relations=relations)
-
     def save(self, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
         """Write everything to one safetensors file; ``extra`` is plain data of the caller's."""
-        tensors = {
-            f"{i}/{name}": t.contiguous()
-            for i, state in enumerate(self.states)
-            for name, t in state.items()
-        }
-        if self.scaling.mean is not None and self.scaling.deviation is not None:
-            tensors["features/mean"] = self.scaling.mean
-            tensors["features/deviation"] = self.scaling.deviation
-        about = {
-            "config": self.config.to_dict(),
-            "task": self.task,
-            "classes": list(self.classes),
-            "features": self.features,
-            "feature_names": list(self.feature_names),
-            "open_features": self.open_features,
-            "scaling": self.scaling.kind,
-            "readouts": [readout.to_dict() for readout in self.readouts],
-            "target_names": list(self.targets),
-            "encoding": None if self.encoding is None else self.encoding.to_dict(),
-            "members": {name: config.to_dict() for name, config in self.members.items()},
-            **({"edge_types": list(self.edge_types)} if self.edge_types else {}),
-            "extra": dict(extra or {}),
-        }
-        metadata = {"format": _FORMAT, "about": json.dumps(about)}
-        write_tensors(path, tensors, metadata)
+        write_trained(self, path, extra or {})
 
     @classmethod
     def load(cls, path: Path) -> tuple[Self, Node]:
@@ -308,143 +241,13 @@ class Trained:
         Raises:
             DataError: where there is none, or it is damaged, or holds something else.
         """
-        try:
-            metadata, tensors = read_tensors(path, _FORMAT, "to hold weights of a run")
-        except FileNotFoundError as error:
-            raise DataError(f"Expected {path.name} in {path.parent} (there is none)") from error
-        try:
-            about = Node.parse(metadata.get("about", ""), file=path, place="about")
-            trained = cls._from_parts(about, tensors)
-            extra = about["extra"]
-            extra.mapping()
-        except ValueError as error:
-            raise DataError(
-                f"Expected {path} to hold weights of a run (it is damaged: {error})"
-            ) from error
+        fields, extra = read_trained(path)
+        trained = cls(**fields)
         try:
             _ = trained.models
         except (ValueError, TypeError) as error:
             raise DataError(f"Expected {path} to fit the run's model ({error})") from error
         return trained, extra
-
-    @classmethod
-    def _from_parts(cls, about: Node, tensors: Mapping[str, Tensor]) -> Self:
-        task: Task = about["task"].choice(TASKS)
-        readouts = _readouts(about, task)
-        encoding = about["encoding"]  # absent before there were encodings
-        classes, outputs = about["classes"].texts(), len(readouts[0].offset)
-        if task != "regression" and not classes:
-            about["classes"].fail("names of classes")
-        if any((len(r.offset), len(r.scale)) != (outputs, outputs) for r in readouts):
-            about["readouts"].fail("offsets and scales of the same targets")
-        targets = about["target_names"].texts()
-        if targets and len(targets) != outputs:
-            about["target_names"].fail(f"names of {outputs} targets")
-        names, features = about["feature_names"].texts(), about["features"].integer()
-        if features < 1 or (names and len(names) != features):
-            about["features"].fail("the number of features")
-        opened = about["open_features"].integer() if about["open_features"].given else 0
-        if not 0 <= opened <= len(names):
-            about["open_features"].fail("a number of features")
-        return cls(
-            config=Config.from_dict(about["config"].mapping()),
-            task=task,
-            classes=classes,
-            features=features,
-            feature_names=names,
-            scaling=_scaling(about["scaling"], features, tensors),
-            states=_states(tensors, len(readouts)),
-            readouts=readouts,
-            targets=targets,
-            encoding=data.Encoding.from_dict(encoding.mapping()) if encoding.given else None,
-            open_features=opened,  # absent before there were any
-            members=_members(about["members"]),
-            edge_types=about["edge_types"].texts() if about["edge_types"].given else (),
-        )
-
-
-def _members(node: Node) -> dict[str, Config]:
-    """The configurations of members; files of version 0.4 have none."""
-    if not node.given:
-        return {}
-    found = {name: Config.from_dict(node[name].mapping()) for name in node.mapping()}
-    for name in found:
-        if not name or "." in name or hasattr(torch.nn.ModuleDict, name):
-            node.fail(f"names of members (got {name[:40]!r})")
-    return found
-
-
-def _readouts(about: Node, task: Task) -> tuple[Readout, ...]:
-    """Of every repeat; files of version 0.2 have only offset and scale."""
-    if about["readouts"].given:
-        found = [Readout.read(task, node) for node in about["readouts"]]
-    else:
-        pairs = [node.array(2) for node in about["targets"]]
-        found = [Readout(task, offset=(float(a),), scale=(float(b),)) for a, b in pairs]
-    if not found:
-        about["readouts"].fail("a list of at least one repeat")
-    return tuple(found)
-
-
-def _scaling(kind: Node, features: int, tensors: Mapping[str, Tensor]) -> Scaling:
-    moments = [tensors.get(f"features/{name}") for name in ("mean", "deviation")]
-    wanted = kind.choice([k for k in SCALINGS if k != "auto"]) in ("columns", "standard")
-    for moment in moments:
-        if (moment is not None) != wanted or (wanted and not _is_vector(moment, features)):
-            kind.fail(f"a scaling with its numbers for {features} features")
-    return Scaling(kind.text(), *moments)
-
-
-def _is_vector(value: Tensor | None, size: int) -> bool:
-    return value is not None and value.is_floating_point() and value.shape == (size,)
-
-
-def _states(tensors: Mapping[str, Tensor], repeats: int) -> tuple[dict[str, Tensor], ...]:
-    """The weights of each repeat, by name."""
-    states: list[dict[str, Tensor]] = [{} for _ in range(repeats)]
-    for name, value in tensors.items():
-        number, _, key = name.partition("/")
-        if number == "features":
-            continue
-        if not (number.isascii() and number.isdecimal() and len(number) < 9):
-            raise ValueError(f"Expected weights of a repeat (got {name!r})")
-        if int(number) >= repeats or value.dtype not in (torch.float32, torch.float64):
-            raise ValueError(f"Expected float weights of {repeats} repeats (got {name!r})")
-        if not bool(torch.isfinite(value).all()):
-            raise ValueError(f"Expected finite weights (those of {name!r} are not)")
-        states[int(number)][key] = value
-    return tuple(states)
-
-
-def _match_fixed(names: Sequence[str], given: Sequence[str]) -> list[int]:
-    """Where each feature of training is among those of a graph, which must be the same."""
-    place = {name: i for i, name in enumerate(given)}
-    missing = [name for name in names if name not in place]
-    if missing:
-        raise DataError(
-            f"Expected the features the run was trained with (missing {missing[0]!r}; "
-            f"the graph has {', '.join(given[:8])}{', ...' if len(given) > 8 else ''})"
-        )
-    extra = sorted(place.keys() - set(names), key=place.__getitem__)
-    if extra:
-        raise DataError(
-            f"Expected {len(names)} features as the run was trained with (got "
-            f"{len(given)}; not known: {extra[0]!r}); leave them out with "
-            "--data feature_columns=..."
-        )
-    return [place[name] for name in names]
-
-
-def _match_open(names: Sequence[str], given: Sequence[str], first: int) -> list[int]:
-    """The same for an open vocabulary: -1 where the graph does not have the feature."""
-    place = {name: i for i, name in enumerate(given, start=first)}
-    found = [place.get(name, -1) for name in names]
-    if max(found) < 0:
-        raise DataError(
-            f"Expected features the run was trained with, such as {names[0]!r} (got only unknown "
-            f"ones, such as {given[0]!r})"
-        )
-    return found
 
 
 def mean_prediction(each: Iterator[Tensor] | Sequence[Tensor]) -> Tensor:

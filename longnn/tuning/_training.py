@@ -99,7 +99,7 @@ class Training:
 
     def _active(self) -> list[int]:
         """The trials with a repeat in training; members that wait to be dropped have ended."""
-        alive = set(self.population.index[self.population.alive.cpu()].tolist())
+        alive = set(self.population.index[self.population.standing.alive.cpu()].tolist())
         return [
             i
             for i, claim in enumerate(self.claims)
@@ -112,7 +112,8 @@ class Training:
         for member, result in self.population.results.items():
             table[0, member] = best_score(result)
             table[1, member] = _best(result, "val_loss")
-        now = torch.stack([self.population.best_score, self.population.best_loss])
+        standing = self.population.standing
+        now = torch.stack([standing.best_score, standing.best_loss])
         table[:, self.population.index] = now.double().cpu()
         means = table.view(2, -1, self.repeats).mean(-1)
         return means[0].tolist(), means[1].tolist()

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from longnn.records import RunRecord, Summary
-from longnn.report import describe_filter, interval_text
-from longnn.report._words import headline, learned_text, number_text, score_text, splits_text
+from longnn.report import describe_filter, interval_text, text_summary
+from longnn.report._numbers import number_text, score_text
+from longnn.report._words import headline, learned_text, splits_text
 
 LAM = np.linspace(0, 2, 101)
 LOW = np.exp(-10 * LAM**2)
@@ -183,6 +184,26 @@ def test_repeats_of_one_split_are_not_called_splits(runs: dict[str, RunRecord]) 
     split = run.repeats[0].split
     same = tuple(dataclasses.replace(repeat, split=split) for repeat in run.repeats)
     assert splits_text(dataclasses.replace(run, repeats=same)) == "10 runs on 1 published split"
+
+
+@pytest.mark.parametrize("task", ["regression", "multilabel"])
+@pytest.mark.parametrize("protocol", ["stratified", "published"])
+def test_without_classes_a_drawn_split_is_random(
+    runs: dict[str, RunRecord], task: str, protocol: str
+) -> None:
+    """Nothing can be stratified there; masks that came with the graph keep their name."""
+    run = runs["single"]
+    split = dataclasses.replace(run.repeats[0].split, protocol=protocol)
+    repeat = dataclasses.replace(run.repeats[0], split=split)
+    run = dataclasses.replace(run, repeats=(repeat,))
+    assert splits_text(run) == f"one {protocol} split"
+    other = dataclasses.replace(run, data=dataclasses.replace(run.data, task=task))
+    assert splits_text(other) == "one random split"
+    said = "\n".join(text_summary(other))
+    assert "split random, seed" in said
+    assert protocol not in said
+    own = dataclasses.replace(repeat, split=dataclasses.replace(split, protocol="own"))
+    assert splits_text(dataclasses.replace(other, repeats=(own,))) == "one own split"
 
 
 def test_what_was_learned(runs: dict[str, RunRecord]) -> None:

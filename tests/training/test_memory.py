@@ -13,6 +13,7 @@ from longnn.training import Population, Watcher
 from longnn.training import _fit as workflow
 from longnn.training import _group as groups
 from longnn.training import _memory as memory
+from longnn.training._history import History
 
 CPU = torch.device("cpu")
 CONFIG = Config.from_dict(
@@ -118,10 +119,10 @@ def test_the_cost_of_a_member_is_measured(monkeypatch):
     held = 48 * 2**20  # bytes a member: above 32 MiB malloc never takes room that others left
 
     class Fake:
-        path, limits = None, CONFIG.settings
+        limits, history = CONFIG.settings, History(0, torch.zeros(0), None)
 
         def __init__(self, members):
-            self.members, self.table = members, torch.zeros(0)
+            self.members = members
 
         def rehearse(self):
             self.block = None
@@ -140,10 +141,10 @@ def test_the_cost_of_a_member_is_measured(monkeypatch):
 class Small:
     """As little of a population as is measured."""
 
-    path, limits = None, CONFIG.settings
+    limits = CONFIG.settings
 
     def __init__(self, members):
-        self.table = torch.zeros(members)
+        self.history = History(1, torch.zeros(members), None)
 
     def rehearse(self):
         pass

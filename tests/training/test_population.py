@@ -3,12 +3,14 @@
 import dataclasses
 
 import pytest
+import safetensors.torch
 import torch
 
 from longnn.config import Config, Settings
 from longnn.data import csbm, make_split
 from longnn.registry import MODELS
 from longnn.training import Population, Readout, load_checkpoint, save_checkpoint, summarize
+from longnn.training import _history as history
 from longnn.training._adam import PopulationAdam
 from longnn.training._fit import Scaling, make_model, make_population, make_problem, predict
 from longnn.training._metrics import bootstrap_interval, classification_scores
@@ -219,13 +221,102 @@ def test_resumed_training_is_bit_identical(dataset, tmp_path, stop):
         broken.run(kill)
     again = population(dataset, configs, record_filters=True)
     load_checkpoint(again, tmp_path / "c.safetensors")
-    for result, expected in zip(again.run(), whole, strict=True):
-        assert (result.best_epoch, result.epochs) == (expected.best_epoch, expected.epochs)
-        for key in expected.state:
-            assert torch.equal(result.state[key], expected.state[key])
-        for key in expected.history:
-            assert torch.equal(result.history[key].nan_to_num(), expected.history[key].nan_to_num())
-        assert torch.equal(result.filter_path, expected.filter_path)
+    assert same(again.run(), whole)
+
+
+def test_training_killed_after_its_last_epoch_is_resumed(dataset, tmp_path):
+    """Its checkpoint has all epochs and no result yet."""
+    configs = [config(seed=s) for s in range(3)]
+    whole = population(dataset, configs, record_filters=True)
+    expected = whole.run(lambda p: save_checkpoint(p, tmp_path / "c.safetensors"))
+    again = population(dataset, configs, record_filters=True)
+    load_checkpoint(again, tmp_path / "c.safetensors")
+    assert (again.epoch, again.finished, len(again.results)) == (EPOCHS, False, 0)
+    assert same(again.run(), expected)
+    assert again.finished
+
+
+def same(ours, theirs):
+    """Whether results agree to the bit."""
+    return all(
+        (a.best_epoch, a.epochs, a.stopped) == (b.best_epoch, b.epochs, b.stopped)
+        and all(torch.equal(a.state[k], b.state[k]) for k in b.state)
+        and all(
+            torch.equal(a.history[k].nan_to_num(), b.history[k].nan_to_num()) for k in b.history
+        )
+        and torch.equal(a.filter_path, b.filter_path)
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def test_room_for_epochs_grows_as_they_are_trained(dataset, tmp_path, monkeypatch):
+    """Nothing else changes: with members that stop in between, and when it is resumed."""
+    configs = [config(seed=s, epochs=30, patience=8, lr_transform=0.1) for s in range(3)]
+    whole = population(dataset, configs, record_filters=True)
+    assert len(whole.history.table) == len(whole.history.path) == 30
+    expected = whole.run()
+    assert len({result.epochs for result in expected}) > 1
+    monkeypatch.setattr(history, "ROOM", 2)
+    small = population(dataset, configs, record_filters=True)
+    rooms = []
+    assert same(small.run(lambda p: rooms.append(p.history.room)), expected)
+    assert set(rooms) <= {2, 4, 8, 16, 30}
+    assert rooms[:5] == [2, 2, 4, 4, 8]
+    broken = population(dataset, configs, record_filters=True)
+    for _ in range(7):
+        broken.step()
+    save_checkpoint(broken, tmp_path / "c.safetensors")
+    again = population(dataset, configs, record_filters=True)
+    load_checkpoint(again, tmp_path / "c.safetensors")
+    assert same(again.run(), expected)
+
+
+def read_file(path):
+    """Metadata and tensors of a checkpoint."""
+    with safetensors.safe_open(path, framework="pt") as file:
+        return file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def test_a_million_epochs_take_no_room_before_they_are_trained(dataset):
+    made = population(dataset, [config(epochs=1_000_000)], record_filters=True)
+    assert len(made.history.table) == len(made.history.path) == history.ROOM
+    one = made.history.tensors(1).values()  # of one epoch
+    assert made.history.size == 1_000_000 * sum(t.numel() * t.element_size() for t in one)
+
+
+def test_checkpoints_with_rows_for_all_epochs_are_read(dataset, tmp_path):
+    """As version 0.7 wrote them."""
+    configs = [config(seed=s, epochs=30, patience=8, lr_transform=0.1) for s in range(3)]
+    expected = population(dataset, configs, record_filters=True).run()
+    broken = population(dataset, configs, record_filters=True)
+    for _ in range(7):
+        broken.step()
+    path = tmp_path / "c.safetensors"
+    save_checkpoint(broken, path)
+    metadata, tensors = read_file(path)
+    assert len(tensors["table"]) == 7
+    safetensors.torch.save_file(tensors | broken.history.tensors(30), path, metadata)
+    again = population(dataset, configs, record_filters=True)
+    load_checkpoint(again, path)
+    assert same(again.run(), expected)
+
+
+@pytest.mark.parametrize("name", ["table", "path"])
+@pytest.mark.parametrize("damage", [lambda t: t[:6], lambda t: t[:, :1], lambda t: t[0, 0, 0]])
+def test_a_checkpoint_with_other_tables_does_not_fit(dataset, tmp_path, name, damage):
+    configs = [config(seed=s) for s in range(3)]
+    made = population(dataset, configs, record_filters=True)
+    for _ in range(7):
+        made.step()
+    path = tmp_path / "c.safetensors"
+    save_checkpoint(made, path)
+    metadata, tensors = read_file(path)
+    tensors[name] = damage(tensors[name]).clone()
+    safetensors.torch.save_file(tensors, path, metadata)
+    with pytest.raises(ValueError, match="it does not fit"):
+        load_checkpoint(
+            population(dataset, [config(seed=s) for s in range(3)], record_filters=True), path
+        )
 
 
 def test_checkpoint_of_finished_members_keeps_their_results(dataset, tmp_path):

@@ -1,0 +1,259 @@
+"""The command that makes a run: train."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import longnn
+from longnn.cli import _display
+from longnn.cli._base import (
+    DataDir,
+    DataOption,
+    Json,
+    Memory,
+    Nodes,
+    err,
+    is_first_rank,
+    message,
+    out,
+    read_memory,
+    read_source,
+    show_notes,
+    with_short_paths,
+)
+
+if TYPE_CHECKING:
+    from longnn.config import Config
+    from longnn.data import Source
+
+#: As in :mod:`longnn.runs`, which is not loaded for a page of help.
+CHECKPOINT_EVERY = 10.0
+
+
+def train(
+    graph: Annotated[
+        str | None,
+        typer.Argument(
+            help="Name of a dataset, an edge file, a folder with edges.* and nodes.*, or a "
+            "prepared folder."
+        ),
+    ] = None,
+    nodes: Nodes = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="How much to train: fast (one model), default (a portfolio of eight, joined; this "
+            "is the default), best (a larger one)."
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Time for all of it; the best until then is kept."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Train one model of this name, see `longnn models`."),
+    ] = None,
+    repeat: Annotated[
+        int | None,
+        typer.Option(help="Number of repeats, with seeds seed, seed + 1, ... (default: 1)."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of weights, dropout and split (default: 0).")
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Split protocol: published, stratified, geom-gcn, fixed or own (default: the "
+            "dataset's own)."
+        ),
+    ] = None,
+    recipe: Annotated[
+        bool, typer.Option("--recipe", help="Start from the tuned recipe of a named dataset.")
+    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with settings and options, e.g. the config.toml of a run."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change one setting or option, e.g. degree=4; repeatable.",
+        ),
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto (default: auto).")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder (default: runs/GRAPH-PRESET, or runs/GRAPH-MODEL for one model)."
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Continue the interrupted run in this folder.", metavar="RUN"),
+    ] = None,
+    data_dir: DataDir = None,
+    data_option: DataOption = None,
+    memory: Memory = None,
+    checkpoint_every: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")
+    ] = CHECKPOINT_EVERY,
+    json_: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
+) -> None:
+    """Train a model and write a run folder with weights, predictions and a report."""
+    began = time.perf_counter()  # loading the program is part of what a time limit allows
+    first = is_first_rank()
+    quiet, json_ = quiet or not first, json_ and first
+    named = {"preset": preset, "time_limit": time_limit, "model": model, "repeat": repeat}
+    named |= {"seed": seed, "split": split, "device": device}
+    options: dict[str, Any] = {
+        "checkpoint_every": checkpoint_every,
+        "data_dir": data_dir,
+        "began": began,
+        "on_start": lambda dataset: None if quiet else show_notes(dataset.notes),
+    }
+    on_note = lambda note: None if quiet else show_notes([with_short_paths(note)])  # noqa: E731
+    if resume is not None:
+        given: dict[str, Any] = {"a graph": graph, "--nodes": nodes, "--config": config}
+        given |= {"--set": set_, "--output": output, "--data": data_option}
+        given |= {"--recipe": recipe or None, "--memory": memory}
+        flags = {f"--{key.replace('_', '-')}": value for key, value in named.items()}
+        _require_alone({**given, **flags})
+        folder = resume
+        begin = lambda on_epoch: longnn.runs.resume(folder, on_epoch=on_epoch, **options)  # noqa: E731
+    else:
+        if graph is None:
+            raise ValueError(
+                "Expected a graph: the name of a dataset or a file (see `longnn datasets`)"
+            )
+        source = read_source(graph, nodes, data_option)
+        table = longnn.config.read_toml(config) if config is not None else {}
+        table.update({key: value for key, value in named.items() if value is not None})
+        table.update(longnn.config.parse_assignment(pair) for pair in set_ or [])
+        chosen = _with_recipe(table, source, quiet=quiet) if recipe else table
+        source = _as_recipe_wants(source, chosen, quiet=quiet) if recipe else source
+        checked = _config(chosen)  # what is wrong is said before the graph is read
+        kind = longnn.training.preset_of(chosen)
+        if not quiet and not recipe and kind == "fast" and "preset" not in chosen:
+            which = longnn.training.keys_of_one(chosen)[0]
+            err.print(
+                f"note: one model is trained, since {which} is set; --preset default trains a "
+                "portfolio",
+                markup=False,
+            )
+        kind = checked.model if kind == "fast" else kind
+        again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+        folder = output or longnn.runs.default_folder(
+            Path("runs"), source.name, kind, unfinished=again
+        )
+        begin = lambda on_epoch: longnn.runs.train(  # noqa: E731
+            source,
+            chosen,
+            folder,
+            command=_command(),
+            on_epoch=on_epoch,
+            on_note=on_note,
+            memory=read_memory(memory),
+            **options,
+        )
+    with (
+        _explained(folder, quiet=not first),
+        _display.training_progress(err, quiet=quiet or json_) as on_epoch,
+    ):
+        run = begin(on_epoch)
+    if json_:
+        print(json.dumps({"run": str(folder), **run.record.to_dict()}, allow_nan=False))
+    elif not quiet:
+        for line in longnn.report.text_summary(run.record):
+            out.print(line, markup=False)
+        out.print(f"  time {_display.seconds_text(run.seconds)}", markup=False)
+        out.print(f"\nreport: {folder / 'report.html'}", markup=False)
+
+
+@contextlib.contextmanager
+def _explained(folder: Path, *, quiet: bool) -> Iterator[None]:
+    """Say how to continue a training that is interrupted, or that a disk has no room for.
+
+    Where ``quiet``, another process says it.
+    """
+    going_on = f"continue with: longnn train --resume {shlex.quote(str(folder))}"
+    try:
+        yield
+    except longnn.runs.Interrupted as stop:
+        if quiet:
+            raise typer.Exit(130) from None
+        err.print(f"interrupted; the best so far is kept: {folder / 'report.html'}", markup=False)
+        for line in longnn.report.text_summary(stop.run.record)[:3]:
+            err.print(line, markup=False)
+        err.print(going_on, markup=False)
+        raise typer.Exit(130) from None
+    except KeyboardInterrupt:
+        begun = (folder / "run.json").exists()
+        if quiet:
+            raise typer.Exit(130) from None
+        err.print(f"interrupted; {going_on}" if begun else "interrupted", markup=False)
+        raise typer.Exit(130) from None
+    except OSError as error:  # a full disk, above all: what was trained is not lost
+        if quiet or not (folder / "run.json").exists():
+            raise
+        raise OSError(f"{message(error)}; when this is solved, {going_on}") from error
+
+
+def _require_alone(given: dict[str, Any]) -> None:
+    """Raise where something was given beside --resume."""
+    extra = [key for key, value in given.items() if value not in (None, [])]
+    if extra:
+        raise ValueError(
+            "Expected --resume RUN alone: a run continues with its own settings "
+            f"(got {extra[0]} too)"
+        )
+
+
+def _config(table: dict[str, Any]) -> "Config":
+    return longnn.config.Config.from_dict(table)
+
+
+def _with_recipe(table: dict[str, Any], source: "Source", *, quiet: bool) -> dict[str, Any]:
+    """A shipped recipe with changes; where there is none, one line and exit code 2."""
+    model = _config({"model": table["model"]} if "model" in table else {}).model
+    try:
+        if not source.is_named:
+            having = ", ".join(dict.fromkeys(name for _, name in longnn.recipes.known_recipes()))
+            raise ValueError(
+                f"Expected --recipe with a dataset that has one: {having} (got {source.graph}); "
+                "for your own graph, `longnn tune` finds one"
+            )
+        recipe = longnn.recipes.load_recipe(model, source.graph)
+    except ValueError as error:
+        err.print(f"error: {message(error)}", markup=False)
+        raise typer.Exit(2) from None
+    if not quiet:
+        title = longnn.registry.find_model(model).title
+        err.print(f"note: started from the recipe of {title} for {source.graph}", markup=False)
+    return {**recipe, **table}
+
+
+def _as_recipe_wants(source: "Source", chosen: dict[str, Any], *, quiet: bool) -> "Source":
+    """The graph with its arcs for a recipe that needs them, unless the user said otherwise."""
+    wanted = chosen.get("direction") in ("cover", "magnetic")
+    if not wanted or "directed" in source.options:
+        return source
+    if not quiet:
+        err.print("note: arcs are kept, as the recipe wants (directed=true)", markup=False)
+    return dataclasses.replace(source, options={**source.options, "directed": True})
+
+
+def _command() -> str:
+    return shlex.join(["longnn", *sys.argv[1:]])

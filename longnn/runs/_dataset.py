@@ -1,0 +1,75 @@
+"""The graph of a run as a dataset: the one that was given, or the one that its files name."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from torch_geometric.data import Data
+
+from longnn.config import Config
+from longnn.data import DataError, NodeDataset, Source, from_data
+from longnn.runs._together import require_rows
+from longnn.store import ON_ROWS, Ranks, StoredDataset, load_source, prepare_large
+from longnn.training import members_of, row_degree_of
+
+OnNote = Callable[[str], None]
+#: A graph: its name or path, where it comes from, or the thing itself.
+GraphLike: TypeAlias = str | Path | Source | NodeDataset | Data
+
+
+def as_dataset(
+    data: GraphLike,
+    data_dir: str | Path | None,
+    memory: int | None,
+    ranks: Ranks,
+    on_note: OnNote | None,
+) -> NodeDataset:
+    """What was given, loaded; files that are too large for memory are prepared first."""
+    if isinstance(data, NodeDataset):
+        dataset = data
+    elif isinstance(data, Data):
+        dataset = from_data(data)
+    else:
+        source = data if isinstance(data, Source) else Source.resolve(data)
+        source = prepare_large(source, memory=memory, ranks=ranks, on_note=on_note)
+        rows = True if ranks.count > 1 else None
+        dataset = load_source(source, data_dir, rows=rows, memory=memory)
+    require_rows(dataset, ranks)
+    return dataset
+
+
+def with_members_noted(dataset: StoredDataset, config: Config) -> StoredDataset:
+    """The dataset with a note of how many models of a preset can be trained on rows."""
+    if config.preset == "fast":
+        return dataset
+    every = members_of(config, dataset)
+    kept = sum(row_degree_of(member) is not None for member in every.values())
+    note = (
+        f"{kept} of the {len(every)} models of preset {config.preset!r} can be trained on rows, "
+        "and are."
+    )
+    return dataclasses.replace(dataset, notes=(*dataset.notes, note))
+
+
+def read_source(fields: Mapping[str, Any], file: Path) -> Source:
+    """Where a graph comes from, as a file of a run says it; an error names the file."""
+    try:
+        return Source.from_dict(fields)
+    except ValueError as error:
+        raise DataError(f"{file}: {error}") from error
+
+
+def load_graph(
+    source: Source, file: Path, data_dir: str | Path | None, fingerprint: str
+) -> NodeDataset:
+    """The graph of a run; an error that names no other file names the one that asks for it.
+
+    Its fingerprint says whether it was trained on rows.
+    """
+    try:
+        return load_source(source, data_dir, rows=fingerprint.startswith(ON_ROWS))
+    except DataError as error:
+        if error.path is not None:
+            raise
+        raise DataError(str(error), path=file) from error
