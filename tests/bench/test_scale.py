@@ -163,7 +163,7 @@ def test_a_wrong_size(size):
 
 
 def test_a_wrong_part():
-    said = "Expected --part among epochs, ensembles, scale (got 'speed')"
+    said = "Expected --part among epochs, depth, ensembles, scale (got 'speed')"
     assert fail("bench", "--part", "speed") == said
 
 
