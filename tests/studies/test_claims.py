@@ -1,6 +1,7 @@
 """Sentences of the pages of results that the tables do not show at a glance, by the records."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -423,3 +424,11 @@ def test_depth_on_the_graphs_of_the_paper(deep):
     text = page("depth")
     assert f"on Actor ({gained:.1f} points), and within chance on Computers and Photo" in text
     assert "behind on Cora, Citeseer, Chameleon, Texas and Cornell" in text
+
+
+def test_what_an_epoch_of_blocks_costs():
+    record = json.loads((RESULTS / "bench" / "depth" / "depth-cpu.json").read_text())
+    (one,) = (t for t in record["times"] if t["contender"] == "deep")
+    guide = " ".join((ROOT / "docs" / "deep.md").read_text(encoding="utf-8").split())
+    said = f"takes {one['ratio']['median']:.1f} times as long as PyG's GCN of the same depth"
+    assert said in guide
