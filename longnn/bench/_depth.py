@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import ClassVar
 
 import torch
 
@@ -20,14 +20,13 @@ from longnn.bench._deepcontenders import (
 )
 from longnn.bench._grid import QUICK_SIDE, SIDE, minefield
 from longnn.bench._output import TABLES, aligned, markdown_rows
-from longnn.bench._record import Code, Machine, Spread
+from longnn.bench._record import Code, Formatted, Machine, Spread
 from longnn.bench._suite import BUDGETS, check_counts, limited_threads
 from longnn.bench._tables import Table, spread
 from longnn.bench._timing import Budget, compare, round_robin, summarize
 from longnn.data import NodeDataset
 from longnn.records import Schema
 
-FORMAT = "longnn.bench.depth/1"
 FOLDER = "depth"
 #: Members of the population, by device.
 POPULATION = {"cpu": 2, "cuda": 16}
@@ -77,7 +76,7 @@ class DepthSettings(Schema):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DepthRecord(Schema):
+class DepthRecord(Formatted):
     """Everything that :func:`run_depth` measured.
 
     >>> DepthRecord.from_dict({"format": "another"})
@@ -86,23 +85,15 @@ class DepthRecord(Schema):
     ValueError: Expected the record of a benchmark of depth (got another file)
     """
 
+    FORMAT: ClassVar[str] = "longnn.bench.depth/1"
+    WHAT: ClassVar[str] = "a benchmark of depth"
+
     created: str
     machine: Machine
     code: Code
     settings: DepthSettings
     graphs: dict[str, DepthGraph]
     times: list[DepthTime]
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any], *, place: str = "record") -> Self:
-        """As :meth:`Schema.from_dict`; the values must name their format."""
-        if given.get("format") != FORMAT:
-            raise ValueError("Expected the record of a benchmark of depth (got another file)")
-        return super().from_dict({k: v for k, v in given.items() if k != "format"}, place=place)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Schema.to_dict`, with the format."""
-        return {"format": FORMAT, **super().to_dict()}
 
 
 def run_depth(

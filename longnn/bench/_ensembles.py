@@ -5,10 +5,10 @@ The weights are as drawn: what they are does not change the time.
 """
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from longnn import data, training
 from longnn._base.files import write_json, write_text
 from longnn._base.provenance import describe_code, environment
 from longnn.bench._output import TABLES, aligned, markdown_rows
-from longnn.bench._record import Code, Machine, Spread
+from longnn.bench._record import Code, Formatted, Machine, Spread
 from longnn.bench._suite import BUDGETS, limited_threads
 from longnn.bench._tables import Table, number, spread
 from longnn.bench._timing import Budget, compare, round_robin, summarize
@@ -25,7 +25,6 @@ from longnn.data import NodeDataset, Scaling
 from longnn.nn import TOGETHER, Model, scores_together
 from longnn.records import Schema
 
-FORMAT = "longnn.bench.ensembles/1"
 FOLDER = "ensembles"
 #: What is measured by default, and quickly.
 DATASETS, QUICK_DATASETS = ("cora", "pubmed"), ("digits",)
@@ -47,7 +46,7 @@ class EnsembleTime(Schema):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnsembleRecord(Schema):
+class EnsembleRecord(Formatted):
     """Everything that :func:`run_ensembles` measured.
 
     >>> EnsembleRecord.from_dict({"format": "another"})
@@ -56,21 +55,13 @@ class EnsembleRecord(Schema):
     ValueError: Expected the record of a benchmark of ensembles (got another file)
     """
 
+    FORMAT: ClassVar[str] = "longnn.bench.ensembles/1"
+    WHAT: ClassVar[str] = "a benchmark of ensembles"
+
     created: str
     machine: Machine
     code: Code
     times: list[EnsembleTime]
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any], *, place: str = "record") -> Self:
-        """As :meth:`Schema.from_dict`; the values must name their format."""
-        if given.get("format") != FORMAT:
-            raise ValueError("Expected the record of a benchmark of ensembles (got another file)")
-        return super().from_dict({k: v for k, v in given.items() if k != "format"}, place=place)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Schema.to_dict`, with the format."""
-        return {"format": FORMAT, **super().to_dict()}
 
 
 def run_ensembles(

@@ -5,11 +5,9 @@ A section that could not be measured is a :class:`Failure`; one that was not ask
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from longnn.records import KEEP_NONE, Schema
-
-FORMAT = "longnn.bench/1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,8 +194,30 @@ class GoalResult(Schema):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchRecord(Schema):
+class Formatted(Schema):
+    """A record that names its format: :data:`FORMAT`, of :data:`WHAT`."""
+
+    FORMAT: ClassVar[str]
+    WHAT: ClassVar[str]
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any], *, place: str = "record") -> Self:
+        """As :meth:`Schema.from_dict`; the values must name their format."""
+        if not isinstance(given, Mapping) or given.get("format") != cls.FORMAT:
+            raise ValueError(f"Expected the record of {cls.WHAT} (got another file)")
+        return super().from_dict({k: v for k, v in given.items() if k != "format"}, place=place)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As :meth:`Schema.to_dict`, with the format."""
+        return {"format": self.FORMAT, **super().to_dict()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchRecord(Formatted):
     """Everything that one call of :func:`~longnn.bench.run_bench` measured."""
+
+    FORMAT: ClassVar[str] = "longnn.bench/1"
+    WHAT: ClassVar[str] = "a benchmark"
 
     created: str
     machine: Machine
@@ -207,18 +227,6 @@ class BenchRecord(Schema):
     ceilings: Ceilings | Failure | None = None
     scaling: list[Sweep] | Failure | None = None
     goals: list[GoalResult] = field(default_factory=list)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any], *, place: str = "record") -> Self:
-        """As :meth:`Schema.from_dict`; the values must name their format."""
-        if not isinstance(given, Mapping) or given.get("format") != FORMAT:
-            raise ValueError("Expected the record of a benchmark (got another file)")
-        rest = {key: value for key, value in given.items() if key != "format"}
-        return super().from_dict(rest, place=place)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Schema.to_dict`, with the format."""
-        return {"format": FORMAT, **super().to_dict()}
 
     @property
     def sweeps(self) -> list[Sweep]:

@@ -1,15 +1,12 @@
 """The record of the benchmark of large graphs, one class per part."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import ClassVar, Self
 
-from longnn.bench._record import Code, Machine, Spread, Sweep
+from longnn.bench._record import Code, Formatted, Machine, Spread, Sweep
 from longnn.records import Schema
-
-FORMAT = "longnn.bench.scale/1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +48,7 @@ class Contest(Schema):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScaleRecord(Schema):
+class ScaleRecord(Formatted):
     """Everything that :func:`~longnn.bench.run_scale` measured; parts not asked for are empty.
 
     >>> ScaleRecord.from_dict({"format": "another"})
@@ -59,6 +56,9 @@ class ScaleRecord(Schema):
     ...
     ValueError: Expected the record of a benchmark of large graphs (got another file)
     """
+
+    FORMAT: ClassVar[str] = "longnn.bench.scale/1"
+    WHAT: ClassVar[str] = "a benchmark of large graphs"
 
     created: str
     machine: Machine
@@ -81,19 +81,6 @@ class ScaleRecord(Schema):
     ranks: RanksResult | None = None
     contests: list[Contest] = field(default_factory=list)
     contest_size: str = ""
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any], *, place: str = "record") -> Self:
-        """As :meth:`Schema.from_dict`; the values must name their format."""
-        if given.get("format") != FORMAT:
-            raise ValueError(
-                "Expected the record of a benchmark of large graphs (got another file)"
-            )
-        return super().from_dict({k: v for k, v in given.items() if k != "format"}, place=place)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Schema.to_dict`, with the format."""
-        return {"format": FORMAT, **super().to_dict()}
 
     @classmethod
     def read(cls, path: str | Path) -> Self:

@@ -1,7 +1,7 @@
 """The command that benchmarks this machine."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -107,9 +107,7 @@ def bench(
         commit=commit,
         on_progress=lambda text: err.print(text, markup=False),
     )
-    if output is not None:
-        longnn.bench.write_bench(record, output, name=name)
-    _show(record.to_dict() if json_ else longnn.bench.lines(record))
+    _finish(record, longnn.bench.write_bench, longnn.bench.lines, output, name, json_)
 
 
 def _scale(
@@ -132,9 +130,7 @@ def _scale(
         commit=commit,
         on_progress=lambda text: err.print(text, markup=False),
     )
-    if output is not None:
-        longnn.bench.write_scale(record, output, name=name)
-    _show(record.to_dict() if json_ else longnn.bench.scale_lines(record))
+    _finish(record, longnn.bench.write_scale, longnn.bench.scale_lines, output, name, json_)
 
 
 def _depth(
@@ -159,9 +155,7 @@ def _depth(
         commit=commit,
         on_progress=lambda text: err.print(text, markup=False),
     )
-    if output is not None:
-        longnn.bench.write_depth(record, output, name=name)
-    _show(record.to_dict() if json_ else longnn.bench.depth_lines(record))
+    _finish(record, longnn.bench.write_depth, longnn.bench.depth_lines, output, name, json_)
 
 
 def _ensembles(
@@ -184,17 +178,24 @@ def _ensembles(
         commit=commit,
         on_progress=lambda text: err.print(text, markup=False),
     )
+    _finish(record, longnn.bench.write_ensembles, longnn.bench.ensemble_lines, output, name, json_)
+
+
+def _finish(
+    record: Any,
+    write: Callable[..., object],
+    lines: Callable[[Any], Iterable[str]],
+    output: Path | None,
+    name: str | None,
+    json_: bool,
+) -> None:
+    """Write a record, if there is a folder for it, and print it as JSON or as its lines."""
     if output is not None:
-        longnn.bench.write_ensembles(record, output, name=name)
-    _show(record.to_dict() if json_ else longnn.bench.ensemble_lines(record))
-
-
-def _show(found: dict[str, Any] | Iterable[str]) -> None:
-    """Print a record as JSON, or its lines."""
-    if isinstance(found, dict):
-        print(json.dumps(found, allow_nan=False))
+        write(record, output, name=name)
+    if json_:
+        print(json.dumps(record.to_dict(), allow_nan=False))
         return
-    for line in found:
+    for line in lines(record):
         out.print(line, markup=False)
 
 
