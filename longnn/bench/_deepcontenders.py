@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import DeepGCNLayer, GCNConv, LayerNorm
 from torch_geometric.utils import to_torch_csr_tensor
 
+from longnn._base.precision import dense_products
 from longnn.bench._contenders import Contender, Workload, make_population, plain_epoch
 from longnn.data import NodeDataset
 
@@ -145,7 +146,6 @@ def _plain(
         model = PlainGCN(dataset.num_features, dataset.num_classes, workload).to(device)
     adjacency = sparse_adjacency(dataset) if key == "pyg_sparse" else None
     epoch = plain_epoch(model, dataset, workload, adjacency=adjacency)
-
     return _rounded(epoch) if workload.precision == "tf32" else epoch
 
 
@@ -153,12 +153,8 @@ def _rounded(epoch: Callable[[], Any]) -> Callable[[], Any]:
     """The epoch with the factors of its dense products rounded to TF32, as ours round them."""
 
     def call() -> Any:
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high")
-        try:
+        with dense_products(rounded=True):
             return epoch()
-        finally:
-            torch.set_float32_matmul_precision(before)
 
     return call
 

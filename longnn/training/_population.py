@@ -6,16 +6,16 @@ on the member's seed and the epoch alone: a member's result is the one it would 
 loop knows a model only through :class:`~longnn.nn.Model`'s interface.
 """
 
-import contextlib
 import copy
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from longnn._base.precision import dense_products
 from longnn.store import Ranks
 from longnn.training._adam import PopulationAdam
 from longnn.training._feed import Batch, make_feed
@@ -30,17 +30,6 @@ from longnn.training._watched import Watched
 #: Ordinary epochs before one is captured as a CUDA graph (the first compiles kernels and opens
 #: libraries, which a capture cannot), and epochs between looks at a GPU.
 WARM_UP, CHECK_EVERY = 1, 10
-
-
-@contextlib.contextmanager
-def _dense_products(*, rounded: bool) -> Iterator[None]:
-    """Products of dense matrices on a GPU, their factors rounded to TF32 or as they are."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if rounded else before)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 class Population:
@@ -212,7 +201,7 @@ class Population:
         else:
             cuda = self.problem.device.type == "cuda"
             # Whether numbers stay finite is seen to at the end.
-            with np.errstate(all="ignore"), _dense_products(rounded=cuda and self.problem.rounded):
+            with np.errstate(all="ignore"), dense_products(rounded=cuda and self.problem.rounded):
                 self._epoch()
                 self._eager += 1
                 if cuda and self._eager == WARM_UP and not self.feed.by_rows:
