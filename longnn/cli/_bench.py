@@ -1,7 +1,6 @@
 """The command that benchmarks this machine."""
 
 import json
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,111 +84,35 @@ def bench(
     """Time LON-GNN against the textbook model and PyG's models on this machine."""
     if part not in PARTS:
         raise ValueError(f"Expected --part among {', '.join(PARTS)} (got {part!r})")
-    if part == "scale":
-        _scale(size, device, threads, quick, _split(section), output, name, commit, json_)
-        return
+    shared: dict[str, Any] = {
+        "threads": threads,
+        "quick": quick,
+        "commit": commit,
+        "on_progress": lambda text: err.print(text, markup=False),
+    }
     names = _split(None if datasets_ is None else [datasets_])
-    if part == "depth":
-        _depth(names, device, threads, population, quick, output, name, commit, data_dir, json_)
-        return
-    if part == "ensembles":
-        _ensembles(names, device, threads, quick, output, name, commit, data_dir, json_)
-        return
-    record = longnn.bench.run_bench(
-        names,
-        device=device,
-        threads=threads,
-        population=population,
-        quick=quick,
-        data_dir=data_dir,
-        contenders=_split(contender),
-        sections=_split(section),
-        commit=commit,
-        on_progress=lambda text: err.print(text, markup=False),
-    )
-    _finish(record, longnn.bench.write_bench, longnn.bench.lines, output, name, json_)
-
-
-def _scale(
-    size: str | None,
-    device: str,
-    threads: int | None,
-    quick: bool,
-    sections: list[str] | None,
-    output: Path | None,
-    name: str | None,
-    commit: str | None,
-    json_: bool,
-) -> None:
-    record = longnn.bench.run_scale(
-        size=None if size is None else _size(size),
-        device=str(longnn.training.choose_device(device)),
-        threads=threads,
-        quick=quick,
-        sections=sections,
-        commit=commit,
-        on_progress=lambda text: err.print(text, markup=False),
-    )
-    _finish(record, longnn.bench.write_scale, longnn.bench.scale_lines, output, name, json_)
-
-
-def _depth(
-    names: list[str] | None,
-    device: str,
-    threads: int | None,
-    population: int | None,
-    quick: bool,
-    output: Path | None,
-    name: str | None,
-    commit: str | None,
-    data_dir: Path | None,
-    json_: bool,
-) -> None:
-    record = longnn.bench.run_depth(
-        names,
-        device=device,
-        threads=threads,
-        population=population,
-        quick=quick,
-        data_dir=data_dir,
-        commit=commit,
-        on_progress=lambda text: err.print(text, markup=False),
-    )
-    _finish(record, longnn.bench.write_depth, longnn.bench.depth_lines, output, name, json_)
-
-
-def _ensembles(
-    names: list[str] | None,
-    device: str,
-    threads: int | None,
-    quick: bool,
-    output: Path | None,
-    name: str | None,
-    commit: str | None,
-    data_dir: Path | None,
-    json_: bool,
-) -> None:
-    record = longnn.bench.run_ensembles(
-        names,
-        device=device,
-        threads=threads,
-        quick=quick,
-        data_dir=data_dir,
-        commit=commit,
-        on_progress=lambda text: err.print(text, markup=False),
-    )
-    _finish(record, longnn.bench.write_ensembles, longnn.bench.ensemble_lines, output, name, json_)
-
-
-def _finish(
-    record: Any,
-    write: Callable[..., object],
-    lines: Callable[[Any], Iterable[str]],
-    output: Path | None,
-    name: str | None,
-    json_: bool,
-) -> None:
-    """Write a record, if there is a folder for it, and print it as JSON or as its lines."""
+    on = {**shared, "device": device, "data_dir": data_dir}
+    record: Any
+    write: Any
+    lines: Any
+    if part == "scale":
+        record = longnn.bench.run_scale(
+            size=None if size is None else _size(size),
+            device=str(longnn.training.choose_device(device)),
+            sections=_split(section),
+            **shared,
+        )
+        write, lines = longnn.bench.write_scale, longnn.bench.scale_lines
+    elif part == "depth":
+        record = longnn.bench.run_depth(names, population=population, **on)
+        write, lines = longnn.bench.write_depth, longnn.bench.depth_lines
+    elif part == "ensembles":
+        record = longnn.bench.run_ensembles(names, **on)
+        write, lines = longnn.bench.write_ensembles, longnn.bench.ensemble_lines
+    else:
+        on |= {"contenders": _split(contender), "sections": _split(section)}
+        record = longnn.bench.run_bench(names, population=population, **on)
+        write, lines = longnn.bench.write_bench, longnn.bench.lines
     if output is not None:
         write(record, output, name=name)
     if json_:
