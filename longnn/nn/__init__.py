@@ -8,6 +8,7 @@ from longnn.nn._deep import Block, DeepGAT, DeepGCN, DeepGNN, DeepLONGNN, DeepSA
 from longnn.nn._directed import Directed
 from longnn.nn._draw import seeded
 from longnn.nn._ensemble import Ensemble
+from longnn.nn._messages import Hop, Mean
 from longnn.nn._model import PLACEMENTS, Model, SpectralGNN
 from longnn.nn._nonpolynomial import ARMA, GCN, MLP, ChebNet, OptBasisGNN
 from longnn.nn._polynomial import (
@@ -52,10 +53,12 @@ __all__ = [
     "Ensemble",
     "EvenNet",
     "FavardGNN",
+    "Hop",
     "JacobiConv",
     "JacobiLearnable",
     "JacobiOrthNorm",
     "LONConv",
+    "Mean",
     "Model",
     "OnRows",
     "OptBasisGNN",

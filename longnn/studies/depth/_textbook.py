@@ -14,14 +14,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
-import scipy.sparse
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from longnn.data import NodeDataset, Split
-from longnn.matrices import SparseMatrix
+from longnn.graphs import GraphOperator, SelfLoops
+from longnn.nn import Hop, Mean
 from longnn.studies.protocols._train import RowCell
 from longnn.training import choose_device
 
@@ -61,24 +60,17 @@ TEXTBOOK: dict[str, dict[str, Textbook]] = {
 RATE, DECAY = 1e-3, 5e-5
 
 
-def hop(kind: str, edge_index: Tensor, nodes: int) -> SparseMatrix:
-    r""":math:`(D + I)^{-1/2} (A + I) (D + I)^{-1/2}` of GCN, :math:`D^{-1} A` of GraphSAGE.
-
-    >>> hop("sage", torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3).to_dense().tolist()
-    [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
-    """
-    row, col = edge_index.cpu().numpy()
-    matrix = scipy.sparse.csr_matrix((np.ones(len(row)), (row, col)), shape=(nodes, nodes))
-    matrix += scipy.sparse.identity(nodes, format="csr") if kind == "gcn" else 0 * matrix
-    degree = np.maximum(np.asarray(matrix.sum(1)).ravel(), 1)
-    left, right = (degree**-0.5, degree**-0.5) if kind == "gcn" else (1 / degree, degree**0)
-    made = scipy.sparse.diags(left) @ matrix @ scipy.sparse.diags(right)
-    return SparseMatrix.from_scipy(made.tocsr(), dtype=torch.float32)
+#: Kind -> the message, and what it makes of self loops.
+MESSAGES: dict[str, tuple[nn.Module, SelfLoops]] = {
+    "gcn": (Hop(), "add"),
+    "sage": (Mean(), "keep"),
+}
 
 
 class _Network(nn.Module):
     def __init__(self, book: Textbook, inputs: int, outputs: int) -> None:
         super().__init__()
+        self.message = MESSAGES[book.kind][0]
         sizes = [inputs] + [book.channels] * book.layers
         pairs = list(itertools.pairwise(sizes))
         self.maps = nn.ModuleList(nn.Linear(i, o) for i, o in pairs)
@@ -88,10 +80,10 @@ class _Network(nn.Module):
         self.dropout = nn.Dropout(book.dropout)
         self.last = nn.Linear(book.channels, outputs)
 
-    def forward(self, x: Tensor, hop: SparseMatrix) -> Tensor:
+    def forward(self, x: Tensor, operator: GraphOperator) -> Tensor:
         for i, (linear, norm) in enumerate(zip(self.maps, self.norms, strict=True)):
             assert isinstance(linear, nn.Linear)
-            h = hop @ F.linear(x, linear.weight) + linear.bias
+            h = self.message(operator, F.linear(x, linear.weight)) + linear.bias
             for beside in (self.own, self.shortcuts):
                 h = h + beside[i](x) if beside else h
             x = self.dropout(torch.relu(norm(h)))
@@ -112,8 +104,11 @@ def train_textbook(
     where = choose_device(device)
     x = dataset.data.x
     x = (x if x.layout is torch.strided else x.to_dense()).float().to(where)
-    y, matrix = dataset.data.y.to(where), hop(book.kind, dataset.data.edge_index, len(x)).to(where)
-    found = [_train(book, x, y, matrix, split) for split in splits]
+    y, loops = dataset.data.y.to(where), MESSAGES[book.kind][1]
+    operator = GraphOperator.from_edge_index(
+        dataset.data.edge_index, num_nodes=len(x), self_loops=loops
+    ).to(where)
+    found = [_train(book, x, y, operator, split) for split in splits]
     return RowCell(
         val=[val for val, _, _ in found],
         test=[test for _, test, _ in found],
@@ -126,7 +121,7 @@ def train_textbook(
 
 
 def _train(
-    book: Textbook, x: Tensor, y: Tensor, hop: SparseMatrix, split: Split
+    book: Textbook, x: Tensor, y: Tensor, operator: GraphOperator, split: Split
 ) -> tuple[float, float, int]:
     """Validation and test accuracy of the best epoch, and which it was."""
     train, val, test = (mask.to(x.device) for mask in (split.train, split.val, split.test))
@@ -137,11 +132,11 @@ def _train(
     for epoch in range(book.epochs):
         network.train()
         optimizer.zero_grad()
-        F.cross_entropy(network(x, hop)[train], y[train]).backward()
+        F.cross_entropy(network(x, operator)[train], y[train]).backward()
         optimizer.step()
         network.eval()
         with torch.no_grad():
-            right = (network(x, hop).argmax(1) == y).double()
+            right = (network(x, operator).argmax(1) == y).double()
         now = right[val].mean().item()
         if now > best[0]:
             best = (round(now, 6), round(right[test].mean().item(), 6), epoch)
