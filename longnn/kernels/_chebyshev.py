@@ -160,7 +160,8 @@ class Tile(NamedTuple):
 
 
 def _tile(channels: int) -> Tile:
-    """By measurement on an H200."""
+    """By measurement on an H200; but that narrow rows are cut from 256 on is from a profile alone:
+    on Cora, whose longest row has 168, the pieces took a tenth of an epoch."""
     if channels <= 16:
         return Tile(64, max(triton.next_power_of_2(channels), 2), 2, 256)
     if channels <= 32:
