@@ -8,7 +8,12 @@ import torch
 
 @contextlib.contextmanager
 def dense_products(*, rounded: bool) -> Iterator[None]:
-    """Products of dense matrices on a GPU, their factors rounded to TF32 or as they are."""
+    """Products of dense matrices on a GPU, their factors rounded to TF32 or as they are.
+
+    >>> with dense_products(rounded=True):
+    ...     torch.get_float32_matmul_precision()
+    'high'
+    """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if rounded else before)
     try:
