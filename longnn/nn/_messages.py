@@ -19,7 +19,12 @@ SLOPE = 0.2
 
 
 class Hop(nn.Module):
-    r""":math:`P\,H`, GCN's message: with self loops in P that of Kipf and Welling."""
+    r""":math:`P\,H`, GCN's message: with self loops in P that of Kipf and Welling.
+
+    >>> pair = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]), self_loops="add")
+    >>> Hop()(pair, torch.tensor([[1.0], [3.0]])).tolist()
+    [[2.0], [2.0]]
+    """
 
     def forward(self, operator: Operator, signal: Tensor) -> Tensor:
         return operator @ signal
