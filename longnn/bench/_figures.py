@@ -115,9 +115,9 @@ def _dots(
 
 
 def _plain_numbers(axis: Axis) -> None:
-    """Ticks of a logarithmic axis at 1, 2, 5, 10, ..., as plain numbers."""
+    """Ticks of a logarithmic axis at 1, 2, 5, 10, ..., in few letters."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
     axis.set_minor_formatter(NullFormatter())
 
 
