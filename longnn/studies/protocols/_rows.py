@@ -85,7 +85,7 @@ ENSEMBLES: dict[str, Ensemble] = {
         "ensemble: portfolio chosen without the graph", partial(_portfolio, "default"), "votes"
     ),
     "portfolio-best": Ensemble(
-        "ensemble: portfolio of the preset best, chosen without the graph",
+        "ensemble: portfolio of best, without the graph",
         partial(_portfolio, "best"),
         "votes",
     ),
