@@ -80,13 +80,21 @@ def test_a_learned_phase_on_cuda_equals_cpu():
     torch.testing.assert_close(grads[1], grads[0])
 
 
+FORMS = [
+    *({"model": model} for model in ("lon", "gpr", "favard", "gcn", "optbasis", "arma")),
+    {"model": "lon", "coefficients": "pcd", "normalize": True},
+    {"model": "lon", "weight": "paper"},
+    *({"model": "lon-deep", "norm": norm, "blocks": 2} for norm in ("layer", "rms")),
+]
+
+
 @pytest.mark.parametrize("sparse", [True, False])
-@pytest.mark.parametrize("model", ["lon", "gpr", "favard", "gcn", "optbasis", "arma"])
-def test_training_on_cuda_equals_cpu(model, sparse):
+@pytest.mark.parametrize("keys", FORMS, ids=lambda keys: "-".join(map(str, keys.values())))
+def test_training_on_cuda_equals_cpu(keys, sparse):
     """Dropout numbers are a hash: thirty epochs agree to rounding in float64."""
     for ours, theirs in zip(
-        train("cuda", sparse=sparse, model=model),
-        train("cpu", sparse=sparse, model=model),
+        train("cuda", sparse=sparse, **keys),
+        train("cpu", sparse=sparse, **keys),
         strict=True,
     ):
         torch.testing.assert_close(

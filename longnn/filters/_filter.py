@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from longnn import kernels
 from longnn.filters._coefficients import PCD, Free, Parametrization, make_coefficients
 from longnn.filters._fused import jacobi_coefficients
 from longnn.graphs import GraphOperator, Operator, apply_filter, chebyshev_stack
@@ -218,11 +219,13 @@ class PolynomialFilter(nn.Module):
         return C.T @ alpha
 
     def _jacobi_coefficients(self, *, unit: bool) -> Tensor:
-        """The same for an orthonormal Jacobi basis that is learned, on the CPU in one pass."""
+        """The same for an orthonormal Jacobi basis that is learned, if possible in one pass."""
         raw, of = self.raw_basis, self.coefficients
+        bound = self.basis.parameters["a"] + MARGIN
+        if unit and kernels.usable(raw["a"]):
+            return jacobi_coefficients(raw["a"], raw["b"], of(), bound=bound, unit=True)
         if raw["a"].device.type == "cpu" and self.kind in ("free", "pcd"):
             assert isinstance(of, Free | PCD)
-            bound = self.basis.parameters["a"] + MARGIN
             factors = (of.eta, of.gamma) if isinstance(of, PCD) else ()
             return jacobi_coefficients(
                 raw["a"], raw["b"], of.weight, *factors, bound=bound, unit=unit

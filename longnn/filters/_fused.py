@@ -1,24 +1,26 @@
-r"""The coefficients of a filter whose orthonormal Jacobi basis is learned, in one pass on the CPU.
+r"""The coefficients of a filter whose orthonormal Jacobi basis is learned, in one pass.
 
 .. math:: \beta = C(a, b)^T \alpha, \qquad \alpha_{kc} = w_{kc} \prod_{i<k} \gamma\tanh\eta_i,
           \qquad a, b = \mathrm{bound} + \mathrm{softplus}(\cdot)
 
 from the trainable numbers themselves; free coefficients, :math:`\alpha = w`, have no factors. The
 numbers are few: an epoch spent a tenth of its time on Cora, a fifth on Texas, on calling dozens of
-torch operators for them, so here NumPy does it. The same numbers come, one step after the other,
-from the coefficients' own modules and :mod:`longnn.polynomials`, which serve all other filters and
-devices.
+torch operators for them, so here NumPy does it, and on a GPU one kernel. The same numbers come, one
+step after the other, from the coefficients' own modules and :mod:`longnn.polynomials`, which serve
+all other filters and devices.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from longnn import kernels
 from longnn._base.autograd import differentiable, plainly
 from longnn.filters._coefficients import decomposed_gradient
-from longnn.polynomials import jacobi_matrices
+from longnn.polynomials import jacobi_matrices, nodes, transform
 
 
 def _factors(eta: Any, gamma: Any) -> tuple[Any, Any, Any]:
@@ -41,6 +43,8 @@ def _forward(
     unit_mass: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """beta, its derivatives in the raw a and b (*batch, 2, K+1, channels), and C."""
+    if weight.is_cuda:
+        return _forward_kernel(a, b, weight, bound)
     raw = np.stack([a.detach().numpy().reshape(-1), b.detach().numpy().reshape(-1)], 1)
     raw = raw.astype(np.float64)
     w = _flat(weight, 2)
@@ -56,6 +60,29 @@ def _forward(
     shapes = (weight.shape, (*a.shape, 2, *weight.shape[-2:]), square)
     made = [torch.from_numpy(m.reshape(s)) for m, s in zip(parts, shapes, strict=True)]
     return made[0], made[1], made[2]
+
+
+def _forward_kernel(
+    a: Tensor, b: Tensor, weight: Tensor, bound: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same on a GPU, for coefficients without factors and a weight of mass one."""
+    device, (size, channels) = weight.device, weight.shape[-2:]
+    made = kernels.jacobi_coefficients(
+        a.reshape(-1).contiguous(),
+        b.reshape(-1).contiguous(),
+        weight.reshape(-1, size, channels).contiguous(),
+        nodes(size - 1, device),
+        transform(size - 1, device),
+        _number(bound, device),
+    )
+    slopes = made.slopes.view(*a.shape, 2, size, channels)
+    return made.beta.view(weight.shape), slopes, made.matrix.view(*a.shape, size, size)
+
+
+@functools.lru_cache(maxsize=16)
+def _number(value: float, device: torch.device) -> Tensor:
+    """A number as a kernel reads it without rounding."""
+    return torch.tensor([value], dtype=torch.float64, device=device)
 
 
 def _flat(t: Tensor, kept: int) -> Any:
@@ -77,8 +104,26 @@ def _gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
     weight, *rest = ctx.saved_tensors
     eta, gamma, slopes, C = rest if ctx.decomposed else (None, None, *rest)
     inputs = (weight, eta, gamma, slopes, C, grad)
-    found = (_backward if plainly(inputs) else _backward_torch)(*inputs)
-    return *found, None, None, None
+    of: Any = _backward_torch
+    if plainly(inputs):
+        of = _backward_kernel if weight.is_cuda else _backward
+    return *of(*inputs), None, None, None
+
+
+def _backward_kernel(
+    weight: Tensor,
+    eta: Tensor | None,
+    gamma: Tensor | None,
+    slopes: Tensor,
+    C: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, None]:
+    """The same on a GPU, without factors."""
+    batch, shape = weight.shape[:-2], weight.shape
+    a, b, alpha = kernels.jacobi_gradient(
+        grad.reshape(-1, *shape[-2:]).contiguous(), slopes, C, weight.dtype
+    )
+    return a.view(batch), b.view(batch), alpha.view(shape), None
 
 
 def _backward(

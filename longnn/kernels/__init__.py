@@ -17,21 +17,27 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from longnn.kernels._adam import adam_, keep_
-    from longnn.kernels._basis import jacobi_matrices
+    from longnn.kernels._basis import jacobi_coefficients, jacobi_gradient
     from longnn.kernels._chebyshev import chebyshev_filter
     from longnn.kernels._dense import product as dense_product
     from longnn.kernels._dropout import activation_gradient, dropout
     from longnn.kernels._features import product as feature_product
+    from longnn.kernels._rows import add_bias, normalize, normalize_gradient, sum_rows
 
 __all__ = [
     "activation_gradient",
     "adam_",
+    "add_bias",
     "chebyshev_filter",
     "dense_product",
     "dropout",
     "feature_product",
-    "jacobi_matrices",
+    "jacobi_coefficients",
+    "jacobi_gradient",
     "keep_",
+    "normalize",
+    "normalize_gradient",
+    "sum_rows",
     "usable",
 ]
 
@@ -39,12 +45,17 @@ __all__ = [
 _HOMES = {
     "activation_gradient": ("_dropout", "activation_gradient"),
     "adam_": ("_adam", "adam_"),
+    "add_bias": ("_rows", "add_bias"),
     "chebyshev_filter": ("_chebyshev", "chebyshev_filter"),
     "dense_product": ("_dense", "product"),
     "dropout": ("_dropout", "dropout"),
     "feature_product": ("_features", "product"),
-    "jacobi_matrices": ("_basis", "jacobi_matrices"),
+    "jacobi_coefficients": ("_basis", "jacobi_coefficients"),
+    "jacobi_gradient": ("_basis", "jacobi_gradient"),
     "keep_": ("_adam", "keep_"),
+    "normalize": ("_rows", "normalize"),
+    "normalize_gradient": ("_rows", "normalize_gradient"),
+    "sum_rows": ("_rows", "sum_rows"),
 }
 #: Compute capability from which Triton compiles for a GPU.
 _CAPABILITY = (8, 0)

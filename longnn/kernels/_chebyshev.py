@@ -16,6 +16,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
+from longnn.kernels._rows import sum_rows
+
 #: Pieces of a long row that are read at once.
 PIECES = 8
 
@@ -223,4 +225,4 @@ def chebyshev_filter(
             **sizes,
         )
         previous, current = current, out
-    return total, None if signal is None else partial.sum(1)
+    return total, None if signal is None else sum_rows(partial)

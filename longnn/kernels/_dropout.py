@@ -4,15 +4,12 @@ The backward pass of the latter needs no hash: what is not positive in the resul
 was not positive before.
 """
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from longnn.kernels._hashing import keep, prepare
-
-#: Elements of a tile.
-BLOCK = 1024
+from longnn.kernels._layout import like, tiles
 
 
 @triton.jit
@@ -79,23 +76,6 @@ def _gradient(
     tl.store(out + place, tl.where(y > 0, g, 0.0), mask=inside)
 
 
-def _like(x: Tensor) -> tuple[Tensor, Tensor]:
-    """x and an empty tensor of the same strides: those of a dense, permuted tensor are kept."""
-    out = torch.empty_like(x)
-    if out.stride() != x.stride():
-        x = x.contiguous()
-        out = torch.empty_like(x)
-    return x, out
-
-
-def _tiles(x: Tensor) -> tuple[tuple[int, int, int], dict[str, int]]:
-    members, rows, columns = x.shape
-    wide = min(triton.next_power_of_2(columns), 256)
-    tall = BLOCK // wide
-    grid = (triton.cdiv(rows, tall), members, triton.cdiv(columns, wide))
-    return grid, {"ROWS": tall, "COLUMNS": wide}
-
-
 def dropout(
     x: Tensor,  # (members, rows, columns) of any strides; the result has them too
     stream: Tensor | None,  # (members, 2) int64, contiguous; None: nothing is dropped
@@ -106,11 +86,11 @@ def dropout(
     bias: Tensor | None = None,  # (members, columns), contiguous
 ) -> Tensor:
     """dropout(x), or, given a bias, dropout(ReLU(x + bias))."""
-    x, out = _like(x)
+    x, out = like(x)
     keys = scales = x
     if stream is not None and p is not None:
         keys, scales = prepare(stream, p, site)
-    grid, sizes = _tiles(x)
+    grid, sizes = tiles(x)
     _pass[grid](
         x, x if bias is None else bias, out, keys, scales, *x.shape[1:], first, *x.stride(),
         ACTIVATE=bias is not None, DROP=stream is not None, **sizes,
@@ -125,11 +105,11 @@ def activation_gradient(
     p: Tensor | None,
 ) -> Tensor:
     """The gradient of x, in the strides of the result."""
-    result, out = _like(result)
+    result, out = like(result)
     scales = result
     if stream is not None and p is not None:
         _, scales = prepare(stream, p, 0)  # the scale is the same at every site
-    grid, sizes = _tiles(result)
+    grid, sizes = tiles(result)
     _gradient[grid](
         grad, result, out, scales, *result.shape[1:], *grad.stride(), *result.stride(),
         DROP=stream is not None, **sizes,

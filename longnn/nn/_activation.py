@@ -1,7 +1,8 @@
-r"""Bias, ReLU and dropout in one pass: :math:`\mathrm{dropout}(\mathrm{ReLU}(X + b))`.
+r"""What follows a linear map, in one pass: :math:`\mathrm{dropout}(\mathrm{ReLU}(X + b))`, or
+:math:`X + b` plus a residual.
 
 For kernels alone: on a GPU each pass over the hidden channels of a population costs as much as a
-step of the filter. Elsewhere the three are done in turn.
+step of the filter. Elsewhere the steps are done in turn.
 """
 
 from typing import Any
@@ -55,10 +56,48 @@ def _(grad, result, stream, p):  # type: ignore[no-untyped-def]
     return torch.empty_like(result)
 
 
+@torch.library.custom_op("longnn::sum_rows", mutates_args=())
+def _sum_rows(x: Tensor) -> Tensor:
+    """The sums over the rows of (nodes, channels), or of a batch of such in front."""
+    return kernels.sum_rows(x) if x.dim() == 3 else kernels.sum_rows(x[None])[0].clone()
+
+
+@_sum_rows.register_fake
+def _(x):  # type: ignore[no-untyped-def]
+    return x.new_empty(*x.shape[:-2], x.shape[-1])
+
+
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     out = _gradient(grad, *ctx.saved_tensors)
-    return out, out.sum(-2), None, None, None, None
+    return out, _sum_rows(out), None, None, None, None
 
 
 #: ``activate(x, bias, stream, p, site, first)``: dropout(ReLU(x + bias)), by kernels.
 activate = differentiable(_activate, _backward, _save)
+
+
+@torch.library.custom_op("longnn::add_bias", mutates_args=())
+def _add_bias(x: Tensor, bias: Tensor, residual: Tensor | None) -> Tensor:
+    """For a batch, all in front: (batch, nodes, channels), (batch, channels)."""
+    batch, beside = (t if t is None or t.dim() == 3 else t[None] for t in (x, residual))
+    assert batch is not None
+    added = bias.reshape(-1, x.shape[-1]).contiguous()
+    out = kernels.add_bias(batch, added, beside)
+    return out if x.dim() == 3 else out[0].clone()
+
+
+@_add_bias.register_fake
+def _(x, bias, residual):  # type: ignore[no-untyped-def]
+    return torch.empty_like(x)
+
+
+def _save_nothing(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.residual = inputs[2] is not None
+
+
+def _bias_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return grad, _sum_rows(grad), grad if ctx.residual else None
+
+
+#: ``add_bias(x, bias, residual)``: x + bias, plus a residual if there is one, by kernels.
+add_bias = differentiable(_add_bias, _bias_gradient, _save_nothing)

@@ -13,32 +13,19 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from longnn.filters import PolynomialFilter
 from longnn.graphs import Operator, SelfLoops, check_self_loops
 from longnn.nn._messages import Attention, Hop, Mean
 from longnn.nn._model import Model
+from longnn.nn._norm import NORMS, Norm
 from longnn.nn._polynomial import pagerank_response
-from longnn.nn._transform import Dropout, Features, Linear, as_features, normalize_rows
+from longnn.nn._transform import Dropout, Features, Linear, as_features
 from longnn.nn._typed import TypedFilter
 from longnn.polynomials import Basis, OrthogonalBasis, get_basis
 
-Norm = Literal["layer", "rms", "none"]
 Jump = Literal["none", "max", "cat"]
-
-
-def _layer_norm(h: Tensor) -> Tensor:
-    return F.layer_norm(h, h.shape[-1:])
-
-
-#: Norms over the channels of a node. They have no weights: those of the next map would repeat them.
-NORMS: dict[Norm, Callable[[Tensor], Tensor]] = {
-    "layer": _layer_norm,
-    "rms": normalize_rows,
-    "none": lambda h: h,
-}
 
 
 class Block(nn.Module):
@@ -47,7 +34,7 @@ class Block(nn.Module):
     Args:
         channels: of the signal.
         message: m, from an operator and a signal to a signal.
-        norm: n, one of :data:`NORMS`.
+        norm: n, one of :data:`~longnn.nn._norm.NORMS`.
         residual: whether h is added.
         dropout: its rate.
         depth: how many blocks there are: the second map starts smaller by its square root.
@@ -104,8 +91,8 @@ class Block(nn.Module):
         sent = own if self.copies == 1 else own.repeat(self.copies, 1)
         heard = self.message(operator, sent)
         joined = torch.cat([own, *heard.chunk(self.copies)], -1)
-        out = self.second(self.first.activated(joined, self.dropout))
-        return h + out if self.residual else out
+        hidden = self.first.activated(joined, self.dropout)
+        return self.second.added(hidden, h) if self.residual else self.second(hidden)
 
 
 class DeepGNN(Model):

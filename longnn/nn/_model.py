@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from longnn.filters import PolynomialFilter
 from longnn.graphs import Direction, GraphOperator, Operator, SelfLoops, as_operator
+from longnn.nn._norm import normalize_rows
 from longnn.nn._terms import OnRows, Terms
-from longnn.nn._transform import Dropout, Features, Linear, Transform, TransformKind, normalize_rows
+from longnn.nn._transform import Dropout, Features, Linear, Transform, TransformKind
 
 Placement = Literal["output", "hidden", "features", "both"]
 PLACEMENTS = get_args(Placement)

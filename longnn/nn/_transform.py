@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from longnn import kernels
 from longnn._base.autograd import differentiable, save_inputs
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix, dropout
-from longnn.nn._activation import activate
+from longnn.nn._activation import activate, add_bias
 from longnn.nn._draw import uniform_
+from longnn.nn._norm import normalize_rows
 from longnn.nn._terms import Terms
 
 Features = Tensor | SparseMatrix | DenseMatrix | LiftedMatrix
@@ -112,6 +113,13 @@ class Linear(nn.Module):
     def forward(self, x: Features) -> Tensor:
         return self._add_bias(self.product(x))
 
+    def added(self, x: Features, residual: Tensor) -> Tensor:
+        r""":math:`R + X W + b`."""
+        out = self.product(x)
+        if self.bias is not None and kernels.usable(out) and out.dim() == 2:
+            return add_bias(out, self.bias, residual)
+        return residual + self._add_bias(out)
+
     def activated(self, x: Features, dropout: Dropout) -> Tensor:
         r""":math:`\mathrm{dropout}(\mathrm{ReLU}(X W + b))`."""
         out = self.product(x)
@@ -138,6 +146,8 @@ class Linear(nn.Module):
     def _add_bias(self, out: Tensor) -> Tensor:
         if self.bias is None:
             return out
+        if kernels.usable(out) and out.dim() == 2:
+            return add_bias(out, self.bias, None)
         # In place a CPU saves a pass; a kernel's product may be a view, which autograd protects.
         return out.add_(self.bias) if out.device.type == "cpu" else out + self.bias
 
@@ -197,9 +207,3 @@ class Transform(nn.Module):
         if self.middle is not None:
             h = h + torch.relu_(self.middle(self.dropout(h)))
         return self.last(self.dropout(h))
-
-
-def normalize_rows(h: Tensor) -> Tensor:
-    """Rows divided by their root mean square; a row of zeros stays as it is."""
-    square = h.square().mean(-1, keepdim=True)
-    return h * (square + torch.finfo(h.dtype).eps).rsqrt()

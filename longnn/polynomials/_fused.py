@@ -132,7 +132,9 @@ def _matrices(a: Tensor, b: Tensor, degree: int, unit_mass: bool) -> tuple[Tenso
         made = jacobi_matrices(pairs, degree, unit_mass=unit_mass)
         return tuple(torch.from_numpy(m.copy()).to(a.device) for m in made)
     nodes, transform = chebyshev.nodes(degree, a.device), chebyshev.transform(degree, a.device)
-    outs = kernels.jacobi_matrices(a.contiguous(), b.contiguous(), nodes, transform)
+    one = torch.eye(degree + 1, dtype=a.dtype, device=a.device).repeat(len(a), 1, 1)
+    made = kernels.jacobi_coefficients(a.contiguous(), b.contiguous(), one, nodes, transform)
+    outs = (made.matrix, *made.slopes.mT.unbind(1))
     if unit_mass:
         return outs
     scale = torch.exp(-0.5 * log_jacobi_mass(a, b))[:, None, None]

@@ -10,7 +10,8 @@ import torch
 
 from longnn.matrices import _noise as noise
 from longnn.matrices._sparse import SparseMatrix
-from longnn.nn._activation import activate
+from longnn.nn._activation import activate, add_bias
+from longnn.nn._norm import by_kernel
 from longnn.polynomials import Jacobi, nodes, transform
 from longnn.training._adam import BETA1, BETA2, EPSILON
 
@@ -24,6 +25,7 @@ from longnn.kernels import _chebyshev as chebyshev
 from longnn.kernels import _dense as dense
 from longnn.kernels import _dropout as dropout
 from longnn.kernels import _features as features
+from longnn.kernels import _rows as rows
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 NODES = 37
@@ -154,6 +156,70 @@ def test_activation_under_autograd_and_vmap():
     torch.testing.assert_close(batched(x, bias), alone)
 
 
+LAYOUTS = pytest.mark.parametrize("layout", ["members first", "rows first"])
+
+
+def signal_of(layout, *shape):
+    x = random_tensor(*shape).to(DEVICE)
+    return x if layout == "members first" else x.movedim(0, 1).contiguous().movedim(1, 0)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("columns", [1, 7, 300])
+def test_norms_and_their_gradients(layout, center, columns):
+    """Against torch's layer norm and the formula of the root mean square, a row of zeros too."""
+    x = signal_of(layout, 3, 13, columns)
+    x[1, 4] = 0.0
+    x.requires_grad_()
+    mean = x.mean(-1, keepdim=True) if center else 0.0
+    expected = (x - mean) * ((x - mean).square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+    if center:
+        theirs = torch.nn.functional.layer_norm(x, [columns])
+        torch.testing.assert_close(expected, theirs)
+    out, inverse = rows.normalize(x.detach(), 1e-5, center=center)
+    torch.testing.assert_close(out, expected.detach())
+    upstream = random_tensor(3, 13, columns, seed=4).to(DEVICE)
+    back = rows.normalize_gradient(upstream, out, inverse, center=center)
+    torch.testing.assert_close(
+        back, torch.autograd.grad((expected * upstream).sum(), x)[0], atol=1e-4, rtol=1e-6
+    )
+    assert out.stride() == back.stride() == x.stride()
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_norms_under_autograd_and_vmap(center):
+    x = random_tensor(2, 2, 3).to(DEVICE).requires_grad_()
+
+    def batched(x):
+        return torch.vmap(lambda x: by_kernel(x, 1e-5, center)[0])(x)
+
+    assert torch.autograd.gradcheck(batched, [x])
+    assert torch.autograd.gradcheck(lambda x: by_kernel(x, 1e-5, center)[0], [x[1]])
+
+
+@LAYOUTS
+@pytest.mark.parametrize(("count", "columns"), [(13, 300), (1000, 3)])
+def test_bias_residual_and_sums_over_rows(layout, count, columns):
+    x = signal_of(layout, 2, count, columns)
+    bias = random_tensor(2, columns, seed=4).to(DEVICE)
+    residual = random_tensor(2, count, columns, seed=5).to(DEVICE)
+    torch.testing.assert_close(rows.add_bias(x, bias), x + bias[:, None])
+    out = rows.add_bias(x, bias, residual)
+    torch.testing.assert_close(out, x + bias[:, None] + residual)
+    assert out.stride() == x.stride()
+    torch.testing.assert_close(rows.sum_rows(x), x.sum(1))
+
+
+def test_bias_under_autograd_and_vmap():
+    x, bias = random_tensor(2, 2, 3).to(DEVICE), random_tensor(2, 3, seed=1).to(DEVICE)
+    leaves = [t.requires_grad_() for t in (x, bias, x.detach().clone())]
+    assert torch.autograd.gradcheck(torch.vmap(add_bias), leaves)
+    assert torch.autograd.gradcheck(lambda x, b: add_bias(x, b, None), [x[1], bias[1]])
+    shared = torch.vmap(add_bias, in_dims=(0, 0, None))
+    assert torch.autograd.gradcheck(shared, [x, bias, leaves[2][0]])
+
+
 @pytest.mark.parametrize("count", [40, 1100])
 def test_dense_product_with_dropout(count):
     x = random_tensor(count, 21, dtype=torch.float32).to(DEVICE)
@@ -169,22 +235,33 @@ def test_dense_product_with_dropout(count):
     torch.testing.assert_close(back.double(), masked.mT @ g.double(), rtol=1e-4, atol=3e-4)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 10])
-def test_basis_matrix_and_derivatives(degree):
+@pytest.mark.parametrize(("degree", "channels"), [(0, 3), (1, 5), (2, 130), (10, 1)])
+@pytest.mark.parametrize("raw", [False, True])
+def test_jacobi_coefficients_and_their_gradients(degree, channels, raw):
+    """Against autograd through the recurrence: a and b as they are, and before their constraint."""
     a = torch.tensor([0.0, -0.5, 3.0, -0.9], dtype=torch.float64, requires_grad=True)
     b = torch.tensor([0.0, -0.5, -0.6, 7.0], dtype=torch.float64, requires_grad=True)
-    C = Jacobi(weight="probability").at(a=a, b=b).chebyshev_matrix(degree)
-    outs = basis.jacobi_matrices(
-        a.detach().to(DEVICE),
-        b.detach().to(DEVICE),
+    bound = torch.tensor([-1.0 + 1e-6], dtype=torch.float64)
+    alpha = random_tensor(4, degree + 1, channels).requires_grad_()
+    now = [bound + torch.nn.functional.softplus(t) if raw else t for t in (a, b)]
+    C = Jacobi(weight="probability").at(a=now[0], b=now[1]).chebyshev_matrix(degree)
+    beta = C.mT @ alpha
+    made = basis.jacobi_coefficients(
+        *(t.detach().to(DEVICE) for t in (a, b, alpha)),
         nodes(degree, DEVICE),
         transform(degree, DEVICE),
+        bound.to(DEVICE) if raw else None,
     )
-    torch.testing.assert_close(outs[0].cpu(), C, rtol=1e-10, atol=1e-11)
-    weights = random_tensor(*C.shape, seed=3)
-    by_a, by_b = torch.autograd.grad((C * weights).sum(), (a, b))
-    torch.testing.assert_close((outs[1].cpu() * weights).sum((1, 2)), by_a, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close((outs[2].cpu() * weights).sum((1, 2)), by_b, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(made.beta.cpu(), beta, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(made.matrix.cpu(), C, rtol=1e-10, atol=1e-11)
+    upstream = random_tensor(*beta.shape, seed=3)
+    expected = torch.autograd.grad((beta * upstream).sum(), (a, b, alpha), allow_unused=True)
+    found = basis.jacobi_gradient(
+        upstream.to(DEVICE), made.slopes, made.matrix, dtype=torch.float64
+    )
+    for mine, theirs in zip(found, expected, strict=True):
+        theirs = torch.zeros_like(mine) if theirs is None else theirs
+        torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-9, atol=1e-9)
 
 
 def test_adam_update_equals_torch():

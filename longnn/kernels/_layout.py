@@ -1,0 +1,26 @@
+"""What kernels over dense signals share: results like their inputs, and tiles."""
+
+import torch
+import triton
+from torch import Tensor
+
+#: Elements of a tile.
+BLOCK = 1024
+
+
+def like(x: Tensor) -> tuple[Tensor, Tensor]:
+    """x and an empty tensor of the same strides: those of a dense, permuted tensor are kept."""
+    out = torch.empty_like(x)
+    if out.stride() != x.stride():
+        x = x.contiguous()
+        out = torch.empty_like(x)
+    return x, out
+
+
+def tiles(x: Tensor) -> tuple[tuple[int, int, int], dict[str, int]]:
+    """The grid over (members, rows, columns), and the sizes of a tile."""
+    members, rows, columns = x.shape
+    wide = min(triton.next_power_of_2(columns), 256)
+    tall = BLOCK // wide
+    grid = (triton.cdiv(rows, tall), members, triton.cdiv(columns, wide))
+    return grid, {"ROWS": tall, "COLUMNS": wide}
