@@ -43,7 +43,7 @@ def _forward(
     unit_mass: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """beta, its derivatives in the raw a and b (*batch, 2, K+1, channels), and C."""
-    if weight.is_cuda:
+    if kernels.usable(weight):
         return _forward_kernel(a, b, weight, bound)
     raw = np.stack([a.detach().numpy().reshape(-1), b.detach().numpy().reshape(-1)], 1)
     raw = raw.astype(np.float64)
@@ -106,7 +106,7 @@ def _gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
     inputs = (weight, eta, gamma, slopes, C, grad)
     of: Any = _backward_torch
     if plainly(inputs):
-        of = _backward_kernel if weight.is_cuda else _backward
+        of = _backward_kernel if kernels.usable(weight) else _backward
     return *of(*inputs), None, None, None
 
 

@@ -203,7 +203,8 @@ class Transform(nn.Module):
         if self.middle is None and not self.normalize:
             return self.last(self.first.activated(features, self.dropout))
         h = self.first(features)
-        h = torch.relu_(normalize_rows(h) if self.normalize else h)
+        # Not in place after a norm: its gradient is made from what it gave.
+        h = torch.relu(normalize_rows(h)) if self.normalize else torch.relu_(h)
         if self.middle is not None:
             h = h + torch.relu_(self.middle(self.dropout(h)))
         return self.last(self.dropout(h))
