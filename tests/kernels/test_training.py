@@ -18,9 +18,7 @@ pytest.importorskip("triton")
 def train(**keys):
     dataset = csbm(num_nodes=12, num_features=4, seed=3)
     base = {"epochs": 2, "hidden_channels": 4, "precision": "float64", "dropout": 0.3}
-    configs = [
-        Config.from_dict({**base, "device": "cpu", "seed": seed, **keys}) for seed in (0, 1)
-    ]
+    configs = [Config.from_dict({**base, "device": "cpu", "seed": seed, **keys}) for seed in (0, 1)]
     problem = make_problem(dataset, configs[0], Scaling("none"))
     splits = [make_split(dataset, "stratified", config.seed) for config in configs]
     return make_population(configs, problem, splits).run()
