@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from longnn.explain._part import WAYS
 
 if TYPE_CHECKING:
@@ -9,6 +11,8 @@ if TYPE_CHECKING:
 
 #: Sources that a sentence names.
 NAMED = 3
+#: Contributions below this share of the constant hardly matter.
+SMALL = 0.25
 
 
 def ring_name(distance: int) -> str:
@@ -51,6 +55,10 @@ def why(explanation: "Explanation", e: "NodeExplanation") -> list[str]:
             for k in largest[:NAMED]
         ]
         told.append(f"The largest of these: {', '.join(named)}.")
+    if np.abs(e.contribution).sum() < SMALL * abs(e.constant):
+        told.append(
+            "So this is nearly the score where all features are zero: no node stands out for it."
+        )
     return told
 
 

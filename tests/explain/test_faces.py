@@ -1,6 +1,7 @@
 """Explanations as users meet them: the command, the estimator, tables, pages, files."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.csv
@@ -11,6 +12,7 @@ import torch
 from longnn import LONGNNClassifier, LONGNNRegressor, load_run
 from longnn.data import csbm
 from longnn.explain import Explanation, Overview, explain_nodes
+from longnn.explain._words import why
 from tests.commands import CLUB, FAST, NEWCOMERS, fail, longnn, succeed, succeed_json
 from tests.explain.cases import HERE, make_trained
 from tests.report.pagecheck import check_page
@@ -232,3 +234,14 @@ def test_a_regressor_explains_its_value():
 def test_without_pandas_tables_are_those_of_arrow(fitted, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert isinstance(fitted[1].explain([3]).rings, pyarrow.Table)
+
+
+@pytest.mark.parametrize(("constant", "said"), [(9.0, True), (7.0, False), (-9.0, True)])
+def test_a_score_that_features_hardly_change_is_named_so(constant, said):
+    node = SimpleNamespace(
+        node="ann", predicted="red", probability=None, output="red", score=constant,
+        contribution=np.array([1.0, -1.0]), distance=np.array([0, 1]), constant=constant,
+        order=[0, 1], sources=["ann", "bob"],
+    )  # fmt: skip
+    told = why(SimpleNamespace(what="class score"), node)
+    assert ("no node stands out" in told[-1]) == said
