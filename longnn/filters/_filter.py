@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeGuard
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,7 +20,8 @@ from torch import Tensor, nn
 from longnn import kernels
 from longnn.filters._coefficients import PCD, Free, Parametrization, make_coefficients
 from longnn.filters._fused import jacobi_coefficients
-from longnn.graphs import GraphOperator, Operator, apply_filter, chebyshev_stack
+from longnn.filters._leastsquares import solve
+from longnn.graphs import GraphOperator, Operator, apply_filter
 from longnn.polynomials import (
     Basis,
     Jacobi,
@@ -342,45 +342,10 @@ class PolynomialFilter(nn.Module):
             x, y: signals before and after, shape (nodes, channels) or (nodes,).
             mask: shape (nodes,), the nodes that count; by default all.
         """
-        if self.kind == "fixed":
-            raise ValueError("Expected trainable coefficients for a fit (got fixed ones)")
-        x, y = (t[:, None] if t.dim() == 1 else t for t in (x, y))
-        if x.shape != y.shape:
-            raise ValueError(f"Expected x and y alike (got {tuple(x.shape)}, {tuple(y.shape)})")
-        if self.channels not in (1, x.shape[1]):
-            raise ValueError(f"Expected {self.channels} channels (got {x.shape[1]})")
-        keep = slice(None) if mask is None else mask.bool()
-        terms = chebyshev_stack(operator.to(torch.float64), x.double(), self.degree)
-        V, target = terms[:, keep].cpu(), y.double()[keep].cpu()  # (K+1, m, c), (m, c)
-        if self.channels == 1:
-            V, target = V.flatten(1)[..., None], target.reshape(-1, 1)
-        solve = self._solve_nonnegative if self.kind == "nonnegative" else self._solve_free
-        solved = [solve(V[..., c], target[:, c], c) for c in range(self.channels)]
-        self.coefficients.set_(torch.stack([alpha for alpha, _ in solved], 1))
+        solved = solve(self, operator, x, y, mask)
+        self.coefficients.set_(solved.alpha)
         beta = self.chebyshev_coefficients().detach().cpu()
-        error = (torch.einsum("jmc,jc->mc", V, beta) - target).square().sum(0)
-        return Fit(error, min(rank for _, rank in solved))
-
-    def _basis_of(self, channel: int) -> Tensor:
-        C = self.chebyshev_matrix().detach().cpu()
-        return C[channel] if C.dim() == 3 else C
-
-    def _solve_free(self, V: Tensor, target: Tensor, channel: int) -> tuple[Tensor, int]:
-        C = self._basis_of(channel)  # (terms, K+1)
-        if C.shape[0] == C.shape[1]:  # complete: fit in Chebyshev terms, then change basis
-            fit = torch.linalg.lstsq(V.T, target[:, None], driver="gelsd")
-            alpha = torch.linalg.lstsq(C.T, fit.solution, driver="gelsd").solution
-        else:
-            fit = torch.linalg.lstsq((C @ V).T, target[:, None], driver="gelsd")
-            alpha = fit.solution
-        return alpha[:, 0], int(fit.rank)
-
-    def _solve_nonnegative(self, V: Tensor, target: Tensor, channel: int) -> tuple[Tensor, int]:
-        import scipy.optimize  # slow to load, and for this alone
-
-        design = (self._basis_of(channel) @ V).T.numpy()
-        alpha, _ = scipy.optimize.nnls(design, target.numpy(), maxiter=100 * design.shape[1])
-        return torch.from_numpy(alpha), int(np.linalg.matrix_rank(design))
+        return Fit(solved.squared_error(beta), solved.rank)
 
     def __repr__(self) -> str:
         parts = [
