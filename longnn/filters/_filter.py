@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from longnn import kernels
-from longnn.filters._coefficients import PCD, Free, Parametrization, make_coefficients
+from longnn.filters._coefficients import PCD, Parametrization, make_coefficients
 from longnn.filters._fused import jacobi_coefficients
 from longnn.filters._leastsquares import solve
 from longnn.graphs import GraphOperator, Operator, apply_filter
@@ -221,15 +221,10 @@ class PolynomialFilter(nn.Module):
     def _jacobi_coefficients(self, *, unit: bool) -> Tensor:
         """The same for an orthonormal Jacobi basis that is learned, if possible in one pass."""
         raw, of = self.raw_basis, self.coefficients
-        bound = self.basis.parameters["a"] + MARGIN
-        if unit and kernels.usable(raw["a"]):
-            return jacobi_coefficients(raw["a"], raw["b"], of(), bound=bound, unit=True)
-        if raw["a"].device.type == "cpu" and self.kind in ("free", "pcd"):
-            assert isinstance(of, Free | PCD)
-            factors = (of.eta, of.gamma) if isinstance(of, PCD) else ()
-            return jacobi_coefficients(
-                raw["a"], raw["b"], of.weight, *factors, bound=bound, unit=unit
-            )
+        if raw["a"].device.type == "cpu" or kernels.usable(raw["a"]):
+            bound = self.basis.parameters["a"] + MARGIN
+            numbers = (of.weight, of.eta, of.gamma) if isinstance(of, PCD) else (of(),)
+            return jacobi_coefficients(raw["a"], raw["b"], *numbers, bound=bound, unit=unit)
         now, alpha = self.basis_parameters(), self.effective_coefficients()
         return jacobi_series(now["a"], now["b"], alpha, self.degree, unit_mass=unit)
 

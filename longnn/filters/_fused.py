@@ -10,7 +10,7 @@ step after the other, from the coefficients' own modules and :mod:`longnn.polyno
 all other filters and devices.
 """
 
-import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ def _forward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """beta, its derivatives in the raw a and b (*batch, 2, K+1, channels), and C."""
     if kernels.usable(weight):
-        return _forward_kernel(a, b, weight, bound)
+        return _forward_kernel(a, b, weight, eta, gamma, bound, unit_mass)
     raw = np.stack([a.detach().numpy().reshape(-1), b.detach().numpy().reshape(-1)], 1)
     raw = raw.astype(np.float64)
     w = _flat(weight, 2)
@@ -63,26 +63,35 @@ def _forward(
 
 
 def _forward_kernel(
-    a: Tensor, b: Tensor, weight: Tensor, bound: float
+    a: Tensor,
+    b: Tensor,
+    weight: Tensor,
+    eta: Tensor | None,
+    gamma: Tensor | None,
+    bound: float,
+    unit_mass: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same on a GPU, for coefficients without factors and a weight of mass one."""
+    """The same on a GPU."""
     device, (size, channels) = weight.device, weight.shape[-2:]
     made = kernels.jacobi_coefficients(
-        a.reshape(-1).contiguous(),
-        b.reshape(-1).contiguous(),
-        weight.reshape(-1, size, channels).contiguous(),
+        _rows(a, 0),
+        _rows(b, 0),
+        _rows(weight, 2),
         nodes(size - 1, device),
         transform(size - 1, device),
-        _number(bound, device),
+        bound,
+        eta=None if eta is None else _rows(eta, 1),
+        gamma=None if gamma is None else _rows(gamma, 0),
+        unit_mass=unit_mass,
     )
     slopes = made.slopes.view(*a.shape, 2, size, channels)
     return made.beta.view(weight.shape), slopes, made.matrix.view(*a.shape, size, size)
 
 
-@functools.lru_cache(maxsize=16)
-def _number(value: float, device: torch.device) -> Tensor:
-    """A number as a kernel reads it without rounding."""
-    return torch.tensor([value], dtype=torch.float64, device=device)
+def _rows(t: Tensor, kept: int) -> Tensor:
+    """With one batch dimension before the last ``kept``, contiguous."""
+    batch = math.prod(t.shape[: t.dim() - kept])
+    return t.reshape(batch, *t.shape[t.dim() - kept :]).contiguous()
 
 
 def _flat(t: Tensor, kept: int) -> Any:
@@ -117,13 +126,19 @@ def _backward_kernel(
     slopes: Tensor,
     C: Tensor,
     grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, None]:
-    """The same on a GPU, without factors."""
-    batch, shape = weight.shape[:-2], weight.shape
-    a, b, alpha = kernels.jacobi_gradient(
-        grad.reshape(-1, *shape[-2:]).contiguous(), slopes, C, weight.dtype
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """The same on a GPU."""
+    batch = weight.shape[:-2]
+    a, b, of_weight, of_eta = kernels.jacobi_gradient(
+        _rows(grad, 2),
+        slopes,
+        C,
+        _rows(weight, 2),
+        None if eta is None else _rows(eta, 1),
+        None if gamma is None else _rows(gamma, 0),
     )
-    return a.view(batch), b.view(batch), alpha.view(shape), None
+    found = None if of_eta is None or eta is None else of_eta.view(eta.shape)
+    return a.view(batch), b.view(batch), of_weight.view(weight.shape), found
 
 
 def _backward(

@@ -1,12 +1,14 @@
 r"""The coefficients of a filter in an orthonormal Jacobi basis, and their gradients: a launch each.
 
-.. math:: \beta = C(a, b)^T \alpha
+.. math:: \beta = C(a, b)^T \alpha, \qquad \alpha_{kc} = w_{kc} \prod_{i<k} \gamma\tanh\eta_i
 
-The formulas are those of :mod:`longnn.polynomials`. A program serves one pair (a, b) and a tile of
-channels: it runs the recurrence at the Chebyshev nodes, makes a row of C of every polynomial and
-adds its share to :math:`\beta` and to the derivatives in a and b.
+The formulas are those of :mod:`longnn.polynomials` and :mod:`longnn.filters`. A program serves one
+pair (a, b) and a tile of channels: it runs the recurrence at the Chebyshev nodes, makes a row of C
+of every polynomial and adds its share to :math:`\beta` and to the derivatives in a and b.
 """
 
+import functools
+import math
 from typing import NamedTuple
 
 import torch
@@ -57,10 +59,53 @@ def _constrained(pointer, bound, RAW: tl.constexpr):
 
 
 @triton.jit
+def _log_gamma(x, half):
+    """log Gamma(x) and its derivative, x > 0: Stirling's series, after ten steps upwards.
+
+    ``half`` is log(2 pi) / 2. Fractions are divided here: a kernel rounds written ones to float32.
+    """
+    one = x * 0 + 1.0
+    product = one
+    steps = x * 0
+    for _ in tl.static_range(10):
+        product *= x
+        steps += 1 / x
+        x += 1
+    log = tl.log(x)
+    r = 1 / x
+    q = r * r
+    tail = one / 1680 - q * (one / 1188 - q * (one * 691 / 360360))
+    tail = r * (one / 12 - q * (one / 360 - q * (one / 1260 - q * tail)))
+    value = (x - 0.5) * log - x + half + tail
+    tail = one / 252 - q * (one / 240 - q * (one / 132 - q * (one * 691 / 32760)))
+    slope = log - 0.5 * r - q * (one / 12 - q * (one / 120 - q * tail))
+    return value - tl.log(product), slope - steps
+
+
+@triton.jit
+def _mass_scale(a, b, numbers):
+    """mu^(-1/2) of the paper's weight, and the derivatives of its logarithm."""
+    two = tl.load(numbers + 1)
+    half = tl.load(numbers + 2)
+    of_a, by_a = _log_gamma(a + 1, half)
+    of_b, by_b = _log_gamma(b + 1, half)
+    of_both, by_both = _log_gamma(a + b + 2, half)
+    log_mass = (a + b + 1) * two + of_a + of_b - of_both
+    return tl.exp(-0.5 * log_mass), -0.5 * (two + by_a - by_both), -0.5 * (two + by_b - by_both)
+
+
+@triton.jit
+def _tanh(x):
+    return 1 - 2 / (tl.exp(2 * x) + 1)
+
+
+@triton.jit
 def _series(
     a_ptr,
     b_ptr,
-    alpha,  # (pairs, size, channels)
+    alpha,  # (pairs, size, channels): weights, where there are factors
+    eta,  # (pairs, size - 1)
+    gamma,  # (pairs,)
     nodes,  # (size,)
     transform,  # (size, size): values at the nodes -> Chebyshev coefficients
     beta,  # (pairs, size, channels)
@@ -68,14 +113,16 @@ def _series(
     matrix,  # (pairs, size, size): C
     size,
     channels,
-    bound,  # (1,)
+    numbers,  # the bound of a and b, log 2, log(2 pi) / 2
     RAW: tl.constexpr,
+    FACTORS: tl.constexpr,
+    PAPER: tl.constexpr,  # the paper's weight, not the probability weight
     WIDE: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
     pair = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
-    lower = tl.load(bound)
+    lower = tl.load(numbers)
     a, slope_a = _constrained(a_ptr + pair, lower, RAW)
     b, slope_b = _constrained(b_ptr + pair, lower, RAW)
     j = tl.arange(0, WIDE)
@@ -96,15 +143,25 @@ def _series(
     total_a = tl.zeros([WIDE, CHANNELS], dtype=tl.float64)
     total_b = tl.zeros([WIDE, CHANNELS], dtype=tl.float64)
     some = c < channels
+    scale = a * 0 + 1.0
+    scale_a = a * 0
+    scale_b = a * 0
+    if PAPER:
+        scale, scale_a, scale_b = _mass_scale(a, b, numbers)
+    product = a * 0 + 1.0
     for k in range(size):
         row = tl.sum(T * p[None, :], 1)
         weight = tl.load(alpha + (pair * size + k) * channels + c, mask=some, other=0.0)
-        weight = weight.to(tl.float64)[None, :]
+        weight = (weight.to(tl.float64) * product)[None, :]
         total += row[:, None] * weight
         total_a += tl.sum(T * pa[None, :], 1)[:, None] * weight
         total_b += tl.sum(T * pb[None, :], 1)[:, None] * weight
         if tl.program_id(1) == 0:
-            tl.store(matrix + (pair * size + k) * size + j, row, mask=inside)
+            tl.store(matrix + (pair * size + k) * size + j, row * scale, mask=inside)
+        if FACTORS:
+            last = k + 1 >= size
+            e = tl.load(eta + pair * (size - 1) + k, mask=not last, other=0.0).to(tl.float64)
+            product *= tl.load(gamma + pair).to(tl.float64) * _tanh(e)
         degree = a * 0 + k  # a number like a
         ck, ca, cb = _diagonal(degree, a, b)
         sk, la, lb = _offdiagonal(degree + 1, a, b)
@@ -117,22 +174,34 @@ def _series(
         s, sa, sb = sk, la * sk, lb * sk
     tile = j[:, None] * channels + c[None, :]
     whole = inside[:, None] & some[None, :]
-    tl.store(beta + pair * size * channels + tile, total, mask=whole)
+    tl.store(beta + pair * size * channels + tile, total * scale, mask=whole)
     place = slopes + 2 * pair * size * channels + tile
-    tl.store(place, total_a * slope_a, mask=whole)
-    tl.store(place + size * channels, total_b * slope_b, mask=whole)
+    tl.store(place, (total_a + scale_a * total) * scale * slope_a, mask=whole)
+    place += size * channels
+    tl.store(place, (total_b + scale_b * total) * scale * slope_b, mask=whole)
+
+
+@triton.jit
+def _at(vector, j, k):
+    """The k-th number of a vector."""
+    return tl.sum(tl.where(j == k, vector, 0.0), 0)
 
 
 @triton.jit
 def _gradient(
-    grad,  # (pairs, size, channels), as are those of alpha
+    grad,  # (pairs, size, channels), as are the weights and their gradient
     slopes,
     matrix,
-    of_alpha,
+    weight,
+    eta,
+    gamma,
+    of_weight,
+    of_eta,  # (tiles, pairs, size - 1)
     of_parameters,  # (tiles, 2, pairs)
     size,
     channels,
     pairs,
+    FACTORS: tl.constexpr,
     WIDE: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
@@ -146,10 +215,37 @@ def _gradient(
         by = slopes + (2 * pair + i) * size * channels + tile
         share = tl.sum(tl.sum(g * tl.load(by, mask=whole, other=0.0), 1), 0)
         tl.store(of_parameters + (2 * tl.program_id(1) + i) * pairs + pair, share)
+    bounded = j.to(tl.float64) * 0
+    factors = bounded
+    products = bounded
+    shares = bounded
+    base = tl.load(gamma + pair).to(tl.float64) if FACTORS else 1.0
+    if FACTORS:
+        known = tl.load(eta + pair * (size - 1) + j, mask=j < size - 1, other=0.0)
+        bounded = _tanh(known.to(tl.float64))
+        factors = base * bounded
+    product = tl.sum(bounded, 0) * 0 + 1.0
     for k in range(size):
         row = tl.load(matrix + (pair * size + k) * size + j, mask=j < size, other=0.0)
-        found = tl.sum(row[:, None] * g, 0)
-        tl.store(of_alpha + (pair * size + k) * channels + c, found, mask=c < channels)
+        found = tl.sum(row[:, None] * g, 0)  # of alpha_k
+        place = (pair * size + k) * channels + c
+        tl.store(of_weight + place, found * product, mask=c < channels)
+        if FACTORS:
+            w = tl.load(weight + place, mask=c < channels, other=0.0).to(tl.float64)
+            shares = tl.where(j == k, tl.sum(found * w, 0), shares)
+            products = tl.where(j == k, product, products)
+            product *= _at(factors, j, k)
+    if FACTORS:
+        # Of factor i: the product of those before it times S_i = share_{i+1} + f_{i+1} S_{i+1}.
+        later = product * 0
+        found_eta = bounded * 0
+        for back in range(1, size):
+            k = size - back
+            later = _at(shares, j, k) + _at(factors, j, k) * later
+            found_eta = tl.where(j == k - 1, later, found_eta)
+        found_eta *= products * base * (1 - bounded * bounded)
+        place = (tl.program_id(1) * pairs + pair) * (size - 1) + j
+        tl.store(of_eta + place, found_eta, mask=j < size - 1)
 
 
 class Series(NamedTuple):
@@ -167,36 +263,60 @@ def _tiles(size: int, channels: int) -> tuple[int, dict[str, int]]:
     return triton.cdiv(channels, tile), {"WIDE": wide, "CHANNELS": tile, "num_warps": warps}
 
 
+@functools.lru_cache(maxsize=16)
+def _numbers(bound: float, device: torch.device) -> Tensor:
+    """Numbers as a kernel reads them without rounding."""
+    known = [bound, math.log(2), math.log(2 * math.pi) / 2]
+    return torch.tensor(known, dtype=torch.float64, device=device)
+
+
 def jacobi_coefficients(
     a: Tensor,  # (pairs,), contiguous, as are all tensors here
     b: Tensor,
-    alpha: Tensor,  # (pairs, degree+1, channels)
+    weight: Tensor,  # (pairs, degree+1, channels)
     nodes: Tensor,  # (degree+1,), float64
     transform: Tensor,  # (degree+1, degree+1), float64
-    bound: Tensor | None = None,  # (1,), float64: a and b are raw, and become bound + softplus
+    bound: float | None = None,  # if given, a and b are raw, and become bound + softplus
+    *,
+    eta: Tensor | None = None,  # (pairs, degree), with gamma (pairs,): there are factors
+    gamma: Tensor | None = None,
+    unit_mass: bool = True,
 ) -> Series:
     """beta = C^T alpha, its derivatives in a and b as they are given, and C."""
-    pairs, size, channels = alpha.shape
+    pairs, size, channels = weight.shape
     shapes = ((pairs, size, channels), (pairs, 2, size, channels), (pairs, size, size))
     made = Series(*(nodes.new_empty(shape) for shape in shapes))
     tiles, sizes = _tiles(size, channels)
+    factors = (a, a) if eta is None or gamma is None else (eta, gamma)
     _series[(pairs, tiles)](
-        a, b, alpha, nodes, transform, *made, size, channels, nodes if bound is None else bound,
-        RAW=bound is not None, **sizes,
+        a, b, weight, *factors, nodes, transform, *made, size, channels,
+        _numbers(bound or 0.0, a.device),
+        RAW=bound is not None, FACTORS=eta is not None, PAPER=not unit_mass, **sizes,
     )  # fmt: skip
     return made
 
 
 def jacobi_gradient(
-    grad: Tensor, slopes: Tensor, matrix: Tensor, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of a, b and alpha from that of beta and what was made with it."""
+    grad: Tensor,  # (pairs, degree+1, channels), of beta
+    slopes: Tensor,  # as they were made
+    matrix: Tensor,
+    weight: Tensor,
+    eta: Tensor | None = None,
+    gamma: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """The gradients of a, b, the weights and, if there are factors, of eta."""
     pairs, size, channels = grad.shape
     tiles, sizes = _tiles(size, channels)
-    parameters = torch.empty(tiles, 2, pairs, dtype=dtype, device=grad.device)
-    of_alpha = torch.empty(grad.shape, dtype=dtype, device=grad.device)
+    parameters = weight.new_empty(tiles, 2, pairs)
+    of_weight, of_eta = torch.empty_like(weight), weight.new_empty(tiles, pairs, size - 1)
+    factors = (weight, weight) if eta is None or gamma is None else (eta, gamma)
     _gradient[(pairs, tiles)](
-        grad, slopes, matrix, of_alpha, parameters, size, channels, pairs, **sizes
-    )
-    of_a, of_b = parameters[0] if tiles == 1 else parameters.sum(0)
-    return of_a, of_b, of_alpha
+        grad, slopes, matrix, weight, *factors, of_weight, of_eta, parameters,
+        size, channels, pairs, FACTORS=eta is not None, **sizes,
+    )  # fmt: skip
+    of_a, of_b = _sum(parameters)
+    return of_a, of_b, of_weight, None if eta is None else _sum(of_eta)
+
+
+def _sum(tiles: Tensor) -> Tensor:
+    return tiles[0] if len(tiles) == 1 else tiles.sum(0)

@@ -25,7 +25,6 @@ from torch import Tensor
 from longnn import kernels
 from longnn._base.autograd import differentiable
 from longnn.polynomials import _chebyshev as chebyshev
-from longnn.polynomials._recurrence import log_jacobi_mass
 
 
 def _offdiagonals(degree: int, ab: Any, t: Any) -> tuple[Any, Any]:
@@ -133,17 +132,10 @@ def _matrices(a: Tensor, b: Tensor, degree: int, unit_mass: bool) -> tuple[Tenso
         return tuple(torch.from_numpy(m.copy()).to(a.device) for m in made)
     nodes, transform = chebyshev.nodes(degree, a.device), chebyshev.transform(degree, a.device)
     one = torch.eye(degree + 1, dtype=a.dtype, device=a.device).repeat(len(a), 1, 1)
-    made = kernels.jacobi_coefficients(a.contiguous(), b.contiguous(), one, nodes, transform)
-    outs = (made.matrix, *made.slopes.mT.unbind(1))
-    if unit_mass:
-        return outs
-    scale = torch.exp(-0.5 * log_jacobi_mass(a, b))[:, None, None]
-    end = torch.digamma(a + b + 2)
-    by_a, by_b = (
-        d - 0.5 * (math.log(2) + torch.digamma(x + 1) - end)[:, None, None] * outs[0]
-        for d, x in zip(outs[1:], (a, b), strict=True)
+    made = kernels.jacobi_coefficients(
+        a.contiguous(), b.contiguous(), one, nodes, transform, unit_mass=unit_mass
     )
-    return scale * outs[0], scale * by_a, scale * by_b
+    return made.matrix, *made.slopes.mT.unbind(1)
 
 
 @torch.library.custom_op("longnn::jacobi_series", mutates_args=())

@@ -236,30 +236,44 @@ def test_dense_product_with_dropout(count):
 
 
 @pytest.mark.parametrize(("degree", "channels"), [(0, 3), (1, 5), (2, 130), (10, 1)])
-@pytest.mark.parametrize("raw", [False, True])
-def test_jacobi_coefficients_and_their_gradients(degree, channels, raw):
+@pytest.mark.parametrize("form", ["given", "raw", "raw with factors, paper's weight"])
+def test_jacobi_coefficients_and_their_gradients(degree, channels, form):
     """Against autograd through the recurrence: a and b as they are, and before their constraint."""
+    raw, paper = form != "given", "paper" in form
     a = torch.tensor([0.0, -0.5, 3.0, -0.9], dtype=torch.float64, requires_grad=True)
     b = torch.tensor([0.0, -0.5, -0.6, 7.0], dtype=torch.float64, requires_grad=True)
-    bound = torch.tensor([-1.0 + 1e-6], dtype=torch.float64)
-    alpha = random_tensor(4, degree + 1, channels).requires_grad_()
+    bound = -1.0 + 1e-6
+    weight = random_tensor(4, degree + 1, channels).requires_grad_()
+    eta = random_tensor(4, degree, seed=7).requires_grad_() if paper else None
+    gamma = torch.tensor([0.5, 1.0, 1.5, 2.0], dtype=torch.float64) if paper else None
+    if paper and degree > 1:
+        eta.data[0, 1] = 0.0  # no division by a factor
     now = [bound + torch.nn.functional.softplus(t) if raw else t for t in (a, b)]
-    C = Jacobi(weight="probability").at(a=now[0], b=now[1]).chebyshev_matrix(degree)
+    C = Jacobi(weight="paper" if paper else "probability").at(a=now[0], b=now[1])
+    C = C.chebyshev_matrix(degree)
+    alpha = weight
+    if eta is not None:
+        factors = gamma[:, None] * torch.tanh(eta)
+        products = torch.cat([torch.ones(4, 1, dtype=torch.float64), factors], 1).cumprod(1)
+        alpha = weight * products[..., None]
     beta = C.mT @ alpha
+    moved = [None if t is None else t.detach().to(DEVICE) for t in (a, b, weight, eta, gamma)]
     made = basis.jacobi_coefficients(
-        *(t.detach().to(DEVICE) for t in (a, b, alpha)),
+        *moved[:3],
         nodes(degree, DEVICE),
         transform(degree, DEVICE),
-        bound.to(DEVICE) if raw else None,
+        bound if raw else None,
+        eta=moved[3],
+        gamma=moved[4],
+        unit_mass=not paper,
     )
     torch.testing.assert_close(made.beta.cpu(), beta, rtol=1e-9, atol=1e-10)
     torch.testing.assert_close(made.matrix.cpu(), C, rtol=1e-10, atol=1e-11)
     upstream = random_tensor(*beta.shape, seed=3)
-    expected = torch.autograd.grad((beta * upstream).sum(), (a, b, alpha), allow_unused=True)
-    found = basis.jacobi_gradient(
-        upstream.to(DEVICE), made.slopes, made.matrix, dtype=torch.float64
-    )
-    for mine, theirs in zip(found, expected, strict=True):
+    leaves = (a, b, weight) if eta is None else (a, b, weight, eta)
+    expected = torch.autograd.grad((beta * upstream).sum(), leaves, allow_unused=True)
+    found = basis.jacobi_gradient(upstream.to(DEVICE), made.slopes, made.matrix, *moved[2:])
+    for mine, theirs in zip(found, expected, strict=False):
         wanted = torch.zeros_like(mine.cpu()) if theirs is None else theirs
         torch.testing.assert_close(mine.cpu(), wanted, rtol=1e-9, atol=1e-9)
 

@@ -29,7 +29,7 @@ def train(**keys):
     "keys",
     [
         {"model": "lon", "normalize": True, "degree": 3},
-        {"model": "lon", "coefficients": "pcd", "degree": 2},
+        {"model": "lon", "coefficients": "pcd", "weight": "paper", "degree": 2},
         {"model": "lon-deep", "blocks": 2, "degree": 2},
         {"model": "lon-deep", "blocks": 1, "norm": "rms", "degree": 2, "residual": False},
         {"model": "gcn"},

@@ -1,0 +1,55 @@
+"""Compile kernels for a GPU on a machine without one: ``python -m tests.kernels.compiles``.
+
+The interpreter checks what a kernel computes, not that it compiles. Triton brings its own
+assembler, so that much can be seen anywhere. Run without ``TRITON_INTERPRET``.
+"""
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from longnn.kernels import _basis, _rows
+
+#: An H200.
+TARGET = GPUTarget("cuda", 90, 32)
+_DOUBLE = ("nodes", "transform", "beta", "slopes", "matrix", "numbers", "grad")
+#: Kernel, constants, pointers to float64; other arguments in capitals are constants, those named
+#: in NUMBERS integers or a float, and the rest pointers to float32.
+CASES = [
+    *(
+        (
+            _basis._series,
+            {"RAW": raw, "FACTORS": raw, "PAPER": raw, "WIDE": 16, "CHANNELS": 8},
+            _DOUBLE,
+        )
+        for raw in (True, False)
+    ),
+    *(
+        (_basis._gradient, {"FACTORS": factors, "WIDE": 16, "CHANNELS": 128}, _DOUBLE)
+        for factors in (True, False)
+    ),
+    (_rows._normalize, {"CENTER": True, "ROWS": 16, "COLUMNS": 128}, ()),
+    (_rows._normalize_gradient, {"CENTER": True, "ROWS": 16, "COLUMNS": 128}, ()),
+    (_rows._add, {"RESIDUAL": True, "ROWS": 8, "COLUMNS": 128}, ()),
+    (_rows._sums, {"ROWS": 8, "COLUMNS": 128}, ()),
+]
+SIZES = ("size", "channels", "pairs", "rows", "columns", "piece")
+STRIDES = ("sm", "sr", "sc", "rm", "rr", "rc", "gm", "gr", "gc")
+NUMBERS = {"epsilon": "fp32", **dict.fromkeys((*SIZES, *STRIDES), "i32")}
+
+
+def compile_all() -> list[str]:
+    """The names of the kernels, each compiled to machine code."""
+    names = []
+    for kernel, constants, doubles in CASES:
+        pointers = {name: "*fp64" if name in doubles else "*fp32" for name in kernel.arg_names}
+        signature = {**pointers, **{k: v for k, v in NUMBERS.items() if k in pointers}}
+        signature |= dict.fromkeys(constants, "constexpr")
+        source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
+        assert triton.compile(source, target=TARGET).asm["cubin"]
+        names.append(kernel.fn.__name__)
+    return names
+
+
+if __name__ == "__main__":
+    print(*compile_all())
