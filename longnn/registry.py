@@ -147,6 +147,7 @@ OPTIONS: dict[str, Option] = {
         "what the last map sees: the last block, the largest values of all blocks, or all of them",
         ("none", "max", "cat"),
     ),
+    "output_degree": Option("degree of one more filter, on the class scores; 0 for none"),
     "heads": Option("heads of the attention; they must divide the hidden units"),
 }
 

@@ -90,6 +90,7 @@ OTHER_FORMS = [
     {"jump": "cat", "norm": "rms", "basis": "bernstein"},
     {"jump": "max", "basis": "favard", "shared": True},
     {"residual": False, "norm": "none", "basis": "chebyshev", "learn_basis": False},
+    {"output_degree": 2, "norm": "rms"},
 ]
 
 

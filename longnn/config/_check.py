@@ -12,6 +12,7 @@ from typing import Any
 LIMITS = {
     "hidden_channels": (1, 2**20),
     "degree": (0, 4096),
+    "output_degree": (0, 4096),
     "stacks": (1, 1024),
     "layers": (1, 1024),
     "blocks": (1, 1024),

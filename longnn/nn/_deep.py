@@ -152,11 +152,13 @@ class DeepGNN(Model):
         self.jump = jump
         self.dropout = Dropout(dropout)
         self.leave = Linear(hidden_channels * (blocks if jump == "cat" else 1), out_channels)
+        self.output: nn.Module | None = None  # a message on the scores, if a subclass has one
 
     def reset_parameters(self) -> None:
         """Draw all weights again."""
-        for part in (self.enter, *self.blocks, self.leave):
-            part.reset_parameters()
+        for part in (self.enter, *self.blocks, self.leave, self.output):
+            if part is not None:
+                part.reset_parameters()
 
     def states(self, x: Features, operator: Operator) -> list[Tensor]:
         """The signals h_0, ..., h_L before and after every block, each (nodes, hidden)."""
@@ -175,7 +177,16 @@ class DeepGNN(Model):
             h = torch.cat([self.normalize(h) for h in states[1:]], -1)
         else:
             h = torch.stack([self.normalize(h) for h in states[1:]]).amax(0)
-        return self.leave(self.dropout(h))
+        return self._smooth(self.leave(self.dropout(h)), operator)
+
+    def _smooth(self, scores: Tensor, operator: Operator) -> Tensor:
+        """What the graph makes of the scores (nodes, out); on arcs the mean over both copies."""
+        if self.output is None:
+            return scores
+        if self.copies == 1:
+            return self.output(operator, scores)
+        heard = self.output(operator, scores.repeat(self.copies, 1))
+        return torch.stack(heard.chunk(self.copies)).mean(0)
 
 
 def _check(name: str, value: str, choices: Sequence[str]) -> None:
@@ -191,7 +202,9 @@ class DeepLONGNN(DeepGNN):
               g_l = \sum_{k=0}^{K} \alpha_{lk}\, p_k^{(a_l,b_l)}
 
     Every block has a filter per channel and an orthonormal Jacobi basis of its own, whose a and b
-    are trained; or another basis, for comparison.
+    are trained; or another basis, for comparison. With ``output_degree`` one more filter acts on
+    the class channels, as in the paper: :math:`\hat Y = g(P)\,n(h_L)\,W`. The last map of a stack
+    sees every node alone; so the neighbours of a node vote on its class, whatever depth learned.
 
     Args:
         in_channels, hidden_channels, out_channels: features, hidden units, classes.
@@ -203,12 +216,15 @@ class DeepLONGNN(DeepGNN):
         restart: start as personalised PageRank with this restart probability, in (0, 1], where 1 is
             the identity, and so is 0.
         self_loops: ``"keep"``, ``"add"`` or ``"remove"`` those of the graph.
+        output_degree: of a filter on the scores, which starts as the others do; 0 for none.
         types: of edges, each with a filter of its own in every block:
             :math:`W_1\,[n(h), g_{l1}(P_1)\,n(h), \dots, g_{lR}(P_R)\,n(h)]`.
         options: of :class:`DeepGNN` (blocks, norm, residual, jump, dropouts).
 
     >>> [f.degree for f in DeepLONGNN(5, 8, 3, blocks=3, degree=[4, 2, 1]).filters()]
     [4, 2, 1]
+    >>> DeepLONGNN(5, 8, 3, blocks=1, degree=2, output_degree=5).output.channels
+    3
     """
 
     takes_types = True
@@ -228,6 +244,7 @@ class DeepLONGNN(DeepGNN):
         shared: bool = False,
         restart: float = 0.2,
         self_loops: SelfLoops = "keep",
+        output_degree: int = 0,
         types: int = 0,
         **options: Any,
     ) -> None:
@@ -235,24 +252,26 @@ class DeepLONGNN(DeepGNN):
         if len(degrees) != blocks:
             raise ValueError(f"Expected one `degree` for each of {blocks} blocks (got {degree})")
         family = _family(basis, a, b)
-        channels = 1 if shared else hidden_channels
 
         def message(number: int) -> nn.Module:
-            make = partial(one, number)
+            make = partial(one, degrees[number], hidden_channels)
             return TypedFilter(make, types, join="cat") if types else make()
 
-        def one(number: int) -> PolynomialFilter:
+        def one(degree: int, channels: int) -> PolynomialFilter:
             return PolynomialFilter(
                 family,
-                degrees[number],
-                channels,
-                init=partial(pagerank_response, degrees[number], restart) if restart else None,
+                degree,
+                1 if shared else channels,
+                init=partial(pagerank_response, degree, restart) if restart else None,
                 learn_basis=learn_basis and bool(family.parameters),
             )
 
         sizes = (in_channels, hidden_channels, out_channels)
         super().__init__(*sizes, message=message, blocks=blocks, types=types, **options)
         self.self_loops = check_self_loops(self_loops)
+        if output_degree:
+            make = partial(one, output_degree, out_channels)
+            self.output = TypedFilter(make, types) if types else make()
 
 
 def _family(name: str, a: float, b: float) -> Basis:

@@ -26,7 +26,7 @@ from longnn.report._markup import (
 )
 from longnn.report._numbers import LOWER_IS_BETTER, PERCENT, metric_name
 from longnn.report._page import INTERVAL, METHOD, embed
-from longnn.report._stack import is_stack, stack_words
+from longnn.report._stack import ends_on_scores, is_stack, stack_words
 from longnn.report._style import write_atomically
 from longnn.report._words import filter_text, model_name, result_text, splits_text
 
@@ -118,7 +118,7 @@ def filter_words(run: RunRecord) -> str:
     if len(found) < 2:
         return found[0] if found else "none"
     if is_stack(run):
-        return f"blocks: {stack_words(found)}"
+        return f"blocks{' and scores' * ends_on_scores(run)}: {stack_words(found)}"
     return "; ".join(f"layer {index}: {words}" for index, words in enumerate(found, 1))
 
 

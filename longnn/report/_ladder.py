@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from longnn.records import FilterRecord, RunRecord
 from longnn.report._filter_figures import density_top, largest_eigenvalue
 from longnn.report._responses import align_signs
-from longnn.report._stack import filter_names, kind_of, ladder_order
+from longnn.report._stack import ends_on_scores, filter_names, kind_of, ladder_order
 from longnn.report._style import (
     GREY,
     NARROW,
@@ -50,7 +50,7 @@ def filter_ladder(run: RunRecord) -> Figure:
     figure, grid = new_figure(title, height=height, width=NARROW, rows=rows, columns=COLUMNS)
     bands = [_band(found) for found in shown]
     low, high = _limits(run, shown, bands)
-    names = filter_names(run.filters, "block")
+    names = filter_names(run.filters, "block", on_scores=ends_on_scores(run))
     for index, (axes, found, band) in enumerate(zip(grid.flat, shown, bands, strict=False)):
         name = plain(names[index], 24)
         _draw_density(axes, run, low, high)

@@ -14,23 +14,37 @@ def is_stack(run: RunRecord) -> bool:
     return len(run.filters) > FEW
 
 
-def filter_names(filters: Sequence[FilterRecord], layer: str) -> list[str]:
+def ends_on_scores(run: RunRecord) -> bool:
+    """Whether the last filter of a stack acts on the scores, behind all blocks."""
+    return bool(run.config.get("output_degree"))
+
+
+def filter_names(
+    filters: Sequence[FilterRecord], layer: str, *, on_scores: bool = False
+) -> list[str]:
     """What to call each filter: its layer where there are several, and its type of edges.
+
+    Args:
+        filters: of a model.
+        layer: the word for a layer.
+        on_scores: whether the last layer is none, but a filter on the scores.
 
     >>> import numpy as np
     >>> none = np.zeros(1)
     >>> one, two = (FilterRecord("jacobi", 1, {}, {}, none, none[None], none, "", t) for t in "ab")
     >>> filter_names([one, two], "block"), filter_names([one, two, one, two], "block")[2]
     (['a', 'b'], 'block 2, a')
+    >>> filter_names([one, one, one], "block", on_scores=True)
+    ['block 1, a', 'block 2, a', 'scores, a']
     """
     types = len(dict.fromkeys(found.edge_type for found in filters))
-    several = len(filters) > types
+    layers = [f"{layer} {i + 1}" for i in range(len(filters) // types)] if filters else []
+    if on_scores:
+        layers[-1] = "scores"
+    elif len(layers) == 1:
+        layers = [""]
     return [
-        ", ".join(
-            part
-            for part in (f"{layer} {i // types + 1}" if several else "", found.edge_type)
-            if part
-        )
+        ", ".join(part for part in (layers[i // types], found.edge_type) if part)
         for i, found in enumerate(filters)
     ]
 
@@ -88,8 +102,9 @@ def _each_kind(run: RunRecord, words: Sequence[str], whose: str) -> list[str]:
         if len(texts) == 1:
             lines.append(f"The filter{edges}{whose} is {texts[0]}.")
         else:
+            last = "the scores" if ends_on_scores(run) else "the last"
             lines.append(
-                f"The {len(texts)} filters{edges}{whose}, from the first block to the last, are: "
+                f"The {len(texts)} filters{edges}{whose}, from the first block to {last}, are: "
                 f"{stack_words(texts)}."
             )
     return lines

@@ -181,6 +181,47 @@ def test_jumping_connections_equal_pyg(jump):
     torch.testing.assert_close(model(x, EDGES), expected)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_filter_on_the_scores_equals_its_formula(shared):
+    """g(P) of what the same stack gives without it, in the eigenvectors of P."""
+    options = {"blocks": 2, "degree": 3, "shared": shared}
+    model = moved(DeepLONGNN(5, CHANNELS, 3, output_degree=4, **options))
+    plain = DeepLONGNN(5, CHANNELS, 3, **options).double().eval()
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if "output." not in k})
+    x = random_tensor(NODES, 5)
+    eigenvalues, U = torch.linalg.eigh(double_operator(EDGES, NODES).to_dense())
+    *_, last = model.filters()
+    assert (last.degree, last.channels) == (4, 1 if shared else 3)
+    expected = U @ (last.response(1 - eigenvalues).T * (U.T @ plain(x, EDGES)))
+    torch.testing.assert_close(model(x, EDGES), expected)
+    assert count_products(model) == 3 + 3 + 4
+    model(x, EDGES).square().sum().backward()
+    assert last.coefficients.weight.grad.abs().min() > 0
+    moved_to = last.effective_coefficients().detach().clone()
+    model.reset_parameters()
+    assert not torch.allclose(last.effective_coefficients(), moved_to)
+
+
+@pytest.mark.parametrize("types", [0, 2])
+def test_a_filter_on_the_scores_hears_both_copies(types):
+    """The filter on both copies of the scores, their mean; of types of arcs the sum."""
+    options = {"blocks": 1, "degree": 2, "copies": 2, "types": types}
+    model = moved(DeepLONGNN(5, CHANNELS, 3, output_degree=3, **options))
+    plain = DeepLONGNN(5, CHANNELS, 3, **options).double().eval()
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if "output." not in k})
+    x, arcs = random_tensor(NODES, 5), EDGES[:, EDGES[0] < EDGES[1]]
+    kind = arcs.sum(0) % max(types, 1)
+    operator = typed_operator(arcs, kind, None, NODES, dtype=H.dtype, direction="cover")
+    scores, expected = Directed(plain)(x, operator), 0
+    filters = model.output.each if types else [model.output]
+    parts = operator.types if types else [operator]
+    for f, P in zip(filters, parts, strict=True):
+        eigenvalues, U = torch.linalg.eigh(P.to_dense())
+        expected += U @ (f.response(1 - eigenvalues).T * (U.T @ scores.repeat(2, 1)))
+    expected = (expected[:NODES] + expected[NODES:]) / 2
+    torch.testing.assert_close(Directed(model)(x, operator), expected)
+
+
 @pytest.mark.parametrize("norm", ["layer", "rms"])
 @pytest.mark.parametrize("name", DEEP)
 def test_sixteen_blocks_start_stable(name, norm):

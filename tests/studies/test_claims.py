@@ -475,16 +475,21 @@ def test_depth_on_the_graphs_of_the_paper(deep):
         kind = "chance" if not said.startswith("**") else "ahead" if "+" in said[:3] else "behind"
         found.setdefault(kind, set()).add(graph)
     assert found["ahead"] == {"actor"}
-    assert found["chance"] == {"computers", "photo", "squirrel"}
-    assert found["behind"] == {"cora", "citeseer", "pubmed", "chameleon", "texas", "cornell"}
-    (actor,) = deep[PUBLISHED]["actor"].values()
-    gained = gap(actor.test, recipes["actor"].scores.test)
-    text = page("depth")
+    assert found["chance"] == {"computers", "photo", "squirrel", "texas", "cornell"}
+    assert found["behind"] == {"cora", "citeseer", "pubmed", "chameleon"}
+    gains = {}
+    for graph, cells in deep[PUBLISHED].items():
+        (stack,) = cells.values()
+        gains[graph] = gap(stack.test, recipes[graph].scores.test)
+    reached = [graph for graph, gained in gains.items() if gained >= 0]
+    assert reached == ["photo", "squirrel", "actor", "texas", "cornell"]
+    text, shown = page("depth"), {graph: f"({gains[graph]:.1f})" for graph in reached}
     assert (
-        f"on Actor ({gained:.1f} points), and within chance on Computers, Photo and Squirrel"
-        in text
+        "reach at least LON-GNN's recipe, which has one filter, on five of ten: Photo "
+        f"{shown['photo']}, Squirrel {shown['squirrel']}, Actor {shown['actor']}, Texas "
+        f"{shown['texas']} and Cornell {shown['cornell']}; only on Actor" in text
     )
-    assert "behind on Cora, Citeseer, Pubmed, Chameleon, Texas and Cornell" in text
+    assert "within chance on Computers, behind on Cora, Citeseer, Pubmed and Chameleon" in text
 
 
 def test_what_an_epoch_of_blocks_costs():

@@ -13,8 +13,19 @@ from longnn.studies._core._evaluation import Scores
 from longnn.studies._core._protocol import TEN
 from longnn.studies._core._scores import dot_plot
 from longnn.studies.depth import _run, _tables, _textbook
-from longnn.studies.depth._plan import ARCS, DEEP, KEYS, PLANS, PUBLISHED, ROWS, TUNED, rows_of
+from longnn.studies.depth._plan import (
+    ARCS,
+    DEEP,
+    KEYS,
+    PLANS,
+    PUBLISHED,
+    QUICK_PLANS,
+    ROWS,
+    TUNED,
+    rows_of,
+)
 from longnn.studies.protocols._search import draw_candidates
+from longnn.tuning import tuning_seeds
 
 
 def at(*test):
@@ -53,7 +64,8 @@ def test_every_row_has_as_many_candidates(part):
     for graph, plan in (first, *others):  # which row makes no difference to the number
         configs = candidates(KEYS[part][0], part, graph)
         assert len(configs) == plan.draws.candidates
-        assert all(c.settings.monitor == plan.metric for c in configs)
+        watched = ROWS[KEYS[part][0]].row.searched.get("monitor", plan.metric)
+        assert {c.settings.monitor for c in configs} == {watched}
 
 
 def test_rows_differ_in_what_their_name_says():
@@ -64,6 +76,27 @@ def test_rows_differ_in_what_their_name_says():
     assert not any(c.options["learn_basis"] for c in drawn["fixed-basis"])
     assert {c.options["basis"] for c in drawn["monomial"]} == {"monomial"}
     assert len({c.options["blocks"] for c in drawn["lon-deep"]}) > 1
+
+
+def test_few_nodes_are_stopped_by_either_and_scored_on_another_half(monkeypatch):
+    """No node that stopped a training scores it, and no reported split is searched on."""
+    drawn = candidates("few", PUBLISHED, "texas")
+    assert {c.settings.monitor for c in drawn} == {"loss", "accuracy"}
+    assert {c.options["output_degree"] for c in drawn} == {0, 5}
+    assert {key for key, deep in ROWS.items() if deep.halved} == {"cited-scores", "few"}
+    graph = csbm(num_nodes=60, num_features=6, seed=1)
+    plan = ROWS["few"].plan(QUICK_PLANS[PUBLISHED]["csbm"])
+    seen = []
+
+    def scores(dataset, configs, seeds, *, device):
+        seen.extend([len(configs), *seeds])
+        return [[0.1 * number] * len(seeds) for number in range(len(configs))]
+
+    monkeypatch.setattr(_run, "holdout_scores", scores)
+    cell = _run.search_halves(graph, ROWS["few"], plan, device="cpu")
+    assert seen == [plan.draws.candidates, *tuning_seeds(plan.draws.splits)]
+    assert cell.chosen == plan.draws.candidates - 1
+    assert not set(seen[1:]) & set(range(10))
 
 
 def test_only_rows_of_arcs_see_them():

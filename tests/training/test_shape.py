@@ -63,6 +63,7 @@ FIXED = {
     "norm": "rms",
     "residual": None,
     "jump": "max",
+    "output_degree": 2,
     "heads": 2,
 }
 

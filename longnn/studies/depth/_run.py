@@ -4,18 +4,22 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from longnn import data
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
 from longnn.records import StudyRecord
 from longnn.studies._core._context import Context
+from longnn.studies._core._evaluation import holdout_scores
 from longnn.studies._core._scores import percent
 from longnn.studies.depth._plan import LABELS, PLANS, QUICK_KEYS, QUICK_PLANS, ROWS, Deep, rows_of
 from longnn.studies.depth._textbook import TEXTBOOK, train_textbook
 from longnn.studies.protocols._plan import Plan, record_name
 from longnn.studies.protocols._run import SEARCH
-from longnn.studies.protocols._search import DrawsCell, search_families
+from longnn.studies.protocols._search import DrawsCell, draw_candidates, search_families
 from longnn.studies.protocols._train import Entry, RowCell, train_rows
+from longnn.tuning import tuning_seeds
 
 
 def run(context: Context) -> None:
@@ -42,6 +46,8 @@ def _run_row(context: Context, record: StudyRecord, name: str, key: str, plan: P
     plan = deep.plan(plan)
 
     def search() -> DrawsCell:
+        if deep.halved:
+            return search_halves(dataset, deep, plan, device=context.device)
         found: Mapping[str, DrawsCell] = search_families(
             dataset, {key: deep.row}, plan, device=context.device, precision=deep.precision
         )
@@ -55,6 +61,22 @@ def _run_row(context: Context, record: StudyRecord, name: str, key: str, plan: P
         train_rows, dataset, {key: entry}, splits, metric=plan.metric, device=context.device
     )
     return record.cell(key, RowCell, lambda: train()[key], machine=context.machine())
+
+
+def search_halves(dataset: NodeDataset, deep: Deep, plan: Plan, *, device: str) -> DrawsCell:
+    """The winner by validation nodes that stopped no training, on tuning splits.
+
+    The best epoch on a few dozen nodes is partly luck, and so is the best of many configurations
+    by it. The scores of the cell are those of the other half of the nodes.
+    """
+    assert plan.draws is not None
+    configs = draw_candidates(deep.row, plan, deep.precision)
+    limits = {"epochs": plan.draws.epochs, "patience": plan.draws.patience}
+    shortened = [config.replace(**limits) for config in configs]
+    seeds = tuning_seeds(plan.draws.splits)
+    scores = holdout_scores(dataset, shortened, seeds, device=device)
+    best = int(np.argmax([np.mean(each) for each in scores]))
+    return DrawsCell(dataset.fingerprint(), [c.to_dict() for c in configs], scores, best)
 
 
 def _run_textbook(

@@ -145,6 +145,38 @@ WEAK: Space = {
     "dropout": {"choices": [0.3, 0.5, 0.7, 0.8]},
     "restart": {"choices": [0.5, 0.9, 1.0]},
 }
+#: Papers that cite, and share a class with those: neighbours vote, by a filter on the scores. The
+#: filters start as PageRank and move little, and the loss stops the training: it has no ties.
+CITED_SCORES: Space = {
+    **START,
+    "patience": 150,
+    "monitor": "loss",
+    "hidden_channels": 64,
+    "blocks": {"choices": [1, 2]},
+    "degree": 2,
+    "output_degree": {"choices": [5, 10]},
+    "shared": True,
+    "norm": "rms",
+    "lr_transform": {"choices": [5e-3, 0.01]},
+    "lr_coefficients": {"choices": [1e-6, 2e-3]},
+    "dropout": {"choices": [0.5, 0.8]},
+    "input_dropout": {"choices": [0.6, 0.8]},
+    "wd_transform": {"choices": [1e-3, 5e-3]},
+    "restart": {"choices": [0.2, 0.3]},
+}
+#: Fewer nodes than words: filters that all channels share and that start as the identity.
+FEW: Space = {
+    **CITED_SCORES,
+    "monitor": {"choices": ["loss", "accuracy"]},
+    "output_degree": {"choices": [0, 5]},
+    "norm": {"choices": ["rms", "none"]},
+    "self_loops": "keep",
+    "lr_transform": 0.01,
+    "lr_coefficients": {"choices": [1e-6, 5e-4, 5e-3]},
+    "dropout": {"choices": [0.5, 0.7]},
+    "wd_transform": {"choices": [5e-4, 5e-3]},
+    "restart": 1.0,
+}
 #: Products: as in the longer searches, not as wide.
 BOUGHT: Space = {
     **WIDE_FILTERS,

@@ -35,7 +35,9 @@ class DrawsCell:
 
 
 def draw_candidates(row: Row, plan: Plan, precision: str = "float32") -> list[Config]:
-    """Random configurations of a row, its forms in turn, stopped by the metric of the plan.
+    """Random configurations of a row, its forms in turn.
+
+    Trainings are stopped by the metric of the plan, unless the row says by what.
 
     >>> from longnn.studies.protocols._plan import PLANS, SEARCHED
     >>> from longnn.studies.protocols._rows import FAMILIES
@@ -45,7 +47,9 @@ def draw_candidates(row: Row, plan: Plan, precision: str = "float32") -> list[Co
     assert plan.draws is not None
     spaces = [search_space(row, form, SearchPlan(epochs=plan.epochs)) for form in row.forms]
     values = draw_random(spaces, plan.draws.candidates)
-    settings = {"monitor": plan.metric, "precision": precision}
+    settings = {"precision": precision}
+    if "monitor" not in row.searched:
+        settings["monitor"] = plan.metric
     return [
         spaces[i % len(spaces)].config(drawn, scale="none").replace(**settings)
         for i, drawn in enumerate(values)
