@@ -90,7 +90,9 @@ class Block(nn.Module):
         # (copies nodes, types channels), then (nodes, (1 + copies types) channels)
         sent = own if self.copies == 1 else own.repeat(self.copies, 1)
         heard = self.message(operator, sent)
-        joined = torch.cat([own, *heard.chunk(self.copies)], -1)
+        # One copy is not chunked: an exported model would then be bound to its number of nodes.
+        each = [heard] if self.copies == 1 else heard.chunk(self.copies)
+        joined = torch.cat([own, *each], -1)
         hidden = self.first.activated(joined, self.dropout)
         return self.second.added(hidden, h) if self.residual else self.second(hidden)
 
