@@ -125,9 +125,7 @@ _PAPER: dict[str, Deep] = {
     "cited-scores": Deep(
         Row("blocks", "lon-deep", forms=_OWN, searched=_spaces.CITED_SCORES), halved=True
     ),
-    "often-scores": Deep(
-        Row("blocks", "lon-deep", forms=_OWN, searched=_spaces.OFTEN_SCORES), halved=True
-    ),
+    "cited-often": Deep(Row("blocks", "lon-deep", searched=_spaces.CITED_OFTEN)),
     "weak": Deep(Row("blocks", "lon-deep", forms=_LOOPS, searched=_spaces.WEAK)),
     "few": Deep(Row("blocks", "lon-deep", searched=_spaces.FEW), halved=True),
     "bought": _longer("blocks", "lon-deep", _spaces.BOUGHT),
@@ -163,7 +161,6 @@ def _published(candidates: int, splits: int) -> Plan:
 _SEARCHES = {
     "actor": (32, 2),
     **dict.fromkeys(("cora", "citeseer"), (16, 4)),
-    **dict.fromkeys(("pubmed", "computers"), (8, 2)),
     **dict.fromkeys(("texas", "cornell"), (16, 20)),
 }
 #: Part -> graph -> plan.
@@ -206,8 +203,8 @@ _BY_GRAPH: dict[str, dict[str, tuple[str, ...]]] = {
     },
     PUBLISHED: {
         **dict.fromkeys(("cora", "citeseer"), ("cited-scores",)),
-        **dict.fromkeys(("pubmed", "computers"), ("often-scores",)),
-        "photo": ("bought",),
+        "pubmed": ("cited-often",),
+        **dict.fromkeys(("computers", "photo"), ("bought",)),
         **dict.fromkeys(("chameleon", "squirrel"), ("linked",)),
         **dict.fromkeys(("texas", "cornell"), ("few",)),
         "actor": ("weak",),

@@ -125,6 +125,14 @@ CITED: Space = {
     "wd_transform": {"choices": [2e-4, 1e-3, 5e-3, 0.02]},
     "restart": {"choices": [0.1, 0.3, 0.6, 0.9]},
 }
+#: The same with many nodes to learn from: little dropped.
+CITED_OFTEN: Space = {
+    **CITED,
+    "blocks": {"choices": [1, 2]},
+    "dropout": {"choices": [0.1, 0.3, 0.5]},
+    "input_dropout": {"choices": [0.1, 0.3, 0.5]},
+    "wd_transform": {"choices": [5e-5, 2e-4, 1e-3]},
+}
 #: Edges that say little: filters that start near the identity and hardly move.
 WEAK: Space = {
     **CITED,
@@ -155,15 +163,6 @@ CITED_SCORES: Space = {
     "input_dropout": {"choices": [0.6, 0.8]},
     "wd_transform": {"choices": [1e-3, 5e-3]},
     "restart": {"choices": [0.2, 0.3]},
-}
-#: The same with many nodes to learn from: little dropped.
-OFTEN_SCORES: Space = {
-    **CITED_SCORES,
-    "lr_coefficients": 1e-3,
-    "dropout": {"choices": [0.1, 0.3, 0.5]},
-    "input_dropout": {"choices": [0.1, 0.3, 0.5]},
-    "wd_transform": {"choices": [0.0, 5e-5, 2e-4]},
-    "restart": {"choices": [0.1, 0.3]},
 }
 #: Fewer nodes than words: filters that all channels share and that start as the identity.
 FEW: Space = {
