@@ -18,7 +18,17 @@ from longnn.studies._core._scores import (
     save_dot_plot,
 )
 from longnn.studies._core._table import ResultTable
-from longnn.studies.depth._plan import ARCS, DEEP, KEYS, LABELS, PLANS, PUBLISHED, TUNED
+from longnn.studies.depth._plan import (
+    ARCS,
+    DEEP,
+    KEYS,
+    LABELS,
+    PLANS,
+    PUBLISHED,
+    ROWS,
+    TUNED,
+    rows_of,
+)
 from longnn.studies.depth._textbook import TEXTBOOK
 from longnn.studies.protocols._plan import record_name
 from longnn.studies.protocols._train import RowCell
@@ -122,6 +132,16 @@ def _arcs_against_both_ways(results: Results) -> ResultTable:
     )
 
 
+def _graphs_with(property: str) -> str:
+    """The graphs of the paper whose blocks have a property of :class:`Deep`, in words."""
+    names = [
+        graph.capitalize()
+        for graph in PLANS[PUBLISHED]
+        if any(getattr(ROWS[key], property) for key in rows_of(PUBLISHED, graph))
+    ]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def _published(folder: Path, results: Results) -> ResultTable:
     """A stack beside LON-GNN's recipe, on the graphs of the paper."""
     choices = read_choices(folder.parent)
@@ -141,8 +161,9 @@ def _published(folder: Path, results: Results) -> ResultTable:
         PUBLISHED,
         "Blocks of LON-GNN's filters after a random search in a space for the kind of graph, and "
         "LON-GNN's recipe, which has one filter and a longer selection: test accuracy in % on the "
-        f"published split, {_SPLITS} On Computers, Photo, Chameleon and Squirrel blocks see "
-        "features as the files have them, recipes normalised rows.",
+        f"published split, {_SPLITS} On {_graphs_with('raw')} blocks see features as the files "
+        f"have them, recipes normalised rows. On {_graphs_with('halved')} the winner of the search "
+        "was chosen on tuning splits, by validation nodes that stopped no training.",
         ["graph", "blocks", "recipe", "difference"],
         rows,
     )
