@@ -104,6 +104,7 @@ def test_only_rows_of_arcs_see_them():
         "lon-arcs",
         "lon-deep-arcs",
         "lon-deep-magnetic",
+        "lon-magnetic",
         "gcn-deep-arcs",
         "words-arcs",
         "wider-arcs",

@@ -72,6 +72,15 @@ ROWS: dict[str, Deep] = {
     "sage-deep": Deep(Row("blocks of GraphSAGE", "sage-deep", searched=_spaces.STACK)),
     "gat-deep": Deep(Row("blocks of GAT", "gat-deep", searched=_spaces.STACK)),
     "lon-arcs": Deep(Row("LON-GNN, one filter, arcs", "lon", forms=SINGLE), directed=True),
+    "lon-magnetic": Deep(
+        Row(
+            "LON-GNN, one filter, arcs as phases",
+            "lon",
+            forms=SINGLE,
+            fixed={"direction": "magnetic"},
+        ),
+        directed=True,
+    ),
     "lon-deep-arcs": Deep(
         Row("blocks of LON-GNN's filters, arcs", "lon-deep", searched=_spaces.FILTERS),
         directed=True,

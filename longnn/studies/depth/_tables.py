@@ -108,8 +108,12 @@ def _marks(graphs: Sequence[str], printed: Mapping[str, float]) -> list[str]:
 
 def _arcs_against_both_ways(results: Results) -> ResultTable:
     """A model on arcs minus the same model with edges both ways."""
-    pairs = [(key, key.removesuffix("-arcs")) for key in KEYS[ARCS] if key.endswith("-arcs")]
-    pairs.append(("lon-deep-magnetic", "lon-deep"))
+    pairs = [
+        (key, key.removesuffix(way))
+        for way in ("-arcs", "-magnetic")
+        for key in KEYS[ARCS]
+        if key.endswith(way)
+    ]
     rows = [
         [
             LABELS[one],
