@@ -400,6 +400,10 @@ def test_what_depth_is_worth(deep):
     assert f"{gcn:.1f} points behind, blocks of GraphSAGE {sage:.1f}" in text
 
 
+#: Graphs with a row of one filter and arcs as phases.
+PHASES = ("chameleon", "wisconsin")
+
+
 def test_what_direction_is_worth(deep):
     text, arcs = page("depth"), deep[ARCS]
     one, blocks = (
@@ -420,6 +424,18 @@ def test_what_direction_is_worth(deep):
     assert f"blocks gain {blocks['squirrel']:.1f} and {blocks['chameleon']:.1f}" in text
     assert f"one filter *loses* {-one['wisconsin']:.1f} points" in text
     assert f"blocks lose {-blocks['wisconsin']:.1f} (within chance)" in text
+    phases = {g: gap(arcs[g]["lon-magnetic"].test, arcs[g]["lon"].test) for g in PHASES}
+    assert f"cost one filter {-phases['chameleon']:.1f} points on Chameleon" in text
+    assert f"the double cover gains {one['chameleon']:.1f}" in text
+    assert f"On Wisconsin they gain {phases['wisconsin']:.1f}" in text
+    kept = arcs["wisconsin"]
+    level = [percent(kept[key].test) for key in ("lon-magnetic", "lon-deep")]
+    assert f"edges both ways ({level[0]:.1f} and {level[1]:.1f} %)" in text
+    assert not paired_difference(kept["lon-magnetic"], kept["lon-deep"]).startswith("**")
+    tried = {"lon-arcs": "lon", "lon-deep-arcs": "lon-deep"}
+    tried |= {"lon-magnetic": "lon", "lon-deep-magnetic": "lon-deep"}
+    gains = {k for k, of in tried.items() if gap(kept[k].test, kept[of].test) > 0}
+    assert gains == {"lon-magnetic"}
     wider = [gap(cells["wider-arcs"].test, cells["words-arcs"].test) for cells in wide.values()]
     assert f"{wider[1]:.1f} points on Chameleon, {wider[0]:.1f} on Squirrel" in text
 
