@@ -115,10 +115,7 @@ class Linear(nn.Module):
 
     def added(self, x: Features, residual: Tensor) -> Tensor:
         r""":math:`R + X W + b`."""
-        out = self.product(x)
-        if self.bias is not None and kernels.usable(out) and out.dim() == 2:
-            return add_bias(out, self.bias, residual)
-        return residual + self._add_bias(out)
+        return self._add_bias(self.product(x), residual)
 
     def activated(self, x: Features, dropout: Dropout) -> Tensor:
         r""":math:`\mathrm{dropout}(\mathrm{ReLU}(X W + b))`."""
@@ -143,13 +140,13 @@ class Linear(nn.Module):
             return narrow_matmul(x, self.weight)
         return x @ self.weight
 
-    def _add_bias(self, out: Tensor) -> Tensor:
-        if self.bias is None:
-            return out
-        if kernels.usable(out) and out.dim() == 2:
-            return add_bias(out, self.bias, None)
-        # In place a CPU saves a pass; a kernel's product may be a view, which autograd protects.
-        return out.add_(self.bias) if out.device.type == "cpu" else out + self.bias
+    def _add_bias(self, out: Tensor, residual: Tensor | None = None) -> Tensor:
+        if self.bias is not None:
+            if kernels.usable(out) and out.dim() == 2:
+                return add_bias(out, self.bias, residual)
+            # In place a CPU saves a pass; a product may be a view, which autograd protects.
+            out = out.add_(self.bias) if out.device.type == "cpu" else out + self.bias
+        return out if residual is None else residual + out
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, bias={self.bias is not None}"
