@@ -27,6 +27,7 @@ def test_every_recipe_is_complete(model, dataset):
     left = {"preset", "time_limit", "seed", "repeat", "device", "scale", "split"}
     left |= {"calibrate", "threshold", "baselines"}  # what happens after training
     assert not left & set(keys)
+    assert keys["frequencies"] == "train"  # its score was measured so
     assert {*keys, *left} == set(Config.from_dict(keys).to_dict())
 
 

@@ -8,8 +8,10 @@ An unknown name is an error that names the nearest valid one.
 
 from longnn.config._check import LIMITS
 from longnn.config._config import (
+    AFTERWARDS,
     ARCS,
     DIRECTIONS,
+    FREQUENCIES,
     PRECISIONS,
     PRESETS,
     RARE,
@@ -26,8 +28,10 @@ from longnn.config._settings import METRICS, ROLES, Settings, parse_class_weight
 from longnn.config._toml import parse_assignment, read_toml, toml_value
 
 __all__ = [
+    "AFTERWARDS",
     "ARCS",
     "DIRECTIONS",
+    "FREQUENCIES",
     "LIMITS",
     "METRICS",
     "PRECISIONS",

@@ -17,11 +17,14 @@ from longnn.registry import MODELS, find_model
 
 SCALINGS = ("auto", "none", "columns", "standard", "row")
 DIRECTIONS = ("auto", "cover", "magnetic", "none")
+FREQUENCIES = ("auto", "train")
 PRECISIONS = ("float32", "float64", "tf32")
 #: What is said about arcs.
 ARCS = ("direction", "phase", "learn_phase", "out_exponent", "in_exponent")
 #: What is left out of a table where it is not set: of arcs, and of training on rows.
 RARE = (*ARCS, "batch_rows")
+#: What is done after training.
+AFTERWARDS = ("calibrate", "frequencies", "threshold", "baselines")
 #: One model, a portfolio of about eight, or a larger one.
 PRESETS = ("fast", "default", "best")
 #: Stands for the settings that a model has by default, until it is known which model.
@@ -71,6 +74,12 @@ class Config:
     )
     calibrate: bool = described(
         True, "make probabilities honest: a temperature fitted on the validation nodes"
+    )
+    frequencies: str = described(
+        "auto",
+        "class frequencies that probabilities expect: train (of the training nodes); auto (of the "
+        "validation nodes, if they differ beyond chance: if training was balanced, for example)",
+        FREQUENCIES,
     )
     threshold: float = described(
         0.0,

@@ -49,6 +49,8 @@ class Parameters(BaseEstimator):
         class_weight: of each class in the loss: ``"balanced"``, or a dict {class: weight}, where
             classes that it does not name have weight 1. By default all weigh the same.
         calibrate: whether probabilities are calibrated on the validation nodes.
+        frequencies: ``"train"``: probabilities expect the class frequencies of the training nodes;
+            ``"auto"``: those of the validation nodes, if they differ beyond chance.
         threshold: probability from which on the rarer of two classes, or a label, is predicted.
         baselines: whether a report with test nodes compares with models that ignore the graph.
         scale: of the features: ``"auto"``, ``"none"``, ``"row"`` or ``"standard"``.
@@ -91,6 +93,7 @@ class Parameters(BaseEstimator):
         degree_penalty: float | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
         calibrate: bool | None = None,
+        frequencies: str | None = None,
         threshold: float | None = None,
         baselines: bool | None = None,
         scale: str | None = None,
@@ -128,6 +131,7 @@ class Parameters(BaseEstimator):
         self.degree_penalty = degree_penalty
         self.class_weight = class_weight
         self.calibrate = calibrate
+        self.frequencies = frequencies
         self.threshold = threshold
         self.baselines = baselines
         self.scale = scale

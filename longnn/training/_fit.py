@@ -23,7 +23,13 @@ from longnn.training._memory import require_room
 from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
 from longnn.training._population import Population
 from longnn.training._problem import Problem, headline
-from longnn.training._readout import Readout, best_threshold, fit_temperature
+from longnn.training._readout import (
+    Readout,
+    best_threshold,
+    fit_shift,
+    fit_temperature,
+    frequency_shift,
+)
 from longnn.training._rows import RowProblem
 from longnn.training._weights import loss_weights
 
@@ -308,17 +314,26 @@ def fit_readout(
     problem: Problem,
     result: Result,
     scores: Tensor,  # (nodes, outputs), on the CPU
-    val: Tensor,  # (nodes,) bool
+    split: Split,
+    *,
+    weighted: bool = False,
 ) -> Readout:
-    """What is learned on the validation nodes after training: temperature and threshold."""
+    """What is learned on the validation nodes after training: temperature, shift, threshold.
+
+    ``weighted`` says that nodes had weights in the loss: their frequencies were not to matter.
+    """
     readout = Readout(problem.task, offset=result.offset, scale=result.scale)
-    labels, val = problem.labels.cpu(), val.cpu()
+    labels, val = problem.labels.cpu(), split.val.cpu()
     if problem.task == "regression" or not bool(torch.isfinite(scores).all()):
         return readout
     if problem.task == "classification":
         val = val & (labels >= 0)
         readout = dataclasses.replace(readout, positive=problem.positive)
-    if config.calibrate and bool(val.any()):
+    delta = None if weighted else _shift_of(config, problem, split)
+    if delta is not None:
+        temperature, shift = fit_shift(scores[val], labels[val], delta)
+        readout = dataclasses.replace(readout, temperature=temperature, shift=shift)
+    elif config.calibrate and bool(val.any()):
         temperature = fit_temperature(scores[val], labels[val], problem.task)
         readout = dataclasses.replace(readout, temperature=temperature)
     if config.threshold:
@@ -330,6 +345,24 @@ def fit_readout(
         return readout
     probability = readout.predict(scores[val])[:, problem.positive]
     return dataclasses.replace(readout, threshold=best_threshold(probability, hit))
+
+
+def _shift_of(config: Config, problem: Problem, split: Split) -> Tensor | None:
+    """How frequencies of classes shift from training to validation nodes, if that is to be used.
+
+    Not where classes are weighted, or scored alike: then frequencies are not to matter.
+    """
+    wanted = config.calibrate and config.frequencies == "auto"
+    alike = config.settings.class_weight != "none" or problem.metric == "balanced_accuracy"
+    if problem.task != "classification" or not wanted or alike:
+        return None
+    labels = problem.labels.cpu()
+    return frequency_shift(
+        *(
+            torch.bincount(labels[mask.cpu() & (labels >= 0)], minlength=problem.outputs)
+            for mask in (split.train, split.val)
+        )
+    )
 
 
 def score(

@@ -249,7 +249,9 @@ class Job:
         model, one, problem = self._models[i], self._trainings[i], self._of[i][0].problem
         load_weights(model, result.state)
         scores = raw_scores(model, problem)
-        readout = fit_readout(one.config, problem, result, scores, one.split.val)
+        readout = fit_readout(
+            one.config, problem, result, scores, one.split, weighted=one.weight is not None
+        )
         predicted = readout.predict(scores)
         return Fitted(one.config, one.split, result, model, self._starts[i], readout, predicted)
 
@@ -277,7 +279,8 @@ class Job:
         scores = raw_scores(model, problem)
         state = {name: p.detach().cpu().clone() for name, p in model.named_parameters()}
         result = dataclasses.replace(lead.result, state=state)
-        readout = fit_readout(config, problem, result, scores, split.val)
+        weighted = self._trainings[next(iter(self._members[number].values()))].weight is not None
+        readout = fit_readout(config, problem, result, scores, split, weighted=weighted)
         members = tuple(FittedMember(name, weights[name], one) for name, one in each.items())
         predicted = readout.predict(scores)
         return Fitted(config, split, result, model, lead.start, readout, predicted, members)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from longnn.config import ARCS, Config
+from longnn.config import AFTERWARDS, ARCS, Config
 from longnn.data import NodeDataset
 from longnn.recipes import known_recipes, load_recipe
 
@@ -33,9 +33,7 @@ FREE = frozenset(
         "device",
         "precision",
         "time_limit",
-        "calibrate",
-        "threshold",
-        "baselines",
+        *AFTERWARDS,
         "epochs",
         "patience",
         "batch_rows",
@@ -64,7 +62,8 @@ def members_of(config: Config, dataset: NodeDataset) -> dict[str, Config]:
         dataset: to train on. For a named one that has a recipe, ``"best"`` trains that too.
     """
     own = {key: value for key, value in config.to_dict().items() if key in FREE}
-    own |= {"preset": "fast", "repeat": 1}
+    # The whole follows the frequencies of validation nodes, not each member.
+    own |= {"preset": "fast", "repeat": 1, "frequencies": "train"}
     tables: dict[str, tuple[Mapping[str, Any], int]] = {
         name: (table, SEEDS[config.preset]) for name, table in portfolio(config.preset).items()
     }

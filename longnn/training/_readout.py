@@ -1,8 +1,9 @@
 r"""From the outputs of a trained model to predictions one can act on.
 
 A model computes numbers for each node. What they mean is learned on the validation nodes, after
-training: a *temperature*, which makes probabilities honest, and a *threshold*, from which on the
-rarer of two classes is predicted. Regression adds the mean and the spread that its labels had.
+training: a *temperature*, which makes probabilities honest, a *shift* towards the classes that are
+more frequent there than among the training nodes, and a *threshold*, from which on the rarer of two
+classes is predicted. Regression adds the mean and the spread that its labels had.
 """
 
 import dataclasses
@@ -12,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.optimize
+import scipy.stats
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -21,6 +23,14 @@ from longnn.training._problem import Task
 
 #: log T is looked for between these; T = 1 leaves the probabilities as they are.
 LOG_TEMPERATURES = (-3.0, 3.0)
+#: The strength of a shift is looked for between these; 1 is what frequencies alone call for.
+STRENGTHS = (0.0, 2.0)
+#: Frequencies of validation nodes differ from those of training nodes if chance alone makes such a
+#: difference less often than this. Test nodes have what validation nodes lack: to follow a
+#: difference that is chance costs twice.
+CHANCE = 0.001
+#: Nodes that the frequencies of the training nodes count as.
+KNOWN = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +39,9 @@ class Readout:
 
     Args:
         task: what is predicted.
-        temperature: probabilities are :math:`\mathrm{softmax}(s / T)`, of labels
+        temperature: probabilities are :math:`\mathrm{softmax}(s / T + \delta)`, of labels
             :math:`\sigma(s / T)`.
+        shift: :math:`\delta` of each class; empty for none.
         threshold: probability from which on the ``positive`` one of two classes, or a label, is
             predicted; None for the most probable class.
         positive: of two classes the one that the threshold is for.
@@ -44,6 +55,7 @@ class Readout:
 
     task: Task
     temperature: float = 1.0
+    shift: tuple[float, ...] = ()
     threshold: float | None = None
     positive: int = 1
     offset: tuple[float, ...] = (0.0,)
@@ -52,11 +64,14 @@ class Readout:
     def predict(self, scores: Tensor) -> Tensor:  # (nodes, outputs)
         """Probabilities (nodes, outputs), or values (nodes,) or (nodes, targets)."""
         if self.task == "classification":
-            return torch.softmax(scores / self.temperature, dim=1)
+            return torch.softmax(self._shifted(scores / self.temperature, 1.0), dim=1)
         if self.task == "multilabel":
             return torch.sigmoid(scores / self.temperature)
         values = scores.new_tensor(self.offset) + scores.new_tensor(self.scale) * scores
         return values[:, 0] if values.shape[1] == 1 else values
+
+    def _shifted(self, scores: Tensor, by: float) -> Tensor:
+        return scores + by * scores.new_tensor(self.shift) if self.shift else scores
 
     def choose(self, predicted: Tensor) -> Tensor:
         """The class of each node (nodes,), its labels (nodes, labels), or the values themselves."""
@@ -75,7 +90,7 @@ class Readout:
             return predicted
         if self.task == "multilabel":
             return torch.sigmoid(self.temperature * torch.logit(predicted.double())).to(predicted)
-        powers = self.temperature * predicted.double().log()
+        powers = self.temperature * self._shifted(predicted.double().log(), -1.0)
         return torch.softmax(powers, dim=1).to(predicted)
 
     @classmethod
@@ -86,9 +101,11 @@ class Readout:
         return dataclasses.replace(readouts[0], threshold=threshold)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, without the task."""
+        """Plain data, without the task, and without a shift where there is none."""
         plain = dataclasses.asdict(self)
         del plain["task"]
+        if not self.shift:
+            del plain["shift"]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
 
     @classmethod
@@ -97,6 +114,9 @@ class Readout:
         temperature = node["temperature"].number()
         if not temperature > 0:
             node["temperature"].fail("a number > 0")
+        shift = tuple(node["shift"].array(None).tolist()) if node["shift"].given else ()
+        if not np.isfinite(shift).all():
+            node["shift"].fail("finite numbers")
         threshold = node["threshold"].number() if node["threshold"].given else None
         if threshold is not None and not 0 <= threshold <= 1:
             node["threshold"].fail("a probability")
@@ -106,7 +126,7 @@ class Readout:
         offset, scale = (tuple(node[key].array(None).tolist()) for key in ("offset", "scale"))
         if not np.isfinite([*offset, *scale]).all():
             node["offset"].fail("finite, and so the scale")
-        return cls(task, temperature, threshold, positive, offset, scale)
+        return cls(task, temperature, shift, threshold, positive, offset, scale)
 
 
 def fit_temperature(scores: Tensor, labels: Tensor, task: Task) -> float:
@@ -135,6 +155,83 @@ def fit_temperature(scores: Tensor, labels: Tensor, task: Task) -> float:
 
     found = scipy.optimize.minimize_scalar(cost, bounds=LOG_TEMPERATURES, method="bounded")
     return float(math.exp(found.x)) if np.isfinite(found.fun) else 1.0
+
+
+def fit_shift(
+    scores: Tensor,  # (nodes, classes)
+    labels: Tensor,  # (nodes,)
+    direction: Tensor,  # (classes,)
+) -> tuple[float, tuple[float, ...]]:
+    r"""Temperature and shift under which the labels of the validation nodes are most likely.
+
+    .. math:: \min_{T,\, 0 \le \kappa \le 2} \;
+        -\sum_i \log \mathrm{softmax}(s_i / T + \kappa \delta)_{y_i}
+        + \tfrac12 (\log T)^2 + \tfrac12 \kappa^2
+
+    A model that has learned the frequencies of its training nodes needs :math:`\kappa = 1`. One
+    that was stopped, or tuned, by the validation nodes may know theirs already, and needs less.
+
+    Args:
+        scores: of the validation nodes, raw.
+        labels: of the same nodes.
+        direction: :math:`\delta`, see :func:`frequency_shift`.
+
+    Returns:
+        :math:`T` and :math:`\kappa \delta`.
+
+    >>> scores, labels = torch.zeros(20, 2), torch.tensor([0] * 16 + [1] * 4)
+    >>> _, shift = fit_shift(scores, labels, torch.tensor([0.0, -2.0]))
+    >>> shift[1] < -1  # nothing but the frequencies is known, and one class is rare
+    True
+    """
+    s, delta, y = scores.detach().double().cpu(), direction.double().cpu(), labels.cpu()
+
+    def cost(at: np.ndarray) -> tuple[float, np.ndarray]:
+        v = torch.tensor(at, requires_grad=True)
+        moved = s * torch.exp(-v[0]) + v[1] * delta
+        total = F.cross_entropy(moved, y, reduction="sum") + v.square().sum() / 2
+        (slope,) = torch.autograd.grad(total, v)
+        return float(total.detach()), slope.numpy()
+
+    bounds = [LOG_TEMPERATURES, STRENGTHS]
+    found = scipy.optimize.minimize(cost, np.zeros(2), jac=True, bounds=bounds, method="L-BFGS-B")
+    if not np.isfinite(found.fun):
+        return 1.0, ()
+    return float(math.exp(found.x[0])), tuple((found.x[1] * delta).tolist())
+
+
+def frequency_shift(train: Tensor, val: Tensor) -> Tensor | None:  # (classes,) counts
+    r"""How the classes of the validation nodes differ in frequency from those of training.
+
+    .. math:: \delta_c = \log \frac{(n_c + m\, \pi_c) / (n + m)}{\pi_c}
+
+    with the frequencies :math:`\pi` of the training nodes and the counts :math:`n_c` of the
+    validation nodes, to which the former count as :math:`m = 10` nodes. By Bayes' rule this is what
+    a model of the training nodes lacks where only the frequencies differ (Saerens et al., 2002). A
+    class without a training node is left as it is.
+
+    Args:
+        train, val: how many nodes each class has.
+
+    Returns:
+        the shift, or None where a :math:`\chi^2` test says that it may well be chance.
+
+    >>> frequency_shift(torch.tensor([50, 50]), torch.tensor([26, 24])) is None
+    True
+    >>> frequency_shift(torch.tensor([50, 50]), torch.tensor([90, 0]))
+    tensor([ 0.6419, -2.3026], dtype=torch.float64)
+    """
+    there = train > 0
+    if int(there.sum()) < 2 or int(val[there].sum()) == 0:
+        return None
+    counts = torch.stack([train[there], val[there]]).cpu().numpy()
+    if scipy.stats.chi2_contingency(counts).pvalue > CHANCE:
+        return None
+    usual = train[there].double() / train[there].sum()
+    found = val[there].double()
+    delta = torch.zeros(len(train), dtype=torch.float64)
+    delta[there.cpu()] = ((found + KNOWN * usual) / (found.sum() + KNOWN) / usual).log().cpu()
+    return delta
 
 
 def _likelihood(s: Tensor, labels: Tensor, task: Task) -> Callable[[float], float]:

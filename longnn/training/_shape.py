@@ -4,7 +4,7 @@ Two configurations of equal shape may be trained together on one graph, and each
 that it gives alone. They may differ in the seed, the split and what :data:`VARYING` names.
 """
 
-from longnn.config import ARCS, ROLES, Config
+from longnn.config import AFTERWARDS, ARCS, ROLES, Config
 
 #: Settings and options in which the members of one population may differ.
 VARYING = frozenset(
@@ -14,10 +14,7 @@ VARYING = frozenset(
 )
 #: Values that say where and how often to train, and what to do afterwards.
 _CIRCUMSTANCES = frozenset(
-    [
-        *("seed", "repeat", "device", "split", "preset", "time_limit"),
-        *("calibrate", "threshold", "baselines"),
-    ]
+    ["seed", "repeat", "device", "split", "preset", "time_limit", *AFTERWARDS]
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from longnn.config import Config, settings_names
+from longnn.config import AFTERWARDS, Config, settings_names
 from longnn.data import NodeDataset
 from longnn.records import RunRecord
 from longnn.registry import model_options
@@ -65,7 +65,7 @@ def space_around(config: Config) -> SearchSpace:
     """
     flat = config.to_dict()
     known = {*settings_names(), *model_options(config.model)}
-    circumstances = {*RESERVED, "calibrate", "threshold", "baselines"}
+    circumstances = {*RESERVED, *AFTERWARDS}
     table: dict[str, Any] = {
         key: value for key, value in flat.items() if key in known - circumstances
     }

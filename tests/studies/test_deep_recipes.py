@@ -8,6 +8,7 @@ import pytest
 from longnn import LONGNNClassifier, recipes
 from longnn.config import Config
 from longnn.data import Source
+from longnn.studies._core._evaluation import as_trained
 from longnn.studies.depth._plan import KEYS, ROWS
 from longnn.studies.recipes import _deep
 from longnn.studies.recipes._files import recipe_texts
@@ -36,7 +37,7 @@ def test_the_recipe_has_the_best_validation_scores(graph, part):
     chosen = CHOICES["lon-deep", graph]
     assert chosen.cell.val == rows[best]["val"]
     recipe = recipes.load_recipe("lon-deep", graph)
-    said = Config.from_dict(rows[best]["configs"][0]).to_dict()
+    said = as_trained(Config.from_dict(rows[best]["configs"][0])).to_dict()
     assert recipe == {k: said[k] for k in recipe if k != "direction"} | (
         {"direction": "cover"} if ROWS[best].directed else {}
     )

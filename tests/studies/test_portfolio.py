@@ -9,7 +9,7 @@ import torch
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, r2_score
 
 from longnn.config import Config
-from longnn.data import csbm, make_split
+from longnn.data import Split, csbm, make_split
 from longnn.recipes import load_recipe
 from longnn.studies import Context
 from longnn.studies.portfolio import _run, tables
@@ -23,6 +23,7 @@ from longnn.studies.portfolio._candidates import (
 )
 from longnn.studies.portfolio._evaluation import FULL as EVALUATION
 from longnn.studies.portfolio._evaluation import (
+    SINGLE_SHIFTED,
     EvaluationCell,
     FamilyCell,
     PortfolioCell,
@@ -30,7 +31,15 @@ from longnn.studies.portfolio._evaluation import (
 )
 from longnn.studies.portfolio._files import portfolio_text, write_portfolio
 from longnn.studies.portfolio._graphs import GRAPHS, KINDS, kind_of, related
-from longnn.studies.portfolio._join import JOINED, STRATEGIES, Scored, evaluate
+from longnn.studies.portfolio._join import (
+    IN_USE,
+    JOINED,
+    SHIFTED,
+    STRATEGIES,
+    Scored,
+    evaluate,
+    join_in_use,
+)
 from longnn.studies.portfolio._judge import Judge
 from longnn.studies.portfolio._predictions import Part, Predictions
 from longnn.studies.portfolio._run import _usual
@@ -280,7 +289,7 @@ def test_a_test_joins_members_seeds_and_recipes() -> None:
     assert best.alone["mlp 0"] == cell.portfolios["default"].alone["mlp 0"]
     assert {model: own.members for model, own in best.families.items()} == {"mlp": 1, "lon": 2}
     assert best.families["mlp"].whole == best.families["mlp"].equal
-    assert set(cell.recipe) == {"single", *STRATEGIES}
+    assert set(cell.recipe) == {"single", SINGLE_SHIFTED, *STRATEGIES, IN_USE, SHIFTED}
     seeds = [known["mlp 0"].replace(seed=seed) for seed in (0, 1, 1000, 1001)]
     fitted = fit(dataset, seeds, [*splits, *splits])
     own = Predictions.collect(dataset, [fitted[:2], fitted[2:]])
@@ -345,7 +354,8 @@ def test_portfolios_are_written_as_toml(tmp_path: Path) -> None:
     assert list(read["best"]) == ["features 5", "recipe cora"]
     for name, table in read["default"].items():
         assert not USERS & set(table)
-        assert Config.from_dict({**table, "precision": "float32"}) == candidates({})[name], name
+        made = Config.from_dict({**table, "precision": "float32", "frequencies": "train"})
+        assert made == candidates({})[name], name
 
 
 def test_the_committed_portfolios_are_those_of_the_record() -> None:
@@ -360,7 +370,8 @@ def test_the_usual_candidate_is_the_default() -> None:
     """What is compared as the default is what a user gets, but for its stopping rule."""
     for dataset in (csbm(num_nodes=60), DEVELOPMENT["diabetes"](), DEVELOPMENT["cancer"]()):
         usual = candidates({})[_usual(dataset)].replace(monitor="loss")
-        assert usual == complete({"preset": "fast"}, dataset).replace(monitor="loss")
+        given = {"preset": "fast", "frequencies": "train"}
+        assert usual == complete(given, dataset).replace(monitor="loss")
     assert {"default", "table, classes", "table, numbers"} == set(KNOWN)
 
 
@@ -368,3 +379,25 @@ def test_no_held_back_table_is_in_the_collection() -> None:
     assert not {*HELD_BACK, *STORIES} & {*GRAPHS} - {"fraud", "digits"}
     assert GRAPHS["fraud"].make(None).fingerprint() == DEVELOPMENT["fraud"]().fingerprint()
     assert len(KINDS) > 8
+
+
+def test_a_shift_in_the_study_is_that_of_a_preset() -> None:
+    """The same votes, the same temperature and shift, and so the same scores to the last node."""
+    dataset = csbm(num_nodes=400, num_features=8, phi=0.3)
+    y = dataset.data.y
+    first = torch.cumsum(y == 0, 0) * (y == 0)  # training is balanced, the rest is not
+    second = torch.cumsum(y == 1, 0) * (y == 1)
+    train = ((first > 0) & (first <= 20)) | ((second > 0) & (second <= 20))
+    rest = ~train & ((y == 0) | (second > 180))
+    even = torch.arange(400) % 2 == 0
+    split = Split(train, rest & even, rest & ~even, "own", 0)
+    config = complete({"preset": "default", "epochs": 20}, dataset)
+    (whole,) = fit(dataset, [config], [split])
+    assert whole.readout.shift[0] > whole.readout.shift[1]
+    p = Predictions.collect(dataset, [[m.fitted] for m in whole.members])
+    found = join_in_use(p, range(len(whole.members)))
+    for scored, shown in ((found[SHIFTED], whole.predicted), (found[IN_USE], None)):
+        if shown is None:
+            (plain,) = fit(dataset, [config.replace(frequencies="train")], [split])
+            shown = plain.predicted
+        assert scored.test == [pytest.approx(score(shown, dataset, split.test)["accuracy"])]

@@ -31,6 +31,7 @@ CIRCUMSTANCES = {
     "preset": "default",
     "time_limit": 5.0,
     "calibrate": False,
+    "frequencies": "train",
     "threshold": 0.2,
     "baselines": False,
 }

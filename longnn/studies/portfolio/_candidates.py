@@ -13,6 +13,7 @@ import numpy as np
 from longnn.config import Config
 from longnn.recipes import known_recipes, load_recipe
 from longnn.registry import model_options
+from longnn.studies._core._evaluation import as_trained
 
 #: What all candidates share: short trainings, stopped by the loss, which averages like.
 COMMON: dict[str, Any] = {"monitor": "loss", "hidden_channels": 64}
@@ -89,7 +90,8 @@ def candidates(limits: Mapping[str, Any]) -> dict[str, Config]:
             tables[f"{form} {i}"] = {**COMMON, **fixed, **_draw(rng, fixed)}
     for name, (model, graph) in _recipes().items():
         tables[name] = load_recipe(model, graph)
-    return {name: Config.from_dict({**table, **limits}) for name, table in tables.items()}
+    made = {name: Config.from_dict({**table, **limits}) for name, table in tables.items()}
+    return {name: as_trained(config) for name, config in made.items()}
 
 
 def tuned_on() -> dict[str, str]:

@@ -15,11 +15,18 @@ from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
 from longnn.recipes import load_recipe
 from longnn.studies._core._context import Context
-from longnn.studies.portfolio._join import JOINED, Scored, join
+from longnn.studies._core._evaluation import as_trained
+from longnn.studies.portfolio._join import (
+    JOINED,
+    SHIFTED,
+    Scored,
+    join,
+    join_in_use,
+)
 from longnn.studies.portfolio._predictions import Predictions
 from longnn.studies.portfolio._select import Selection
 from longnn.studies.tables._data import HELD_BACK, STORIES
-from longnn.training import PATIENCE, SEED_STEP, SEEDS, complete, fit, headline
+from longnn.training import PATIENCE, SEED_STEP, SEEDS, Fitted, complete, fit, headline
 
 #: The key of the cell of a record.
 TEST = "test"
@@ -28,6 +35,8 @@ _TABLES: dict[str, Callable[[], NodeDataset]] = {**STORIES, **HELD_BACK}
 PAPER = (*DATASETS, "cornell-legacy")
 #: Every graph of the test: those of the paper by their names, tables with a mark.
 TESTED = (*PAPER, *(f"table-{name}" for name in _TABLES))
+#: Of the recipe, one model that is shifted.
+SINGLE_SHIFTED = "single, shifted"
 #: Families are compared by so many members of each, in the order of the choice.
 EQUAL = 2
 
@@ -75,7 +84,7 @@ class PortfolioCell:
     Args:
         members: the candidates that were trained.
         alone: each with the seed of the split.
-        joined: strategy -> scores of the whole, all seeds of all members.
+        joined: strategy -> scores of the whole, all seeds of all members; as in use, too.
         families: model -> its members.
     """
 
@@ -94,8 +103,9 @@ class EvaluationCell:
         metric: of the scores; higher is better.
         default: one model with nothing set.
         portfolios: by name.
-        recipe: the graph's own recipe of LON-GNN, where it has one: ``single``, and with several
-            seeds joined by each strategy.
+        recipe: the graph's own recipe of LON-GNN, where it has one: ``single``, the same shifted,
+            and with several seeds joined by each strategy.
+        default_shifted: one model with nothing set, shifted as in use.
     """
 
     fingerprint: str
@@ -103,6 +113,7 @@ class EvaluationCell:
     default: Scored
     portfolios: dict[str, PortfolioCell]
     recipe: dict[str, Scored]
+    default_shifted: Scored | None = None
 
 
 def evaluate_portfolio(
@@ -173,6 +184,9 @@ def run_test(
     def alone(key: Hashable) -> Scored:
         return join(p, [place[key]], ["average"])["average"]
 
+    def every(keys: Sequence[Hashable]) -> dict[str, Scored]:
+        return join_every_way(p, [place[key] for key in keys])
+
     def votes(members: Sequence[str], times: int) -> Scored:
         return join(p, [place[m, k] for k in range(times) for m in members], [JOINED])[JOINED]
 
@@ -185,7 +199,7 @@ def run_test(
         portfolios[key] = PortfolioCell(
             members=list(members),
             alone={m: alone((m, 0)) for m in members},
-            joined=join(p, [place[m, k] for k in range(times) for m in members]),
+            joined=every([(m, k) for k in range(times) for m in members]),
             families={
                 model: FamilyCell(len(own), votes(own, times), votes(own[:EQUAL], times))
                 for model, own in families.items()
@@ -193,15 +207,22 @@ def run_test(
         )
     own = {}
     if recipe is not None:
-        every = join(p, [place["its own", k] for k in range(seeds)])
-        own = {"single": alone(("its own", 0)), **every}
+        shifted = every([("its own", 0)])[SHIFTED]
+        own = {"single": alone(("its own", 0)), SINGLE_SHIFTED: shifted}
+        own |= every([("its own", k) for k in range(seeds)])
     return EvaluationCell(
         fingerprint=dataset.fingerprint(),
         metric=headline(dataset.data.y, dataset.task)[0],
         default=alone("default"),
         portfolios=portfolios,
         recipe=own,
+        default_shifted=every(["default"])[SHIFTED],
     )
+
+
+def join_every_way(p: Predictions, chosen: Sequence[int]) -> dict[str, Scored]:
+    """The scores of the members by each strategy, and as in use."""
+    return {**join(p, chosen), **join_in_use(p, chosen)}
 
 
 def _train(
@@ -211,7 +232,21 @@ def _train(
     device: str,
 ) -> Predictions:
     """What each configuration, with the seed of the split or a later one, predicts."""
-    configs = [config.replace(seed=s.seed + SEED_STEP * k) for config, k in wanted for s in splits]
+    return Predictions.collect(dataset, fit_seeds(dataset, wanted, splits, device))
+
+
+def fit_seeds(
+    dataset: NodeDataset,
+    wanted: Sequence[tuple[Config, int]],
+    splits: Sequence[Split],
+    device: str,
+) -> list[list[Fitted]]:
+    """Each configuration on each split, (configurations, splits); shifts come when joined."""
+    configs = [
+        as_trained(config).replace(seed=s.seed + SEED_STEP * k)
+        for config, k in wanted
+        for s in splits
+    ]
     fitted = fit(dataset, configs, [*splits] * len(wanted), device=device)
     n = len(splits)
-    return Predictions.collect(dataset, [fitted[i * n : (i + 1) * n] for i in range(len(wanted))])
+    return [fitted[i * n : (i + 1) * n] for i in range(len(wanted))]

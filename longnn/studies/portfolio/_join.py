@@ -8,7 +8,16 @@ import torch
 from torch import Tensor
 
 from longnn.studies.portfolio._predictions import Predictions
-from longnn.training import DRAWS, ROUNDS, combine, ensemble_weights
+from longnn.training import (
+    DRAWS,
+    PRIOR,
+    ROUNDS,
+    Readout,
+    combine,
+    ensemble_weights,
+    fit_shift,
+    frequency_shift,
+)
 
 #: Weights of the members of a set from the validation nodes of one split.
 Strategy = Callable[[Predictions, int, Sequence[int]], Tensor]
@@ -34,17 +43,17 @@ def _half(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
     return weights
 
 
-def _voting(draws: int, rounds: int = ROUNDS) -> Strategy:
+def _voting(draws: int, rounds: int = ROUNDS, prior: float = 0) -> Strategy:
     def votes(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
         val = p.val[split]
         return ensemble_weights(
-            val.take(chosen), val.labels, p.task, draws=draws, rounds=rounds, prior=0
+            val.take(chosen), val.labels, p.task, draws=draws, rounds=rounds, prior=prior
         )
 
     return votes
 
 
-#: The way to join members that is in use.
+#: The way to join members by which ways and portfolios are compared.
 JOINED = "votes on draws"
 STRATEGIES: dict[str, Strategy] = {
     "best by validation": _best,
@@ -55,6 +64,12 @@ STRATEGIES: dict[str, Strategy] = {
     "votes on draws": _voting(DRAWS),
     "25 votes on draws": _voting(DRAWS, 25),
 }
+
+
+#: As presets do it: votes that few nodes do not decide alone; and then a shift of the whole towards
+#: the class frequencies of the validation nodes, where these differ from those of training.
+IN_USE, SHIFTED = "votes in use", "votes in use, shifted"
+_LEAST = 1e-12  # of a probability, so that its logarithm is finite
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +96,35 @@ def join(
             for part, scores in ((val, scored.val), (holdout, scored.test)):
                 scores.append(p.score(combine(part.take(chosen), weights), part.labels))
     return found
+
+
+def join_in_use(p: Predictions, chosen: Sequence[int]) -> dict[str, Scored]:
+    """The scores of the members joined as in use, without and with the shift."""
+    found = {IN_USE: Scored([], []), SHIFTED: Scored([], [])}
+    votes = _voting(DRAWS, prior=PRIOR)
+    for split, (val, holdout) in enumerate(zip(p.val, p.holdout, strict=True)):
+        weights = votes(p, split, list(chosen))
+        said = [combine(part.take(chosen), weights) for part in (val, holdout)]
+        moved = _shift(p, split, said)
+        for scored, (of_val, of_holdout) in zip(found.values(), (said, moved), strict=True):
+            scored.val.append(p.score(of_val, val.labels))
+            scored.test.append(p.score(of_holdout, holdout.labels))
+    return found
+
+
+def _shift(p: Predictions, split: int, said: list[Tensor]) -> list[Tensor]:
+    """Probabilities of the validation nodes and of the holdout, shifted as a run shifts them."""
+    if not p.train or p.metric == "balanced_accuracy":
+        return said
+    labels = p.val[split].labels
+    classes = len(p.train[split])
+    delta = frequency_shift(p.train[split], torch.bincount(labels, minlength=classes))
+    if delta is None:
+        return said
+    scores = [part.clamp_min(_LEAST).log() for part in said]
+    temperature, shift = fit_shift(scores[0], labels, delta)
+    readout = Readout("classification", temperature, shift)
+    return [readout.predict(s) for s in scores]
 
 
 def evaluate(

@@ -43,6 +43,8 @@ class Predictions:
     Args:
         task, metric, positive: what is predicted, and how it is scored.
         val, holdout: validation nodes and selection holdout of each split.
+        train: of each split how many training nodes each class has, (classes,); none for values,
+            and none where it was read from a file.
     """
 
     task: Task
@@ -50,6 +52,7 @@ class Predictions:
     positive: int
     val: tuple[Part, ...]
     holdout: tuple[Part, ...]
+    train: tuple[Tensor, ...] = ()
 
     @classmethod
     def collect(cls, dataset: NodeDataset, fitted: Sequence[Sequence[Fitted]]) -> Self:
@@ -67,7 +70,11 @@ class Predictions:
             for parts, mask in ((val, first.split.val), (holdout, first.split.test)):
                 rows = torch.stack([runs[s].predicted[mask].double() for runs in fitted])
                 parts.append(Part((rows - mean) / unit, y[mask]))
-        return cls(dataset.task, metric, positive, tuple(val), tuple(holdout))
+        train = [
+            torch.bincount(y[first.split.train], minlength=dataset.outputs)
+            for first in (fitted[0] if dataset.task == "classification" else ())
+        ]
+        return cls(dataset.task, metric, positive, tuple(val), tuple(holdout), tuple(train))
 
     def write(self, path: Path) -> None:
         """As compressed arrays; probabilities keep three digits."""

@@ -12,6 +12,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 import numpy as np
 
 from longnn.config import Config
+from longnn.studies._core._evaluation import as_trained
 from longnn.studies._core._protocol import ConfigTable
 from longnn.studies.portfolio._graphs import related
 from longnn.studies.portfolio._join import evaluate
@@ -94,7 +95,7 @@ class Selection:
 
     def config(self, name: str, limits: ConfigTable | None = None) -> Config:
         """The configuration of a member, with these epochs and patience."""
-        return Config.from_dict({**self.configs[name], **(limits or {})})
+        return as_trained(Config.from_dict({**self.configs[name], **(limits or {})}))
 
 
 def choose_all(

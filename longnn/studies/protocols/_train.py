@@ -9,7 +9,7 @@ from torch import Tensor
 
 from longnn.config import Config
 from longnn.data import NodeDataset, Split
-from longnn.studies._core._evaluation import Scores
+from longnn.studies._core._evaluation import Scores, as_trained
 from longnn.studies._core._protocol import ConfigTable
 from longnn.training import Fitted, combine, ensemble_weights, fit, score
 
@@ -88,6 +88,7 @@ def fit_all(
 ) -> list[list[Fitted]]:
     """Each configuration on each split, (configs, splits), by one call."""
     # Features of named datasets are ready to use, whatever a configuration says of scaling.
+    configs = [as_trained(c) for c in configs]
     members = [c.replace(seed=c.seed + s.seed, scale="none") for c in configs for s in splits]
     fitted = fit(dataset, members, [*splits] * len(configs), device=device)
     return [fitted[i : i + len(splits)] for i in range(0, len(fitted), len(splits))]

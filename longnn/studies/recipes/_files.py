@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from longnn._base.files import write_text
+from longnn.config import AFTERWARDS
 from longnn.studies import ablation, accuracy
 from longnn.studies._core._evaluation import Scores
 from longnn.studies._core._protocol import QUICK_DATASETS, ConfigTable, read_results
@@ -18,7 +19,7 @@ from longnn.training import summarize
 #: Settings that a recipe leaves to whoever uses it.
 LEFT_OUT = (
     *("preset", "time_limit", "seed", "repeat", "device", "scale", "split"),
-    *("calibrate", "threshold", "baselines"),
+    *AFTERWARDS,
 )
 
 _SELECTED = "Chosen by held-out validation nodes of tuning splits, see docs/results/recipes.md."
