@@ -1,0 +1,107 @@
+"""The tables of the study: ensembles of recipes beside single models and printed numbers."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from longnn.studies._core._context import load_records
+from longnn.studies._core._headline import best_in_bold, interval_of, points
+from longnn.studies._core._printed import printed_for
+from longnn.studies._core._scores import percent
+from longnn.studies._core._table import ResultTable
+from longnn.studies.ensembles._run import (
+    BLOCK,
+    BLOCKS,
+    ENSEMBLES,
+    ONE,
+    SEEDS,
+    TOGETHER,
+    EnsemblesCell,
+)
+from longnn.studies.portfolio._evaluation import PAPER
+from longnn.studies.portfolio._join import IN_USE, SHIFTED, Scored
+
+#: Rows as tables name them.
+NAMED = {
+    ONE: "recipe",
+    SEEDS: "seeds of it",
+    BLOCK: "blocks",
+    BLOCKS: "seeds of them",
+    TOGETHER: "all seeds",
+}
+#: What is subtracted from what.
+PAIRS = (
+    ((SEEDS, IN_USE), (ONE, IN_USE)),
+    ((TOGETHER, IN_USE), (SEEDS, IN_USE)),
+    ((TOGETHER, SHIFTED), (TOGETHER, IN_USE)),
+)
+
+
+def title(row: str, way: str) -> str:
+    """A column: a row, and whether it is shifted.
+
+    >>> title(SEEDS, SHIFTED)
+    'seeds of it, shifted'
+    """
+    return NAMED[row] + (", shifted" if way == SHIFTED else "")
+
+
+def tables(folder: Path) -> list[ResultTable]:
+    """Nothing before there is a record."""
+    found = load_records(folder, PAPER)
+    cells = {
+        name: record.get(ENSEMBLES, EnsemblesCell)
+        for name, record in found.items()
+        if ENSEMBLES in record
+    }
+    return [_scores(cells), _differences(cells)] if cells else []
+
+
+def _columns() -> list[tuple[str, str]]:
+    return [(row, way) for way in (IN_USE, SHIFTED) for row in NAMED]
+
+
+def _find(cell: EnsemblesCell, column: tuple[str, str]) -> Scored | None:
+    row, way = column
+    return cell.rows[row][way] if row in cell.rows else None
+
+
+def _scores(cells: Mapping[str, EnsemblesCell]) -> ResultTable:
+    rows = []
+    for name, cell in cells.items():
+        found = [_find(cell, column) for column in _columns()]
+        shown = iter(best_in_bold([percent(s.test) for s in found if s is not None], 2))
+        ours = ["" if s is None else next(shown) for s in found]
+        printed = [f"{value:.2f}" if value else "" for value in printed_for(name)]
+        rows.append([name, *ours, *printed])
+    return ResultTable(
+        "scores",
+        "Mean test accuracy in % over ten published splits, the best of ours in bold. Single "
+        "models: LON-GNN's recipe with one filter, and with blocks. Ensembles: eight seeds of the "
+        "first, two of the second, and all ten, joined by votes. Shifted: with the class "
+        "frequencies of the validation nodes. Printed: the paper's LON-GNN, and the best found "
+        "anywhere; both are of the defective Cornell.",
+        ["graph", *(title(*column) for column in _columns()), "paper's LON-GNN", "best printed"],
+        rows,
+    )
+
+
+def _differences(cells: Mapping[str, EnsemblesCell]) -> ResultTable:
+    rows = []
+    for name, cell in cells.items():
+        shown = []
+        for one, other in PAIRS:
+            a, b = _find(cell, one), _find(cell, other)
+            shown.append("" if a is None or b is None else interval_of(points(a.test, b.test)))
+        rows.append([name, *shown])
+    return ResultTable(
+        "differences",
+        "Differences in test accuracy, split by split, in points: mean and 95 % bootstrap interval "
+        "over the ten splits, bold if it excludes zero.",
+        ["graph", *(f"{title(*one)} minus {title(*other)}" for one, other in PAIRS)],
+        rows,
+    )
+
+
+def draw(folder: Path) -> list[Path]:
+    """No figures."""
+    return []
