@@ -17,6 +17,7 @@ from longnn.registry import FEATURES_FORM
 from longnn.studies import accuracy
 from longnn.studies._core._context import record_path
 from longnn.studies._core._protocol import ModelCell, Row
+from longnn.studies.portfolio._graphs import GRAPHS as COLLECTION
 from longnn.studies.portfolio._run import SELECTION
 from longnn.studies.portfolio._select import Selection
 from longnn.studies.protocols._train import Entry, Join
@@ -65,13 +66,18 @@ def _seeds_of_recipe(name: str, results: Path) -> list[Config]:
 
 
 def _portfolio(preset: str, name: str, results: Path) -> list[Config]:
-    """The portfolio that was chosen without the graph; nothing where it was not left out."""
+    """The portfolio that was chosen without the graph, or without all of its kind where no recipe
+    is of this graph alone; nothing where it was not left out.
+    """
     path = record_path(results / "portfolio", SELECTION)
     if not path.is_file():
         return []
     selection = StudyRecord.load(path).get(SELECTION, Selection)
     limits = {"epochs": MOST, "patience": PATIENCE}
-    members = selection.portfolios[preset].without_graph.get(name, [])
+    portfolio = selection.portfolios[preset]
+    members = portfolio.without_graph.get(name, [])
+    if not members and name in COLLECTION:
+        members = portfolio.without_kind[COLLECTION[name].kind]
     configs = [selection.config(member, limits) for member in members]
     seeds = range(PRESET_SEEDS[preset])
     return [c.replace(seed=c.seed + STRIDE * k) for k in seeds for c in configs]
