@@ -1,14 +1,14 @@
 """Table 3: every model on the ten graphs, one protocol and one search budget for all.
 
-Baselines are in the form of their own papers. LON-GNN has four rows: one whose form is searched
-too, the same with more trials, the paper's form, and the untuned default. Both versions of Cornell
-are there, by name.
+Baselines are in the form of their own papers. LON-GNN has five rows: one whose form is searched
+too, the same with the forms that came later, the first with more trials, the paper's form, and the
+untuned default. Both versions of Cornell are there, by name.
 """
 
 from pathlib import Path
 
 from longnn.records import StudyRecord
-from longnn.registry import PAPER_FORM
+from longnn.registry import FEATURES_FORM, PAPER_FORM
 from longnn.studies._core._context import Context, record_path
 from longnn.studies._core._printed import ACCURACY
 from longnn.studies._core._protocol import (
@@ -48,6 +48,12 @@ FORMS: tuple[Space, ...] = (
     {**PAPER_FORM, "weight": "probability"},
     {**PAPER_FORM, "weight": "probability", "placement": "hidden"},
 )
+#: The same, and an MLP of filtered features, with a filter on its scores or without.
+ALL_FORMS: tuple[Space, ...] = (
+    *FORMS,
+    {**_SHARED, **FEATURES_FORM},
+    {**_SHARED, **FEATURES_FORM, "placement": "both"},
+)
 #: The winners of the common budget lay at the edge of these.
 _WIDER: Space = {
     "filter_dropout": {"choices": [0.0, 0.2, 0.4, 0.6, 0.8]},
@@ -55,6 +61,7 @@ _WIDER: Space = {
 }
 ROWS = {
     "lon": Row("LON-GNN", "lon", forms=FORMS),
+    "lon-forms": Row("LON-GNN, all forms", "lon", forms=ALL_FORMS),
     "lon-full": Row("LON-GNN, 256 trials", "lon", forms=FORMS, searched=_WIDER, budget=4),
     "lon-paper": Row("LON-GNN, paper's form", "lon", fixed=PAPER_FORM, leave_dropout_on=True),
     "lon-default": Row("LON-GNN, untuned", "lon", tuned=False),
