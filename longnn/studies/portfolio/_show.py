@@ -49,7 +49,7 @@ def tables(folder: Path) -> list[ResultTable]:
         made += [_test(graphs), _differences(graphs), _families(graphs)]
     shifted = {name: cell for name, cell in graphs.items() if cell.default_shifted is not None}
     if shifted:
-        made.append(_shifted(shifted))
+        made += [_shifted(shifted), _in_use(shifted)]
     return [*made, _own(own)] if own else made
 
 
@@ -153,6 +153,23 @@ def _shifted(tests: Mapping[str, EvaluationCell]) -> ResultTable:
             "paper's LON-GNN",
             "best printed",
         ],
+        rows,
+    )
+
+
+def _in_use(tests: Mapping[str, EvaluationCell]) -> ResultTable:
+    """Paired differences between presets as they are in use."""
+    small, large = NAMED["default"], NAMED["best"]
+    pairs = [(small, "default"), (large, "default"), (large, small), (large, "recipe")]
+    rows = []
+    for name, cell in tests.items():
+        found = {title: after for title, (_, after) in _with_shift(cell).items()}
+        rows.append([name, *_gains(found, pairs)])
+    return ResultTable(
+        "in_use",
+        "The same, all shifted: differences in test accuracy, split by split, in points, mean and "
+        "95 % bootstrap interval over the ten splits, bold if it excludes zero.",
+        ["graph", *(f"{one} minus {other}" for one, other in pairs)],
         rows,
     )
 
