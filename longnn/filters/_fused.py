@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from longnn import kernels
-from longnn._base.autograd import differentiable, plainly
+from longnn._base.autograd import differentiable, first_alone, plainly
 from longnn.filters._coefficients import decomposed_gradient
 from longnn.polynomials import jacobi_matrices, nodes, transform
 
@@ -195,7 +195,7 @@ def _backward_torch(
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    ctx.mark_non_differentiable(*output[1:])
+    first_alone(ctx, output)
     ctx.decomposed = inputs[3] is not None
     kept = inputs[2:5] if ctx.decomposed else inputs[2:3]
     ctx.save_for_backward(*kept, *output[1:])

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from longnn._base.autograd import differentiable
+from longnn._base.autograd import differentiable, first_alone
 from longnn.training._monitors import CLASS_SCORES, LABEL_SCORES
 from longnn.training._problem import Problem, Task
 
@@ -88,7 +88,7 @@ def _cross_entropy_gradient(ctx: Any, grad: Tensor, _: Any) -> tuple[Tensor | No
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.shape = inputs[0].shape
-    ctx.mark_non_differentiable(output[1])
+    first_alone(ctx, output)
     ctx.save_for_backward(*inputs[1:], output[1])
 
 
