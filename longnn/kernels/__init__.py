@@ -16,19 +16,21 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from longnn.kernels._adam import adam_, keep_
+    from longnn.kernels._adam import adam_, cut, keep_
     from longnn.kernels._basis import jacobi_coefficients, jacobi_gradient
     from longnn.kernels._chebyshev import chebyshev_filter
     from longnn.kernels._dense import product as dense_product
     from longnn.kernels._dropout import activation_gradient, dropout
     from longnn.kernels._features import product as feature_product
     from longnn.kernels._rows import add_bias, normalize, normalize_gradient, sum_rows
+    from longnn.kernels._standing import stand_
 
 __all__ = [
     "activation_gradient",
     "adam_",
     "add_bias",
     "chebyshev_filter",
+    "cut",
     "dense_product",
     "dropout",
     "feature_product",
@@ -37,6 +39,7 @@ __all__ = [
     "keep_",
     "normalize",
     "normalize_gradient",
+    "stand_",
     "sum_rows",
     "usable",
 ]
@@ -47,6 +50,7 @@ _HOMES = {
     "adam_": ("_adam", "adam_"),
     "add_bias": ("_rows", "add_bias"),
     "chebyshev_filter": ("_chebyshev", "chebyshev_filter"),
+    "cut": ("_adam", "cut"),
     "dense_product": ("_dense", "product"),
     "dropout": ("_dropout", "dropout"),
     "feature_product": ("_features", "product"),
@@ -55,6 +59,7 @@ _HOMES = {
     "keep_": ("_adam", "keep_"),
     "normalize": ("_rows", "normalize"),
     "normalize_gradient": ("_rows", "normalize_gradient"),
+    "stand_": ("_standing", "stand_"),
     "sum_rows": ("_rows", "sum_rows"),
 }
 #: Compute capability from which Triton compiles for a GPU.

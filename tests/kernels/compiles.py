@@ -8,13 +8,14 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from longnn.kernels import _basis, _rows
+from longnn.kernels import _adam, _basis, _rows, _standing
 
 #: An H200.
 TARGET = GPUTarget("cuda", 90, 32)
 _DOUBLE = ("nodes", "transform", "beta", "slopes", "matrix", "numbers", "grad")
-#: Kernel, constants, pointers to float64; other arguments in capitals are constants, those named
-#: in NUMBERS integers or a float, and the rest pointers to float32.
+_BLOCKS = {"FIELDS": 4, "BLOCK": 1024}
+#: Kernel, constants, pointers to float64; other arguments are as NUMBERS says, and the rest are
+#: pointers to float32.
 CASES = [
     *(
         (
@@ -32,10 +33,22 @@ CASES = [
     (_rows._normalize_gradient, {"CENTER": True, "ROWS": 16, "COLUMNS": 128}, ()),
     (_rows._add, {"RESIDUAL": True, "ROWS": 8, "COLUMNS": 128}, ()),
     (_rows._sums, {"ROWS": 8, "COLUMNS": 128}, ()),
+    (
+        _adam._adam,
+        {"b1": 0.9, "b2": 0.999, "epsilon": 1e-8, "log_b1": -0.1, "log_b2": -1e-3, **_BLOCKS},
+        (),
+    ),
+    (_adam._keep, _BLOCKS, ()),
+    *((_standing._stand, {"FALLING": by, "BY_LOSS": by, "BLOCK": 128}, ()) for by in (True, False)),
 ]
-SIZES = ("size", "channels", "pairs", "rows", "columns", "piece")
+SIZES = ("size", "channels", "pairs", "rows", "columns", "piece", "members", "patience", "step")
 STRIDES = ("sm", "sr", "sc", "rm", "rr", "rc", "gm", "gr", "gc")
-NUMBERS = {"epsilon": "fp32", **dict.fromkeys((*SIZES, *STRIDES), "i32")}
+NUMBERS = {
+    "epsilon": "fp32",
+    **dict.fromkeys((*SIZES, *STRIDES), "i32"),
+    **dict.fromkeys(("stream", "blocks", "epoch", "best_epoch", "stop_epoch"), "*i64"),
+    **dict.fromkeys(("alive", "diverged", "better"), "*i1"),
+}
 
 
 def compile_all() -> list[str]:
