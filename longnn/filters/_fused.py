@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from longnn import kernels
-from longnn._base.autograd import differentiable, first_alone, plainly
+from longnn._base.autograd import differentiable, first_alone, lean, plainly, to_front
 from longnn.filters._coefficients import decomposed_gradient
 from longnn.polynomials import jacobi_matrices, nodes, transform
 
@@ -220,3 +220,61 @@ def jacobi_coefficients(
     coefficients are decomposed (PCD), in eta.
     """
     return _coefficients(a, b, weight, eta, gamma, bound, unit)[0]
+
+
+@torch.library.custom_op("longnn::jacobi_summary", mutates_args=())
+def _summary(
+    a: Tensor,
+    b: Tensor,
+    weight: Tensor,
+    eta: Tensor | None,
+    gamma: Tensor | None,
+    bound: float,
+) -> Tensor:
+    """Shapes as in :func:`_forward`; the result is (*batch, 3)."""
+    shape = (*a.shape, 3)
+    if kernels.usable(weight):
+        factors = None if eta is None else _rows(eta, 1), None if gamma is None else _rows(gamma, 0)
+        rows = (_rows(a, 0), _rows(b, 0), _rows(weight, 2))
+        return kernels.summary(*rows, bound, eta=factors[0], gamma=factors[1]).view(shape)
+    w = _flat(weight, 2)
+    energy = np.einsum("bkc,bkc->bk", w, w)
+    if eta is not None and gamma is not None:
+        energy = energy * _factors(_flat(eta, 1), _flat(gamma, 0))[2] ** 2
+    out = np.empty((len(w), 3))
+    np.sqrt(energy.sum(1) / w.shape[2], out=out[:, 0])
+    for i, raw in enumerate((a, b), 1):
+        out[:, i] = bound + np.logaddexp(0, _flat(raw, 0))
+    return torch.from_numpy(out.reshape(shape)).to(weight.dtype, copy=True)
+
+
+@_summary.register_fake
+def _(a, b, weight, eta, gamma, bound):  # type: ignore[no-untyped-def]
+    return weight.new_empty(*a.shape, 3)
+
+
+@_summary.register_vmap
+def _(info, in_dims, *inputs):  # type: ignore[no-untyped-def]
+    each = zip(inputs, in_dims, strict=True)
+    return quick_summary(*(to_front(t, dim, info.batch_size) for t, dim in each)), 0
+
+
+quick_summary = lean(_summary)
+
+
+def jacobi_summary(
+    a: Tensor,
+    b: Tensor,
+    weight: Tensor,
+    eta: Tensor | None = None,
+    gamma: Tensor | None = None,
+    *,
+    bound: float,
+) -> Tensor:
+    r"""The amplitude :math:`\sqrt{\frac1C \sum_{kc} \alpha_{kc}^2}`, a and b, shape (3,).
+
+    In the type of the weights; without derivatives.
+    """
+    with torch.no_grad():
+        found: Tensor = quick_summary(a, b, weight, eta, gamma, bound)
+    return found

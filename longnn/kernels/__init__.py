@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from longnn.kernels._features import product as feature_product
     from longnn.kernels._rows import add_bias, normalize, normalize_gradient, sum_rows
     from longnn.kernels._standing import stand_
+    from longnn.kernels._summary import summary
 
 __all__ = [
     "activation_gradient",
@@ -41,6 +42,7 @@ __all__ = [
     "normalize_gradient",
     "stand_",
     "sum_rows",
+    "summary",
     "usable",
 ]
 
@@ -61,6 +63,7 @@ _HOMES = {
     "normalize_gradient": ("_rows", "normalize_gradient"),
     "stand_": ("_standing", "stand_"),
     "sum_rows": ("_rows", "sum_rows"),
+    "summary": ("_summary", "summary"),
 }
 #: Compute capability from which Triton compiles for a GPU.
 _CAPABILITY = (8, 0)

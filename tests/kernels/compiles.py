@@ -8,7 +8,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from longnn.kernels import _adam, _basis, _rows, _standing
+from longnn.kernels import _adam, _basis, _rows, _standing, _summary
 
 #: An H200.
 TARGET = GPUTarget("cuda", 90, 32)
@@ -27,6 +27,10 @@ CASES = [
     ),
     *(
         (_basis._gradient, {"FACTORS": factors, "WIDE": 16, "CHANNELS": 128}, _DOUBLE)
+        for factors in (True, False)
+    ),
+    *(
+        (_summary._summary, {"FACTORS": factors, "WIDE": 16, "CHANNELS": 128}, _DOUBLE)
         for factors in (True, False)
     ),
     (_rows._normalize, {"CENTER": True, "ROWS": 16, "COLUMNS": 128}, ()),

@@ -30,6 +30,7 @@ from longnn.kernels import _dense as dense
 from longnn.kernels import _dropout as dropout
 from longnn.kernels import _features as features
 from longnn.kernels import _rows as rows
+from longnn.kernels import _summary as summary
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 NODES = 37
@@ -280,6 +281,10 @@ def test_jacobi_coefficients_and_their_gradients(degree, channels, form):
     for mine, theirs in zip(found, expected, strict=False):
         wanted = torch.zeros_like(mine.cpu()) if theirs is None else theirs
         torch.testing.assert_close(mine.cpu(), wanted, rtol=1e-9, atol=1e-9)
+    if raw:
+        found = summary.summary(*moved[:3], bound, eta=moved[3], gamma=moved[4])
+        amplitude = alpha.square().sum(1).mean(1).sqrt()
+        torch.testing.assert_close(found.cpu(), torch.stack([amplitude, *now], 1).detach())
 
 
 #: Parameters of two members: one of several blocks, and two that leave gaps.
