@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from longnn.kernels._chebyshev import chebyshev_filter
     from longnn.kernels._dense import product as dense_product
     from longnn.kernels._dropout import activation_gradient, dropout
+    from longnn.kernels._entropy import cross_entropy, cross_entropy_gradient
     from longnn.kernels._features import product as feature_product
     from longnn.kernels._rows import add_bias, normalize, normalize_gradient, sum_rows
     from longnn.kernels._standing import stand_
@@ -31,6 +32,8 @@ __all__ = [
     "adam_",
     "add_bias",
     "chebyshev_filter",
+    "cross_entropy",
+    "cross_entropy_gradient",
     "cut",
     "dense_product",
     "dropout",
@@ -52,6 +55,8 @@ _HOMES = {
     "adam_": ("_adam", "adam_"),
     "add_bias": ("_rows", "add_bias"),
     "chebyshev_filter": ("_chebyshev", "chebyshev_filter"),
+    "cross_entropy": ("_entropy", "cross_entropy"),
+    "cross_entropy_gradient": ("_entropy", "cross_entropy_gradient"),
     "cut": ("_adam", "cut"),
     "dense_product": ("_dense", "product"),
     "dropout": ("_dropout", "dropout"),

@@ -8,7 +8,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from longnn.kernels import _adam, _basis, _rows, _standing, _summary
+from longnn.kernels import _adam, _basis, _entropy, _rows, _standing, _summary
 
 #: An H200.
 TARGET = GPUTarget("cuda", 90, 32)
@@ -33,6 +33,8 @@ CASES = [
         (_summary._summary, {"FACTORS": factors, "WIDE": 16, "CHANNELS": 128}, _DOUBLE)
         for factors in (True, False)
     ),
+    *((_entropy._losses, {"HITS": hits, "ROWS": 1024, "CLASSES": 8}, ()) for hits in (True, False)),
+    (_entropy._gradient, {"ROWS": 128, "CLASSES": 8}, ()),
     (_rows._normalize, {"CENTER": True, "ROWS": 16, "COLUMNS": 128}, ()),
     (_rows._normalize_gradient, {"CENTER": True, "ROWS": 16, "COLUMNS": 128}, ()),
     (_rows._add, {"RESIDUAL": True, "ROWS": 8, "COLUMNS": 128}, ()),
@@ -50,7 +52,9 @@ STRIDES = ("sm", "sr", "sc", "rm", "rr", "rc", "gm", "gr", "gc")
 NUMBERS = {
     "epsilon": "fp32",
     **dict.fromkeys((*SIZES, *STRIDES), "i32"),
+    **dict.fromkeys(("count", "classes", "sn"), "i32"),
     **dict.fromkeys(("stream", "blocks", "epoch", "best_epoch", "stop_epoch"), "*i64"),
+    **dict.fromkeys(("picked", "labels"), "*i64"),
     **dict.fromkeys(("alive", "diverged", "better"), "*i1"),
 }
 
