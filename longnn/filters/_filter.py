@@ -210,9 +210,8 @@ class PolynomialFilter(nn.Module):
     def chebyshev_coefficients(self) -> Tensor:
         r""":math:`\beta = C^T\alpha`, shape (degree+1, channels), float64."""
         basis = self.basis
-        if isinstance(basis, Jacobi) and self._is_fused():
-            unit, bound = basis.weight == "probability", basis.parameters["a"] + MARGIN
-            return jacobi_coefficients(*self._jacobi_numbers(), bound=bound, unit=unit)
+        if self._is_fused():
+            return jacobi_coefficients(*self._jacobi_numbers(), **self._jacobi_options())
         if self.learn_basis and isinstance(basis, Jacobi) and basis.orthonormal:
             now, unit = self.basis_parameters(), basis.weight == "probability"
             alpha = self.effective_coefficients()
@@ -236,12 +235,16 @@ class PolynomialFilter(nn.Module):
         numbers = (of.weight, of.eta, of.gamma) if isinstance(of, PCD) else (of(),)
         return raw["a"], raw["b"], *numbers
 
+    def _jacobi_options(self) -> dict[str, Any]:
+        assert isinstance(self.basis, Jacobi)
+        bound = self.basis.parameters["a"] + MARGIN
+        return {"bound": bound, "unit": self.basis.weight == "probability"}
+
     def summary(self) -> dict[str, Tensor]:
         """Numbers to watch in training: ``amplitude``, the root mean square of the channels'
         norms, and a and b where they are learned; scalars without derivatives."""
         if self._is_fused():
-            bound = self.basis.parameters["a"] + MARGIN
-            found = jacobi_summary(*self._jacobi_numbers(), bound=bound)
+            found = jacobi_summary(*self._jacobi_numbers(), **self._jacobi_options())
             return dict(zip(("amplitude", "a", "b"), found.unbind(-1), strict=True))
         with torch.no_grad():
             # A fixed basis has nothing to watch, and its numbers are not on the device.

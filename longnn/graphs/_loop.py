@@ -62,7 +62,7 @@ def chebyshev_terms(
     if wide:
         current[0].copy_(multiply(crow, col, values, previous[0]))
     else:
-        torch.mm(matrix, previous[0], out=current[0])
+        current[0].addmm_(matrix, previous[0], beta=0)  # mm makes zeros of its own first
     yield current
     doubled = 2 * values if wide else values
     for _ in range(2, degree + 1):
