@@ -41,21 +41,20 @@ def _(x, bias, stream, p, site, first):  # type: ignore[no-untyped-def]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(output, *inputs[2:4])
+    ctx.save_for_backward(output, inputs[3])
 
 
 @torch.library.custom_op("longnn::activate_gradient", mutates_args=())
-def _gradient(grad: Tensor, result: Tensor, stream: Tensor | None, p: Tensor | None) -> Tensor:
+def _gradient(grad: Tensor, result: Tensor, p: Tensor | None) -> Tensor:
     """The gradient of x: that of the result, scaled, where the result is positive."""
-    rows = None if stream is None else stream.reshape(-1, 2).contiguous()
     rates = None if p is None else p.reshape(-1).contiguous()
     if result.dim() == 3:
-        return kernels.activation_gradient(grad, result, rows, rates)
-    return kernels.activation_gradient(grad[None], result[None], rows, rates)[0].clone()
+        return kernels.activation_gradient(grad, result, rates)
+    return kernels.activation_gradient(grad[None], result[None], rates)[0].clone()
 
 
 @_gradient.register_fake
-def _(grad, result, stream, p):  # type: ignore[no-untyped-def]
+def _(grad, result, p):  # type: ignore[no-untyped-def]
     return torch.empty_like(result)
 
 
