@@ -9,6 +9,7 @@ import torch
 from longnn import PolynomialFilter
 from longnn.filters._coefficients import PARAMETRIZATIONS, decomposed
 from longnn.filters._fused import jacobi_coefficients
+from longnn.nn import call_each
 from longnn.polynomials import (
     Bernstein,
     Chebyshev,
@@ -104,6 +105,25 @@ class TestConformance:
         v = U[:, 7:8].expand(-1, CHANNELS)
         g = f.response(1 - eigenvalues[7:8]).T.expand(1, CHANNELS)
         torch.testing.assert_close(f(operator, v), g * v)
+
+    def test_summary_is_that_of_norm_and_basis(self, name):
+        """Of one filter, and of two in a batch."""
+        f = randomized(name)
+        basis = f.basis_parameters() if f.learn_basis else {}
+        expected = {"amplitude": f.squared_norm().mean().sqrt()}
+        expected |= {k: v for k, v in basis.items() if k in ("a", "b") and v.dim() == 0}
+        found = f.summary()
+        assert list(found) == list(expected)
+        numbers = {**dict(f.named_parameters()), **dict(f.named_buffers())}
+        both = call_each(
+            f,
+            lambda module: tuple(module.summary().values()),
+            {k: torch.stack([v, 2 * v]) for k, v in numbers.items() if v is not None},
+        )
+        for mine, batch, theirs in zip(found.values(), both, expected.values(), strict=True):
+            assert not mine.requires_grad
+            torch.testing.assert_close(mine, theirs.detach())
+            torch.testing.assert_close(batch[0].detach(), theirs.detach())
 
     def test_permutation_equivariance(self, name):
         edges, x = random_graph(NODES, isolated=2), random_tensor(NODES, CHANNELS)

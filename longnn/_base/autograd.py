@@ -53,6 +53,11 @@ def differentiable(
         out = apply(*batch)
         return out, (0,) * len(out) if isinstance(out, tuple) else 0
 
+    def back(ctx: Any, *grads: Any) -> Any:
+        if all(g is None for g in grads):  # see `first_alone`
+            return (None,) * len(ctx.needs_input_grad)
+        return backward(ctx, *grads)
+
     batched = lead if vmap == "lead" else vmap
     found: Any = {"generate_vmap_rule": True}
     under_transforms = {
@@ -63,11 +68,11 @@ def differentiable(
     # A profiler shows the class' name: that of the operator.
     name = operator_name(call) if operator else call.__name__
     plain, transformed = (
-        type(name, (torch.autograd.Function,), {**of, "backward": staticmethod(backward)})
+        type(name, (torch.autograd.Function,), {**of, "backward": staticmethod(back)})
         for of in ({"forward": staticmethod(forward)}, under_transforms)
     )
     if operator:
-        call.register_autograd(backward, setup_context=save)
+        call.register_autograd(back, setup_context=save)
         call.register_vmap(batched)
 
     def apply(*inputs: Any) -> Any:
@@ -110,6 +115,15 @@ def to_front(value: Any, dim: int | None, batch: int) -> Any:
 def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     """Keep the inputs, all of them tensors."""
     ctx.save_for_backward(*inputs)
+
+
+def first_alone(ctx: Any, output: tuple[Any, ...]) -> None:
+    """Only the first result has a gradient; the backward pass is given None for the others.
+
+    torch would make a tensor of zeros for each of them, at every call.
+    """
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.set_materialize_grads(False)
 
 
 def side_by_side(call: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from longnn import kernels
 from longnn.filters._coefficients import PCD, Parametrization, make_coefficients
-from longnn.filters._fused import jacobi_coefficients
+from longnn.filters._fused import jacobi_coefficients, jacobi_summary
 from longnn.filters._leastsquares import solve
 from longnn.graphs import GraphOperator, Operator, apply_filter
 from longnn.polynomials import (
@@ -210,23 +210,47 @@ class PolynomialFilter(nn.Module):
     def chebyshev_coefficients(self) -> Tensor:
         r""":math:`\beta = C^T\alpha`, shape (degree+1, channels), float64."""
         basis = self.basis
+        if self._is_fused():
+            return jacobi_coefficients(*self._jacobi_numbers(), **self._jacobi_options())
         if self.learn_basis and isinstance(basis, Jacobi) and basis.orthonormal:
-            return self._jacobi_coefficients(unit=basis.weight == "probability")
+            now, unit = self.basis_parameters(), basis.weight == "probability"
+            alpha = self.effective_coefficients()
+            return jacobi_series(now["a"], now["b"], alpha, self.degree, unit_mass=unit)
         alpha = self.effective_coefficients()
         C = self.chebyshev_matrix()
         if C.dim() == 3:  # a basis of its own for each channel
             return torch.einsum("ckj,kc->jc", C, alpha)
         return C.T @ alpha
 
-    def _jacobi_coefficients(self, *, unit: bool) -> Tensor:
-        """The same for an orthonormal Jacobi basis that is learned, if possible in one pass."""
+    def _is_fused(self) -> bool:
+        """Whether an orthonormal Jacobi basis is learned, on a device where all is one pass."""
+        if not (self.learn_basis and isinstance(self.basis, Jacobi) and self.basis.orthonormal):
+            return False
+        raw = self.raw_basis["a"]
+        return raw.device.type == "cpu" or kernels.usable(raw)
+
+    def _jacobi_numbers(self) -> tuple[Tensor, ...]:
+        """What such a filter is made of: raw a and b, weights, and eta and gamma of factors."""
         raw, of = self.raw_basis, self.coefficients
-        if raw["a"].device.type == "cpu" or kernels.usable(raw["a"]):
-            bound = self.basis.parameters["a"] + MARGIN
-            numbers = (of.weight, of.eta, of.gamma) if isinstance(of, PCD) else (of(),)
-            return jacobi_coefficients(raw["a"], raw["b"], *numbers, bound=bound, unit=unit)
-        now, alpha = self.basis_parameters(), self.effective_coefficients()
-        return jacobi_series(now["a"], now["b"], alpha, self.degree, unit_mass=unit)
+        numbers = (of.weight, of.eta, of.gamma) if isinstance(of, PCD) else (of(),)
+        return raw["a"], raw["b"], *numbers
+
+    def _jacobi_options(self) -> dict[str, Any]:
+        assert isinstance(self.basis, Jacobi)
+        bound = self.basis.parameters["a"] + MARGIN
+        return {"bound": bound, "unit": self.basis.weight == "probability"}
+
+    def summary(self) -> dict[str, Tensor]:
+        """Numbers to watch in training: ``amplitude``, the root mean square of the channels'
+        norms, and a and b where they are learned; scalars without derivatives."""
+        if self._is_fused():
+            found = jacobi_summary(*self._jacobi_numbers(), **self._jacobi_options())
+            return dict(zip(("amplitude", "a", "b"), found.unbind(-1), strict=True))
+        with torch.no_grad():
+            # A fixed basis has nothing to watch, and its numbers are not on the device.
+            basis = self.basis_parameters() if self.learn_basis else {}
+            numbers = {k: v for k, v in basis.items() if k in ("a", "b") and v.dim() == 0}
+            return {"amplitude": self.squared_norm().mean().sqrt(), **numbers}
 
     def forward(self, operator: Operator, signal: Tensor) -> Tensor:
         return apply_filter(operator, signal, self.chebyshev_coefficients())

@@ -10,15 +10,16 @@ step after the other, from the coefficients' own modules and :mod:`longnn.polyno
 all other filters and devices.
 """
 
+import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from longnn import kernels
-from longnn._base.autograd import differentiable, plainly
+from longnn._base.autograd import differentiable, first_alone, lean, plainly, to_front
 from longnn.filters._coefficients import decomposed_gradient
 from longnn.polynomials import jacobi_matrices, nodes, transform
 
@@ -30,6 +31,49 @@ def _factors(eta: Any, gamma: Any) -> tuple[Any, Any, Any]:
     products = np.ones((len(eta), eta.shape[1] + 1))
     np.cumprod(factors, 1, out=products[:, 1:])
     return bounded, factors, products
+
+
+class _Pass(NamedTuple):
+    """What NumPy makes of the trainable numbers, float64, with one batch dimension."""
+
+    ab: Any  # (batch, 2)
+    alpha: Any  # (batch, K+1, channels)
+    beta: Any
+    slopes: Any  # (batch, 2, K+1, channels)
+    matrix: Any  # (batch, K+1, K+1)
+
+
+def _pass_of(
+    a: Tensor,
+    b: Tensor,
+    weight: Tensor,
+    eta: Tensor | None,
+    gamma: Tensor | None,
+    bound: float,
+    unit_mass: bool,
+) -> _Pass:
+    """Shapes as in :func:`_forward`. An epoch trains with the numbers that the last one was
+    validated with, so a pass is remembered by their bytes; it must not be written to."""
+    numbers = (t.detach().numpy() for t in (a, b, weight, eta, gamma) if t is not None)
+    known = tuple(t.tobytes() for t in numbers)
+    return _compute(known, str(weight.numpy(force=True).dtype), weight.shape, bound, unit_mass)
+
+
+@functools.lru_cache(maxsize=4)
+def _compute(
+    known: tuple[bytes, ...], dtype: str, shape: tuple[int, ...], bound: float, unit_mass: bool
+) -> _Pass:
+    size, channels = shape[-2:]
+    a, b, weight, *factors = (np.frombuffer(t, dtype).astype(np.float64) for t in known)
+    raw = np.stack([a, b], 1)
+    ab, alpha = bound + np.logaddexp(0, raw), weight.reshape(len(raw), size, channels)
+    matrices = jacobi_matrices(ab, size - 1, unit_mass=unit_mass)
+    if factors:
+        eta, gamma = factors[0].reshape(len(raw), size - 1), factors[1]
+        alpha = alpha * _factors(eta, gamma)[2][..., None]
+    series = matrices.swapaxes(-1, -2) @ alpha  # (3, batch, K+1, channels)
+    slopes = series[1:].swapaxes(0, 1) / (1 + np.exp(-raw))[..., None, None]
+    return _Pass(ab, alpha, series[0], slopes, matrices[0])
 
 
 @torch.library.custom_op("longnn::jacobi_coefficients", mutates_args=())
@@ -45,21 +89,13 @@ def _forward(
     """beta, its derivatives in the raw a and b (*batch, 2, K+1, channels), and C."""
     if kernels.usable(weight):
         return _forward_kernel(a, b, weight, eta, gamma, bound, unit_mass)
-    raw = np.stack([a.detach().numpy().reshape(-1), b.detach().numpy().reshape(-1)], 1)
-    raw = raw.astype(np.float64)
-    w = _flat(weight, 2)
-    degree = weight.shape[-2] - 1
-    matrices = jacobi_matrices(bound + np.logaddexp(0, raw), degree, unit_mass=unit_mass)
-    alpha = w
-    if eta is not None and gamma is not None:
-        alpha = w * _factors(_flat(eta, 1), _flat(gamma, 0))[2][..., None]
-    series = matrices.swapaxes(-1, -2) @ alpha  # (3, batch, K+1, channels)
-    slopes = series[1:].swapaxes(0, 1) / (1 + np.exp(-raw))[..., None, None]
-    parts = (series[0], slopes, matrices[0].copy())
-    square = (*a.shape, *matrices.shape[2:])
+    made = _pass_of(a, b, weight, eta, gamma, bound, unit_mass)
+    square = (*a.shape, *made.matrix.shape[1:])
     shapes = (weight.shape, (*a.shape, 2, *weight.shape[-2:]), square)
-    made = [torch.from_numpy(m.reshape(s)) for m, s in zip(parts, shapes, strict=True)]
-    return made[0], made[1], made[2]
+    parts = (made.beta, made.slopes, made.matrix)
+    # Copies: what is remembered must not be written to.
+    found = [torch.from_numpy(m.reshape(s).copy()) for m, s in zip(parts, shapes, strict=True)]
+    return found[0], found[1], found[2]
 
 
 def _forward_kernel(
@@ -195,7 +231,7 @@ def _backward_torch(
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    ctx.mark_non_differentiable(*output[1:])
+    first_alone(ctx, output)
     ctx.decomposed = inputs[3] is not None
     kept = inputs[2:5] if ctx.decomposed else inputs[2:3]
     ctx.save_for_backward(*kept, *output[1:])
@@ -220,3 +256,59 @@ def jacobi_coefficients(
     coefficients are decomposed (PCD), in eta.
     """
     return _coefficients(a, b, weight, eta, gamma, bound, unit)[0]
+
+
+@torch.library.custom_op("longnn::jacobi_summary", mutates_args=())
+def _summary(
+    a: Tensor,
+    b: Tensor,
+    weight: Tensor,
+    eta: Tensor | None,
+    gamma: Tensor | None,
+    bound: float,
+    unit_mass: bool,
+) -> Tensor:
+    """Shapes as in :func:`_forward`; the result is (*batch, 3)."""
+    shape = (*a.shape, 3)
+    if kernels.usable(weight):
+        factors = None if eta is None else _rows(eta, 1), None if gamma is None else _rows(gamma, 0)
+        rows = (_rows(a, 0), _rows(b, 0), _rows(weight, 2))
+        return kernels.summary(*rows, bound, eta=factors[0], gamma=factors[1]).view(shape)
+    made = _pass_of(a, b, weight, eta, gamma, bound, unit_mass)
+    alpha, out = made.alpha, np.empty((len(made.ab), 3))
+    out[:, 0] = np.sqrt(np.einsum("bkc,bkc->b", alpha, alpha) / alpha.shape[2])
+    out[:, 1:] = made.ab
+    return torch.from_numpy(out.reshape(shape)).to(weight.dtype, copy=True)
+
+
+@_summary.register_fake
+def _(a, b, weight, eta, gamma, bound, unit_mass):  # type: ignore[no-untyped-def]
+    return weight.new_empty(*a.shape, 3)
+
+
+@_summary.register_vmap
+def _(info, in_dims, *inputs):  # type: ignore[no-untyped-def]
+    each = zip(inputs, in_dims, strict=True)
+    return quick_summary(*(to_front(t, dim, info.batch_size) for t, dim in each)), 0
+
+
+quick_summary = lean(_summary)
+
+
+def jacobi_summary(
+    a: Tensor,
+    b: Tensor,
+    weight: Tensor,
+    eta: Tensor | None = None,
+    gamma: Tensor | None = None,
+    *,
+    bound: float,
+    unit: bool,
+) -> Tensor:
+    r"""The amplitude :math:`\sqrt{\frac1C \sum_{kc} \alpha_{kc}^2}`, a and b, shape (3,).
+
+    In the type of the weights; without derivatives.
+    """
+    with torch.no_grad():
+        found: Tensor = quick_summary(a, b, weight, eta, gamma, bound, unit)
+    return found

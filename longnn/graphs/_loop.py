@@ -62,7 +62,7 @@ def chebyshev_terms(
     if wide:
         current[0].copy_(multiply(crow, col, values, previous[0]))
     else:
-        torch.mm(matrix, previous[0], out=current[0])
+        current[0].addmm_(matrix, previous[0], beta=0)  # mm makes zeros of its own first
     yield current
     doubled = 2 * values if wide else values
     for _ in range(2, degree + 1):
@@ -81,12 +81,11 @@ def chebyshev_filter(
 ) -> Tensor:
     """The filter on the CSR arrays of a symmetric P: the sum over j of T_j(P) H * beta_j."""
     wide = signal.to(values.dtype).contiguous()
-    beta = coefficients.to(values.dtype)
-    degree = beta.shape[0] - 1
+    degree = coefficients.shape[0] - 1
     if degree > 0 and kernels.usable(wide):
-        return kernels.chebyshev_filter(crow, col, values, wide, beta.contiguous())[0].to(
-            signal.dtype
-        )
+        found, _ = kernels.chebyshev_filter(crow, col, values, wide, coefficients.contiguous())
+        return found.to(signal.dtype)
+    beta = coefficients.to(values.dtype)
     tiles = Tiles(wide)
     out, rows = tiles.new(wide)
     terms = chebyshev_terms(crow, col, values, wide, degree, tiles)
@@ -101,15 +100,15 @@ def chebyshev_filter_backward(
 ) -> tuple[Tensor, Tensor]:
     """The gradients (dH, dbeta) for an upstream gradient G, in one pass of the same loop."""
     wide = grad.to(values.dtype).contiguous()
-    beta = coefficients.to(values.dtype)
     h = signal.to(values.dtype)
-    degree = beta.shape[0] - 1
+    degree = coefficients.shape[0] - 1
     if degree > 0 and kernels.usable(wide):
         found, moments = kernels.chebyshev_filter(
-            crow, col, values, wide, beta.contiguous(), h.contiguous()
+            crow, col, values, wide, coefficients.contiguous(), h.contiguous()
         )
         assert moments is not None
-        return found.to(signal.dtype), moments.to(coefficients.dtype)
+        return found.to(signal.dtype), moments
+    beta = coefficients.to(values.dtype)
     tiles = Tiles(wide)
     d_signal, rows = tiles.new(wide)
     h_signal, h_rows = tiles.new(wide)

@@ -64,11 +64,13 @@ def apply_filter(
             f"Expected coefficients for 1 or {signal.shape[1]} channels, as the signal has "
             f"(got {coefficients.shape[1]})"
         )
+    matrix, scaled = operator.matrix, operator.scale_in(signal)
+    arrays = (matrix.crow, matrix.col, matrix.values)
+    if not operator.trainable:  # the loop rounds coefficients where it reads them
+        beta = coefficients.expand(-1, signal.shape[1])
+        return operator.scale_out(filtered(*arrays, scaled, beta))
     beta = coefficients.to(accumulate_dtype(signal.dtype)).expand(-1, signal.shape[1])
-    matrix = operator.matrix
-    scaled = operator.scale_in(signal)
-    apply = weighted_filter if operator.trainable else filtered
-    return operator.scale_out(apply(matrix.crow, matrix.col, matrix.values, scaled, beta))
+    return operator.scale_out(weighted_filter(*arrays, scaled, beta))
 
 
 def chebyshev_stack(operator: GraphOperator, signal: Tensor, degree: int) -> Tensor:

@@ -16,19 +16,25 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from longnn.kernels._adam import adam_, keep_
+    from longnn.kernels._adam import adam_, cut, keep_
     from longnn.kernels._basis import jacobi_coefficients, jacobi_gradient
     from longnn.kernels._chebyshev import chebyshev_filter
     from longnn.kernels._dense import product as dense_product
     from longnn.kernels._dropout import activation_gradient, dropout
+    from longnn.kernels._entropy import cross_entropy, cross_entropy_gradient
     from longnn.kernels._features import product as feature_product
     from longnn.kernels._rows import add_bias, normalize, normalize_gradient, sum_rows
+    from longnn.kernels._standing import stand_
+    from longnn.kernels._summary import summary
 
 __all__ = [
     "activation_gradient",
     "adam_",
     "add_bias",
     "chebyshev_filter",
+    "cross_entropy",
+    "cross_entropy_gradient",
+    "cut",
     "dense_product",
     "dropout",
     "feature_product",
@@ -37,7 +43,9 @@ __all__ = [
     "keep_",
     "normalize",
     "normalize_gradient",
+    "stand_",
     "sum_rows",
+    "summary",
     "usable",
 ]
 
@@ -47,6 +55,9 @@ _HOMES = {
     "adam_": ("_adam", "adam_"),
     "add_bias": ("_rows", "add_bias"),
     "chebyshev_filter": ("_chebyshev", "chebyshev_filter"),
+    "cross_entropy": ("_entropy", "cross_entropy"),
+    "cross_entropy_gradient": ("_entropy", "cross_entropy_gradient"),
+    "cut": ("_adam", "cut"),
     "dense_product": ("_dense", "product"),
     "dropout": ("_dropout", "dropout"),
     "feature_product": ("_features", "product"),
@@ -55,7 +66,9 @@ _HOMES = {
     "keep_": ("_adam", "keep_"),
     "normalize": ("_rows", "normalize"),
     "normalize_gradient": ("_rows", "normalize_gradient"),
+    "stand_": ("_standing", "stand_"),
     "sum_rows": ("_rows", "sum_rows"),
+    "summary": ("_summary", "summary"),
 }
 #: Compute capability from which Triton compiles for a GPU.
 _CAPABILITY = (8, 0)

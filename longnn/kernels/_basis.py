@@ -47,7 +47,7 @@ def _diagonal(k, a, b):
 
 
 @triton.jit
-def _constrained(pointer, bound, RAW: tl.constexpr):
+def constrained(pointer, bound, RAW: tl.constexpr):
     """A parameter in float64, and its derivative: bound + softplus(raw), or as it is."""
     value = tl.load(pointer).to(tl.float64)
     slope = value * 0 + 1.0
@@ -95,7 +95,7 @@ def _mass_scale(a, b, numbers):
 
 
 @triton.jit
-def _tanh(x):
+def tanh(x):
     return 1 - 2 / (tl.exp(2 * x) + 1)
 
 
@@ -123,8 +123,8 @@ def _series(
     pair = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     lower = tl.load(numbers)
-    a, slope_a = _constrained(a_ptr + pair, lower, RAW)
-    b, slope_b = _constrained(b_ptr + pair, lower, RAW)
+    a, slope_a = constrained(a_ptr + pair, lower, RAW)
+    b, slope_b = constrained(b_ptr + pair, lower, RAW)
     j = tl.arange(0, WIDE)
     inside = j < size
     square = (j[:, None] < size) & (j[None, :] < size)
@@ -161,7 +161,7 @@ def _series(
         if FACTORS:
             last = k + 1 >= size
             e = tl.load(eta + pair * (size - 1) + k, mask=not last, other=0.0).to(tl.float64)
-            product *= tl.load(gamma + pair).to(tl.float64) * _tanh(e)
+            product *= tl.load(gamma + pair).to(tl.float64) * tanh(e)
         degree = a * 0 + k  # a number like a
         ck, ca, cb = _diagonal(degree, a, b)
         sk, la, lb = _offdiagonal(degree + 1, a, b)
@@ -222,7 +222,7 @@ def _gradient(
     base = tl.load(gamma + pair).to(tl.float64) if FACTORS else 1.0
     if FACTORS:
         known = tl.load(eta + pair * (size - 1) + j, mask=j < size - 1, other=0.0)
-        bounded = _tanh(known.to(tl.float64))
+        bounded = tanh(known.to(tl.float64))
         factors = base * bounded
     product = tl.sum(bounded, 0) * 0 + 1.0
     for k in range(size):
@@ -264,7 +264,7 @@ def _tiles(size: int, channels: int) -> tuple[int, dict[str, int]]:
 
 
 @functools.lru_cache(maxsize=16)
-def _numbers(bound: float, device: torch.device) -> Tensor:
+def numbers_of(bound: float, device: torch.device) -> Tensor:
     """Numbers as a kernel reads them without rounding."""
     known = [bound, math.log(2), math.log(2 * math.pi) / 2]
     return torch.tensor(known, dtype=torch.float64, device=device)
@@ -290,7 +290,7 @@ def jacobi_coefficients(
     factors = (a, a) if eta is None or gamma is None else (eta, gamma)
     _series[(pairs, tiles)](
         a, b, weight, *factors, nodes, transform, *made, size, channels,
-        _numbers(bound or 0.0, a.device),
+        numbers_of(bound or 0.0, a.device),
         RAW=bound is not None, FACTORS=eta is not None, PAPER=not unit_mass, **sizes,
     )  # fmt: skip
     return made

@@ -93,7 +93,7 @@ def _step(
     previous,  # T_{j-2} H
     out,  # T_j H; may be `previous`
     total,  # the filtered signal so far
-    beta,  # row j of the coefficients; row j-1 lies `channels` before it
+    beta,  # row j of the coefficients, of any type; row j-1 lies `channels` before it
     signal,  # H of the forward pass, for the gradient of beta
     partial,  # (blocks of rows, channels) of degree j; degree 0 goes to `partial_first`
     partial_first,
@@ -110,9 +110,9 @@ def _step(
     block = tl.program_id(0)
     c = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     inside = c < channels
-    b = tl.load(beta + c, mask=inside, other=0.0)
+    b = tl.load(beta + c, mask=inside, other=0.0).to(values.dtype.element_ty)
     if FIRST:
-        b0 = tl.load(beta - channels + c, mask=inside, other=0.0)
+        b0 = tl.load(beta - channels + c, mask=inside, other=0.0).to(b.dtype)
         dot0 = tl.zeros([CHANNELS], dtype=b.dtype)
     dot = tl.zeros([CHANNELS], dtype=b.dtype)
     for r in range(ROWS):
@@ -176,10 +176,10 @@ def chebyshev_filter(
     col: Tensor,
     values: Tensor,
     x: Tensor,  # (rows, channels), contiguous: what the recurrence starts from
-    beta: Tensor,  # (degree+1, channels), contiguous, degree >= 1
+    beta: Tensor,  # (degree+1, channels), contiguous, of any float type, degree >= 1
     signal: Tensor | None = None,  # (rows, channels), contiguous: given in the backward pass
 ) -> tuple[Tensor, Tensor | None]:
-    """The filtered x, and, given a signal, the gradient of beta: (degree+1, channels)."""
+    """The filtered x, and, given a signal, the gradient of beta, in its type."""
     rows, channels = x.shape
     degree = beta.shape[0] - 1
     edges, wide, warps, longest = _tile(channels)
@@ -225,4 +225,4 @@ def chebyshev_filter(
             **sizes,
         )
         previous, current = current, out
-    return total, None if signal is None else sum_rows(partial)
+    return total, None if signal is None else sum_rows(partial, beta.dtype)

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-from longnn.kernels._hashing import hash32, prepare
+from longnn.kernels._hashing import hash32, keys, scale
 
 #: Rows of a multiple of so many numbers can be read sixteen bytes at a time.
 ALIGNED = 16
@@ -39,31 +39,31 @@ def halves_of(x: Tensor) -> Tensor:
 
 
 @triton.jit
-def _masked(halves, keys, member, n, p, nodes, end, features, pairs):
+def _masked(halves, first, second, threshold, n, p, nodes, end, features, pairs):
     """Tiles (nodes, pairs) of even and odd features, zero where the member drops."""
     inside = (n[:, None] < end) & (p[None, :] < pairs)
     place = halves + n[:, None].to(tl.int64) * pairs + p[None, :]
     even = tl.load(place, mask=inside, other=0.0)
     odd = tl.load(place + nodes.to(tl.int64) * pairs, mask=inside, other=0.0)
     # Rows count as even in length, so pairs never straddle two (noise for dense features, too).
-    h = hash32(keys, member, n[:, None] * ((features + 1) // 2) + p[None, :])
-    threshold = tl.load(keys + 3 * member + 2).to(tl.uint32)
+    h = hash32(first, second, n[:, None] * ((features + 1) // 2) + p[None, :])
     even = tl.where((h & 0xFFFF) >= threshold, even, 0.0)
     odd = tl.where((h >> 16) >= threshold, odd, 0.0)
     return even, odd
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["site"])
 def _forward(
     halves,
-    keys,
-    scales,
+    stream,
+    rates,
     dense,
     out,
     nodes,
     features,
     pairs,
     columns,
+    site,
     dm,  # strides of dense: member, feature, column
     df,
     dc,
@@ -82,30 +82,32 @@ def _forward(
     total = tl.zeros([NODES, COLUMNS], dtype=tl.float32)
     weights = dense + member * dm + c[None, :] * dc
     some = c[None, :] < columns
+    k0, k1, least = keys(stream, rates, site, member)
     for first in tl.range(0, pairs, PAIRS, num_stages=STAGES):
         p = first + tl.arange(0, PAIRS)
-        even, odd = _masked(halves, keys, member, n, p, nodes, nodes, features, pairs)
+        even, odd = _masked(halves, k0, k1, least, n, p, nodes, nodes, features, pairs)
         f = 2 * p[:, None]
         w0 = tl.load(weights + f * df, mask=(f < features) & some, other=0.0)
         w1 = tl.load(weights + (f + 1) * df, mask=(f + 1 < features) & some, other=0.0)
         total += tl.dot(even, w0, input_precision=PRECISION)
         total += tl.dot(odd, w1, input_precision=PRECISION)
-    total *= tl.load(scales + member)
+    total *= scale(rates, member)
     place = member * om + n[:, None].to(tl.int64) * on + c[None, :] * oc
     tl.store(out + place, total, mask=(n[:, None] < nodes) & some)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["site"])
 def _backward(
     halves,
-    keys,
-    scales,
+    stream,
+    rates,
     grad,
     out,
     nodes,
     features,
     pairs,
     columns,
+    site,
     part,  # how many nodes one program sums over
     gm,  # strides of grad: member, node, column
     gn,
@@ -129,9 +131,10 @@ def _backward(
     total0 = tl.zeros([PAIRS, COLUMNS], dtype=tl.float32)
     total1 = tl.zeros([PAIRS, COLUMNS], dtype=tl.float32)
     some = c[None, :] < columns
+    k0, k1, least = keys(stream, rates, site, member)
     for at in tl.range(start, end, NODES, num_stages=STAGES):
         n = at + tl.arange(0, NODES)
-        even, odd = _masked(halves, keys, member, n, p, nodes, end, features, pairs)
+        even, odd = _masked(halves, k0, k1, least, n, p, nodes, end, features, pairs)
         g = tl.load(
             grad + member * gm + n[:, None].to(tl.int64) * gn + c[None, :] * gc,
             mask=(n[:, None] < end) & some,
@@ -139,11 +142,11 @@ def _backward(
         )
         total0 += tl.dot(tl.trans(even), g, input_precision=PRECISION)
         total1 += tl.dot(tl.trans(odd), g, input_precision=PRECISION)
-    scale = tl.load(scales + member)
+    by = scale(rates, member)
     place = out + tl.program_id(2).to(tl.int64) * op + member * om + c[None, :] * oc
     f = 2 * p[:, None].to(tl.int64)
-    tl.store(place + f * of, total0 * scale, mask=(f < features) & some)
-    tl.store(place + (f + 1) * of, total1 * scale, mask=(f + 1 < features) & some)
+    tl.store(place + f * of, total0 * by, mask=(f < features) & some)
+    tl.store(place + (f + 1) * of, total1 * by, mask=(f + 1 < features) & some)
 
 
 def product(
@@ -160,16 +163,15 @@ def product(
     nodes, features = x.shape
     halves = halves_of(x)
     pairs = halves.shape[2]
-    keys, scales = prepare(stream, p, site)
     wide = min(max(triton.next_power_of_2(columns), 16), 64)
     precision = "bf16x6" if x.is_cuda else "ieee"  # the interpreter has no other
     sizes = {"COLUMNS": wide, "PRECISION": precision, "num_warps": 4}
-    shape = (nodes, features, pairs, columns)
+    shape = (nodes, features, pairs, columns, site)
     if not transposed:
         out = dense.new_empty(nodes, members, columns).movedim(1, 0)
         grid = (triton.cdiv(nodes, 64), members, triton.cdiv(columns, wide))
         _forward[grid](
-            halves, keys, scales, dense, out, *shape, *dense.stride(), *out.stride(),
+            halves, stream, p, dense, out, *shape, *dense.stride(), *out.stride(),
             NODES=64, PAIRS=32, STAGES=3, **sizes,
         )  # fmt: skip
         return out
@@ -179,7 +181,7 @@ def product(
     part = triton.cdiv(triton.cdiv(nodes, parts), 32) * 32
     out = torch.empty(parts, members, features, columns, dtype=x.dtype, device=x.device)
     _backward[(blocks, members, parts)](
-        halves, keys, scales, dense, out, *shape, part, *dense.stride(), *out.stride(),
+        halves, stream, p, dense, out, *shape, part, *dense.stride(), *out.stride(),
         NODES=32, PAIRS=64, STAGES=2, **sizes,
     )  # fmt: skip
     return out[0] if parts == 1 else out.sum(0)

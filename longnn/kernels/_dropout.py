@@ -8,19 +8,20 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from longnn.kernels._hashing import keep, prepare
+from longnn.kernels._hashing import keep, keys, scale
 from longnn.kernels._layout import like, tiles
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["site"])
 def _pass(
     x,
     bias,  # (members, columns), contiguous
     out,
-    keys,
-    scales,
+    stream,
+    p,
     rows,
     columns,
+    site,
     first,  # the position of the first element
     sm,  # strides of x and out: member, row, column
     sr,
@@ -40,9 +41,10 @@ def _pass(
         b = tl.load(bias + member * columns + c, mask=c < columns, other=0.0)
         v = tl.maximum(v + b[None, :], 0.0)
     if DROP:
-        scale = tl.load(scales + member).to(v.dtype)
-        kept = keep(keys, member, first + r[:, None] * columns + c[None, :])
-        v = tl.where(kept, v * scale, 0.0)
+        first_key, second_key, threshold = keys(stream, p, site, member)
+        place_of = first + r[:, None] * columns + c[None, :]
+        kept = keep(first_key, second_key, threshold, place_of)
+        v = tl.where(kept, v * scale(p, member).to(v.dtype), 0.0)
     tl.store(out + place, v, mask=inside)
 
 
@@ -51,7 +53,7 @@ def _gradient(
     grad,
     result,
     out,
-    scales,
+    p,
     rows,
     columns,
     gm,  # strides of grad
@@ -70,7 +72,7 @@ def _gradient(
     inside = (r[:, None] < rows) & (c[None, :] < columns)
     g = tl.load(grad + member * gm + r[:, None] * gr + c[None, :] * gc, mask=inside, other=0.0)
     if DROP:
-        g *= tl.load(scales + member).to(g.dtype)
+        g *= scale(p, member).to(g.dtype)
     place = member * sm + r[:, None] * sr + c[None, :] * sc
     y = tl.load(result + place, mask=inside, other=0.0)
     tl.store(out + place, tl.where(y > 0, g, 0.0), mask=inside)
@@ -87,12 +89,10 @@ def dropout(
 ) -> Tensor:
     """dropout(x), or, given a bias, dropout(ReLU(x + bias))."""
     x, out = like(x)
-    keys = scales = x
-    if stream is not None and p is not None:
-        keys, scales = prepare(stream, p, site)
     grid, sizes = tiles(x)
+    dropped = (x, x) if stream is None or p is None else (stream, p)
     _pass[grid](
-        x, x if bias is None else bias, out, keys, scales, *x.shape[1:], first, *x.stride(),
+        x, x if bias is None else bias, out, *dropped, *x.shape[1:], site, first, *x.stride(),
         ACTIVATE=bias is not None, DROP=stream is not None, **sizes,
     )  # fmt: skip
     return out
@@ -101,17 +101,13 @@ def dropout(
 def activation_gradient(
     grad: Tensor,  # (members, rows, columns)
     result: Tensor,  # dropout(ReLU(x + bias)), as it was
-    stream: Tensor | None,
     p: Tensor | None,
 ) -> Tensor:
     """The gradient of x, in the strides of the result."""
     result, out = like(result)
-    scales = result
-    if stream is not None and p is not None:
-        _, scales = prepare(stream, p, 0)  # the scale is the same at every site
     grid, sizes = tiles(result)
     _gradient[grid](
-        grad, result, out, scales, *result.shape[1:], *grad.stride(), *result.stride(),
-        DROP=stream is not None, **sizes,
+        grad, result, out, result if p is None else p, *result.shape[1:], *grad.stride(),
+        *result.stride(), DROP=p is not None, **sizes,
     )  # fmt: skip
     return out

@@ -9,21 +9,22 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from longnn.kernels._hashing import keep, prepare
+from longnn.kernels._hashing import keep, keys, scale
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["site"])
 def _product(
     crow,
     col,
     values,
     position,
-    keys,
-    scales,
+    stream,
+    p,
     dense,
     out,
     members,
     columns,
+    site,
     sm,  # strides of dense: member, row, column
     sr,
     sc,
@@ -46,6 +47,8 @@ def _product(
     # One sum per lane of the tile, added up once at the end: no exchange inside the loop.
     sums = tl.zeros([MEMBERS, EDGES, COLUMNS], dtype=values.dtype.element_ty)
     source = dense + m[:, None, None] * sm + c[None, None, :] * sc
+    if DROP:
+        first_key, second_key, threshold = keys(stream, p, site, m)
     for first in range(start, end, EDGES):
         e = first + tl.arange(0, EDGES)
         some = e < end
@@ -56,7 +59,8 @@ def _product(
             at = e.to(tl.int64)
             if MOVED:
                 at = tl.load(position + e, mask=some, other=0)
-            read = read & keep(keys, m[:, None], at[None, :])  # what is dropped is not even read
+            kept = keep(first_key[:, None], second_key[:, None], threshold[:, None], at[None, :])
+            read = read & kept  # what is dropped is not even read
         tile = tl.load(
             source + j[None, :, None] * sr,
             mask=read[:, :, None] & inside[None, None, :],
@@ -65,7 +69,7 @@ def _product(
         sums += v[None, :, None] * tile
     total = tl.sum(sums, axis=1)  # (members, columns)
     if DROP:
-        total *= tl.load(scales + m)[:, None].to(total.dtype)
+        total *= scale(p, m)[:, None].to(total.dtype)
     place = m[:, None] * om + row * orow + c[None, :] * oc
     tl.store(out + place, total, mask=known[:, None] & inside[None, :])
 
@@ -95,9 +99,6 @@ def product(
     if rows == 0:
         return out
     wide = min(triton.next_power_of_2(channels), 128)
-    keys = scales = crow
-    if stream is not None and p is not None:
-        keys, scales = prepare(stream, p, site)
     together, edges, warps = _tile(col.shape[0] / rows, wide, members)
     grid = (rows, triton.cdiv(members, together), triton.cdiv(channels, wide))
     _product[grid](
@@ -105,12 +106,13 @@ def product(
         col,
         values,
         crow if position is None else position,
-        keys,
-        scales,
+        crow if stream is None else stream,
+        crow if p is None else p,
         dense,
         out,
         members,
         channels,
+        site,
         *dense.stride(),
         *out.stride(),
         DROP=stream is not None,

@@ -190,12 +190,13 @@ def _sums(
     tl.store(out + row * columns + c, tl.sum(total, 0), mask=c < columns)
 
 
-def sum_rows(x: Tensor) -> Tensor:
-    """The sums over the rows of (members, rows, columns): (members, columns)."""
+def sum_rows(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """The sums over the rows of (members, rows, columns), (members, columns), in a type."""
     members, rows, columns = x.shape
     pieces = PIECES if rows >= FEW else 1
     _, sizes = tiles(x)
-    out = torch.empty(members, pieces, columns, dtype=x.dtype, device=x.device)
+    kept = x.dtype if pieces > 1 or dtype is None else dtype
+    out = torch.empty(members, pieces, columns, dtype=kept, device=x.device)
     grid = (pieces, members, triton.cdiv(columns, sizes["COLUMNS"]))
     _sums[grid](x, out, rows, columns, triton.cdiv(rows, pieces), *x.stride(), **sizes)
-    return out[:, 0] if pieces == 1 else sum_rows(out)
+    return out[:, 0] if pieces == 1 else sum_rows(out, dtype)

@@ -12,7 +12,7 @@ from longnn.matrices._layout import (
     take_columns,
 )
 from longnn.matrices._lifted import LiftedMatrix
-from longnn.matrices._noise import dropout
+from longnn.matrices._noise import drop_, dropout
 from longnn.matrices._product import csr, is_wide, multiply
 from longnn.matrices._sparse import (
     DenseMatrix,
@@ -38,6 +38,7 @@ __all__ = [
     "csr_matmul",
     "csr_product",
     "csr_to_scipy",
+    "drop_",
     "dropout",
     "is_canonical",
     "is_wide",

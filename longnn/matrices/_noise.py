@@ -102,18 +102,35 @@ def _mask_torch(key: Tensor, threshold: Tensor, size: int, first: int = 0) -> Te
     return half >= threshold[:, None]
 
 
+def _kept(stream: Tensor, p: Tensor, size: int, site: int, first: int) -> tuple[np.ndarray, float]:
+    """What one member keeps, bool (size,), and the scale of it."""
+    seed, epoch = stream.tolist()
+    threshold = min(round(p.item() * 65536), 65535)
+    kept = _mask_numpy(_keys_int(seed, epoch, site), threshold, size, first)
+    return kept, 65536 / (65536 - threshold)
+
+
+def drop_(x: Tensor, stream: Tensor, p: Tensor, site: int, first: int = 0) -> float:
+    """Drop from one member's signal on the CPU, contiguous, in place; returns the scale."""
+    kept, scale = _kept(stream, p, x.numel(), site, first)
+    flat = x.detach().view(-1)
+    np.multiply(flat.numpy(), kept, out=flat.numpy())  # by booleans: no mask of numbers is made
+    flat.mul_(scale)
+    return scale
+
+
 def masks(
     stream: Tensor, p: Tensor, like: Tensor, site: int, shape: list[int], first: int = 0
 ) -> Tensor:
     """Masks of a batch, shape (batch, *shape): 0 where dropped, 1 / (1 - rate) where kept."""
     size = math.prod(shape)
     if stream.device.type == "cpu":
-        mask = torch.empty(len(stream), size, dtype=like.dtype)
-        for row, (seed, epoch), rate in zip(mask, stream.tolist(), p.tolist(), strict=True):
-            threshold = min(round(rate * 65536), 65535)
-            kept = _mask_numpy(_keys_int(seed, epoch, site), threshold, size, first)
-            row.copy_(torch.from_numpy(kept.view(np.uint8))).mul_(65536 / (65536 - threshold))
-        return mask.view(len(stream), *shape)
+        dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
+        mask = torch.empty(len(stream), size, dtype=dtype)
+        for row, own, rate in zip(mask.numpy(), stream, p, strict=True):
+            kept, by = _kept(own, rate, size, site, first)
+            np.multiply(kept, row.dtype.type(by), out=row)
+        return mask.view(len(stream), *shape).to(like.dtype)
     threshold = _thresholds(p)
     scale = (65536.0 / (65536 - threshold)).to(like.dtype)
     mask = _mask_torch(keys(stream, site), threshold, size, first).to(like.dtype)

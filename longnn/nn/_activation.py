@@ -1,17 +1,20 @@
 r"""What follows a linear map, in one pass: :math:`\mathrm{dropout}(\mathrm{ReLU}(X + b))`, or
 :math:`X + b` plus a residual.
 
-For kernels alone: on a GPU each pass over the hidden channels of a population costs as much as a
-step of the filter. Elsewhere the steps are done in turn.
+On a GPU each pass over the hidden channels of a population costs as much as a step of the filter;
+there these are kernels. On a CPU it is fresh memory that costs, so a single member's signal is
+changed in place. Elsewhere the steps are done in turn.
 """
 
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from longnn import kernels
-from longnn._base.autograd import differentiable
+from longnn._base.autograd import differentiable, plainly
+from longnn.matrices import drop_
 
 
 @torch.library.custom_op("longnn::activate", mutates_args=())
@@ -38,21 +41,20 @@ def _(x, bias, stream, p, site, first):  # type: ignore[no-untyped-def]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(output, *inputs[2:4])
+    ctx.save_for_backward(output, inputs[3])
 
 
 @torch.library.custom_op("longnn::activate_gradient", mutates_args=())
-def _gradient(grad: Tensor, result: Tensor, stream: Tensor | None, p: Tensor | None) -> Tensor:
+def _gradient(grad: Tensor, result: Tensor, p: Tensor | None) -> Tensor:
     """The gradient of x: that of the result, scaled, where the result is positive."""
-    rows = None if stream is None else stream.reshape(-1, 2).contiguous()
     rates = None if p is None else p.reshape(-1).contiguous()
     if result.dim() == 3:
-        return kernels.activation_gradient(grad, result, rows, rates)
-    return kernels.activation_gradient(grad[None], result[None], rows, rates)[0].clone()
+        return kernels.activation_gradient(grad, result, rates)
+    return kernels.activation_gradient(grad[None], result[None], rates)[0].clone()
 
 
 @_gradient.register_fake
-def _(grad, result, stream, p):  # type: ignore[no-untyped-def]
+def _(grad, result, p):  # type: ignore[no-untyped-def]
     return torch.empty_like(result)
 
 
@@ -74,6 +76,40 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 #: ``activate(x, bias, stream, p, site, first)``: dropout(ReLU(x + bias)), by kernels.
 activate = differentiable(_activate, _backward, _save)
+
+
+class _InPlace(torch.autograd.Function):
+    """Written over x; the backward pass needs the result alone, as that of the kernel does."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, bias: Tensor, stream: Tensor, p: Tensor, site: int, first: int
+    ) -> Tensor:
+        ctx.mark_dirty(x)
+        x.add_(bias).clamp_min_(0)
+        ctx.scale = drop_(x, stream, p, site, first)
+        ctx.save_for_backward(x)
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (result,) = ctx.saved_tensors
+        found = torch.ops.aten.threshold_backward(grad, result, 0).mul_(ctx.scale)
+        return found, found.sum(0), None, None, None, None
+
+
+def activate_(
+    x: Tensor, bias: Tensor, stream: Tensor, p: Tensor, site: int, first: int
+) -> Tensor | None:
+    """dropout(ReLU(x + bias)) of one member, written over x; None where that cannot be done."""
+    fits = (
+        x.device.type == "cpu" and x.is_contiguous() and x.dtype in (torch.float32, torch.float64)
+    )
+    if not (fits and plainly((x, bias, stream, p))):
+        return None
+    found: Tensor = _InPlace.apply(x, bias, stream, p, site, first)
+    return found
 
 
 @torch.library.custom_op("longnn::add_bias", mutates_args=())

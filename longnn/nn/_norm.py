@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from longnn import kernels
-from longnn._base.autograd import differentiable
+from longnn._base.autograd import differentiable, first_alone
 
 Norm = Literal["layer", "rms", "none"]
 #: As torch's layer norm has it.
@@ -35,7 +35,7 @@ def _(x, epsilon, center):  # type: ignore[no-untyped-def]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    ctx.mark_non_differentiable(output[1])
+    first_alone(ctx, output)
     ctx.save_for_backward(*output)
     ctx.center = inputs[2]
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from longnn import kernels
 from longnn._base.autograd import differentiable, save_inputs
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix, dropout
-from longnn.nn._activation import activate, add_bias
+from longnn.nn._activation import activate, activate_, add_bias
 from longnn.nn._draw import uniform_
 from longnn.nn._norm import normalize_rows
 from longnn.nn._terms import Terms
@@ -122,13 +122,18 @@ class Linear(nn.Module):
         out = self.product(x)
         drops = dropout.training and dropout.rate > 0
         known = not drops or dropout.stream is not None
-        if self.bias is None or not known or not kernels.usable(out):
-            h = dropout(torch.relu_(self._add_bias(out)))
-            assert isinstance(h, Tensor)
-            return h
-        stream, p = (dropout.stream, dropout.p) if drops else (None, None)
-        first = dropout.first_row * out.shape[-1]
-        return activate(out, self.bias, stream, p, dropout.site, first)
+        if self.bias is not None and known:
+            stream, p = (dropout.stream, dropout.p) if drops else (None, None)
+            place = (dropout.site, dropout.first_row * out.shape[-1])
+            if kernels.usable(out):
+                return activate(out, self.bias, stream, p, *place)
+            if stream is not None and p is not None:
+                found = activate_(out, self.bias, stream, p, *place)
+                if found is not None:
+                    return found
+        h = dropout(torch.relu_(self._add_bias(out)))
+        assert isinstance(h, Tensor)
+        return h
 
     def product(self, x: Features) -> Tensor:
         """The map without its bias."""

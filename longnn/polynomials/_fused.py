@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from longnn import kernels
-from longnn._base.autograd import differentiable
+from longnn._base.autograd import differentiable, first_alone
 from longnn.polynomials import _chebyshev as chebyshev
 
 
@@ -158,7 +158,7 @@ def _(a, b, alpha, degree, unit_mass):  # type: ignore[no-untyped-def]
 
 
 def _save_slopes(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    ctx.mark_non_differentiable(*output[1:])
+    first_alone(ctx, output)
     ctx.save_for_backward(*output[1:])
 
 

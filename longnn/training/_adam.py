@@ -11,13 +11,14 @@ own, torch's fused update does the work: one call for all weights that share the
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
 
 from longnn import kernels
 from longnn._base.torch_private import fused_adam_
+from longnn.training._packed import Packed
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 _CONSTANTS = (BETA1, BETA2, EPSILON, math.log(BETA1), math.log(BETA2))
@@ -28,17 +29,22 @@ class PopulationAdam:
 
     def __init__(
         self,
-        parameters: dict[str, Tensor],
+        parameters: Mapping[str, Tensor],
         rates: dict[str, Tensor],  # name -> (members,)
         decays: dict[str, Tensor],  # name -> (members,)
     ) -> None:
-        self.mean = {name: torch.zeros_like(p) for name, p in parameters.items()}
-        self.square = {name: torch.zeros_like(p) for name, p in parameters.items()}
+        zeros = {name: torch.zeros_like(p) for name, p in parameters.items()}
+        self.mean, self.square = Packed(zeros), Packed(zeros)
         self.rates, self.decays = rates, decays
         self._group()
 
     def _group(self) -> None:
-        """Who shares rates: (rate, decay) -> places among all stacks, or all rows of stacks."""
+        """Who shares rates: (rate, decay) -> places among all stacks, or all rows of stacks.
+
+        For kernels the rates are tables, (parameters, members).
+        """
+        rates = (self.rates, self.decays)
+        self._tables = [torch.stack([of[name] for name in self.mean]) for of in rates]
         pairs = [
             list(zip(self.rates[name].tolist(), self.decays[name].tolist(), strict=True))
             for name in self.mean
@@ -52,18 +58,13 @@ class PopulationAdam:
     @torch.no_grad()
     def step(
         self,
-        parameters: dict[str, Tensor],
+        parameters: Packed,
         gradients: dict[str, Tensor],
         stream: Tensor,  # (members, 2): the epoch, counted from 1, is stream[0, 1]
     ) -> None:
         """Update the parameters in place."""
         if kernels.usable(stream):
-            for name, stack in parameters.items():
-                moments = (self.mean[name], self.square[name])
-                rates = (self.rates[name], self.decays[name])
-                kernels.adam_(
-                    stack, gradients[name].contiguous(), *moments, *rates, stream, _CONSTANTS
-                )
+            self._step_by_kernel(parameters, gradients, stream)
             return
         epoch = stream[0, 1].float()
         gradients = {name: gradients[name].contiguous() for name in parameters}
@@ -80,13 +81,23 @@ class PopulationAdam:
                 epsilon=EPSILON,
             )
 
+    def _step_by_kernel(
+        self, parameters: Packed, gradients: dict[str, Tensor], stream: Tensor
+    ) -> None:
+        """All parameters of all members at once; their gradients are put side by side first."""
+        found = torch.cat([gradients[name].reshape(-1) for name in parameters])
+        moments, (rate, decay) = (self.mean.flat, self.square.flat), self._tables
+        blocks = parameters.blocks
+        kernels.adam_(parameters.flat, found, *moments, rate, decay, stream, blocks, _CONSTANTS)
+
     def _parted(self, stacks: Iterable[Tensor]) -> list[Tensor]:
         """The stacks, or the rows of all of them, one after the other."""
         return list(stacks) if self._alike else [row for s in stacks for row in s.unbind()]
 
     def take(self, members: Tensor) -> None:
         """Keep only the given members."""
-        for table in (self.mean, self.square, self.rates, self.decays):
+        self.mean, self.square = self.mean.take(members), self.square.take(members)
+        for table in (self.rates, self.decays):
             for name in table:
                 table[name] = table[name][members]
         self._group()

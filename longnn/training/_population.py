@@ -22,6 +22,7 @@ from longnn.training._feed import Batch, make_feed
 from longnn.training._history import History
 from longnn.training._member import Member, Result
 from longnn.training._objective import Objective
+from longnn.training._packed import Packed
 from longnn.training._problem import Problem
 from longnn.training._stack import Stack
 from longnn.training._standing import Standing
@@ -108,7 +109,7 @@ class Population:
         self.adam = PopulationAdam(self.parameters, table("lr"), table("wd"))
 
     @property
-    def parameters(self) -> dict[str, Tensor]:
+    def parameters(self) -> Packed:
         """The weights now: name -> (members, ...)."""
         return self.stack.parameters
 
@@ -170,7 +171,7 @@ class Population:
         used = (weight for weight, some in zip(self.penalty.T, self.penalties, strict=True) if some)
         for weight, penalty in zip(used, penalties, strict=True):
             total = total + weight * penalty if ranks.first else total  # once, whoever adds up
-        found = self.stack.gradients(total.sum())
+        found = self.stack.gradients(total)
         *gradients, losses = ranks.add([*found.values(), losses.detach()])
         self.adam.step(self.parameters, dict(zip(found, gradients, strict=True)), self.stream)
         return losses
@@ -237,9 +238,10 @@ class Population:
     def _epoch(self) -> None:
         """All of an epoch that happens on the device: no number is read back."""
         row = torch.stack([self.train_epoch(), *self.validate()])  # (fields, members)
-        epoch = self.stream[:, 1] // self.feed.steps  # the stream counts steps
+        steps, epoch = self.feed.steps, self.stream[:, 1]
+        epoch = epoch if steps == 1 else epoch // steps  # the stream counts steps
         self.history.write(epoch[:1] - 1, row, self._filter_coefficients())
-        self.standing.update(epoch, row[0], row[1], row[2], self.parameters)
+        self.standing.update(epoch, row, self.parameters)
 
     @torch.no_grad()
     def _filter_coefficients(self) -> Tensor | None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import stack_module_state
 
 from longnn.nn import call_each
+from longnn.training._packed import Packed
 
 
 class Stack:
@@ -26,7 +27,8 @@ class Stack:
     """
 
     def __init__(self, models: Sequence[nn.Module], shared: dict[str, Tensor]) -> None:
-        self.parameters, self.buffers = stack_module_state(list(models))
+        parameters, self.buffers = stack_module_state(list(models))
+        self.parameters = _trainable(Packed(parameters))
         # One in training mode and one not: switching a module costs more than calling it.
         self.modules = {
             True: copy.deepcopy(models[0]).train(),
@@ -44,6 +46,7 @@ class Stack:
     def _bind(self) -> None:
         """Make the weights of a single member those of the modules themselves."""
         first = next(iter(self.parameters.values()))
+        self._ones = first.detach().new_ones(len(first))  # the gradients of their totals
         self._leaves: dict[str, Tensor] | None = None
         if len(first) != 1 or first.device.type != "cpu":
             return
@@ -62,10 +65,11 @@ class Stack:
             return tuple(t[None] for t in out) if isinstance(out, tuple) else out[None]
         return call_each(module, call, {**self.parameters, **self.buffers})
 
-    def gradients(self, total: Tensor) -> dict[str, Tensor]:
-        """The gradients of a scalar, shaped as the parameters; zero where it does not depend."""
+    def gradients(self, totals: Tensor) -> dict[str, Tensor]:  # (members,)
+        """The gradients of each member's total, shaped as the parameters; zero where it does not
+        depend."""
         leaves = self.parameters if self._leaves is None else self._leaves
-        found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+        found = torch.autograd.grad(totals, list(leaves.values()), self._ones, allow_unused=True)
         return {
             name: torch.zeros_like(p) if g is None else g.view_as(p)
             for (name, p), g in zip(self.parameters.items(), found, strict=True)
@@ -73,8 +77,13 @@ class Stack:
 
     def take(self, rows: Tensor, shared: dict[str, Tensor]) -> None:
         """Keep only the given members."""
-        self.parameters = {
-            name: p.detach()[rows].requires_grad_() for name, p in self.parameters.items()
-        }
+        self.parameters = _trainable(self.parameters.take(rows))
         self.buffers = {name: b[rows] for name, b in self.buffers.items()}
         self.share(shared)
+
+
+def _trainable(parameters: Packed) -> Packed:
+    """The tables as leaves that gradients are asked for."""
+    for p in parameters.values():
+        p.requires_grad_()
+    return parameters

@@ -30,15 +30,7 @@ class Watched(nn.Module):
     def watched_scores(self, x: Any, operator: Any) -> tuple[Tensor, ...]:
         """Scores, amplitude, a and b; NaN where there is no such thing."""
         scores = self.model.scores(x, operator)
-        nan = scores.new_full((), torch.nan)
-        if not self.filters:
-            return scores, nan, nan, nan
-        first = self.filters[0]
-        # A fixed basis has nothing to watch, and its numbers are not on the device.
-        basis = first.basis_parameters() if first.learn_basis else {}
-        a, b = (basis[k].to(scores) if _scalar(basis.get(k)) else nan for k in ("a", "b"))
-        return scores, first.squared_norm().mean().sqrt().to(scores), a, b
-
-
-def _scalar(value: Tensor | None) -> bool:
-    return value is not None and value.dim() == 0
+        known = self.filters[0].summary() if self.filters else {}
+        watched = (known.get(name) for name in ("amplitude", "a", "b"))
+        nan = scores.new_full((), torch.nan) if len(known) < 3 else scores
+        return scores, *(nan if value is None else value.to(scores) for value in watched)

@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 import torch
 
+from longnn import kernels
+from longnn.config import Settings
 from longnn.matrices import _noise as noise
 from longnn.matrices._sparse import SparseMatrix
 from longnn.nn._activation import activate, add_bias
 from longnn.nn._norm import by_kernel
 from longnn.polynomials import Jacobi, nodes, transform
 from longnn.training._adam import BETA1, BETA2, EPSILON
+from longnn.training._packed import Packed
+from longnn.training._standing import Standing
 
 from ..helpers import double_operator, random_graph, random_tensor
 
@@ -26,6 +30,7 @@ from longnn.kernels import _dense as dense
 from longnn.kernels import _dropout as dropout
 from longnn.kernels import _features as features
 from longnn.kernels import _rows as rows
+from longnn.kernels import _summary as summary
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 NODES = 37
@@ -62,6 +67,17 @@ def test_chebyshev_filter(degree, channels, longest, monkeypatch):
     torch.testing.assert_close(out, expected)
     torch.testing.assert_close(moments, torch.einsum("jnc,nc->jc", stack, signal))
     assert torch.equal(x, kept)
+
+
+def test_chebyshev_filter_rounds_wider_coefficients_where_it_reads_them():
+    m = hub_graph().to(torch.float32).to(DEVICE).matrix
+    x = random_tensor(NODES, 3, dtype=torch.float32).to(DEVICE)
+    beta = random_tensor(4, 3, seed=1).to(DEVICE)
+    wide, moments = chebyshev.chebyshev_filter(m.crow, m.col, m.values, x, beta, x)
+    plain, sums = chebyshev.chebyshev_filter(m.crow, m.col, m.values, x, beta.float(), x)
+    assert torch.equal(wide, plain)
+    assert moments.dtype == torch.float64
+    torch.testing.assert_close(moments.float(), sums)
 
 
 def sparse_features():
@@ -137,7 +153,7 @@ def test_activation_and_its_gradient(layout, drop):
     masks = noise.masks(STREAM, RATES, x.new_empty(0).cpu(), 2, [13, 70]).to(DEVICE) if drop else 1
     out = dropout.dropout(x, stream, p, 2, bias=bias)
     torch.testing.assert_close(out, torch.relu(x + bias[:, None]) * masks)
-    back = dropout.activation_gradient(grad, out, stream, p)
+    back = dropout.activation_gradient(grad, out, p)
     torch.testing.assert_close(back, grad * masks * (x + bias[:, None] > 0))
     assert out.stride() == back.stride() == x.stride()
 
@@ -276,30 +292,77 @@ def test_jacobi_coefficients_and_their_gradients(degree, channels, form):
     for mine, theirs in zip(found, expected, strict=False):
         wanted = torch.zeros_like(mine.cpu()) if theirs is None else theirs
         torch.testing.assert_close(mine.cpu(), wanted, rtol=1e-9, atol=1e-9)
+    if raw:
+        found = summary.summary(*moved[:3], bound, eta=moved[3], gamma=moved[4])
+        amplitude = alpha.square().sum(1).mean(1).sqrt()
+        torch.testing.assert_close(found.cpu(), torch.stack([amplitude, *now], 1).detach())
+
+
+#: Parameters of two members: one of several blocks, and two that leave gaps.
+SHAPES = {"w": (2, 700, 3), "b": (2, 5), "c": (2,)}
 
 
 def test_adam_update_equals_torch():
-    p = random_tensor(2, 5, 3).to(DEVICE)
-    m, v = torch.zeros_like(p), torch.zeros_like(p)
-    rate = torch.tensor([0.1, 0.02], dtype=torch.float64, device=DEVICE)
-    decay = torch.tensor([0.0, 0.3], dtype=torch.float64, device=DEVICE)
-    own = [p[i].clone().requires_grad_() for i in range(2)]
+    packed = Packed({name: random_tensor(*shape).to(DEVICE) for name, shape in SHAPES.items()})
+    p, m = packed.flat, torch.zeros_like(packed.flat)
+    v = torch.zeros_like(p)
+    rate, decay = (random_tensor(len(SHAPES), 2, seed=s).abs().to(DEVICE) for s in (1, 2))
+    own = {
+        (i, k): table[k].clone().requires_grad_()
+        for i, table in enumerate(packed.values())
+        for k in range(2)
+    }
     optimizers = [
-        torch.optim.Adam([q], lr=float(r), weight_decay=float(d))
-        for q, r, d in zip(own, rate, decay, strict=True)
+        torch.optim.Adam([q], lr=float(rate[place]), weight_decay=float(decay[place]))
+        for place, q in own.items()
     ]
     constants = (BETA1, BETA2, EPSILON, float(np.log(BETA1)), float(np.log(BETA2)))
     for epoch in range(1, 4):
-        g = random_tensor(2, 5, 3, seed=epoch).to(DEVICE)
+        each = [random_tensor(*s, seed=epoch).to(DEVICE) for s in SHAPES.values()]
         stream = torch.tensor([[0, epoch], [1, epoch]], device=DEVICE)
-        adam.adam_(p, g, m, v, rate, decay, stream, constants)
-        for i, optimizer in enumerate(optimizers):
-            own[i].grad = g[i].clone()
+        g = torch.cat([t.reshape(-1) for t in each])
+        adam.adam_(p, g, m, v, rate, decay, stream, packed.blocks, constants)
+        for (i, k), optimizer in zip(own, optimizers, strict=True):
+            own[i, k].grad = each[i][k].clone()
             optimizer.step()
-    torch.testing.assert_close(p, torch.stack(own).detach())
+    for (i, k), q in own.items():
+        torch.testing.assert_close(list(packed.values())[i][k], q.detach())
 
 
 def test_keep_copies_only_the_better_members():
-    best, p = torch.zeros(3, 4, device=DEVICE), torch.ones(3, 4, device=DEVICE)
-    adam.keep_(best, p, torch.tensor([True, False, True], device=DEVICE))
-    assert best[:, 0].tolist() == [1.0, 0.0, 1.0]
+    ones = {name: torch.ones(shape, device=DEVICE) for name, shape in SHAPES.items()}
+    best, now = Packed(ones), Packed(ones)
+    best.flat.zero_()
+    better = torch.tensor([False, True], device=DEVICE)
+    adam.keep_(best.flat, now.flat, better, now.blocks)
+    for kept in best.values():
+        assert kept[0].sum() == 0
+        assert bool((kept[1] == 1).all())
+
+
+@pytest.mark.parametrize("monitor", ["score", "loss"])
+@pytest.mark.parametrize("falling", [True, False])
+def test_a_standing_by_kernel_is_that_of_torch(monitor, falling, monkeypatch):
+    """Of members that get better, stay, tie, diverge and run out of patience."""
+    members, nan, inf = 6, float("nan"), float("inf")
+    weights = Packed({"w": torch.zeros(members, 2, device=DEVICE)})
+    like = torch.zeros(members, device=DEVICE)
+    settings = Settings(patience=2, monitor=monitor)
+    mine, theirs = (Standing(weights, like, settings, falling=falling) for _ in range(2))
+    rows = [
+        [[1.0, 1.0, 1.0, nan, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0, inf, 1.0], [0.5] * 6],
+        [[1.0] * 6, [0.5, 2.0, 0.5, 0.5, 0.5, 1.0], [0.6, 0.4, 0.5, 0.9, 0.9, nan]],
+        [[1.0] * 6, [2.0, 2.0, 0.4, 0.4, 0.4, 1.0], [0.4, 0.6, 0.5, 1.0, 1.0, 0.5]],
+        [[1.0] * 6, [2.0, 2.0, 0.4, 0.4, 0.4, 1.0], [0.4, 0.4, 0.5, 1.0, 1.0, 0.5]],
+    ]
+    for number, row in enumerate(rows, 1):
+        stream = torch.full((members, 2), number, device=DEVICE)
+        weights.flat.fill_(number)
+        for standing, kernel in ((mine, True), (theirs, False)):
+            monkeypatch.setattr(kernels, "usable", lambda _, kernel=kernel: kernel)
+            standing.update(stream[:, 1], torch.tensor(row, device=DEVICE), weights)
+        for name, value in theirs.tensors.items():
+            assert torch.equal(mine.tensors[name], value), (number, name)
+        assert torch.equal(mine.best["w"], theirs.best["w"])
+    assert 0 < int(theirs.alive.sum()) < members
+    assert 0 < int(theirs.diverged.sum()) < members

@@ -1,9 +1,14 @@
 """Losses and scores over the nodes of each member, against torch's own on one member at a time."""
 
+import importlib
+
+import pytest
 import torch
 import torch.nn.functional as F
 from torch.autograd import gradcheck
 
+from longnn import kernels
+from longnn.training._monitors import class_accuracy
 from longnn.training._objective import Picked, cross_entropy
 
 NODES, CLASSES = 12, 4
@@ -35,6 +40,42 @@ def test_cross_entropy_is_the_mean_over_each_members_nodes():
     (mine,) = torch.autograd.grad(ours @ upstream, scores)
     (other,) = torch.autograd.grad(theirs @ upstream, scores)
     torch.testing.assert_close(mine, other)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="kernels are compiled where there is a GPU")
+def test_cross_entropy_by_kernel_is_that_of_torch(monkeypatch):
+    """Members beside or inside the scores in memory; in one piece and in several."""
+    pytest.importorskip("triton")
+    entropy = importlib.import_module("longnn.kernels._entropy")
+    scores, labels, picked = example()
+    target, upstream = labels[picked.rows], torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    theirs = cross_entropy(scores, picked, target)
+    (expected,) = torch.autograd.grad(theirs @ upstream, scores)
+    accuracy = class_accuracy(scores.detach(), labels.expand(3, -1), torch.ones(3, NODES), 1)
+    monkeypatch.setattr(kernels, "usable", lambda tensor: True)
+    monkeypatch.setattr(entropy, "BLOCK", 4 * CLASSES)
+    for piece in (5, 2048):
+        monkeypatch.setattr(entropy, "PIECE", piece)
+        for s in (scores, scores.movedim(0, 1).contiguous().movedim(1, 0)):
+            ours = cross_entropy(s, picked, target)
+            torch.testing.assert_close(ours, theirs)
+            (found,) = torch.autograd.grad(ours @ upstream, scores)
+            torch.testing.assert_close(found, expected)
+        every = torch.arange(NODES).repeat(3, 1)
+        ones = torch.ones(3, NODES, dtype=torch.float64)
+        _, hits = kernels.cross_entropy(
+            scores.detach(), every, ones, labels.repeat(3, 1), weight_of_hits=ones
+        )
+        torch.testing.assert_close(hits, accuracy.double())
+    assert gradcheck(lambda s: cross_entropy(s, picked, target), (scores,), fast_mode=True)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="kernels are compiled where there is a GPU")
+def test_the_first_of_equal_scores_counts_by_kernel_as_well():
+    pytest.importorskip("triton")
+    rows, ones = torch.tensor([[0, 1, 2]]), torch.ones(1, 3)
+    _, hits = kernels.cross_entropy(torch.zeros(1, 3, 3), rows, ones, rows, weight_of_hits=ones)
+    assert hits.tolist() == [1.0]
 
 
 def test_cross_entropy_derivative_also_under_vmap():
