@@ -41,6 +41,8 @@ def make_trained(
     outputs = outputs or (1 if task == "regression" else 3)
     regression = {"offset": (3.0, 1.0)[:outputs], "scale": (2.0, 0.5)[:outputs]}
     own = regression if task == "regression" else {"temperature": 1.5, "threshold": 0.3}
+    if task == "classification":  # as where training nodes were balanced
+        own["shift"] = (0.4, -0.9, 0.2)[:outputs]
     states = []
     for seed in range(repeats):
         made = make_model(config.replace(seed=seed), FEATURES, outputs)
