@@ -84,6 +84,12 @@ class Readout:
         chosen = predicted[:, self.positive] >= self.threshold
         return torch.where(chosen, self.positive, 1 - self.positive)
 
+    def without_shift(self, predicted: Tensor) -> Tensor:
+        """The probabilities that the temperature alone would give."""
+        if not self.shift:
+            return predicted
+        return torch.softmax(self._shifted(predicted.double().log(), -1.0), dim=1).to(predicted)
+
     def uncalibrated(self, predicted: Tensor) -> Tensor:
         """The probabilities that the model itself would give."""
         if self.task == "regression":
