@@ -17,6 +17,12 @@ class Shift:
         trained: the models.
         each: probabilities (nodes, classes) of the repeats in question, shifted.
         repeats: which these are.
+
+    >>> from longnn import LONGNNClassifier, data
+    >>> graph = data.csbm(num_nodes=60, num_features=8)
+    >>> trained = LONGNNClassifier(preset="fast", epochs=5).fit(graph).trained_
+    >>> Shift(trained, [trained.predict(trained.problem(graph))], [0]).there
+    False
     """
 
     def __init__(self, trained: Trained, each: Sequence[Tensor], repeats: Sequence[int]) -> None:

@@ -88,7 +88,8 @@ class Readout:
         """The probabilities that the temperature alone would give."""
         if not self.shift:
             return predicted
-        return torch.softmax(self._shifted(predicted.double().log(), -1.0), dim=1).to(predicted)
+        scores = self._shifted(predicted.double().log(), -1.0)
+        return torch.softmax(scores, dim=1).to(predicted)
 
     def uncalibrated(self, predicted: Tensor) -> Tensor:
         """The probabilities that the model itself would give."""
