@@ -73,7 +73,7 @@ def test_a_fitted_threshold_makes_up_for_the_shift_a_given_one_does_not():
         for t in (fitted, given)
     ]
     assert set(said[0]) == {""}
-    assert set(said[1]) > {""}
+    assert any(said[1])
 
 
 def test_a_run_is_explained_as_it_predicts():
