@@ -22,7 +22,7 @@ import torch
 from longnn import LONGNNClassifier
 from longnn.data import DataError, MissingFileError, csbm, load, make_split
 from longnn.runs import load_run, resume, train
-from longnn.training import Trained
+from longnn.training import Readout, Trained
 from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, succeed
 
 EDGES = (CLUB / "edges.csv").read_text()
@@ -376,6 +376,7 @@ def test_half_a_character_in_json(run, tmp_path):
     assert "half \ufffd" in page.read_text(encoding="utf-8")
 
 
+READOUT = Readout("classification").to_dict()
 #: A member of a file of weights, a wrong value, and what is said of it.
 WRONG = (
     ("task", 5, "'about.task' to be one of classification, regression, multilabel (got 5)"),
@@ -390,6 +391,8 @@ WRONG = (
     ("scaling", "none", "'about.scaling' to be a scaling with its numbers"),
     ("readouts", [], "'about.readouts' to be a list of at least one repeat (got [])"),
     ("readouts", [{}], "'about.readouts[0].temperature' to be a number (got nothing)"),
+    ("readouts", [{**READOUT, "shift": [0.5]}], "'about.readouts' to be shifts of 3 classes"),
+    ("readouts", [{**READOUT, "shift": 5}], "'about.readouts[0].shift' to be"),
     ("encoding", {"columns": 5}, "Expected an encoding of columns"),
     ("extra", 5, "'about.extra' to be an object (got 5)"),
     ("extra", [[[[[]]]]] * 2, "'about.extra' to be an object"),

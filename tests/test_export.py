@@ -1,5 +1,6 @@
 """The program of a run gives the run's predictions on any graph, without longnn."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -105,6 +106,18 @@ def test_several_labels_per_node():
 
 def exported(trained, path):
     return torch.export.load(export_trained(trained, path)).module()
+
+
+def test_an_exported_program_follows_the_validation_nodes(tmp_path):
+    """Two repeats, each with a shift of its own."""
+    plain = make_trained("lon", degree=2)
+    shifts = [(0.4, -0.9, 0.2), (2.0, 0.0, -1.0)]
+    readouts = tuple(Readout("classification", temperature=1.5, shift=s) for s in shifts)
+    trained = dataclasses.replace(plain, readouts=readouts)
+    program = exported(trained, tmp_path / "model.pt2")
+    check(program, trained, THERE)
+    far = program(*arrays(THERE)) - plain.predict(plain.problem(THERE))
+    assert far.abs().max() > 0.1
 
 
 def test_exported_program_takes_any_graph(tmp_path):

@@ -12,7 +12,9 @@ import longnn
 from longnn.data import DataError
 from longnn.runs import load_run, resume, train
 from longnn.store import GraphStore, StoredDataset
+from longnn.training._fit import raw_scores
 from tests.commands import longnn as run_command
+from tests.shifted import roles_of, shifted_graph
 from tests.store.stored import small, write_graph
 
 FAST = {"preset": "fast", "epochs": 12, "batch_rows": 64, "baselines": False}
@@ -64,6 +66,27 @@ def test_in_memory_the_same_models_predict_the_same(run, folder):
     estimator = run.estimator
     x = whole.data
     assert np.allclose(estimator.predict_proba(x)[:, 1], there["p_plus"], atol=1e-5)
+
+
+def test_rows_follow_the_validation_nodes(tmp_path):
+    """Training, the folder, evaluation and other graphs: all with the shift of the readout."""
+    graph = shifted_graph()
+    write_graph(tmp_path / "graph", graph, roles=roles_of(graph))
+    run = train(tmp_path / "graph", FAST, tmp_path / "run", memory=1)
+    readout = run.trained.readouts[0]
+    assert readout.shift[0] > 0 > readout.shift[1]
+    assert run.record.repeats[0].shift.val.sum() == graph.data.val_mask.sum()
+    again = load_run(run.folder)
+    assert again.trained.readouts == run.trained.readouts
+    table = pyarrow.parquet.read_table(run.folder / "predictions.parquet")
+    whole = longnn.store.load_stored(tmp_path / "graph", rows=False)
+    scores = raw_scores(again.trained.models[0], again.trained.problem(whole))
+    expected = (scores / readout.temperature + torch.tensor(readout.shift)).softmax(1)
+    there = np.stack([table["p_minus"], table["p_plus"]], 1)
+    np.testing.assert_allclose(there, expected.numpy(), atol=1e-5)
+    np.testing.assert_allclose(run.predict(whole)["p_plus"], there[:, 1], atol=1e-5)
+    found = again.evaluate()[0][0]["test"]
+    assert found == pytest.approx(run.record.repeats[0].scores["test"])
 
 
 def test_a_new_graph_is_predicted_by_rows(run, tmp_path):

@@ -1,5 +1,7 @@
 """What makes a score believable: baselines, calibration, curves, residuals; in the record too."""
 
+import dataclasses
+import html
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,11 @@ import longnn
 from longnn.config import Config
 from longnn.data import NodeDataset, csbm, from_data
 from longnn.records import RunRecord
+from longnn.report import text_summary
 from longnn.runs._baselines import mlp_config, predict_baseline
 from longnn.runs._trust import make_bins
 from longnn.training import Job
+from tests.shifted import shifted_graph
 
 FAST = {"epochs": 4, "degree": 2}
 
@@ -90,6 +94,39 @@ def test_calibration_lowers_the_error_of_a_model_that_is_too_sure() -> None:
     assert repeat.calibration is not None
     assert repeat.calibration.temperature > 1.1
     assert repeat.calibration.after.error < repeat.calibration.before.error
+
+
+def test_class_frequencies_that_differ_are_said_once(tmp_path: Path) -> None:
+    """On the command line, in the report and, in numbers, in the record; elsewhere not."""
+    graph, config = shifted_graph(), {**FAST, "preset": "fast", "repeat": 2, "baselines": False}
+    run = longnn.train(graph, config, tmp_path / "run")
+    counts = [graph.data.y[mask].bincount() for mask in (run.splits[0].train, run.splits[0].val)]
+    shares = [f"{100 * c[0] / c.sum():.0f} %" for c in counts]
+    for repeat, readout in zip(run.record.repeats, run.trained.readouts, strict=True):
+        assert repeat.shift is not None
+        np.testing.assert_array_equal([repeat.shift.train, repeat.shift.val], np.stack(counts))
+        assert repeat.shift.shift.tolist() == list(readout.shift)
+    lines = "\n".join(text_summary(run.record))
+    note = f"(class 'minus': {shares[0]} in training, {shares[1]} in validation); probabilities"
+    assert lines.count(note) == lines.count("--set frequencies=train") == 1
+    page = html.unescape((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
+    assert page.count(note) == 1
+    assert "the temperature and the shift of probabilities" in page
+    shift = run.trained.readouts[0].shift
+    assert f"{shift[1]:+.2f} for 'plus', {shift[0]:+.2f} for 'minus'. A difference" in page
+    again = RunRecord.read(tmp_path / "run")
+    assert again.repeats[0].to_dict() == run.record.repeats[0].to_dict()
+    plain = longnn.train(graph, {**config, "frequencies": "train"}).record
+    assert "shift" not in plain.repeats[0].to_dict()
+    assert not [line for line in text_summary(plain) if "frequen" in line]
+
+
+def test_a_shift_in_some_repeats_says_in_how_many() -> None:
+    run = longnn.train(shifted_graph(), {**FAST, "preset": "fast", "repeat": 2, "baselines": False})
+    first, second = run.record.repeats
+    some = dataclasses.replace(run.record, repeats=(first, dataclasses.replace(second, shift=None)))
+    (note,) = [line for line in text_summary(some) if "frequencies=train" in line]
+    assert note.startswith("  note: In 1 of 2 repeats, classes are not as frequent")
 
 
 def test_told_not_to_calibrate_it_does_not(graph: NodeDataset) -> None:

@@ -19,6 +19,7 @@ export function drawNode(state, found, { select }) {
   host.replaceChildren(
     h("h3", { id: "node-title" }, `Node ${graph.ids[node]}`),
     h("p", {}, verdict(state)),
+    ...shiftText(state),
     ...predictionTables(state),
     ...explanation(state, found, select),
   );
@@ -35,6 +36,20 @@ function verdict(state) {
   const truth =
     label[node] < 0 ? "It has no label." : label[node] === chosen ? "That is right." : `Its class is ${outputs[label[node]]}: that is wrong.`;
   return `Predicted: ${outputs[chosen]} (${percent(p)}). ${truth} ${where}`;
+}
+
+// What the shift towards the class frequencies of the validation nodes changes, if there is one
+function shiftText({ node, graph, run }) {
+  if (!run.without) return [];
+  const [ours, other] = [run.chosen[node], run.without[node]];
+  const [name, against] = [graph.outputs[ours], graph.outputs[other]];
+  const towards = "the shift towards the class frequencies of the validation nodes";
+  const odds = (run.shift[ours] - run.shift[other]).toFixed(2);
+  const text =
+    ours === other
+      ? `Probabilities include ${towards}; scores do not.`
+      : `The scores alone would say ${against}: ${towards} adds ${odds} to the log-odds of ${name} against ${against}.`;
+  return [h("p", { id: "shift", class: "soft" }, text)];
 }
 
 function table(caption, head, rows, attributes = {}) {
@@ -82,7 +97,7 @@ function predictionTables(state) {
       const best = s.indexOf(top);
       return [model.name, percent(model.share), outputs[best], percent(weights[best] / sum)];
     });
-    found.push(table("What each model says", ["model", "weight", "class", "probability"], each));
+    found.push(table(run.without ? "What each model says, before the shift" : "What each model says", ["model", "weight", "class", "probability"], each));
   }
   return found;
 }
@@ -141,8 +156,8 @@ function sumText(state, { score, sum, rest, unknown }, name) {
   const cut = Math.abs(rest) > 1e-4 * Math.max(1, Math.abs(score));
   const of = run.models.length > 1 && !model.members ? ` by the model "${model.name}"` : "";
   const what = {
-    classification: `The log of the averaged probability of ${name} is `,
-    multilabel: `The logit of the averaged probability of ${name} is `,
+    classification: `The log of the averaged probability of ${name}, before calibration, is `,
+    multilabel: `The logit of the averaged probability of ${name}, before calibration, is `,
     regression: `The average of ${name} is `,
   }[graph.task];
   const first = model.members ? what : `The score of ${name}${of} is `;

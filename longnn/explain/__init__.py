@@ -12,6 +12,7 @@ from longnn.explain._files import check_path
 from longnn.explain._nodes import explain_nodes
 from longnn.explain._overview import Overview, explain_model
 from longnn.explain._rings import neighbours
+from longnn.explain._shift import Shift
 from longnn.explain._words import (
     feature_rows,
     ring_name,
@@ -27,6 +28,7 @@ __all__ = [
     "Explanation",
     "NodeExplanation",
     "Overview",
+    "Shift",
     "check_path",
     "explain_model",
     "explain_nodes",

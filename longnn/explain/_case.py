@@ -17,8 +17,9 @@ from longnn.explain._integrated import IntegratedForm
 from longnn.explain._part import Form
 from longnn.explain._question import Question
 from longnn.explain._rings import neighbours
+from longnn.explain._shift import Shift
 from longnn.store import StoredDataset
-from longnn.training import Problem, Trained
+from longnn.training import Problem, Readout, Trained, mean_prediction
 
 #: Ids among which the nearest to an unknown one is looked for.
 ALIKE = 20_000
@@ -51,8 +52,10 @@ class Case:
         self.trained, self.ids = trained, dataset.ids
         kept = range(trained.repeats) if repeat is None else [repeat]
         problem = trained.problem(dataset)
-        self.predicted = trained.predict(problem, repeat=repeat)
+        each = [trained.predict(problem, repeat=k) for k in kept]
+        self.predicted = mean_prediction(each)
         self.chosen = trained.choose(self.predicted, repeat=repeat)
+        self.shift = Shift(trained, each, kept) if trained.task == "classification" else None
         self.question = Question(
             trained.task,
             [copy.deepcopy(trained.models[k]).cpu().double().eval() for k in kept],
@@ -135,12 +138,12 @@ class Case:
         task, joint = self.trained.task, self.question.is_joint
         if task == "regression":
             return "predicted value"
-        count = len(self.forms)
-        if task == "classification":
-            return (
-                f"log of the probability, averaged over {count} models" if joint else "class score"
-            )
-        return f"logit of the probability, averaged over {count} models" if joint else "label score"
+        kind, log = ("class", "log") if task == "classification" else ("label", "logit")
+        if not joint:
+            return f"{kind} score"
+        own = self.question.readouts  # those of one ensemble are not in its scores
+        before = ", before calibration" if len(own) == 1 and own[0] != Readout(task) else ""
+        return f"{log} of the probability, averaged over {len(self.forms)} models{before}"
 
     def _notes(self) -> list[str]:
         notes = []
@@ -148,6 +151,16 @@ class Case:
             notes.append(
                 "several models vote by averaged probabilities: each model's scores count with "
                 "their integrated gradient in the average"
+            )
+        if self.shift is not None and self.shift.there:
+            single = len(self.question.repeats) == 1
+            notes.append(
+                "probabilities follow the class frequencies of the validation nodes: a shift is "
+                + (
+                    "added to the scores afterwards and is no part of what is explained"
+                    if single
+                    else "added to the scores, and is part of the constant here"
+                )
             )
         loops = {
             form: m.self_loops for form, m in zip(self.forms, self.question.models, strict=True)

@@ -42,6 +42,9 @@ class NodeExplanation:
         terms: (terms,) by term of the filter's own basis, or None.
         ways: (ways,) along arcs, against them, over common targets and sources; None where the
             graph has no arcs, or the model no exact form.
+        without: the class that would be predicted without the shift towards the class frequencies
+            of the validation nodes, if it is another; else empty.
+        shift: what that shift adds to the log-odds of the predicted class against this one.
     """
 
     node: Any
@@ -60,6 +63,8 @@ class NodeExplanation:
     chebyshev: np.ndarray | None
     terms: np.ndarray | None
     ways: np.ndarray | None = None
+    without: str = ""
+    shift: float = 0.0
 
     @property
     def gap(self) -> float:

@@ -131,7 +131,16 @@ def _explain(
             chebyshev=None if total.chebyshev is None else total.chebyshev[k],
             terms=None if total.terms is None else total.terms[k],
             ways=None if total.ways is None else total.ways[k],
+            **_shifted(case, int(node)),
         )
+
+
+def _shifted(case: Case, node: int) -> dict[str, Any]:
+    """What the shift of probabilities changes, if it makes the predicted class another."""
+    shift = case.shift
+    if shift is None or shift.without[node] == shift.chosen[node]:
+        return {}
+    return {"without": case.outputs[int(shift.without[node])], "shift": shift.log_odds(node)}
 
 
 def _predicted(case: Case, node: int) -> str:

@@ -40,6 +40,12 @@ def why(explanation: "Explanation", e: "NodeExplanation") -> list[str]:
     """Why a node has its score, in sentences."""
     sure = "" if e.probability is None else f", with probability {e.probability:.2f} for {e.output}"
     told = [f"Node {e.node} is predicted {e.predicted}{sure}."]
+    if e.without:
+        told.append(
+            f"The scores alone would say {e.without}: the shift towards the class frequencies of "
+            f"the validation nodes adds {e.shift:.2f} to the log-odds of {e.predicted} against "
+            f"{e.without}."
+        )
     told.append(f"What is explained: {explanation.what}, {e.score:.3f} here.")
     own = float(e.contribution[e.distance == 0].sum())
     others = e.contribution[e.distance != 0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from longnn import report
 from longnn._base.version import __version__
-from longnn.explain import neighbours
+from longnn.explain import Shift, neighbours
 from longnn.explorer._arrays import pack
 from longnn.explorer._graph import describe_graph, describe_operators
 from longnn.explorer._models import describe_model
@@ -112,11 +112,21 @@ def _describe_repeat(run: Run, record: RunRecord, number: int, shown: np.ndarray
         "set": pack(sets[shown], "u1"),
         "predicted": pack(predicted.reshape(len(predicted), -1).numpy()[shown]),
         "chosen": chosen,
+        "shift": list(readout.shift),  # of the scores, of an ensemble of the averaged ones
+        "without": _without_shift(run, number, shown),
         "offset": list(readout.offset),
         "scale": list(readout.scale),
         "history": _history(record) if number == 0 else None,  # the path is that of the first
         "models": _models(run, record, number, shown),
     }
+
+
+def _without_shift(run: Run, number: int, shown: np.ndarray) -> dict[str, Any] | None:
+    """The classes that would be predicted without the shift; None where there is none."""
+    if not run.trained.readouts[number].shift:
+        return None
+    found = Shift(run.trained, [run.predicted[number]], [number])
+    return pack(found.without.numpy()[shown], "i4")
 
 
 def _characters(data: Any) -> int:

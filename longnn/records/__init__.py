@@ -8,7 +8,14 @@ from longnn.records._run import RECORD, RUN, Request, RunRecord
 from longnn.records._schema import KEEP_NONE, Schema, from_plain
 from longnn.records._study import Machine, Made, StudyRecord
 from longnn.records._summary import Scores, Summary, summarize_repeats, summary_dict
-from longnn.records._trust import BaselineRecord, Bins, Calibration, PrecisionRecall, Residuals
+from longnn.records._trust import (
+    BaselineRecord,
+    Bins,
+    Calibration,
+    FrequencyShift,
+    PrecisionRecall,
+    Residuals,
+)
 
 __all__ = [
     "KEEP_NONE",
@@ -19,6 +26,7 @@ __all__ = [
     "Calibration",
     "FilterPath",
     "FilterRecord",
+    "FrequencyShift",
     "GraphRecord",
     "History",
     "Machine",

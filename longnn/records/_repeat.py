@@ -9,7 +9,7 @@ import numpy as np
 from longnn._base.node import Node
 from longnn.records._members import MemberRecord
 from longnn.records._summary import SETS, Scores
-from longnn.records._trust import Calibration, PrecisionRecall, Residuals
+from longnn.records._trust import Calibration, FrequencyShift, PrecisionRecall, Residuals
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ class RepeatRecord:
     confusion: np.ndarray | None = None  # (classes, classes): rows true, columns predicted
     counts: np.ndarray | None = None  # (labels, 3): nodes with the label, predicted, both
     threshold: float | None = None  # probability from which on the rarer class is predicted
+    shift: FrequencyShift | None = None  # where classes are more or less frequent in validation
     calibration: Calibration | None = None
     curve: PrecisionRecall | None = None
     residuals: Residuals | None = None
@@ -126,7 +127,7 @@ class RepeatRecord:
             plain["counts"] = self.counts.astype(int).tolist()
         if self.threshold is not None:
             plain["threshold"] = self.threshold
-        for name in ("calibration", "curve", "residuals"):
+        for name in ("shift", "calibration", "curve", "residuals"):
             if getattr(self, name) is not None:
                 plain[name] = getattr(self, name).to_dict()
         if self.phase is not None:
@@ -165,6 +166,7 @@ class RepeatRecord:
             confusion=confusion,
             counts=node["counts"].array(None, 3) if node["counts"].given else None,
             threshold=node["threshold"].number() if node["threshold"].given else None,
+            shift=_optional(FrequencyShift, node["shift"]),
             calibration=_optional(Calibration, node["calibration"]),
             curve=_optional(PrecisionRecall, node["curve"]),
             residuals=_optional(Residuals, node["residuals"]),

@@ -1,4 +1,4 @@
-"""What a run records so that its scores can be trusted: baselines, calibration, curves, residuals.
+"""What a run records so that its scores can be trusted: baselines, calibration, curves, errors.
 
 Arrays and numbers only, each written as plain data and read back by the same class.
 """
@@ -67,6 +67,45 @@ class Calibration:
         """From the place in a record."""
         before, after = (Bins.read(node[name]) for name in ("before", "after"))
         return cls(node["temperature"].number(), before, after)
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencyShift:
+    """Class frequencies that probabilities follow, though those of the training nodes differ."""
+
+    train: np.ndarray  # (classes,) training nodes
+    val: np.ndarray  # (classes,) validation nodes
+    shift: np.ndarray  # (classes,) added to the class scores, after the temperature
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Shares of the classes among the training and the validation nodes, (2, classes).
+
+        >>> FrequencyShift(np.array([5, 5]), np.array([9, 1]), np.array([0.6, -1.6])).shares
+        array([[0.5, 0.5],
+               [0.9, 0.1]])
+        """
+        counts = np.stack([self.train, self.val]).astype(float)
+        return counts / np.maximum(counts.sum(1, keepdims=True), 1)
+
+    @property
+    def farthest(self) -> int:
+        """The class whose shares differ most."""
+        train, val = self.shares
+        return int(np.abs(val - train).argmax())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        counts = {name: getattr(self, name).astype(int).tolist() for name in ("train", "val")}
+        return {**counts, "shift": self.shift.tolist()}
+
+    @classmethod
+    def read(cls, node: Node) -> "FrequencyShift":
+        """From the place in a record."""
+        shift = node["shift"].array(None)
+        if not len(shift):
+            node["shift"].fail("a number for each class")
+        return cls(node["train"].array(len(shift)), node["val"].array(len(shift)), shift)
 
 
 @dataclass(frozen=True, eq=False)

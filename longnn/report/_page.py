@@ -59,8 +59,9 @@ LEARNED = ("members", "basis_path", "amplitude_waveform")
 
 METHOD = (
     "Each repeat was trained on its training nodes only. The validation nodes decided which epoch "
-    "to keep and, for classes, the temperature and the threshold. The weights of that epoch were "
-    "then scored once on the test nodes: no test label was used in training or in any choice."
+    "to keep and, for classes, the temperature and the shift of probabilities, and the threshold. "
+    "The weights of that epoch were then scored once on the test nodes: no test label was used in "
+    "training or in any choice."
 )
 INTERVAL = (
     "The interval is the 95 % confidence interval of the mean over the repeats, by the bootstrap. "

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from longnn.records import Bins, PrecisionRecall, Residuals, RunRecord, Summary
+from longnn.records import Bins, FrequencyShift, PrecisionRecall, Residuals, RunRecord, Summary
 from longnn.report._checks import graph_text
 from longnn.report._numbers import score_text
 from longnn.report._plate import Plate
@@ -22,7 +22,10 @@ from longnn.report._trust_figures import (
     residuals_by_degree,
     what_the_graph_adds,
 )
-from longnn.report._words import model_name
+from longnn.report._words import class_names, model_name
+
+#: Classes whose shift a sentence names.
+SHIFTED = 3
 
 
 def trust_plates(run: RunRecord) -> list[Plate]:
@@ -109,7 +112,8 @@ def _reliability_plate(run: RunRecord) -> Plate:
     calibration = run.repeats[0].calibration
     assert calibration is not None
     before, after = (_table(bins) for bins in (calibration.before, calibration.after))
-    calibrated = calibration.temperature != 1
+    shift = run.repeats[0].shift
+    calibrated = calibration.temperature != 1 or shift is not None
     text = f"Expected calibration error {100 * calibration.before.error:.1f} %"
     if calibrated:
         text += f" before and {100 * calibration.after.error:.1f} % after calibration"
@@ -120,8 +124,23 @@ def _reliability_plate(run: RunRecord) -> Plate:
         "Test nodes of the first repeat, grouped by the probability of their predicted class. On "
         "the dotted line a model that is 80 % sure is right in 80 % of the cases; below it, the "
         "model is too sure. Large marks have many nodes. Calibration divides the class scores by a "
-        f"temperature, here {calibration.temperature:.2f}, fitted on the validation nodes.",
+        f"temperature, here {calibration.temperature:.2f}, fitted on the validation nodes."
+        + ("" if shift is None else _shift_text(run, shift)),
         f"{text}.",
+    )
+
+
+def _shift_text(run: RunRecord, shift: FrequencyShift) -> str:
+    """What is added to the class scores, of the classes that are moved most."""
+    names = class_names(run, len(shift.shift))
+    order = [int(k) for k in np.argsort(-np.abs(shift.shift), kind="stable")][:SHIFTED]
+    each = ", ".join(f"{shift.shift[k]:+z.2f} for {names[k]!r}" for k in order)
+    more = len(names) - len(order)
+    rest = f", less for the {more} others" if more > 1 else ", less for the other" if more else ""
+    return (
+        " It then adds a constant to the score of each class, since the validation nodes have "
+        f"other class frequencies than the training nodes: {each}{rest}. A difference of 0.69 "
+        "between two classes doubles the odds."
     )
 
 

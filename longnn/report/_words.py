@@ -196,4 +196,24 @@ def untested_text(run: RunRecord) -> str:
 
 def split_notes(run: RunRecord) -> list[str]:
     """The notes on the splits, each once; untested classes are :func:`untested_text`'s."""
-    return list(dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes))
+    notes = dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes)
+    shifted = shift_text(run)
+    return [*notes, *([shifted] if shifted else [])]
+
+
+def shift_text(run: RunRecord) -> str:
+    """A sentence on class frequencies that probabilities follow; empty if no repeat is shifted."""
+    found = [repeat.shift for repeat in run.repeats if repeat.shift is not None]
+    if not found:
+        return ""
+    first = found[0]
+    most, (train, val) = first.farthest, first.shares
+    name = class_names(run, len(first.shift))[most]
+    few = len(found) < len(run.repeats)
+    start = f"In {len(found)} of {len(run.repeats)} repeats, classes" if few else "Classes"
+    return (
+        f"{start} are not as frequent among the validation nodes as among the training nodes "
+        f"(class {name!r}: {100 * train[most]:.0f} % in training, {100 * val[most]:.0f} % in "
+        "validation); probabilities follow the validation nodes. To keep those of training, use "
+        "--set frequencies=train."
+    )

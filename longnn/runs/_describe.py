@@ -31,7 +31,7 @@ from longnn.records import (
 )
 from longnn.report import mean_response
 from longnn.runs._stored import card_of, density_of, rows_described
-from longnn.runs._trust import calibration_of, curve_of, label_counts, residuals_of
+from longnn.runs._trust import calibration_of, curve_of, label_counts, residuals_of, shift_of
 from longnn.store import StoredDataset
 from longnn.training import (
     FIELDS,
@@ -174,6 +174,7 @@ def _describe_repeat(
         confusion=confusion,
         counts=counts,
         threshold=one.readout.threshold,
+        shift=shift_of(dataset, split, one.readout),
         calibration=calibration_of(one.predicted, dataset, split.test, one.readout),
         members=tuple(_describe_member(dataset, m, largest, metric) for m in one.members),
         phase=_phase(one.model),

@@ -1,4 +1,4 @@
-"""What makes scores believable: calibration, curves and residuals of the test nodes.
+"""What makes scores believable: class frequencies, and calibration, curves and residuals of tests.
 
 From predictions to arrays for the record; knows nothing of figures.
 """
@@ -8,8 +8,8 @@ import torch
 from sklearn.metrics import precision_recall_curve
 from torch import Tensor
 
-from longnn.data import NodeDataset
-from longnn.records import Bins, Calibration, PrecisionRecall, Residuals
+from longnn.data import NodeDataset, Split
+from longnn.records import Bins, Calibration, FrequencyShift, PrecisionRecall, Residuals
 from longnn.store import StoredDataset
 from longnn.training import Readout
 
@@ -30,6 +30,18 @@ def calibration_of(
         for p in (readout.uncalibrated(predicted), predicted)
     )
     return Calibration(readout.temperature, before, after)
+
+
+def shift_of(dataset: NodeDataset, split: Split, readout: Readout) -> FrequencyShift | None:
+    """How probabilities are shifted, and the class frequencies behind it; None if they are not."""
+    if not readout.shift:
+        return None
+    y = dataset.data.y
+    train, val = (
+        torch.bincount(y[mask & (y >= 0)], minlength=len(readout.shift)).numpy()
+        for mask in (split.train, split.val)
+    )
+    return FrequencyShift(train, val, np.array(readout.shift))
 
 
 def _sure_and_right(p: Tensor, dataset: NodeDataset, test: Tensor) -> tuple[np.ndarray, np.ndarray]:

@@ -84,6 +84,13 @@ class Readout:
         chosen = predicted[:, self.positive] >= self.threshold
         return torch.where(chosen, self.positive, 1 - self.positive)
 
+    def without_shift(self, predicted: Tensor) -> Tensor:
+        """The probabilities that the temperature alone would give."""
+        if not self.shift:
+            return predicted
+        scores = self._shifted(predicted.double().log(), -1.0)
+        return torch.softmax(scores, dim=1).to(predicted)
+
     def uncalibrated(self, predicted: Tensor) -> Tensor:
         """The probabilities that the model itself would give."""
         if self.task == "regression":
@@ -177,7 +184,7 @@ def fit_shift(
         direction: :math:`\delta`, see :func:`frequency_shift`.
 
     Returns:
-        :math:`T` and :math:`\kappa \delta`.
+        :math:`T` and :math:`\kappa \delta`, empty where :math:`\kappa = 0`.
 
     >>> scores, labels = torch.zeros(20, 2), torch.tensor([0] * 16 + [1] * 4)
     >>> _, shift = fit_shift(scores, labels, torch.tensor([0.0, -2.0]))
@@ -197,7 +204,8 @@ def fit_shift(
     found = scipy.optimize.minimize(cost, np.zeros(2), jac=True, bounds=bounds, method="L-BFGS-B")
     if not np.isfinite(found.fun):
         return 1.0, ()
-    return float(math.exp(found.x[0])), tuple((found.x[1] * delta).tolist())
+    shift = tuple((found.x[1] * delta).tolist()) if found.x[1] > 0 else ()
+    return float(math.exp(found.x[0])), shift
 
 
 def frequency_shift(train: Tensor, val: Tensor) -> Tensor | None:  # (classes,) counts

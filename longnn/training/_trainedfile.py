@@ -83,6 +83,8 @@ def _fields(about: Node, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
         about["classes"].fail("names of classes")
     if any((len(r.offset), len(r.scale)) != (outputs, outputs) for r in readouts):
         about["readouts"].fail("offsets and scales of the same targets")
+    if any(len(r.shift) not in (0, len(classes)) for r in readouts):
+        about["readouts"].fail(f"shifts of {len(classes)} classes")
     targets = about["target_names"].texts()
     if targets and len(targets) != outputs:
         about["target_names"].fail(f"names of {outputs} targets")

@@ -241,7 +241,7 @@ def test_a_score_that_features_hardly_change_is_named_so(constant, said):
     node = SimpleNamespace(
         node="ann", predicted="red", probability=None, output="red", score=constant,
         contribution=np.array([1.0, -1.0]), distance=np.array([0, 1]), constant=constant,
-        order=[0, 1], sources=["ann", "bob"],
+        order=[0, 1], sources=["ann", "bob"], without="",
     )  # fmt: skip
     told = why(SimpleNamespace(what="class score"), node)
     assert ("no node stands out" in told[-1]) == said

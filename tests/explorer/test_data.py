@@ -11,6 +11,7 @@ from longnn.data import DataError
 from longnn.explorer import collect, pack, place_nodes, render, unpack
 from longnn.explorer._layout import _into_square
 from longnn.explorer._sample import find_node, nodes_around
+from tests.shifted import shifted_graph
 
 from .examples import dense_contributions, dense_filter, dense_operator, train
 
@@ -110,8 +111,33 @@ def test_a_sample_counts_the_paths_on_the_page(run):
     np.testing.assert_array_equal(scores, whole[shown])
 
 
-def test_an_ensemble_gives_every_member_with_a_vote():
-    loaded = train(preset="default")
+def test_one_model_is_shifted_as_the_run_is():
+    """Scores, temperature and shift on the page make the probabilities in the table of the run."""
+    run = train(shifted_graph())
+    [found] = collect([run])["runs"]
+    [model] = found["models"]
+    assert found["shift"] == list(run.trained.readouts[0].shift)
+    assert found["shift"][0] > 0 > found["shift"][1]
+    scores = torch.tensor(unpack(model["scores"])) / model["temperature"]
+    p = (scores + torch.tensor(found["shift"])).softmax(1).numpy()
+    table = run.predictions()
+    wanted = np.stack([table[f"p_{name}"] for name in run.dataset.classes], 1)
+    np.testing.assert_allclose(p, wanted, atol=1e-6)
+    names = [run.dataset.classes[k] for k in unpack(found["chosen"])]
+    assert names == table["predicted"].to_pylist()
+    np.testing.assert_array_equal(unpack(found["without"]), scores.argmax(1))
+    assert (unpack(found["without"]) != unpack(found["chosen"])).any()
+
+
+def test_without_a_shift_there_is_nothing_to_say(run):
+    [found] = collect([run])["runs"]
+    assert (found["shift"], found["without"]) == ([], None)
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_an_ensemble_gives_every_member_with_a_vote(shifted):
+    loaded = train(shifted_graph() if shifted else None, preset="default")
+    assert bool(loaded.trained.readouts[0].shift) == shifted
     model = loaded.trained.models[0]
     data = collect([loaded])
     found = data["runs"][0]["models"]

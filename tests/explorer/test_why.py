@@ -1,14 +1,16 @@
 """What a click shows is what ``Run.explain`` computes: by ring, by neighbour, by degree."""
 
 import dataclasses
+import re
 from decimal import Decimal
 
 import numpy as np
 import pytest
 import torch
 
-from longnn.data import from_data
+from longnn.data import Scaling, from_data
 from longnn.explorer import collect, unpack
+from longnn.runs import Run
 from tests.test_arcs import random_arcs
 
 from .examples import View, graph, train, write_page
@@ -46,14 +48,14 @@ def runs():
     found["repeats"] = train(repeat=3, degree=3)
     found["ensemble"] = ensemble(found["one filter per class"], "lon", "gpr", "mlp")
     found["mixed"] = ensemble(found["one filter per class"], "lon", "gcn")
+    found["shifted"] = shifted(found["self loops"])
+    found["shifted ensemble"] = shifted(found["ensemble"])
     found["on arcs"] = ensemble(found["cover"], "lon", "gpr", "mlp", direction="cover")
     return found
 
 
 def ensemble(run, *models, **table):
     """The same run with an ensemble of models that were not trained in the place of its model."""
-    from longnn.data import Scaling
-    from longnn.runs import Run
     from tests.explain.cases import make_ensemble
     from tests.test_export import FEATURES
 
@@ -66,6 +68,16 @@ def ensemble(run, *models, **table):
         trained, scaling=Scaling("none"), classes=run.trained.classes, config=trained.config
     )
     return Run(run.record, trained, dataset, splits=run.splits)
+
+
+def shifted(run):
+    """The same run, its probabilities shifted so that some nodes change their class."""
+    odds = run.predicted[0].log().diff(dim=1)[:, 0]  # of the second class
+    far = max(odds.quantile(torch.tensor([0.25, 0.75])).tolist(), key=abs)
+    own = run.trained.readouts[0]
+    own = dataclasses.replace(own, shift=(far / 2, -far / 2), threshold=None)
+    trained = dataclasses.replace(run.trained, readouts=(own,))
+    return Run(run.record, trained, run.dataset, splits=run.splits)
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +187,37 @@ def test_a_signal_is_filtered_on_arcs(view, runs):
 def test_values_are_explained_in_their_unit(view, runs):
     choose(view, runs, "values")
     check_shown(view, runs["values"].explain([NODE], repeat=0)[0])
+
+
+@pytest.mark.parametrize("name", ["shifted", "shifted ensemble"])
+def test_what_is_shown_is_the_shifted_prediction(view, runs, name):
+    """The class and its probability are those of the run; the sums are those of explain."""
+    run = runs[name]
+    table, found = run.predictions().to_pydict(), run.explain(list(range(60)), repeat=0)
+    moved = [k for k, e in enumerate(found.nodes) if e.without]
+    same = [k for k, e in enumerate(found.nodes) if not e.without]
+    assert moved
+    assert same
+    for node in (moved[0], same[0]):
+        view.set("#run", str(list(runs).index(name)))
+        view.page.locator("#find").fill(str(node))
+        view.page.locator("#find").press("Enter")
+        view.settle()
+        e, chosen = found[node], table["predicted"][node]
+        assert e.predicted == chosen
+        text = view.text("#node-body")
+        shown = re.search(r"Predicted: (\w+) \(([\d.]+) %\)", text)
+        assert shown[1] == chosen
+        as_printed(shown[2], 100 * table[f"p_{chosen}"][node], 1e-5)
+        said = view.text("#shift")
+        if e.without:
+            assert said.startswith(f"The scores alone would say {e.without}: the shift towards")
+            assert f"adds {e.shift:.2f} to the log-odds of {chosen} against {e.without}." in said
+        else:
+            assert said.startswith("Probabilities include the shift")
+        check_shown(view, e)
+    view.set("#run", "0")
+    assert view.page.locator("#shift").count() == 0
 
 
 @pytest.mark.parametrize("name", ["ensemble", "on arcs"])

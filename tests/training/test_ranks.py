@@ -10,6 +10,7 @@ from longnn.data import make_split
 from longnn.store import RankLostError, Ranks, join_ranks, load_stored
 from longnn.training import Job, StopTraining, Watcher
 from tests.ranks import forked
+from tests.shifted import roles_of, shifted_graph
 from tests.store.stored import small, write_graph
 from tests.training.test_rows import FORM
 
@@ -41,6 +42,7 @@ def train(folder, tables, watcher=None, **options):
             "train": one.result.history["train_loss"],
             "epochs": (one.result.epochs, one.result.best_epoch, one.result.stopped),
             "temperature": one.readout.temperature,
+            "shift": one.readout.shift,
         }
         for one in found
     ]
@@ -51,6 +53,7 @@ def same(one, other, atol):
     assert [m["epochs"] for m in one] == [m["epochs"] for m in other]
     for a, b in zip(one, other, strict=True):
         assert a["temperature"] == pytest.approx(b["temperature"], abs=100 * atol)
+        assert a["shift"] == pytest.approx(b["shift"], abs=100 * atol)
         pairs = [(a["state"][k], b["state"][k]) for k in a["state"]]
         for x, y in [*pairs, *((a[k], b[k]) for k in ("predicted", "losses", "train"))]:
             torch.testing.assert_close(x, y, rtol=0, atol=atol)
@@ -86,6 +89,17 @@ def test_in_single_precision_to_rounding(folder, tmp_path):
     alone = train(folder, [table])
     ranks = forked(2, lambda: train(folder, [table], ranks=join_ranks()), tmp_path)
     same(alone, ranks[0], 1e-5)
+
+
+def test_ranks_follow_the_validation_nodes(tmp_path):
+    graph = shifted_graph(240)
+    write_graph(tmp_path / "graph", graph, roles=roles_of(graph))
+    tables = [{"epochs": 3}]
+    alone = train(tmp_path / "graph", tables)
+    assert alone[0]["shift"]
+    ranks = forked(2, lambda: train(tmp_path / "graph", tables, ranks=join_ranks()), tmp_path)
+    same(alone, ranks[0], 1e-8)
+    same(ranks[0], ranks[1], 0)
 
 
 def test_a_rank_reads_its_share(folder, tmp_path):
