@@ -20,10 +20,11 @@ from longnn.data import NodeDataset, Split
 from longnn.matrices import SparseMatrix
 from longnn.records import BaselineRecord, Scores, Summary, summarize_repeats
 from longnn.runs._describe import make_summary, score_sets
-from longnn.training import Fitted, Problem, RowProblem, Task, summarize
+from longnn.training import Fitted, Problem, RowProblem, Task, shifted, summarize
 
 #: Steps of logistic regression; more change the score of a baseline by next to nothing.
 STEPS = 200
+_LEAST = 1e-12  # of a probability, so that its logarithm is finite
 
 
 def mlp_config(config: Config) -> Config | None:
@@ -67,15 +68,24 @@ def describe_baselines(
     for name, title in simple_baselines(dataset.task).items():
         if name == "linear" and isinstance(problem, RowProblem):
             continue  # it would need all features in memory
+        predicted = [_as_read(predict_baseline(name, problem, o.split), problem, o) for o in fitted]
         scores = [
-            score_sets(predict_baseline(name, problem, one.split), dataset, one.split)
-            for one in fitted
+            score_sets(p, dataset, one.split) for p, one in zip(predicted, fitted, strict=True)
         ]
         records.append(describe(name, title, scores))
     if mlp:
         scores = [score_sets(one.predicted, dataset, one.split, one.readout) for one in mlp]
         records.append(describe("mlp", "an MLP without the graph", scores))
     return records
+
+
+def _as_read(predicted: Tensor, problem: Problem, one: Fitted) -> Tensor:
+    """What a baseline predicts, following the validation nodes where the model does."""
+    if not one.readout.shift:
+        return predicted
+    labels, split = problem.labels.cpu(), one.split
+    scores = predicted.clamp_min(_LEAST).log()
+    return shifted(scores, labels, split.train.cpu(), split.val.cpu())
 
 
 def _ahead(ours: Sequence[Scores], theirs: Sequence[Scores]) -> dict[str, Summary]:
@@ -152,7 +162,7 @@ def _regress(name: str, x: Any, y: np.ndarray, train: np.ndarray, outputs: int) 
 
 def _classifier(name: str) -> Any:
     if name == "constant":
-        return DummyClassifier(strategy="most_frequent")
+        return DummyClassifier(strategy="prior")
     return LogisticRegression(max_iter=STEPS, tol=1e-3)
 
 

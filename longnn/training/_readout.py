@@ -208,6 +208,30 @@ def fit_shift(
     return float(math.exp(found.x[0])), shift
 
 
+def shifted(
+    scores: Tensor,  # (nodes, classes), logarithms of probabilities or raw
+    labels: Tensor,  # (nodes,); below 0 if unknown
+    train: Tensor,  # (nodes,) bool
+    val: Tensor,  # (nodes,) bool
+) -> Tensor:
+    """Probabilities that follow the validation nodes; as they are if frequencies do not differ.
+
+    For whatever computes scores and is no model of ours.
+
+    >>> labels = torch.tensor([0, 1] * 20 + [0] * 30)
+    >>> train = torch.arange(70) < 40
+    >>> shifted(torch.zeros(70, 2), labels, train, ~train)[0].argmax()
+    tensor(0)
+    """
+    known, classes = labels >= 0, scores.shape[1]
+    counts = [torch.bincount(labels[mask & known], minlength=classes) for mask in (train, val)]
+    delta, val = frequency_shift(*counts), val & known
+    if delta is None:
+        return torch.softmax(scores, dim=1)
+    temperature, shift = fit_shift(scores[val], labels[val], delta)
+    return Readout("classification", temperature, shift).predict(scores)
+
+
 def frequency_shift(train: Tensor, val: Tensor) -> Tensor | None:  # (classes,) counts
     r"""How the classes of the validation nodes differ in frequency from those of training.
 

@@ -136,3 +136,15 @@ def test_a_shift_is_saved_and_loaded(tmp_path: Path) -> None:
     again = longnn.load_run(tmp_path)
     assert again.trained.readouts == run.trained.readouts
     assert again.predict(own).equals(run.predict(own))
+
+
+def test_models_without_the_graph_follow_too() -> None:
+    """What the graph adds is not what frequencies add."""
+    own = shifted_graph()
+    found = {}
+    for frequencies in ("auto", "train"):
+        run = longnn.train(own, {"epochs": 5, "preset": "fast", "frequencies": frequencies})
+        found[frequencies] = {b.name: b.summary["accuracy"].mean for b in run.record.baselines}
+    y = own.data.y[make_split(own, None, 0).test]
+    assert found["auto"]["constant"] == pytest.approx(float((y == 0).double().mean()))
+    assert found["auto"]["linear"] > found["train"]["linear"] + 0.02
