@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 
 import numpy as np
 import pytest
@@ -391,6 +392,9 @@ def test_a_model_of_several_layers_is_first_on_fixed_masks():
         record = StudyRecord.load(RESULTS / "protocols" / "records" / f"{graph}-searched.json")
         rows = {key: percent(record.get(key, RowCell).test) for key in EQUAL}
         assert max(rows, key=rows.get) == "cheb"
+        best = percent(record.get("portfolio-best", RowCell).test)
+        assert {key for key, score in rows.items() if score > best} == {"cheb"}
+        assert re.search(rf"ROC AUC of .*\b{best:.1f}\b", page("protocols"))
 
 
 @pytest.fixture(scope="module")
