@@ -19,12 +19,11 @@ from longnn.config import Config
 from longnn.data import NodeDataset, Split
 from longnn.matrices import SparseMatrix
 from longnn.records import BaselineRecord, Scores, Summary, summarize_repeats
-from longnn.runs._describe import make_summary, score_sets
-from longnn.training import Fitted, Problem, RowProblem, Task, shifted, summarize
+from longnn.runs._describe import make_summary, read_alike, score_sets
+from longnn.training import Fitted, Problem, RowProblem, Task, summarize
 
 #: Steps of logistic regression; more change the score of a baseline by next to nothing.
 STEPS = 200
-_LEAST = 1e-12  # of a probability, so that its logarithm is finite
 
 
 def mlp_config(config: Config) -> Config | None:
@@ -68,7 +67,9 @@ def describe_baselines(
     for name, title in simple_baselines(dataset.task).items():
         if name == "linear" and isinstance(problem, RowProblem):
             continue  # it would need all features in memory
-        predicted = [_as_read(predict_baseline(name, problem, o.split), problem, o) for o in fitted]
+        predicted = [
+            read_alike(predict_baseline(name, problem, o.split), dataset, o) for o in fitted
+        ]
         scores = [
             score_sets(p, dataset, one.split) for p, one in zip(predicted, fitted, strict=True)
         ]
@@ -77,15 +78,6 @@ def describe_baselines(
         scores = [score_sets(one.predicted, dataset, one.split, one.readout) for one in mlp]
         records.append(describe("mlp", "an MLP without the graph", scores))
     return records
-
-
-def _as_read(predicted: Tensor, problem: Problem, one: Fitted) -> Tensor:
-    """What a baseline predicts, following the validation nodes where the model does."""
-    if not one.readout.shift:
-        return predicted
-    labels, split = problem.labels.cpu(), one.split
-    scores = predicted.clamp_min(_LEAST).log()
-    return shifted(scores, labels, split.train.cpu(), split.val.cpu())
 
 
 def _ahead(ours: Sequence[Scores], theirs: Sequence[Scores]) -> dict[str, Summary]:

@@ -41,11 +41,13 @@ from longnn.training import (
     Readout,
     RowProblem,
     score,
+    shifted,
     summarize,
 )
 
 #: Points of the spectrum at which a filter is written down.
 POINTS = 101
+_LEAST = 1e-12  # of a probability, so that its logarithm is finite
 #: Nodes up to which the eigenvalues outside the bulk are computed: 0.5 GB there.
 OUTLIER_NODES = 1_000_000
 #: Of an estimated density, what counts as none.
@@ -176,7 +178,7 @@ def _describe_repeat(
         threshold=one.readout.threshold,
         shift=shift_of(dataset, split, one.readout),
         calibration=calibration_of(one.predicted, dataset, split.test, one.readout),
-        members=tuple(_describe_member(dataset, m, largest, metric) for m in one.members),
+        members=tuple(_describe_member(dataset, m, largest, metric, one) for m in one.members),
         phase=_phase(one.model),
     )
 
@@ -193,14 +195,26 @@ def _phase(model: Model) -> float | None:
     return None if phase is None else float(phase)
 
 
+def read_alike(predicted: Tensor, dataset: NodeDataset, one: Fitted) -> Tensor:
+    """What another model predicts on a split, following the validation nodes where this one does.
+
+    So a difference between their scores is not that of class frequencies.
+    """
+    if not one.readout.shift:
+        return predicted
+    scores = predicted.clamp_min(_LEAST).log()
+    return shifted(scores, dataset.data.y, one.split.train.cpu(), one.split.val.cpu())
+
+
 def _describe_member(
-    dataset: NodeDataset, member: FittedMember, largest: float, metric: str
+    dataset: NodeDataset, member: FittedMember, largest: float, metric: str, whole: Fitted
 ) -> MemberRecord:
-    """A member of an ensemble: its scores, and its first filter as one curve."""
+    """A member of an ensemble: its scores, read as the whole, and its first filter as one curve."""
     one = member.fitted
     split, result, curve, words = one.split, one.result, None, ""
+    predicted = read_alike(one.predicted, dataset, whole) if one.is_sound else one.predicted
     val, test = (
-        score(one.predicted, dataset, mask, one.readout).get(metric) if one.is_sound else None
+        score(predicted, dataset, mask, one.readout).get(metric) if one.is_sound else None
         for mask in (split.val, split.test)
     )
     types = _types(dataset)

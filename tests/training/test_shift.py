@@ -8,7 +8,7 @@ import torch
 import longnn
 from longnn.config import Config
 from longnn.data import Split, csbm, make_split
-from longnn.training import Readout, fit, fit_shift, frequency_shift, score
+from longnn.training import Readout, fit, fit_shift, frequency_shift, score, shifted
 from longnn.training._readout import KNOWN
 from tests.shifted import balanced_split, shifted_graph
 
@@ -148,3 +148,19 @@ def test_models_without_the_graph_follow_too() -> None:
     y = own.data.y[make_split(own, None, 0).test]
     assert found["auto"]["constant"] == pytest.approx(float((y == 0).double().mean()))
     assert found["auto"]["linear"] > found["train"]["linear"] + 0.02
+
+
+def test_members_are_compared_with_the_whole_on_equal_terms() -> None:
+    """The gain of joining is not that of following frequencies."""
+    own = shifted_graph()
+    run = longnn.train(own, {"epochs": 15, "preset": "default", "baselines": False})
+    (repeat,) = run.record.repeats
+    assert repeat.shift is not None
+    split = make_split(own, None, 0)
+    (whole,) = fit(own, [run.config], [split])
+    for member, one in zip(repeat.members, whole.members, strict=True):
+        plain = score(one.fitted.predicted, own, split.test)["accuracy"]
+        scores = one.fitted.predicted.clamp_min(1e-12).log()
+        moved = shifted(scores, own.data.y, split.train, split.val)
+        assert member.test == pytest.approx(score(moved, own, split.test)["accuracy"])
+        assert member.test >= plain - 0.02
