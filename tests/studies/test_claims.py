@@ -278,7 +278,9 @@ def test_what_seeds_and_blocks_add(ensembles):
     assert max(added.values()) < 0.55
     assert f"already {gain('squirrel', (BLOCK, IN_USE), (ONE, IN_USE)):.1f} points above" in text
     shifts = [gain("computers", (row, SHIFTED), (row, IN_USE)) for row in (BLOCK, ONE)]
-    assert f"gains {shifts[0]:.1f} points with blocks and {shifts[1]:.1f} with one filter" in text
+    assert (
+        f"it gains {shifts[0]:.1f} points with blocks and {shifts[1]:.1f} with one filter" in text
+    )
 
 
 def test_what_leaving_out_costs_and_how_members_are_joined():

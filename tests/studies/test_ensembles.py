@@ -68,11 +68,12 @@ def test_a_graph_without_blocks_has_empty_cells(tmp_path: Path) -> None:
     for name, rows in (("cora", every), ("cornell-legacy", some)):
         record = StudyRecord(record_path(tmp_path, name), _run.FULL)
         record.cell(ENSEMBLES, EnsemblesCell, lambda own=rows: EnsemblesCell("", own), machine={})
-    scores, differences = _show.tables(tmp_path)
+    scores, moved, differences = _show.tables(tmp_path)
     assert [len(row) for row in scores.rows] == [len(scores.columns)] * 2
     first, second = scores.rows
-    place = scores.columns.index(_show.title(TOGETHER, SHIFTED))
-    assert first[place] == "**64.00**"
+    place = scores.columns.index(_show.NAMED[TOGETHER])
+    assert first[place] == "**54.00**"
+    assert moved.rows[0][place] == "**64.00**"
     assert second[place] == ""
     assert first[-2:] == ["89.44", "90.82"]
     assert differences.rows[1][2:] == ["", ""]
