@@ -40,6 +40,7 @@ from longnn.training import (
     Problem,
     Readout,
     RowProblem,
+    class_counts,
     score,
     shifted,
     summarize,
@@ -47,7 +48,6 @@ from longnn.training import (
 
 #: Points of the spectrum at which a filter is written down.
 POINTS = 101
-_LEAST = 1e-12  # of a probability, so that its logarithm is finite
 #: Nodes up to which the eigenvalues outside the bulk are computed: 0.5 GB there.
 OUTLIER_NODES = 1_000_000
 #: Of an estimated density, what counts as none.
@@ -202,8 +202,10 @@ def read_alike(predicted: Tensor, dataset: NodeDataset, one: Fitted) -> Tensor:
     """
     if not one.readout.shift:
         return predicted
-    scores = predicted.clamp_min(_LEAST).log()
-    return shifted(scores, dataset.data.y, one.split.train.cpu(), one.split.val.cpu())
+    y, split = dataset.data.y, one.split
+    return shifted(
+        predicted, y, class_counts(y, split.train.cpu(), dataset.outputs), split.val.cpu()
+    )
 
 
 def _describe_member(

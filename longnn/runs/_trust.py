@@ -11,7 +11,7 @@ from torch import Tensor
 from longnn.data import NodeDataset, Split
 from longnn.records import Bins, Calibration, FrequencyShift, PrecisionRecall, Residuals
 from longnn.store import StoredDataset
-from longnn.training import Readout
+from longnn.training import Readout, class_counts
 
 #: Groups of predictions by how sure they are.
 BINS = 10
@@ -37,10 +37,8 @@ def shift_of(dataset: NodeDataset, split: Split, readout: Readout) -> FrequencyS
     if not readout.shift:
         return None
     y = dataset.data.y
-    train, val = (
-        torch.bincount(y[mask & (y >= 0)], minlength=len(readout.shift)).numpy()
-        for mask in (split.train, split.val)
-    )
+    sets, classes = (split.train, split.val), len(readout.shift)
+    train, val = (class_counts(y, mask, classes).numpy() for mask in sets)
     return FrequencyShift(train, val, np.array(readout.shift))
 
 

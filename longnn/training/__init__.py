@@ -27,7 +27,13 @@ from longnn.training._objective import Objective
 from longnn.training._population import Population
 from longnn.training._portfolio import FREE, PATIENCE, SEED_STEP, SEEDS, members_of, portfolio
 from longnn.training._problem import Problem, Task, headline
-from longnn.training._readout import Readout, fit_shift, frequency_shift, shifted
+from longnn.training._readout import (
+    Readout,
+    class_counts,
+    fit_shift,
+    frequency_shift,
+    shifted,
+)
 from longnn.training._rowproblem import row_degree_of
 from longnn.training._rows import RowProblem
 from longnn.training._shape import VARYING, architecture_of, shape_of
@@ -62,6 +68,7 @@ __all__ = [
     "Watcher",
     "architecture_of",
     "choose_device",
+    "class_counts",
     "combine",
     "complete",
     "data_defaults",

@@ -26,6 +26,7 @@ from longnn.training._problem import Problem, headline
 from longnn.training._readout import (
     Readout,
     best_threshold,
+    class_counts,
     fit_shift,
     fit_temperature,
     frequency_shift,
@@ -356,13 +357,8 @@ def _shift_of(config: Config, problem: Problem, split: Split) -> Tensor | None:
     alike = config.settings.class_weight != "none" or problem.metric == "balanced_accuracy"
     if problem.task != "classification" or not wanted or alike:
         return None
-    labels = problem.labels.cpu()
-    return frequency_shift(
-        *(
-            torch.bincount(labels[mask.cpu() & (labels >= 0)], minlength=problem.outputs)
-            for mask in (split.train, split.val)
-        )
-    )
+    labels, sets = problem.labels.cpu(), (split.train.cpu(), split.val.cpu())
+    return frequency_shift(*(class_counts(labels, mask, problem.outputs) for mask in sets))
 
 
 def score(

@@ -31,6 +31,7 @@ STRENGTHS = (0.0, 2.0)
 CHANCE = 0.001
 #: Nodes that the frequencies of the training nodes count as.
 KNOWN = 10
+_LEAST = 1e-12  # of a probability, so that its logarithm is finite
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,11 +42,11 @@ class Readout:
         task: what is predicted.
         temperature: probabilities are :math:`\mathrm{softmax}(s / T + \delta)`, of labels
             :math:`\sigma(s / T)`.
-        shift: :math:`\delta` of each class; empty for none.
         threshold: probability from which on the ``positive`` one of two classes, or a label, is
             predicted; None for the most probable class.
         positive: of two classes the one that the threshold is for.
         offset, scale: regression: values are offset + scale * output, by target.
+        shift: :math:`\delta` of each class; empty for none.
 
     >>> readout = Readout("classification", temperature=2.0, threshold=0.2)
     >>> p = readout.predict(torch.tensor([[2.0, 0.0]]))
@@ -55,11 +56,11 @@ class Readout:
 
     task: Task
     temperature: float = 1.0
-    shift: tuple[float, ...] = ()
     threshold: float | None = None
     positive: int = 1
     offset: tuple[float, ...] = (0.0,)
     scale: tuple[float, ...] = (1.0,)
+    shift: tuple[float, ...] = ()
 
     def predict(self, scores: Tensor) -> Tensor:  # (nodes, outputs)
         """Probabilities (nodes, outputs), or values (nodes,) or (nodes, targets)."""
@@ -133,7 +134,7 @@ class Readout:
         offset, scale = (tuple(node[key].array(None).tolist()) for key in ("offset", "scale"))
         if not np.isfinite([*offset, *scale]).all():
             node["offset"].fail("finite, and so the scale")
-        return cls(task, temperature, shift, threshold, positive, offset, scale)
+        return cls(task, temperature, threshold, positive, offset, scale, shift)
 
 
 def fit_temperature(scores: Tensor, labels: Tensor, task: Task) -> float:
@@ -209,27 +210,34 @@ def fit_shift(
 
 
 def shifted(
-    scores: Tensor,  # (nodes, classes), logarithms of probabilities or raw
+    predicted: Tensor,  # (nodes, classes) probabilities
     labels: Tensor,  # (nodes,); below 0 if unknown
-    train: Tensor,  # (nodes,) bool
+    train: Tensor,  # (classes,): how many training nodes each class has
     val: Tensor,  # (nodes,) bool
 ) -> Tensor:
     """Probabilities that follow the validation nodes; as they are if frequencies do not differ.
 
-    For whatever computes scores and is no model of ours.
+    For whatever predicts and has no readout: baselines, and predictions that are stored.
 
-    >>> labels = torch.tensor([0, 1] * 20 + [0] * 30)
-    >>> train = torch.arange(70) < 40
-    >>> shifted(torch.zeros(70, 2), labels, train, ~train)[0].argmax()
+    >>> labels, val = torch.tensor([0] * 30), torch.ones(30, dtype=torch.bool)
+    >>> shifted(torch.full((30, 2), 0.5), labels, torch.tensor([20, 20]), val)[0].argmax()
     tensor(0)
     """
-    known, classes = labels >= 0, scores.shape[1]
-    counts = [torch.bincount(labels[mask & known], minlength=classes) for mask in (train, val)]
-    delta, val = frequency_shift(*counts), val & known
+    delta = frequency_shift(train, class_counts(labels, val, len(train)))
     if delta is None:
-        return torch.softmax(scores, dim=1)
-    temperature, shift = fit_shift(scores[val], labels[val], delta)
-    return Readout("classification", temperature, shift).predict(scores)
+        return predicted
+    known, scores = val & (labels >= 0), predicted.clamp_min(_LEAST).log()
+    temperature, shift = fit_shift(scores[known], labels[known], delta)
+    return Readout("classification", temperature, shift=shift).predict(scores)
+
+
+def class_counts(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
+    """How many of some nodes each class has, (classes,); those without a label do not count.
+
+    >>> class_counts(torch.tensor([0, 2, -1, 2]), torch.tensor([False, True, True, True]), 3)
+    tensor([0, 0, 2])
+    """
+    return torch.bincount(labels[mask & (labels >= 0)], minlength=classes)
 
 
 def frequency_shift(train: Tensor, val: Tensor) -> Tensor | None:  # (classes,) counts

@@ -65,7 +65,7 @@ def test_the_threshold_has_the_largest_f1_of_all() -> None:
 
 
 def test_a_readout_survives_as_plain_data() -> None:
-    readout = Readout("classification", 1.5, (0.3, -0.6), threshold=0.2, positive=0)
+    readout = Readout("classification", 1.5, 0.2, 0, shift=(0.3, -0.6))
     node = Node(readout.to_dict(), file="x")
     assert Readout.read("classification", node) == readout
     several = Readout("regression", offset=(1.0, 2.0), scale=(3.0, 4.0))

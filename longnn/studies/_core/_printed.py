@@ -74,16 +74,18 @@ BASIS_RATE_LOSSES = {
 }
 
 
-def printed_for(dataset: str) -> tuple[float | None, float | None]:
-    """The paper's LON-GNN and the best found anywhere; both are of the defective Cornell.
+def printed_cells(dataset: str) -> list[str]:
+    """The paper's LON-GNN and the best found anywhere, in %, for a row of a table.
 
-    >>> printed_for("cora"), printed_for("cornell")
-    ((89.44, 90.82), (None, None))
+    Both are of the defective Cornell: the corrected one has none.
+
+    >>> printed_cells("cora"), printed_cells("cornell")
+    (['89.44', '90.82'], ['', ''])
     """
     if dataset == "cornell":
-        return None, None
+        return ["", ""]
     column = dataset.removesuffix("-legacy")
-    return ACCURACY["lon"].get(column), BEST_ANYWHERE.get(column)
+    return [f"{numbers[column]:.2f}" for numbers in (ACCURACY["lon"], BEST_ANYWHERE)]
 
 
 def best_of_paper(dataset: str) -> float:

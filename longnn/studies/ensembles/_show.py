@@ -5,7 +5,7 @@ from pathlib import Path
 
 from longnn.studies._core._context import load_records
 from longnn.studies._core._headline import best_in_bold, interval_of, points
-from longnn.studies._core._printed import printed_for
+from longnn.studies._core._printed import printed_cells
 from longnn.studies._core._scores import percent
 from longnn.studies._core._table import ResultTable
 from longnn.studies.ensembles._run import (
@@ -69,8 +69,7 @@ def _scores(cells: Mapping[str, EnsemblesCell], way: str) -> ResultTable:
         found = [_find(cell, (row, way)) for row in NAMED]
         shown = iter(best_in_bold([percent(s.test) for s in found if s is not None], 2))
         ours = ["" if s is None else next(shown) for s in found]
-        printed = [f"{value:.2f}" if value else "" for value in printed_for(name)]
-        rows.append([name, *ours, *printed])
+        rows.append([name, *ours, *printed_cells(name)])
     caption = (
         "Mean test accuracy in % over ten published splits, the best of ours in bold. Single "
         "models: LON-GNN's recipe with one filter, and with blocks. Ensembles: eight seeds of the "

@@ -12,11 +12,9 @@ from longnn.training import (
     DRAWS,
     PRIOR,
     ROUNDS,
-    Readout,
     combine,
     ensemble_weights,
-    fit_shift,
-    frequency_shift,
+    shifted,
 )
 
 #: Weights of the members of a set from the validation nodes of one split.
@@ -69,7 +67,6 @@ STRATEGIES: dict[str, Strategy] = {
 #: As presets do it: votes that few nodes do not decide alone; and then a shift of the whole towards
 #: the class frequencies of the validation nodes, where these differ from those of training.
 IN_USE, SHIFTED = "votes in use", "votes in use, shifted"
-_LEAST = 1e-12  # of a probability, so that its logarithm is finite
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,15 +113,11 @@ def _shift(p: Predictions, split: int, said: list[Tensor]) -> list[Tensor]:
     """Probabilities of the validation nodes and of the holdout, shifted as a run shifts them."""
     if not p.train or p.metric == "balanced_accuracy":
         return said
-    labels = p.val[split].labels
-    classes = len(p.train[split])
-    delta = frequency_shift(p.train[split], torch.bincount(labels, minlength=classes))
-    if delta is None:
-        return said
-    scores = [part.clamp_min(_LEAST).log() for part in said]
-    temperature, shift = fit_shift(scores[0], labels, delta)
-    readout = Readout("classification", temperature, shift)
-    return [readout.predict(s) for s in scores]
+    parts = (p.val[split], p.holdout[split])
+    sizes = [len(part.labels) for part in parts]
+    val = torch.arange(sum(sizes)) < sizes[0]
+    labels = torch.cat([part.labels for part in parts])
+    return list(shifted(torch.cat(said), labels, p.train[split], val).split(sizes))
 
 
 def evaluate(

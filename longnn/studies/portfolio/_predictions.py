@@ -13,7 +13,7 @@ from torch import Tensor
 
 from longnn._base.files import atomic_path
 from longnn.data import NodeDataset
-from longnn.training import Fitted, Task, headline
+from longnn.training import Fitted, Task, class_counts, headline
 
 #: The score of a model that diverged, where a record needs a number.
 DIVERGED = -1.0
@@ -71,7 +71,7 @@ class Predictions:
                 rows = torch.stack([runs[s].predicted[mask].double() for runs in fitted])
                 parts.append(Part((rows - mean) / unit, y[mask]))
         train = [
-            torch.bincount(y[first.split.train], minlength=dataset.outputs)
+            class_counts(y, first.split.train, dataset.outputs)
             for first in (fitted[0] if dataset.task == "classification" else ())
         ]
         return cls(dataset.task, metric, positive, tuple(val), tuple(holdout), tuple(train))

@@ -6,7 +6,7 @@ from pathlib import Path
 from longnn.config import AFTERWARDS, Config
 from longnn.studies._core._context import load_records
 from longnn.studies._core._headline import METRICS, best_in_bold, interval_of, points
-from longnn.studies._core._printed import printed_for
+from longnn.studies._core._printed import printed_cells
 from longnn.studies._core._scores import percent
 from longnn.studies._core._table import ResultTable
 from longnn.studies.portfolio._evaluation import (
@@ -114,8 +114,7 @@ def _test(tests: Mapping[str, EvaluationCell]) -> ResultTable:
     rows = []
     for name, cell in tests.items():
         ours = best_in_bold([percent(scored.test) for scored in _rows(cell).values()], 2)
-        printed = [f"{value:.2f}" if value else "" for value in printed_for(name)]
-        rows.append([name, *ours, *printed])
+        rows.append([name, *ours, *printed_cells(name)])
     columns = list(_rows(next(iter(tests.values()))))
     return ResultTable(
         "test",
@@ -135,8 +134,7 @@ def _shifted(tests: Mapping[str, EvaluationCell]) -> ResultTable:
     for name, cell in tests.items():
         found = _with_shift(cell)
         means = best_in_bold([percent(s.test) for pair in found.values() for s in pair], 2)
-        printed = [f"{value:.2f}" if value else "" for value in printed_for(name)]
-        rows.append([name, *means, *printed])
+        rows.append([name, *means, *printed_cells(name)])
     named = list(_with_shift(next(iter(tests.values()))))
     return ResultTable(
         "shifted",
