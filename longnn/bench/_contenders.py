@@ -36,6 +36,7 @@ class Workload:
         dropout: on the features and on the hidden channels.
         lr: learning rate of Adam; low, so that weights stay finite in long timings.
         weight_decay: of Adam.
+        precision: of our model: ``"float32"``, or ``"tf32"`` on a GPU.
     """
 
     degree: int = 10
@@ -43,6 +44,7 @@ class Workload:
     dropout: float = 0.5
     lr: float = 1e-3
     weight_decay: float = 5e-4
+    precision: str = "float32"
 
     def config(self, seed: int = 0, *, device: str = "cpu", epochs: int = EPOCHS) -> Config:
         """This workload as a configuration of our model."""
@@ -53,6 +55,7 @@ class Workload:
                 "patience": epochs,
                 "seed": seed,
                 "device": device,
+                "precision": self.precision,
                 **{f"lr_{role}": self.lr for role in ROLES},
                 **{f"wd_{role}": self.weight_decay for role in ROLES},
             }

@@ -104,7 +104,8 @@ def heading(record: BenchRecord) -> list[str]:
         + f"; {machine.platform}",
         f"versions: {versions}",
         f"work: degree {settings.degree}, hidden {settings.hidden}, dropout "
-        f"{settings.dropout:g} on features and hidden channels, Adam, published split 0",
+        f"{settings.dropout:g} on features and hidden channels, Adam, published split 0"
+        + (", LON-GNN in TF32" if settings.precision == "tf32" else ""),
     ]
     return lines + [f"{key}: {text}" for key, text in settings.contenders.items()]
 

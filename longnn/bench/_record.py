@@ -87,6 +87,7 @@ class Settings(Schema):
     rest_rounds: int
     rest_seconds: float
     contenders: dict[str, str]
+    precision: str | None = None  # of LON-GNN, if it is not float32
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,6 +81,7 @@ def run_bench(
     device: str = "cpu",
     threads: int | None = None,
     population: int | None = None,
+    precision: str = "float32",
     quick: bool = False,
     data_dir: str | Path | None = None,
     contenders: Sequence[str] | None = None,
@@ -95,37 +96,42 @@ def run_bench(
         device: ``"cpu"``, ``"cuda"``, or ``"auto"``.
         threads: threads of torch on the CPU, restored afterwards; by default those torch has.
         population: models trained at once; by default 10 on a CPU, 64 on a GPU.
+        precision: of LON-GNN; ``"tf32"`` is for a GPU. The rivals are in float32.
         quick: take a few seconds on bundled data; a check that everything works, since the
             numbers mean little.
         data_dir: the folder of the datasets (default: ``$LONGNN_DATA``).
         contenders: which contenders to time; by default all.
         sections: what to measure besides the epoch times, of ``"memory"``, ``"scaling"`` and
-            ``"ceilings"``. By default all on a GPU, all but ceilings on a CPU, and only scaling
-            when ``quick``.
+            ``"ceilings"``. By default all on a GPU in float32, else all but ceilings, and only
+            scaling when ``quick``.
         commit: commit to record when the code is not a git checkout.
         on_progress: called with a few words on what is being measured.
 
     Raises:
-        ValueError: for an unknown device, contender or section, or a number below one.
+        ValueError: for an unknown device, contender, section or precision, or a number below one.
     """
     where = training.choose_device(device)
     keys = list(LABELS if contenders is None else contenders)
     members = POPULATION[where.type] if population is None else population
-    chosen = _choose_sections(sections, where, quick=quick)
+    chosen = _choose_sections(sections, where, precision, quick=quick)
     _check(keys, members, threads)
+    _check_precision(precision, where)
     names: Sequence[str | NodeDataset] = datasets or (QUICK_DATASETS if quick else DATASETS)
-    bench = _Bench(where, members, keys, chosen, quick, on_progress or (lambda text: None))
+    tell = on_progress or (lambda text: None)
+    bench = _Bench(where, members, keys, chosen, Workload(precision=precision), quick, tell)
     with limited_threads(threads):
         return bench.run(names, data_dir, commit)
 
 
 def _choose_sections(
-    sections: Sequence[str] | None, device: torch.device, *, quick: bool
+    sections: Sequence[str] | None, device: torch.device, precision: str, *, quick: bool
 ) -> tuple[str, ...]:
     if sections is None:
         if quick:
             return ("scaling",)
-        return SECTIONS if device.type == "cuda" else ("memory", "scaling")
+        # The ceiling of products is that of float32.
+        known = device.type == "cuda" and precision == "float32"
+        return SECTIONS if known else ("memory", "scaling")
     unknown = [section for section in sections if section not in SECTIONS]
     if unknown:
         raise ValueError(f"Expected sections among {', '.join(SECTIONS)} (got {unknown[0]!r})")
@@ -135,6 +141,14 @@ def _choose_sections(
 def _check(keys: Sequence[str], members: int, threads: int | None) -> None:
     check_keys(keys)
     check_counts(members, threads)
+
+
+def _check_precision(precision: str, device: torch.device) -> None:
+    known = ("float32", "tf32") if device.type == "cuda" else ("float32",)
+    if precision not in known:
+        raise ValueError(
+            f"Expected `precision` on {device.type} among {', '.join(known)} (got {precision!r})"
+        )
 
 
 def check_counts(members: int, threads: int | None) -> None:
@@ -172,12 +186,13 @@ class _Bench:
         members: int,
         keys: Sequence[str],
         sections: Sequence[str],
+        workload: Workload,
         quick: bool,
         tell: Tell,
     ) -> None:
         self.device, self.members, self.keys, self.sections = device, members, keys, sections
         self.quick, self.tell = quick, tell
-        self.workload = Workload()
+        self.workload = workload
         self.kind = "quick" if quick else device.type
         self.budgets = BUDGETS[self.kind]
 
@@ -207,8 +222,9 @@ class _Bench:
 
     def _settings(self) -> Settings:
         epochs, rest = self.budgets.epochs, self.budgets.rest
+        precision = None if self.workload.precision == "float32" else self.workload.precision
         return Settings(
-            **asdict(self.workload),
+            **{**asdict(self.workload), "precision": precision},
             population=self.members,
             quick=self.quick,
             rounds=epochs.rounds,

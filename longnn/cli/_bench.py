@@ -45,6 +45,10 @@ def bench(
             "repeatable (default: all).",
         ),
     ] = None,
+    precision: Annotated[
+        str,
+        typer.Option(help="With --part epochs: of LON-GNN; float32, or tf32 on a GPU."),
+    ] = "float32",
     section: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,6 +115,7 @@ def bench(
         write, lines = longnn.bench.write_ensembles, longnn.bench.ensemble_lines
     else:
         on |= {"contenders": _split(contender), "sections": _split(section)}
+        on |= {"precision": precision}
         record = longnn.bench.run_bench(names, population=population, **on)
         write, lines = longnn.bench.write_bench, longnn.bench.lines
     if output is not None:

@@ -3,8 +3,9 @@
 The masked features of a population would be members times as large as the features; here a tile
 of them is masked on its way into the matrix units. Each float32 is taken as a sum of three
 bfloat16, and of their nine products the six that count are summed: float32 accuracy at the speed
-of the fastest units. The backward pass is the product with the transpose; its long sum over nodes
-is cut into pieces that are added in a fixed order.
+of the fastest units. Where torch may round the factors of products, they are rounded here, too.
+The backward pass is the product with the transpose; its long sum over nodes is cut into pieces that
+are added in a fixed order.
 
 Two neighbouring features share one 32-bit hash, so features of even and of odd number are kept
 apart: then one tile of hashes masks one tile of each, with nothing to be exchanged.
@@ -164,8 +165,7 @@ def product(
     halves = halves_of(x)
     pairs = halves.shape[2]
     wide = min(max(triton.next_power_of_2(columns), 16), 64)
-    precision = "bf16x6" if x.is_cuda else "ieee"  # the interpreter has no other
-    sizes = {"COLUMNS": wide, "PRECISION": precision, "num_warps": 4}
+    sizes = {"COLUMNS": wide, "PRECISION": _precision(x), "num_warps": 4}
     shape = (nodes, features, pairs, columns, site)
     if not transposed:
         out = dense.new_empty(nodes, members, columns).movedim(1, 0)
@@ -185,3 +185,10 @@ def product(
         NODES=32, PAIRS=64, STAGES=2, **sizes,
     )  # fmt: skip
     return out[0] if parts == 1 else out.sum(0)
+
+
+def _precision(x: Tensor) -> str:
+    """How Triton multiplies: in TF32 where torch does, else as exactly as float32."""
+    if not x.is_cuda:
+        return "ieee"  # the interpreter has no other
+    return "bf16x6" if torch.get_float32_matmul_precision() == "highest" else "tf32"

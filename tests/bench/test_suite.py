@@ -160,6 +160,7 @@ def test_threads_are_set_back():
         ({"contenders": ["gat"]}, "Expected contenders among"),
         ({"sections": ["speed"]}, r"Expected sections among memory, .*, ceilings \(got 'speed'\)"),
         ({"population": 0}, "Expected `population` >= 1 \\(got 0\\)"),
+        ({"precision": "tf32"}, "Expected `precision` on cpu among float32 \\(got 'tf32'\\)"),
         ({"threads": 0}, "Expected `threads` >= 1 \\(got 0\\)"),
         ({"device": "abacus"}, "Expected `device`"),
         ({"datasets": ["kora"]}, "Did you mean cora"),

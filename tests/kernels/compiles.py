@@ -57,15 +57,21 @@ CASES = [
     ),
     (_dropout._pass, {"ACTIVATE": True, "DROP": True, "ROWS": 16, "COLUMNS": 64}, ()),
     (_dropout._gradient, {"DROP": True, "ROWS": 16, "COLUMNS": 64}, ()),
-    (
-        _dense._forward,
-        {"NODES": 64, "PAIRS": 32, "STAGES": 3, "COLUMNS": 64, "PRECISION": "bf16x6"},
-        (),
+    *(
+        (
+            _dense._forward,
+            {"NODES": 64, "PAIRS": 32, "STAGES": 3, "COLUMNS": 64, "PRECISION": precision},
+            (),
+        )
+        for precision in ("bf16x6", "tf32")
     ),
-    (
-        _dense._backward,
-        {"NODES": 32, "PAIRS": 64, "STAGES": 2, "COLUMNS": 64, "PRECISION": "bf16x6"},
-        (),
+    *(
+        (
+            _dense._backward,
+            {"NODES": 32, "PAIRS": 64, "STAGES": 2, "COLUMNS": 64, "PRECISION": precision},
+            (),
+        )
+        for precision in ("bf16x6", "tf32")
     ),
     *(
         (
