@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from longnn.kernels._dropout import activation_gradient, dropout
     from longnn.kernels._entropy import cross_entropy, cross_entropy_gradient
     from longnn.kernels._features import product as feature_product
+    from longnn.kernels._narrow import gradient as narrow_gradient
+    from longnn.kernels._narrow import product as narrow_product
     from longnn.kernels._rows import add_bias, normalize, normalize_gradient, sum_rows
     from longnn.kernels._standing import stand_
     from longnn.kernels._summary import summary
@@ -41,6 +43,8 @@ __all__ = [
     "jacobi_coefficients",
     "jacobi_gradient",
     "keep_",
+    "narrow_gradient",
+    "narrow_product",
     "normalize",
     "normalize_gradient",
     "stand_",
@@ -64,6 +68,8 @@ _HOMES = {
     "jacobi_coefficients": ("_basis", "jacobi_coefficients"),
     "jacobi_gradient": ("_basis", "jacobi_gradient"),
     "keep_": ("_adam", "keep_"),
+    "narrow_gradient": ("_narrow", "gradient"),
+    "narrow_product": ("_narrow", "product"),
     "normalize": ("_rows", "normalize"),
     "normalize_gradient": ("_rows", "normalize_gradient"),
     "stand_": ("_standing", "stand_"),

@@ -159,16 +159,20 @@ class Tile(NamedTuple):
     channels: int
     warps: int
     longest: int  # row that is not cut into pieces
+    rows: int  # of a program of the backward pass
 
 
-def _tile(channels: int) -> Tile:
-    """By measurement on an H200; but that narrow rows are cut from 256 on is from a profile alone:
-    on Cora, whose longest row has 168, the pieces took a tenth of an epoch."""
+def _tile(channels: int, degree: float) -> Tile:
+    """By measurement on an H200, for rows of so many edges on average.
+
+    Rows are cut from 256 edges on: a launch of its own for the one row of Cora that has 168 took a
+    tenth of an epoch, with narrow and with wide signals.
+    """
     if channels <= 16:
-        return Tile(64, max(triton.next_power_of_2(channels), 2), 2, 256)
+        return Tile(64, max(triton.next_power_of_2(channels), 2), 2, 256, 2)
     if channels <= 32:
-        return Tile(32, 32, 2, 128)
-    return Tile(8, 64, 1, 128)
+        return Tile(32, 32, 2, 128, 2)
+    return Tile(2, 128, 1, 256, 4) if degree < 8 else Tile(8, 64, 1, 256, 4)
 
 
 def chebyshev_filter(
@@ -182,9 +186,9 @@ def chebyshev_filter(
     """The filtered x, and, given a signal, the gradient of beta, in its type."""
     rows, channels = x.shape
     degree = beta.shape[0] - 1
-    edges, wide, warps, longest = _tile(channels)
+    edges, wide, warps, longest, several = _tile(channels, col.shape[0] / max(rows, 1))
     blocks_of_channels = triton.cdiv(channels, wide)
-    per = 1 if signal is None else 2 if channels <= 32 else 4
+    per = 1 if signal is None else several
     blocks = triton.cdiv(rows, per)
     pieces = pieces_of(crow, longest)
     scratch = x.new_empty(max(pieces.number, 1), channels)

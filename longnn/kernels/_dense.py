@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from longnn.kernels._hashing import hash32, keys, scale
+from longnn.kernels._layout import dot_precision
 
 #: Rows of a multiple of so many numbers can be read sixteen bytes at a time.
 ALIGNED = 16
@@ -165,7 +166,7 @@ def product(
     halves = halves_of(x)
     pairs = halves.shape[2]
     wide = min(max(triton.next_power_of_2(columns), 16), 64)
-    sizes = {"COLUMNS": wide, "PRECISION": _precision(x), "num_warps": 4}
+    sizes = {"COLUMNS": wide, "PRECISION": dot_precision(x), "num_warps": 4}
     shape = (nodes, features, pairs, columns, site)
     if not transposed:
         out = dense.new_empty(nodes, members, columns).movedim(1, 0)
@@ -185,10 +186,3 @@ def product(
         NODES=32, PAIRS=64, STAGES=2, **sizes,
     )  # fmt: skip
     return out[0] if parts == 1 else out.sum(0)
-
-
-def _precision(x: Tensor) -> str:
-    """How Triton multiplies: in TF32 where torch does, else as exactly as float32."""
-    if not x.is_cuda:
-        return "ieee"  # the interpreter has no other
-    return "bf16x6" if torch.get_float32_matmul_precision() == "highest" else "tf32"

@@ -1,4 +1,4 @@
-"""What kernels over dense signals share: results like their inputs, and tiles."""
+"""What kernels over dense signals share: results like their inputs, tiles, precision."""
 
 import torch
 import triton
@@ -24,3 +24,10 @@ def tiles(x: Tensor) -> tuple[tuple[int, int, int], dict[str, int]]:
     tall = BLOCK // wide
     grid = (triton.cdiv(rows, tall), members, triton.cdiv(columns, wide))
     return grid, {"ROWS": tall, "COLUMNS": wide}
+
+
+def dot_precision(x: Tensor) -> str:
+    """How Triton multiplies: in TF32 where torch does, else as exactly as float32."""
+    if not x.is_cuda:
+        return "ieee"  # the interpreter has no other
+    return "bf16x6" if torch.get_float32_matmul_precision() == "highest" else "tf32"

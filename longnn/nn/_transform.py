@@ -40,6 +40,41 @@ def _narrow_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
 narrow_matmul = differentiable(_narrow_matmul, _narrow_gradient, save_inputs)
 
 
+@torch.library.custom_op("longnn::narrow_product", mutates_args=())
+def _narrow_by_kernel(x: Tensor, weight: Tensor) -> Tensor:
+    """For a batch, both in front: (batch, nodes, channels), (batch, channels, columns)."""
+    if x.dim() == 3:
+        return kernels.narrow_product(x, weight)
+    return kernels.narrow_product(x[None], weight[None])[0].clone()
+
+
+@_narrow_by_kernel.register_fake
+def _(x, weight):  # type: ignore[no-untyped-def]
+    return x.new_empty(*x.shape[:-1], weight.shape[-1])
+
+
+@torch.library.custom_op("longnn::narrow_gradient", mutates_args=())
+def _weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
+    """The gradient of the weight, likewise."""
+    if x.dim() == 3:
+        return kernels.narrow_gradient(x, grad)
+    return kernels.narrow_gradient(x[None], grad[None])[0].clone()
+
+
+@_weight_gradient.register_fake
+def _(x, grad):  # type: ignore[no-untyped-def]
+    return x.new_empty(*x.shape[:-2], x.shape[-1], grad.shape[-1])
+
+
+def _kernel_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+    x, weight = ctx.saved_tensors
+    return grad @ weight.mT, _weight_gradient(x, grad)
+
+
+#: The same by kernels: on a GPU a library takes several times what reading x takes.
+fused_narrow_matmul = differentiable(_narrow_by_kernel, _kernel_gradient, save_inputs)
+
+
 def as_features(x: Features | Terms) -> Features:
     """Node features as a dense tensor or a :class:`SparseMatrix`; torch sparse is converted."""
     if isinstance(x, Terms):
@@ -141,8 +176,11 @@ class Linear(nn.Module):
             raise ValueError(
                 f"Expected features with {self.in_channels} columns (got {x.shape[-1]})"
             )
-        if isinstance(x, Tensor) and self.out_channels < NARROW and x.device.type == "cpu":
-            return narrow_matmul(x, self.weight)
+        if isinstance(x, Tensor) and self.out_channels < NARROW:
+            if x.device.type == "cpu":
+                return narrow_matmul(x, self.weight)
+            if kernels.usable(x) and x.dtype == torch.float32 and x.dim() == 2:
+                return fused_narrow_matmul(x, self.weight)
         return x @ self.weight
 
     def _add_bias(self, out: Tensor, residual: Tensor | None = None) -> Tensor:

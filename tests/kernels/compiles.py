@@ -16,6 +16,7 @@ from longnn.kernels import (
     _dropout,
     _entropy,
     _features,
+    _narrow,
     _rows,
     _standing,
     _summary,
@@ -75,6 +76,15 @@ CASES = [
     ),
     *(
         (
+            kernel,
+            {"ROWS": 64, "CHANNELS": 64, "COLUMNS": 16, "PRECISION": precision},
+            (),
+        )
+        for kernel in (_narrow._product, _narrow._gradient)
+        for precision in ("bf16x6", "tf32")
+    ),
+    *(
+        (
             _chebyshev._step,
             {"FIRST": on, "LAST": on, "GRADIENT": on, "ROWS": 2, "PIECES": 8, **_EDGES},
             ("beta",),
@@ -94,7 +104,7 @@ CASES = [
     *((_standing._stand, {"FALLING": by, "BY_LOSS": by, "BLOCK": 128}, ()) for by in (True, False)),
 ]
 SIZES = ("size", "channels", "pairs", "rows", "columns", "piece", "members", "patience", "step")
-STRIDES = ("sm", "sr", "sc", "rm", "rr", "rc", "gm", "gr", "gc")
+STRIDES = tuple(f"{of}{axis}" for of in "srgxw" for axis in "mrc")
 NUMBERS = {
     "epsilon": "fp32",
     **dict.fromkeys((*SIZES, *STRIDES), "i32"),

@@ -15,6 +15,7 @@ from longnn.matrices import _noise as noise
 from longnn.matrices._sparse import SparseMatrix
 from longnn.nn._activation import activate, add_bias
 from longnn.nn._norm import by_kernel
+from longnn.nn._transform import fused_narrow_matmul
 from longnn.polynomials import Jacobi, nodes, transform
 from longnn.training._adam import BETA1, BETA2, EPSILON
 from longnn.training._packed import Packed
@@ -45,12 +46,12 @@ def hub_graph():
     return double_operator(torch.cat([edges, hub, hub.flip(0)], dim=1), NODES)
 
 
-@pytest.mark.parametrize("longest", [8, 256])
+@pytest.mark.parametrize(("longest", "edges"), [(8, 4), (256, 4), (256, 40)])
 @pytest.mark.parametrize(("degree", "channels"), [(1, 5), (2, 1), (3, 20), (4, 70)])
-def test_chebyshev_filter(degree, channels, longest, monkeypatch):
-    """With the hub's row cut into pieces, and as one."""
-    tile = chebyshev._tile(channels)._replace(longest=longest)
-    monkeypatch.setattr(chebyshev, "_tile", lambda channels: tile)
+def test_chebyshev_filter(degree, channels, longest, edges, monkeypatch):
+    """With the hub's row cut into pieces, and as one; tiles for few and for many edges per row."""
+    tile = chebyshev._tile(channels, degree=edges)._replace(longest=longest)
+    monkeypatch.setattr(chebyshev, "_tile", lambda channels, degree: tile)
     m = hub_graph().to(DEVICE).matrix
     x = random_tensor(NODES, channels).to(DEVICE)
     beta = random_tensor(degree + 1, channels, seed=1).to(DEVICE)
@@ -256,6 +257,26 @@ def test_dense_product_with_dropout(count, rounded):
         error = (found.double() - exact).norm() / exact.norm()
         assert error < coarse * 1e-5
         assert coarse == 1 or error > 1e-5
+
+
+@pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")  # the first product of a thread
+@pytest.mark.parametrize(("count", "channels", "columns"), [(40, 5, 1), (1100, 70, 16)])
+def test_narrow_product_and_its_gradients(count, channels, columns):
+    """Members beside channels in memory, as what is before it leaves them; also one alone."""
+    x = random_tensor(count, 3, channels, dtype=torch.float32).to(DEVICE).movedim(1, 0)
+    w = random_tensor(3, channels, columns, dtype=torch.float32, seed=1).to(DEVICE)
+    g = random_tensor(3, count, columns, dtype=torch.float32, seed=2).to(DEVICE)
+    for call, given in (
+        (torch.vmap(fused_narrow_matmul), (x, w, g)),
+        (fused_narrow_matmul, (x[1], w[1], g[1])),
+    ):
+        one, other = (t.detach().requires_grad_() for t in given[:2])
+        out = call(one, other)
+        found = (out, *torch.autograd.grad(out, (one, other), given[2]))
+        x64, w64, g64 = (t.double() for t in given)
+        for mine, exact in zip(found, (x64 @ w64, g64 @ w64.mT, x64.mT @ g64), strict=True):
+            assert mine.shape == exact.shape
+            assert (mine.double() - exact).norm() / exact.norm() < 1e-5
 
 
 @pytest.mark.parametrize(("degree", "channels"), [(0, 3), (1, 5), (2, 130), (10, 1)])
