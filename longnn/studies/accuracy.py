@@ -97,7 +97,7 @@ def tables(folder: Path) -> list[ResultTable]:
             "accuracy",
             "Test accuracy in %, mean ± half the 95 % bootstrap interval over the published "
             "splits (seeds 0 to 9); the best of each column in bold. The average rank is over "
-            "the graphs that a row has, each time among the rows of other models.",
+            "the graphs that a row has, among the other models, each by its row of 64 trials.",
             {key: row.model for key, row in ROWS.items()},
         ),
         difference_table(

@@ -153,6 +153,13 @@ def test_variants_of_a_model_do_not_rank_against_each_other():
     assert ranks == {"x": 1.5, "y": 2.0, "z": 1.5}
 
 
+def test_variants_of_a_model_do_not_push_others_down():
+    """The other models are ranked against the row that is named as the model, and no other."""
+    with_variant = average_ranks(FOUND, {"x": "x", "z": "x", "y": "y"})
+    alone = average_ranks(FOUND, {"x": "x", "y": "y"})
+    assert with_variant == {**alone, "z": alone["x"]}
+
+
 def test_differences_are_paired():
     """Splits differ by 20 points, the models by 10 on each: the interval has no width."""
     table = difference_table(FOUND, {"x": "X", "y": "Y"}, "x", "d", "")

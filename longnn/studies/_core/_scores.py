@@ -71,18 +71,23 @@ def accuracy_table(
 def average_ranks(results: Results, models: Mapping[str, str]) -> dict[str, float]:
     """Mean rank of each row (1 = best, ties share) over the datasets that have it.
 
-    A row is ranked among the rows of other models: one model in three variants would take three
-    ranks otherwise.
+    A row is ranked among the other models, each by its own row, the one that is named as the model:
+    one model in three variants would take three ranks otherwise, and push the others down.
 
     Args:
         results: what was found.
-        models: row -> the model that it is a variant of.
+        models: row -> the model that it is a variant of. A model without a row of its name takes
+            part with all its rows.
     """
     ranks: dict[str, list[float]] = {}
     for cells in results.values():
         here = {key: percent(cells[key].test) for key in models if key in cells}
         for key, value in here.items():
-            others = [v for k, v in here.items() if models[k] != models[key]]
+            others = [
+                v
+                for k, v in here.items()
+                if models[k] != models[key] and (k == models[k] or models[k] not in here)
+            ]
             above = sum(v > value + 1e-9 for v in others)
             equal = sum(abs(v - value) <= 1e-9 for v in others)
             ranks.setdefault(key, []).append(1 + above + equal / 2)

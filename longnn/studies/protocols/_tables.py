@@ -24,8 +24,8 @@ from longnn.studies.protocols._train import RowCell
 
 _MEANING = (
     "mean ± half the 95 % bootstrap interval over ten splits; the best single model of each column "
-    "in bold. The average rank is among the single rows of other models. An ensemble is ranked "
-    "nowhere and never in bold."
+    "in bold. The average rank is among the other models, each by its row of equal budget. An "
+    "ensemble is ranked nowhere and never in bold."
 )
 
 
