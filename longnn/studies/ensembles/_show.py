@@ -28,6 +28,8 @@ NAMED = {
     BLOCKS: "seeds of them",
     TOGETHER: "all seeds",
 }
+#: The strategy that gives every member the same weight.
+AVERAGE = "average"
 #: What is subtracted from what.
 PAIRS = (
     ((SEEDS, IN_USE), (ONE, IN_USE)),
@@ -55,7 +57,7 @@ def tables(folder: Path) -> list[ResultTable]:
     }
     if not cells:
         return []
-    return [_scores(cells, IN_USE), _scores(cells, SHIFTED), _differences(cells)]
+    return [_scores(cells, IN_USE), _scores(cells, SHIFTED), _differences(cells), _averages(cells)]
 
 
 def _find(cell: EnsemblesCell, column: tuple[str, str]) -> Scored | None:
@@ -102,6 +104,28 @@ def _differences(cells: Mapping[str, EnsemblesCell]) -> ResultTable:
         "Differences in test accuracy, split by split, in points: mean and 95 % bootstrap interval "
         "over the ten splits, bold if it excludes zero.",
         ["graph", *(f"{title(*one)} minus {title(*other)}" for one, other in PAIRS)],
+        rows,
+    )
+
+
+def _averages(cells: Mapping[str, EnsemblesCell]) -> ResultTable:
+    """Plain averages beside votes."""
+    columns = [(row, way) for row in (SEEDS, TOGETHER) for way in (AVERAGE, IN_USE)]
+    rows = []
+    for name, cell in cells.items():
+        found = [_find(cell, column) for column in columns]
+        shown = ["" if s is None else f"{percent(s.test):.2f}" for s in found]
+        averaged, voted = found[-2:] if found[-1] is not None else found[:2]
+        assert averaged is not None
+        assert voted is not None
+        rows.append([name, *shown, interval_of(points(averaged.test, voted.test))])
+    named = [f"{NAMED[row]}, {'averaged' if way == AVERAGE else 'votes'}" for row, way in columns]
+    return ResultTable(
+        "averages",
+        "The same ensembles as plain averages and joined by votes, as trained: mean test accuracy "
+        "in % over ten published splits, and the average minus the votes of all seeds that there "
+        "are, split by split, in points with the 95 % bootstrap interval (bold without zero).",
+        ["graph", *named, "averaged minus votes"],
         rows,
     )
 
