@@ -172,7 +172,7 @@ def _tile(channels: int, degree: float) -> Tile:
         return Tile(64, max(triton.next_power_of_2(channels), 2), 2, 256, 2)
     if channels <= 32:
         return Tile(32, 32, 2, 128, 2)
-    return Tile(2, 128, 1, 256, 4) if degree < 8 else Tile(8, 64, 1, 256, 4)
+    return Tile(2, 128, 1, 256, 4) if degree < 48 else Tile(8, 64, 1, 256, 4)
 
 
 def chebyshev_filter(

@@ -60,19 +60,16 @@ CASES = [
     (_dropout._gradient, {"DROP": True, "ROWS": 16, "COLUMNS": 64}, ()),
     *(
         (
-            _dense._forward,
-            {"NODES": 64, "PAIRS": 32, "STAGES": 3, "COLUMNS": 64, "PRECISION": precision},
+            kernel,
+            {
+                "COLUMNS": 64,
+                "PRECISION": precision,
+                **{k: v for k, v in tile.items() if k.isupper()},
+            },
             (),
         )
-        for precision in ("bf16x6", "tf32")
-    ),
-    *(
-        (
-            _dense._backward,
-            {"NODES": 32, "PAIRS": 64, "STAGES": 2, "COLUMNS": 64, "PRECISION": precision},
-            (),
-        )
-        for precision in ("bf16x6", "tf32")
+        for precision, tiles in _dense._TILES.items()
+        for kernel, tile in zip((_dense._forward, _dense._backward), tiles, strict=True)
     ),
     *(
         (
