@@ -11,17 +11,21 @@ from longnn.studies._core._context import record_path
 from longnn.studies._core._graphs import grid
 from longnn.studies.portfolio._candidates import candidates
 from longnn.studies.portfolio._evaluation import (
+    FULL,
     RIVALS,
     TEST,
     TESTED_UNSEEN,
     TWO_WAY,
     EvaluationCell,
     EvaluationPlan,
+    PortfolioCell,
     evaluate_portfolio,
 )
 from longnn.studies.portfolio._graphs import GRAPHS, KINDS, Graph
+from longnn.studies.portfolio._join import JOINED, STRATEGIES, Scored
 from longnn.studies.portfolio._select import Portfolio, Selection
 from longnn.studies.portfolio._unseen import UNSEEN, levels
+from longnn.studies.portfolio._unseen_tables import unseen_tables
 from longnn.studies.tables._run import TableCell
 from longnn.training import complete, data_defaults
 
@@ -121,6 +125,40 @@ def test_weights_say_which_edges_to_trust(name, graphs):
     weight = d.data.edge_weight
     assert same_class(d, weight) > same_class(d) + 0.05
     assert float(weight.max()) > 5 * float(weight.median())
+
+
+def scored(*test: float) -> Scored:
+    return Scored([0.5] * len(test), list(test))
+
+
+def test_tables_compare_with_rivals_and_with_two_way_edges(tmp_path):
+    def cell(votes: Scored, *keys: str) -> EvaluationCell:
+        joined = {**dict.fromkeys(STRATEGIES, scored(0.8, 0.8)), JOINED: votes}
+        both = {key: PortfolioCell(["mlp 0"], {}, joined, {}) for key in keys}
+        return EvaluationCell("0", "accuracy", scored(0.7, 0.7), both, {})
+
+    made = {
+        TEST: cell(scored(0.9, 0.9), "default", "best"),
+        "boosting": TableCell("0", "accuracy", [], [0.6, 0.6], [], {}),
+        "gcn": TableCell("0", "accuracy", [], [0.85, 0.75], [], {}),
+        TWO_WAY: cell(scored(0.65, 0.65), "default"),
+    }
+    assert unseen_tables(tmp_path) == []
+    context = Context(tmp_path, device="cpu")
+    for name in ("levels", "trust"):
+        record = context.record(f"test-unseen-{name}", FULL)
+        for key, value in made.items():
+            if key != TWO_WAY or name == "levels":
+                record.cell(key, type(value), lambda v=value: v, machine=context.machine("cpu"))
+    scores, differences = unseen_tables(tmp_path)
+    assert scores.columns[3:6] == ["boosting", "GCN", "default"]
+    shown = ["60.0", "80.0", "70.0", "80.0", "**90.0**", "80.0", "**90.0**"]
+    assert scores.rows[0] == ["levels", "arcs", "accuracy", *shown]
+    gain = "**+20.0 [+20.0, +20.0]**"
+    levels_row, trust_row = differences.rows
+    assert levels_row[:4] == ["levels", gain, gain, "**+30.0 [+30.0, +30.0]**"]
+    assert levels_row[5] == "**+25.0 [+25.0, +25.0]**"
+    assert trust_row[5] == ""
 
 
 def test_a_graph_of_an_unseen_kind_is_tested_with_its_rivals(tmp_path, monkeypatch):

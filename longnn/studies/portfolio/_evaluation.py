@@ -34,13 +34,12 @@ from longnn.training import PATIENCE, SEED_STEP, SEEDS, Fitted, complete, fit, h
 #: The key of the cell of a record.
 TEST = "test"
 _TABLES: dict[str, Callable[[], NodeDataset]] = {**STORIES, **HELD_BACK}
-_MARK = "unseen-"
 #: The graphs of the paper; its Cornell is the defective one.
 PAPER = (*DATASETS, "cornell-legacy")
 #: Every graph of the test: those of the paper by their names, tables with a mark.
 TESTED = (*PAPER, *(f"table-{name}" for name in _TABLES))
-#: The same with another mark: graphs of kinds that are not in the collection.
-TESTED_UNSEEN = tuple(_MARK + name for name in UNSEEN)
+#: The same with another mark -> name: graphs of kinds that are not in the collection.
+TESTED_UNSEEN = {f"unseen-{name}": name for name in UNSEEN}
 #: The keys of their other cells: rivals, as the study ``tables`` trains them; and where arcs are
 #: kept, the smaller portfolio with every arc made two-way.
 RIVALS = ("boosting", "gcn")
@@ -170,7 +169,7 @@ def _configs(selection: Selection, plan: EvaluationPlan) -> dict[str, Config]:
 def _held_back(name: str, plan: EvaluationPlan) -> tuple[NodeDataset, list[Split]]:
     """A table, or a graph of an unseen kind, with its splits."""
     if name in TESTED_UNSEEN:
-        dataset = UNSEEN[name.removeprefix(_MARK)].make(None)
+        dataset = UNSEEN[TESTED_UNSEEN[name]].make(None)
     else:
         dataset = _TABLES[name.removeprefix("table-")]()
     return dataset, [make_split(dataset, "stratified", seed) for seed in range(plan.tables)]
