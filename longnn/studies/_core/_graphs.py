@@ -15,8 +15,12 @@ def as_dataset(
     edges: np.ndarray,  # (2, arcs)
     y: np.ndarray,  # (nodes,) integers: classes; else numbers
     weight: np.ndarray | None = None,  # (arcs,)
+    *,
+    directed: bool = False,
 ) -> NodeDataset:
     """The table as any own data: gaps are filled by the median, with a column that marks them.
+
+    Edges are made two-way, unless the graph is ``directed``.
 
     >>> x = np.array([[1.0, 0.0], [np.nan, 1.0], [3.0, 0.0]])
     >>> as_dataset("three", x, np.array([[0, 1], [1, 2]]), np.array([0, 1, 0])).data.x[1]
@@ -32,7 +36,7 @@ def as_dataset(
     )
     if weight is not None:
         data.edge_weight = torch.from_numpy(weight.astype(np.float32))
-    return from_data(data, name=name)
+    return from_data(data, name=name, directed=directed)
 
 
 def nearest(z: np.ndarray, k: int) -> np.ndarray:
@@ -44,6 +48,21 @@ def nearest(z: np.ndarray, k: int) -> np.ndarray:
     deviation = z.std(0)
     graph = kneighbors_graph(z / np.where(deviation > 0, deviation, 1), k).tocoo()
     return np.stack([graph.row, graph.col])
+
+
+def grid(height: int, width: int, *, corners: bool = False) -> np.ndarray:
+    """Edges between pixels that touch at a side, or also at a corner; pixels row by row.
+
+    >>> grid(2, 2).tolist()
+    [[0, 2, 0, 1], [1, 3, 2, 3]]
+    >>> grid(2, 2, corners=True)[:, 4:].tolist()
+    [[0, 1], [3, 2]]
+    """
+    cells = np.arange(height * width).reshape(height, width)
+    pairs = [(cells[:, :-1], cells[:, 1:]), (cells[:-1], cells[1:])]
+    if corners:
+        pairs += [(cells[:-1, :-1], cells[1:, 1:]), (cells[:-1, 1:], cells[1:, :-1])]
+    return np.concatenate([np.stack([one.ravel(), other.ravel()]) for one, other in pairs], 1)
 
 
 def small_world(rng: np.random.Generator, nodes: int, k: int, rewired: float) -> np.ndarray:

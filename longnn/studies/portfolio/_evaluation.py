@@ -1,8 +1,8 @@
 """The portfolios on splits that took no part in their choice, against one model and recipes.
 
 The graphs of the paper on the published splits, each with the portfolios that were chosen without
-it and without its recipes; and the tables of the study ``tables``, which no choice has seen, with
-the whole ones.
+it and without its recipes; and with the whole ones the tables of the study ``tables``, which no
+choice has seen, and graphs of kinds that the collection lacks.
 """
 
 import dataclasses
@@ -12,8 +12,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from longnn import data
 from longnn.bench import DATASETS
 from longnn.config import Config
-from longnn.data import NodeDataset, Split, make_split
+from longnn.data import NodeDataset, Split, make_split, undirected
 from longnn.recipes import load_recipe
+from longnn.records import StudyRecord
 from longnn.studies._core._context import Context
 from longnn.studies._core._evaluation import as_trained
 from longnn.studies.portfolio._join import (
@@ -25,7 +26,9 @@ from longnn.studies.portfolio._join import (
 )
 from longnn.studies.portfolio._predictions import Predictions
 from longnn.studies.portfolio._select import Selection
+from longnn.studies.portfolio._unseen import UNSEEN
 from longnn.studies.tables._data import HELD_BACK, STORIES
+from longnn.studies.tables._run import TableCell, table_cell
 from longnn.training import PATIENCE, SEED_STEP, SEEDS, Fitted, complete, fit, headline
 
 #: The key of the cell of a record.
@@ -35,6 +38,12 @@ _TABLES: dict[str, Callable[[], NodeDataset]] = {**STORIES, **HELD_BACK}
 PAPER = (*DATASETS, "cornell-legacy")
 #: Every graph of the test: those of the paper by their names, tables with a mark.
 TESTED = (*PAPER, *(f"table-{name}" for name in _TABLES))
+#: The same with another mark -> name: graphs of kinds that are not in the collection.
+TESTED_UNSEEN = {f"unseen-{name}": name for name in UNSEEN}
+#: The keys of their other cells: rivals, as the study ``tables`` trains them; and where arcs are
+#: kept, the smaller portfolio with every arc made two-way.
+RIVALS = ("boosting", "gcn")
+TWO_WAY = "two-way"
 #: Of the recipe, one model that is shifted.
 SINGLE_SHIFTED = "single, shifted"
 #: Families are compared by so many members of each, in the order of the choice.
@@ -47,7 +56,7 @@ class EvaluationPlan:
 
     Args:
         splits: of the paper's graphs.
-        tables: splits of tables.
+        tables: splits of tables and of graphs of unseen kinds.
         epochs, patience: of the members.
         seeds: of a recipe in its ensemble.
     """
@@ -129,14 +138,48 @@ def evaluate_portfolio(
             compute = functools.partial(_cell, context, selection, name, plan)
             record.cell(TEST, EvaluationCell, compute, machine=context.machine())
             context.tell(f"{name}: tested")
+        if name in TESTED_UNSEEN:
+            _compare(context, selection, name, plan, record)
+
+
+def _compare(
+    context: Context, selection: Selection, name: str, plan: EvaluationPlan, record: StudyRecord
+) -> None:
+    """Rivals on a graph of an unseen kind, and what its arcs are worth."""
+    dataset, splits = _held_back(name, plan)
+    for rival in RIVALS:
+        compute = functools.partial(table_cell, rival, dataset, splits, plan.epochs)
+        record.cell(rival, TableCell, compute, machine=context.machine("cpu"))
+    if dataset.directed:
+        known = _configs(selection, plan)
+        chosen = {"default": selection.portfolios["default"].members}
+        record.cell(
+            TWO_WAY,
+            EvaluationCell,
+            lambda: run_test(undirected(dataset), splits, known, chosen, device=context.device),
+            machine=context.machine(),
+        )
+
+
+def _configs(selection: Selection, plan: EvaluationPlan) -> dict[str, Config]:
+    limits = {"epochs": plan.epochs, "patience": plan.patience}
+    return {member: selection.config(member, limits) for member in selection.configs}
+
+
+def _held_back(name: str, plan: EvaluationPlan) -> tuple[NodeDataset, list[Split]]:
+    """A table, or a graph of an unseen kind, with its splits."""
+    if name in TESTED_UNSEEN:
+        dataset = UNSEEN[TESTED_UNSEEN[name]].make(None)
+    else:
+        dataset = _TABLES[name.removeprefix("table-")]()
+    return dataset, [make_split(dataset, "stratified", seed) for seed in range(plan.tables)]
 
 
 def _cell(
     context: Context, selection: Selection, name: str, plan: EvaluationPlan
 ) -> EvaluationCell:
     found = selection.portfolios
-    limits = {"epochs": plan.epochs, "patience": plan.patience}
-    known = {member: selection.config(member, limits) for member in selection.configs}
+    known = _configs(selection, plan)
     if name in PAPER:
         dataset = data.load(name, data_dir=context.data_dir)
         splits = [make_split(dataset, "published", seed) for seed in range(plan.splits)]
@@ -145,8 +188,7 @@ def _cell(
         return run_test(
             dataset, splits, known, chosen, recipe=recipe, seeds=plan.seeds, device=context.device
         )
-    dataset = _TABLES[name.removeprefix("table-")]()
-    splits = [make_split(dataset, "stratified", seed) for seed in range(plan.tables)]
+    dataset, splits = _held_back(name, plan)
     chosen = {key: portfolio.members for key, portfolio in found.items()}
     return run_test(dataset, splits, known, chosen, device=context.device)
 

@@ -15,7 +15,12 @@ from longnn.studies._core._context import Context
 from longnn.studies._core._protocol import ConfigTable
 from longnn.studies.portfolio._candidates import candidates, tuned_on
 from longnn.studies.portfolio._evaluation import FULL as EVALUATION
-from longnn.studies.portfolio._evaluation import TESTED, EvaluationPlan, evaluate_portfolio
+from longnn.studies.portfolio._evaluation import (
+    TESTED,
+    TESTED_UNSEEN,
+    EvaluationPlan,
+    evaluate_portfolio,
+)
 from longnn.studies.portfolio._few import FewCell, compare_priors
 from longnn.studies.portfolio._graphs import GRAPHS, kind_of
 from longnn.studies.portfolio._join import join
@@ -64,7 +69,8 @@ class SelectionPlan:
 OWN = ("lon", "mlp")
 SELECTED = SelectionPlan(FULL, Limits(8, 5, only_own=True), Limits(16, 10, only_own=False))
 QUICK_SELECTED = SelectionPlan(QUICK, Limits(2, 2, only_own=True), Limits(3, 3, only_own=False))
-QUICK_GRAPHS, QUICK_TESTED = ("diabetes", "xor", "cancer"), ("table-wine",)
+QUICK_GRAPHS = ("diabetes", "xor", "cancer")
+QUICK_TESTED = ("table-wine", "unseen-levels")
 QUICK_EVALUATION = EvaluationPlan(splits=1, tables=1, epochs=3, patience=3, seeds=2)
 
 
@@ -95,7 +101,7 @@ def run(context: Context) -> None:
     """Do the steps that were asked for, by default all, as far as the records lack them."""
     plan = QUICK if context.quick else FULL
     known = QUICK_GRAPHS if context.quick else tuple(GRAPHS)
-    tested = QUICK_TESTED if context.quick else TESTED
+    tested = QUICK_TESTED if context.quick else (*TESTED, *TESTED_UNSEEN)
     tests = {f"test-{name}": name for name in tested}
     names = context.choose("datasets", [*known, SELECTION, *tests])
     for name in [name for name in names if name in known]:

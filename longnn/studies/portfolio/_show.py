@@ -1,6 +1,6 @@
 """The tables of the study: who was chosen, what it is worth, and which way to join members."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from longnn.config import AFTERWARDS, Config
@@ -19,12 +19,10 @@ from longnn.studies.portfolio._evaluation import (
 from longnn.studies.portfolio._few import PRIORS, FewCell
 from longnn.studies.portfolio._graphs import GRAPHS
 from longnn.studies.portfolio._join import IN_USE, JOINED, SHIFTED, STRATEGIES, Scored
+from longnn.studies.portfolio._rows import NAMED, ONE, compared, paired
 from longnn.studies.portfolio._run import CANDIDATES, FEW, SELECTION, CandidatesCell
 from longnn.studies.portfolio._select import Selection
-
-#: The portfolios as tables name them.
-NAMED = {"default": "portfolio", "best": "large portfolio"}
-_ONE = "best by validation"
+from longnn.studies.portfolio._unseen_tables import unseen_tables
 
 
 def tables(folder: Path) -> list[ResultTable]:
@@ -50,7 +48,9 @@ def tables(folder: Path) -> list[ResultTable]:
     shifted = {name: cell for name, cell in graphs.items() if cell.default_shifted is not None}
     if shifted:
         made += [_shifted(shifted), _in_use(shifted)]
-    return [*made, _own(own)] if own else made
+    if own:
+        made.append(_own(own))
+    return [*made, *unseen_tables(folder)]
 
 
 def differing(config: Config) -> str:
@@ -113,9 +113,9 @@ def _test(tests: Mapping[str, EvaluationCell]) -> ResultTable:
     """Test scores on the graphs of the paper."""
     rows = []
     for name, cell in tests.items():
-        ours = best_in_bold([percent(scored.test) for scored in _rows(cell).values()], 2)
+        ours = best_in_bold([percent(scored.test) for scored in compared(cell).values()], 2)
         rows.append([name, *ours, *printed_cells(name)])
-    columns = list(_rows(next(iter(tests.values()))))
+    columns = list(compared(next(iter(tests.values()))))
     return ResultTable(
         "test",
         "Mean test accuracy in % over ten published splits, the best of ours in bold: one model "
@@ -161,7 +161,7 @@ def _in_use(tests: Mapping[str, EvaluationCell]) -> ResultTable:
         both = _with_shift(cell)
         gains = [interval_of(points(after.test, before.test)) for before, after in both.values()]
         found = {title: after for title, (_, after) in both.items()}
-        rows.append([name, *gains, *_gains(found, pairs)])
+        rows.append([name, *gains, *paired(found, pairs)])
     named = list(_with_shift(next(iter(tests.values()))))
     return ResultTable(
         "in_use",
@@ -188,19 +188,6 @@ def _with_shift(cell: EvaluationCell) -> dict[str, tuple[Scored, Scored]]:
     return found
 
 
-def _rows(cell: EvaluationCell) -> dict[str, Scored]:
-    """What is compared on a graph, by its title."""
-    found = {"default": cell.default}
-    for key, portfolio in cell.portfolios.items():
-        found[f"{NAMED[key]}, best member"] = portfolio.joined[_ONE]
-        found[NAMED[key]] = portfolio.joined[JOINED]
-    if cell.recipe:
-        found["recipe"] = cell.recipe["single"]
-        found["recipe, average of seeds"] = cell.recipe["average"]
-        found["recipe, votes on seeds"] = cell.recipe[JOINED]
-    return found
-
-
 def _differences(tests: Mapping[str, EvaluationCell]) -> ResultTable:
     """Paired differences between what the table of test scores compares."""
     small, large = NAMED["default"], NAMED["best"]
@@ -218,12 +205,8 @@ def _differences(tests: Mapping[str, EvaluationCell]) -> ResultTable:
         "Differences in test accuracy, split by split, in points: mean and 95 % bootstrap interval "
         "over the ten splits, bold if it excludes zero.",
         ["graph", *(f"{one} minus {other}" for one, other in pairs)],
-        [[name, *_gains(_rows(cell), pairs)] for name, cell in tests.items()],
+        [[name, *paired(compared(cell), pairs)] for name, cell in tests.items()],
     )
-
-
-def _gains(found: Mapping[str, Scored], pairs: Sequence[tuple[str, str]]) -> list[str]:
-    return [interval_of(points(found[a].test, found[b].test)) for a, b in pairs]
 
 
 def _families(tests: Mapping[str, EvaluationCell]) -> ResultTable:
@@ -254,11 +237,11 @@ def _own(tests: Mapping[str, EvaluationCell]) -> ResultTable:
     small, large = NAMED["default"], NAMED["best"]
     rows = []
     for name, cell in tests.items():
-        found = _rows(cell)
+        found = compared(cell)
         means = [f"{percent(scored.test):.1f}" for scored in found.values()]
-        gains = _gains(found, [(small, "default"), (large, "default")])
+        gains = paired(found, [(small, "default"), (large, "default")])
         rows.append([name.removeprefix("table-"), METRICS[cell.metric], *means, *gains])
-    columns = list(_rows(next(iter(tests.values()))))
+    columns = list(compared(next(iter(tests.values()))))
     return ResultTable(
         "own",
         "Mean test score in % over five stratified splits of tables that no choice has seen: one "
@@ -276,7 +259,7 @@ def _strategies(selection: Selection) -> ResultTable:
     for key, portfolio in selection.portfolios.items():
         for strategy in STRATEGIES:
             gains = {
-                name: percent(scores[strategy]) - percent(scores[_ONE])
+                name: percent(scores[strategy]) - percent(scores[ONE])
                 for name, scores in portfolio.outside_kind.items()
             }
             values = list(gains.values())

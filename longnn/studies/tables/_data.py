@@ -14,6 +14,7 @@ from longnn.data import NodeDataset
 from longnn.studies._core._graphs import (
     as_dataset,
     between_classes,
+    grid,
     nearest,
     preferential,
     small_world,
@@ -90,14 +91,7 @@ def digits() -> NodeDataset:
 def heat(side: int = 40) -> NodeDataset:
     """Temperatures on a grid that heat has spread over; what a node knows is local and noisy."""
     rng = np.random.default_rng(2003)
-    cells = np.arange(side * side).reshape(side, side)
-    arcs = np.concatenate(
-        [
-            np.stack([cells[:, :-1].ravel(), cells[:, 1:].ravel()]),
-            np.stack([cells[:-1].ravel(), cells[1:].ravel()]),
-        ],
-        1,
-    )
+    arcs = grid(side, side)
     height = rng.normal(size=(side, side))
     for _ in range(4):
         height = (height + np.roll(height, 1, 0) + np.roll(height, 1, 1)) / 3

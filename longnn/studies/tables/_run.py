@@ -73,21 +73,19 @@ def run(context: Context) -> None:
         record = context.record(name, plan)
         for model in context.choose("models", list(LABELS)):
             if model not in record:
-                compute = functools.partial(_cell, model, dataset, splits, plan)
+                compute = functools.partial(table_cell, model, dataset, splits, plan.epochs)
                 record.cell(model, TableCell, compute, machine=context.machine("cpu"))
                 context.tell(f"{name}: {LABELS[model]}")
 
 
-def _cell(model: str, dataset: NodeDataset, splits: Sequence[Split], plan: Plan) -> TableCell:
-    """All splits with one model."""
+def table_cell(
+    model: str, dataset: NodeDataset, splits: Sequence[Split], epochs: int = 0
+) -> TableCell:
+    """All splits with one model, nothing set but the most epochs (0: as preset)."""
     config: dict[str, Any] = {}
     best_epochs: list[int] = []
     if model in OURS:
-        given = {
-            "model": model,
-            "device": "cpu",
-            **({"epochs": plan.epochs} if plan.epochs else {}),
-        }
+        given = {"model": model, "device": "cpu", **({"epochs": epochs} if epochs else {})}
         chosen = complete({"preset": "fast", **given}, dataset)
         fitted = fit(dataset, [chosen.replace(seed=split.seed) for split in splits], splits)
         predicted = [one.predicted for one in fitted]
