@@ -11,8 +11,9 @@ import scipy.stats
 from longnn.records import StudyRecord
 from longnn.studies import accuracy, get_study
 from longnn.studies import time as timing
-from longnn.studies._core._context import load_records, record_path
+from longnn.studies._core._context import record_path
 from longnn.studies._core._evaluation import Scores
+from longnn.studies._core._joined import BLOCK, ONE, SEEDS, TOGETHER, read_ensembles
 from longnn.studies._core._printed import (
     ACCURACY,
     BEST_ANYWHERE,
@@ -26,14 +27,6 @@ from longnn.studies._core._scores import average_ranks, paired_difference, perce
 from longnn.studies.depth._plan import ARCS, DEEP, PUBLISHED, TUNED
 from longnn.studies.depth._tables import read_part
 from longnn.studies.depth._textbook import TEXTBOOK
-from longnn.studies.ensembles._run import (
-    BLOCK,
-    ONE,
-    SEEDS,
-    TOGETHER,
-    EnsemblesCell,
-)
-from longnn.studies.ensembles._run import ENSEMBLES as JOINT
 from longnn.studies.explanations._show import FEW, area, read_cells
 from longnn.studies.portfolio._evaluation import TEST, TESTED, EvaluationCell
 from longnn.studies.portfolio._join import IN_USE, JOINED, SHIFTED
@@ -255,17 +248,17 @@ def test_portfolios_on_tables(tested):
     ) in text
 
 
-def test_seeds_of_recipes_gain_over_one(tested):
-    names = [*TEN, LEGACY]
-    gains = [gap(tested[n].recipe[JOINED].test, tested[n].recipe["single"].test) for n in names]
+def test_seeds_of_recipes_gain_over_one(ensembles):
+    gains = [
+        gap(rows[SEEDS][JOINED].test, rows[ONE]["average"].test) for rows in ensembles.values()
+    ]
     assert f"gain up to {max(gains):.1f} points over one" in page("portfolio")
 
 
 @pytest.fixture(scope="module")
 def ensembles():
     """Graph -> row -> way to join -> scores."""
-    found = load_records(RESULTS / "ensembles", [*TEN, LEGACY])
-    return {name: record.get(JOINT, EnsemblesCell).rows for name, record in found.items()}
+    return {name: cell.rows for name, cell in read_ensembles(RESULTS / "ensembles").items()}
 
 
 def test_ensembles_of_recipes_against_the_best_printed(ensembles):

@@ -7,9 +7,7 @@ import pytest
 from longnn.records import StudyRecord
 from longnn.studies import Context
 from longnn.studies._core._context import record_path
-from longnn.studies.depth._plan import PUBLISHED
-from longnn.studies.ensembles import _run, _show
-from longnn.studies.ensembles._run import (
+from longnn.studies._core._joined import (
     BLOCK,
     BLOCKS,
     ENSEMBLES,
@@ -17,8 +15,11 @@ from longnn.studies.ensembles._run import (
     SEEDS,
     TOGETHER,
     EnsemblesCell,
+    Scored,
 )
-from longnn.studies.portfolio._join import IN_USE, SHIFTED, Scored
+from longnn.studies.depth._plan import PUBLISHED
+from longnn.studies.ensembles import _run, _show
+from longnn.studies.portfolio._join import IN_USE, SHIFTED
 from longnn.studies.protocols._train import RowCell
 from tests.commands import ROOT
 
@@ -61,14 +62,15 @@ def test_the_model_with_blocks_is_that_of_the_study_of_depth() -> None:
 
 def test_a_graph_without_blocks_has_empty_cells(tmp_path: Path) -> None:
     def ways(test: float) -> dict[str, Scored]:
-        return {IN_USE: Scored([0.5], [test]), SHIFTED: Scored([0.5], [test + 0.1])}
+        found = {IN_USE: test, SHIFTED: test + 0.1, _show.AVERAGE: test + 0.02}
+        return {way: Scored([0.5], [reached]) for way, reached in found.items()}
 
     every = {row: ways(0.5 + i / 100) for i, row in enumerate(_show.NAMED)}
     some = {row: every[row] for row in (ONE, SEEDS)}
     for name, rows in (("cora", every), ("cornell-legacy", some)):
         record = StudyRecord(record_path(tmp_path, name), _run.FULL)
         record.cell(ENSEMBLES, EnsemblesCell, lambda own=rows: EnsemblesCell("", own), machine={})
-    scores, moved, differences = _show.tables(tmp_path)
+    scores, moved, differences, averages = _show.tables(tmp_path)
     assert [len(row) for row in scores.rows] == [len(scores.columns)] * 2
     first, second = scores.rows
     place = scores.columns.index(_show.NAMED[TOGETHER])
@@ -77,4 +79,6 @@ def test_a_graph_without_blocks_has_empty_cells(tmp_path: Path) -> None:
     assert second[place] == ""
     assert first[-2:] == ["89.44", "90.82"]
     assert differences.rows[1][2:] == ["", ""]
+    assert [row[-1] for row in averages.rows] == ["**+2.0 [+2.0, +2.0]**"] * 2
+    assert averages.rows[1][3:5] == ["", ""]
     assert {BLOCK, BLOCKS} <= set(every)

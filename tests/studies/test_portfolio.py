@@ -12,6 +12,7 @@ from longnn.config import Config
 from longnn.data import Split, csbm, make_split
 from longnn.recipes import load_recipe
 from longnn.studies import Context
+from longnn.studies._core._joined import ENSEMBLES, ONE, SEEDS, EnsemblesCell, Scored
 from longnn.studies.portfolio import _run, tables
 from longnn.studies.portfolio._candidates import (
     FAMILIES,
@@ -23,7 +24,6 @@ from longnn.studies.portfolio._candidates import (
 )
 from longnn.studies.portfolio._evaluation import FULL as EVALUATION
 from longnn.studies.portfolio._evaluation import (
-    SINGLE_SHIFTED,
     EvaluationCell,
     FamilyCell,
     PortfolioCell,
@@ -36,7 +36,6 @@ from longnn.studies.portfolio._join import (
     JOINED,
     SHIFTED,
     STRATEGIES,
-    Scored,
     evaluate,
     join_in_use,
 )
@@ -278,25 +277,23 @@ def test_members_are_known_by_their_model_and_graph() -> None:
     assert found["scores 0"].shape == found["recipe computers"].shape
 
 
-def test_a_test_joins_members_seeds_and_recipes() -> None:
+def test_a_test_joins_members_and_seeds() -> None:
     dataset = csbm(num_nodes=60, num_features=8)
     splits = [make_split(dataset, "stratified", seed) for seed in (0, 1)]
     chosen_ones = {"default": ["scores 0", "mlp 0"], "best": ["mlp 0", "scores 0", "scores 1"]}
     known = candidates({"epochs": 3, "patience": 3})
-    recipe = Config.from_dict({**load_recipe("lon", "csbm"), "epochs": 3})
-    cell = run_test(dataset, splits, known, chosen_ones, recipe=recipe, seeds=2, device="cpu")
+    cell = run_test(dataset, splits, known, chosen_ones, device="cpu")
     best = cell.portfolios["best"]
     assert best.alone["mlp 0"] == cell.portfolios["default"].alone["mlp 0"]
     assert {model: own.members for model, own in best.families.items()} == {"mlp": 1, "lon": 2}
     assert best.families["mlp"].whole == best.families["mlp"].equal
-    assert set(cell.recipe) == {"single", SINGLE_SHIFTED, *STRATEGIES, IN_USE, SHIFTED}
+    assert set(best.joined) == {*STRATEGIES, IN_USE, SHIFTED}
     seeds = [known["mlp 0"].replace(seed=seed) for seed in (0, 1, 1000, 1001)]
     fitted = fit(dataset, seeds, [*splits, *splits])
     own = Predictions.collect(dataset, [fitted[:2], fitted[2:]])
     assert best.families["mlp"].whole.test == evaluate(own, [0, 1])[JOINED]
-    single = fit(dataset, [recipe.replace(seed=1)], [splits[1]])[0].predicted
-    accuracy = score(single, dataset, splits[1].test)["accuracy"]
-    assert cell.recipe["single"].test[1] == pytest.approx(accuracy)
+    accuracy = score(fitted[1].predicted, dataset, splits[1].test)["accuracy"]
+    assert best.alone["mlp 0"].test[1] == pytest.approx(accuracy)
 
 
 def test_tables_come_from_records(tmp_path: Path) -> None:
@@ -311,25 +308,28 @@ def test_tables_come_from_records(tmp_path: Path) -> None:
         return PortfolioCell(["mlp 0"], {"mlp 0": scored(0.8, 0.8)}, joined, {"mlp": family})
 
     both = {"default": cell(scored(0.9, 0.9)), "best": cell(scored(0.92, 0.94))}
-    joined = dict.fromkeys(STRATEGIES, scored(0.89, 0.89))
-    recipe = {**joined, "single": scored(0.87, 0.89)}
-    test = EvaluationCell("0", "accuracy", scored(0.88, 0.88), both, recipe)
+    seeds = dict.fromkeys(STRATEGIES, scored(0.89, 0.89))
+    own_rows = {ONE: {"average": scored(0.87, 0.89)}, SEEDS: seeds}
+    test = EvaluationCell("0", "accuracy", scored(0.88, 0.88), both)
     chosen_ones = Portfolio(["mlp 0"], {"x": ["mlp 0"]}, {}, {}, {"x": joined_scores()}, {})
     configs = {"mlp 0": candidates({})["mlp 0"].to_dict()}
     selection = Selection({"default": chosen_ones, "best": chosen_ones}, {}, configs)
-    context = Context(tmp_path, device="cpu")
+    context = Context(tmp_path / "portfolio", device="cpu")
     machine = context.machine("cpu")
     record = context.record("selection", _run.SELECTED)
     record.cell("selection", Selection, lambda: selection, machine=machine)
+    recipes = Context(tmp_path / "ensembles", device="cpu").record("cora", EVALUATION)
+    recipes.cell(ENSEMBLES, EnsemblesCell, lambda: EnsemblesCell("0", own_rows), machine=machine)
     for name in ("cora", "cornell"):
         own = context.record(f"test-{name}", EVALUATION)
         own.cell("test", EvaluationCell, lambda: test, machine=machine)
-    made = {table.name: table for table in tables(tmp_path)}
+    made = {table.name: table for table in tables(tmp_path / "portfolio")}
     assert list(made) == ["members", "scores", "strategies", "test", "differences", "families"]
     cora, cornell = made["test"].rows
     ours = ["88.00", "80.00", "90.00", "80.00", "**93.00**", "88.00", "89.00", "89.00"]
     assert cora == ["cora", *ours, "89.44", "90.82"]
     assert cornell[-2:] == ["", ""], "printed numbers are those of the defective one"
+    assert cornell[-5:-2] == ["", "", ""], "no record of its recipe"
     shown = dict(zip(made["differences"].columns, made["differences"].rows[0], strict=True))
     assert shown["portfolio minus default"] == "**+2.0 [+2.0, +2.0]**"
     assert shown["large portfolio minus recipe"] == "**+5.0 [+5.0, +5.0]**"

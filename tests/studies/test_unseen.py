@@ -9,6 +9,7 @@ from longnn.records import StudyRecord
 from longnn.studies import Context
 from longnn.studies._core._context import record_path
 from longnn.studies._core._graphs import grid
+from longnn.studies._core._joined import Scored
 from longnn.studies.portfolio._candidates import candidates
 from longnn.studies.portfolio._evaluation import (
     FULL,
@@ -22,7 +23,7 @@ from longnn.studies.portfolio._evaluation import (
     evaluate_portfolio,
 )
 from longnn.studies.portfolio._graphs import GRAPHS, KINDS, Graph
-from longnn.studies.portfolio._join import JOINED, STRATEGIES, Scored
+from longnn.studies.portfolio._join import JOINED, STRATEGIES
 from longnn.studies.portfolio._select import Portfolio, Selection
 from longnn.studies.portfolio._unseen import UNSEEN, levels
 from longnn.studies.portfolio._unseen_tables import unseen_tables
@@ -135,7 +136,7 @@ def test_tables_compare_with_rivals_and_with_two_way_edges(tmp_path):
     def cell(votes: Scored, *keys: str) -> EvaluationCell:
         joined = {**dict.fromkeys(STRATEGIES, scored(0.8, 0.8)), JOINED: votes}
         both = {key: PortfolioCell(["mlp 0"], {}, joined, {}) for key in keys}
-        return EvaluationCell("0", "accuracy", scored(0.7, 0.7), both, {})
+        return EvaluationCell("0", "accuracy", scored(0.7, 0.7), both)
 
     made = {
         TEST: cell(scored(0.9, 0.9), "default", "best"),
@@ -168,7 +169,7 @@ def test_a_graph_of_an_unseen_kind_is_tested_with_its_rivals(tmp_path, monkeypat
     configs = {name: candidates({})[name].to_dict() for name in members}
     chosen = Portfolio(members, {}, {}, {}, {}, {})
     selection = Selection({"default": chosen, "best": chosen}, {}, configs)
-    plan = EvaluationPlan(splits=1, tables=1, epochs=2, patience=2, seeds=1)
+    plan = EvaluationPlan(splits=1, tables=1, epochs=2, patience=2)
     context = Context(tmp_path, device="cpu", tell=lambda _: None)
     evaluate_portfolio(context, selection, ["unseen-levels"], plan)
     record = StudyRecord.load(record_path(tmp_path, "test-unseen-levels"))

@@ -9,21 +9,26 @@ from longnn.data import NodeDataset, make_split
 from longnn.recipes import load_recipe
 from longnn.records import StudyRecord
 from longnn.studies._core._context import Context, record_path
+from longnn.studies._core._joined import (
+    BLOCK,
+    BLOCKS,
+    ENSEMBLES,
+    ONE,
+    PAPER,
+    SEEDS,
+    TOGETHER,
+    EnsemblesCell,
+)
 from longnn.studies._core._protocol import QUICK_DATASETS
 from longnn.studies._core._scores import percent
 from longnn.studies.depth._plan import PLANS, PUBLISHED, ROWS, rows_of
 from longnn.studies.depth._run import load
-from longnn.studies.portfolio._evaluation import PAPER, fit_seeds, join_every_way
-from longnn.studies.portfolio._join import SHIFTED, Scored
+from longnn.studies.portfolio._evaluation import fit_seeds, join_every_way
+from longnn.studies.portfolio._join import SHIFTED
 from longnn.studies.portfolio._predictions import Predictions
 from longnn.studies.protocols._plan import record_name
 from longnn.studies.protocols._train import RowCell
 from longnn.training import Fitted
-
-#: The key of the cell of a record.
-ENSEMBLES = "ensembles"
-#: The rows: one model, several seeds of it, the same of the recipe with blocks, and all together.
-ONE, SEEDS, BLOCK, BLOCKS, TOGETHER = "one", "seeds", "block", "blocks", "together"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,20 +55,6 @@ class Plan:
 
 FULL = Plan("published", splits=10, seeds=8, blocks=2)
 QUICK = Plan("stratified", splits=2, seeds=2, blocks=1, epochs=3)
-
-
-@dataclasses.dataclass(frozen=True)
-class EnsemblesCell:
-    """Scores on one graph.
-
-    Args:
-        fingerprint: of the dataset.
-        rows: row -> way to join -> scores over the splits. Rows with blocks are there if ``depth``
-            has a recipe with blocks for the graph.
-    """
-
-    fingerprint: str
-    rows: dict[str, dict[str, Scored]]
 
 
 def run(context: Context) -> None:

@@ -3,22 +3,21 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from longnn.studies._core._context import load_records
 from longnn.studies._core._headline import best_in_bold, interval_of, points
-from longnn.studies._core._printed import printed_cells
-from longnn.studies._core._scores import percent
-from longnn.studies._core._table import ResultTable
-from longnn.studies.ensembles._run import (
+from longnn.studies._core._joined import (
     BLOCK,
     BLOCKS,
-    ENSEMBLES,
     ONE,
     SEEDS,
     TOGETHER,
     EnsemblesCell,
+    Scored,
+    read_ensembles,
 )
-from longnn.studies.portfolio._evaluation import PAPER
-from longnn.studies.portfolio._join import IN_USE, SHIFTED, Scored
+from longnn.studies._core._printed import printed_cells
+from longnn.studies._core._scores import percent
+from longnn.studies._core._table import ResultTable
+from longnn.studies.portfolio._join import IN_USE, SHIFTED
 
 #: Rows as tables name them.
 NAMED = {
@@ -49,12 +48,7 @@ def title(row: str, way: str) -> str:
 
 def tables(folder: Path) -> list[ResultTable]:
     """Nothing before there is a record."""
-    found = load_records(folder, PAPER)
-    cells = {
-        name: record.get(ENSEMBLES, EnsemblesCell)
-        for name, record in found.items()
-        if ENSEMBLES in record
-    }
+    cells = read_ensembles(folder)
     if not cells:
         return []
     return [_scores(cells, IN_USE), _scores(cells, SHIFTED), _differences(cells), _averages(cells)]

@@ -13,7 +13,7 @@ from longnn.studies.portfolio._files import write_portfolio
 from longnn.studies.portfolio._run import run
 from longnn.studies.portfolio._show import draw, tables
 
-__all__ = ["ORDER", "TITLE", "draw", "run", "tables", "write_portfolio"]
+__all__ = ["AFTER", "ORDER", "TITLE", "draw", "run", "tables", "write_portfolio"]
 
 TITLE = "Which few configurations serve all kinds of graphs (not in the paper)"
-ORDER = 105
+ORDER, AFTER = 105, ("ensembles",)

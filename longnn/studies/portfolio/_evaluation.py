@@ -1,4 +1,4 @@
-"""The portfolios on splits that took no part in their choice, against one model and recipes.
+"""The portfolios on splits that took no part in their choice, against one model.
 
 The graphs of the paper on the published splits, each with the portfolios that were chosen without
 it and without its recipes; and with the whole ones the tables of the study ``tables``, which no
@@ -10,17 +10,15 @@ import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from longnn import data
-from longnn.bench import DATASETS
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split, undirected
-from longnn.recipes import load_recipe
 from longnn.records import StudyRecord
 from longnn.studies._core._context import Context
 from longnn.studies._core._evaluation import as_trained
+from longnn.studies._core._joined import PAPER, Scored
 from longnn.studies.portfolio._join import (
     JOINED,
     SHIFTED,
-    Scored,
     join,
     join_in_use,
 )
@@ -34,8 +32,6 @@ from longnn.training import PATIENCE, SEED_STEP, SEEDS, Fitted, complete, fit, h
 #: The key of the cell of a record.
 TEST = "test"
 _TABLES: dict[str, Callable[[], NodeDataset]] = {**STORIES, **HELD_BACK}
-#: The graphs of the paper; its Cornell is the defective one.
-PAPER = (*DATASETS, "cornell-legacy")
 #: Every graph of the test: those of the paper by their names, tables with a mark.
 TESTED = (*PAPER, *(f"table-{name}" for name in _TABLES))
 #: The same with another mark -> name: graphs of kinds that are not in the collection.
@@ -44,8 +40,6 @@ TESTED_UNSEEN = {f"unseen-{name}": name for name in UNSEEN}
 #: kept, the smaller portfolio with every arc made two-way.
 RIVALS = ("boosting", "gcn")
 TWO_WAY = "two-way"
-#: Of the recipe, one model that is shifted.
-SINGLE_SHIFTED = "single, shifted"
 #: Families are compared by so many members of each, in the order of the choice.
 EQUAL = 2
 
@@ -58,17 +52,15 @@ class EvaluationPlan:
         splits: of the paper's graphs.
         tables: splits of tables and of graphs of unseen kinds.
         epochs, patience: of the members.
-        seeds: of a recipe in its ensemble.
     """
 
     splits: int
     tables: int
     epochs: int
     patience: int
-    seeds: int
 
 
-FULL = EvaluationPlan(splits=10, tables=5, epochs=1000, patience=PATIENCE, seeds=8)
+FULL = EvaluationPlan(splits=10, tables=5, epochs=1000, patience=PATIENCE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +104,6 @@ class EvaluationCell:
         metric: of the scores; higher is better.
         default: one model with nothing set.
         portfolios: by name.
-        recipe: the graph's own recipe of LON-GNN, where it has one: ``single``, the same shifted,
-            and with several seeds joined by each strategy.
         default_shifted: one model with nothing set, shifted as in use.
     """
 
@@ -121,7 +111,6 @@ class EvaluationCell:
     metric: str
     default: Scored
     portfolios: dict[str, PortfolioCell]
-    recipe: dict[str, Scored]
     default_shifted: Scored | None = None
 
 
@@ -184,10 +173,7 @@ def _cell(
         dataset = data.load(name, data_dir=context.data_dir)
         splits = [make_split(dataset, "published", seed) for seed in range(plan.splits)]
         chosen = {key: portfolio.without_graph[name] for key, portfolio in found.items()}
-        recipe = Config.from_dict(load_recipe("lon", name))
-        return run_test(
-            dataset, splits, known, chosen, recipe=recipe, seeds=plan.seeds, device=context.device
-        )
+        return run_test(dataset, splits, known, chosen, device=context.device)
     dataset, splits = _held_back(name, plan)
     chosen = {key: portfolio.members for key, portfolio in found.items()}
     return run_test(dataset, splits, known, chosen, device=context.device)
@@ -199,8 +185,6 @@ def run_test(
     known: Mapping[str, Config],
     chosen: Mapping[str, Sequence[str]],
     *,
-    recipe: Config | None = None,
-    seeds: int = 1,
     device: str = "auto",
 ) -> EvaluationCell:
     """Train everything in one call, so that models of one shape train together; then join.
@@ -209,8 +193,6 @@ def run_test(
         dataset, splits: to train and test on.
         known: the configurations of members.
         chosen: the members of each portfolio.
-        recipe: the graph's own.
-        seeds: of the recipe.
         device: to train on.
     """
     wanted: dict[Hashable, tuple[Config, int]] = {
@@ -218,8 +200,6 @@ def run_test(
     }
     for key, members in chosen.items():
         wanted |= {(m, k): (known[m], k) for k in range(SEEDS[key]) for m in members}
-    if recipe is not None:
-        wanted |= {("its own", k): (recipe, k) for k in range(seeds)}
     place = {key: i for i, key in enumerate(wanted)}
     p = _train(dataset, list(wanted.values()), splits, device)
 
@@ -247,17 +227,11 @@ def run_test(
                 for model, own in families.items()
             },
         )
-    own = {}
-    if recipe is not None:
-        shifted = every([("its own", 0)])[SHIFTED]
-        own = {"single": alone(("its own", 0)), SINGLE_SHIFTED: shifted}
-        own |= every([("its own", k) for k in range(seeds)])
     return EvaluationCell(
         fingerprint=dataset.fingerprint(),
         metric=headline(dataset.data.y, dataset.task)[0],
         default=alone("default"),
         portfolios=portfolios,
-        recipe=own,
         default_shifted=every(["default"])[SHIFTED],
     )
 

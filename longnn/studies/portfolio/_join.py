@@ -1,12 +1,12 @@
 """Ways to join the members of a set, and what a set is worth joined by each."""
 
-import dataclasses
 from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from longnn.studies._core._joined import Scored
 from longnn.studies.portfolio._predictions import Predictions
 from longnn.training import (
     DRAWS,
@@ -67,19 +67,6 @@ STRATEGIES: dict[str, Strategy] = {
 #: As presets do it: votes that few nodes do not decide alone; and then a shift of the whole towards
 #: the class frequencies of the validation nodes, where these differ from those of training.
 IN_USE, SHIFTED = "votes in use", "votes in use, shifted"
-
-
-@dataclasses.dataclass(frozen=True)
-class Scored:
-    """Scores of one model, or of several joined, over the splits.
-
-    Args:
-        val: on the validation nodes; these chose the epoch and the weights.
-        test: on nodes that chose nothing: the selection holdout, or the test nodes.
-    """
-
-    val: list[float]
-    test: list[float]
 
 
 def join(

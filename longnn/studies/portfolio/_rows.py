@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from longnn.studies._core._headline import interval_of, points
+from longnn.studies._core._joined import ONE as SINGLE
+from longnn.studies._core._joined import SEEDS, EnsemblesCell, Scored
 from longnn.studies.portfolio._evaluation import EvaluationCell
-from longnn.studies.portfolio._join import JOINED, Scored
+from longnn.studies.portfolio._join import JOINED
 
 #: The portfolios as tables name them.
 NAMED = {"default": "portfolio", "best": "large portfolio"}
@@ -12,19 +14,28 @@ NAMED = {"default": "portfolio", "best": "large portfolio"}
 ONE = "best by validation"
 
 
-def compared(cell: EvaluationCell) -> dict[str, Scored]:
-    """What is compared on a graph, by its title."""
+def compared(cell: EvaluationCell, own: EnsemblesCell | None = None) -> dict[str, Scored]:
+    """What is compared on a graph, by its title.
+
+    Args:
+        cell: of the test.
+        own: what the graph's own recipe reaches, by the study ``ensembles``.
+    """
     found = {"default": cell.default}
     for key, portfolio in cell.portfolios.items():
         found[f"{NAMED[key]}, best member"] = portfolio.joined[ONE]
         found[NAMED[key]] = portfolio.joined[JOINED]
-    if cell.recipe:
-        found["recipe"] = cell.recipe["single"]
-        found["recipe, average of seeds"] = cell.recipe["average"]
-        found["recipe, votes on seeds"] = cell.recipe[JOINED]
+    if own is not None:
+        found["recipe"] = own.rows[SINGLE]["average"]
+        found["recipe, average of seeds"] = own.rows[SEEDS]["average"]
+        found["recipe, votes on seeds"] = own.rows[SEEDS][JOINED]
     return found
 
 
 def paired(found: Mapping[str, Scored], pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Differences of test scores, split by split: mean and interval of each pair of titles."""
-    return [interval_of(points(found[a].test, found[b].test)) for a, b in pairs]
+    """Differences of test scores, split by split: mean and interval of each pair of titles; nothing
+    where one is missing."""
+    return [
+        interval_of(points(found[a].test, found[b].test)) if {a, b} <= {*found} else ""
+        for a, b in pairs
+    ]

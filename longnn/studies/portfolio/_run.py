@@ -71,7 +71,7 @@ SELECTED = SelectionPlan(FULL, Limits(8, 5, only_own=True), Limits(16, 10, only_
 QUICK_SELECTED = SelectionPlan(QUICK, Limits(2, 2, only_own=True), Limits(3, 3, only_own=False))
 QUICK_GRAPHS = ("diabetes", "xor", "cancer")
 QUICK_TESTED = ("table-wine", "unseen-levels")
-QUICK_EVALUATION = EvaluationPlan(splits=1, tables=1, epochs=3, patience=3, seeds=2)
+QUICK_EVALUATION = EvaluationPlan(splits=1, tables=1, epochs=3, patience=3)
 
 
 @dataclasses.dataclass(frozen=True)

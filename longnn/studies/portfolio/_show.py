@@ -1,28 +1,32 @@
 """The tables of the study: who was chosen, what it is worth, and which way to join members."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from longnn.config import AFTERWARDS, Config
 from longnn.studies._core._context import load_records
 from longnn.studies._core._headline import METRICS, best_in_bold, interval_of, points
+from longnn.studies._core._joined import ONE as SINGLE
+from longnn.studies._core._joined import PAPER, EnsemblesCell, Scored, read_ensembles
 from longnn.studies._core._printed import printed_cells
 from longnn.studies._core._scores import percent
 from longnn.studies._core._table import ResultTable
 from longnn.studies.portfolio._evaluation import (
-    PAPER,
-    SINGLE_SHIFTED,
     TEST,
     TESTED,
     EvaluationCell,
 )
 from longnn.studies.portfolio._few import PRIORS, FewCell
 from longnn.studies.portfolio._graphs import GRAPHS
-from longnn.studies.portfolio._join import IN_USE, JOINED, SHIFTED, STRATEGIES, Scored
+from longnn.studies.portfolio._join import IN_USE, JOINED, SHIFTED, STRATEGIES
 from longnn.studies.portfolio._rows import NAMED, ONE, compared, paired
 from longnn.studies.portfolio._run import CANDIDATES, FEW, SELECTION, CandidatesCell
 from longnn.studies.portfolio._select import Selection
 from longnn.studies.portfolio._unseen_tables import unseen_tables
+
+#: Without and with the shift towards the class frequencies of the validation nodes.
+Pair = tuple[Scored, Scored]
+_ENDS = ("", ", shifted")
 
 
 def tables(folder: Path) -> list[ResultTable]:
@@ -43,9 +47,15 @@ def tables(folder: Path) -> list[ResultTable]:
     made = [_members(selection), _scores(selection, cells), _strategies(selection)]
     if FEW in chosen:
         made.append(_few(chosen.get(FEW, FewCell)))
+    recipes = read_ensembles(folder.parent / "ensembles")
     if graphs:
-        made += [_test(graphs), _differences(graphs), _families(graphs)]
-    shifted = {name: cell for name, cell in graphs.items() if cell.default_shifted is not None}
+        shown = {name: compared(cell, recipes.get(name)) for name, cell in graphs.items()}
+        made += [_test(shown), _differences(shown), _families(graphs)]
+    shifted = {
+        name: _with_shift(cell, recipes.get(name))
+        for name, cell in graphs.items()
+        if cell.default_shifted is not None
+    }
     if shifted:
         made += [_shifted(shifted), _in_use(shifted)]
     if own:
@@ -109,13 +119,22 @@ def _scores(selection: Selection, cells: Mapping[str, CandidatesCell]) -> Result
     )
 
 
-def _test(tests: Mapping[str, EvaluationCell]) -> ResultTable:
+def _titles(tests: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Everything that is compared on some graph; what a recipe reaches may be missing."""
+    return list(dict.fromkeys(title for own in tests.values() for title in own))
+
+
+def _means(found: Mapping[str, Scored], titles: Sequence[str]) -> list[str]:
+    """Mean test scores in %, the best in bold; empty where there are none."""
+    bold = best_in_bold([percent(scored.test) for scored in found.values()], 2)
+    shown = dict(zip(found, bold, strict=True))
+    return [shown.get(title, "") for title in titles]
+
+
+def _test(tests: Mapping[str, Mapping[str, Scored]]) -> ResultTable:
     """Test scores on the graphs of the paper."""
-    rows = []
-    for name, cell in tests.items():
-        ours = best_in_bold([percent(scored.test) for scored in compared(cell).values()], 2)
-        rows.append([name, *ours, *printed_cells(name)])
-    columns = list(compared(next(iter(tests.values()))))
+    columns = _titles(tests)
+    rows = [[name, *_means(own, columns), *printed_cells(name)] for name, own in tests.items()]
     return ResultTable(
         "test",
         "Mean test accuracy in % over ten published splits, the best of ours in bold: one model "
@@ -128,41 +147,33 @@ def _test(tests: Mapping[str, EvaluationCell]) -> ResultTable:
     )
 
 
-def _shifted(tests: Mapping[str, EvaluationCell]) -> ResultTable:
+def _shifted(tests: Mapping[str, Mapping[str, Pair]]) -> ResultTable:
     """What following the class frequencies of the validation nodes is worth."""
+    columns = [title for name in _titles(tests) for title in (name + end for end in _ENDS)]
     rows = []
-    for name, cell in tests.items():
-        found = _with_shift(cell)
-        means = best_in_bold([percent(s.test) for pair in found.values() for s in pair], 2)
-        rows.append([name, *means, *printed_cells(name)])
-    named = list(_with_shift(next(iter(tests.values()))))
+    for name, own in tests.items():
+        both = {f"{t}{end}": s for t, two in own.items() for end, s in zip(_ENDS, two, strict=True)}
+        rows.append([name, *_means(both, columns), *printed_cells(name)])
     return ResultTable(
         "shifted",
         "Mean test accuracy in % over ten published splits, the best of ours in bold: one model "
         "with the defaults, both portfolios chosen without the graph and joined as presets do, and "
         "one model of the graph's recipe, each as trained and then shifted towards the class "
         "frequencies of the validation nodes; and printed numbers, none of which was made so.",
-        [
-            "graph",
-            *(title for name in named for title in (name, f"{name}, shifted")),
-            "paper's LON-GNN",
-            "best printed",
-        ],
+        ["graph", *columns, "paper's LON-GNN", "best printed"],
         rows,
     )
 
 
-def _in_use(tests: Mapping[str, EvaluationCell]) -> ResultTable:
+def _in_use(tests: Mapping[str, Mapping[str, Pair]]) -> ResultTable:
     """What the shift gains, and paired differences between presets as they are in use."""
     small, large = NAMED["default"], NAMED["best"]
     pairs = [(small, "default"), (large, "default"), (large, small), (large, "recipe")]
-    rows = []
-    for name, cell in tests.items():
-        both = _with_shift(cell)
-        gains = [interval_of(points(after.test, before.test)) for before, after in both.values()]
+    rows, named = [], _titles(tests)
+    for name, both in tests.items():
+        gains = {t: interval_of(points(after.test, old.test)) for t, (old, after) in both.items()}
         found = {title: after for title, (_, after) in both.items()}
-        rows.append([name, *gains, *paired(found, pairs)])
-    named = list(_with_shift(next(iter(tests.values()))))
+        rows.append([name, *(gains.get(title, "") for title in named), *paired(found, pairs)])
     return ResultTable(
         "in_use",
         "What the shift gains, and then differences between what is shifted: points of test "
@@ -177,18 +188,18 @@ def _in_use(tests: Mapping[str, EvaluationCell]) -> ResultTable:
     )
 
 
-def _with_shift(cell: EvaluationCell) -> dict[str, tuple[Scored, Scored]]:
+def _with_shift(cell: EvaluationCell, own: EnsemblesCell | None) -> dict[str, Pair]:
     """What a preset is without and with the shift, by its title."""
     assert cell.default_shifted is not None
     found = {"default": (cell.default, cell.default_shifted)}
     for key, portfolio in cell.portfolios.items():
         found[NAMED[key]] = (portfolio.joined[IN_USE], portfolio.joined[SHIFTED])
-    if cell.recipe:
-        found["recipe"] = (cell.recipe["single"], cell.recipe[SINGLE_SHIFTED])
+    if own is not None:
+        found["recipe"] = (own.rows[SINGLE][IN_USE], own.rows[SINGLE][SHIFTED])
     return found
 
 
-def _differences(tests: Mapping[str, EvaluationCell]) -> ResultTable:
+def _differences(tests: Mapping[str, Mapping[str, Scored]]) -> ResultTable:
     """Paired differences between what the table of test scores compares."""
     small, large = NAMED["default"], NAMED["best"]
     pairs = [
@@ -205,7 +216,7 @@ def _differences(tests: Mapping[str, EvaluationCell]) -> ResultTable:
         "Differences in test accuracy, split by split, in points: mean and 95 % bootstrap interval "
         "over the ten splits, bold if it excludes zero.",
         ["graph", *(f"{one} minus {other}" for one, other in pairs)],
-        [[name, *paired(compared(cell), pairs)] for name, cell in tests.items()],
+        [[name, *paired(own, pairs)] for name, own in tests.items()],
     )
 
 

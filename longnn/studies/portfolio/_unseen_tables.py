@@ -6,6 +6,7 @@ from pathlib import Path
 
 from longnn.studies._core._context import load_records
 from longnn.studies._core._headline import METRICS, best_in_bold
+from longnn.studies._core._joined import Scored
 from longnn.studies._core._scores import percent
 from longnn.studies._core._table import ResultTable
 from longnn.studies.portfolio._evaluation import (
@@ -15,7 +16,7 @@ from longnn.studies.portfolio._evaluation import (
     TWO_WAY,
     EvaluationCell,
 )
-from longnn.studies.portfolio._join import JOINED, Scored
+from longnn.studies.portfolio._join import JOINED
 from longnn.studies.portfolio._rows import NAMED, compared, paired
 from longnn.studies.portfolio._unseen import UNSEEN
 from longnn.studies.tables._run import LABELS, TableCell
