@@ -41,6 +41,20 @@ def test_equals_eigendecomposition(operator, degree, dtype, tolerance):
     assert error < tolerance
 
 
+@pytest.mark.parametrize("channels", [1, 2, 5, 7, 8, 30, 33])
+def test_any_number_of_channels_with_derivatives(operator, channels):
+    """Against autograd through dense powers: a CPU fills channels up to a handy number."""
+    x = random_tensor(NODES, channels).requires_grad_()
+    beta = random_tensor(4, channels, seed=1).requires_grad_()
+    P, one = operator.to_dense(), torch.eye(NODES, dtype=torch.float64)
+    terms = (one, P, 2 * P @ P - one, 4 * P @ P @ P - 3 * P)
+    expected = sum(T @ x * b for T, b in zip(terms, beta, strict=True))
+    ours, upstream = apply_filter(operator, x, beta), random_tensor(NODES, channels, seed=2)
+    torch.testing.assert_close(ours, expected)
+    found = torch.autograd.grad(ours, (x, beta), upstream)
+    torch.testing.assert_close(found, torch.autograd.grad(expected, (x, beta), upstream))
+
+
 def test_shared_coefficients_are_the_same_in_every_channel(operator):
     x, beta = random_tensor(NODES, 3), random_tensor(6, 1, seed=1)
     shared = apply_filter(operator, x, beta)

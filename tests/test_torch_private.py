@@ -48,6 +48,25 @@ def test_reparametrizing_is_a_functional_call():
     assert torch.equal(module(x), before)
 
 
+def test_a_bare_call_is_that_of_an_autograd_function():
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 3 * x**2 * grad
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    found, expected = torch_private.apply_bare(Cube, (x,)), Cube.apply(x)
+    assert torch.equal(found, expected)
+    (ours,), (theirs,) = (torch.autograd.grad(y.sum(), x) for y in (found, expected))
+    assert torch.equal(ours, theirs)
+
+
 def test_transforms_are_noticed():
     seen = []
 

@@ -10,7 +10,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from longnn._base.torch_private import bare_function, operator_name, transforms_active
+from longnn._base.torch_private import (
+    apply_bare,
+    bare_function,
+    operator_name,
+    transforms_active,
+)
 
 #: What a function is given outside of tracing.
 _PLAIN = {Tensor, torch.nn.Parameter, int, float, bool, type(None)}
@@ -67,10 +72,11 @@ def differentiable(
     }
     # A profiler shows the class' name: that of the operator.
     name = operator_name(call) if operator else call.__name__
-    plain, transformed = (
+    rules: tuple[Any, ...] = tuple(
         type(name, (torch.autograd.Function,), {**of, "backward": staticmethod(back)})
         for of in ({"forward": staticmethod(forward)}, under_transforms)
     )
+    plain, transformed = rules
     if operator:
         call.register_autograd(back, setup_context=save)
         call.register_vmap(batched)
@@ -78,8 +84,9 @@ def differentiable(
     def apply(*inputs: Any) -> Any:
         if operator and torch.compiler.is_compiling():
             return call(*inputs)
-        rule: Any = plain if plainly(inputs) else transformed
-        return rule.apply(*inputs)
+        if plainly(inputs):
+            return apply_bare(plain, inputs)
+        return transformed.apply(*inputs)
 
     apply.__doc__ = bare.__doc__
     return apply

@@ -30,6 +30,13 @@ def transforms_active() -> bool:
     return bool(torch._C._are_functorch_transforms_active())
 
 
+def apply_bare(function: Any, inputs: tuple[Any, ...]) -> Any:
+    """``function.apply(*inputs)`` where no transform is at work and no ``setup_context`` is
+    defined, without looking for them again: 2 us a call less."""
+    bare: Any = super(torch.autograd.Function, function)
+    return bare.apply(*inputs)
+
+
 def reparametrize(module: nn.Module, tensors: Mapping[str, Tensor]) -> AbstractContextManager[Any]:
     """The module with other weights for a while; ``torch.func.functional_call`` in two halves."""
     return _reparametrize_module(module, dict(tensors))

@@ -37,10 +37,13 @@ class _Pass(NamedTuple):
     """What NumPy makes of the trainable numbers, float64, with one batch dimension."""
 
     ab: Any  # (batch, 2)
-    alpha: Any  # (batch, K+1, channels)
+    weight: Any  # (batch, K+1, channels)
+    alpha: Any
     beta: Any
     slopes: Any  # (batch, 2, K+1, channels)
     matrix: Any  # (batch, K+1, K+1)
+    factors: tuple[Any, Any, Any] | None  # of decomposed coefficients, see `_factors`
+    gamma: Any
 
 
 def _pass_of(
@@ -54,9 +57,9 @@ def _pass_of(
 ) -> _Pass:
     """Shapes as in :func:`_forward`. An epoch trains with the numbers that the last one was
     validated with, so a pass is remembered by their bytes; it must not be written to."""
-    numbers = (t.detach().numpy() for t in (a, b, weight, eta, gamma) if t is not None)
-    known = tuple(t.tobytes() for t in numbers)
-    return _compute(known, str(weight.numpy(force=True).dtype), weight.shape, bound, unit_mass)
+    numbers = [t.detach().numpy() for t in (a, b, weight, eta, gamma) if t is not None]
+    known = tuple([array.tobytes() for array in numbers])
+    return _compute(known, numbers[0].dtype.char, weight.shape, bound, unit_mass)
 
 
 @functools.lru_cache(maxsize=4)
@@ -64,16 +67,18 @@ def _compute(
     known: tuple[bytes, ...], dtype: str, shape: tuple[int, ...], bound: float, unit_mass: bool
 ) -> _Pass:
     size, channels = shape[-2:]
-    a, b, weight, *factors = (np.frombuffer(t, dtype).astype(np.float64) for t in known)
+    a, b, weight, *rest = (np.frombuffer(t, dtype).astype(np.float64) for t in known)
     raw = np.stack([a, b], 1)
-    ab, alpha = bound + np.logaddexp(0, raw), weight.reshape(len(raw), size, channels)
+    ab, weight = bound + np.logaddexp(0, raw), weight.reshape(len(raw), size, channels)
     matrices = jacobi_matrices(ab, size - 1, unit_mass=unit_mass)
-    if factors:
-        eta, gamma = factors[0].reshape(len(raw), size - 1), factors[1]
-        alpha = alpha * _factors(eta, gamma)[2][..., None]
+    alpha, factors, gamma = weight, None, None
+    if rest:
+        gamma = rest[1]
+        factors = _factors(rest[0].reshape(len(raw), size - 1), gamma)
+        alpha = weight * factors[2][..., None]
     series = matrices.swapaxes(-1, -2) @ alpha  # (3, batch, K+1, channels)
     slopes = series[1:].swapaxes(0, 1) / (1 + np.exp(-raw))[..., None, None]
-    return _Pass(ab, alpha, series[0], slopes, matrices[0])
+    return _Pass(ab, weight, alpha, series[0], slopes, matrices[0], factors, gamma)
 
 
 @torch.library.custom_op("longnn::jacobi_coefficients", mutates_args=())
@@ -130,14 +135,6 @@ def _rows(t: Tensor, kept: int) -> Tensor:
     return t.reshape(batch, *t.shape[t.dim() - kept :]).contiguous()
 
 
-def _flat(t: Tensor, kept: int) -> Any:
-    """As a float64 array with one batch dimension before the last ``kept``."""
-    array = t.detach().double().numpy()
-    batch = array.shape[: array.ndim - kept]
-    # Not -1: at degree 0 there is no eta, and no number to divide the size by.
-    return array.reshape(int(np.prod(batch)), *array.shape[array.ndim - kept :])
-
-
 @_forward.register_fake
 def _(a, b, weight, eta, gamma, bound, unit_mass):  # type: ignore[no-untyped-def]
     wide = weight.new_empty(weight.shape, dtype=torch.float64)
@@ -146,13 +143,17 @@ def _(a, b, weight, eta, gamma, bound, unit_mass):  # type: ignore[no-untyped-de
 
 
 def _gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-    weight, *rest = ctx.saved_tensors
-    eta, gamma, slopes, C = rest if ctx.decomposed else (None, None, *rest)
-    inputs = (weight, eta, gamma, slopes, C, grad)
-    of: Any = _backward_torch
-    if plainly(inputs):
-        of = _backward_kernel if kernels.usable(weight) else _backward
-    return *of(*inputs), None, None, None
+    a, b, weight, *factors, slopes, C = ctx.saved_tensors
+    eta, gamma = factors if factors else (None, None)
+    numbers = (weight, eta, gamma, slopes, C, grad)
+    found: tuple[Tensor | None, ...]
+    if not plainly(numbers):
+        found = _backward_torch(*numbers)
+    elif kernels.usable(weight):
+        found = _backward_kernel(*numbers)
+    else:  # the pass is remembered
+        found = _backward(_pass_of(a, b, weight, eta, gamma, *ctx.options), weight, eta, grad)
+    return *found, None, None, None
 
 
 def _backward_kernel(
@@ -178,39 +179,29 @@ def _backward_kernel(
 
 
 def _backward(
-    weight: Tensor,
-    eta: Tensor | None,
-    gamma: Tensor | None,
-    slopes: Tensor,
-    C: Tensor,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    made: _Pass, weight: Tensor, eta: Tensor | None, grad: Tensor
+) -> tuple[Tensor | None, ...]:
     r"""The gradients of a, b, the weights and eta, in NumPy.
 
     With d_k the gradient of the k-th product, that of factor i is the product of the factors
     before it times :math:`S_i = d_i + f_{i+1} S_{i+1}`: no division, so factors may be zero.
     """
-    w = _flat(weight, 2)
-    upstream = grad.numpy().reshape(w.shape)
-    by = slopes.numpy().reshape(len(w), 2, *w.shape[1:])
-    d_raw = (upstream[:, None] * by).sum((2, 3)).T
-    d_weight = C.numpy().reshape(len(w), *C.shape[-2:]) @ upstream  # of alpha
-    batch = weight.shape[:-2]
-    found = {"a": (d_raw[0], batch), "b": (d_raw[1], batch)}
-    if eta is not None and gamma is not None:
-        e, g = _flat(eta, 1), _flat(gamma, 0)
-        bounded, factors, products = _factors(e, g)
-        sums = (d_weight * w).sum(2)[:, 1:]
-        for i in range(e.shape[1] - 2, -1, -1):
-            sums[:, i] += factors[:, i + 1] * sums[:, i + 1]
-        found["eta"] = (g[:, None] * (1 - bounded**2) * products[:, :-1] * sums, eta.shape)
+    upstream = grad.numpy().reshape(made.beta.shape)
+    d_raw = np.einsum("bkc,bikc->ib", upstream, made.slopes)
+    d_weight, d_eta = made.matrix @ upstream, None  # of alpha
+    if made.factors is not None:
+        bounded, factors, products = made.factors
+        sums = np.einsum("bkc,bkc->kb", d_weight, made.weight)[1:]
+        for i in range(len(sums) - 2, -1, -1):
+            sums[i] += factors[:, i + 1] * sums[i + 1]
+        d_eta = made.gamma[:, None] * (1 - bounded**2) * products[:, :-1] * sums.T
         d_weight = d_weight * products[..., None]
-    found["weight"] = (d_weight, weight.shape)
-    made = {
-        name: torch.from_numpy(m.reshape(s)).to(weight.dtype, copy=True)
-        for name, (m, s) in found.items()
-    }
-    return made["a"], made["b"], made["weight"], made.get("eta")
+
+    dtype, batch = weight.detach().numpy().dtype, weight.shape[:-2]
+    each = [(d_raw[0], batch), (d_raw[1], batch), (d_weight, weight.shape)]
+    each += [] if eta is None else [(d_eta, eta.shape)]
+    found = [torch.from_numpy(array.astype(dtype).reshape(shape)) for array, shape in each]
+    return *found, *([None] if eta is None else [])
 
 
 def _backward_torch(
@@ -232,9 +223,8 @@ def _backward_torch(
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     first_alone(ctx, output)
-    ctx.decomposed = inputs[3] is not None
-    kept = inputs[2:5] if ctx.decomposed else inputs[2:3]
-    ctx.save_for_backward(*kept, *output[1:])
+    ctx.options = inputs[5:]
+    ctx.save_for_backward(*(t for t in inputs[:5] if t is not None), *output[1:])
 
 
 _coefficients = differentiable(_forward, _gradient, _save)

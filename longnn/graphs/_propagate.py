@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from longnn.graphs._edges import EdgeOperator
-from longnn.graphs._loop import Tiles, chebyshev_terms, filtered
+from longnn.graphs._loop import filtered, terms_of
 from longnn.graphs._operator import GraphOperator, refuse_tracing
 from longnn.graphs._weighted import weighted_filter
 from longnn.matrices import accumulate_dtype, check_operand
@@ -80,7 +80,6 @@ def chebyshev_stack(operator: GraphOperator, signal: Tensor, degree: int) -> Ten
     """
     check_operand(operator.matrix, signal)
     matrix = operator.matrix
-    wide = operator.scale_in(signal.detach()).to(matrix.dtype).contiguous()
-    arrays = (matrix.crow, matrix.col, matrix.values.detach())
-    terms = chebyshev_terms(*arrays, wide, degree, Tiles(wide))
-    return torch.stack([operator.scale_out(term).clone() for term, _ in terms])
+    wide = operator.scale_in(signal.detach()).to(matrix.dtype)
+    terms = terms_of(matrix.crow, matrix.col, matrix.values.detach(), wide, degree)
+    return torch.stack([operator.scale_out(term).clone() for term in terms])

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from longnn._base.autograd import differentiable, save_inputs, side_by_side
-from longnn.graphs._loop import Tiles, chebyshev_filter, chebyshev_terms
+from longnn.graphs._loop import chebyshev_filter, terms_of
 from longnn.matrices import csr
 
 
@@ -40,8 +40,9 @@ def weighted_filter_backward(
     h, g = (t.to(values.dtype).contiguous() for t in (signal, grad))
     beta, degree = coefficients.to(values.dtype), coefficients.shape[0] - 1
     d_beta = torch.empty_like(beta)
-    last = list(_last_two(chebyshev_terms(crow, col, values, h, degree, Tiles(h))))
-    before, term = last[0].clone(), last[1].clone()  # t_{K-1}, t_K
+    last = _last_two(terms_of(crow, col, values, h, degree))
+    # t_{K-1}, t_K
+    before, term = (t.clone(memory_format=torch.contiguous_format) for t in last)
     matrix, d_matrix = (csr(crow, col, v, len(h)) for v in (values, torch.zeros_like(values)))
     b, ahead = beta[degree] * g, torch.zeros_like(g)  # b_K, b_{K+1}
     for j in range(degree, 0, -1):
@@ -61,7 +62,7 @@ def weighted_filter_backward(
 def _last_two(terms: Any) -> tuple[Tensor, Tensor]:
     """t_{K-1} and t_K, each (nodes, channels); the same twice for K = 0."""
     before = term = None
-    for found, _ in terms:
+    for found in terms:
         before, term = (found if term is None else term), found
     assert before is not None
     assert term is not None

@@ -102,6 +102,7 @@ def _capable(device: torch.device) -> bool:
 
 def usable(tensor: Tensor) -> bool:
     """Whether the kernels run on this tensor's device."""
-    if os.environ.get("LONGNN_KERNELS") == "0":
+    # The device first: looking up the environment costs a microsecond, and this is asked often.
+    if not tensor.is_cuda or os.environ.get("LONGNN_KERNELS") == "0":
         return False
-    return tensor.is_cuda and _available() and _capable(tensor.device)
+    return _available() and _capable(tensor.device)

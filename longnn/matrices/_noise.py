@@ -7,6 +7,7 @@ have in the whole, if it is said where they begin. :func:`keep_mask` is the torc
 ``longnn::keep_mask``, with a vmap rule; the hash is two rounds of Mueller's ``lowbias32``, keyed.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -65,12 +66,20 @@ def _thresholds(p: Tensor) -> Tensor:
     return torch.round(p.double() * 65536).clamp(0, 65535).to(torch.int64)
 
 
+@functools.cache
+def _places(count: int) -> np.ndarray:
+    """0, 1, 2, ...; made once."""
+    places = np.arange(count, dtype=np.uint32)
+    places.flags.writeable = False
+    return places
+
+
 def _mask_numpy(key: list[int], threshold: int, size: int, first: int = 0) -> np.ndarray:
     """One member's mask on the CPU from a position on: 32-bit hashes, each two 16-bit numbers."""
     before, odd = first >> 1, first & 1
     pairs = (size + odd + 1) // 2
     kept = np.empty(2 * pairs, dtype=bool)
-    block = np.arange(min(pairs, _BLOCK), dtype=np.uint32)
+    block = _places(_BLOCK)[:pairs]
     hashes, shifted = np.empty_like(block), np.empty_like(block)
     for start in range(0, pairs, _BLOCK):
         count = min(_BLOCK, pairs - start)
@@ -119,18 +128,27 @@ def drop_(x: Tensor, stream: Tensor, p: Tensor, site: int, first: int = 0) -> fl
     return scale
 
 
+def _fill(mask: np.ndarray, stream: Tensor, p: Tensor, site: int, first: int) -> None:
+    """Write one member's mask on the CPU, of any shape and contiguous."""
+    kept, by = _kept(stream, p, mask.size, site, first)
+    np.multiply(kept.reshape(mask.shape), mask.dtype.type(by), out=mask)
+
+
+def _empty_mask(shape: Any, like: Tensor) -> Tensor:
+    """Room for a mask, in a type that NumPy has."""
+    return torch.empty(shape, dtype=torch.float64 if like.dtype == torch.float64 else torch.float32)
+
+
 def masks(
     stream: Tensor, p: Tensor, like: Tensor, site: int, shape: list[int], first: int = 0
 ) -> Tensor:
     """Masks of a batch, shape (batch, *shape): 0 where dropped, 1 / (1 - rate) where kept."""
     size = math.prod(shape)
     if stream.device.type == "cpu":
-        dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
-        mask = torch.empty(len(stream), size, dtype=dtype)
+        mask = _empty_mask((len(stream), *shape), like)
         for row, own, rate in zip(mask.numpy(), stream, p, strict=True):
-            kept, by = _kept(own, rate, size, site, first)
-            np.multiply(kept, row.dtype.type(by), out=row)
-        return mask.view(len(stream), *shape).to(like.dtype)
+            _fill(row, own, rate, site, first)
+        return mask.to(like.dtype)
     threshold = _thresholds(p)
     scale = (65536.0 / (65536 - threshold)).to(like.dtype)
     mask = _mask_torch(keys(stream, site), threshold, size, first).to(like.dtype)
@@ -148,6 +166,10 @@ def keep_mask(stream: Tensor, p: Tensor, like: Tensor, site: int, first: int = 0
         site: the number of this dropout within the model.
         first: the position of the first element, where they are part of a larger signal.
     """
+    if stream.device.type == "cpu":
+        mask = _empty_mask(like.shape, like)
+        _fill(mask.numpy(), stream, p, site, first)
+        return mask.to(like.dtype)
     return masks(stream[None], p[None], like, site, list(like.shape), first)[0]
 
 

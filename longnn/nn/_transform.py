@@ -27,7 +27,8 @@ NARROW = 16
 
 
 def _narrow_matmul(x: Tensor, weight: Tensor) -> Tensor:
-    return (weight.mT @ x.mT).mT.clone(memory_format=torch.contiguous_format)
+    # Not weight.mT alone: with both sides turned BLAS takes ten times as long on some machines.
+    return (weight.mT.contiguous() @ x.mT).mT.clone(memory_format=torch.contiguous_format)
 
 
 def _narrow_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
