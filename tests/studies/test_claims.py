@@ -13,6 +13,7 @@ from longnn.studies import accuracy, get_study
 from longnn.studies import time as timing
 from longnn.studies._core._context import load_records, record_path
 from longnn.studies._core._evaluation import Scores
+from longnn.studies._core._headline import points
 from longnn.studies._core._printed import (
     ACCURACY,
     BEST_ANYWHERE,
@@ -39,6 +40,8 @@ from longnn.studies.portfolio._evaluation import TEST, TESTED, EvaluationCell
 from longnn.studies.portfolio._join import IN_USE, JOINED, SHIFTED
 from longnn.studies.portfolio._run import SELECTION
 from longnn.studies.portfolio._select import Selection
+from longnn.studies.portfolio._unseen import UNSEEN
+from longnn.studies.portfolio._unseen_tables import BOTH_WAYS, read_unseen
 from longnn.studies.protocols._rows import ENSEMBLES, EQUAL, LABELS
 from longnn.studies.protocols._train import RowCell
 from longnn.studies.recipes._selection import read_choices
@@ -232,6 +235,39 @@ def test_portfolios_on_tables(tested):
         f"It is {far['fraud']:.1f} points below on fraud, {far['patients']:.1f} on patients and "
         f"{far['wine']:.1f} on wine"
     ) in text
+
+
+def test_portfolios_on_kinds_that_no_choice_has_seen():
+    read = read_unseen(RESULTS / "portfolio")
+    assert set(read) == set(UNSEEN)
+
+    def gains(other):
+        return {
+            name: float(np.mean(points(own.found["portfolio"].test, own.found[other].test)))
+            for name, own in read.items()
+            if other in own.found
+        }
+
+    text, over_one = page("portfolio"), gains("default")
+    assert (
+        f"gains up to {max(over_one.values()):.1f} points over one model and loses at most "
+        f"{-min(over_one.values()):.1f}."
+    ) in text
+    boosting, gcn, arcs = (gains(other) for other in ("boosting", "GCN", BOTH_WAYS))
+    assert (
+        f"by {min(boosting.values()):.1f} to {max(boosting.values()):.1f} points and of a GCN with "
+        f"the defaults by {min(gcn.values()):.1f} to {max(gcn.values()):.1f}."
+    ) in text
+    assert f"gain {arcs['levels']:.1f} and {arcs['followers']:.1f} points over the same" in text
+    record = StudyRecord.load(record_path(RESULTS / "portfolio", "test-unseen-textures"))
+    cell = record.get(TEST, EvaluationCell)
+    alone = [percent(member.test) for member in cell.portfolios["default"].alone.values()]
+    assert f"differ widely, from {min(alone):.1f} to {max(alone):.1f}." in text
+    short = gap(joined(cell, "default"), joined(cell, "default", "average"))
+    assert f"the plain average is {short:.1f} points below" in text
+    for name, graph in UNSEEN.items():
+        nodes = graph.make(None).num_nodes
+        assert f"| {name} | {nodes:,} |" in text
 
 
 def test_seeds_of_recipes_gain_over_one(tested):
