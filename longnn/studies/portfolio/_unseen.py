@@ -1,4 +1,4 @@
-"""Graphs of three kinds that the collection lacks: image grids, arcs, and weights that matter.
+"""Graphs of three kinds that the collection lacks: images, arcs, and weights that matter.
 
 The portfolios were chosen without any graph of these kinds, so this is the strictest test of the
 presets. The graphs were written down before anything was trained on them. They are drawn from

@@ -21,7 +21,8 @@ from longnn.studies.portfolio._rows import NAMED, compared, paired
 from longnn.studies.portfolio._unseen import UNSEEN
 from longnn.studies.tables._run import LABELS, TableCell
 
-_BOTH_WAYS = "portfolio, two-way"
+#: The title of the smaller portfolio on the same graph with every arc made two-way.
+BOTH_WAYS = "portfolio, two-way"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +53,7 @@ def read_unseen(folder: Path) -> dict[str, UnseenScores]:
         found |= compared(cell)
         if TWO_WAY in record:
             both = record.get(TWO_WAY, EvaluationCell)
-            found[_BOTH_WAYS] = both.portfolios["default"].joined[JOINED]
+            found[BOTH_WAYS] = both.portfolios["default"].joined[JOINED]
         read[names[key]] = UnseenScores(cell.metric, found)
     return read
 
@@ -64,7 +65,7 @@ def unseen_tables(folder: Path) -> list[ResultTable]:
 
 
 def _scores(read: Mapping[str, UnseenScores]) -> ResultTable:
-    titles = [title for title in next(iter(read.values())).found if title != _BOTH_WAYS]
+    titles = [title for title in next(iter(read.values())).found if title != BOTH_WAYS]
     rows = []
     for name, own in read.items():
         means = best_in_bold([percent(own.found[title].test) for title in titles])
@@ -84,10 +85,10 @@ def _differences(read: Mapping[str, UnseenScores]) -> ResultTable:
     small, large = NAMED["default"], NAMED["best"]
     rivals = [LABELS[rival] for rival in RIVALS]
     pairs = [(small, "default"), (large, "default"), *((small, rival) for rival in rivals)]
-    both = (small, _BOTH_WAYS)
+    both = (small, BOTH_WAYS)
     rows = []
     for name, own in read.items():
-        arcs = paired(own.found, [both]) if _BOTH_WAYS in own.found else [""]
+        arcs = paired(own.found, [both]) if BOTH_WAYS in own.found else [""]
         rows.append([name, *paired(own.found, pairs), *arcs])
     return ResultTable(
         "unseen_differences",
