@@ -88,6 +88,7 @@ def run_bench(
     sections: Sequence[str] | None = None,
     commit: str | None = None,
     on_progress: Tell | None = None,
+    on_dataset: Callable[[BenchRecord], None] | None = None,
 ) -> BenchRecord:
     r"""Measure, and return the record.
 
@@ -106,6 +107,8 @@ def run_bench(
             scaling when ``quick``.
         commit: commit to record when the code is not a git checkout.
         on_progress: called with a few words on what is being measured.
+        on_dataset: called after each dataset with the record until then, so that whoever is
+            interrupted keeps it.
 
     Raises:
         ValueError: for an unknown device, contender, section or precision, or a number below one.
@@ -120,7 +123,7 @@ def run_bench(
     tell = on_progress or (lambda text: None)
     bench = _Bench(where, members, keys, chosen, Workload(precision=precision), quick, tell)
     with limited_threads(threads):
-        return bench.run(names, data_dir, commit)
+        return bench.run(names, data_dir, commit, on_dataset)
 
 
 def _choose_sections(
@@ -201,24 +204,24 @@ class _Bench:
         names: Sequence[str | NodeDataset],
         data_dir: str | Path | None,
         commit: str | None,
+        on_dataset: Callable[[BenchRecord], None] | None,
     ) -> BenchRecord:
-        created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        machine = Machine.from_dict(environment(self.device))
-        ceilings = self._ceilings()
-        datasets = {}
-        for name in names:
-            dataset = name if isinstance(name, NodeDataset) else data.load(name, data_dir=data_dir)
-            datasets[dataset.name] = _DatasetBench(self, dataset).run(ceilings)
         record = BenchRecord(
-            created=created,
-            machine=machine,
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            machine=Machine.from_dict(environment(self.device)),
             code=Code(**describe_code(commit)),
             settings=self._settings(),
-            datasets=datasets,
-            ceilings=ceilings,
-            scaling=self._scaling(),
+            datasets={},
+            ceilings=self._ceilings(),
         )
-        return replace(record, goals=check_goals(record))
+        for name in names:
+            dataset = name if isinstance(name, NodeDataset) else data.load(name, data_dir=data_dir)
+            found = _DatasetBench(self, dataset).run(record.ceilings)
+            record = replace(record, datasets={**record.datasets, dataset.name: found})
+            record = replace(record, goals=check_goals(record))
+            if on_dataset is not None:
+                on_dataset(record)
+        return replace(record, scaling=self._scaling())
 
     def _settings(self) -> Settings:
         epochs, rest = self.budgets.epochs, self.budgets.rest

@@ -1,5 +1,6 @@
 """The command that benchmarks this machine."""
 
+import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -115,9 +116,10 @@ def bench(
         write, lines = longnn.bench.write_ensembles, longnn.bench.ensemble_lines
     else:
         on |= {"contenders": _split(contender), "sections": _split(section)}
-        on |= {"precision": precision}
-        record = longnn.bench.run_bench(names, population=population, **on)
         write, lines = longnn.bench.write_bench, longnn.bench.lines
+        keep = None if output is None else functools.partial(write, folder=output, name=name)
+        on |= {"precision": precision, "on_dataset": keep}
+        record = longnn.bench.run_bench(names, population=population, **on)
     if output is not None:
         write(record, output, name=name)
     if json_:

@@ -147,6 +147,24 @@ def test_a_contender_that_fails_does_not_stop_the_others(small, monkeypatch):
     assert result.ratios == {}
 
 
+def test_what_is_measured_is_there_after_each_dataset(small, monkeypatch):
+    """An interruption at a later dataset, here one that is not known, does not lose the first."""
+    monkeypatch.setitem(suite.BUDGETS, "quick", TINY)
+    kept = []
+    with pytest.raises(ValueError, match="Did you mean cora"):
+        run_bench(
+            [small, "kora"],
+            quick=True,
+            contenders=["single"],
+            sections=(),
+            on_dataset=kept.append,
+        )
+    (record,) = kept
+    assert list(record.datasets) == ["csbm"]
+    assert BenchRecord.from_dict(record.to_dict()) == record
+    assert {goal.name for goal in record.goals} >= {"textbook-cora"}
+
+
 def test_threads_are_set_back():
     before = torch.get_num_threads()
     with suite.limited_threads(before + 1):
