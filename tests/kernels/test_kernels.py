@@ -50,8 +50,8 @@ def hub_graph():
 @pytest.mark.parametrize(("degree", "channels"), [(1, 5), (2, 1), (3, 20), (4, 70)])
 def test_chebyshev_filter(degree, channels, longest, edges, monkeypatch):
     """With the hub's row cut into pieces, and as one; tiles for few and for many edges per row."""
-    tile = chebyshev._tile(channels, degree=edges)._replace(longest=longest)
-    monkeypatch.setattr(chebyshev, "_tile", lambda channels, degree: tile)
+    tile = chebyshev._tile(channels, edges, chebyshev.MANY)._replace(longest=longest)
+    monkeypatch.setattr(chebyshev, "_tile", lambda *sizes: tile)
     m = hub_graph().to(DEVICE).matrix
     x = random_tensor(NODES, channels).to(DEVICE)
     beta = random_tensor(degree + 1, channels, seed=1).to(DEVICE)
