@@ -60,7 +60,9 @@ def epoch_times(record: BenchRecord) -> Figure:
         name: {key: contender.ms for key, contender in result.contenders.items()}
         for name, result in record.datasets.items()
     }
-    figure, axes = _dots("Time of an epoch, training and evaluation", record, values)
+    title = "Time of an epoch, training and evaluation"
+    title += ", in TF32" if record.settings.precision == "tf32" else ""
+    figure, axes = _dots(title, record, values)
     axes.set_xlabel("milliseconds per model (log scale)")
     return figure
 

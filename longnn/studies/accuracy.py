@@ -80,6 +80,8 @@ ROWS = {
     "mlp": Row("MLP", "mlp"),
 }
 LABELS = {key: row.label for key, row in ROWS.items()}
+#: The rows of LON-GNN that were searched for.
+OWN = tuple(key for key, row in ROWS.items() if row.model == "lon" and row.tuned)
 
 
 def run(context: Context) -> None:
@@ -130,7 +132,7 @@ def _selection(folder: Path, results: Results) -> ResultTable:
     rows = []
     for d, cells in results.items():
         record = StudyRecord.load(record_path(folder, d))
-        for key in ("lon", "lon-full", "lon-paper"):
+        for key in OWN:
             cell = cells.get(key)
             if cell is None or cell.search is None:
                 continue
@@ -185,5 +187,4 @@ def _untuned(results: Results) -> ResultTable:
 
 def draw(folder: Path) -> list[Path]:
     """Mean and interval of every model on every graph."""
-    shown = ["lon", "lon-full", "lon-paper"]
-    return save_dot_plot(folder, read_results(folder), LABELS, shown, "accuracy")
+    return save_dot_plot(folder, read_results(folder), LABELS, OWN, "accuracy")

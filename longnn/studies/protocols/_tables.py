@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from longnn.studies import accuracy
 from longnn.studies._core._context import load_records
 from longnn.studies._core._printed import FIXED_MASKS, UNIFORM_SPLIT
 from longnn.studies._core._protocol import QUICK_DATASETS, read_results
@@ -126,5 +127,5 @@ def _printed(
 
 def draw(folder: Path) -> list[Path]:
     """Mean and interval of every row on every graph under protocol B."""
-    shown = ["lon", "lon-full", "lon-paper", RECIPE]
+    shown = [*accuracy.OWN, RECIPE]
     return save_dot_plot(folder, read_part(folder, STRATIFIED), LABELS, shown, "stratified")
