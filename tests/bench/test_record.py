@@ -13,7 +13,7 @@ from longnn.bench._record import Failure, ShareFailure
 from tests.bench.conftest import made_up
 
 RESULTS = Path(longnn.__file__).parents[1] / "results" / "bench"
-MACHINES = ("cpu", "h200", "h200-tf32")
+MACHINES = ("cpu", "h200", "tf32-h200")
 
 
 @pytest.mark.parametrize("name", MACHINES)
