@@ -65,7 +65,7 @@ def unseen_tables(folder: Path) -> list[ResultTable]:
 
 
 def _scores(read: Mapping[str, UnseenScores]) -> ResultTable:
-    titles = [title for title in next(iter(read.values())).found if title != BOTH_WAYS]
+    titles = [*(LABELS[rival] for rival in RIVALS), "default", *NAMED.values()]
     rows = []
     for name, own in read.items():
         means = best_in_bold([percent(own.found[title].test) for title in titles])
@@ -74,8 +74,7 @@ def _scores(read: Mapping[str, UnseenScores]) -> ResultTable:
         "unseen",
         "Mean test score in % over five stratified splits of graphs of kinds that are not in the "
         "collection, the best of each row in bold: gradient boosting without the graph, a GCN and "
-        "a LON-GNN with the defaults, and the whole portfolios as their best member by validation "
-        "and joined by votes.",
+        "a LON-GNN with the defaults, and the whole portfolios, joined by votes.",
         ["graph", "kind", "score", *titles],
         rows,
     )
