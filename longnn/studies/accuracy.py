@@ -12,6 +12,7 @@ from longnn.registry import FEATURES_FORM, PAPER_FORM
 from longnn.studies._core._context import Context, record_path
 from longnn.studies._core._printed import ACCURACY
 from longnn.studies._core._protocol import (
+    PAPER,
     TEN,
     ConfigTable,
     Results,
@@ -27,7 +28,7 @@ from longnn.training import summarize
 TITLE = "Table 3: accuracy of every model, one protocol, one search budget"
 ORDER = 20
 
-DATASETS = (*TEN, "cornell-legacy")
+DATASETS = PAPER
 #: One filter for all channels, with coefficients of its own that start between a strong low-pass
 #: and the identity. Orthonormal polynomials are large at the ends of the spectrum, where the rates
 #: of the space, which suit other bases, would make such a filter jump: it learns at slower ones.

@@ -6,10 +6,8 @@ import dataclasses
 from pathlib import Path
 
 from longnn.studies._core._context import load_records
-from longnn.studies._core._protocol import TEN
+from longnn.studies._core._protocol import PAPER
 
-#: The graphs of the paper; its Cornell is the defective one.
-PAPER = (*TEN, "cornell-legacy")
 #: The key of the cell of a record of ``ensembles``.
 ENSEMBLES = "ensembles"
 #: Its rows: one model, several seeds of it, the same of the recipe with blocks, and all together.

@@ -14,12 +14,11 @@ from longnn.studies._core._joined import (
     BLOCKS,
     ENSEMBLES,
     ONE,
-    PAPER,
     SEEDS,
     TOGETHER,
     EnsemblesCell,
 )
-from longnn.studies._core._protocol import QUICK_DATASETS
+from longnn.studies._core._protocol import PAPER, QUICK_DATASETS
 from longnn.studies._core._scores import percent
 from longnn.studies.depth._plan import PLANS, PUBLISHED, ROWS, rows_of
 from longnn.studies.depth._run import load

@@ -15,7 +15,8 @@ from longnn.data import NodeDataset, Split, make_split, undirected
 from longnn.records import StudyRecord
 from longnn.studies._core._context import Context
 from longnn.studies._core._evaluation import as_trained
-from longnn.studies._core._joined import PAPER, Scored
+from longnn.studies._core._joined import Scored
+from longnn.studies._core._protocol import PAPER
 from longnn.studies.portfolio._join import (
     JOINED,
     SHIFTED,

@@ -7,8 +7,9 @@ from longnn.config import AFTERWARDS, Config
 from longnn.studies._core._context import load_records
 from longnn.studies._core._headline import METRICS, best_in_bold, interval_of, points
 from longnn.studies._core._joined import ONE as SINGLE
-from longnn.studies._core._joined import PAPER, EnsemblesCell, Scored, read_ensembles
+from longnn.studies._core._joined import EnsemblesCell, Scored, read_ensembles
 from longnn.studies._core._printed import printed_cells
+from longnn.studies._core._protocol import PAPER
 from longnn.studies._core._scores import percent
 from longnn.studies._core._table import ResultTable
 from longnn.studies.portfolio._evaluation import (
