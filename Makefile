@@ -48,8 +48,7 @@ wheel: $(DEV)
 
 # Tables, figures, pages of results, recipes and portfolios again, from the committed records.
 results: $(DEV)
-	$(BIN)/python -m longnn.studies results docs/results longnn/recipes \
-		longnn/training/portfolio.toml
+	$(BIN)/python -m lab results
 
 install: $(DEV)
 

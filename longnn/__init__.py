@@ -15,7 +15,6 @@ from longnn._base.version import __version__
 
 if TYPE_CHECKING:
     from longnn import (
-        bench,
         config,
         data,
         estimator,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
         report,
         runs,
         store,
-        studies,
         training,
         tuning,
     )
@@ -93,7 +91,6 @@ __all__ = [
     "SparseMatrix",
     "__version__",
     "apply_filter",
-    "bench",
     "config",
     "data",
     "estimator",
@@ -113,7 +110,6 @@ __all__ = [
     "runs",
     "spectral_density",
     "store",
-    "studies",
     "train",
     "training",
     "tuning",

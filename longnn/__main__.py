@@ -1,7 +1,6 @@
 """The command ``longnn``, also as ``python -m longnn``."""
 
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -17,10 +16,8 @@ def main() -> None:
     By default OpenMP's idle threads spin, which is right if no other program runs: waking them
     takes longer than many steps of training. If other programs use the cores too, an epoch of a
     small graph then takes several times as long. The setting is read when torch is loaded.
-
-    In a benchmark threads always spin: its times must not depend on what else runs.
     """
-    if sys.argv[1:2] != ["bench"] and others_running() > BUSY:
+    if others_running() > BUSY:
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from longnn import cli  # only now: OpenMP is settled
 

@@ -31,7 +31,7 @@ def without_report():
         yield
 
 
-def longnn(*arguments):
+def longnn(*arguments, app=app):
     """Run a command in this process; an exception that no command should leak fails here."""
     result = CliRunner().invoke(app, [str(a) for a in arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -40,22 +40,22 @@ def longnn(*arguments):
     return result
 
 
-def succeed(*arguments):
-    result = longnn(*arguments)
+def succeed(*arguments, app=app):
+    result = longnn(*arguments, app=app)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def succeed_json(*arguments):
+def succeed_json(*arguments, app=app):
     def refuse(word):
         raise AssertionError(f"{word} is not JSON")
 
-    return json.loads(succeed(*arguments, "--json"), parse_constant=refuse)
+    return json.loads(succeed(*arguments, "--json", app=app), parse_constant=refuse)
 
 
-def fail(*arguments):
+def fail(*arguments, app=app):
     """The one line of error; nothing on standard output, exit code 1."""
-    result = longnn(*arguments)
+    result = longnn(*arguments, app=app)
     assert result.exit_code == 1, result.output
     assert result.stdout == ""
     lines = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]

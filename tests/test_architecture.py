@@ -32,8 +32,7 @@ LAYERS = (
     ("report",),
     ("runs",),
     ("explain",),
-    ("tuning", "bench", "explorer"),
-    ("studies",),
+    ("tuning", "explorer"),
     ("cli",),
     ("__main__",),
 )
@@ -42,18 +41,6 @@ WITHOUT_EXAMPLE = {
     "longnn.kernels": "needs a GPU",
     "longnn.report": "draws figures and pages of a run",
     "longnn.runs": "needs a run on disk",
-    "longnn.studies.basis._figure": "draws figures of a study",
-    "longnn.studies.depth": "trains, or draws figures of a study",
-    "longnn.studies.filters": "draws figures of a study, or trains for minutes",
-    "longnn.studies.overpassing": "draws figures and tables of a study",
-    "longnn.studies.presets._figure": "draws figures of a study",
-    "longnn.studies.tables._figure": "draws figures of a study",
-    "longnn.studies.recipes": "has no figure to draw",
-    "longnn.bench._output": "needs the record of a benchmark",
-    "longnn.bench._scale": "takes seconds",
-    "longnn.bench._scaletables": "needs the record of a benchmark",
-    "longnn.bench._scalewords": "needs the record of a benchmark",
-    "longnn.bench._suite": "takes seconds",
     "longnn.explorer._data": "needs a run on disk",
     "longnn.data._named": "needs downloaded files",
     "longnn.graphs._spectrum": "estimates by random probes; tests have tolerances",
@@ -107,6 +94,15 @@ def test_imports_point_down():
     assert not wrong
 
 
+def test_the_package_does_not_know_the_laboratory():
+    wrong = [
+        str(path.relative_to(ROOT))
+        for _, path in modules()
+        if re.search(r"^\s*(?:from|import) lab\b", path.read_text(), flags=re.MULTILINE)
+    ]
+    assert not wrong
+
+
 def test_only_the_command_line_goes_through_the_root():
     """There modules are loaded when first used; everyone else says what it needs."""
     using = {name for name, path in modules() if "longnn" in imports(path)}
@@ -125,13 +121,11 @@ def test_packages_are_imported_by_what_they_export():
 
 
 def test_private_files_are_underscored():
-    """In packages; a study is a public name by itself, and so are the modules of the base."""
+    """In packages; the modules of the base are public names by themselves."""
     wrong = [
         str(path.relative_to(ROOT))
         for name, path in modules()
-        if path.parent != ROOT
-        and name not in ("_base", "studies")
-        and not path.stem.startswith("_")
+        if path.parent != ROOT and name != "_base" and not path.stem.startswith("_")
     ]
     assert not wrong
 

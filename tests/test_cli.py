@@ -327,26 +327,6 @@ def test_info_names_nodes_without_an_edge_once():
     assert result.stderr.splitlines() == ["note: 5 nodes have no edge: no filter reaches them."]
 
 
-def test_bench_takes_sections_and_contenders(monkeypatch):
-    asked = []
-
-    def run_bench(datasets, **options):
-        asked.append((datasets, options))
-        raise ValueError("enough")
-
-    monkeypatch.setattr("longnn.bench.run_bench", run_bench)
-    fail("bench", "--quick")
-    fail("bench", "--section", "memory", "--section", "scaling", "--contender", "single",
-         "--commit", "a")  # fmt: skip
-    fail("bench", "--contenders", "single, gcn", "--datasets", "cora,texas")
-    keys = ("contenders", "sections", "commit")
-    assert [(d, *(options[k] for k in keys)) for d, options in asked] == [
-        (None, None, None, None),
-        (None, ["single"], ["memory", "scaling"], "a"),
-        (["cora", "texas"], ["single", "gcn"], None, None),
-    ]
-
-
 # Nothing is lost
 
 LONG = (*FAST, "--set", "epochs=40", "--set", "patience=40")

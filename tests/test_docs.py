@@ -17,6 +17,7 @@ import pytest
 from torch.distributed.run import get_args_parser
 from typer.main import get_command
 
+from lab.__main__ import app as lab_app
 from longnn.cli import app
 from tests.commands import ROOT, succeed
 
@@ -59,9 +60,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(line):
-    program, *arguments = shlex.split(line, comments=True)
-    assert program == "longnn", line
-    succeed(*arguments, *BRIEF.get(arguments[0], []))
+    program, *arguments = shlex.split(line.replace("python -m lab", "lab"), comments=True)
+    succeed(*arguments, *BRIEF.get(arguments[0], []), app={"longnn": app, "lab": lab_app}[program])
     output = re.search(r"--output (\S+)", line)
     assert not output or Path(output[1]).exists(), line
 
@@ -83,16 +83,16 @@ def test_page_runs(page, folder, request, monkeypatch):
                 run(line)
 
 
-def options_of(name):
-    """The options that a command of longnn knows."""
+def options_of(name, app):
+    """The options that a command knows."""
     command = get_command(app).commands[name]
     return {option for parameter in command.params for option in parameter.opts}
 
 
-def check_longnn(words):
+def check_longnn(words, app=app):
     """Whether a command exists, and all of its options."""
     name, *rest = words
-    known = options_of(name)
+    known = options_of(name, app)
     for word in rest:
         if word.startswith("--"):
             assert word in known, f"longnn {name} has no {word}"
@@ -118,6 +118,8 @@ def test_commands_for_elsewhere_parse(page):
             words = words[1:] if words[0] == "srun" else words
             if words[0] == "longnn":
                 check_longnn(words[1:])
+            elif words[:3] == ["python", "-m", "lab"]:
+                check_longnn(words[3:], lab_app)
             elif words[0] == "torchrun":
                 check_torchrun(words[1:])
             else:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.__main__ import app as lab_app
 from longnn import report
 from longnn.cli import app
 from tests.commands import ROOT, longnn
@@ -53,9 +54,9 @@ def test_the_training_loop_is_short():
 
 def run(line):
     """One command of the README, made brief."""
-    program, *arguments = shlex.split(line, comments=True)
-    assert program == "longnn", line
-    result = longnn(*arguments, *BRIEF.get(arguments[0], []))
+    program, *arguments = shlex.split(line.replace("python -m lab", "lab"), comments=True)
+    chosen = {"longnn": app, "lab": lab_app}[program]
+    result = longnn(*arguments, *BRIEF.get(arguments[0], []), app=chosen)
     assert result.exit_code == 0, f"{line}\n{result.output}"
     return result.stdout
 
@@ -125,7 +126,7 @@ def test_make_targets_exist():
     assert made == ["demo", "test"]
     for target in made:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
-    others = [line for line in SHELL if not line.startswith(("longnn ", "make "))]
+    others = [line for line in SHELL if not line.startswith(("longnn ", "python -m lab ", "make "))]
     assert not others
 
 
@@ -142,6 +143,8 @@ def test_every_command_is_in_the_table():
     table = README.partition("## The commands")[2].partition("##")[0]
     for command in app.registered_commands:
         assert f"longnn {command.callback.__name__}" in table
+    for command in lab_app.registered_commands:
+        assert f"python -m lab {command.callback.__name__}" in table
 
 
 def test_links_lead_somewhere():

@@ -57,11 +57,10 @@ def test_the_default_shown_is_the_default():
 
 
 @pytest.mark.parametrize(
-    ("command", "load", "policy"),
-    [("train", 0.1, None), ("train", 1.5, "passive"), ("bench", 1.5, None)],
+    ("load", "policy"),
+    [(0.1, None), (1.5, "passive")],
 )
-def test_idle_threads_spin_where_nobody_else_wants_the_cores(command, load, policy, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["longnn", command])
+def test_idle_threads_spin_where_nobody_else_wants_the_cores(load, policy, monkeypatch):
     monkeypatch.setenv("OMP_WAIT_POLICY", "x")  # so that it is put back
     monkeypatch.delenv("OMP_WAIT_POLICY")
     monkeypatch.setattr(__main__, "others_running", lambda: load)

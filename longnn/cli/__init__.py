@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from longnn._base.version import __version__
-from longnn.cli import _bench as bench
 from longnn.cli import _explain as explain
 from longnn.cli import _explore as explore
 from longnn.cli import _export as export
@@ -19,7 +18,6 @@ from longnn.cli import _large as large
 from longnn.cli import _lists as lists
 from longnn.cli import _propagate as propagate
 from longnn.cli import _runs as runs
-from longnn.cli import _study as study
 from longnn.cli import _train as train
 from longnn.cli import _tuning as tuning
 from longnn.cli._base import Command, Group, guarded, out
@@ -46,9 +44,6 @@ COMMANDS = (
     lists.datasets,
     lists.models,
     large.prepare,
-    large.generate,
-    bench.bench,
-    study.study,
 )
 for command in COMMANDS:
     app.command(cls=Command)(guarded(command))

@@ -1,12 +1,11 @@
-"""The schema of saved results: a run and a study, each written and read by one typed class."""
+"""The schema of a saved run: each part is written and read by one typed class."""
 
 from longnn.records._graph import GraphRecord
 from longnn.records._history import FilterPath, History
 from longnn.records._members import MemberRecord
 from longnn.records._repeat import FilterRecord, RepeatRecord, SplitRecord
 from longnn.records._run import RECORD, RUN, Request, RunRecord
-from longnn.records._schema import KEEP_NONE, Schema, from_plain
-from longnn.records._study import Machine, Made, StudyRecord
+from longnn.records._schema import KEEP_NONE, Schema, from_plain, to_plain
 from longnn.records._summary import Scores, Summary, summarize_repeats, summary_dict
 from longnn.records._trust import (
     BaselineRecord,
@@ -29,8 +28,6 @@ __all__ = [
     "FrequencyShift",
     "GraphRecord",
     "History",
-    "Machine",
-    "Made",
     "MemberRecord",
     "PrecisionRecall",
     "RepeatRecord",
@@ -40,9 +37,9 @@ __all__ = [
     "Schema",
     "Scores",
     "SplitRecord",
-    "StudyRecord",
     "Summary",
     "from_plain",
     "summarize_repeats",
     "summary_dict",
+    "to_plain",
 ]

@@ -1,6 +1,6 @@
 """Graphs that are read from disk as they are needed: a folder of memory-mapped arrays.
 
-:func:`prepare` makes one of a user's files, :func:`generate` of a random :class:`BlockModel`.
+:func:`prepare` makes one of a user's files.
 :class:`GraphStore` holds a graph, its features and labels; :class:`BasisStore` the Chebyshev terms
 :math:`T_0(P) X, \\dots, T_K(P) X` of some of its rows. Both know what they should hold: a manifest
 has the shape, type, size and checksum of every file. :func:`propagate` makes the second of the
@@ -11,11 +11,9 @@ on by rows.
 from longnn.store._basis import BasisStore
 from longnn.store._card import card_lines
 from longnn.store._find import ensure_basis, places_of, serving_basis
-from longnn.store._generate import generate
 from longnn.store._graph import GraphStore
 from longnn.store._large import prepare_large
 from longnn.store._manifest import Manifest, StoreError
-from longnn.store._model import BlockModel
 from longnn.store._ones import add_ones
 from longnn.store._operator import StoredOperator
 from longnn.store._prepare import prepare
@@ -36,7 +34,6 @@ from longnn.store._terms import each_term
 __all__ = [
     "ON_ROWS",
     "BasisStore",
-    "BlockModel",
     "GraphStore",
     "Manifest",
     "Progress",
@@ -50,7 +47,6 @@ __all__ = [
     "each_term",
     "ensure_basis",
     "fits_memory",
-    "generate",
     "is_prepared",
     "join_ranks",
     "load_source",

@@ -46,7 +46,7 @@ class GraphStore:
 
     @classmethod
     def open(cls, folder: str | Path) -> "GraphStore":
-        """The graph that ``longnn prepare`` or ``longnn generate`` wrote into a folder."""
+        """The graph that ``longnn prepare`` wrote into a folder."""
         return cls(Path(folder), Manifest.read(Path(folder), "graph"))
 
     @property

@@ -95,7 +95,7 @@ def load_stored(
     """The graph of a prepared folder, in memory where it fits and else by its labelled rows.
 
     Args:
-        folder: of ``longnn prepare`` or ``longnn generate``.
+        folder: of ``longnn prepare``.
         rows: True for the rows, False for the whole graph; None chooses by size.
         memory: bytes that training may use, see :func:`fits_memory`.
 

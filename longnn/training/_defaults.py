@@ -3,8 +3,8 @@
 The defaults of :class:`~longnn.config.Config` were chosen on graphs of papers and pages, with words
 as features: hundreds of sparse columns, of which half may be dropped. A table of few columns loses
 what it has by that. The values here were chosen on development tables, by nodes that stopped no
-training: ``longnn study presets`` repeats the comparison, ``longnn study tables`` tests the choice
-on other tables.
+training: ``python -m lab study presets`` repeats the comparison, ``python -m lab study tables``
+tests the choice on other tables.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """Portfolios: lists of complementary configurations that are trained side by side and joined.
 
-They are data, in ``portfolio.toml``: one table per preset and member. ``longnn study portfolio``
-chooses them and writes the file. What they leave open (seed, split, device, ...) is the user's.
+They are data, in ``portfolio.toml``: one table per preset and member.
+``python -m lab study portfolio`` chooses them and writes the file. What
+they leave open (seed, split, device, ...) is the user's.
 """
 
 import functools

@@ -2,7 +2,7 @@
 
 import math
 
-from longnn.bench._textbook import Hop
+from lab.bench._textbook import Hop
 
 
 def monomial_terms(x, edge_index, degree):

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from lab.generator import generate
 from longnn.data import DataError, load_files
-from longnn.store import GraphStore, StoreError, generate, prepare
+from longnn.store import GraphStore, StoreError, prepare
 from longnn.store._engine import Engine
 from tests.commands import CLUB, fail, longnn, start, succeed, succeed_json
 
@@ -281,10 +282,6 @@ def test_the_commands_end_with_the_next_step(files, tmp_path, monkeypatch):
     assert succeed("prepare", "graph", "--output", "made", "--quiet") == ""
     printed = succeed_json("prepare", "graph", "--output", "made")
     assert (printed["nodes"], printed["features"], printed["classes"]) == (50, 1, ["a", "b"])
-    small = ("--nodes", "1_00", "--edges", "300", "--features", 3, "--homophily", "0.9,0.1")
-    assert "nodes       100" in succeed("generate", *small, "--output", "made2")
-    result = longnn("generate", *small, "--output", "parts", "--format", "parquet")
-    assert result.stderr.splitlines() == ["next: longnn prepare parts --output DIR"]
 
 
 def test_mistakes_are_one_line(files, tmp_path, monkeypatch):
@@ -292,9 +289,6 @@ def test_mistakes_are_one_line(files, tmp_path, monkeypatch):
     assert "such as 4G" in fail("prepare", "graph", "--memory", "lots")
     assert "`scale` to be one of" in fail("prepare", "graph", "--scale", "big")
     assert "a prepared folder" in fail("prepare", "graph", "--like", "nowhere")
-    small = ("--nodes", 100, "--edges", 300)
-    assert "such as 0.8 or 0.9,0.1" in fail("generate", *small, "--homophily", "high")
-    assert "`pattern` among" in fail("generate", *small, "--pattern", "x")
 
 
 def test_without_duckdb_an_error_says_what_to_install(files, tmp_path, monkeypatch):

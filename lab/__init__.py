@@ -1,0 +1,1 @@
+"""The laboratory: studies, benchmarks, rivals. It uses longnn and is not part of its wheel."""

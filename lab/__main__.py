@@ -1,0 +1,46 @@
+"""``python -m lab``: repeat studies, time this machine, make random graphs, rebuild results."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lab.commands.bench import bench
+from lab.commands.generate import generate
+from lab.commands.study import study
+from longnn.cli._base import Command, Group, guarded
+
+app = typer.Typer(
+    cls=Group,
+    no_args_is_help=True,
+    help="Studies and benchmarks of longnn.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+def results(
+    root: Annotated[Path, typer.Argument(help="Root of the checkout.")] = Path(),
+) -> None:
+    """Make tables, figures, pages, recipes and portfolios again from the committed records."""
+    from lab.studies._core._pages import rebuild_all
+    from lab.studies.portfolio import write_portfolio
+    from lab.studies.recipes._files import write_recipes
+
+    records, pages = root / "results", sorted((root / "docs" / "results").glob("*.md"))
+    print("made again:", *rebuild_all(records, pages))
+    write_recipes(records, root / "longnn" / "recipes")
+    write_portfolio(records, root / "longnn" / "training" / "portfolio.toml")
+
+
+for command in (study, bench, generate, results):
+    app.command(cls=Command)(guarded(command))
+
+
+def main() -> None:
+    """Entry point of ``python -m lab``."""
+    app(prog_name="python -m lab")
+
+
+if __name__ == "__main__":
+    main()

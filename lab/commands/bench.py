@@ -1,0 +1,147 @@
+"""The command that benchmarks this machine."""
+
+import functools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import lab.bench
+import longnn
+from longnn.cli._base import DataDir, Json, err, out
+
+if TYPE_CHECKING:
+    from lab.bench import Size
+
+#: What can be measured.
+PARTS = ("epochs", "depth", "ensembles", "scale")
+
+
+def bench(
+    datasets_: Annotated[
+        str | None,
+        typer.Option(
+            "--datasets",
+            help="Comma-separated names (default: the ten graphs of the paper; with --part depth: "
+            "a grid made here; with --part ensembles: cora,pubmed).",
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    threads: Annotated[
+        int | None, typer.Option(help="Number of CPU threads (default: torch's choice).")
+    ] = None,
+    population: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of models trained together (default: 10, on a GPU 64; with --part depth: "
+            "2, on a GPU 16)."
+        ),
+    ] = None,
+    contender: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--contender",
+            "--contenders",
+            help="Time only these: single, population, textbook, gcn, gcn_cached, appnp, cheb; "
+            "repeatable (default: all).",
+        ),
+    ] = None,
+    precision: Annotated[
+        str,
+        typer.Option(help="With --part epochs: of LON-GNN; float32, or tf32 on a GPU."),
+    ] = "float32",
+    section: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Besides times, measure only these: memory, scaling, ceilings (default: all on a "
+            "GPU, all but ceilings on a CPU); with --part scale: rivals, growth, ranks, orders, "
+            "models (default: all on a CPU, the first two on a GPU). Repeatable."
+        ),
+    ] = None,
+    part: Annotated[
+        str,
+        typer.Option(
+            help="epochs: time training; depth: time training of deep models; ensembles: time "
+            "predictions of portfolios; scale: time the stages of large graphs."
+        ),
+    ] = "epochs",
+    size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NODES,EDGES,COLUMNS,DEGREE", help="With --part scale: this size alone."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run a small version on bundled data, in half a minute.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the record, tables and figures (default: none).")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the files in that folder (default: cpu or cuda).")
+    ] = None,
+    commit: Annotated[
+        str | None, typer.Option(help="Commit to record when the code is not a git checkout.")
+    ] = None,
+    data_dir: DataDir = None,
+    json_: Json = False,
+) -> None:
+    """Time LON-GNN against the textbook model and PyG's models on this machine."""
+    if part not in PARTS:
+        raise ValueError(f"Expected --part among {', '.join(PARTS)} (got {part!r})")
+    shared: dict[str, Any] = {
+        "threads": threads,
+        "quick": quick,
+        "commit": commit,
+        "on_progress": lambda text: err.print(text, markup=False),
+    }
+    names = _split(None if datasets_ is None else [datasets_])
+    on = {**shared, "device": device, "data_dir": data_dir}
+    record: Any
+    write: Any
+    lines: Any
+    if part == "scale":
+        record = lab.bench.run_scale(
+            size=None if size is None else _size(size),
+            device=str(longnn.training.choose_device(device)),
+            sections=_split(section),
+            **shared,
+        )
+        write, lines = lab.bench.write_scale, lab.bench.scale_lines
+    elif part == "depth":
+        record = lab.bench.run_depth(names, population=population, **on)
+        write, lines = lab.bench.write_depth, lab.bench.depth_lines
+    elif part == "ensembles":
+        record = lab.bench.run_ensembles(names, **on)
+        write, lines = lab.bench.write_ensembles, lab.bench.ensemble_lines
+    else:
+        on |= {"contenders": _split(contender), "sections": _split(section)}
+        write, lines = lab.bench.write_bench, lab.bench.lines
+        keep = None if output is None else functools.partial(write, folder=output, name=name)
+        on |= {"precision": precision, "on_dataset": keep}
+        record = lab.bench.run_bench(names, population=population, **on)
+    if output is not None:
+        write(record, output, name=name)
+    if json_:
+        print(json.dumps(record.to_dict(), allow_nan=False))
+        return
+    for line in lines(record):
+        out.print(line, markup=False)
+
+
+def _size(text: str) -> "Size":
+    try:
+        numbers = [int(part) for part in text.split(",")]
+        if len(numbers) != 4 or min(numbers) < 1:
+            raise ValueError
+    except ValueError:
+        raise ValueError(
+            f"Expected --size as four whole numbers NODES,EDGES,COLUMNS,DEGREE (got {text!r})"
+        ) from None
+    return lab.bench.Size(*numbers)
+
+
+def _split(given: list[str] | None) -> list[str] | None:
+    """Names given one by one or separated by commas; None if none were given."""
+    return [name.strip() for text in given for name in text.split(",")] if given else None

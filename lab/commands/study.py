@@ -1,0 +1,122 @@
+"""Studies: run by name, or their tables and figures made again from their records."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import lab.studies
+from longnn.cli import _display as display
+from longnn.cli._base import DataDir, err, out
+
+if TYPE_CHECKING:
+    from lab.studies import Context, ResultTable
+
+QUICK = "-quick"
+
+
+def study(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Names of studies (see --list), or `all`."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run a small version of each study.")
+    ] = False,
+    output: Annotated[
+        Path, typer.Option(help=f"Folder with one subfolder per study; --quick adds {QUICK}.")
+    ] = Path("study-results"),
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Only this dataset; repeatable.")
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only this model; repeatable.")] = None,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild", help="Make tables and figures again from saved records; train nothing."
+        ),
+    ] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
+    commit: Annotated[
+        str | None, typer.Option(help="Commit to record when the code is not a git checkout.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Repeat experiments of the paper, and ours.
+
+    Run the same command again to continue after an interruption.
+    """
+    if list_:
+        rows = [[name, lab.studies.get_study(name).TITLE] for name in lab.studies.sorted_studies()]
+        out.print(display.table(["name", "study"], rows))
+        return
+    folder = output
+    if quick and not folder.name.endswith(QUICK):
+        folder = folder.with_name(folder.name + QUICK)
+    chosen = _choose(names or [], folder if rebuild else None)
+    context = lab.studies.Context(
+        folder,
+        data_dir=None if data_dir is None else str(data_dir),
+        device=device,
+        quick=quick,
+        datasets=dataset,
+        models=model,
+        commit=commit,
+    )
+    for name in chosen:
+        if rebuild:
+            tables = lab.studies.rebuild_study(name, folder / name)
+        else:
+            tables = _run(name, context)
+        _show(lab.studies.get_study(name).TITLE, tables)
+    for name in chosen:
+        out.print(f"tables and figures: {folder / name}", markup=False)
+    which = " ".join(names or [])
+    if quick:
+        out.print(f"next: python -m lab study {which} computes the full results", markup=False)
+    else:
+        again = f"python -m lab study {which} --rebuild --output {folder}"
+        out.print(f"next: {again} makes them again from the records", markup=False)
+
+
+def _choose(names: list[str], saved: Path | None) -> list[str]:
+    """The studies that are meant, in order; given a folder, only those that it has records of."""
+    known = lab.studies.study_names()
+    expected = f"all, {', '.join(known)}"
+    if not names:
+        raise ValueError(f"Expected names of studies: {expected} (got none)")
+    for name in names:
+        if name not in (*known, "all"):
+            raise ValueError(f"Expected a study of {expected} (got {name!r})")
+    chosen = lab.studies.sorted_studies(None if "all" in names else names)
+    if saved is None:
+        return chosen
+    there = [name for name in chosen if (saved / name / "records").is_dir()]
+    missing = [name for name in chosen if name not in there and ("all" not in names or not there)]
+    if missing:
+        raise ValueError(f"Expected records in {saved / missing[0]} (there are none to rebuild)")
+    return there
+
+
+def _run(name: str, shared: "Context") -> "list[ResultTable]":
+    """Run a study in its own folder, with progress; an interrupt is one line."""
+    try:
+        with display.study_progress(err, name) as tell:
+            folder = shared.folder / name
+            return lab.studies.run_study(
+                name, dataclasses.replace(shared, folder=folder, tell=tell)
+            )
+    except KeyboardInterrupt:
+        err.print("interrupted; run the same command again to continue", markup=False)
+        raise typer.Exit(130) from None
+
+
+def _show(title: str, tables: "list[ResultTable]") -> None:
+    out.print(title, style="bold", markup=False)
+    for table in tables:
+        out.print(f"\n{table.caption}", markup=False)
+        for line in display.number_lines(table.columns, table.rows):
+            out.print(line)
+    out.print()

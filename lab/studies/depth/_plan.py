@@ -1,0 +1,237 @@
+"""What is run: rows with one budget each, on graphs with their splits and scores. Data only."""
+
+import dataclasses
+from typing import Any
+
+from lab.studies import accuracy
+from lab.studies._core._protocol import QUICK_DATASETS, TEN, Row, Space
+from lab.studies.depth import _spaces
+from lab.studies.depth._textbook import TEXTBOOK
+from lab.studies.protocols._plan import Draws, Plan
+from longnn.registry import FEATURES_FORM
+
+#: Parts: stacks against single filters, with arcs and without, the graphs of the paper, and how far
+#: a longer search in a space made for each kind of graph goes.
+DEEP, ARCS, PUBLISHED, TUNED = "deep", "arcs", "published", "tuned"
+
+#: The single filter: LON-GNN in the forms of Table 3, and as an MLP of filtered features.
+SINGLE = (*accuracy.FORMS, {**accuracy.FORMS[0], **FEATURES_FORM})
+
+
+@dataclasses.dataclass(frozen=True)
+class Deep:
+    """A row, and what it sees.
+
+    Args:
+        row: the model, what is fixed and what is searched.
+        directed: whether arcs are kept.
+        raw: features as the files have them, as those who printed the marks use them; else rows are
+            normalised, as in the tables of the paper.
+        precision: of its training.
+        epochs, candidates: where they are not as the plan of the graph has them.
+        halved: search on tuning splits, as recipes are selected: one half of the validation nodes
+            stops a training, the other scores it. Else on the first splits that are reported.
+
+    >>> ROWS["lon-deep"].row.model
+    'lon-deep'
+    """
+
+    row: Row
+    directed: bool = False
+    raw: bool = False
+    precision: str = "float32"
+    epochs: int = 0
+    candidates: int = 0
+    halved: bool = False
+
+    def plan(self, plan: Plan) -> Plan:
+        """The plan of a graph for this row.
+
+        >>> ROWS["wider-arcs"].plan(PLANS[TUNED]["squirrel"]).epochs
+        2000
+        """
+        assert plan.draws is not None
+        draws = dataclasses.replace(plan.draws, candidates=self.candidates or plan.draws.candidates)
+        return dataclasses.replace(plan, epochs=self.epochs or plan.epochs, draws=draws)
+
+
+def _stack(label: str, **fixed: object) -> Deep:
+    return Deep(Row(label, "lon-deep", fixed=fixed, searched=_spaces.FILTERS))
+
+
+ROWS: dict[str, Deep] = {
+    "lon": Deep(Row("LON-GNN, one filter", "lon", forms=SINGLE)),
+    "lon-deep": _stack("blocks of LON-GNN's filters"),
+    "one-block": _stack("one block", blocks=1),
+    "no-norm": _stack("without norm", norm="none"),
+    "no-residual": _stack("without residual", residual=False),
+    "fixed-basis": _stack("basis not learned", learn_basis=False),
+    "chebyshev": _stack("Chebyshev basis", basis="chebyshev"),
+    "monomial": _stack("monomial basis", basis="monomial"),
+    "gcn-deep": Deep(Row("blocks of GCN", "gcn-deep", searched=_spaces.STACK)),
+    "sage-deep": Deep(Row("blocks of GraphSAGE", "sage-deep", searched=_spaces.STACK)),
+    "gat-deep": Deep(Row("blocks of GAT", "gat-deep", searched=_spaces.STACK)),
+    "lon-arcs": Deep(Row("LON-GNN, one filter, arcs", "lon", forms=SINGLE), directed=True),
+    "lon-magnetic": Deep(
+        Row(
+            "LON-GNN, one filter, arcs as phases",
+            "lon",
+            forms=SINGLE,
+            fixed={"direction": "magnetic"},
+        ),
+        directed=True,
+    ),
+    "lon-deep-arcs": Deep(
+        Row("blocks of LON-GNN's filters, arcs", "lon-deep", searched=_spaces.FILTERS),
+        directed=True,
+    ),
+    "lon-deep-magnetic": Deep(
+        Row(
+            "blocks of LON-GNN's filters, arcs as phases",
+            "lon-deep",
+            fixed={"direction": "magnetic"},
+            searched=_spaces.FILTERS,
+        ),
+        directed=True,
+    ),
+    "gcn-deep-arcs": Deep(
+        Row("blocks of GCN, arcs", "gcn-deep", searched=_spaces.STACK), directed=True
+    ),
+}
+
+
+def _longer(label: str, model: str, searched: Space, **options: Any) -> Deep:
+    row = Row(label, model, searched=searched)
+    return Deep(row, raw=True, precision="tf32", **options)
+
+
+#: Rows of the longer searches.
+_LONGER: dict[str, Deep] = {
+    "narrow": _longer("many narrow blocks of filters", "lon-deep", _spaces.NARROW),
+    "wide": _longer("few wide blocks of filters", "lon-deep", _spaces.WIDE_FILTERS),
+    "wide-gcn": _longer("few wide blocks of GCN", "gcn-deep", _spaces.WIDE),
+    "words": _longer("one wide filter", "lon", _spaces.ONE_WORDS),
+    "words-arcs": _longer("one wide filter, arcs", "lon", _spaces.ONE_WORDS, directed=True),
+    "wider-arcs": _longer(
+        "one wider filter, arcs, trained longer",
+        "lon",
+        _spaces.WIDER_WORDS,
+        directed=True,
+        epochs=2000,
+        candidates=6,
+    ),
+    "two-arcs": _longer(
+        "two blocks of filters, arcs", "lon-deep", _spaces.TWO_WORDS, directed=True
+    ),
+    "hops-arcs": _longer(
+        "blocks of one or two hops, arcs", "lon-deep", _spaces.HOPS, directed=True
+    ),
+}
+_LOOPS: tuple[Space, ...] = ({"self_loops": "keep"}, {"self_loops": "remove"})
+_OWN: tuple[Space, ...] = ({"self_loops": "keep"}, {"self_loops": "add"})
+#: Rows of the graphs of the paper, by kind of graph.
+_PAPER: dict[str, Deep] = {
+    "cited-scores": Deep(
+        Row("blocks", "lon-deep", forms=_OWN, searched=_spaces.CITED_SCORES), halved=True
+    ),
+    "cited-often": Deep(Row("blocks", "lon-deep", searched=_spaces.CITED_OFTEN)),
+    "weak": Deep(Row("blocks", "lon-deep", forms=_LOOPS, searched=_spaces.WEAK)),
+    "few": Deep(Row("blocks", "lon-deep", searched=_spaces.FEW), halved=True),
+    "bought": _longer("blocks", "lon-deep", _spaces.BOUGHT),
+    "linked": _longer("blocks", "lon-deep", _spaces.LINKED),
+}
+_EQUAL = list(ROWS)
+ROWS |= _LONGER | _PAPER
+LABELS = {key: deep.row.label for key, deep in ROWS.items()}
+LABELS |= {
+    "textbook-gcn": "GCN as printed",
+    "textbook-sage": "GraphSAGE as printed",
+}
+_UNDIRECTED = tuple(key for key in _EQUAL if not ROWS[key].directed)
+#: Graph -> its rows, in one part each; a graph of the paper stands in the last part, too.
+_ARCS_ROWS = (
+    "lon",
+    "lon-deep",
+    "gcn-deep",
+    *(key for key in _EQUAL if ROWS[key].directed),
+)
+_SHORT = Draws(12, splits=2, epochs=400, patience=80)
+
+
+def _plan(protocol: str, metric: str, draws: Draws = _SHORT, epochs: int = 1500) -> Plan:
+    return Plan(protocol, metric, splits=10, epochs=epochs, draws=draws)
+
+
+def _published(candidates: int, splits: int) -> Plan:
+    return _plan("published", "accuracy", Draws(candidates, splits, epochs=400, patience=80), 1000)
+
+
+#: Configurations and splits of the search, where they are not 16 and 2.
+_SEARCHES = {
+    "actor": (32, 2),
+    **dict.fromkeys(("cora", "citeseer"), (16, 4)),
+    **dict.fromkeys(("texas", "cornell"), (16, 20)),
+}
+#: Part -> graph -> plan.
+PLANS: dict[str, dict[str, Plan]] = {
+    DEEP: {
+        "minesweeper": _plan("fixed", "roc_auc"),
+        "tolokers": _plan("fixed", "roc_auc", Draws(8, 1, epochs=250, patience=60), epochs=800),
+        "computers": _plan("stratified", "accuracy", Draws(8, 1, epochs=250, patience=60), 600),
+        "photo": _plan("stratified", "accuracy", Draws(8, 1, epochs=250, patience=60), 600),
+    },
+    ARCS: dict.fromkeys(
+        ("chameleon", "squirrel", "wisconsin", "actor"),
+        _plan("geom-gcn", "accuracy", Draws(12, 2, epochs=250, patience=60), epochs=600),
+    ),
+    PUBLISHED: {graph: _published(*_SEARCHES.get(graph, (16, 2))) for graph in TEN},
+    TUNED: {
+        "minesweeper": _plan("fixed", "roc_auc", Draws(16, 1, epochs=900, patience=200), 2000),
+        "tolokers": _plan("fixed", "roc_auc", Draws(12, 1, epochs=500, patience=120), 1200),
+        "computers": _plan("stratified", "accuracy", Draws(12, 1, epochs=500, patience=120), 1000),
+        "photo": _plan("stratified", "accuracy", Draws(12, 1, epochs=500, patience=120), 1000),
+        "chameleon": _plan("geom-gcn", "accuracy", Draws(16, 2, epochs=400, patience=120), 800),
+        "squirrel": _plan("geom-gcn", "accuracy", Draws(16, 2, epochs=400, patience=120), 800),
+    },
+}
+KEYS = {
+    DEEP: _UNDIRECTED,
+    ARCS: _ARCS_ROWS,
+    PUBLISHED: tuple(_PAPER),
+    TUNED: (*_LONGER, *TEXTBOOK),
+}
+#: Parts whose rows depend on the graph: part -> graph -> rows.
+_BY_GRAPH: dict[str, dict[str, tuple[str, ...]]] = {
+    TUNED: {
+        **dict.fromkeys(("minesweeper", "tolokers"), ("narrow",)),
+        **dict.fromkeys(("computers", "photo"), ("wide", "wide-gcn", *TEXTBOOK)),
+        **dict.fromkeys(
+            ("chameleon", "squirrel"),
+            ("words-arcs", "wider-arcs", "two-arcs", "hops-arcs", "words"),
+        ),
+    },
+    PUBLISHED: {
+        **dict.fromkeys(("cora", "citeseer"), ("cited-scores",)),
+        "pubmed": ("cited-often",),
+        **dict.fromkeys(("computers", "photo"), ("bought",)),
+        **dict.fromkeys(("chameleon", "squirrel"), ("linked",)),
+        **dict.fromkeys(("texas", "cornell"), ("few",)),
+        "actor": ("weak",),
+    },
+}
+_QUICK = Draws(2, 1, epochs=3, patience=3)
+QUICK_PLANS = {
+    part: dict.fromkeys(QUICK_DATASETS, Plan("stratified", "accuracy", 2, 3, draws=_QUICK))
+    for part in PLANS
+    if part != TUNED
+}
+QUICK_KEYS = {DEEP: ("lon", "lon-deep", "gcn-deep"), ARCS: ("lon",), PUBLISHED: ("cited-scores",)}
+
+
+def rows_of(part: str, graph: str) -> tuple[str, ...]:
+    """The rows of a graph in a part.
+
+    >>> rows_of(TUNED, "photo")
+    ('wide', 'wide-gcn', 'textbook-gcn', 'textbook-sage')
+    """
+    return _BY_GRAPH[part][graph] if part in _BY_GRAPH else KEYS[part]

@@ -1,0 +1,301 @@
+"""What is measured: each function makes one cell of the record."""
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from lab.studies.filters._cells import (
+    ByImage,
+    ClosedCell,
+    FloorCell,
+    Milliseconds,
+    OwnFloorsCell,
+    RationalCell,
+    SensitivityCell,
+    TrainedCell,
+)
+from lab.studies.filters._models import (
+    MODELS,
+    GivenBasis,
+    Start,
+    best_starts,
+    comparison_bases,
+    conditions,
+    own_bases,
+)
+from lab.studies.filters._rational import PAIRS, factorize, find_poles, fit_rational
+from lab.studies.filters._task import (
+    FILTERS,
+    Block,
+    Problems,
+    eigenblocks,
+    exact_floor,
+    grid_operator,
+    make_problems,
+    make_targets,
+)
+from lab.studies.filters._training import NETWORKS, Trained, train, train_networks
+from longnn.data import ImageGrid
+from longnn.filters import PolynomialFilter
+
+DEGREE = 10
+HIGHEST = 40  # of the curve of loss against degree
+SAMPLE = 2  # images for the networks with a ReLU
+SAMPLE_SHARE = 4  # they take this share of the steps of the others
+SAMPLE_RATES = (5e-3, 1e-2)  # and their learning rates
+BASIS_RATE = 2e-4  # of a and b in the paper's Table 2
+BASIS_RATES = (1e-2, 1e-3, 5e-4, 2e-4, 1e-4)  # of a and b in its Table 6
+MARKS = 40  # points of a curve that are kept
+
+#: CPU time: on one thread the time of an idle machine, however busy this one is.
+clock = time.process_time
+
+
+class Task:
+    """Images, targets and quadratic forms, each made when first asked for."""
+
+    def __init__(self, grid: ImageGrid) -> None:
+        self.grid = grid
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The eigendecomposition of the grid."""
+        return eigenblocks(self.grid)
+
+    @cached_property
+    def targets(self) -> Tensor:  # (filters, nodes, images)
+        """The images after each filter."""
+        return make_targets(self.grid, self.blocks)
+
+    @cached_property
+    def highest(self) -> Problems:
+        """The quadratic forms at the highest degree."""
+        return make_problems(self.grid, self.targets, HIGHEST)
+
+    @cached_property
+    def problems(self) -> Problems:
+        """The quadratic forms at the degree of the models."""
+        return self.highest.at_degree(DEGREE)
+
+    @cached_property
+    def with_loops(self) -> Problems:
+        """The same with self loops, as GPRGNN has them."""
+        return make_problems(self.grid, self.targets, DEGREE, self_loops="add")
+
+    @cached_property
+    def starts(self) -> list[Start]:
+        """The best start (a, b) of each image."""
+        return best_starts(self.problems)
+
+    def modules(self, name: str) -> list[nn.Module]:
+        """A model of the table for each image."""
+        return [MODELS[name](DEGREE, start) for start in self.starts]
+
+    @property
+    def floor(self) -> Tensor:  # (filters, images)
+        """The least loss of any polynomial of this degree."""
+        return self.problems.by_filter(self.problems.rho)
+
+
+def measure_floor(task: Task) -> FloorCell:
+    """The floor by the eigendecomposition, and the least loss of every degree."""
+    exact = torch.from_numpy(exact_floor(task.grid, task.blocks, task.targets, DEGREE))
+    degrees = list(range(2, HIGHEST + 1))
+    by_degree = [task.highest.at_degree(k) for k in degrees]
+    return FloorCell(
+        losses=_by_filter(exact),
+        starts=[list(start) for start in task.starts],
+        energy=dict(zip(FILTERS, _energy(task), strict=True)),
+        degrees=degrees,
+        by_degree={
+            name: [rounded(float(p.by_filter(p.rho)[f].mean())) for p in by_degree]
+            for f, name in enumerate(FILTERS)
+        },
+    )
+
+
+def _energy(task: Task) -> list[float]:
+    """The loss of no filter at all, the output 0: the scale of the losses."""
+    return [rounded(float(v)) for v in task.targets[:, task.grid.mask].square().sum(1).mean(1)]
+
+
+def solve_closed(task: Task, degree: int) -> ClosedCell:
+    """The library's closed form, one image at a time, with its time."""
+    operator, grid = grid_operator(task.grid), task.grid
+    losses = torch.empty(len(FILTERS), grid.num_images, dtype=torch.float64)
+    seconds = []
+    warm = PolynomialFilter("jacobi", degree).double()
+    warm.fit_least_squares(operator, grid.signals[:, 0], task.targets[0, :, 0], grid.mask)
+    for f in range(len(FILTERS)):
+        for k in range(grid.num_images):
+            began = clock()
+            model = PolynomialFilter("jacobi", degree).double()
+            x, y = grid.signals[:, k], task.targets[f, :, k]
+            losses[f, k] = model.fit_least_squares(operator, x, y, grid.mask).squared_error[0]
+            seconds.append(clock() - began)
+    return ClosedCell(_by_filter(losses), milliseconds(seconds))
+
+
+def fit_rationals(task: Task) -> RationalCell:
+    """Rational filters with as many coefficients as the polynomial has."""
+    grid = task.grid
+    losses = torch.empty(len(FILTERS), grid.num_images, dtype=torch.float64)
+    seconds, before, poles = [], [], {}
+    for f, (name, response) in enumerate(FILTERS.items()):
+        began = clock()
+        found = find_poles(response)
+        factors = factorize(grid, found)
+        before.append(clock() - began)
+        poles[name] = [[rounded(z.real), rounded(z.imag)] for z in found.tolist()]
+        for k in range(grid.num_images):
+            began = clock()
+            x, y = grid.signals[:, k], task.targets[f, :, k]
+            losses[f, k] = fit_rational(factors, x, y, grid.mask)
+            seconds.append(clock() - began)
+    return RationalCell(
+        losses=_by_filter(losses),
+        ms=milliseconds(seconds),
+        ms_before=milliseconds(before),
+        pairs=PAIRS,
+        poles=poles,
+    )
+
+
+def measure_own_floors(task: Task) -> OwnFloorsCell:
+    """The least losses of two models that are not free polynomials of P."""
+    operator, grid = grid_operator(task.grid), task.grid
+    bern = torch.empty(len(FILTERS), grid.num_images, dtype=torch.float64)
+    for f in range(len(FILTERS)):
+        for k in range(grid.num_images):
+            model = PolynomialFilter("bernstein", DEGREE, coefficients="nonnegative").double()
+            x, y = grid.signals[:, k], task.targets[f, :, k]
+            bern[f, k] = model.fit_least_squares(operator, x, y, grid.mask).squared_error[0]
+    loops = task.with_loops
+    gpr = loops.by_filter(loops.rho)
+    return OwnFloorsCell({"BernNet": _by_filter(bern), "GPRGNN": _by_filter(gpr)})
+
+
+def fit_model(task: Task, name: str, rates: Sequence[float], steps: int) -> TrainedCell:
+    """A polynomial model of the table, trained on every image."""
+    problems = task.with_loops if name == "GPRGNN" else task.problems
+    modules = task.modules(name)
+    trained = train(modules, problems, rates=rates, steps=steps, basis_rate=BASIS_RATE)
+    return describe(trained, task.floor)
+
+
+def fit_network(task: Task, name: str, steps: int, device: torch.device) -> TrainedCell:
+    """A network with a ReLU: every step runs on the whole grid, so few images and steps."""
+    some = dataclasses.replace(task.grid, signals=task.grid.signals[:, :SAMPLE])
+    trained = train_networks(
+        NETWORKS[name],
+        some,
+        task.targets[..., :SAMPLE],
+        rates=SAMPLE_RATES,
+        steps=max(steps // SAMPLE_SHARE, 1),
+        device=device,
+    )
+    found = describe(trained, task.floor[:, :SAMPLE])
+    return dataclasses.replace(found, images=SAMPLE, rates=list(SAMPLE_RATES))
+
+
+def measure_sensitivity(
+    task: Task, trained: Mapping[str, TrainedCell], steps: int
+) -> SensitivityCell:
+    """Table 6: the learning rate of a and b, that of the coefficients as chosen before."""
+    found = {}
+    for name in ("LON-GNN", "LON-GNN, a = b = 0"):
+        if name in trained:
+            chosen, modules = trained[name].chosen, task.modules(name)
+            found[name] = {
+                f"{rate:g}": _means_at(task, modules, chosen, rate, steps) for rate in BASIS_RATES
+            }
+    return SensitivityCell(found)
+
+
+def _means_at(
+    task: Task,
+    modules: Sequence[nn.Module],
+    chosen: Mapping[str, float],
+    basis_rate: float,
+    steps: int,
+) -> dict[str, float]:
+    """Mean losses of the filters, each at its own learning rate of the coefficients."""
+    numbers = torch.arange(len(task.problems)).view(len(FILTERS), -1)
+    means: dict[str, float] = {}
+    for rate in sorted(set(chosen.values())):
+        names = [name for name in FILTERS if chosen[name] == rate]
+        index = numbers[[list(FILTERS).index(name) for name in names]].flatten()
+        trained = train(
+            modules, task.problems.select(index), rates=[rate], steps=steps, basis_rate=basis_rate
+        )
+        means.update(zip(names, trained.best[0].mean(-1).tolist(), strict=True))
+    return {name: rounded(means[name]) for name in FILTERS}
+
+
+def basis_modules(task: Task) -> dict[str, list[GivenBasis]]:
+    """Modules of free coefficients by the name of their basis: one for all, or one per image."""
+    matrices = comparison_bases(DEGREE, task.starts)
+    matrices["orthonormal on the image"] = list(own_bases(task.problems))
+    return {name: [GivenBasis(C) for C in found] for name, found in matrices.items()}
+
+
+def fit_basis(
+    task: Task, modules: Sequence[GivenBasis], rates: Sequence[float], steps: int
+) -> TrainedCell:
+    """How well a basis conditions the task, and how fast it learns."""
+    matrix = torch.stack([module.matrix for module in modules])
+    trained = train(modules, task.problems, rates=rates, steps=steps)
+    plain = conditions(matrix, task.problems).median()
+    scaled = conditions(matrix, task.problems, scaled=True).median()
+    return dataclasses.replace(
+        describe(trained, task.floor),
+        losses=None,
+        condition=rounded(float(plain)),
+        condition_scaled=rounded(float(scaled)),
+    )
+
+
+def describe(trained: Trained, floor: Tensor) -> TrainedCell:
+    """What is kept of a training."""
+    chosen, fastest = trained.chosen(), trained.fastest(floor)
+    steps = trained.steps_to(floor)
+    last = len(trained.curve)
+    marks = sorted({round(last ** (i / (MARKS - 1))) for i in range(MARKS)})
+    return TrainedCell(
+        losses=_by_filter(trained.losses()),
+        chosen={name: trained.rates[r] for name, r in zip(FILTERS, chosen, strict=True)},
+        fastest={name: trained.rates[r] for name, r in zip(FILTERS, fastest, strict=True)},
+        steps=last,
+        steps_to={name: int(steps[fastest[f], f]) for f, name in enumerate(FILTERS)},
+        marks=marks,
+        curve={
+            name: [rounded(float(trained.curve[m - 1, fastest[f], f])) for m in marks]
+            for f, name in enumerate(FILTERS)
+        },
+    )
+
+
+def _by_filter(losses: Tensor) -> ByImage:
+    return {
+        name: [rounded(v) for v in row] for name, row in zip(FILTERS, losses.tolist(), strict=True)
+    }
+
+
+def milliseconds(seconds: list[float]) -> Milliseconds:
+    """Median and largest of times in seconds.
+
+    >>> milliseconds([0.001, 0.003, 0.002])
+    Milliseconds(median=2.0, max=3.0)
+    """
+    times = [1e3 * s for s in seconds]
+    return Milliseconds(rounded(statistics.median(times), 4), rounded(max(times), 4))
+
+
+def rounded(value: float, digits: int = 9) -> float:
+    """The number rounded to so many digits."""
+    return float(f"{value:.{digits}g}")

@@ -1,0 +1,403 @@
+"""The choice of a portfolio: its scores, its greed, and that a kind is really left out."""
+
+import dataclasses
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+from sklearn.metrics import average_precision_score, balanced_accuracy_score, r2_score
+
+from lab.studies import Context
+from lab.studies._core._joined import ENSEMBLES, ONE, SEEDS, EnsemblesCell, Scored
+from lab.studies.portfolio import _run, tables
+from lab.studies.portfolio._candidates import (
+    FAMILIES,
+    FORMS,
+    KNOWN,
+    UNLIKE,
+    candidates,
+    tuned_on,
+)
+from lab.studies.portfolio._evaluation import FULL as EVALUATION
+from lab.studies.portfolio._evaluation import (
+    EvaluationCell,
+    FamilyCell,
+    PortfolioCell,
+    run_test,
+)
+from lab.studies.portfolio._files import portfolio_text, write_portfolio
+from lab.studies.portfolio._graphs import GRAPHS, KINDS, kind_of, related
+from lab.studies.portfolio._join import (
+    IN_USE,
+    JOINED,
+    SHIFTED,
+    STRATEGIES,
+    evaluate,
+    join_in_use,
+)
+from lab.studies.portfolio._judge import Judge
+from lab.studies.portfolio._predictions import Part, Predictions
+from lab.studies.portfolio._run import _usual
+from lab.studies.portfolio._select import (
+    Candidate,
+    Limits,
+    Portfolio,
+    Selection,
+    choose_all,
+)
+from lab.studies.presets._data import DEVELOPMENT
+from lab.studies.tables._data import HELD_BACK, STORIES
+from longnn.config import Config
+from longnn.data import Split, csbm, make_split
+from longnn.recipes import load_recipe
+from longnn.training import FREE as USERS
+from longnn.training import complete, fit, score, shape_of
+from tests.commands import ROOT
+
+
+def guesses(quality: list[float], seed: int, nodes: int = 200) -> Predictions:
+    """Candidates that know the class of some nodes and guess that of the others."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def part() -> Part:
+        y = torch.randint(0, 3, (nodes,), generator=generator)
+        rows = []
+        for share in quality:
+            known = torch.rand(nodes, generator=generator) < share
+            said = torch.where(known, y, torch.randint(0, 3, (nodes,), generator=generator))
+            sure = 0.7 * torch.nn.functional.one_hot(said, 3).double() + 0.1
+            # Never quite alike, so that no two classes of an average are.
+            noise = torch.rand(nodes, 3, generator=generator).double()
+            rows.append(torch.softmax(sure.log() + 0.02 * noise, dim=1))
+        return Part(torch.stack(rows), y)
+
+    return Predictions("classification", "accuracy", 1, (part(),), (part(),))
+
+
+@pytest.fixture
+def three() -> dict[str, Predictions]:
+    """Candidate 0 is fair everywhere, 1 good on one kind of graph, 2 good on the other."""
+    return {
+        "x1": guesses([0.6, 0.9, 0.1], 0),
+        "x2": guesses([0.6, 0.9, 0.1], 1),
+        "y1": guesses([0.6, 0.1, 0.9], 2),
+    }
+
+
+KIND = {"x1": "x", "x2": "x", "y1": "y"}
+#: All free; and, to choose from without a graph, one that was tuned on it.
+FREE = {"fair": Candidate(0), "x": Candidate(1), "y": Candidate(2)}
+TUNED = {**FREE, "x": Candidate(1, graph="x1", kind="x")}
+
+
+def limits(size: int, shapes: int = 9, *, only_own: bool = False) -> dict[str, Limits]:
+    return {"one": Limits(size, shapes, only_own=only_own)}
+
+
+def chosen(
+    known: dict[str, Candidate], graphs: dict[str, Predictions], own: dict[str, Limits]
+) -> Portfolio:
+    return choose_all(known, graphs, KIND, own).portfolios["one"]
+
+
+def test_complementary_candidates_are_chosen(three: dict[str, Predictions]) -> None:
+    found = choose_all(FREE, three, KIND, limits(2))
+    assert set(found.portfolios["one"].members) == {"x", "y"}
+    best = max(evaluate(three["x1"], [i])["average"][0] for i in range(3))
+    assert found.oracle["x1"] == pytest.approx(best)
+
+
+def test_a_kind_that_is_left_out_has_no_say(three: dict[str, Predictions]) -> None:
+    found = chosen(FREE, three, limits(1))
+    assert found.without_kind == {"x": ["y"], "y": ["x"]}
+    assert found.without_graph == {}
+    assert found.outside_kind["x1"]["average"] == evaluate(three["x1"], [2])["average"]
+
+
+def test_what_was_tuned_on_a_graph_is_left_out_with_it(three: dict[str, Predictions]) -> None:
+    found = chosen(TUNED, three, limits(3))
+    assert set(found.members) == {"fair", "x", "y"}
+    assert set(found.without_graph["x1"]) == {"fair", "y"}
+    assert set(found.without_kind["x"]) == {"fair", "y"}
+    assert set(found.without_kind["y"]) == {"fair", "x", "y"}
+    assert set(found.outside_graph) == {"x1"}
+
+
+def test_the_defective_cornell_counts_as_texas_and_as_cornell() -> None:
+    qualities = [0.5, 0.6, 0.7, 0.1]
+    graphs = {name: guesses(qualities, i) for i, name in enumerate(("texas", "cornell"))}
+    pages = ("texas", "cornell", "cornell-legacy")
+    known = {name: Candidate(i, graph=name, kind="pages") for i, name in enumerate(pages)}
+    known["free"] = Candidate(3)
+    kinds = dict.fromkeys(graphs, "pages")
+    found = choose_all(known, graphs, kinds, limits(4)).portfolios["one"].without_graph
+    members = {name: set(own) for name, own in found.items()}
+    assert members == {
+        "texas": {"cornell", "free"},
+        "cornell": {"texas", "free"},
+        "cornell-legacy": {"free"},
+    }
+
+
+def test_shapes_are_few_and_the_portfolio_is_full(three: dict[str, Predictions]) -> None:
+    graphs = {
+        name: dataclasses.replace(
+            p,
+            val=tuple(Part(part.predicted[[0, 1, 2, 0, 0]], part.labels) for part in p.val),
+            holdout=tuple(Part(part.predicted[[0, 1, 2, 0, 0]], part.labels) for part in p.holdout),
+        )
+        for name, p in three.items()
+    }
+    known = {**FREE, "fair too": Candidate(0), "fair again": Candidate(0)}
+    members = chosen(known, graphs, limits(4, shapes=2)).members
+    assert len(members) == 4
+    assert len({known[name].shape for name in members}) == 2
+    assert set(chosen(known, graphs, limits(2, shapes=2)).members) == {"x", "y"}
+
+
+def test_a_portfolio_may_be_of_our_own_models(three: dict[str, Predictions]) -> None:
+    known = {**FREE, "x": Candidate(1, is_own=False)}
+    assert set(chosen(known, three, limits(3, only_own=True)).members) == {"fair", "y"}
+    assert set(chosen(known, three, limits(3)).members) == {"fair", "x", "y"}
+
+
+def test_the_judge_scores_sets_as_they_are_joined(three: dict[str, Predictions]) -> None:
+    """Quick formulas for every candidate at once, against the plain ones."""
+    quality = [0.2, 0.5, 0.3, 0.6, 0.4, 0.55]
+    p = guesses(quality, 7)
+    judge, alone = Judge(p), max(evaluate(p, [i])["average"][0] for i in range(6))
+    for chosen_ones in ([], [0], [3, 1], [1, 0, 3], [0, 2, 4, 5]):
+        rest = [i for i in range(6) if i not in chosen_ones]
+        found = judge.regrets(chosen_ones, rest)
+        for i, regret in zip(rest, found, strict=True):
+            score = evaluate(p, [*chosen_ones, i])["votes on all nodes"][0]
+            assert regret == pytest.approx(min(100 * (alone - score), 5.0), abs=1e-4)
+
+
+def test_large_parts_are_sampled(three: dict[str, Predictions]) -> None:
+    p = three["x1"]
+    few, again = p.sample(50), p.sample(50)
+    assert few.holdout[0].predicted.shape == (3, 50, 3)
+    assert torch.equal(few.holdout[0].labels, again.holdout[0].labels)
+    assert p.sample(500).val[0] is p.val[0]
+
+
+@pytest.mark.parametrize("metric", ["average_precision", "balanced_accuracy", "r2"])
+def test_scores_are_those_of_scikit_learn(metric: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    y = (torch.rand(90, generator=generator) < 0.2).long()
+    rows = torch.rand(4, 90, generator=generator).mul(5).round().div(5)  # with ties
+    predicted = torch.stack([1 - rows, rows], 2)
+    p = Predictions("classification", metric, 1, (), ())
+    if metric == "r2":
+        found = p.scores(rows, y.double())
+        expected = [r2_score(y, row) for row in rows]
+    elif metric == "average_precision":
+        found = p.scores(predicted, y)
+        expected = [average_precision_score(y, row) for row in rows]
+    else:
+        found = p.scores(predicted, y)
+        expected = [balanced_accuracy_score(y, row.argmax(1)) for row in predicted]
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_every_strategy_gives_weights(name: str, three: dict[str, Predictions]) -> None:
+    p = three["x1"]
+    weights = STRATEGIES[name](p, 0, [0, 1, 2])
+    assert float(weights.sum()) == pytest.approx(1)
+    assert bool((weights >= 0).all())
+
+
+def test_a_diverged_member_is_not_the_best(three: dict[str, Predictions]) -> None:
+    part = three["x1"].val[0]
+    broken = part.predicted.clone()
+    broken[1] = torch.nan
+    p = dataclasses.replace(three["x1"], val=(Part(broken, part.labels),))
+    for name in ("best by validation", "average of the better half", "votes on draws"):
+        assert STRATEGIES[name](p, 0, [1, 0])[0] == 0, name
+
+
+def test_predictions_are_kept_and_scored_as_elsewhere(tmp_path: Path) -> None:
+    for dataset in (csbm(num_nodes=60, num_features=8), DEVELOPMENT["diabetes"]()):
+        split = make_split(dataset, "stratified", 0)
+        fitted = fit(dataset, [complete({"epochs": 3}, dataset)], [split])
+        made = Predictions.collect(dataset, [fitted])
+        made.write(tmp_path / "one.npz")
+        read = Predictions.read(tmp_path / "one.npz")
+        expected = score(fitted[0].predicted, dataset, split.test)[made.metric]
+        for p in (made, read):
+            (part,) = p.holdout
+            assert p.score(part.predicted[0], part.labels) == pytest.approx(expected, abs=1e-3)
+
+
+def test_candidates_of_one_form_train_together() -> None:
+    found = candidates({"epochs": 5})
+    for form, (_, count) in FORMS.items():
+        assert len({shape_of(found[f"{form} {i}"]) for i in range(count)}) == 1, form
+    assert len({str(c.to_dict()) for c in found.values()}) == len(found)
+
+
+def test_recipes_are_candidates_as_they_are_but_for_their_epochs() -> None:
+    limits = {"epochs": 1000, "patience": 100}
+    found, tuned = candidates(limits), tuned_on()
+    assert len(tuned) == 11 + len(FAMILIES) * len(UNLIKE)
+    assert tuned["recipe cornell-legacy"] == "cornell-legacy"
+    assert "recipe csbm" not in found
+    for name, graph in tuned.items():
+        expected = Config.from_dict({**load_recipe(found[name].model, graph), **limits})
+        assert found[name] == expected, name
+    assert {(c.settings.epochs, c.settings.patience) for c in found.values()} == {(1000, 100)}
+
+
+def test_every_recipe_belongs_to_a_kind() -> None:
+    assert {kind_of(graph) for graph in tuned_on().values()} <= set(KINDS)
+    assert kind_of("cornell-legacy") == kind_of("texas")
+    for name in tuned_on().values():
+        assert all(name in related(other) for other in related(name)), name
+
+
+def test_candidates_alone_choose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many processes train candidates side by side; none of them begins the choice or the test."""
+    few = {name: candidates({"epochs": 2})[name] for name in ("default", "gcn cora")}
+    monkeypatch.setattr(_run, "candidates", lambda limits: few)
+    context = Context(tmp_path, device="cpu", quick=True, datasets=["xor"], tell=lambda _: None)
+    _run.run(context)
+    assert [path.name for path in (tmp_path / "records").iterdir()] == ["xor.json"]
+    assert _run.predictions_path(tmp_path, "xor").is_file()
+
+
+def test_members_are_known_by_their_model_and_graph() -> None:
+    found = {name: _run.describe(name, config) for name, config in candidates({}).items()}
+    assert found["recipe cora"].is_own
+    assert found["recipe cora"].kind == "citations"
+    assert found["recipe citeseer"].is_own
+    assert not found["gcn cora"].is_own
+    assert found["scores 0"].shape == found["recipe computers"].shape
+
+
+def test_a_test_joins_members_and_seeds() -> None:
+    dataset = csbm(num_nodes=60, num_features=8)
+    splits = [make_split(dataset, "stratified", seed) for seed in (0, 1)]
+    chosen_ones = {"default": ["scores 0", "mlp 0"], "best": ["mlp 0", "scores 0", "scores 1"]}
+    known = candidates({"epochs": 3, "patience": 3})
+    cell = run_test(dataset, splits, known, chosen_ones, device="cpu")
+    best = cell.portfolios["best"]
+    assert best.alone["mlp 0"] == cell.portfolios["default"].alone["mlp 0"]
+    assert {model: own.members for model, own in best.families.items()} == {"mlp": 1, "lon": 2}
+    assert best.families["mlp"].whole == best.families["mlp"].equal
+    assert set(best.joined) == {*STRATEGIES, IN_USE, SHIFTED}
+    seeds = [known["mlp 0"].replace(seed=seed) for seed in (0, 1, 1000, 1001)]
+    fitted = fit(dataset, seeds, [*splits, *splits])
+    own = Predictions.collect(dataset, [fitted[:2], fitted[2:]])
+    assert best.families["mlp"].whole.test == evaluate(own, [0, 1])[JOINED]
+    accuracy = score(fitted[1].predicted, dataset, splits[1].test)["accuracy"]
+    assert best.alone["mlp 0"].test[1] == pytest.approx(accuracy)
+
+
+def test_tables_come_from_records(tmp_path: Path) -> None:
+    """Numbers of a graph of the paper, of both portfolios, families and recipe, where they go."""
+
+    def scored(*test: float) -> Scored:
+        return Scored([0.5] * len(test), list(test))
+
+    def cell(votes: Scored) -> PortfolioCell:
+        joined = {**dict.fromkeys(STRATEGIES, scored(0.8, 0.8)), JOINED: votes}
+        family = FamilyCell(3, whole=scored(0.85, 0.85), equal=scored(0.84, 0.84))
+        return PortfolioCell(["mlp 0"], {"mlp 0": scored(0.8, 0.8)}, joined, {"mlp": family})
+
+    both = {"default": cell(scored(0.9, 0.9)), "best": cell(scored(0.92, 0.94))}
+    seeds = dict.fromkeys(STRATEGIES, scored(0.89, 0.89))
+    own_rows = {ONE: {"average": scored(0.87, 0.89)}, SEEDS: seeds}
+    test = EvaluationCell("0", "accuracy", scored(0.88, 0.88), both)
+    chosen_ones = Portfolio(["mlp 0"], {"x": ["mlp 0"]}, {}, {}, {"x": joined_scores()}, {})
+    configs = {"mlp 0": candidates({})["mlp 0"].to_dict()}
+    selection = Selection({"default": chosen_ones, "best": chosen_ones}, {}, configs)
+    context = Context(tmp_path / "portfolio", device="cpu")
+    machine = context.machine("cpu")
+    record = context.record("selection", _run.SELECTED)
+    record.cell("selection", Selection, lambda: selection, machine=machine)
+    recipes = Context(tmp_path / "ensembles", device="cpu").record("cora", EVALUATION)
+    recipes.cell(ENSEMBLES, EnsemblesCell, lambda: EnsemblesCell("0", own_rows), machine=machine)
+    for name in ("cora", "cornell"):
+        own = context.record(f"test-{name}", EVALUATION)
+        own.cell("test", EvaluationCell, lambda: test, machine=machine)
+    made = {table.name: table for table in tables(tmp_path / "portfolio")}
+    assert list(made) == ["members", "scores", "strategies", "test", "differences", "families"]
+    cora, cornell = made["test"].rows
+    ours = ["88.00", "80.00", "90.00", "80.00", "**93.00**", "88.00", "89.00", "89.00"]
+    assert cora == ["cora", *ours, "89.44", "90.82"]
+    assert cornell[-2:] == ["", ""], "printed numbers are those of the defective one"
+    assert cornell[-5:-2] == ["", "", ""], "no record of its recipe"
+    shown = dict(zip(made["differences"].columns, made["differences"].rows[0], strict=True))
+    assert shown["portfolio minus default"] == "**+2.0 [+2.0, +2.0]**"
+    assert shown["large portfolio minus recipe"] == "**+5.0 [+5.0, +5.0]**"
+    assert made["families"].rows[0] == ["cora", "84.00 / 85.00 (3)", "93.00"]
+
+
+def joined_scores() -> dict[str, list[float]]:
+    return {name: [0.5, 0.5] for name in STRATEGIES}
+
+
+def test_portfolios_are_written_as_toml(tmp_path: Path) -> None:
+    empty = Portfolio(["features 5", "recipe cora"], {}, {}, {}, {}, {})
+    configs = {name: candidates({})[name].to_dict() for name in empty.members}
+    selection = Selection({"default": empty, "best": empty}, {}, configs)
+    context = Context(tmp_path / "portfolio", device="cpu", quick=True)
+    assert portfolio_text(context.folder) is None
+    record = context.record("selection", _run.QUICK_SELECTED)
+    record.cell("selection", Selection, lambda: selection, machine=context.machine("cpu"))
+    write_portfolio(tmp_path, tmp_path / "portfolio.toml")
+    read = tomllib.loads((tmp_path / "portfolio.toml").read_text(encoding="utf-8"))
+    assert list(read) == ["default", "best"]
+    assert list(read["best"]) == ["features 5", "recipe cora"]
+    for name, table in read["default"].items():
+        assert not USERS & set(table)
+        made = Config.from_dict({**table, "precision": "float32", "frequencies": "train"})
+        assert made == candidates({})[name], name
+
+
+def test_the_committed_portfolios_are_those_of_the_record() -> None:
+    file = ROOT / "longnn" / "training" / "portfolio.toml"
+    if not file.is_file():
+        pytest.skip("the portfolios have not been chosen yet")
+    text = portfolio_text(ROOT / "results" / "portfolio")
+    assert file.read_text(encoding="utf-8") == text, "run `make results`"
+
+
+def test_the_usual_candidate_is_the_default() -> None:
+    """What is compared as the default is what a user gets, but for its stopping rule."""
+    for dataset in (csbm(num_nodes=60), DEVELOPMENT["diabetes"](), DEVELOPMENT["cancer"]()):
+        usual = candidates({})[_usual(dataset)].replace(monitor="loss")
+        given = {"preset": "fast", "frequencies": "train"}
+        assert usual == complete(given, dataset).replace(monitor="loss")
+    assert {"default", "table, classes", "table, numbers"} == set(KNOWN)
+
+
+def test_no_held_back_table_is_in_the_collection() -> None:
+    assert not {*HELD_BACK, *STORIES} & {*GRAPHS} - {"fraud", "digits"}
+    assert GRAPHS["fraud"].make(None).fingerprint() == DEVELOPMENT["fraud"]().fingerprint()
+    assert len(KINDS) > 8
+
+
+def test_a_shift_in_the_study_is_that_of_a_preset() -> None:
+    """The same votes, the same temperature and shift, and so the same scores to the last node."""
+    dataset = csbm(num_nodes=400, num_features=8, phi=0.3)
+    y = dataset.data.y
+    first = torch.cumsum(y == 0, 0) * (y == 0)  # training is balanced, the rest is not
+    second = torch.cumsum(y == 1, 0) * (y == 1)
+    train = ((first > 0) & (first <= 20)) | ((second > 0) & (second <= 20))
+    rest = ~train & ((y == 0) | (second > 180))
+    even = torch.arange(400) % 2 == 0
+    split = Split(train, rest & even, rest & ~even, "own", 0)
+    config = complete({"preset": "default", "epochs": 20}, dataset)
+    (whole,) = fit(dataset, [config], [split])
+    assert whole.readout.shift[0] > whole.readout.shift[1]
+    p = Predictions.collect(dataset, [[m.fitted] for m in whole.members])
+    found = join_in_use(p, range(len(whole.members)))
+    for scored, shown in ((found[SHIFTED], whole.predicted), (found[IN_USE], None)):
+        if shown is None:
+            (plain,) = fit(dataset, [config.replace(frequencies="train")], [split])
+            shown = plain.predicted
+        assert scored.test == [pytest.approx(score(shown, dataset, split.test)["accuracy"])]

@@ -1,0 +1,53 @@
+"""The sphere of coefficients: quadrature, closed forms and our norms agree."""
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.special
+
+from lab.records import StudyRecord
+from lab.studies import Context, regularization, run_study
+
+
+def norm_formula(i, a, b):
+    """The paper's squared norm of the i-th Jacobi polynomial."""
+    gamma = scipy.special.gamma
+    top = 2 ** (a + b + 1) * gamma(i + a + 1) * gamma(i + b + 1)
+    return top / ((2 * i + a + b + 1) * gamma(i + a + b + 1) * scipy.special.factorial(i))
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.4, 1.2), (1.0, 1.0), (2.0, 0.0)])
+def test_gram_is_the_papers_formula(a, b):
+    wanted = np.diag([norm_formula(i, a, b) for i in range(3)])
+    np.testing.assert_allclose(regularization.gram("plain", a, b), wanted, atol=1e-13)
+    np.testing.assert_allclose(regularization.gram("orthonormal", a, b), np.eye(3), atol=1e-13)
+
+
+def test_the_printed_range_is_that_of_the_chosen_basis():
+    low, high = regularization.extremes(regularization.gram("plain", *regularization.PAPERS))
+    assert round(low**2) == 20
+    assert round(high**2) == 40
+
+
+def test_bernstein_by_adaptive_integration():
+    G = regularization.gram("bernstein", 0.0, 0.0)
+    basis = [lambda t: (1 - t) ** 2, lambda t: 2 * t * (1 - t), lambda t: t**2]
+    for i in range(3):
+        for j in range(3):
+            value, _ = scipy.integrate.quad(lambda t, i=i, j=j: basis[i](t) * basis[j](t), 0, 1)
+            assert G[i, j] == pytest.approx(value)
+
+
+def test_run(tmp_path):
+    context = Context(tmp_path, quick=True, tell=lambda _: None)
+    (table,) = run_study("regularization", context)
+    record = StudyRecord.load(tmp_path / "records" / "record.json")
+    cells = record.all(regularization.SphereCell)
+    assert all(cell.difference < 1e-12 for cell in cells.values())
+    for key, cell in cells.items():
+        if key.startswith("orthonormal"):
+            assert cell.quadrature == cell.ours == [5.0, 5.0]
+        else:
+            assert cell.ours[1] / cell.ours[0] > 1.2
+    assert len(table.rows) == len(cells)
+    assert (tmp_path / "figures" / "sphere.png").stat().st_size < 200_000

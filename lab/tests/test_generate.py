@@ -1,0 +1,198 @@
+"""Generated graphs have the homophily, degrees and labels that were asked for, and repeat."""
+
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lab.blockmodel import BlockModel
+from lab.generator import generate
+from lab.tests.commands import fail, run, succeed
+from longnn.data import DataError
+from longnn.store import GraphStore, StoreError, prepare
+from tests.commands import ROOT
+
+pytest.importorskip("duckdb")
+SMALL = {"nodes": 2000, "edges": 10_000, "features": 6, "classes": 4}
+
+
+def same_class(model):
+    """The share of drawn edges within a class, and by the class of the first end."""
+    source, target = (
+        np.concatenate(e) for e in zip(*map(model.edges_of, range(model.edge_chunks)), strict=True)
+    )
+    y = model.labels
+    agree = y[source] == y[target]
+    return agree.mean(), [agree[y[source] == c].mean() for c in range(model.classes)]
+
+
+@pytest.mark.parametrize("homophily", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("pattern", ["uniform", "pairs"])
+def test_homophily_is_what_was_asked_for(homophily, pattern):
+    model = BlockModel(**{**SMALL, "edges": 100_000}, homophily=(homophily,), pattern=pattern)
+    assert same_class(model)[0] == pytest.approx(homophily, abs=0.01)
+
+
+def test_homophily_by_class():
+    model = BlockModel(**{**SMALL, "edges": 200_000}, homophily=(0.9, 0.1))
+    mean, by_class = same_class(model)
+    assert mean == pytest.approx(0.5, abs=0.01)
+    assert by_class == pytest.approx([0.9, 0.1, 0.9, 0.1], abs=0.02)
+
+
+def test_pairs_meet_only_each_other():
+    model = BlockModel(**SMALL, homophily=(0.2,), pattern="pairs")
+    source, target = model.edges_of(0)
+    assert (model.labels[source] // 2 == model.labels[target] // 2).all()
+
+
+def test_homophily_of_what_is_stored(tmp_path):
+    graph = generate(tmp_path, **{**SMALL, "nodes": 20_000, "edges": 40_000}, homophily=0.7)
+    row = np.repeat(np.arange(graph.num_nodes), np.diff(graph.offsets))
+    agree = graph.labels[row] == graph.labels[graph.neighbours]
+    assert agree.mean() == pytest.approx(0.7, abs=0.01)
+
+
+def test_degrees_have_the_tail_of_their_exponent():
+    """Hill's estimate of the exponent, and the largest degree at the cutoff."""
+    model = BlockModel(nodes=50_000, edges=1_000_000, classes=2, exponent=2.5)
+    ends = np.concatenate(model.edges_of(0))
+    degree = np.sort(np.bincount(ends, minlength=model.nodes))[::-1]
+    top = degree[200:1500].astype(float)  # below the cutoff, above the bulk
+    slope = np.polyfit(np.log(np.arange(200, 1500)), np.log(top), 1)[0]
+    assert slope == pytest.approx(-1 / (model.exponent - 1), abs=0.1)  # d ~ rank^(-1/(gamma-1))
+    assert degree[0] == pytest.approx(np.sqrt(2 * model.edges), rel=0.15)
+    assert degree[0] > 10 * degree.mean()
+
+
+def test_features_are_class_means_and_noise():
+    model = BlockModel(**{**SMALL, "features": 50}, signal=3.0)
+    x = model.features_of(0)
+    means = np.stack([x[model.labels == c].mean(0) for c in range(4)])
+    assert np.linalg.norm(means, axis=1) == pytest.approx(3.0, rel=0.4)
+    assert (x - means[model.labels]).std() == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize(("labelled", "count"), [(0.25, 500), (30, 30), (1.0, 2000)])
+def test_so_many_nodes_are_labelled(tmp_path, labelled, count):
+    graph = generate(tmp_path, **SMALL, labelled=labelled)
+    assert (graph.labels >= 0).sum() == graph.about["labelled"] == count
+    assert (graph.roles >= 0).sum() == count
+
+
+def test_the_seed_decides_everything(tmp_path):
+    names = ("offsets.npy", "neighbours.npy", "features.npy", "labels.npy", "roles.npy")
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        generate(tmp_path / name, **SMALL, seed=seed)
+    for name in names:
+        a, b, c = ((tmp_path / x / name).read_bytes() for x in "abc")
+        assert a == b
+        assert a != c
+
+
+def test_parquet_files_prepare_to_the_same_graph(tmp_path, monkeypatch):
+    """Of several chunks."""
+    monkeypatch.setattr("lab.blockmodel.CHUNK", 600)
+    options = {**SMALL, "labelled": 0.5}
+    made = generate(tmp_path / "store", **options)
+    assert generate(tmp_path / "files", **options, format="parquet") is None
+    read = prepare(tmp_path / "files", output=tmp_path / "prepared", scale="none")
+    assert len([*(tmp_path / "files" / "edges").iterdir()]) == 17
+    for name in ("offsets", "neighbours", "features", "labels", "roles"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(read, name))
+    assert made.about["feature_names"] == read.about["feature_names"]
+    with pytest.raises(StoreError, match="empty folder"):
+        generate(tmp_path / "files", **options, format="parquet")
+
+
+def test_a_generated_graph_can_be_the_model_of_another(tmp_path):
+    first = generate(tmp_path / "a", **SMALL)
+    other = generate(tmp_path / "b", **SMALL, seed=1)
+    generate(tmp_path / "files", **SMALL, seed=1, format="parquet")
+    second = prepare(tmp_path / "files", output=tmp_path / "c", like=first.folder)
+    np.testing.assert_array_equal(second.features, other.features)
+    assert second.about["feature_names"] == first.about["feature_names"]
+    with pytest.raises(DataError, match="a node file with the features of training"):
+        prepare(tmp_path / "files" / "edges", output=tmp_path / "d", like=first.folder)
+
+
+def test_a_generated_graph_is_used_as_it_is(tmp_path):
+    generate(tmp_path, **SMALL)
+    before = (tmp_path / "offsets.npy").stat().st_mtime_ns
+    generate(tmp_path, **SMALL)
+    assert (tmp_path / "offsets.npy").stat().st_mtime_ns == before
+    assert GraphStore.open(tmp_path).about["source"]["edges"] == 10_000
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"classes": 1}, "`classes` >= 2"),
+        ({"nodes": 7}, r"`nodes` within 8\.\.2\^31 - 1"),
+        ({"edges": 0}, "`edges` >= 1"),
+        ({"features": 0}, "`features` >= 1"),
+        ({"homophily": 1.5}, r"`homophily` within 0\.\.1 \(got 1.5\)"),
+        ({"pattern": "rings"}, "`pattern` among"),
+        ({"pattern": "pairs", "classes": 3}, "an even number"),
+        ({"labelled": 0}, "`labelled` a share"),
+        ({"signal": -1}, "`signal` >= 0"),
+        ({"exponent": 2}, "`exponent` > 2"),
+        ({"seed": -1}, "`seed` >= 0"),
+    ],
+    ids=str,
+)
+def test_options_out_of_range(tmp_path, wrong, message):
+    with pytest.raises(DataError, match=f"Expected .*{message}"):
+        generate(tmp_path, **{**SMALL, **wrong})
+
+
+def test_an_unknown_format(tmp_path):
+    with pytest.raises(StoreError, match=r"`format` among store, parquet \(got 'csv'\)"):
+        generate(tmp_path, **SMALL, format="csv")
+
+
+PROGRAM = """
+import resource, sys
+from lab.generator import generate
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+generate(sys.argv[1], nodes=20_000, edges=int(sys.argv[2]), features=4, memory="600M")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(resource, "getrusage"), reason="needs the peak memory of a process")
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_edges(tmp_path):
+    """Peak memory of a process of its own: 4 times the edges (64 MB more of them) hardly more."""
+
+    def peak(edges):
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-c",
+            PROGRAM,
+            str(tmp_path / str(edges)),
+            str(edges),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+        return int(done.stdout) * 1024
+
+    small, large = peak(4_000_000), peak(16_000_000)
+    assert large - small < 16 * 12_000_000 / 2  # half of the arcs that came to it
+
+
+def test_the_command_ends_with_the_next_step(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = ("--nodes", "1_00", "--edges", "300", "--features", 3, "--homophily", "0.9,0.1")
+    assert "nodes       100" in succeed("generate", *small, "--output", "made2")
+    result = run("generate", *small, "--output", "parts", "--format", "parquet")
+    assert result.stderr.splitlines() == ["next: longnn prepare parts --output DIR"]
+
+
+def test_mistakes_are_one_line():
+    small = ("--nodes", 100, "--edges", 300)
+    assert "such as 0.8 or 0.9,0.1" in fail("generate", *small, "--homophily", "high")
+    assert "`pattern` among" in fail("generate", *small, "--pattern", "x")
