@@ -6,7 +6,7 @@ from pathlib import Path
 
 from longnn._base.files import write_text
 from longnn.config import Config
-from longnn.report import metric_name, score_text
+from longnn.report import PERCENT, metric_name, score_text
 from longnn.tuning._domains import Plain
 from longnn.tuning._record import VERSIONS, SearchRecord
 from longnn.tuning._trials import TrialRecord
@@ -22,7 +22,7 @@ class TuningProgress:
     """The state of a search, given to its callback.
 
     Args:
-        metric: what scores are: ``"accuracy"`` or ``"r2"``.
+        metric: what scores are, ``"accuracy"`` for example.
         done: trials that all workers together have finished.
         total: trials to finish.
         best_value: the best mean validation score until now; None at first.
@@ -110,7 +110,7 @@ def gain_text(record: SearchRecord) -> str:
     if record.gain is None:
         return f"{name} diverged"
     shown = shown_score(record, record.start.value)
-    if record.metric == "accuracy":
+    if record.metric in PERCENT:
         return f"{100 * record.gain:+.2f} points over {name} ({shown})"
     return f"{record.gain:+.4f} over {name} ({shown})"
 

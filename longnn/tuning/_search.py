@@ -65,11 +65,12 @@ class Search:
         self.batch = batch or BATCH.get(self.device.type, BATCH["cpu"])
         self.splits, self.notes = tuning_splits(dataset, split, repeats)
         self.split = split
-        self.metric = "accuracy" if dataset.task == "classification" else "r2"
         scaling = Scaling.fit(scale, dataset)
         self.scale = scaling.kind
         base = self.config(space.fixed)
         self.problem = make_problem(dataset, base, scaling, device=self.device)
+        monitor = base.settings.monitor
+        self.metric = self.problem.metric if monitor in ("score", "loss") else monitor
         self.start: dict[str, Plain] | None = None
         if default or around is not None:
             flat = base.to_dict()

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from longnn.config import Config
-from longnn.data import make_split
+from longnn.data import Scaling, from_data, make_split
 from longnn.registry import MODELS
 from longnn.training import _fit as workflow
+from longnn.training import make_problem
 from longnn.tuning import Halving
 from longnn.tuning._training import Training
 from tests.tuning.examples import SPACE, search, values
@@ -285,3 +286,31 @@ def test_a_long_search_learns_from_itself(dataset, tmp_path):
         first += scores[:16]
         later += scores[-32:]
     assert sum(later) / len(later) > sum(first) / len(first)
+
+
+def rare(dataset):
+    """One class of few nodes."""
+    data = dataset.data.clone()
+    data.y = (torch.arange(dataset.num_nodes) % 16 == 0).long()
+    return from_data(data, classes=["usual", "rare"])
+
+
+def several(dataset):
+    """Two labels of yes or no."""
+    data = dataset.data.clone()
+    data.y = torch.stack([data.y, 1 - data.y], 1).float()
+    return from_data(data)
+
+
+@pytest.mark.parametrize("change", [rare, several])
+def test_a_score_has_the_name_that_training_gives_it(dataset, tmp_path, change):
+    changed = change(dataset)
+    result = search(changed, tmp_path, trials=2, repeats=1, split="stratified")
+    problem = make_problem(changed, result.config, Scaling("none"))
+    assert result.record.metric == problem.metric == "average_precision"
+    page = (tmp_path / "tuning.html").read_text()
+    assert f"validation average precision of {100 * result.value:.2f} %" in page
+    assert "accuracy" not in result.sentence()
+    assert "points over the default" in result.sentence() or "default won" in result.sentence()
+    free = search(changed, None, SPACE | {"monitor": "macro_f1"}, trials=1, repeats=1)
+    assert free.record.metric == "macro_f1"
