@@ -95,9 +95,6 @@ def tune(
         chosen = longnn.tuning.load_space(space or "default", model).fix(fixed)
     source = read_source(graph, nodes, data_option)
     dataset = longnn.store.load_source(source, data_dir, memory=read_memory(memory))
-    on_rows = isinstance(dataset, longnn.store.StoredDataset)
-    if on_rows and "placement" in {**chosen.fixed, **chosen.search} and "placement" not in fixed:
-        chosen = chosen.fix({"placement": "features"})  # the one that can be trained on rows
     # A stable name, so that the same command continues the search.
     kind = "tune" if given is None else "around"
     folder = output or Path("runs") / longnn.runs.folder_name(f"{dataset.name}-{model}-{kind}")

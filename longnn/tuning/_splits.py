@@ -7,6 +7,7 @@ this module knows them.
 from collections.abc import Sequence
 
 from longnn.data import NodeDataset, Split, make_split
+from longnn.store import StoredDataset
 
 #: Results are reported on splits with these seeds.
 REPORTING_SEEDS = range(100)
@@ -54,8 +55,14 @@ def seeded_splits(
         The splits, and sentences that the user ought to read.
 
     Raises:
-        ValueError: for a seed of reports.
+        ValueError: for a seed of reports, or a graph that stays on disk.
     """
+    if isinstance(dataset, StoredDataset):
+        raise ValueError(
+            f"Expected a graph in memory to search on (got {dataset.name}, which stays on disk); "
+            "give more --memory, or search on a part of the graph and train on the whole with the "
+            "recipe: longnn train GRAPH --config recipe.toml"
+        )
     for seed in seeds:
         if seed in REPORTING_SEEDS:
             raise ValueError(
