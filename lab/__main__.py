@@ -33,8 +33,19 @@ def results(
     write_portfolio(records, root / "longnn" / "training" / "portfolio.toml")
 
 
+def planted(context: typer.Context) -> None:
+    """Plant bugs, one at a time, and say which the tests catch; --help shows the options."""
+    from lab.planted.runner import main
+
+    main(context.args)
+
+
 for command in (study, bench, generate, results):
     app.command(cls=Command)(guarded(command))
+app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(planted)
 
 
 def main() -> None:
