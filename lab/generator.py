@@ -12,17 +12,14 @@ import torch
 from lab.blockmodel import BlockModel
 from longnn._base.files import writing
 from longnn._base.memory import parse_size
-from longnn.data import Scaling, edge_notes, isolated_note
+from longnn.data import Answers, Scaling, edge_notes, isolated_note
 from longnn.store._arrays import MatrixWriter
 from longnn.store._csr import write_csr
-from longnn.store._dataset import write_id_list
 from longnn.store._engine import Engine
-from longnn.store._finish import finish
-from longnn.store._graph import FEATURES, IDS, GraphStore
-from longnn.store._labels import Asked, labels_alone, write_asked
+from longnn.store._features import write_answers
+from longnn.store._graph import FEATURES, IDS, GraphStore, finish_graph
 from longnn.store._manifest import NAME, StoreError
-from longnn.store._prepare import reusable, working
-from longnn.store._steps import OnProgress, Steps
+from longnn.store._prepare import OnProgress, Steps, reusable, working, write_id_list
 
 FORMATS = ("store", "parquet")
 #: Relative times of the steps, measured with 10 edges and 64 features per node.
@@ -130,25 +127,26 @@ def _write_store(
             steps.at((chunk + 1) / model.feature_chunks)
     write_id_list(range(model.nodes), folder / IDS)
     y = torch.from_numpy(np.where(model.known, model.labels, -1).astype(np.int64))
-    names = [str(c) for c in range(model.classes)]
-    asked = Asked(labels_alone(model.nodes, y, "classification", names, (), {}))
-    files, split = write_asked(asked, folder, model.seed)
+    classes = tuple(str(c) for c in range(model.classes))
+    answers = Answers(y, "classification", classes, masks={})
     notes = edge_notes(0, counts.edges, counts.loops, counts.repeats)
     steps.begin("checking")
-    finish(
+    finish_graph(
         folder,
         "generated",
-        labelled=asked.labelled,
-        files=files,
+        answers=answers,
+        targets=(),
+        default_split="stratified",
+        files=write_answers(answers, folder),
         feature_names=feature_names(model),
         encoding=None,
         scaling=Scaling("none"),
-        split=split,
+        ready=True,
         edges=counts.edges,
         degree=counts.degree,
         one_way=counts.one_way,
         self_loops=False,
-        notes=[*notes, *isolated_note(int((counts.degree == 0).sum())), *asked.notes],
+        notes=[*notes, *isolated_note(int((counts.degree == 0).sum()))],
         source=source,
     )
 

@@ -79,11 +79,10 @@ def test_features_are_class_means_and_noise():
 def test_so_many_nodes_are_labelled(tmp_path, labelled, count):
     graph = generate(tmp_path, **SMALL, labelled=labelled)
     assert (graph.labels >= 0).sum() == graph.about["labelled"] == count
-    assert (graph.roles >= 0).sum() == count
 
 
 def test_the_seed_decides_everything(tmp_path):
-    names = ("offsets.npy", "neighbours.npy", "features.npy", "labels.npy", "roles.npy")
+    names = ("offsets.npy", "neighbours.npy", "features.npy", "labels.npy")
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         generate(tmp_path / name, **SMALL, seed=seed)
     for name in names:
@@ -98,9 +97,9 @@ def test_parquet_files_prepare_to_the_same_graph(tmp_path, monkeypatch):
     options = {**SMALL, "labelled": 0.5}
     made = generate(tmp_path / "store", **options)
     assert generate(tmp_path / "files", **options, format="parquet") is None
-    read = prepare(tmp_path / "files", output=tmp_path / "prepared", scale="none")
+    read = prepare(tmp_path / "files", output=tmp_path / "prepared")
     assert len([*(tmp_path / "files" / "edges").iterdir()]) == 17
-    for name in ("offsets", "neighbours", "features", "labels", "roles"):
+    for name in ("offsets", "neighbours", "features", "labels"):
         np.testing.assert_array_equal(getattr(made, name), getattr(read, name))
     assert made.about["feature_names"] == read.about["feature_names"]
     with pytest.raises(StoreError, match="empty folder"):

@@ -11,7 +11,7 @@ import typer
 
 import longnn
 from longnn.cli import _display as display
-from longnn.cli._base import DataOption, Json, err, out, show_notes
+from longnn.cli._base import DataOption, Json, err, out, read_source, show_notes
 
 if TYPE_CHECKING:
     from longnn.store import GraphStore
@@ -34,14 +34,10 @@ def prepare(
     ] = None,
     output: Output = Path("prepared"),
     data_option: DataOption = None,
-    scale: Annotated[
-        str, typer.Option(help="How features are scaled: auto, columns, standard, row, none.")
-    ] = "auto",
-    seed: Annotated[int, typer.Option(help="Seed of the split, without a split column.")] = 0,
     memory: Memory = "4G",
     like: Annotated[
         Path | None,
-        typer.Option(help="Prepared graph of training: encode and scale a new graph like it."),
+        typer.Option(help="Run, or prepared graph of training: encode a new graph like it."),
     ] = None,
     ignore_weights: Annotated[
         bool, typer.Option("--ignore-weights", help="Treat weighted edges as unweighted.")
@@ -50,17 +46,19 @@ def prepare(
     json_: Json = False,
 ) -> None:
     """Write a graph of any size into a folder that training reads from disk."""
-    options = dict(longnn.config.parse_assignment(pair) for pair in data_option or [])
+    source = read_source(graph, nodes, data_option)
+    form: Path | longnn.store.Form | None = like
+    if like is not None and (like / longnn.records.RUN).exists():
+        run = longnn.runs.load_run(like)
+        form, source = run.trained, source if run.source is None else source.like(run.source)
     with interruptible(), display.work_progress(err, quiet=quiet) as on_progress:
         made = longnn.store.prepare(
-            graph,
-            nodes,
+            Path(source.graph) if source.kind == "files" else source.graph,
+            source.nodes,
             output=output,
-            options=options,
-            scale=scale,
-            seed=seed,
+            options=source.options,
             memory=memory,
-            like=like,
+            like=form,
             ignore_weights=ignore_weights,
             on_progress=on_progress,
         )
@@ -79,7 +77,7 @@ def show(graph: "GraphStore", *, quiet: bool, json_: bool) -> None:
     for line in longnn.store.card_lines(graph):
         out.print(line, markup=False)
     show_notes(graph.about["notes"])
-    if graph.about["split"] is not None:
+    if graph.about["labelled"]:
         err.print(f"next: longnn train {shlex.quote(str(graph.folder))}", markup=False)
 
 

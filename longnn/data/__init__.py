@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from longnn.data._splits import Split, make_split
     from longnn.data._storedtable import STORED_SUFFIXES, StoredTable
     from longnn.data._synthetic import csbm, digits
+    from longnn.data._targets import Answers, read_answers
     from longnn.data._textfile import table_stem, table_suffix
     from longnn.data._textstream import TextStream
 
@@ -46,6 +47,7 @@ __all__ = [
     "SCALINGS",
     "STORED_SUFFIXES",
     "TABLE_SUFFIXES",
+    "Answers",
     "Archive",
     "BundledDataset",
     "DataError",
@@ -89,6 +91,7 @@ __all__ = [
     "load_named",
     "make_split",
     "match_types",
+    "read_answers",
     "read_image_grid",
     "read_labels",
     "read_split",
@@ -154,6 +157,7 @@ _HOMES = {
     "_source": ("Source", "load"),
     "_splits": ("Split", "make_split"),
     "_synthetic": ("csbm", "digits"),
+    "_targets": ("Answers", "read_answers"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -20,11 +20,11 @@ from longnn.data._arcs import (
     symmetrize,
     wanted_edges,
 )
-from longnn.data._dataset import NodeDataset, Task, known_labels
+from longnn.data._dataset import NodeDataset, Task
 from longnn.data._errors import DataError
 from longnn.data._features import form, plain_tensor
 from longnn.data._relations import Relation, check_types, split_types
-from longnn.data._targets import code_classes, many_classes_note, read_labels, read_masks
+from longnn.data._targets import read_answers
 from longnn.graphs import edge_weight_of
 from longnn.matrices import compact
 
@@ -90,29 +90,22 @@ def from_data(
         clean = functools.partial(_clean, nodes=nodes, directed=directed, self_loops=self_loops)
         relations, told = split_types(*listed, kind, edge_types, clean)
         changes += told
-    guessed = task is None
-    y, task = read_labels(data.get("y"), task, nodes)
-    if task == "classification" and classes is None:
-        y, classes = code_classes(y)
-        changes += many_classes_note("`y`", len(classes)) if guessed else []
-    elif task == "multilabel" and classes is None:
-        classes = [str(c) for c in range(y.shape[1])]
-    masks, mask_notes = read_masks(data, known_labels(y, task))
-    changes += _isolated_note(index, nodes)
-    clean = Data(x=x, edge_index=index, y=y, **masks)
+    answers = read_answers(data, task, classes, nodes)
+    changes += [*answers.notes, *_isolated_note(index, nodes)]
+    clean = Data(x=x, edge_index=index, y=answers.y, **answers.masks)
     if weight is not None:
         clean.edge_weight = weight
     return NodeDataset(
         name,
         clean,
-        task=task,
-        classes=tuple(classes or ()),
+        task=answers.task,
+        classes=answers.classes,
         ids=ids,
         feature_names=tuple(feature_names),
         targets=tuple(targets),
         open_features=open_features,
-        notes=(*notes, *changes, *mask_notes),
-        default_split=default_split or ("own" if masks else "stratified"),
+        notes=(*notes, *changes, *answers.mask_notes),
+        default_split=default_split or ("own" if answers.masks else "stratified"),
         ready=ready,
         one_way=edges.one_way,
         directed=directed,

@@ -119,6 +119,25 @@ class Encoding:
         for column in used:
             yield column, column.encode(column.parse(table, column.column))
 
+    def check_same(self, done: "Encoding") -> None:
+        """Raise unless columns that another encoding was done to have the features of this one.
+
+        Both may have learned other medians: they count where gaps were filled with them.
+
+        Raises:
+            DataError: naming a column that became other features.
+        """
+        there = {column.column: column for column in done.columns}
+        for column in self.columns:
+            other = there.get(column.column)
+            same = column == other or column.names == getattr(other, "names", ())
+            fill, other_fill = (getattr(each, "fill", 0.0) for each in (column, other))
+            if not same or (getattr(other, "gaps", False) and fill != other_fill):
+                raise DataError(
+                    f"Expected features made as in training (column {column.column!r} was read in "
+                    "another way here); give the files themselves, or prepare them with --like RUN"
+                )
+
     def rows(self) -> list[tuple[str, str, str]]:
         """Column, kind, and what was done, for each column.
 

@@ -84,6 +84,41 @@ class Scaling:
             mean, deviation = _by_column(nonzeros.double() / len(x), largest, mean, deviation)
         return cls(kind, mean, deviation)
 
+    def after(self, done: "Scaling") -> "Scaling":
+        """What is left to do to columns that another scaling was done to.
+
+        Raises:
+            DataError: for the scaling of rows, which is not done column by column.
+
+        >>> x = torch.tensor([[1.0], [2.0], [3.0]])
+        >>> done, wanted = Scaling.fit("columns", x), Scaling("none")
+        >>> wanted.after(done).apply(done.apply(x))
+        tensor([[1.],
+                [2.],
+                [3.]])
+        """
+        if "row" in (self.kind, done.kind):
+            raise DataError(
+                "Expected a scaling of columns on rows (got scale='row'); use scale='columns', or "
+                "divide the rows before `longnn prepare`"
+            )
+        (m, d), (done_m, done_d) = self._moments, done._moments
+        mean, deviation = (m - done_m) / done_d, d / done_d
+        if not bool(mean.any()) and bool((deviation == 1).all()):
+            return Scaling("none")
+        return Scaling("columns", mean, deviation)
+
+    def of(self, columns: slice) -> "Scaling":
+        """The scaling of some of the features."""
+        if self.mean is None or self.deviation is None:
+            return self
+        return Scaling(self.kind, self.mean[columns], self.deviation[columns])
+
+    @property
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        none = (torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
+        return none if self.mean is None or self.deviation is None else (self.mean, self.deviation)
+
     def apply(self, x: Tensor) -> Tensor:  # (nodes, features) -> (nodes, features)
         """The features scaled; a zero of a sparse column stays a zero. ``x`` is not changed."""
         if self.mean is None or self.deviation is None:

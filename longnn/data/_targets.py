@@ -1,18 +1,57 @@
 """The labels and masks of a PyG ``Data``, each brought to one type."""
 
-from typing import cast
+from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data._dataset import MASKS, TASKS, UNLABELLED, Task
+from longnn.data._dataset import MASKS, TASKS, UNLABELLED, Task, known_labels
 from longnn.data._english import counted, have, was
 from longnn.data._errors import DataError
 from longnn.data._features import plain_tensor
 
 #: More distinct whole numbers than this may be classes or a quantity: a note names the other.
 MANY_CLASSES = 20
+
+
+class Answers(NamedTuple):
+    """What is asked of the nodes, in the form of a dataset; ``notes`` are about its classes."""
+
+    y: Tensor
+    task: Task
+    classes: tuple[str, ...]
+    masks: dict[str, Tensor]
+    notes: tuple[str, ...] = ()
+    mask_notes: tuple[str, ...] = ()
+
+    @property
+    def labelled(self) -> Tensor:
+        """Which nodes have a label, bool (nodes,)."""
+        return known_labels(self.y, self.task)
+
+
+def read_answers(
+    data: Data, task: Task | None, classes: Sequence[str] | None, nodes: int
+) -> Answers:
+    """Labels ``y`` and masks of a PyG ``Data``, which needs neither features nor edges.
+
+    Args:
+        data: ``y`` and masks, each of them perhaps absent.
+        task: by default classification for whole numbers.
+        classes: names of the classes; by default the numbers that occur.
+        nodes: their number.
+    """
+    guessed, notes = task is None, []
+    y, task = read_labels(data.get("y"), task, nodes)
+    if task == "classification" and classes is None:
+        y, classes = code_classes(y)
+        notes = many_classes_note("`y`", len(classes)) if guessed else []
+    elif task == "multilabel" and classes is None:
+        classes = [str(c) for c in range(y.shape[1])]
+    masks, mask_notes = read_masks(data, known_labels(y, task))
+    return Answers(y, task, tuple(classes or ()), masks, tuple(notes), tuple(mask_notes))
 
 
 def read_labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:

@@ -9,14 +9,13 @@ on by rows.
 """
 
 from longnn.store._basis import BasisStore
-from longnn.store._card import card_lines
 from longnn.store._find import ensure_basis, places_of, serving_basis
-from longnn.store._graph import GraphStore
+from longnn.store._graph import GraphStore, card_lines
 from longnn.store._large import prepare_large
 from longnn.store._manifest import Manifest, StoreError
 from longnn.store._ones import add_ones
 from longnn.store._operator import StoredOperator
-from longnn.store._prepare import prepare
+from longnn.store._prepare import Form, prepare
 from longnn.store._propagate import Progress, propagate
 from longnn.store._ranks import RankLostError, Ranks, join_ranks
 from longnn.store._rows import (
@@ -34,6 +33,7 @@ from longnn.store._terms import each_term
 __all__ = [
     "ON_ROWS",
     "BasisStore",
+    "Form",
     "GraphStore",
     "Manifest",
     "Progress",

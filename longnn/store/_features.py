@@ -1,151 +1,185 @@
-"""Columns of a node table → scaled features in a file, one column in memory at a time.
+"""Columns of a node table → features and answers in files, one column in memory at a time.
 
-The same encodings and the same scaling as in memory, by the same code. The file is written column
-by column, which is the order in which it is stored.
+The same encodings and the same labels as in memory, by the same code. Features are written column
+by column, which is the order in which they are stored.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
-from longnn.data import DataError, Encoding, Novelty, Scaling, TableOptions, encode_columns
-from longnn.data import StoredTable as Table
+from longnn.data import (
+    Answers,
+    DataError,
+    Encoding,
+    NodeColumns,
+    Novelty,
+    Scaling,
+    StoredTable,
+    TableOptions,
+    encode_columns,
+    read_answers,
+    read_labels,
+    read_split,
+)
 from longnn.store._arrays import ArrayWriter
+from longnn.store._graph import LABELS, MASKS, NOBODY, ROLES
 
 Share = Callable[[float], None]
-#: Rows that are scaled at once where each row is scaled by its sum.
-ROWS = 2**16
 
 
-@dataclass
 class FeatureFile:
-    """Features as they are written: (nodes, features) float32, scaled.
+    """Features as they are written, float32 (nodes, features), and their scaling as it is fitted.
 
     Args:
         path: the file.
         nodes: its rows.
-        kind: of scaling, one of :data:`~longnn.data.SCALINGS`.
-        fitted: the scaling to apply where another graph was fitted, else None: fit this one.
+        kind: of scaling: ``"columns"``, or ``"none"`` for features that are ready to use.
     """
 
-    path: Path
-    nodes: int
-    kind: str
-    fitted: Scaling | None = None
-    columns: int = 0
-    _mean: list[float] = field(default_factory=list)
-    _deviation: list[float] = field(default_factory=list)
+    def __init__(self, path: Path, nodes: int, kind: str = "columns") -> None:
+        self.path, self.nodes, self.kind, self.columns = path, nodes, kind, 0
+        self._moments: list[Tensor] = []  # (2,): mean and deviation of each column
 
     def write(self, blocks: Iterator[Any]) -> Scaling:
-        """Write blocks of columns side by side; returns how they were scaled."""
-        if self.fitted is None:
-            Scaling.fit(self.kind, torch.zeros(1, 1))  # a kind that is unknown, before all work
+        """Write blocks of columns side by side; returns how they are to be scaled."""
         with ArrayWriter(self.path, np.float32) as writer:
             for block in blocks:
                 for j in range(block.shape[1]):
                     column = block[:, j] if isinstance(block, np.ndarray) else _column(block, j)
-                    writer.append(self._scaled(column))
+                    self._fit(column)
+                    writer.append(column)
                     self.columns += 1
             writer.shape = (self.nodes, self.columns)
-        kind = self.fitted.kind if self.fitted else self._resolved
-        if kind == "row":
-            _scale_rows(self.path)
-        if not self._mean:
-            return Scaling(kind)
-        return Scaling(
-            kind, *(torch.tensor(m, dtype=torch.float64) for m in (self._mean, self._deviation))
-        )
+        if not self._moments:
+            return Scaling(self.kind)
+        mean, deviation = torch.stack(self._moments, 1)
+        return Scaling(self.kind, mean, deviation)
 
-    @property
-    def _resolved(self) -> str:
-        return Scaling.fit(self.kind, torch.zeros(1, 1)).kind
-
-    def _scaled(self, column: np.ndarray) -> np.ndarray:  # float32 (nodes,)
+    def _fit(self, column: np.ndarray) -> None:  # float32 (nodes,)
         if not np.isfinite(column).all():
             raise DataError(
                 f"Expected finite features (got {column[~np.isfinite(column)][0]} in feature "
                 f"{self.columns})."
             )
         x = torch.from_numpy(np.ascontiguousarray(column, np.float32))[:, None]
-        if self.fitted is not None and self.fitted.mean is not None:
-            assert self.fitted.deviation is not None
-            here = slice(self.columns, self.columns + 1)
-            one = Scaling(self.fitted.kind, self.fitted.mean[here], self.fitted.deviation[here])
-        elif self.fitted is not None or self.kind in ("none", "row"):
-            return column
-        else:
-            one = Scaling.fit(self.kind, x)
-        if one.mean is None or one.deviation is None:
-            return column
-        self._mean.append(float(one.mean))
-        self._deviation.append(float(one.deviation))
-        return one.apply(x)[:, 0].numpy()
+        fitted = Scaling.fit(self.kind, x)
+        if fitted.mean is not None and fitted.deviation is not None:
+            self._moments.append(torch.cat([fitted.mean, fitted.deviation]))
 
 
 def _column(block: Any, j: int) -> np.ndarray:
     """A column of a sparse block."""
     if getattr(block, "format", "") != "csc":
         block = block.tocsc()
-    made = np.zeros(block.shape[0], dtype=np.float32)
+    column = np.zeros(block.shape[0], dtype=np.float32)
     start, end = block.indptr[j : j + 2]
-    made[block.indices[start:end]] = block.data[start:end]
-    return made
-
-
-def _scale_rows(path: Path) -> None:
-    """Divide each row by the sum of its absolute values, as ``row_normalize`` does."""
-    x = np.load(path, mmap_mode="r+")  # all of it was written: there is room
-    for start in range(0, len(x), ROWS):
-        rows = torch.from_numpy(np.ascontiguousarray(x[start : start + ROWS]))
-        x[start : start + ROWS] = Scaling("row").apply(rows).numpy()
-    x.flush()
-
-
-def encode_table(
-    table: Table,
-    names: Sequence[str],
-    options: TableOptions,
-    *,
-    keep_all: bool,
-    on_share: Share,
-    parts: list[Any],
-) -> Iterator[Any]:
-    """The features of each column that has any; what each column is goes into ``parts``.
-
-    Args:
-        table: the nodes.
-        names: its feature columns.
-        options: of the loader.
-        keep_all: leave no column out that is constant or repeats another.
-        on_share: called with the share of the columns that is done.
-        parts: a list to fill, one entry per column.
-    """
-    novelty = Novelty()
-    found = encode_columns(
-        table, names, category_columns=options.category_columns or (), missing=options.missing
-    )
-    for column, block in found:
-        column, block = (column, block) if keep_all else novelty.judge(column, block)
-        parts.append(column)
-        if block is not None:
-            yield block
-        on_share(len(parts) / len(names))
+    column[block.indices[start:end]] = block.data[start:end]
+    return column
 
 
 def write_features(
-    file: FeatureFile, table: Table, names: Sequence[str], options: TableOptions, on_share: Share
+    file: FeatureFile,
+    table: StoredTable,
+    names: Sequence[str],
+    options: TableOptions,
+    on_share: Share,
 ) -> tuple[Encoding, Scaling | None]:
     """Features of a table's columns; the scaling is None if there are none."""
     for keep_all in (False, True):  # all, if otherwise nothing would remain
-        parts: list[Any] = []
-        blocks = encode_table(
-            table, names, options, keep_all=keep_all, on_share=on_share, parts=parts
-        )
-        scaling = file.write(blocks)
+        columns: list[Any] = []
+
+        def blocks(columns: list[Any] = columns, keep_all: bool = keep_all) -> Iterator[Any]:
+            novelty = Novelty()
+            for column, block in encode_columns(
+                table,
+                names,
+                category_columns=options.category_columns or (),
+                missing=options.missing,
+            ):
+                column, block = (column, block) if keep_all else novelty.judge(column, block)
+                columns.append(column)
+                if block is not None:
+                    yield block
+                on_share(len(columns) / len(names))
+
+        scaling = file.write(blocks())
         if file.columns:
-            return Encoding(tuple(parts)), scaling
-    return Encoding(tuple(parts)), None
+            return Encoding(tuple(columns)), scaling
+    return Encoding(tuple(columns)), None
+
+
+def answers_of(
+    table: StoredTable | None,
+    columns: NodeColumns | None,
+    options: TableOptions,
+    nodes: int,
+    classes: Sequence[str] = (),
+) -> tuple[Answers, Sequence[str]]:
+    """Labels and masks of a node table, and the names of targets; nobody is labelled without one.
+
+    Args:
+        table: the nodes, or None.
+        columns: what its columns are for.
+        options: of the loader.
+        nodes: their number.
+        classes: those of a model that the graph is for; a label that is none of them counts as
+            none.
+    """
+    notes: list[str] = []
+    y: Tensor | None = None
+    names: Sequence[str] | None = None
+    targets: Sequence[str] = ()
+    task: Any = options.task
+    masks: Mapping[str, Tensor] = {}
+    if table is not None and columns is not None and columns.labels:
+        y, names, targets, task = read_labels(table, columns.labels, options.task, notes)
+    if table is not None and columns is not None and columns.split is not None:
+        masks = read_split(table, columns.split)
+    if classes and task in (None, "classification"):
+        if y is not None:
+            y = _as_trained(y, names or (), classes, notes)
+        names = tuple(classes)
+    answers = read_answers(Data(y=y, **masks), task, names, nodes)
+    return answers._replace(notes=(*notes, *answers.notes)), targets
+
+
+def _as_trained(y: Tensor, own: Sequence[str], classes: Sequence[str], notes: list[str]) -> Tensor:
+    """Labels as numbers of other classes."""
+    number = [classes.index(name) if name in classes else -1 for name in own]
+    lost = [name for name in own if name not in classes]
+    if lost:
+        notes.append(f"Labels that the model does not know count as none: {', '.join(lost[:5])}.")
+    return torch.tensor([*number, -1])[y]
+
+
+def write_answers(answers: Answers, folder: Path) -> list[str]:
+    """Write labels, and roles where there are masks; returns the files."""
+    kind = np.int32 if answers.task == "classification" else np.float32
+    _write_columns(folder / LABELS, answers.y, kind)
+    if not answers.masks:
+        return [LABELS]
+    roles = torch.full_like(next(iter(answers.masks.values())), NOBODY, dtype=torch.int8)
+    twice = torch.stack([*answers.masks.values()]).sum(0) > 1
+    if bool(twice.any()):
+        raise DataError(
+            f"Expected each node in one set (got node {int(twice.nonzero()[0, 0])} in two); "
+            "correct the masks."
+        )
+    for name, mask in answers.masks.items():
+        roles[mask] = MASKS[name]
+    _write_columns(folder / ROLES, roles, np.int8)
+    return [LABELS, ROLES]
+
+
+def _write_columns(path: Path, values: Tensor, kind: type) -> None:
+    """A vector or a matrix (nodes, columns)."""
+    with ArrayWriter(path, kind) as writer:
+        for column in values.T if values.dim() == 2 else (values,):
+            writer.append(column.numpy())
+        writer.shape = tuple(values.shape)

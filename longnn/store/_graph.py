@@ -1,7 +1,10 @@
-"""A graph on disk: who is whose neighbour, what is known of each node, and what is asked."""
+"""A graph on disk: who is whose neighbour, what is known of each node, and what is asked.
+
+Features are stored as their columns were encoded, not scaled: a run has the scaling.
+"""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,15 +14,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from longnn.data import Encoding, Scaling
-from longnn.store._manifest import Manifest, StoreError
+from longnn._base.memory import in_words
+from longnn.data import Answers, Encoding, Scaling, Source
+from longnn.store._manifest import Manifest, StoreError, checksum
 
 #: The files of a graph. All of one length are by node, in the order of the ids.
 OFFSETS, NEIGHBOURS = "offsets.npy", "neighbours.npy"
 FEATURES, LABELS, ROLES = "features.npy", "labels.npy", "roles.npy"
 IDS = "ids.parquet"  # one column `id`, a row per node
-#: What a node serves for, in ``roles.npy``.
+#: What a node serves for by the user's split, in ``roles.npy``.
 NOBODY, TRAIN, VAL, TEST = -1, 0, 1, 2
+MASKS = {"train_mask": TRAIN, "val_mask": VAL, "test_mask": TEST}
+#: Class names that a line has room for.
+SHOWN = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +41,9 @@ class GraphStore:
         manifest: what they hold. ``manifest.about`` has ``name``, ``task``, ``classes`` (names in
             the order of the labels), ``targets``, ``feature_names`` and ``source`` (how it was
             made, plain data); also ``edges``, ``self_loops``, ``degree_max``, ``isolated``,
-            ``labelled``, ``split`` (protocol, seed and sizes, or None), ``encoding`` and
-            ``scaling`` (what was done to the features), ``ids`` and ``notes``.
+            ``labelled``, ``split`` (its sizes, or None), ``default_split``, ``encoding`` (how
+            columns became features), ``ready`` (whether these are ready to use), ``scaling`` (in
+            which terms are stored), ``ids`` and ``notes``.
 
     Raises:
         StoreError: by :meth:`open`, where the folder is not what its manifest says.
@@ -76,13 +84,14 @@ class GraphStore:
 
     @cached_property
     def roles(self) -> np.memmap | None:
-        """int8 (nodes,) of ``TRAIN``, ``VAL``, ``TEST``, ``NOBODY``; None without a split."""
+        """int8 (nodes,) or (nodes, splits) of ``TRAIN``, ``VAL``, ``TEST``, ``NOBODY``; None
+        where the user gave none."""
         return self.manifest.array(self.folder, ROLES) if ROLES in self.manifest.files else None
 
     @property
     def scaling(self) -> Scaling:
-        """How the stored features were scaled: the same is done to those of another graph."""
-        fields = self.about["scaling"]
+        """In which terms are stored, as far as rounding matters: that of ``scale="auto"``."""
+        fields = self.about.get("scaling") or {"kind": "none"}
         moments = (fields.get("mean"), fields.get("deviation"))
         mean, deviation = (
             None if m is None else torch.tensor(m, dtype=torch.float64) for m in moments
@@ -91,9 +100,25 @@ class GraphStore:
 
     @property
     def encoding(self) -> Encoding | None:
-        """How columns of a table became features, before they were scaled; or None."""
+        """How columns of a table became features; or None."""
         fields = self.about.get("encoding")
         return None if fields is None else Encoding.from_dict(fields)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One per feature, or none."""
+        return tuple(str(name) for name in self.about.get("feature_names") or ())
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names in the order of the labels."""
+        return tuple(str(name) for name in self.about.get("classes") or ())
+
+    @property
+    def source(self) -> Source | None:
+        """The files it was made of, with the options they were read with; None if unknown."""
+        fields = self.about.get("source") or {}
+        return Source.from_dict(fields) if "graph" in fields else None
 
     def ids(self, rows: int = 2**20) -> Iterator[pa.Array]:
         """The ids of the nodes in order, so many at a time: int64 or text.
@@ -125,3 +150,96 @@ class GraphStore:
     def num_features(self) -> int:
         """The number of features per node."""
         return int(self.features.shape[1])
+
+
+def finish_graph(
+    folder: Path,
+    name: str,
+    *,
+    answers: Answers,
+    targets: Sequence[str],
+    default_split: str,
+    files: Sequence[str],
+    feature_names: Sequence[str],
+    encoding: Encoding | None,
+    scaling: Scaling,
+    ready: bool,
+    edges: int,
+    degree: np.ndarray,  # int64 (nodes,), without self loops
+    one_way: int,
+    self_loops: bool,
+    notes: Sequence[str],
+    source: Mapping[str, Any],
+) -> None:
+    """Write the manifest of a graph whose arrays are all there: :class:`GraphStore` has the names.
+
+    ``files`` are those of labels and roles; ``edges`` are undirected, and ``one_way`` those that
+    were listed in one direction only.
+    """
+    moments = {
+        key: None if value is None else value.tolist()
+        for key, value in (("mean", scaling.mean), ("deviation", scaling.deviation))
+    }
+    sizes = [int(mask.sum()) for mask in answers.masks.values() if mask.dim() == 1]
+    ids = folder / IDS
+    about = {
+        "name": name,
+        "task": answers.task,
+        "classes": list(answers.classes),
+        "targets": list(targets),
+        "feature_names": list(feature_names),
+        "encoding": None if encoding is None else encoding.to_dict(),
+        "scaling": {"kind": scaling.kind, **moments},
+        "ready": ready,
+        "split": dict(zip(("train", "val", "test"), sizes, strict=True)) if sizes else None,
+        "default_split": default_split,
+        "edges": edges,
+        "self_loops": self_loops,
+        "one_way": one_way,
+        "degree_max": int(degree.max()),
+        "isolated": int((degree == 0).sum()),
+        "labelled": int(answers.labelled.sum()),
+        "ids": {"bytes": ids.stat().st_size, "checksum": checksum(ids)},
+        "notes": list(notes),
+        "source": dict(source),
+    }
+    Manifest.of("graph", about, folder, [OFFSETS, NEIGHBOURS, FEATURES, *files]).write(folder)
+
+
+def card_lines(graph: GraphStore) -> list[str]:
+    """What a prepared graph holds, in words, from its manifest alone.
+
+    >>> import tempfile
+    >>> from longnn.store import prepare
+    >>> options = {"num_nodes": 40, "num_features": 8}
+    >>> for line in card_lines(prepare("csbm", output=tempfile.mkdtemp(), options=options))[:3]:
+    ...     print(line)
+    graph       csbm
+    nodes       40
+    edges       ...
+    """
+    about = graph.about
+    mean, isolated = 2 * about["edges"] / graph.num_nodes, about["isolated"]
+    names = about["classes"]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    counted = f"{len(names)}: {', '.join(names[:SHOWN])}{more}" if names else "none"
+    word = {"regression": "targets", "multilabel": "labels"}.get(about["task"], "classes")
+    rows = [
+        ("graph", about["name"]),
+        ("nodes", f"{graph.num_nodes:,}"),
+        ("edges", f"{about['edges']:,}"),
+        (
+            "degree",
+            f"mean {mean:.1f}, largest {about['degree_max']:,}; {isolated:,} isolated nodes",
+        ),
+        ("features", f"{graph.num_features:,}"),
+        (word, ", ".join(about["targets"]) or "1" if word == "targets" else counted),
+        ("labelled", f"{about['labelled']:,} nodes"),
+    ]
+    if about["split"] is not None:
+        sizes = ", ".join(f"{name} {size:,}" for name, size in about["split"].items())
+        rows.append(("split", f"{sizes} (of the split column)"))
+    size = sum(entry.bytes for entry in graph.manifest.files.values()) + about["ids"]["bytes"]
+    features = in_words(graph.manifest.files[FEATURES].bytes)
+    rows.append(("on disk", f"{in_words(size)}, {features} of it features"))
+    return [f"{name:<12}{value}" for name, value in rows]

@@ -14,10 +14,9 @@ from longnn.data import STORED_SUFFIXES, DataError, Source, StoredTable, TextStr
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import StoreError
 from longnn.store._parts import SUFFIXES, Parts, find_parts
-from longnn.store._prepare import FOREIGN_OPTIONS, foreign_name, how_made, prepare
+from longnn.store._prepare import FOREIGN_OPTIONS, OnProgress, foreign_name, how_made, prepare
 from longnn.store._ranks import Ranks
 from longnn.store._rows import SHARE, bytes_needed, is_prepared
-from longnn.store._steps import OnProgress
 
 #: How much larger a compressed text is, about, when it is read.
 PACKED = 4

@@ -12,7 +12,7 @@ import numpy as np
 from longnn._base.files import write_json
 
 NAME = "manifest.json"
-VERSION = 1
+VERSION = 2
 #: Bytes that a checksum reads at once.
 CHUNK = 1 << 24
 

@@ -4,29 +4,127 @@ A folder is finished when it has a manifest, which is written last. Whatever was
 interrupted preparation is removed when the next one begins.
 """
 
+import json
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
 from longnn._base.files import try_lock, writing
 from longnn._base.memory import parse_size
-from longnn.data import Scaling, Source
-from longnn.store._dataset import write_dataset
-from longnn.store._graph import FEATURES, IDS, LABELS, NEIGHBOURS, OFFSETS, ROLES, GraphStore
-from longnn.store._ingest import LENGTHS, Ingest
-from longnn.store._manifest import NAME, StoreError, checksum
+from longnn.data import (
+    Answers,
+    DataError,
+    Encoding,
+    NodeColumns,
+    NodeDataset,
+    Scaling,
+    Source,
+    StoredTable,
+    TableOptions,
+    edge_notes,
+    graph_name,
+    isolated_note,
+)
+from longnn.store._arrays import ArrayWriter
+from longnn.store._csr import Counts, write_csr
+from longnn.store._edges import open_edges, relate
+from longnn.store._engine import Engine
+from longnn.store._features import FeatureFile, answers_of, write_answers, write_features
+from longnn.store._graph import (
+    FEATURES,
+    IDS,
+    LABELS,
+    MASKS,
+    NEIGHBOURS,
+    OFFSETS,
+    ROLES,
+    GraphStore,
+    finish_graph,
+)
+from longnn.store._manifest import NAME, StoreError
+from longnn.store._numbers import number_edges, number_nodes, write_ids
 from longnn.store._parts import SUFFIXES, Parts, find_parts
-from longnn.store._steps import OnProgress, Steps
 
 FILES = (OFFSETS, NEIGHBOURS, FEATURES, LABELS, ROLES, IDS)
 ROOM = ".preparing"
 LOCK = ".lock"
 #: Options of the loader for graphs in memory alone.
 FOREIGN_OPTIONS = ("directed", "feature_file", "text_columns")
+#: Relative times of the steps, measured on a graph of 20 neighbours and 64 features per node.
+LENGTHS = {
+    "reading edges": 1.0,
+    "numbering nodes": 1.0,
+    "numbering edges": 3.0,
+    "sorting edges": 6.0,
+    "reading nodes": 4.0,
+    "checking": 1.0,
+}
+#: The feature of a graph that has none.
+DEGREE = "log_degree"
+_NODE_OPTIONS = ("id_column", "label_column", "split_column", "feature_columns", "category_columns")
+_NO_WEIGHTS = (
+    "Expected edges without weights: a prepared graph keeps none; use the graph in memory, "
+    "or treat all edges alike with --ignore-weights."
+)
+
+#: Called with the name of the step and the share of the whole that is done.
+OnProgress = Callable[[str, float], None]
+
+
+class Steps:
+    """Steps of known relative lengths, one after the other.
+
+    Args:
+        lengths: by the name of the step, in order; any unit.
+        on_progress: called with the name of a step and the share of the whole that is done.
+
+    >>> steps = Steps({"read": 3, "sort": 1}, lambda name, share: print(name, share))
+    >>> steps.begin("sort")
+    sort 0.75
+    >>> steps.at(0.5)
+    sort 0.875
+    """
+
+    def __init__(self, lengths: Mapping[str, float], on_progress: OnProgress | None) -> None:
+        self._lengths, self._call = dict(lengths), on_progress
+        self._name, self._before = "", 0.0
+
+    def begin(self, name: str) -> None:
+        """Go on to a step; those before it are done."""
+        names = list(self._lengths)
+        self._name = name
+        self._before = sum(self._lengths[earlier] for earlier in names[: names.index(name)])
+        self.at(0.0)
+
+    def at(self, share: float) -> None:
+        """So much of this step is done."""
+        if self._call is not None:
+            done = self._before + min(max(share, 0.0), 1.0) * self._lengths[self._name]
+            self._call(self._name, done / sum(self._lengths.values()))
+
+
+class Form(Protocol):
+    """What a model takes: a trained model has it, and a prepared graph, too."""
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How columns become features, or None for other features."""
+
+    @property
+    def feature_names(self) -> Sequence[str]:
+        """One per feature, or none."""
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """Names of the classes in the order of the labels."""
 
 
 def prepare(
@@ -35,10 +133,8 @@ def prepare(
     *,
     output: str | Path,
     options: Mapping[str, Any] | None = None,
-    scale: str = "auto",
-    seed: int = 0,
     memory: str | float = "4G",
-    like: str | Path | None = None,
+    like: str | Path | Form | None = None,
     ignore_weights: bool = False,
     on_progress: OnProgress | None = None,
 ) -> GraphStore:
@@ -54,10 +150,8 @@ def prepare(
             options, it is used as it is.
         options: of the loader, as of :func:`longnn.data.load_files`. ``text_columns`` and
             ``feature_file`` are for graphs in memory.
-        scale: how features are scaled, as of the setting ``scale``; they are stored scaled.
-        seed: of the roles, where no split column gives them: 60/20/20 % of each class.
         memory: for the whole program, such as ``"4G"``; what does not fit is spilled to disk.
-        like: a prepared graph that a model was trained on: the features are encoded and scaled, and
+        like: a trained model, or a prepared graph that one was trained on: columns are encoded, and
             the classes numbered, as there.
         ignore_weights: treat weighted edges as edges without weights; by default an error.
         on_progress: called with the name of a step and the share of the whole that is done.
@@ -75,14 +169,13 @@ def prepare(
     ([0, 1, 3, 4], [1, 0, 2, 1])
     """
     given = Source.resolve(graph, nodes, options=options)
-    model = None if like is None else GraphStore.open(like)
-    if model is not None and "graph" in model.about["source"]:  # a generated graph has no files
-        given = given.like(Source.from_dict(model.about["source"]))
+    model: Form | None = GraphStore.open(like) if isinstance(like, str | Path) else like
+    if isinstance(model, GraphStore) and model.source is not None:
+        given = given.like(model.source)
     size = parse_size(memory)
-    Scaling.fit(scale, torch.zeros(1, 1))  # an unknown kind is an error before all work
     parts = _parts(given)
     source = {
-        **how_made(given, scale=scale, seed=seed, ignore_weights=ignore_weights, model=model),
+        **how_made(given, ignore_weights=ignore_weights, like=model),
         "files": [] if parts is None else [p.stamp() for p in parts if p is not None],
     }
     folder = Path(output)
@@ -91,29 +184,26 @@ def prepare(
         return found
     with working(folder) as room:
         if parts is None:
-            write_dataset(given.load(), folder, source, model)
+            _write_dataset(given.load(), folder, source, model)
         else:
             steps = Steps(LENGTHS, on_progress)
-            Ingest(given, parts, folder, room, source, model, size, steps).run()
+            _Ingest(given, parts, folder, room, source, model, size, steps).run()
     return GraphStore.open(folder)
 
 
 def how_made(
-    given: Source,
-    *,
-    scale: str = "auto",
-    seed: int = 0,
-    ignore_weights: bool = False,
-    model: GraphStore | None = None,
+    given: Source, *, ignore_weights: bool = False, like: Form | None = None
 ) -> dict[str, Any]:
     """What a folder is made of and how, but for the state of the files: plain data."""
-    return {
-        **given.to_dict(),
-        "scale": scale,
-        "seed": seed,
-        "ignore_weights": ignore_weights,
-        "like": None if model is None else checksum(model.folder / NAME),
-    }
+    form = None
+    if like is not None:
+        form = {
+            "encoding": None if like.encoding is None else like.encoding.to_dict(),
+            "feature_names": list(like.feature_names),
+            "classes": list(like.classes),
+        }
+    plain = {**given.to_dict(), "ignore_weights": ignore_weights, "like": form}
+    return json.loads(json.dumps(plain))  # tuples become lists, as in a manifest that was read
 
 
 def _parts(source: Source) -> tuple[Parts, Parts | None] | None:
@@ -189,3 +279,265 @@ def _remove(folder: Path, room: Path) -> None:
             (folder / name).unlink(missing_ok=True)
         if room.exists():
             shutil.rmtree(room)
+
+
+class _Ingest:
+    """Tables on their way into a folder.
+
+    Args:
+        given: what the user named.
+        parts: the files of edges, and of nodes if there are any.
+        folder: for the arrays.
+        room: a folder for what is not kept.
+        source: how the graph is made, for the manifest.
+        model: whose columns and classes these shall be, or None.
+        memory: bytes.
+        steps: how far the work is.
+    """
+
+    def __init__(
+        self,
+        given: Source,
+        parts: tuple[Parts, Parts | None],
+        folder: Path,
+        room: Path,
+        source: Mapping[str, Any],
+        model: Form | None,
+        memory: int,
+        steps: "Steps",
+    ) -> None:
+        self.given, self.parts, self.folder, self.room = given, parts, folder, room
+        self.source, self.model, self.memory = source, model, memory
+        self.steps = steps
+        self.notes: list[str] = []
+
+    def run(self) -> None:
+        """Write all arrays, then the manifest."""
+        options = self._options()
+        table, columns, options = self._open_nodes(options)
+        counts = self._write_edges(table, columns, options)
+        self.steps.begin("reading nodes")
+        classes = () if self.model is None else self.model.classes
+        answers, targets = answers_of(table, columns, options, len(counts.degree), classes)
+        encoding, scaling, names = self._write_features(table, columns, options, counts.degree)
+        loops = 0 if options.self_loops else counts.loops
+        notes = [
+            *self.notes,
+            *edge_notes(counts.one_way, counts.edges, loops, counts.repeats),
+            *isolated_note(int((counts.degree == 0).sum())),
+            *answers.notes,
+            *answers.mask_notes,
+        ]
+        self.steps.begin("checking")
+        finish_graph(
+            self.folder,
+            self._name(options),
+            answers=answers,
+            targets=targets,
+            default_split="own" if answers.masks else "stratified",
+            files=write_answers(answers, self.folder),
+            feature_names=names,
+            encoding=encoding,
+            scaling=scaling,
+            ready=False,
+            edges=counts.edges,
+            degree=counts.degree,
+            one_way=counts.one_way,
+            self_loops=options.self_loops,
+            notes=notes + unlabelled_note(answers),
+            source=self.source,
+        )
+
+    def _name(self, options: TableOptions) -> str:
+        path = self.parts[0].path
+        own = path.parent if path.is_dir() and path.name == "edges" else path
+        return options.name or graph_name(own)
+
+    def _options(self) -> TableOptions:
+        given = dict(self.given.options)
+        given.pop("optional_columns", None)
+        for key in ("feature_file", "text_columns"):
+            if given.pop(key, None):
+                raise DataError(
+                    f"Expected no `{key}` for a prepared graph, whose features are columns of "
+                    "numbers and categories; use the graph in memory, or make numbers of it first."
+                )
+        options = TableOptions.from_dict(given)
+        if options.directed:
+            raise DataError(
+                "Expected an undirected graph: a prepared folder keeps no arcs (got "
+                f"directed={options.directed}); leave it out, or train in memory."
+            )
+        if options.type_column is not None:
+            raise DataError(
+                "Expected no `type_column`: a prepared folder keeps no types of edges (got "
+                f"{options.type_column!r}); leave it out, or train in memory."
+            )
+        if options.unknown_ids == "add":
+            raise DataError(
+                "Expected `unknown_ids` of a prepared graph to be 'error' or 'drop' (got 'add'); "
+                "add the nodes to the node file, or train in memory."
+            )
+        if options.features == "identity":
+            raise DataError(
+                "Expected features of a prepared graph to be 'auto', 'columns' or 'degree' "
+                "(got 'identity'); use features=degree."
+            )
+        return options
+
+    def _open_nodes(
+        self, options: TableOptions
+    ) -> tuple[StoredTable | None, NodeColumns | None, TableOptions]:
+        """The node table, what its columns are for, and the options without absent columns."""
+        optional: Sequence[str] = self.given.options.get("optional_columns", ())
+        parts = self.parts[1]
+        if parts is None:
+            named = [k for k in _NODE_OPTIONS if getattr(options, k) and k not in optional]
+            if named:
+                raise DataError(
+                    f"Expected no `{named[0]}` without a node file to look in.",
+                    path=self.parts[0].path,
+                )
+            return None, None, options
+        table = StoredTable.open(parts.files, parts.path, self.room)
+        lost: dict[str, Any] = {}
+        for key in optional:
+            value = getattr(options, key)
+            wanted = (value,) if isinstance(value, str) else value or ()
+            if any(column not in table.columns for column in wanted):
+                lost[key] = None
+        options = replace(options, **lost)
+        if options.features == "degree":
+            options = replace(options, feature_columns=(), category_columns=None)
+        columns = NodeColumns.find(table, options, ids_needed=True)
+        self.notes += table.notes
+        if not table.has_header:
+            self.notes.append(f"{table.name} has no header: its first line was read as a node.")
+        return table, columns, options
+
+    def _write_edges(
+        self, table: StoredTable | None, columns: NodeColumns | None, options: TableOptions
+    ) -> Counts:
+        """The neighbours of each node, and the ids."""
+        edge_parts, node_parts = self.parts
+        with ExitStack() as stack:
+            engine = stack.enter_context(Engine(self.room, self.memory))
+            self.steps.begin("reading edges")
+            ignored = bool(self.source["ignore_weights"])
+            edges = open_edges(
+                engine,
+                stack,
+                edge_parts,
+                options.ends,
+                ignore_weights=ignored,
+                on_share=self.steps.at,
+            )
+            self.steps.begin("numbering nodes")
+            ids = None
+            if table is not None and columns is not None and columns.key is not None:
+                assert node_parts is not None
+                ids = relate(engine, stack, node_parts, (columns.key,), table)
+            how, count = number_nodes(engine, edges.relation, ids)
+            self.steps.begin("numbering edges")
+            name = "the edges" if node_parts is None else node_parts.path.name
+            dropped = number_edges(
+                engine, edges.relation, how, name, self.steps.at, unknown_ids=options.unknown_ids
+            )
+            write_ids(engine, self.folder / IDS)
+            self.steps.begin("sorting edges")
+            loops = options.self_loops
+            counts = write_csr(engine, self.folder, count, self_loops=loops, on_share=self.steps.at)
+        self.notes += [*edges.notes, *dropped]
+        return counts
+
+    def _write_features(
+        self,
+        table: StoredTable | None,
+        columns: NodeColumns | None,
+        options: TableOptions,
+        degree: np.ndarray,
+    ) -> tuple[Encoding | None, Scaling, Sequence[str]]:
+        """How columns became features, how these were scaled, and their names."""
+        model = self.model
+        file = FeatureFile(self.folder / FEATURES, len(degree))
+        encoding: Encoding | None = None
+        if model is not None and tuple(model.feature_names) != (DEGREE,):
+            if table is None:
+                raise DataError("Expected a node file with the features of training (got none).")
+            encoding = model.encoding or Encoding.plain(model.feature_names)
+            scaling = file.write(block for _, block in encoding.blocks(table))
+            return model.encoding, scaling, encoding.feature_names
+        if model is None and table is not None and columns is not None and columns.features:
+            encoding, fitted = write_features(file, table, columns.features, options, self.steps.at)
+            if encoding.note:
+                self.notes.append(encoding.note)
+            if fitted is not None:
+                return encoding, fitted, encoding.feature_names
+        if options.features == "columns":
+            why = "" if encoding is None else f". {encoding.note.rstrip('.')}"
+            raise DataError(
+                f"Expected feature columns in the node file (got none{why}); use features='degree'."
+            )
+        if options.features == "auto":
+            self.notes.append("There are no features: log(1 + degree) is used.")
+        x = torch.log1p(torch.from_numpy(degree).float())[:, None]
+        return None, file.write(iter([x.numpy()])), (DEGREE,)
+
+
+def unlabelled_note(answers: Answers) -> list[str]:
+    """What to say of a graph without labels."""
+    if bool(answers.labelled.any()):
+        return []
+    return ["No node has a label: the graph can be predicted on, not trained on."]
+
+
+def _write_dataset(
+    dataset: NodeDataset, folder: Path, source: Mapping[str, Any], model: Form | None
+) -> None:
+    """A dataset in memory as a prepared graph: for named datasets, and for files of arrays."""
+    if dataset.data.get("edge_weight") is not None and not source["ignore_weights"]:
+        raise DataError(_NO_WEIGHTS)
+    if model is not None and model.encoding is not None and dataset.columns is not None:
+        dataset = dataset.encoded(model.encoding)
+    if model is not None and tuple(dataset.feature_names) != tuple(model.feature_names):
+        raise DataError(
+            f"Expected the {len(model.feature_names)} features of training "
+            f"(got {dataset.num_features}, or others)."
+        )
+    row, col = dataset.data.edge_index.numpy()
+    arcs = np.bincount(row, minlength=dataset.num_nodes)
+    with ArrayWriter(folder / NEIGHBOURS, np.int32) as writer:
+        writer.append(col)
+    with ArrayWriter(folder / OFFSETS, np.int64) as writer:
+        writer.append(np.concatenate([[0], np.cumsum(arcs)]))
+    write_id_list(dataset.ids, folder / IDS)
+    x = dataset.data.x
+    x = x.to_dense() if x.layout is not torch.strided else x
+    file = FeatureFile(folder / FEATURES, len(x), Scaling.fit("auto", dataset).kind)
+    masks = {name: dataset.data[name] for name in MASKS if dataset.data.get(name) is not None}
+    answers = Answers(dataset.data.y, dataset.task, dataset.classes, masks)
+    finish_graph(
+        folder,
+        dataset.name,
+        answers=answers,
+        targets=dataset.targets,
+        default_split=dataset.default_split,
+        files=write_answers(answers, folder),
+        feature_names=dataset.feature_names,
+        encoding=dataset.encoding,
+        scaling=file.write(iter([x.numpy()])),
+        ready=dataset.ready,
+        edges=dataset.num_edges,
+        degree=arcs - np.bincount(row[row == col], minlength=dataset.num_nodes),
+        one_way=dataset.one_way,
+        self_loops=bool((row == col).any()),
+        notes=[*dataset.notes, *unlabelled_note(answers)],
+        source=source,
+    )
+
+
+def write_id_list(ids: Sequence[Any], path: Path) -> None:
+    """One column ``id``, one row per node."""
+    column = pa.array(np.arange(len(ids)) if isinstance(ids, range) else ids)
+    with writing(path):
+        pq.write_table(pa.table({"id": column}), path, compression="zstd")

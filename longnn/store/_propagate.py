@@ -269,6 +269,7 @@ class _Job:
         self.first = min(share * ranks.row_rank, graph.num_nodes)
         self.last = min(self.first + share, graph.num_nodes)
         self.own = self._own_rows()
+        self.scaling = graph.scaling
         # Arrays that the next block of the same width takes over: new ones would be cleared first.
         self._recurrence: Recurrence | None = None
         self._spare: list[Memory] = []
@@ -344,7 +345,7 @@ class _Job:
         return Memory(shape, self.dtype, self.device)
 
     def _load(self, start: int, stop: int, first: int, last: int) -> Tensor:
-        """Rows of the features of a block, float32 (rows, columns)."""
+        """Rows of the features of a block, float32 (rows, columns), scaled: few bits must do."""
         features = self.graph.features
         found = np.array(features[start:stop, first:last], dtype=np.float32, order="C")
         if not np.isfinite(found).all():
@@ -357,7 +358,7 @@ class _Job:
             flat = features.reshape(-1, order="F")
             for column in range(first, last):
                 forget(flat, column * len(features) + start, column * len(features) + stop)
-        return torch.from_numpy(found).to(self.device)
+        return self.scaling.of(slice(first, last)).apply(torch.from_numpy(found)).to(self.device)
 
     def _write(self, index: int, keeper: Keeper) -> Path:
         """The block's file, each rank its rows; then its record."""

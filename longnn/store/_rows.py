@@ -7,6 +7,7 @@ edges are not: whoever trains on it reads rows of the terms.
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch_geometric.data import Data
 
 from longnn._base.memory import available_memory, in_words
 from longnn.data import DataError, NodeDataset, Scaling, Source
-from longnn.store._graph import TEST, TRAIN, VAL, GraphStore
+from longnn.store._graph import MASKS, GraphStore
 from longnn.store._manifest import NAME, StoreError
 
 #: Of the free memory, the share that a graph may take to be trained on whole.
@@ -104,7 +105,7 @@ def load_stored(
     """
     try:
         graph = GraphStore.open(folder)
-        source = Source.resolve(Path(folder).expanduser().resolve())
+        source = Source.resolve(Path(folder), options=_read_options(graph))
         rows = not fits_memory(graph, memory) if rows is None else rows
         made = _labelled_rows(graph, source, memory) if rows else _whole(graph, source)
     except StoreError as error:
@@ -129,6 +130,12 @@ def load_source(
     if source.kind == "files" and is_prepared(source.graph):
         return load_stored(source.graph, rows=rows, memory=memory)
     return source.load(data_dir)
+
+
+def _read_options(graph: GraphStore) -> Mapping[str, Any]:
+    """The options of the loader that a graph was read with: another one is read likewise."""
+    source = graph.source
+    return {} if source is None or source.is_named else source.options
 
 
 def _labelled_rows(graph: GraphStore, source: Source, memory: int | None) -> StoredDataset:
@@ -158,7 +165,7 @@ def _whole(graph: GraphStore, source: Source) -> NodeDataset:
     every = np.arange(graph.num_nodes)
     row = np.repeat(every, np.diff(graph.offsets))
     index = torch.from_numpy(np.stack([row, np.asarray(graph.neighbours, dtype=np.int64)]))
-    x = torch.from_numpy(np.ascontiguousarray(graph.features, dtype=np.float32))
+    x = torch.from_numpy(np.array(graph.features, dtype=np.float32, order="C"))
     data = Data(x=x, edge_index=index, y=_labels(graph, every), **_masks(graph, every))
     ids = pyarrow.concat_arrays(list(graph.ids())).to_pylist()
     note = f"{_size_text(graph)}: read into memory as a whole."
@@ -178,9 +185,11 @@ def _about(graph: GraphStore, source: Source, note: str) -> dict[str, Any]:
         "classes": tuple(str(name) for name in about.get("classes") or ()),
         "targets": tuple(str(name) for name in about.get("targets") or ()),
         "feature_names": tuple(str(name) for name in about.get("feature_names") or ()),
-        "default_split": "stratified" if graph.roles is None else "own",
+        "default_split": about.get("default_split")
+        or ("stratified" if graph.roles is None else "own"),
         "notes": (*(str(text) for text in about.get("notes") or ()), note),
-        "ready": "scaling" in about,  # `longnn prepare` has scaled them
+        "ready": bool(about.get("ready")),
+        "encoding": graph.encoding,
         "source": source,
     }
 
@@ -194,8 +203,7 @@ def _masks(graph: GraphStore, nodes: np.ndarray) -> dict[str, Tensor]:
     if graph.roles is None:
         return {}
     role = torch.from_numpy(np.array(graph.roles[nodes]))
-    names = {"train_mask": TRAIN, "val_mask": VAL, "test_mask": TEST}
-    return {name: role == number for name, number in names.items()}
+    return {name: role == number for name, number in MASKS.items()}
 
 
 def stored_scaling(kind: str, graph: GraphStore) -> Scaling:
@@ -204,13 +212,11 @@ def stored_scaling(kind: str, graph: GraphStore) -> Scaling:
     Raises:
         DataError: for ``"row"``: the terms are those of columns.
     """
-    if kind == "auto":  # `longnn prepare` has scaled them, and says so
-        kind = "none" if "scaling" in graph.about else "columns"
-    if kind == "row":
-        raise DataError(
-            "Expected a scaling of columns on rows (got scale='row'); use scale='columns', or "
-            "divide the rows before `longnn prepare`"
-        )
+    if kind == "auto":
+        kind = "none" if graph.about.get("ready") else "columns"
+    Scaling(kind).after(graph.scaling)  # an error for the scaling of rows
+    if kind == graph.scaling.kind:  # fitted when it was prepared
+        return graph.scaling
     if kind == "none":
         return Scaling(kind)
     moments = []

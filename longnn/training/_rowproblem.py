@@ -75,7 +75,12 @@ def row_terms(
     }
     dtype = torch.float64 if configs[0].precision == "float64" else torch.float32
     terms = StoredTerms.of(
-        stores, nodes, scaling, max(degrees.values()), device=device, dtype=dtype
+        stores,
+        nodes,
+        scaling.after(graph.scaling),
+        max(degrees.values()),
+        device=device,
+        dtype=dtype,
     )
     place = {loops: OnRows(loops, len(nodes), device, dtype) for loops in stores}
     first = next(iter(place.values()))

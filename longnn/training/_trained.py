@@ -163,6 +163,8 @@ class Trained:
         Raises:
             DataError: for other features, or a model that has no form on rows.
         """
+        if self.encoding is not None and graph.encoding is not None:
+            self.encoding.check_same(graph.encoding)
         require_stored_features(graph, self.feature_names, self.features)
         configs = [*self.members.values()] or [self.config]
         device = choose_device("cpu" if self.config.device == "cpu" else "auto")
@@ -184,6 +186,8 @@ class Trained:
             DataError: naming a column that is missing, or a cell that does not fit its column.
         """
         if dataset.columns is None:
+            if self.encoding is not None and dataset.encoding is not None:
+                self.encoding.check_same(dataset.encoding)
             return dataset
         if self.encoding is not None:
             return dataset.encoded(self.encoding)

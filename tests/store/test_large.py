@@ -61,10 +61,10 @@ def test_what_a_user_prepared_is_used_or_left(files):
     place = files.parent / "club-prepared"
     prepare(files, output=place)
     assert prepare_large(Source.resolve(files), memory=1).graph == str(place)
-    prepare(files, output=place, seed=5)  # another split
+    prepare(files, output=place, ignore_weights=True)  # in another way
     made = prepare_large(Source.resolve(files), memory=1)
     assert made.graph == f"{place}-2"
-    assert GraphStore.open(place).about["source"]["seed"] == 5
+    assert GraphStore.open(place).about["source"]["ignore_weights"]
     other = prepare_large(Source.resolve(files, options={"feature_columns": "x"}), memory=1)
     assert other.graph == f"{place}-3"
 

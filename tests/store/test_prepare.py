@@ -1,7 +1,6 @@
 """A prepared graph is the graph that the loader in memory reads, whatever it was read from."""
 
 import gzip
-import json
 
 import numpy as np
 import pyarrow as pa
@@ -10,15 +9,16 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
+import torch
 
-from longnn.data import DataError, Scaling, load, make_split
-from longnn.store import GraphStore, StoreError, prepare
+from longnn.data import DataError, Scaling, load
+from longnn.store import GraphStore, StoreError, load_stored, prepare
 from tests.commands import CLUB
 
 pytest.importorskip("duckdb")
 
 
-def same(graph, dataset, scale="auto", seed=0):
+def same(graph, dataset):
     """All that training reads is equal: edges, features, labels, classes, ids, roles, notes."""
     graph.manifest.verify(graph.folder)
     row, col = dataset.data.edge_index.numpy()
@@ -29,8 +29,8 @@ def same(graph, dataset, scale="auto", seed=0):
     assert graph.neighbours.dtype == np.int32
     x = dataset.data.x
     x = x if x.layout is not None and not x.is_sparse_csr else x.to_dense()
-    scaling = Scaling.fit(scale, dataset)
-    np.testing.assert_array_equal(graph.features, scaling.apply(x).numpy())
+    scaling = Scaling.fit("auto", dataset)
+    np.testing.assert_array_equal(graph.features, x.numpy())
     assert graph.features.flags.f_contiguous
     assert graph.scaling.kind == scaling.kind
     if scaling.mean is not None:
@@ -46,12 +46,14 @@ def same(graph, dataset, scale="auto", seed=0):
     assert about["edges"] == dataset.num_edges
     assert about["one_way"] == dataset.one_way
     assert set(dataset.notes) <= set(about["notes"])
-    if bool(dataset.labelled.any()):
-        split = make_split(dataset, seed=seed)
-        for role, mask in enumerate((split.train, split.val, split.test)):
-            np.testing.assert_array_equal(graph.roles == role, mask.numpy())
-    else:
-        assert graph.roles is None
+    for whole in (True, False) if bool(dataset.labelled.any()) else (True,):
+        stored = load_stored(graph.folder, rows=not whole)
+        assert (stored.default_split, stored.ready) == (dataset.default_split, dataset.ready)
+        nodes = slice(None) if whole else stored.nodes
+        for name in ("train_mask", "val_mask", "test_mask"):
+            mask = dataset.data.get(name)
+            assert (stored.data.get(name) is None) == (mask is None)
+            assert mask is None or torch.equal(stored.data[name], mask[nodes])
 
 
 def write_graph(folder, edges, nodes=None, name="csv"):
@@ -150,26 +152,13 @@ def test_options_mean_the_same(tmp_path, options):
     same(prepare(*paths, output=tmp_path / "made", options=options), load(*paths, **options))
 
 
-@pytest.mark.parametrize("scale", ["none", "standard", "columns", "row"])
-def test_scaling_is_the_same(tmp_path, scale):
-    paths = write_graph(tmp_path, *random_tables(4), "parquet")
-    same(prepare(*paths, output=tmp_path / "made", scale=scale), load(*paths), scale)
-
-
 def test_a_split_column_gives_the_roles(tmp_path):
     edges, nodes = random_tables(5)
     nodes["split"] = [("train", "val", "test", "")[i % 4] for i in range(120)]
     paths = write_graph(tmp_path, edges, nodes, "csv")
     made = prepare(*paths, output=tmp_path / "made")
     same(made, load(*paths))
-    assert made.about["split"]["protocol"] == "own"
-
-
-def test_another_seed_draws_other_roles(tmp_path):
-    one = prepare(CLUB, output=tmp_path / "one")
-    two = prepare(CLUB, output=tmp_path / "two", seed=1)
-    same(two, load(CLUB), seed=1)
-    assert (one.roles != two.roles).any()
+    assert made.about["split"] == {"train": 19, "val": 25, "test": 19}
 
 
 def test_space_separated_edges_with_comments(tmp_path):
@@ -236,7 +225,7 @@ def test_many_nodes_keep_their_order(tmp_path):
         {"id": ids, "f": np.arange(n) / 2},
         "parquet",
     )
-    graph = prepare(*paths, output=tmp_path / "made", scale="none")
+    graph = prepare(*paths, output=tmp_path / "made")
     assert np.array_equal(np.concatenate([b.to_numpy() for b in graph.ids()]), ids)
     assert np.array_equal(graph.features[:, 0], np.arange(n, dtype=np.float32) / 2)
     place = np.empty(11 * n, dtype=np.int64)
@@ -261,14 +250,13 @@ def test_another_graph_is_encoded_as_the_first(tmp_path):
     paths = write_graph(tmp_path / "b", edges, nodes, "csv")
     second = prepare(*paths, output=tmp_path / "second", like=first.folder)
     dataset = load(*paths).encoded(first.encoding)
-    expected = first.scaling.apply(dataset.data.x).numpy()
-    np.testing.assert_array_equal(second.features, expected)
+    np.testing.assert_array_equal(second.features, dataset.data.x.numpy())
     assert second.about["classes"] == first.about["classes"]
     names = [first.about["classes"][k] if k >= 0 else None for k in second.labels]
     assert names == [None if n == "new" else n for n in nodes["label"]]
     assert any("does not know" in note and "new" in note for note in second.about["notes"])
     same_again = prepare(*paths, output=tmp_path / "second", like=first.folder)
-    assert json.loads((same_again.folder / "manifest.json").read_text())["about"]["source"]["like"]
+    assert same_again.about["source"]["like"]["classes"] == ["a", "b", "c"]
 
 
 def test_another_graph_needs_no_labels_and_no_columns_beyond_those(tmp_path):
@@ -299,7 +287,7 @@ def test_a_finished_folder_is_used_as_it_is(tmp_path):
     before = (made / "offsets.npy").stat().st_mtime_ns
     prepare(edges, nodes, output=made)
     assert (made / "offsets.npy").stat().st_mtime_ns == before
-    prepare(edges, nodes, output=made, seed=1)
+    prepare(edges, nodes, output=made, options={"self_loops": True})
     assert (made / "offsets.npy").stat().st_mtime_ns > before
 
 

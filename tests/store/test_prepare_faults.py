@@ -275,7 +275,7 @@ def test_the_commands_end_with_the_next_step(files, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert [line.split()[0] for line in lines] == [
-        *("graph", "nodes", "edges", "degree", "features", "classes", "labelled", "split", "on"),
+        *("graph", "nodes", "edges", "degree", "features", "classes", "labelled", "on"),
     ]
     assert lines[1].split() == ["nodes", "50"]
     assert result.stderr.splitlines()[-1] == "next: longnn train made"
@@ -287,7 +287,6 @@ def test_the_commands_end_with_the_next_step(files, tmp_path, monkeypatch):
 def test_mistakes_are_one_line(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "such as 4G" in fail("prepare", "graph", "--memory", "lots")
-    assert "`scale` to be one of" in fail("prepare", "graph", "--scale", "big")
     assert "a prepared folder" in fail("prepare", "graph", "--like", "nowhere")
 
 

@@ -1,0 +1,152 @@
+"""A run gives one answer, whatever it was trained on and whatever it predicts on."""
+
+import shutil
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+import torch
+
+from longnn.data import DataError, Scaling, load, make_split
+from longnn.runs import train
+from longnn.store import load_stored, prepare
+from longnn.training import complete
+from tests.commands import CLUB, succeed
+
+pytest.importorskip("duckdb")
+FAST = {"preset": "fast", "epochs": 20, "baselines": False, "device": "cpu"}
+
+
+def write_houses(folder, *, seed=0, nodes=240):
+    """Prices that follow size and district, with gaps, dates and categories; no split column."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir(parents=True)
+    size, year = rng.normal(120, 30, nodes), rng.integers(1950, 2020, nodes)
+    district = rng.integers(3, size=nodes)
+    price = 2 * size + 50 * district + rng.normal(0, 5, nodes)
+    rows = [
+        f"h{i},{'' if i % 17 == 5 + seed else round(size[i], 1)},{year[i]},d{district[i]},"
+        f"{'' if i % 6 == 0 else round(price[i], 1)}"
+        for i in range(nodes)
+    ]
+    (folder / "nodes.csv").write_text("\n".join(["id,size,year,district,price", *rows]) + "\n")
+    ends = rng.integers(nodes, size=(2, 4 * nodes))
+    ends = ends[:, district[ends[0]] == district[ends[1]]]
+    lines = [f"h{a},h{b}" for a, b in ends.T]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *lines]) + "\n")
+    return folder
+
+
+OPTIONS = {"label_column": ["price"]}
+
+
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory):
+    return write_houses(tmp_path_factory.mktemp("old") / "houses")
+
+
+@pytest.fixture(scope="module")
+def prepared(houses):
+    return prepare(houses, output=houses.parent / "prepared", options=OPTIONS).folder
+
+
+@pytest.fixture(scope="module", params=["memory", "disk"])
+def run(request, houses, prepared, tmp_path_factory):
+    """The same training in memory and on disk."""
+    folder = tmp_path_factory.mktemp("runs") / request.param
+    if request.param == "disk":
+        return train(prepared, FAST, folder, memory=1)
+    return train(load(houses, **OPTIONS), {**FAST, "placement": "features"}, folder)
+
+
+def predicted(table):
+    return np.asarray(table["predicted"], dtype=np.float64)
+
+
+def test_files_and_folders_are_predicted_alike(run, houses, prepared, tmp_path):
+    """The graph of training and another one, which has other gaps, in memory and on disk."""
+    new = write_houses(tmp_path / "new", seed=1)
+    again = prepare(new, output=tmp_path / "again", like=run.trained, options=OPTIONS)
+    cases = ((houses, prepared), (new, again.folder))
+    for files, folder in cases:
+        expected = predicted(run.predict(load(files, **OPTIONS)))
+        scale = expected.std()
+        for rows in (False, True):
+            stored = load_stored(folder, rows=rows)
+            table = longnn_table(run.stream(graph=stored.graph)) if rows else run.predict(stored)
+            np.testing.assert_allclose(predicted(table), expected, atol=1e-4 * scale)
+    estimator = run.estimator.predict(load(houses, **OPTIONS))
+    np.testing.assert_allclose(
+        estimator, predicted(run.predict(load(houses, **OPTIONS))), rtol=1e-5
+    )
+
+
+def longnn_table(tables):
+    return pyarrow.concat_tables(list(tables))
+
+
+def test_a_folder_encoded_in_another_way_is_refused(run, houses, tmp_path):
+    """It has other medians in its gaps; prepared like the run, it has those of the run."""
+    new = write_houses(tmp_path / "new", seed=1)
+    other = prepare(new, output=tmp_path / "other", options=OPTIONS).folder
+    for rows in (False, True):
+        stored = load_stored(other, rows=rows)
+        with pytest.raises(DataError, match=r"column 'size' was read in another way.*--like RUN"):
+            longnn_table(run.stream(graph=stored.graph)) if rows else run.predict(stored)
+
+
+def test_the_default_settings_are_those_of_the_table(prepared, houses):
+    """Features that look ready get the defaults for bags of words."""
+    stored, plain = load_stored(prepared, rows=False), load(houses, **OPTIONS)
+    assert complete({}, stored) == complete({}, plain)
+    assert Scaling.fit("auto", stored).kind == Scaling.fit("auto", plain).kind == "columns"
+    assert stored.source.options == plain.source.options == OPTIONS
+
+
+def test_both_draw_the_same_split(prepared, houses):
+    stored, plain = load_stored(prepared, rows=True), load(houses, **OPTIONS)
+    for seed in (0, 1):
+        drawn, expected = make_split(stored, None, seed), make_split(plain, None, seed)
+        assert drawn.protocol == expected.protocol == "stratified"
+        for name in ("train", "val", "test"):
+            assert torch.equal(getattr(drawn, name), getattr(expected, name)[stored.nodes])
+
+
+@pytest.mark.parametrize("sets", [("train", "train"), ("train", "val"), ("train", "test")])
+def test_a_split_column_has_one_verdict(tmp_path, sets):
+    """One that cannot be used was replaced by a random split: test nodes were trained on."""
+    folder = tmp_path / "g"
+    folder.mkdir()
+    (folder / "edges.csv").write_text(
+        "source,target\n" + "".join(f"{i},{i + 1}\n" for i in range(9))
+    )
+    rows = [f"{i},{i / 7},{'ab'[i % 2]},{sets[i % 2]}" for i in range(10)]
+    (folder / "nodes.csv").write_text("\n".join(["id,x,label,split", *rows]) + "\n")
+    made = prepare(folder, output=tmp_path / "made").folder
+    verdicts = []
+    for dataset in (load(folder), load_stored(made, rows=False), load_stored(made, rows=True)):
+        assert dataset.default_split == "own"
+        try:
+            verdicts.append(make_split(dataset).sizes)
+        except DataError as error:
+            verdicts.append(str(error))
+    assert verdicts[0] == verdicts[1] == verdicts[2]
+
+
+def test_the_commands_agree(tmp_path, monkeypatch, no_report):
+    """Trained from disk, predicted from the files: 202 of 300 nodes had another class."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(CLUB, "club")
+    settings = ("--preset", "fast", "--set", "epochs=30", "--set", "baselines=false")
+    succeed("train", "club", "--memory", "1K", *settings, "--output", "run")
+    succeed("predict", "run", "club", "--output", "files.csv")
+    succeed("prepare", "club", "--like", "run", "--output", "again")
+    succeed("predict", "run", "again", "--memory", "1K", "--output", "again.parquet")
+    expected = pyarrow.parquet.read_table("run/predictions.parquet")
+    for table in (
+        pyarrow.csv.read_csv("files.csv"),
+        pyarrow.parquet.read_table("again.parquet"),
+    ):
+        assert table["predicted"].to_pylist() == expected["predicted"].to_pylist()
+        np.testing.assert_allclose(table["p_chess"], expected["p_chess"], atol=1e-4)
