@@ -15,9 +15,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from lab.planted.bugs import Bug, read_bugs, read_sources
 
@@ -57,12 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     suite = tuple(asked.suite or ())
     if asked.check:
         paths = sorted({path for bug in bugs for path in suite or bug.tests})
-        done = _all(lambda path: _check(root, path, asked.seconds), paths, asked.jobs)
+        done = _all(lambda path: _check(root, path, asked.seconds), paths, asked)
     else:
-        done = _all(lambda bug: _try(root, bug, suite, asked.seconds), bugs, asked.jobs)
-    if asked.output:
-        table = [dataclasses.asdict(outcome) for outcome in done]
-        asked.output.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+        done = _all(lambda bug: _try(root, bug, suite, asked.seconds), bugs, asked)
     failed = _show_summary(done, asked.against)
     raise SystemExit(failed)
 
@@ -82,17 +81,26 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _all(call: Callable[..., Outcome], items: Sequence[object], jobs: int) -> list[Outcome]:
-    """The outcomes in the order of the items; each is printed when it is there."""
+def _all(
+    call: Callable[[Any], Outcome], items: Sequence[object], asked: argparse.Namespace
+) -> list[Outcome]:
+    """The outcomes in the order of the items; each is told, and written, when it is there."""
+    done: dict[object, Outcome] = {}
+    lock = threading.Lock()
 
-    def told(item: object) -> Outcome:
+    def tell(item: object) -> None:
         outcome = call(item)
-        shown = f"{outcome.result:12} {outcome.name:28} {outcome.seconds:5.0f} s  {outcome.by}"
-        print(shown[:160], flush=True)
-        return outcome
+        with lock:
+            done[item] = outcome
+            shown = f"{outcome.result:12} {outcome.name:28} {outcome.seconds:5.0f} s  {outcome.by}"
+            print(shown[:160], flush=True)
+            if asked.output:
+                table = [dataclasses.asdict(done[each]) for each in items if each in done]
+                asked.output.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
 
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(told, items))
+    with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
+        list(pool.map(tell, items))
+    return [done[item] for item in items]
 
 
 def _try(root: Path, bug: Bug, suite: Sequence[str], seconds: float) -> Outcome:
@@ -161,7 +169,8 @@ def run_tests(tree: Path, paths: Sequence[str], seconds: float) -> tuple[int | N
     """Exit code of pytest in a tree (None: out of time) and what it printed."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", MARKS]
     environment = os.environ | {
-        "PYTHONPATH": str(tree),  # for the processes that tests start, too
+        # For the processes that tests start, too; what else was there comes after.
+        "PYTHONPATH": os.pathsep.join([str(tree), os.environ.get("PYTHONPATH", "")]).rstrip(":"),
         "OMP_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",  # the tests of everybody are those of a CPU
         "COLUMNS": "160",
