@@ -17,7 +17,7 @@ ROOT = Path(longnn.__file__).parent
 #: From the bottom up. A module may import what stands in a line above its own; those that share a
 #: line are siblings and know nothing of each other.
 LAYERS = (
-    ("_base",),
+    ("_base", "metrics"),
     ("kernels",),
     ("polynomials", "matrices"),
     ("graphs",),

@@ -22,8 +22,8 @@ from lab.studies._core._protocol import (
 )
 from lab.studies._core._scores import accuracy_table, difference_table, percent, save_dot_plot
 from lab.studies._core._table import ResultTable
+from longnn.metrics import summarize
 from longnn.registry import FEATURES_FORM, PAPER_FORM
-from longnn.training import summarize
 
 TITLE = "Table 3: accuracy of every model, one protocol, one search budget"
 ORDER = 20

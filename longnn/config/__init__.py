@@ -24,7 +24,7 @@ from longnn.config._explain import (
     explain_settings,
     settings_names,
 )
-from longnn.config._settings import METRICS, ROLES, Settings, parse_class_weight
+from longnn.config._settings import ROLES, Settings, parse_class_weight
 from longnn.config._toml import parse_assignment, read_toml, toml_value
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "DIRECTIONS",
     "FREQUENCIES",
     "LIMITS",
-    "METRICS",
     "PRECISIONS",
     "PRESETS",
     "RARE",

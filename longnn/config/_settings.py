@@ -4,19 +4,10 @@ import dataclasses
 from typing import Any, Literal
 
 from longnn.config._check import check_choice, check_range, check_type
+from longnn.metrics import METRICS
 
 #: The roles of parameters, each with a learning rate and a weight decay of its own.
 ROLES = ("transform", "coefficients", "factors", "basis")
-#: What an epoch can be judged by, besides its loss; the last two for regression.
-METRICS = (
-    "accuracy",
-    "balanced_accuracy",
-    "macro_f1",
-    "roc_auc",
-    "average_precision",
-    "r2",
-    "mae",
-)
 
 
 def described(default: Any, meaning: str, choices: tuple[str, ...] = ()) -> Any:
@@ -36,8 +27,8 @@ class Settings:
     patience: int = described(200, "stop after this many epochs without improvement, see monitor")
     monitor: str = described(
         "score",
-        "what improvement on the validation nodes means: loss, accuracy, balanced_accuracy, "
-        "macro_f1, roc_auc, average_precision, r2, mae, or score, the headline of the data",
+        f"what improvement on the validation nodes means: loss, {', '.join(METRICS)}, or score, "
+        "the headline of the data",
         ("score", "loss", *METRICS),
     )
     class_weight: str = described(

@@ -28,7 +28,8 @@ from longnn.estimator._inputs import (
     without_masks,
 )
 from longnn.estimator._progress import Progress
-from longnn.training import FIELDS, Fitted, Job, Task, Trained, Watcher, complete
+from longnn.metrics import Task
+from longnn.training import FIELDS, Fitted, Job, Trained, Watcher, complete
 
 WAYS = (
     "LONGNNClassifier(graph=g).fit(nodes, y), fit(data) with a PyG Data or a NodeDataset, or "

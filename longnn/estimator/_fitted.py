@@ -16,8 +16,9 @@ from longnn.data import DataError, NodeDataset, Split
 from longnn.estimator._inputs import find_nodes, per_node, without_masks
 from longnn.estimator._parameters import Parameters
 from longnn.estimator._plots import draw_filter, draw_training, new_axes
+from longnn.metrics import Task
 from longnn.nn import Model
-from longnn.training import FittedMember, Result, Task, Trained
+from longnn.training import FittedMember, Result, Trained
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from longnn.estimator._estimator import GraphEstimator
 from longnn.estimator._inputs import check_weights, is_graph, to_numpy
-from longnn.training import Task
+from longnn.metrics import Task
 
 
 class LONGNNClassifier(ClassifierMixin, GraphEstimator):

@@ -19,8 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from longnn.metrics import Task
 from longnn.nn import Ensemble, Model
-from longnn.training import Readout, Task
+from longnn.training import Readout
 
 #: Points of the integral over the joint of several models.
 POINTS = 256

@@ -51,7 +51,7 @@ from longnn.report._markup import (
     table,
     value_text,
 )
-from longnn.report._numbers import PERCENT, interval_text, metric_name, score_text
+from longnn.report._numbers import interval_text, metric_name, score_text
 from longnn.report._page import embed, write_report
 from longnn.report._responses import chebyshev_response, jacobi_weight, mean_response
 from longnn.report._style import (
@@ -116,7 +116,6 @@ __all__ = [  # noqa: RUF022 - by purpose
     "compare_filters",
     "compare_scores",
     # Words
-    "PERCENT",
     "cautions",
     "comparison_rows",
     "describe_cover_filter",

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from longnn.metrics import UNEQUAL, metric_of
 from longnn.records import BaselineRecord, RunRecord, Summary
-from longnn.report._numbers import LOWER_IS_BETTER, PERCENT, metric_name, score_text
+from longnn.report._numbers import metric_name, score_text
 from longnn.report._words import FEW, class_names
 
 #: An epoch up to this one is the very start of training.
@@ -23,8 +24,6 @@ LIMIT = 0.95
 APART = 0.05
 #: Standard errors that are no chance.
 SURE = 3.0
-#: Share of the largest class from which on accuracy says little.
-UNEQUAL = 0.8
 #: Test nodes of the rarer of two classes below which its average precision is rough.
 RARE = 10
 
@@ -102,14 +101,14 @@ def class_rows(run: RunRecord) -> list[tuple[str, float, float, float, float]]:
 
 def _gain(ahead: Summary, metric: str) -> Summary:
     """How much better the run is, whichever way its metric counts."""
-    if metric not in LOWER_IS_BETTER:
+    if metric_of(metric).higher:
         return ahead
     return Summary(-ahead.mean, -ahead.high, -ahead.low, ahead.std, ahead.count)
 
 
 def _even(gain: Summary, metric: str) -> bool:
     """Whether the mean difference is zero in the digits that are shown."""
-    scale, digits, _ = _shown(metric)
+    scale, digits = metric_of(metric).scale, metric_of(metric).digits
     return round(scale * gain.mean, digits) == 0 and (gain.count == 1 or gain.low <= 0 <= gain.high)
 
 
@@ -119,17 +118,12 @@ def difference_text(gain: Summary, metric: str) -> str:
     >>> difference_text(Summary(0.031, 0.010, 0.052, 0.02, 5), "accuracy")
     '3.1 points (95 % interval 1.0 to 5.2)'
     """
-    scale, digits, unit = _shown(metric)
-    text = f"{scale * gain.mean:z.{digits}f}{unit}"
+    scale, digits = metric_of(metric).scale, metric_of(metric).digits
+    text = f"{scale * gain.mean:z.{digits}f}{metric_of(metric).points}"
     if gain.count == 1:
         return f"{text} (one split)"
     low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
     return f"{text} (95 % interval {low} to {high})"
-
-
-def _shown(metric: str) -> tuple[int, int, str]:
-    """Factor, digits and unit of a difference as it is printed."""
-    return (100, 1, " points") if metric in PERCENT else (1, 3, "")
 
 
 def _bare(title: str) -> str:
@@ -210,7 +204,7 @@ def _one_class(run: RunRecord) -> str:
 def _apart(run: RunRecord) -> str:
     """Validation far from test, beyond chance."""
     val, test = run.score("val"), run.score("test")
-    if val is None or test is None or run.metric in LOWER_IS_BETTER:
+    if val is None or test is None or not metric_of(run.metric).higher:
         return ""
     gap = abs(val.mean - test.mean)
     nodes = [sum(getattr(r.split, part) for r in run.repeats) for part in ("val", "test")]
@@ -264,7 +258,7 @@ def _few(run: RunRecord) -> str:
 def _rare(run: RunRecord) -> str:
     """Few test nodes of the class that the headline is about."""
     matrices = [r.confusion for r in run.repeats if r.confusion is not None]
-    if run.metric != "average_precision" or not matrices or len(matrices[0]) != 2:
+    if "rare class" not in metric_of(run.metric).headline or not matrices or len(matrices[0]) != 2:
         return ""
     there = np.sum([np.nan_to_num(matrix).sum(1) for matrix in matrices], axis=0)
     rare = int(there.argmin())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from longnn.metrics import metric_of
 from longnn.records import RunRecord
 from longnn.report._figures import comparison_plates
 from longnn.report._markup import (
@@ -24,7 +25,7 @@ from longnn.report._markup import (
     table,
     value_text,
 )
-from longnn.report._numbers import LOWER_IS_BETTER, PERCENT, metric_name
+from longnn.report._numbers import metric_name
 from longnn.report._page import INTERVAL, METHOD, embed
 from longnn.report._stack import ends_on_scores, is_stack, stack_words
 from longnn.report._style import write_atomically
@@ -136,11 +137,11 @@ def paired_text(first: RunRecord, other: RunRecord) -> str:
     splits = "common split" if len(common) == 1 else "common splits"
     if not gain.any():
         return f"no difference on {len(common)} {splits}"
-    if other.metric in PERCENT:
+    if metric_of(other.metric).share:
         size = f"{100 * gain.mean():+z.1f} percentage points"
     else:
         size = f"{gain.mean():+z.3f}"
-    better = gain < 0 if other.metric in LOWER_IS_BETTER else gain > 0
+    better = metric_of(other.metric).sign * gain > 0
     equal = f", equal on {(gain == 0).sum()}" if (gain == 0).any() else ""
     return f"{size}, better on {better.sum()} of {len(common)} {splits}{equal}"
 
@@ -192,7 +193,7 @@ def _leader(runs: Sequence[RunRecord]) -> str:
     scored = [(mean, run) for mean, run in scored if np.isfinite(mean)]
     if not same or len(scored) < 2:
         return f"{count}."
-    choose = min if runs[0].metric in LOWER_IS_BETTER else max
+    choose = max if metric_of(runs[0].metric).higher else min
     _, best = choose(scored, key=lambda pair: pair[0])
     result = " ".join(result_text(best))
     return f"{count} on {best.data.name}. The best score is that of {best.name}: {result}."

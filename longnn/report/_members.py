@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from longnn.metrics import metric_of
 from longnn.records import MemberRecord, RunRecord
 from longnn.registry import MODELS
 from longnn.report._filter_figures import (
@@ -14,7 +15,7 @@ from longnn.report._filter_figures import (
     outliers_of,
     show_inside,
 )
-from longnn.report._numbers import LOWER_IS_BETTER, PERCENT, metric_name, score_text
+from longnn.report._numbers import metric_name, score_text
 from longnn.report._style import GREY, LINES, NARROW, colours, in_style, new_figure, plain
 from longnn.report._words import is_cover
 
@@ -70,11 +71,8 @@ def gain_text(run: RunRecord) -> str:
             pairs.append((best, whole))
     if not pairs:
         return ""
-    down = run.metric in LOWER_IS_BETTER
-    gains = [(b.test or 0.0) - w if down else w - (b.test or 0.0) for b, w in pairs]
-    unit = " points" if run.metric in PERCENT else ""
-    scale, digits = (100, 1) if run.metric in PERCENT else (1, 3)
-    gain = f"{scale * float(np.mean(gains)):+z.{digits}f}{unit}"
+    metric = metric_of(run.metric)
+    gain = metric.sign * metric.scale * float(np.mean([w - (b.test or 0.0) for b, w in pairs]))
     joined = score_text(_mean([w for _, w in pairs]), run.metric)
     voting = np.mean([sum(m.weight > 0 for m in r.members) for r in run.repeats])
     over = "" if len(pairs) == 1 else f", on average over {len(pairs)} repeats"
@@ -82,13 +80,12 @@ def gain_text(run: RunRecord) -> str:
     return (
         f"{len(_names(run))} models were trained, and {voting:.0f} of them vote. The best one "
         f"by validation has a test {metric_name(run.metric)} of {alone} alone; together they have "
-        f"{joined} ({gain}){over}."
+        f"{joined} ({gain:+z.{metric.digits}f}{metric.points}){over}."
     )
 
 
 def _best(members: list[MemberRecord], metric: str) -> MemberRecord:
-    sign = -1 if metric in LOWER_IS_BETTER else 1
-    return max(members, key=lambda m: sign * (m.val or 0.0))
+    return max(members, key=lambda m: metric_of(metric).sign * (m.val or 0.0))
 
 
 @in_style

@@ -4,24 +4,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from longnn.metrics import metric_of
 from longnn.records import Summary
 
 # Relative difference of the two halves of an interval; above it both bounds are given.
 LOPSIDED = 0.25
-
-METRICS = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "macro_f1": "macro-F1",
-    "roc_auc": "ROC AUC",
-    "average_precision": "average precision",
-    "r2": "R²",
-    "rmse": "root mean squared error",
-    "mae": "mean absolute error",
-}
-PERCENT = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision")
-#: Scores that are better when they are smaller.
-LOWER_IS_BETTER = ("mae", "rmse")
 
 
 def number_text(value: float) -> str:
@@ -41,7 +28,7 @@ def score_text(value: float, metric: str = "accuracy", *, digits: int = 1) -> st
     """
     if not math.isfinite(value):
         return "n/a"
-    return f"{100 * value:.{digits}f} %" if metric in PERCENT else f"{value:z.{digits + 2}f}"
+    return f"{100 * value:.{digits}f} %" if metric_of(metric).share else f"{value:z.{digits + 2}f}"
 
 
 def interval_text(
@@ -69,7 +56,7 @@ def interval_text(
     mean = score_text(summary.mean, metric)
     if summary.count == 1:
         return mean if short else f"{mean} (one {unit})"
-    scale, digits = (100, 1) if metric in PERCENT else (1, 3)
+    scale, digits = metric_of(metric).scale, metric_of(metric).digits
     below, above = scale * (summary.mean - summary.low), scale * (summary.high - summary.mean)
     over = f"over {summary.count} {unit}s"
     if not math.isfinite(below + above):
@@ -83,4 +70,4 @@ def interval_text(
 
 def metric_name(metric: str) -> str:
     """The name of a score as readers know it."""
-    return METRICS.get(metric, metric.replace("_", " "))
+    return metric_of(metric).name

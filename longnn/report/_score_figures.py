@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from longnn.metrics import metric_of
 from longnn.records import RunRecord, Summary
-from longnn.report._numbers import PERCENT, metric_name
+from longnn.report._numbers import metric_name
 from longnn.report._style import (
     FAINT,
     GREY,
@@ -46,7 +47,7 @@ def training_curves(run: RunRecord) -> Figure:
         raise ValueError("Expected a history of the epochs, history.csv (got none).")
     figure, grid = new_figure("Training", height=5.6, width=NARROW, rows=2)
     losses, scores = grid[:, 0]
-    scale = _scale(run.metric)
+    scale = metric_of(run.metric).scale
     first, *others = run.history.repeats
     for repeat in others:
         rows = run.history.of(repeat)
@@ -65,7 +66,7 @@ def training_curves(run: RunRecord) -> Figure:
     losses.set_title("Loss", loc="left")
     losses.set_ylabel("loss")
     scores.set_title(f"Validation {metric_name(run.metric)}", loc="left")
-    scores.set_ylabel(_unit(run.metric))
+    scores.set_ylabel(metric_of(run.metric).axis)
     figure.legend(
         [train, val, best],
         ["training", "validation", f"best epoch ({epoch})"],
@@ -73,14 +74,6 @@ def training_curves(run: RunRecord) -> Figure:
         ncols=3,
     )
     return figure
-
-
-def _scale(metric: str) -> float:
-    return 100.0 if metric in PERCENT else 1.0
-
-
-def _unit(metric: str) -> str:
-    return f"{metric_name(metric)} (%)" if metric in PERCENT else metric_name(metric)
 
 
 @in_style
@@ -97,11 +90,13 @@ def score_distribution(run: RunRecord) -> Figure:
     parts = {"val": (SKY, "D"), "test": (NAVY, "o")}
     for row, (part, (colour, marker)) in enumerate(parts.items()):
         values = [repeat.scores.get(part, {}).get(run.metric, np.nan) for repeat in run.repeats]
-        _draw_scores(axes, row, values, run.score(part), _scale(run.metric), colour, marker)
+        _draw_scores(
+            axes, row, values, run.score(part), metric_of(run.metric).scale, colour, marker
+        )
     axes.set_yticks([0, 1], ["validation", "test"])
     axes.set_ylim(1.65, -0.45)
     axes.set_ylabel("scored nodes")
-    axes.set_xlabel(_unit(run.metric))
+    axes.set_xlabel(metric_of(run.metric).axis)
     axes.grid(False, axis="y")
     _explain_scores(figure)
     return figure
@@ -217,11 +212,11 @@ def compare_scores(runs: Sequence[RunRecord]) -> Figure:
         for row, run in enumerate(own):
             values = [repeat.scores.get("test", {}).get(metric, np.nan) for repeat in run.repeats]
             summary = run.score("test")
-            _draw_scores(axes, row, values, summary, _scale(metric), shades[id(run)])
+            _draw_scores(axes, row, values, summary, metric_of(metric).scale, shades[id(run)])
         axes.set_yticks(range(len(own)), [plain(run.name, 24) for run in own])
         axes.set_ylim(len(own) - 0.35, -0.45)
         axes.set_ylabel("run")
-        axes.set_xlabel(_unit(metric))
+        axes.set_xlabel(metric_of(metric).axis)
         axes.grid(False, axis="y")
     _explain_scores(figure)
     return figure

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from longnn.report._numbers import PERCENT, metric_name
+from longnn.metrics import metric_of
 from longnn.report._style import (
     GREY,
     LINES,
@@ -289,8 +289,7 @@ def what_the_graph_adds(
     """
     if len(rows) < 2:
         raise ValueError(f"Expected the model and at least one baseline (got {len(rows)} rows)")
-    scale = 100.0 if metric in PERCENT else 1.0
-    unit = f"{metric_name(metric)} (%)" if metric in PERCENT else metric_name(metric)
+    scale, unit = metric_of(metric).scale, metric_of(metric).axis
     height = 1.5 + 0.42 * len(rows)
     figure, grid = new_figure("What the graph adds", height=height, width=NARROW)
     axes = grid[0, 0]

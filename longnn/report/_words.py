@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from longnn.metrics import metric_of
 from longnn.records import FilterRecord, MemberRecord, RunRecord, SplitRecord
 from longnn.registry import MODELS
 from longnn.report._filter_words import describe_filter
@@ -64,7 +65,7 @@ def result_text(run: RunRecord) -> tuple[str, str]:
 def right_text(run: RunRecord) -> str:
     """ "9 of 10 right" for one repeat on few test nodes, where per cents would mislead; else ""."""
     confusion = run.repeats[0].confusion
-    if len(run.repeats) > 1 or run.metric != "accuracy" or confusion is None:
+    if len(run.repeats) > 1 or "classes" not in metric_of(run.metric).headline or confusion is None:
         return ""
     nodes = int(np.nan_to_num(confusion).sum())
     return f"{int(confusion.trace())} of {nodes} right" if 0 < nodes < FEW else ""

@@ -14,6 +14,7 @@ from longnn import data, report
 from longnn._base.provenance import environment
 from longnn.data import NodeDataset, Split
 from longnn.graphs import extreme_eigenvalues, outlying_eigenvalues, spectral_density
+from longnn.metrics import summarize
 from longnn.nn import Directed, Ensemble, Model, hears_types
 from longnn.records import (
     BaselineRecord,
@@ -43,7 +44,6 @@ from longnn.training import (
     class_counts,
     score,
     shifted,
-    summarize,
 )
 
 #: Points of the spectrum at which a filter is written down.

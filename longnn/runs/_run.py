@@ -17,6 +17,7 @@ from longnn._base import late
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, Split, make_split
 from longnn.estimator import LONGNNClassifier, LONGNNRegressor
+from longnn.metrics import summarize
 from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
 from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._describe import masks_of, score_sets
@@ -25,14 +26,7 @@ from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
 from longnn.runs._predictions import predictions_table
 from longnn.runs._stored import sets_of, stream_predictions, whole_table
 from longnn.store import GraphStore, StoredDataset
-from longnn.training import (
-    Problem,
-    Trained,
-    TruncatedScore,
-    mean_prediction,
-    summarize,
-    truncation_curve,
-)
+from longnn.training import Problem, Trained, TruncatedScore, mean_prediction, truncation_curve
 
 
 class Run:

@@ -22,11 +22,10 @@ from longnn.training._history import FIELDS
 from longnn.training._job import Job, fit
 from longnn.training._member import Member, Result
 from longnn.training._memory import fits, is_out_of_memory
-from longnn.training._metrics import regression_scores, summarize
 from longnn.training._objective import Objective
 from longnn.training._population import Population
 from longnn.training._portfolio import FREE, PATIENCE, SEED_STEP, SEEDS, members_of, portfolio
-from longnn.training._problem import Problem, Task, headline
+from longnn.training._problem import Problem
 from longnn.training._readout import (
     Readout,
     class_counts,
@@ -62,7 +61,6 @@ __all__ = [
     "Result",
     "RowProblem",
     "StopTraining",
-    "Task",
     "Trained",
     "TruncatedScore",
     "Watcher",
@@ -77,7 +75,6 @@ __all__ = [
     "fit_shift",
     "fits",
     "frequency_shift",
-    "headline",
     "is_out_of_memory",
     "keys_of_one",
     "load_checkpoint",
@@ -89,7 +86,6 @@ __all__ = [
     "portfolio",
     "predict",
     "preset_of",
-    "regression_scores",
     "row_degree_of",
     "save_checkpoint",
     "saved_members",
@@ -97,6 +93,5 @@ __all__ = [
     "self_loops_of",
     "shape_of",
     "shifted",
-    "summarize",
     "truncation_curve",
 ]

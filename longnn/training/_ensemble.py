@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from longnn.training._problem import Task
+from longnn.metrics import Task
 
 #: Votes of one selection, and draws of the validation nodes.
 ROUNDS, DRAWS = 8, 20

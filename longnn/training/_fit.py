@@ -15,14 +15,14 @@ from torch import Tensor
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Scaling, Split, undirected
 from longnn.graphs import GraphOperator, SelfLoops, directed_operator
+from longnn.metrics import METRICS, headline, score_classes, score_labels, score_numbers
 from longnn.nn import Directed, Ensemble, Model, seeded
 from longnn.registry import find_model, get_model
 from longnn.store import StoredDataset, stored_scaling
 from longnn.training._member import Member, Result
 from longnn.training._memory import require_room
-from longnn.training._metrics import classification_scores, multilabel_scores, regression_scores
 from longnn.training._population import Population
-from longnn.training._problem import Problem, headline
+from longnn.training._problem import Problem
 from longnn.training._readout import (
     Readout,
     best_threshold,
@@ -339,7 +339,7 @@ def fit_readout(
         readout = dataclasses.replace(readout, temperature=temperature)
     if config.threshold:
         return dataclasses.replace(readout, threshold=config.threshold)
-    if problem.metric != "average_precision" or problem.outputs != 2:
+    if "rare class" not in METRICS[problem.metric].headline or problem.outputs != 2:
         return readout
     hit = labels[val] == problem.positive
     if problem.task != "classification" or not bool(hit.any()):
@@ -354,7 +354,8 @@ def _shift_of(config: Config, problem: Problem, split: Split) -> Tensor | None:
     Not where classes are weighted, or scored alike: then frequencies are not to matter.
     """
     wanted = config.calibrate and config.frequencies == "auto"
-    alike = config.settings.class_weight != "none" or problem.metric == "balanced_accuracy"
+    unequal = "unequal classes" in METRICS[problem.metric].headline
+    alike = config.settings.class_weight != "none" or unequal
     if problem.task != "classification" or not wanted or alike:
         return None
     labels, sets = problem.labels.cpu(), (split.train.cpu(), split.val.cpu())
@@ -365,14 +366,15 @@ def score(
     predicted: Tensor, dataset: NodeDataset, mask: Tensor, readout: Readout | None = None
 ) -> dict[str, float]:
     """Scores of predictions over the masked nodes; ``readout`` says which class is predicted."""
-    y = dataset.data.y
+    y, mask = dataset.data.y.cpu(), mask.cpu()
+    p, known = predicted.cpu()[mask], y[mask]
     if dataset.task == "regression":
-        return regression_scores(predicted, y, mask, targets=dataset.targets)
-    chosen = None if readout is None else readout.choose(predicted)
+        return score_numbers(p, known, targets=dataset.targets)
+    chosen = None if readout is None else readout.choose(predicted).cpu()[mask]
     if dataset.task == "multilabel":
-        return multilabel_scores(predicted, y, mask, chosen=chosen)
-    positive = headline(y, dataset.task)[1]
-    return classification_scores(predicted, y, mask, chosen=chosen, positive=positive)
+        return score_labels(p, known, chosen=chosen)
+    _, positive = headline(y, dataset.task)
+    return score_classes(p, known, chosen=chosen, positive=positive)
 
 
 def basis_of(f: object) -> dict[str, float]:

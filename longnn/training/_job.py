@@ -13,6 +13,7 @@ from torch import Tensor
 
 from longnn.config import ARCS, Config
 from longnn.data import NodeDataset, Scaling, Split
+from longnn.metrics import check_monitor
 from longnn.nn import Ensemble, Model
 from longnn.store import Ranks, StoredDataset
 from longnn.training._ensemble import ensemble_weights
@@ -32,7 +33,6 @@ from longnn.training._fit import (
 )
 from longnn.training._group import Group, StopTraining, Watcher
 from longnn.training._member import Result
-from longnn.training._objective import check_metric
 from longnn.training._population import Population
 from longnn.training._portfolio import members_of
 from longnn.training._problem import Problem
@@ -95,8 +95,7 @@ class Job:
         self.stopped = ""
         self._expand([None] * len(configs) if weights is None else weights)
         for training in self._trainings:
-            if training.config.settings.monitor not in ("score", "loss"):
-                check_metric(training.config.settings.monitor, dataset.task)
+            check_monitor(training.config.settings.monitor, dataset.task)
         shapes: dict[object, list[int]] = {}
         for i, training in enumerate(self._trainings):
             # On rows a batch is the same for all members, and so is the split.

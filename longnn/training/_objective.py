@@ -14,8 +14,8 @@ from torch import Tensor
 
 from longnn import kernels
 from longnn._base.autograd import differentiable, first_alone, plainly, save_inputs
-from longnn.training._monitors import CLASS_SCORES, LABEL_SCORES
-from longnn.training._problem import Problem, Task
+from longnn.metrics import METRICS, check_monitor
+from longnn.training._problem import Problem
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,10 +153,10 @@ class Objective:
         monitor: str = "score",
     ) -> None:
         self.task, self.positive = problem.task, problem.positive
-        self.metric = problem.metric if monitor in ("score", "loss") else monitor
-        check_metric(self.metric, self.task)
+        check_monitor(monitor, self.task)
+        self.metric = problem.watched(monitor)
         #: Whether a smaller score is a better one.
-        self.falling = self.metric == "mae"
+        self.falling = not METRICS[self.metric].higher
         dtype, device = problem.dtype, problem.device
         self.train = Picked.from_masks(train, device, dtype)
         self.val = Picked.from_masks(val, device, dtype)
@@ -254,20 +254,16 @@ class Objective:
         if self.task == "classification" and self.metric == "accuracy" and kernels.usable(scores):
             return kernels.cross_entropy(scores, self.val.rows, self.val_weight, target, weight)
         mine = self.val.of(scores)  # (members, count, outputs)
+        metric = METRICS[self.metric]
+        compute = metric.compute[self.task]
         if self.task == "classification":
             loss, _ = _entropy_of(mine, self.val_weight, target)
-            return loss, CLASS_SCORES[self.metric](mine, target, weight, self.positive)
+            said = mine.softmax(-1) if metric.ranks else mine.argmax(-1)
+            return loss, compute(said, target, weight, mine.shape[-1], self.positive)
         loss = self._cell_loss(mine, self.val_weight, target)
         if self.task == "multilabel":
-            return loss, LABEL_SCORES[self.metric](mine, target, weight)
-        if self.metric == "mae":
-            return loss, ((mine - target).abs() * weight * self.scale[:, None]).sum((-1, -2))
-        # The mean over the targets of 1 - residual / spread; weights sum to one over all cells.
-        share = weight * weight.shape[-1]
-        mean = (target * share).sum(1, keepdim=True)
-        spread = ((target - mean).square() * share).sum(1)
-        error = ((mine - target).square() * share).sum(1)
-        return loss, (1 - error / spread.clamp_min(torch.finfo(loss.dtype).tiny)).mean(-1)
+            return loss, compute(mine if metric.ranks else mine > 0, target, weight)
+        return loss, compute(mine, target, weight, self.scale)
 
     def take(self, kept: Tensor) -> None:
         """Keep only the given members."""
@@ -299,17 +295,4 @@ def _check_spread(values: Tensor, known: Tensor) -> None:  # (members, count, ta
         raise ValueError(
             f"Expected values to predict below {most:g} that spread over more than {least:g} (got "
             f"a spread of {found:g}); use another unit"
-        )
-
-
-def check_metric(metric: str, task: Task) -> None:
-    """Raise where a task has no such score."""
-    known = {
-        "classification": [*CLASS_SCORES],
-        "multilabel": [*LABEL_SCORES],
-        "regression": ["r2", "mae"],
-    }[task]
-    if metric not in known:
-        raise ValueError(
-            f"Expected `monitor` for {task} to be score, loss, {', '.join(known)} (got {metric!r})"
         )

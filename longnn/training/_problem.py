@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -15,17 +14,12 @@ from longnn.matrices import (
     csr_to_scipy,
     nonzero_share,
 )
+from longnn.metrics import Task, headline
 from longnn.store import Ranks
-
-Task = Literal["classification", "regression", "multilabel"]
-TASKS: tuple[Task, ...] = ("classification", "regression", "multilabel")
 
 #: By the share of nonzeros: features are sparse up to the first, and up to the second without a
 #: dense copy at their side, through which a GPU takes products without dropout (on an H200).
 SPARSE_UP_TO = {"cpu": (SPARSE_SHARE, 1.0), "cuda": (0.08, 0.03)}
-
-#: Share of the largest class above which accuracy is no headline.
-UNEQUAL = 0.8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +81,10 @@ class Problem:
         """Nodes and stored edges, both ways, that an epoch passes over."""
         return self.num_nodes + self.operator.matrix.nnz
 
+    def watched(self, monitor: str) -> str:
+        """The score that a monitor stands for (see :class:`~longnn.config.Settings`)."""
+        return self.metric if monitor in ("score", "loss") else monitor
+
     @property
     def num_nodes(self) -> int:
         """The number of nodes."""
@@ -101,26 +99,6 @@ class Problem:
     def dtype(self) -> torch.dtype:
         """The type of features and operator."""
         return self.operator.dtype
-
-
-def headline(labels: Tensor, task: Task) -> tuple[str, int]:
-    """The score that says most about a model on this data, and the rarer of two classes.
-
-    Accuracy says nothing where nearly all nodes are of one class. There it is the average
-    precision of the rarer class if there are two classes, and else the balanced accuracy.
-
-    >>> headline(torch.tensor([0] * 19 + [1]), "classification")
-    ('average_precision', 1)
-    >>> headline(torch.tensor([0, 0, 1, -1]), "classification")
-    ('accuracy', 1)
-    """
-    if task != "classification":
-        return ("r2" if task == "regression" else "average_precision"), 1
-    counts = torch.bincount(labels[labels >= 0], minlength=2)
-    positive = 0 if counts[0] < counts[1] else 1
-    if int(counts.max()) <= UNEQUAL * int(counts.sum()):
-        return "accuracy", positive
-    return ("average_precision" if int((counts > 0).sum()) <= 2 else "balanced_accuracy"), positive
 
 
 def choose_form(features: Tensor, device: torch.device) -> SparseMatrix | DenseMatrix:

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from longnn._base.node import Node
-from longnn.training._problem import Task
+from longnn.metrics import Task
 
 #: log T is looked for between these; T = 1 leaves the probabilities as they are.
 LOG_TEMPERATURES = (-3.0, 3.0)

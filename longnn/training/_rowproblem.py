@@ -8,11 +8,11 @@ import torch
 from longnn.config import Config
 from longnn.data import DataError, Scaling
 from longnn.graphs import SelfLoops
+from longnn.metrics import headline
 from longnn.nn import OnRows
 from longnn.registry import find_model, get_model
 from longnn.store import GraphStore, Ranks, StoredDataset, ensure_basis
 from longnn.training._fit import self_loops_of
-from longnn.training._problem import headline
 from longnn.training._rows import RowProblem, StoredTerms
 
 

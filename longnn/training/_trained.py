@@ -14,6 +14,7 @@ from longnn import data  # the reader of tables is loaded when a model has colum
 from longnn._base.node import Node
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Scaling
+from longnn.metrics import Task, headline
 from longnn.nn import Ensemble, Model
 from longnn.store import GraphStore, StoredDataset
 from longnn.training._fit import (
@@ -28,7 +29,7 @@ from longnn.training._fit import (
     self_loops_of,
 )
 from longnn.training._matching import match_edge_types, match_features, require_stored_features
-from longnn.training._problem import Problem, Task, headline
+from longnn.training._problem import Problem
 from longnn.training._readout import Readout
 from longnn.training._rowproblem import row_terms
 from longnn.training._rows import RowProblem

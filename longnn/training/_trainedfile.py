@@ -12,7 +12,7 @@ from longnn import data  # the reader of tables is loaded when a model has colum
 from longnn._base.node import Node
 from longnn.config import SCALINGS, Config
 from longnn.data import DataError, Scaling
-from longnn.training._problem import TASKS, Task
+from longnn.metrics import TASKS, Task
 from longnn.training._readout import Readout
 from longnn.training._tensors import read_tensors, write_tensors
 

@@ -6,13 +6,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from longnn.metrics import metric_of
 from longnn.registry import find_model
 from longnn.report import (
     GREY,
     NARROW,
     NAVY,
     ORANGE,
-    PERCENT,
     SKY,
     Plate,
     in_style,
@@ -65,7 +65,7 @@ def draw_history(record: SearchRecord) -> Figure:
     title = f"{find_model(record.model).title} on {record.dataset.name}: {record.finished} trials"
     figure, grid = new_figure(title, height=3.6, width=NARROW)
     axes = grid[0, 0]
-    scale, unit = (100, " in %") if record.metric in PERCENT else (1, "")
+    scale, unit = (100, " in %") if metric_of(record.metric).share else (1, "")
     known = [(t.state, t.number, scale * t.value) for t in record.trials if t.value is not None]
     for state, marker, colour, label in (
         ("pruned", "x", GREY, "stopped early"),

@@ -112,7 +112,7 @@ class SearchRecord:
         created: when it was finished.
         dataset: the graph.
         model: the name of the model.
-        metric: what validation scores are, ``"accuracy"`` for example.
+        metric: what validation scores are: a key of :data:`longnn.metrics.METRICS`.
         search: the name of the search in its storage.
         storage: the URL of the storage without its password; None if the caller opened it.
         finished: trials that were trained to the end or stopped by halving.

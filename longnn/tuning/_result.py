@@ -6,7 +6,8 @@ from pathlib import Path
 
 from longnn._base.files import write_text
 from longnn.config import Config
-from longnn.report import PERCENT, metric_name, score_text
+from longnn.metrics import metric_of
+from longnn.report import metric_name, score_text
 from longnn.tuning._domains import Plain
 from longnn.tuning._record import VERSIONS, SearchRecord
 from longnn.tuning._trials import TrialRecord
@@ -22,7 +23,7 @@ class TuningProgress:
     """The state of a search, given to its callback.
 
     Args:
-        metric: what scores are, ``"accuracy"`` for example.
+        metric: what scores are: a key of :data:`longnn.metrics.METRICS`.
         done: trials that all workers together have finished.
         total: trials to finish.
         best_value: the best mean validation score until now; None at first.
@@ -110,9 +111,9 @@ def gain_text(record: SearchRecord) -> str:
     if record.gain is None:
         return f"{name} diverged"
     shown = shown_score(record, record.start.value)
-    if record.metric in PERCENT:
-        return f"{100 * record.gain:+.2f} points over {name} ({shown})"
-    return f"{record.gain:+.4f} over {name} ({shown})"
+    metric = metric_of(record.metric)
+    gain = f"{metric.scale * record.gain:+.{metric.digits + 1}f}{metric.points}"
+    return f"{gain} over {name} ({shown})"
 
 
 def _one_line(text: str) -> str:

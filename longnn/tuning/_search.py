@@ -69,8 +69,7 @@ class Search:
         self.scale = scaling.kind
         base = self.config(space.fixed)
         self.problem = make_problem(dataset, base, scaling, device=self.device)
-        monitor = base.settings.monitor
-        self.metric = self.problem.metric if monitor in ("score", "loss") else monitor
+        self.metric = self.problem.watched(base.settings.monitor)
         self.start: dict[str, Plain] | None = None
         if default or around is not None:
             flat = base.to_dict()

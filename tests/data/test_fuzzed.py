@@ -25,9 +25,9 @@ from longnn.data import (
     load_named,
 )
 from longnn.data._pickles import read_pickle
+from longnn.metrics import score_numbers
 from longnn.records import FilterPath
 from longnn.report._filter_figures import density_top
-from longnn.training import regression_scores
 
 RING = torch.tensor([[0, 1, 2], [1, 2, 0]])
 
@@ -133,7 +133,7 @@ def test_flaws_of_a_named_dataset_name_its_folder(tmp_path, monkeypatch):
 
 def test_no_node_has_no_score():
     nothing = torch.zeros(3, dtype=torch.bool)
-    assert regression_scores(torch.ones(3), torch.ones(3), nothing) == {}
+    assert score_numbers(torch.ones(3), torch.ones(3), nothing) == {}
 
 
 def test_a_density_at_the_end_of_numbers():

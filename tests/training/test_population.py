@@ -9,11 +9,10 @@ import torch
 from longnn.config import Config, Settings
 from longnn.data import csbm, make_split
 from longnn.registry import MODELS
-from longnn.training import Population, Readout, load_checkpoint, save_checkpoint, summarize
+from longnn.training import Population, Readout, load_checkpoint, save_checkpoint
 from longnn.training import _history as history
 from longnn.training._adam import PopulationAdam
 from longnn.training._fit import Scaling, make_model, make_population, make_problem, predict
-from longnn.training._metrics import bootstrap_interval, classification_scores
 
 EPOCHS = 12
 
@@ -384,25 +383,6 @@ def test_regression_recovers_a_linear_target(dataset):
     error = (predicted - y)[split.test].square().mean() / y[split.test].var()
     assert error < 0.15
     assert result.history["val_score"].max() > 0.8
-
-
-def test_macro_f1_is_over_the_classes_that_are_there():
-    y = torch.tensor([0, 0, 1, 1])
-    probabilities = torch.eye(3)[torch.tensor([0, 0, 1, 2])]  # one node taken for an absent class
-    scores = classification_scores(probabilities, y, torch.ones(4, dtype=torch.bool))
-    assert scores["accuracy"] == 0.75
-    assert scores["macro_f1"] == pytest.approx((1 + 2 / 3) / 2)
-
-
-def test_summary_and_interval():
-    values = [0.8, 0.82, 0.85, 0.9]
-    low, high = bootstrap_interval(values)
-    summary = summarize(values)
-    assert low < summary["mean"] < high
-    assert min(values) <= low
-    assert high <= max(values)
-    assert summary["count"] == 4
-    assert summarize([0.5]) == {"mean": 0.5, "low": 0.5, "high": 0.5, "std": 0.0, "count": 1}
 
 
 @pytest.mark.parametrize(

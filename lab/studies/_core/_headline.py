@@ -5,15 +5,17 @@ from collections.abc import Sequence
 import torch
 
 from longnn.data import NodeDataset, Split
-from longnn.training import headline, score, summarize
+from longnn.metrics import METRICS, headline, summarize
+from longnn.training import score
 
-#: Words for the metrics that can be the headline of a table.
-METRICS = {
-    "r2": "R2",
-    "accuracy": "accuracy",
-    "average_precision": "average precision",
-    "balanced_accuracy": "balanced accuracy",
-}
+
+def metric_words(metric: str) -> str:
+    """A score in plain letters, for a table in Markdown.
+
+    >>> metric_words("r2"), metric_words("roc_auc")
+    ('R2', 'ROC AUC')
+    """
+    return METRICS[metric].plain or METRICS[metric].name
 
 
 def headline_scores(

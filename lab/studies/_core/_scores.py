@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from lab.studies._core._context import save_figure
 from lab.studies._core._evaluation import Scores
 from lab.studies._core._table import ResultTable
+from longnn.metrics import summarize
 from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure
-from longnn.training import summarize
 
 #: Dataset -> row -> what it reached.
 Results = Mapping[str, Mapping[str, Scores]]

@@ -28,7 +28,8 @@ from lab.studies.tables._run import TableCell, table_cell
 from longnn import data
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split, undirected
-from longnn.training import PATIENCE, SEED_STEP, SEEDS, Fitted, complete, fit, headline
+from longnn.metrics import headline
+from longnn.training import PATIENCE, SEED_STEP, SEEDS, Fitted, complete, fit
 
 #: The key of the cell of a record.
 TEST = "test"

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from longnn._base.files import atomic_path
 from longnn.data import NodeDataset
-from longnn.training import Fitted, Task, class_counts, headline
+from longnn.metrics import Task, headline
+from longnn.training import Fitted, class_counts
 
 #: The score of a model that diverged, where a record needs a number.
 DIVERGED = -1.0

@@ -26,7 +26,8 @@ from lab.studies.portfolio._predictions import Predictions
 from lab.studies.portfolio._select import Candidate, Limits, Selection, choose_all
 from longnn.config import Config
 from longnn.data import NodeDataset, make_split
-from longnn.training import PATIENCE, data_defaults, fit, headline, shape_of
+from longnn.metrics import headline
+from longnn.training import PATIENCE, data_defaults, fit, shape_of
 
 #: The keys of the cells.
 CANDIDATES, SELECTION, FEW = "candidates", "selection", "few"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lab.studies._core._context import load_records
-from lab.studies._core._headline import METRICS, best_in_bold, interval_of, points
+from lab.studies._core._headline import best_in_bold, interval_of, metric_words, points
 from lab.studies._core._joined import ONE as SINGLE
 from lab.studies._core._joined import EnsemblesCell, Scored, read_ensembles
 from lab.studies._core._printed import printed_cells
@@ -106,7 +106,7 @@ def _scores(selection: Selection, cells: Mapping[str, CandidatesCell]) -> Result
             for where in (portfolio.inside, portfolio.outside_graph, portfolio.outside_kind):
                 shown.append(f"{percent(where[name][JOINED]):.1f}" if name in where else "")
         shown.append(f"{100 * selection.oracle[name]:.1f}")
-        rows.append([name, GRAPHS[name].kind, METRICS[cell.metric], *shown])
+        rows.append([name, GRAPHS[name].kind, metric_words(cell.metric), *shown])
     ways = ("with the graph", "without it", "without its kind")
     titles = [f"{NAMED[key]} chosen {way}" for key in selection.portfolios for way in ways]
     return ResultTable(
@@ -252,7 +252,7 @@ def _own(tests: Mapping[str, EvaluationCell]) -> ResultTable:
         found = compared(cell)
         means = [f"{percent(scored.test):.1f}" for scored in found.values()]
         gains = paired(found, [(small, "default"), (large, "default")])
-        rows.append([name.removeprefix("table-"), METRICS[cell.metric], *means, *gains])
+        rows.append([name.removeprefix("table-"), metric_words(cell.metric), *means, *gains])
     columns = list(compared(next(iter(tests.values()))))
     return ResultTable(
         "own",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.studies._core._context import load_records
-from lab.studies._core._headline import METRICS, best_in_bold
+from lab.studies._core._headline import best_in_bold, metric_words
 from lab.studies._core._joined import Scored
 from lab.studies._core._scores import percent
 from lab.studies._core._table import ResultTable
@@ -69,7 +69,7 @@ def _scores(read: Mapping[str, UnseenScores]) -> ResultTable:
     rows = []
     for name, own in read.items():
         means = best_in_bold([percent(own.found[title].test) for title in titles])
-        rows.append([name, UNSEEN[name].kind, METRICS[own.metric], *means])
+        rows.append([name, UNSEEN[name].kind, metric_words(own.metric), *means])
     return ResultTable(
         "unseen",
         "Mean test score in % over five stratified splits of graphs of kinds that are not in the "

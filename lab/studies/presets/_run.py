@@ -14,7 +14,8 @@ from lab.studies.presets._candidates import COLUMNS, LABELS, candidates
 from lab.studies.presets._data import DEVELOPMENT
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
-from longnn.training import fit, headline
+from longnn.metrics import headline
+from longnn.training import fit
 
 #: The key of the one cell of a record.
 KEY = "candidates"

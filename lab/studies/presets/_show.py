@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from lab.studies._core._context import load_records
-from lab.studies._core._headline import METRICS, best_in_bold, interval_of, points
+from lab.studies._core._headline import best_in_bold, interval_of, metric_words, points
 from lab.studies._core._table import ResultTable
 from lab.studies.presets._candidates import CHANGES, LABELS
 from lab.studies.presets._data import DEVELOPMENT
@@ -53,7 +53,7 @@ def _scores(results: Results) -> ResultTable:
     rows = []
     for name, cell in results.items():
         means = [mean_score(cell, candidate) for candidate in REFERENCES]
-        rows.append([name, METRICS[cell.metric], *best_in_bold(means)])
+        rows.append([name, metric_words(cell.metric), *best_in_bold(means)])
     return ResultTable(
         "scores",
         "Mean score in % on the selection holdout over three splits; the best of each row in bold. "

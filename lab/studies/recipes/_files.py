@@ -14,7 +14,7 @@ from lab.studies.recipes._deep import deep_choices
 from lab.studies.recipes._selection import read_choices
 from longnn._base.files import write_text
 from longnn.config import AFTERWARDS
-from longnn.training import summarize
+from longnn.metrics import METRICS, summarize
 
 #: Settings that a recipe leaves to whoever uses it.
 LEFT_OUT = (
@@ -87,12 +87,8 @@ def _recipes(results: Path) -> Iterator[tuple[str, str, str]]:
                     yield key, name, _table(name, cells[key].config, cells[key], _SEARCHED)
     for deep in deep_choices(results):
         plan, cell = deep.plan, deep.cell
-        over = _score_words(plan.metric), f"{plan.protocol} splits 0 to {plan.splits - 1}"
+        over = METRICS[plan.metric].name, f"{plan.protocol} splits 0 to {plan.splits - 1}"
         yield deep.model, deep.graph, _table(deep.graph, deep.config, cell, _DRAWN, over)
-
-
-def _score_words(metric: str) -> str:
-    return {"accuracy": "accuracy", "roc_auc": "ROC AUC"}[metric]
 
 
 def _table(

@@ -12,7 +12,7 @@ from lab.studies._core._table import ResultTable
 from lab.studies.accuracy import ROWS
 from lab.studies.recipes._candidates import OTHERS, OWN_ROWS, RELATIVES, SLOWER
 from lab.studies.recipes._selection import Choice, read_choices
-from longnn.training import summarize
+from longnn.metrics import summarize
 
 
 def tables(folder: Path) -> list[ResultTable]:

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from lab.studies._core._context import save_figure
 from lab.studies.tables._run import LABELS
 from lab.studies.tables._show import Results, best_baseline, differences, read
+from longnn.metrics import summarize
 from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure
-from longnn.training import summarize
 
 
 @in_style

@@ -12,7 +12,8 @@ from lab.studies._core._context import Context
 from lab.studies._core._headline import headline_scores
 from lab.studies.tables._data import HELD_BACK, STORIES
 from longnn.data import NodeDataset, Split, make_split
-from longnn.training import complete, fit, headline
+from longnn.metrics import headline
+from longnn.training import complete, fit
 
 TABLES = {**STORIES, **HELD_BACK}
 #: Models of ours, each with what the data fill in and nothing set.

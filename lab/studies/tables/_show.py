@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from lab.studies._core._context import load_records
-from lab.studies._core._headline import METRICS, best_in_bold, interval_of, points
+from lab.studies._core._headline import best_in_bold, interval_of, metric_words, points
 from lab.studies._core._table import ResultTable
 from lab.studies.tables._run import LABELS, TABLES, TableCell
 from longnn.config import Config
@@ -50,7 +50,7 @@ def _scores(results: Results) -> ResultTable:
     rows = []
     for name, cells in results.items():
         means = [100 * float(np.mean(cell.test)) for cell in cells.values()]
-        rows.append([name, METRICS[cells["lon"].metric], *best_in_bold(means)])
+        rows.append([name, metric_words(cells["lon"].metric), *best_in_bold(means)])
     return ResultTable(
         "scores",
         "Mean test score in % over five stratified splits, nothing set; the best of each row in "

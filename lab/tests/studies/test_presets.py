@@ -12,7 +12,8 @@ from lab.studies.presets._show import TIE, changes_of, mean_score, read
 from lab.studies.tables._data import HELD_BACK, STORIES
 from longnn.config import Config
 from longnn.data import homophily, make_split
-from longnn.training import data_defaults, headline, summarize
+from longnn.metrics import headline, summarize
+from longnn.training import data_defaults
 from tests.commands import ROOT
 
 PAGES = ROOT / "docs" / "results"

@@ -11,7 +11,8 @@ from lab.studies.tables._data import HELD_BACK, STORIES
 from lab.studies.tables._run import LABELS, TableCell
 from lab.studies.tables._show import best_baseline, differences, read
 from longnn.data import homophily, make_split
-from longnn.training import data_defaults, headline
+from longnn.metrics import headline
+from longnn.training import data_defaults
 from tests.commands import ROOT
 
 ALL = {**STORIES, **HELD_BACK}

@@ -1,13 +1,27 @@
-"""What an epoch is judged by, against scikit-learn on one member at a time; ties and gaps too."""
+"""Scores, in training and of results, against scikit-learn; ties and gaps too."""
 
 import numpy as np
 import pytest
 import sklearn.metrics as metrics
 import torch
 import torch.nn.functional as F
+from torch_geometric.data import Data
 
+import longnn
+from longnn import report
+from longnn.data import from_data
 from longnn.graphs import GraphOperator
+from longnn.metrics import (
+    METRICS,
+    Metric,
+    bootstrap_interval,
+    score_classes,
+    score_labels,
+    score_numbers,
+    summarize,
+)
 from longnn.training import Objective, Problem
+from longnn.tuning import tune
 
 NODES, MEMBERS = 40, 3
 EDGES = torch.stack([torch.arange(NODES), (torch.arange(NODES) + 1) % NODES])
@@ -101,6 +115,7 @@ def test_regression(targets: int) -> None:
     known = [m & ~y[:, 0].isnan() for m in masks()]
     r2 = Objective(problem(labels, "regression"), known, known, monitor="r2")
     mae = Objective(problem(labels, "regression"), known, known, monitor="mae")
+    rmse = Objective(problem(labels, "regression"), known, known, monitor="rmse")
     assert mae.falling
     assert not r2.falling
     for i, m in enumerate(known):
@@ -109,6 +124,8 @@ def test_regression(targets: int) -> None:
         assert r2.validate(s)[1][i].item() == pytest.approx(theirs)
         theirs = metrics.mean_absolute_error(y[m], predicted)
         assert mae.validate(s)[1][i].item() == pytest.approx(theirs)
+        theirs = metrics.root_mean_squared_error(y[m], predicted)
+        assert rmse.validate(s)[1][i].item() == pytest.approx(theirs)
 
 
 def test_the_headline_depends_on_the_data() -> None:
@@ -141,3 +158,124 @@ def test_weights_of_nodes_weigh_the_loss_and_not_the_score() -> None:
     torch.testing.assert_close(weighed.validate(s)[1], plain.validate(s)[1])
     one = Objective(problem(y), masks(), masks(), weights=[None, weights[1], None])
     torch.testing.assert_close(one.train_loss(s)[0], plain.train_loss(s)[0])
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_results_of_classes(classes: int) -> None:
+    y = torch.randint(classes, (NODES,), generator=torch.Generator().manual_seed(5))
+    p = scores(classes)[0].softmax(-1)
+    chosen = p.argmax(-1)
+    chosen[:4] = y[:4]  # by a threshold, not the most probable
+    expected = {
+        "accuracy": metrics.accuracy_score(y, chosen),
+        "balanced_accuracy": metrics.balanced_accuracy_score(y, chosen),
+        "macro_f1": metrics.f1_score(y, chosen, average="macro"),
+    }
+    if classes == 2:
+        expected["roc_auc"] = metrics.roc_auc_score(y == 0, p[:, 0])
+        expected["average_precision"] = metrics.average_precision_score(y == 0, p[:, 0])
+    assert score_classes(p, y, chosen=chosen, positive=0) == pytest.approx(expected)
+    one = y == 1
+    assert set(score_classes(p[one], y[one])) == {"accuracy", "balanced_accuracy", "macro_f1"}
+    assert score_classes(p[:0], y[:0]) == {}
+
+
+def test_few_classes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = torch.randint(5, (NODES,), generator=torch.Generator().manual_seed(5))
+    at_once = score_classes(scores(5)[0], y)
+    monkeypatch.setattr("longnn.metrics.CELLS", 2 * NODES)
+    assert score_classes(scores(5)[0], y) == pytest.approx(at_once, rel=1e-12)
+
+
+def test_a_class_without_test_nodes_does_not_count() -> None:
+    y = torch.tensor([0, 0, 1, 1])
+    taken = torch.eye(3)[torch.tensor([0, 0, 1, 2])]  # one node taken for the absent class
+    found = score_classes(taken, y)
+    assert found["accuracy"] == 0.75
+    assert found["macro_f1"] == pytest.approx((1 + 2 / 3) / 2)
+    assert found["balanced_accuracy"] == 0.75
+
+
+def test_results_of_labels_with_gaps() -> None:
+    """Accuracy is over all cells, the others over labels with nodes of both kinds."""
+    generator = torch.Generator().manual_seed(6)
+    y = torch.randint(2, (NODES, 4), generator=generator).float()
+    y[torch.rand(NODES, 4, generator=generator) < 0.2] = torch.nan
+    y[:, 3] = 1.0  # nothing to tell apart
+    p = scores(4)[0].sigmoid()
+    known = ~y.isnan()
+    columns = [(y[known[:, k], k], p[known[:, k], k]) for k in range(3)]
+    expected = {
+        "accuracy": ((p >= 0.5) == (y > 0.5))[known].double().mean().item(),
+        "macro_f1": np.mean([metrics.f1_score(t, c >= 0.5) for t, c in columns]),
+        "roc_auc": np.mean([metrics.roc_auc_score(t, c) for t, c in columns]),
+        "average_precision": np.mean([metrics.average_precision_score(t, c) for t, c in columns]),
+    }
+    assert score_labels(p, y) == pytest.approx(expected)
+    assert set(score_labels(p[:, 3:], y[:, 3:])) == {"accuracy"}
+    assert score_labels(p, torch.full_like(y, torch.nan)) == {}
+
+
+def test_results_of_numbers_with_gaps() -> None:
+    y = torch.randn(NODES, 2, generator=torch.Generator().manual_seed(7)).double() * 3
+    y[:5, 0] = torch.nan
+    y[:, 1] = 2.5  # no spread: R2 has no meaning
+    s = scores(2)[0]
+    m = ~y[:, 0].isnan()
+    r2 = metrics.r2_score(y[m, 0], s[m, 0])
+    errors = {
+        name: (of(y[m, 0], s[m, 0]) + of(y[:, 1], s[:, 1])) / 2
+        for name, of in (
+            ("mae", metrics.mean_absolute_error),
+            ("rmse", metrics.root_mean_squared_error),
+        )
+    }
+    found = score_numbers(s, y, targets=("price", "flat"))
+    assert found == pytest.approx({"r2": r2, **errors, "r2 price": r2})
+    assert score_numbers(s[:0], y[:0]) == {}
+
+
+def test_summary_and_interval() -> None:
+    values = [0.8, 0.82, 0.85, 0.9]
+    low, high = bootstrap_interval(values)
+    summary = summarize(values)
+    assert min(values) <= low < summary["mean"] < high <= max(values)
+    assert summary["count"] == 4
+    assert summarize([0.5]) == {"mean": 0.5, "low": 0.5, "high": 0.5, "std": 0.0, "count": 1}
+
+
+def ring(labels: torch.Tensor) -> longnn.data.NodeDataset:
+    x = torch.randn(NODES, 3, generator=torch.Generator().manual_seed(8))
+    return from_data(Data(x=x, edge_index=torch.cat([EDGES, EDGES.flip(0)], 1), y=labels))
+
+
+SPACE = {"epochs": 2, "degree": 2, "dropout": {"choices": [0.1, 0.5]}}
+
+
+def test_a_new_metric_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training is judged by it, a search names it, and pages show it in its own direction."""
+
+    def worst(said, true, weight, unit):  # type: ignore[no-untyped-def]
+        return (((said - true).abs() * unit[:, None]) * (weight > 0)).amax((-1, -2))
+
+    r2 = METRICS["r2"]
+    monkeypatch.setitem(METRICS, "r2", Metric(r2.name, r2.compute, share=False))
+    entry = Metric("worst error", {"regression": worst}, ("numbers",), higher=False, share=False)
+    monkeypatch.setitem(METRICS, "worst", entry)
+    dataset = ring(torch.linspace(0, 1, NODES))
+    run = longnn.train(dataset, {"model": "lon", "epochs": 3, "baselines": True})
+    record, (repeat,) = run.record, run.record.repeats
+    predicted = torch.tensor(run.predictions()["predicted"].to_pylist())
+    (split,) = run.splits
+    expected = (predicted - dataset.data.y)[split.test].abs().max().item()
+    assert record.metric == "worst"
+    assert repeat.scores["test"]["worst"] == pytest.approx(expected, rel=1e-5)
+    history = run.record.history.of(0)["val_score"]  # type: ignore[union-attr]
+    assert history.argmin() + 1 == repeat.best_epoch
+    first, *lines = report.text_summary(record)
+    assert "worst error" in first
+    (graph,) = (line for line in lines if line.strip().startswith("The graph"))
+    best = min(b.summary["worst"].mean for b in record.baselines)
+    assert report.score_text(best, "worst") in graph
+    found = tune(dataset, SPACE, trials=2, repeats=1, finalists=0, folder=None).record
+    assert found.metric == "worst"
