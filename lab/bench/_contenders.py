@@ -1,93 +1,47 @@
-"""The contenders: each is one function that trains one epoch and evaluates.
+r"""The contenders: each is one function that trains one epoch and evaluates.
 
 All do the same work on the same data: one training step with dropout on the training nodes, then
 the validation accuracy without dropout. The rivals are written the way their users write them.
 Where there is a choice, it favours them: the accuracy is never read back from the device, nodes are
 selected by index and not by mask, and no copy of the best weights is kept (a population keeps one).
+
+The contenders of depth are stacks of our blocks, and PyG's own layers of the same depth and width,
+which keep what they would compute from the graph in every epoch (``cached=True``). A block of ours
+has the message of K sparse products (one in ``gcn-deep``) and three times the dense weights:
+
+.. math:: h \leftarrow h + W_2\,\mathrm{ReLU}(W_1 [n(h), g(P)\,n(h)]), \qquad
+          h \leftarrow h + \tilde P\,\mathrm{ReLU}(n(h))\,W
 """
 
 import dataclasses
+import gc
+import json
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import APPNP, ChebConv, GCNConv
+from torch_geometric.data import Data
+from torch_geometric.nn import APPNP, ChebConv, DeepGCNLayer, GCNConv, LayerNorm
+from torch_geometric.utils import to_torch_csr_tensor
 
-from lab.bench._textbook import TextbookLONGNN
+from lab.bench._measure import growth, run_module
+from lab.textbook import TextbookLONGNN
 from longnn import training
+from longnn._base.precision import dense_products
 from longnn.config import ROLES, Config
-from longnn.data import NodeDataset, Scaling, make_split
+from longnn.data import NodeDataset, Scaling, csbm, make_split
 from longnn.registry import PAPER_FORM
 from longnn.training import Population, Problem
 
 #: The most epochs that a contender can run.
 EPOCHS = 2000
-
-
-@dataclasses.dataclass(frozen=True)
-class Workload:
-    r"""The work of one epoch: the same for every contender.
-
-    Args:
-        degree: K of LON-GNN, the textbook model and APPNP.
-        hidden: hidden channels.
-        dropout: on the features and on the hidden channels.
-        lr: learning rate of Adam; low, so that weights stay finite in long timings.
-        weight_decay: of Adam.
-        precision: of our model: ``"float32"``, or ``"tf32"`` on a GPU.
-    """
-
-    degree: int = 10
-    hidden: int = 64
-    dropout: float = 0.5
-    lr: float = 1e-3
-    weight_decay: float = 5e-4
-    precision: str = "float32"
-
-    def config(self, seed: int = 0, *, device: str = "cpu", epochs: int = EPOCHS) -> Config:
-        """This workload as a configuration of our model."""
-        return Config.from_dict(
-            {
-                **self.options(),
-                "epochs": epochs,
-                "patience": epochs,
-                "seed": seed,
-                "device": device,
-                "precision": self.precision,
-                **{f"lr_{role}": self.lr for role in ROLES},
-                **{f"wd_{role}": self.weight_decay for role in ROLES},
-            }
-        )
-
-    def options(self) -> dict[str, Any]:
-        """Our model, and its options."""
-        return {
-            "model": "lon",
-            **PAPER_FORM,  # the form of the textbook model
-            "filter_dropout": 0.0,
-            "hidden_channels": self.hidden,
-            "degree": self.degree,
-            "input_dropout": self.dropout,
-            "dropout": self.dropout,
-        }
-
-
-@dataclasses.dataclass(frozen=True)
-class Contender:
-    r"""A contender that is ready to run.
-
-    Args:
-        key: its name in :data:`LABELS`.
-        epoch: trains and evaluates one epoch of all its models.
-        models: how many models that are.
-    """
-
-    key: str
-    epoch: Callable[[], Any]
-    models: int = 1
-
+#: Epochs to the peak of memory: the second has the state of Adam, the third is a CUDA graph.
+PEAK_EPOCHS = {"cpu": 2, "cuda": 5}
 
 #: Names of the contenders, in the order of the tables.
 LABELS = {
@@ -99,24 +53,101 @@ LABELS = {
     "appnp": "PyG APPNP",
     "cheb": "PyG ChebConv",
 }
-
+DEEP_LABELS = {
+    "deep": "lon-deep",
+    "deep_population": "lon-deep population",
+    "gcn_deep": "gcn-deep",
+    "pyg_sparse": "PyG GCN, sparse matrix",
+    "pyg_edges": "PyG GCN, list of edges",
+}
 #: What each contender is; stored in the record.
 DESCRIPTIONS = {
     "single": "one model: Population.step() of a population of one",
     "population": "several models at once, time per model; member i has seed i and split i",
-    "textbook": "longnn.bench.textbook: message passing, dense features, torch.optim.Adam",
+    "textbook": "lab.textbook: message passing, dense features, torch.optim.Adam",
     "gcn": "two GCNConv with their defaults (cached=False), dense features",
     "gcn_cached": "the same with cached=True, which PyG allows on one fixed graph",
     "appnp": "Linear-ReLU-Linear and APPNP(K, alpha=0.1), dense features",
     "cheb": "two ChebConv(K=3), dense features",
 }
+DEEP_DESCRIPTIONS = {
+    "deep": DESCRIPTIONS["single"],
+    "deep_population": DESCRIPTIONS["population"],
+    "gcn_deep": "one model, as lon-deep with one hop per block instead of a filter",
+    "pyg_sparse": "DeepGCNLayer of GCNConv(cached=True), LayerNorm, ReLU; torch's CSR matrix",
+    "pyg_edges": "the same layers; edge_index, messages gathered and scattered",
+}
+#: Our models by contender.
+MODELS = {
+    "single": "lon",
+    "population": "lon",
+    "deep": "lon-deep",
+    "deep_population": "lon-deep",
+    "gcn_deep": "gcn-deep",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    r"""The work of one epoch: the same for every contender.
+
+    Args:
+        degree: K of LON-GNN, the textbook model and APPNP.
+        hidden: hidden channels.
+        dropout: on the features and on the hidden channels; of stacks, on the latter alone.
+        lr: learning rate of Adam; low, so that weights stay finite in long timings.
+        weight_decay: of Adam.
+        precision: of our model, and of PyG's stacks: ``"float32"``, or ``"tf32"`` on a GPU.
+        blocks: how many blocks, or layers of PyG's, the contenders of depth have.
+    """
+
+    degree: int = 10
+    hidden: int = 64
+    dropout: float = 0.5
+    lr: float = 1e-3
+    weight_decay: float = 5e-4
+    precision: str = "float32"
+    blocks: int = 0
+
+    def config(
+        self, seed: int = 0, *, model: str = "lon", device: str = "cpu", epochs: int = EPOCHS
+    ) -> Config:
+        """This workload as a configuration of one of our models."""
+        options: dict[str, Any] = {"hidden_channels": self.hidden, "dropout": self.dropout}
+        if model != "gcn-deep":
+            options["degree"] = self.degree
+        if model == "lon":  # the form of the textbook model
+            options |= {**PAPER_FORM, "filter_dropout": 0.0, "input_dropout": self.dropout}
+        else:
+            options |= {"blocks": self.blocks, "input_dropout": 0.0}
+        for role in ROLES:
+            options |= {f"lr_{role}": self.lr, f"wd_{role}": self.weight_decay}
+        run = {"seed": seed, "device": device, "epochs": epochs, "patience": epochs}
+        return Config.from_dict({"model": model, "precision": self.precision, **run, **options})
+
+
+#: The work of an epoch of a stack.
+DEPTH = Workload(degree=3, hidden=128, dropout=0.2, blocks=8)
+
+
+@dataclasses.dataclass(frozen=True)
+class Contender:
+    """A contender that is ready to run: it trains and evaluates one epoch of all its models."""
+
+    epoch: Callable[[], Any]
+    models: int = 1
 
 
 def make_problem(
-    dataset: NodeDataset, workload: Workload, device: torch.device, *, epochs: int = EPOCHS
+    dataset: NodeDataset,
+    workload: Workload,
+    device: torch.device,
+    *,
+    model: str = "lon",
+    epochs: int = EPOCHS,
 ) -> Problem:
     """Features, operator and labels of a dataset in the form that populations take."""
-    config = workload.config(device=device.type, epochs=epochs)
+    config = workload.config(model=model, device=device.type, epochs=epochs)
     return training.make_problem(dataset, config, Scaling("none"), device=device)
 
 
@@ -126,12 +157,15 @@ def make_population(
     device: torch.device,
     members: int,
     *,
+    model: str = "lon",
     problem: Problem | None = None,
     epochs: int = EPOCHS,
 ) -> Population:
-    """A population of LON-GNN; member i has seed i and the published split i."""
-    problem = problem or make_problem(dataset, workload, device, epochs=epochs)
-    configs = [workload.config(i, device=device.type, epochs=epochs) for i in range(members)]
+    """A population of one of our models; member i has seed i and the published split i."""
+    problem = problem or make_problem(dataset, workload, device, model=model, epochs=epochs)
+    configs = [
+        workload.config(i, model=model, device=device.type, epochs=epochs) for i in range(members)
+    ]
     splits = [make_split(dataset, "published", i) for i in range(members)]
     return training.make_population(configs, problem, splits)
 
@@ -148,27 +182,28 @@ def make_contender(
     r"""Make one contender.
 
     Args:
-        key: its name in :data:`LABELS`.
+        key: its name in :data:`LABELS` or :data:`DEEP_LABELS`.
         dataset: what it trains on.
         workload: the work of one epoch.
         device: where it runs.
-        population: members of the contender ``"population"``.
+        population: members of the contenders that are populations.
         epochs: the most epochs it can run.
-
-    >>> from longnn.data import csbm
-    >>> graph = csbm(num_nodes=60, num_features=8)
-    >>> make_contender("gcn", graph, Workload(), torch.device("cpu"), population=1).models
-    1
     """
-    if key in ("single", "population"):
-        members = 1 if key == "single" else population
-        stacked = make_population(dataset, workload, device, members, epochs=epochs)
-        return Contender(key, stacked.step, members)
+    if key in MODELS:
+        members = population if key.endswith("population") else 1
+        stacked = make_population(
+            dataset, workload, device, members, model=MODELS[key], epochs=epochs
+        )
+        return Contender(stacked.step, members)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         sizes = (dataset.num_features, workload.hidden, dataset.num_classes)
         model = RIVALS[key](*sizes, workload)
-    return Contender(key, plain_epoch(model.to(device), dataset, workload))
+    adjacency = sparse_adjacency(dataset) if key == "pyg_sparse" else None
+    epoch = plain_epoch(model.to(device), dataset, workload, adjacency=adjacency)
+    if key.startswith("pyg_") and workload.precision == "tf32":
+        epoch = rounded(epoch)
+    return Contender(epoch)
 
 
 def plain_epoch(
@@ -206,6 +241,23 @@ def plain_epoch(
     return epoch
 
 
+def rounded(epoch: Callable[[], Any]) -> Callable[[], Any]:
+    """The epoch with the factors of its dense products rounded to TF32, as ours round them."""
+
+    def call() -> Any:
+        with dense_products(rounded=True):
+            return epoch()
+
+    return call
+
+
+def sparse_adjacency(dataset: NodeDataset) -> Tensor:
+    """The graph as torch's CSR matrix, (nodes, nodes); edges go both ways."""
+    with torch.sparse.check_sparse_tensor_invariants(enable=False):
+        size = (dataset.num_nodes, dataset.num_nodes)
+        return to_torch_csr_tensor(dataset.data.edge_index, size=size)
+
+
 class TwoLayers(nn.Module):
     """Two graph convolutions of PyG, ReLU between them, dropout before each."""
 
@@ -233,31 +285,54 @@ class PredictThenPropagate(nn.Module):
         return self.propagate(self.second(h), edges)
 
 
-def _gcn(features: int, hidden: int, classes: int, workload: Workload, **options: Any) -> nn.Module:
-    layers = (GCNConv(features, hidden, **options), GCNConv(hidden, classes, **options))
-    return TwoLayers(*layers, workload.dropout)
+class PlainGCN(nn.Module):
+    """PyG's layers of depth: norm, ReLU, dropout, one graph convolution, residual."""
+
+    def __init__(self, features: int, hidden: int, classes: int, workload: Workload) -> None:
+        super().__init__()
+        self.dropout = workload.dropout
+        self.enter = nn.Linear(features, hidden)
+        self.layers = nn.ModuleList(
+            DeepGCNLayer(
+                GCNConv(hidden, hidden, cached=True),
+                LayerNorm(hidden, mode="node"),
+                nn.ReLU(),
+                block="res+",
+                dropout=self.dropout,
+            )
+            for _ in range(workload.blocks)
+        )
+        self.norm = LayerNorm(hidden, mode="node")
+        self.leave = nn.Linear(hidden, classes)
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        h = self.enter(x)
+        for layer in self.layers:
+            h = layer(h, edges)
+        h = torch.relu(self.norm(h))
+        return self.leave(F.dropout(h, self.dropout, self.training))
 
 
-def _gcn_cached(features: int, hidden: int, classes: int, workload: Workload) -> nn.Module:
-    return _gcn(features, hidden, classes, workload, cached=True)
-
-
-def _cheb(features: int, hidden: int, classes: int, workload: Workload) -> nn.Module:
-    return TwoLayers(
-        ChebConv(features, hidden, K=3), ChebConv(hidden, classes, K=3), workload.dropout
+def _gcn(cached: bool) -> Callable[..., nn.Module]:
+    return lambda features, hidden, classes, workload: TwoLayers(
+        GCNConv(features, hidden, cached=cached),
+        GCNConv(hidden, classes, cached=cached),
+        workload.dropout,
     )
 
 
-def _textbook(features: int, hidden: int, classes: int, workload: Workload) -> nn.Module:
-    return TextbookLONGNN(features, hidden, classes, workload.degree, dropout=workload.dropout)
-
-
 RIVALS: dict[str, Callable[..., nn.Module]] = {
-    "textbook": _textbook,
-    "gcn": _gcn,
-    "gcn_cached": _gcn_cached,
+    "textbook": lambda features, hidden, classes, workload: TextbookLONGNN(
+        features, hidden, classes, workload.degree, dropout=workload.dropout
+    ),
+    "gcn": _gcn(cached=False),
+    "gcn_cached": _gcn(cached=True),
     "appnp": PredictThenPropagate,
-    "cheb": _cheb,
+    "cheb": lambda features, hidden, classes, workload: TwoLayers(
+        ChebConv(features, hidden, K=3), ChebConv(hidden, classes, K=3), workload.dropout
+    ),
+    "pyg_sparse": PlainGCN,
+    "pyg_edges": PlainGCN,
 }
 
 
@@ -266,3 +341,65 @@ def check_keys(keys: Sequence[str]) -> None:
     unknown = [key for key in keys if key not in LABELS]
     if unknown:
         raise ValueError(f"Expected contenders among {', '.join(LABELS)} (got {unknown[0]!r})")
+
+
+def peak_memory(
+    dataset: NodeDataset,
+    keys: Sequence[str],
+    workload: Workload,
+    device: torch.device,
+    *,
+    population: int,
+) -> dict[str, float]:
+    r"""Peak memory of each contender in MiB, above what was in use before.
+
+    On a GPU torch counts the memory that it allocates. On a CPU only the operating system sees all
+    memory (NumPy, MKL and the allocator have their own), so each contender loads its data and
+    trains in a process of its own, which says by how much its resident memory grew.
+    """
+    if device.type == "cuda":
+        return {key: _peak_cuda(key, dataset, workload, device, population) for key in keys}
+    order: dict[str, Any] = {"population": population, "workload": dataclasses.asdict(workload)}
+    order |= {"threads": torch.get_num_threads(), "classes": list(dataset.classes)}
+    data = dataset.data
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "dataset.pt"  # plain tensors
+        torch.save({"x": data.x, "edge_index": data.edge_index, "y": data.y}, path)
+        orders = {key: json.dumps({**order, "key": key, "path": str(path)}) for key in keys}
+        module = "lab.bench._contenders"
+        return {key: float(run_module(module, text)) for key, text in orders.items()}
+
+
+def _peak_cuda(
+    key: str, dataset: NodeDataset, workload: Workload, device: torch.device, population: int
+) -> float:
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    _train(key, dataset, workload, device, population)
+    torch.cuda.synchronize(device)
+    return (torch.cuda.max_memory_allocated(device) - before) / 2**20
+
+
+def _train(
+    key: str, dataset: NodeDataset, workload: Workload, device: torch.device, population: int
+) -> None:
+    count = PEAK_EPOCHS[device.type]
+    options = {"population": population, "epochs": 2 * count}
+    contender = make_contender(key, dataset, workload, device, **options)
+    for _ in range(count):
+        contender.epoch()
+
+
+def _child(order: dict[str, Any]) -> None:
+    torch.set_num_threads(order["threads"])
+    data, classes = Data(**torch.load(order["path"], weights_only=True)), tuple(order["classes"])
+    dataset = NodeDataset("it", data, classes=classes, default_split="published")
+    key, workload, cpu = order["key"], Workload(**order["workload"]), torch.device("cpu")
+    _train(key, csbm(num_nodes=60, num_features=4), workload, cpu, 2)  # loads the libraries
+    print(growth(lambda: _train(key, dataset, workload, cpu, order["population"])))
+
+
+if __name__ == "__main__":
+    _child(json.loads(sys.argv[1]))

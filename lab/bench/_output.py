@@ -1,155 +1,110 @@
-"""A record as files (JSON, Markdown, figures) and as lines for a terminal."""
+"""A record as files (JSON, Markdown, figures), as lines of a terminal, and beside another one."""
 
-import json
-import os
 from pathlib import Path
 
-from lab.bench._record import BenchRecord, Failure, ShareFailure
-from lab.bench._tables import Table, tables
+from lab.bench._conclusions import PAPERS, forecast_table, scale_words
+from lab.bench._record import KINDS, Record, folder_of, hardware, read_bench, rows
+from lab.bench._tables import Table, failures, heading, number, tables
 from longnn._base.files import write_json, write_text
 
-#: Folders of the results: JSON, Markdown, and SVG and PNG.
-RECORDS, TABLES, FIGURES = "records", "tables", "figures"
+TITLES = {
+    "epochs": "Benchmark",
+    "depth": "Depth",
+    "ensembles": "Ensembles",
+    "scale": "Large graphs",
+}
 
 
-def read_bench(path: str | Path) -> BenchRecord:
-    r"""Read a record.
+def write_bench(record: Record, folder: str | Path, *, name: str | None = None) -> list[Path]:
+    r"""Write the record as JSON, ``tables/NAME.md``, and ``figures/NAME*`` as SVG and PNG.
 
-    Args:
-        path: the JSON file, or a folder of results that holds exactly one record.
-
-    Raises:
-        FileNotFoundError: if there is no such file, or no record in the folder.
-        ValueError: if the file is no record, or the folder holds several.
-    """
-    path = Path(path)
-    if path.is_dir():
-        path = _only_record(path)
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: Expected the record of a benchmark as JSON ({error})") from error
-    try:
-        return BenchRecord.from_dict(given)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-def _only_record(folder: Path) -> Path:
-    files = sorted((folder / RECORDS).glob("*.json"))
-    if not files:
-        raise FileNotFoundError(f"{folder}: Expected a record in {RECORDS}/ (got none)")
-    if len(files) > 1:
-        names = ", ".join(file.name for file in files)
-        raise ValueError(f"{folder}: Expected one record in {RECORDS}/ (got {names})")
-    return files[0]
-
-
-def write_bench(record: BenchRecord, folder: str | Path, *, name: str | None = None) -> list[Path]:
-    r"""Write ``records/NAME.json``, ``tables/NAME.md`` and ``figures/NAME-*`` as SVG and PNG.
-
-    Several machines share one folder of results under different names.
+    Several machines share one folder of results under different names. A record of large graphs
+    on a CPU with all its stages also has ``tables/NAME-words.md``, sentences for a page. Where
+    there is such a record, ``tables/papers100m.md`` is written, too: a graph that was not run,
+    computed from it and from the record ``scale-h200`` of a GPU.
 
     Args:
         record: to write.
         folder: of the results.
-        name: of the machine; by default the device, ``"cpu"`` or ``"cuda"``.
+        name: by default the device, and before it the kind of the record if it is not epochs.
 
     Returns:
         The files, the record and the tables first.
     """
-    folder, name = Path(folder), name or record.machine.device
-    for kind in (RECORDS, TABLES, FIGURES):
-        (folder / kind).mkdir(parents=True, exist_ok=True)
     from lab.bench._figures import save_figures  # matplotlib is slow to load
 
-    figures = save_figures(record, folder / FIGURES, name)
-    file, page = folder / RECORDS / f"{name}.json", folder / TABLES / f"{name}.md"
-    write_json(file, record.to_dict())
-    drawn = [figure for figure in figures if figure.suffix == ".svg"]
-    links = [Path(os.path.relpath(figure, page.parent)).as_posix() for figure in drawn]
+    kind, device = KINDS[record["format"]], record["machine"]["device"]
+    name = name or (device if kind == "epochs" else f"{kind}-{device}")
+    records, pages, drawn = (Path(folder, part) for part in (folder_of(kind), "tables", "figures"))
+    for part in (records, pages, drawn):
+        part.mkdir(parents=True, exist_ok=True)
+    figures = save_figures(record, drawn, name)
+    file, page = records / f"{name}.json", pages / f"{name}.md"
+    write_json(file, record)
+    links = [f"../figures/{figure.name}" for figure in figures if figure.suffix == ".svg"]
     write_text(page, to_markdown(record, links))
-    return [file, page, *figures]
+    files, cpu = [file, page], "scale-cpu"
+    if kind == "scale" and device == "cpu" and record["stages"]:
+        files.append(pages / f"{name}-words.md")
+        write_text(files[-1], "".join(f"- {text}\n" for text in scale_words(record)))
+        cpu = name
+    if kind == "scale" and (records / f"{cpu}.json").exists():
+        gpu = records / "scale-h200.json"
+        others = [read_bench(path) for path in (records / f"{cpu}.json", gpu) if path.exists()]
+        paper = forecast_table(PAPERS, *others).markdown()
+        files.append(pages / "papers100m.md")
+        write_text(files[-1], "\n".join(paper).removeprefix("#") + "\n")
+    return [*files, *figures]
 
 
-def to_markdown(record: BenchRecord, figures: list[str]) -> str:
-    r"""The whole record as one page.
+def rebuild_bench(folder: str | Path) -> list[str]:
+    """Write the files of all records in a folder of results again; returns their names."""
+    names = []
+    for kind in KINDS.values():
+        for path in sorted(Path(folder, folder_of(kind)).glob("*.json")):
+            write_bench(read_bench(path), folder, name=path.stem)
+            names.append(path.stem)
+    return names
 
-    Args:
-        record: to show.
-        figures: links to the figures.
-    """
-    text = [f"# Benchmark on {record.machine.name}", ""]
+
+def to_markdown(record: Record, figures: list[str]) -> str:
+    """The whole record as one page, with links to its figures."""
+    text = [f"# {TITLES[KINDS[record['format']]]} on {hardware(record)}", ""]
     text += [*(f"- {line}" for line in heading(record)), ""]
     for table in tables(record):
-        text += [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
-        text += [*markdown_rows(table), ""]
-    text += _problems(record)
+        text += [*table.markdown(), ""]
+    failed = failures(record)
+    text += ["## Not measured", "", *failed, ""] if failed else []
     text += [line for link in figures for line in (f"![{Path(link).stem}]({link})", "")]
     return "\n".join(text).rstrip() + "\n"
 
 
-def heading(record: BenchRecord) -> list[str]:
-    """Date, commit, machine, versions, work and contenders, one line each."""
-    machine, code, settings = record.machine, record.code, record.settings
-    commit = code.commit or "unknown"
-    changed = " with local changes" if code.dirty else ""
-    names = ("longnn", "torch", "torch_geometric", "triton", "python", "cuda")
-    found = machine.versions
-    versions = ", ".join(f"{name} {found[name]}" for name in names if found.get(name))
-    lines = [
-        f"date: {record.created}; commit: {commit}{changed}",
-        f"machine: {machine.cpu}, {machine.cores} cores, {machine.threads} thread(s)"
-        + (f", {machine.gpu}" if machine.gpu else "")
-        + f"; {machine.platform}",
-        f"versions: {versions}",
-        f"work: degree {settings.degree}, hidden {settings.hidden}, dropout "
-        f"{settings.dropout:g} on features and hidden channels, Adam, published split 0"
-        + (", LON-GNN in TF32" if settings.precision == "tf32" else ""),
-    ]
-    return lines + [f"{key}: {text}" for key, text in settings.contenders.items()]
-
-
-def _problems(record: BenchRecord) -> list[str]:
-    """What could not be measured, and why."""
-    whole = {"scaling": record.scaling, "ceilings": record.ceilings}
-    found = [
-        f"- {name}: {section.error}"
-        for name, section in whole.items()
-        if isinstance(section, Failure)
-    ]
-    for name, result in record.datasets.items():
-        found += [f"- {name}, {key}: {reason}" for key, reason in result.failed.items()]
-        if isinstance(result.memory_mib, Failure):
-            found.append(f"- {name}, memory: {result.memory_mib.error}")
-        failed = [s for s in result.ceilings or [] if isinstance(s, ShareFailure)]
-        found += [f"- {name}, ceilings: {share.error}" for share in failed]
-    return ["## Not measured", "", *found, ""] if found else []
-
-
-def markdown_rows(table: Table) -> list[str]:
-    """A table as lines of Markdown."""
-    marks = ["---" if i == 0 or table.words else "--:" for i in range(len(table.heads))]
-    return ["| " + " | ".join(row) + " |" for row in (table.heads, marks, *table.rows)]
-
-
-def lines(record: BenchRecord) -> list[str]:
-    """The record for a terminal: what was measured where, and its tables in aligned columns."""
-    text = [*heading(record)[:4], ""]
+def lines(record: Record) -> list[str]:
+    """The record for a terminal: where and on what was measured, and its tables."""
+    told = record.get("settings", {}).get("contenders", {})
+    head = heading(record)
+    text = [f"machine: {hardware(record)}", *head[: len(head) - len(told)], ""]
     for table in tables(record, brief=True):
-        text += [table.title.upper(), *([table.note] if table.note else []), *aligned(table), ""]
-    text += _problems(record)
-    return text[:-1] if text and not text[-1] else text
+        text += [*table.lines(), ""]
+    return [*text, *failures(record)] if failures(record) else text[:-1]
 
 
-def aligned(table: Table) -> list[str]:
-    """A table as lines of a terminal."""
-    widths = [max(map(len, column)) for column in zip(table.heads, *table.rows, strict=True)]
-    found = []
-    for row in (table.heads, *table.rows):
-        cells = [
-            cell.ljust(width) if i == 0 or table.words else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        found.append("  ".join(cells).rstrip())
-    return found
+def compare_records(before: Record, after: Record) -> Table:
+    """Every number that two records share, and how many times larger the second is."""
+    numbers = [
+        {
+            tuple(row[key] or "" for key in ("what", "graph", "contender", "metric")): row["value"]
+            for row in rows(record)
+            if isinstance(row["value"], int | float) and row["what"] not in ("goals", "datasets")
+        }
+        for record in (before, after)
+    ]
+    note = f"Before: {hardware(before)}. After: {hardware(after)}."
+    heads = ["what", "graph", "contender", "metric", "before", "after", "ratio"]
+    table = Table("Comparison", note, heads)
+    for key, old in numbers[0].items():
+        if key in numbers[1]:
+            new = numbers[1][key]
+            ratio = number(new / old) if old else "-"
+            table.rows.append([*key, number(old), number(new), ratio])
+    return table

@@ -1,235 +1,143 @@
-"""The record of a benchmark: one class per section, which writes the JSON and reads it back.
+"""A record of a benchmark: plain data as in its JSON file, and the long table of what it measured.
 
-A section that could not be measured is a :class:`Failure`; one that was not asked for is None.
+Each measurement is a row, a plain dict: ``what`` was measured, on which ``graph``, of which
+``contender``, which ``metric`` and its ``value`` (``low`` and ``high`` are its quartiles, if it has
+any), and on which ``hardware``. Tables, figures and comparisons are views of the rows. The metric
+of a measurement that failed is ``error``, its value the reason.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-from longnn.records import KEEP_NONE, Schema
+import torch
+
+from longnn._base.provenance import describe_code, environment
+
+Record = dict[str, Any]
+Row = dict[str, Any]
+
+#: The kind of a record by its format.
+KINDS = {
+    "longnn.bench/1": "epochs",
+    "longnn.bench.depth/1": "depth",
+    "longnn.bench.ensembles/1": "ensembles",
+    "longnn.bench.scale/1": "scale",
+}
+
+#: Keys of a record that measure nothing.
+_ABOUT = ("format", "created", "machine", "code", "settings")
+#: Sections whose keys are graphs, and sections whose keys (below the graph) are contenders.
+_BY_GRAPH = ("datasets", "graphs", "orders")
+_BY_CONTENDER = (
+    *("contenders", "ratios", "memory_mib", "failed", "seconds", "stages", "orders", "ranks"),
+)
+#: Fields of an entry of a list that name its graph, and its contender.
+_GRAPH_FIELDS = ("dataset", "graph", "axis")
+_CONTENDER_FIELDS = ("contender", "precision", "preset", "model", "what", "name")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Failure(Schema):
-    """A measurement that failed, with the reason."""
+def begin(kind: str, device: torch.device, commit: str | None) -> Record:
+    """A record without measurements: when, where and by which code they are made."""
+    formats = {known: name for name, known in KINDS.items()}
+    return {
+        "format": formats[kind],
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": environment(device),
+        "code": describe_code(commit),
+    }
 
-    error: str
 
+def read_bench(path: str | Path) -> Record:
+    """Read a record of any kind.
 
-@dataclass(frozen=True, kw_only=True)
-class Spread(Schema):
-    """Median and quartiles over the rounds.
-
-    >>> Spread.from_dict({"median": 2.0, "low": 1.0, "high": 3.0})
-    Spread(median=2.0, low=1.0, high=3.0)
+    Raises:
+        ValueError: if the file is not the record of a benchmark.
     """
-
-    median: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine(Schema):
-    """The hardware, and the versions of the software on it."""
-
-    platform: str
-    cpu: str
-    cores: int
-    load: float | None = field(default=None, metadata=KEEP_NONE)
-    threads: int
-    device: str
-    gpu: str | None = field(default=None, metadata=KEEP_NONE)
-    gpu_memory_gib: float | None = field(default=None, metadata=KEEP_NONE)
-    versions: dict[str, str | None] = field(default_factory=dict)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any], *, place: str = "record") -> Self:
-        """As :meth:`Schema.from_dict`; every key that is not a field is a version."""
-        own = {key: value for key, value in given.items() if key in cls.__dataclass_fields__}
-        versions = {key: value for key, value in given.items() if key not in own}
-        return super().from_dict({**own, "versions": versions}, place=place)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Schema.to_dict`, with the versions beside the other keys."""
-        found = super().to_dict()
-        versions = found.pop("versions")
-        return {**found, **versions}
-
-    @property
-    def name(self) -> str:
-        """The GPU, or the CPU with its number of threads."""
-        return self.gpu or f"{self.cpu}, {self.threads} thread(s)"
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: Expected the record of a benchmark as JSON ({error})") from error
+    if not isinstance(record, dict) or record.get("format") not in KINDS:
+        raise ValueError(f"{path}: Expected the record of a benchmark (got another file)")
+    return record
 
 
-@dataclass(frozen=True, kw_only=True)
-class Code(Schema):
-    """The commit, and whether files differed from it; None where that is not known."""
-
-    commit: str | None = field(metadata=KEEP_NONE)
-    dirty: bool | None = field(metadata=KEEP_NONE)
+def folder_of(kind: str) -> str:
+    """The folder of the records of a kind in a folder of results."""
+    return "records" if kind == "epochs" else kind
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings(Schema):
-    """The work of an epoch, the budgets of the timings, and the contenders with a description."""
-
-    degree: int
-    hidden: int
-    dropout: float
-    lr: float
-    weight_decay: float
-    population: int
-    quick: bool
-    rounds: int
-    seconds: float
-    rest_rounds: int
-    rest_seconds: float
-    contenders: dict[str, str]
-    precision: str | None = None  # of LON-GNN, if it is not float32
+def hardware(record: Record) -> str:
+    """The GPU, or the CPU with its number of threads."""
+    machine = record["machine"]
+    return machine["gpu"] or f"{machine['cpu']}, {machine['threads']} thread(s)"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContenderResult(Schema):
-    """Milliseconds per model and epoch, and calls of one epoch of all models."""
+def rows(record: Record) -> Iterator[Row]:
+    """Every measurement of a record, in its order.
 
-    models: int
-    ms: Spread
-    calls: dict[str, float] | Failure = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EpochPart(Schema):
-    """The work of one part of an epoch; with its rates and shares of the ceilings if timed."""
-
-    gather_bytes: float
-    bytes: float
-    flops: float
-    floor_ms: dict[str, float]  # ceiling -> least milliseconds
-    ms: float | None = field(metadata=KEEP_NONE)
-    gb_s: float | None = None
-    gflop_s: float | None = None
-    memory_share: float | None = None
-    cache_share: float | None = None
-    arithmetic_share: float | None = None
-    epoch_share: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Share(Schema):
-    """Where the time of an epoch of all models goes, against the ceilings of the machine."""
-
-    contender: str
-    members: int
-    epoch_ms: float
-    floor_ms: float
-    parts: dict[str, EpochPart]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShareFailure(Failure):
-    """Shares of a contender that could not be measured."""
-
-    contender: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatasetResult(Schema):
-    """Everything measured on one dataset."""
-
-    nodes: int
-    edges: int
-    features: int
-    density: float
-    classes: int
-    contenders: dict[str, ContenderResult]
-    ratios: dict[str, Spread]
-    failed: dict[str, str]  # contender -> reason
-    memory_mib: dict[str, float | None] | Failure | None = None
-    ceilings: list[Share | ShareFailure] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ceilings(Schema):
-    """What the machine can do, as measured."""
-
-    memory_gb_s: float
-    cache_gb_s: float
-    float32_gflop_s: float
-    tf32_gflop_s: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sweep(Schema):
-    """Milliseconds against one size, and the power law fitted to the sizes from ``from_`` on."""
-
-    what: str
-    axis: str
-    fixed: str
-    x: list[float]
-    ms: list[float]
-    exponent: float
-    factor: float
-    from_: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class GoalResult(Schema):
-    """A goal, the number that decides it, and its status.
-
-    ``factor`` is at least 1 where the goal is reached: 1.2 is met with a fifth to spare, 0.8 is
-    missed by a fifth.
+    >>> record = {"machine": {"gpu": "a GPU"}, "orders": {"ring": {"random": {"find_s": 2.0}}}}
+    >>> next(rows(record)) == {
+    ...     "what": "orders", "graph": "ring", "contender": "random", "metric": "find_s",
+    ...     "value": 2.0, "low": None, "high": None, "hardware": "a GPU"}
+    True
     """
-
-    name: str
-    text: str
-    unit: str
-    limit: float
-    value: float | None = field(metadata=KEEP_NONE)
-    factor: float | None = field(metadata=KEEP_NONE)
-    dataset: str | None = field(metadata=KEEP_NONE)
-    measured: int
-    datasets: int
-    status: str
+    where = hardware(record)
+    for what, section in record.items():
+        if what not in _ABOUT:
+            for row in _rows(what, section):
+                yield {**row, "hardware": where}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Formatted(Schema):
-    """A record that names its format: :data:`FORMAT`, of :data:`WHAT`."""
+def _rows(
+    what: str, node: Any, graph: str | None = None, contender: str | None = None, metric: str = ""
+) -> Iterator[Row]:
+    if isinstance(node, list) and all(isinstance(entry, dict) for entry in node):
+        for entry in node:
+            graphs, contenders = (
+                [entry[field] for field in fields if entry.get(field)]
+                for fields in (_GRAPH_FIELDS, _CONTENDER_FIELDS)
+            )
+            yield from _rows(what, entry, graphs[0] if graphs else graph, " ".join(contenders))
+    elif isinstance(node, dict) and not {"median", "error"} & set(node):
+        for key, value in node.items():
+            if what in _BY_GRAPH and graph is None:
+                yield from _rows(what, value, key)
+            elif what in _BY_CONTENDER and contender is None:
+                yield from _rows(what, value, graph, key)
+            elif what == "datasets" and isinstance(value, dict | list):
+                yield from _rows(key, value, graph)
+            else:
+                path = f"{metric}.{key}" if metric else key
+                yield from _rows(what, value, graph, contender, path)
+    else:
+        row = {"what": what, "graph": graph, "contender": contender, "metric": metric or what}
+        quartiles = {"value": node, "low": None, "high": None}
+        if isinstance(node, dict) and "error" in node:
+            row["metric"], quartiles["value"] = "error", node["error"]
+        elif isinstance(node, dict):
+            quartiles = {"value": node["median"], "low": node["low"], "high": node["high"]}
+        yield {**row, **quartiles}
 
-    FORMAT: ClassVar[str]
-    WHAT: ClassVar[str]
 
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any], *, place: str = "record") -> Self:
-        """As :meth:`Schema.from_dict`; the values must name their format."""
-        if not isinstance(given, Mapping) or given.get("format") != cls.FORMAT:
-            raise ValueError(f"Expected the record of {cls.WHAT} (got another file)")
-        return super().from_dict({k: v for k, v in given.items() if k != "format"}, place=place)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Schema.to_dict`, with the format."""
-        return {"format": self.FORMAT, **super().to_dict()}
+Cells = dict[tuple[Any, Any], dict[str, Row]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchRecord(Formatted):
-    """Everything that one call of :func:`~lab.bench.run_bench` measured."""
+def cells(record: Record, what: str) -> Cells:
+    """The rows of one kind of measurement by graph and contender, then by metric."""
+    found: Cells = {}
+    for row in rows(record):
+        if row["what"] == what and row["metric"] != "error":
+            found.setdefault((row["graph"], row["contender"]), {})[row["metric"]] = row
+    return found
 
-    FORMAT: ClassVar[str] = "longnn.bench/1"
-    WHAT: ClassVar[str] = "a benchmark"
 
-    created: str
-    machine: Machine
-    code: Code
-    settings: Settings
-    datasets: dict[str, DatasetResult]
-    ceilings: Ceilings | Failure | None = None
-    scaling: list[Sweep] | Failure | None = None
-    goals: list[GoalResult] = field(default_factory=list)
-
-    @property
-    def sweeps(self) -> list[Sweep]:
-        """The sweeps of the scaling section; none where it failed or was not asked for."""
-        return self.scaling if isinstance(self.scaling, list) else []
+def values(record: Record, what: str) -> list[dict[str, Any]]:
+    """The same without quartiles: one dict of values by metric per graph and contender."""
+    return [
+        {"graph": graph, "contender": contender, **{k: row["value"] for k, row in cell.items()}}
+        for (graph, contender), cell in cells(record, what).items()
+    ]

@@ -17,20 +17,18 @@ from typing import Any
 
 from torch import Tensor
 
-from lab.bench._scalerecord import Contest
 from lab.generator import generate
 from longnn.config import Config
-from longnn.data import Split, make_split
+from longnn.data import make_split
 from longnn.nn import MLP, Model, Terms, seeded
 from longnn.registry import FEATURES_FORM, get_model
 from longnn.store import load_stored
-from longnn.training import Job, Member, Population, Problem, predict
+from longnn.training import Job, Member, Population, predict
 
-#: What all contenders have in common.
+#: What all models have in common, and the power of the operator that SGC takes in its paper.
 DROPOUT: Mapping[str, Any] = {"input_dropout": 0.0, "dropout": 0.2}
 RATES = {"lr_transform": 0.005, "lr_coefficients": 0.005, "lr_basis": 0.005}
-#: The power of the operator that SGC takes, as in its paper.
-POWER = 2
+HIDDEN, POWER = 64, 2
 #: Kinds of labels: how they lie on the graph. In pairs of classes that seek each other, homophily
 #: near 0 is a label of high frequency; 0.9 for one of a pair and 0.1 for the other mixes both.
 LABELS: Mapping[str, Mapping[str, Any]] = {
@@ -38,6 +36,28 @@ LABELS: Mapping[str, Mapping[str, Any]] = {
     "labels of mixed frequency": {"homophily": (0.9, 0.1), "pattern": "pairs"},
     "labels of high frequency": {"homophily": 0.1, "pattern": "pairs"},
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """The graphs that models are compared on, and how long they are trained."""
+
+    nodes: int
+    edges: int
+    labelled: int
+    features: int = 16
+    classes: int = 10
+    degree: int = 10
+    epochs: int = 50
+    patience: int = 6
+    batch_rows: int = 1024
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.nodes:,} nodes, {self.edges:,} edges, {self.features} features, "
+            f"{self.classes} classes, {self.labelled:,} labelled nodes, degree {self.degree}"
+        )
 
 
 class Sign(Model):
@@ -61,43 +81,39 @@ class Sign(Model):
         return self.mlp.scores(values.movedim(0, 1).flatten(1), operator)
 
 
-@dataclasses.dataclass(frozen=True)
-class Contender:
-    """One model on one graph: its test score, how long it took, and its size."""
+def measure_contests(
+    folder: Path, field: Field, tell: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """All models on each kind of labels; each seed has a graph of its own in the folder."""
+    shape = {key: getattr(field, key) for key in ("nodes", "edges", "features", "classes")}
+    contests: list[dict[str, Any]] = []
+    for name, kind in LABELS.items():
+        tell(f"models: {name}")
+        by_model: dict[str, dict[str, Any]] = {}
+        for seed in field.seeds:
+            generate(folder, **shape, **kind, labelled=field.labelled, seed=seed)
+            for model, (score, seconds, weights) in train_on_rows(folder, field, seed).items():
+                new = {"graph": name, "model": model, "scores": [], "seconds": []}
+                contest = by_model.setdefault(model, {**new, "weights": weights})
+                contest["scores"].append(score)
+                contest["seconds"].append(seconds)
+            shutil.rmtree(folder)
+        contests += by_model.values()
+    return contests
 
-    name: str
-    score: float
-    seconds: float
-    epochs: int
-    parameters: int
 
-
-def compare_on_rows(
-    folder: str | Path,
-    *,
-    degree: int = 10,
-    hidden: int = 64,
-    epochs: int = 50,
-    patience: int = 10,
-    batch_rows: int = 4096,
-    seed: int = 0,
-) -> list[Contender]:
-    """Train each contender on the rows of a prepared graph; its terms are computed if needed.
-
-    Args:
-        folder: a prepared graph with classes.
-        degree: K of the terms.
-        hidden: units of each contender.
-        epochs, patience, batch_rows: of each training.
-        seed: of the split, the weights and dropout.
+def train_on_rows(
+    folder: Path, field: Field, seed: int, hidden: int = HIDDEN
+) -> dict[str, tuple[float, float, int]]:
+    """Train each model on the rows of a prepared graph; its terms are computed if needed.
 
     Returns:
         accuracy on the test nodes, seconds of training and number of weights of each.
     """
-    rows = load_stored(folder, rows=True)
-    values = {"epochs": epochs, "patience": patience, "batch_rows": batch_rows, "monitor": "loss"}
-    table: Mapping[str, Any] = {**FEATURES_FORM, **DROPOUT, **RATES, **values, "degree": degree}
-    config = Config.from_dict({**table, "hidden_channels": hidden, "seed": seed})
+    rows, degree = load_stored(folder, rows=True), field.degree
+    settings = {key: getattr(field, key) for key in ("degree", "epochs", "patience", "batch_rows")}
+    common = {"hidden_channels": hidden, "seed": seed, "monitor": "loss"}
+    config = Config.from_dict({**FEATURES_FORM, **DROPOUT, **RATES, **settings, **common})
     split = make_split(rows, None, seed)
     problem = Job(rows, [config], [split]).problem_of(0)
     sizes = (problem.features.shape[1], hidden, problem.outputs)
@@ -106,96 +122,19 @@ def compare_on_rows(
     with seeded(seed):
         models = {
             "learned filter": get_model("lon", *sizes, **filtered),
-            "learned filter per unit": get_model(
-                "lon", *sizes, degree=degree, shared=False, **form
-            ),
+            "learned filter per unit": get_model("lon", *sizes, shared=False, **filtered),
             "SGC": get_model("sgc", *sizes, degree=POWER, transform="mlp", **form),
             "SIGN": Sign(*sizes, degree),
             "MLP": MLP(*sizes, **DROPOUT),
         }
-    return [_train(name, model, config, problem, split) for name, model in models.items()]
-
-
-def _train(name: str, model: Model, config: Config, problem: Problem, split: Split) -> Contender:
-    member = Member(model, config.settings, config.seed, split.train, split.val)
-    began = time.perf_counter()
-    (result,) = Population([member], problem).run()
-    seconds = time.perf_counter() - began
-    model.load_state_dict(result.state, strict=False)
-    chosen = predict(model, problem).argmax(1)
-    right = (chosen == problem.labels.cpu())[split.test]
-    size = sum(p.numel() for p in model.parameters())
-    return Contender(name, float(right.float().mean()), seconds, result.epochs, size)
-
-
-def contenders_text(found: list[Contender]) -> str:
-    """A table of contenders, one line each.
-
-    >>> print(contenders_text([Contender("SGC", 0.5, 1.0, 3, 10)]))
-    model                       accuracy  seconds  epochs   weights
-    SGC                           50.0 %      1.0       3        10
-    """
-    lines = [f"{'model':<26}  {'accuracy':>8}  {'seconds':>7}  {'epochs':>6}  {'weights':>8}"]
-    for one in found:
-        score = f"{100 * one.score:.1f} %"
-        numbers = f"{one.seconds:>7.1f}  {one.epochs:>6}  {one.parameters:>8,}"
-        lines.append(f"{one.name:<26}  {score:>8}  {numbers}")
-    return "\n".join(lines)
-
-
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """The graphs that models are compared on, and how long they are trained.
-
-    >>> print(Field(nodes=1000, edges=5000, labelled=100))
-    1,000 nodes, 5,000 edges, 16 features, 10 classes, 100 labelled nodes, degree 10
-    """
-
-    nodes: int
-    edges: int
-    labelled: int
-    features: int = 16
-    classes: int = 10
-    degree: int = 10
-    epochs: int = 50
-    patience: int = 6
-    batch_rows: int = 1024
-    seeds: tuple[int, ...] = (0, 1, 2)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.nodes:,} nodes, {self.edges:,} edges, {self.features} features, "
-            f"{self.classes} classes, {self.labelled:,} labelled nodes, degree {self.degree}"
-        )
-
-
-def measure_contests(folder: Path, field: Field, tell: Callable[[str], None]) -> list[Contest]:
-    """All contenders on each kind of labels; each seed has a graph of its own.
-
-    Args:
-        folder: for files.
-        field: sizes and budgets.
-        tell: hears of each kind.
-    """
-    shape = {key: getattr(field, key) for key in ("nodes", "edges", "features", "classes")}
-    budget = {key: getattr(field, key) for key in ("degree", "epochs", "patience", "batch_rows")}
-    contests = []
-    for name, kind in LABELS.items():
-        tell(f"models: {name}")
-        found: list[list[Contender]] = []
-        for seed in field.seeds:
-            generate(folder, **shape, **kind, labelled=field.labelled, seed=seed)
-            found.append(compare_on_rows(folder, **budget, seed=seed))
-            shutil.rmtree(folder)
-        for several in zip(*found, strict=True):
-            scores, seconds = ([getattr(c, key) for c in several] for key in ("score", "seconds"))
-            contests.append(
-                Contest(
-                    graph=name,
-                    model=several[0].name,
-                    scores=scores,
-                    seconds=seconds,
-                    weights=several[0].parameters,
-                )
-            )
-    return contests
+    measured = {}
+    for name, model in models.items():
+        member = Member(model, config.settings, config.seed, split.train, split.val)
+        began = time.perf_counter()
+        (result,) = Population([member], problem).run()
+        seconds = time.perf_counter() - began
+        model.load_state_dict(result.state, strict=False)
+        right = (predict(model, problem).argmax(1) == problem.labels.cpu())[split.test]
+        weights = sum(p.numel() for p in model.parameters())
+        measured[name] = (float(right.float().mean()), seconds, weights)
+    return measured

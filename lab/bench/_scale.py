@@ -1,36 +1,61 @@
-r"""How fast a large graph is: its stages, how they grow, its rivals, two ranks, orders, and models.
+r"""How fast a large graph is: propagation beside its rivals, stages, two ranks, orders, and models.
 
-Each part is a section of its own; :func:`run_scale` measures some or all of them.
+The whole of :func:`longnn.store.propagate` is timed, files written and synced, and its products
+alone. Rivals keep their terms in memory: PyG's SIGN transform (all powers) and the loop of its
+SGConv (the last alone). A gather reads the same rows that a step sums, and writes them out.
+
+Two ranks on two cores run in turn with one rank on one core. Each rank is a process that
+``torchrun`` starts, held to one core. The clock runs from when all are there until all blocks are
+written. This module is also the program of a rank, and of a process whose memory is measured.
 """
 
 import contextlib
-import datetime
+import json
 import os
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
+import torch.distributed as dist
+from scipy.sparse.csgraph import breadth_first_order, reverse_cuthill_mckee
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+from torch_geometric.data import Data
+from torch_geometric.nn import SGConv
+from torch_geometric.transforms import SIGN
 
-from lab.bench._ceilings import measure_ceilings
-from lab.bench._orders import graphs_of, measure_orders
-from lab.bench._record import Code, Machine, Sweep
-from lab.bench._rivals import BLOCK, gather, peak, products, propagation, rival
+from lab.bench._ceilings import memory_rate
+from lab.bench._graphs import Size, hubs, ring, write_random
+from lab.bench._growth import measure_stages, stage_sweeps
+from lab.bench._measure import (
+    Budget,
+    Call,
+    compare,
+    growth,
+    limited_threads,
+    median_time,
+    round_robin,
+    run_module,
+    summarize,
+)
+from lab.bench._record import Record, begin
 from lab.bench._rowmodels import Field, measure_contests
-from lab.bench._scalegraph import Size, write_random
-from lab.bench._scalerecord import ScaleRecord, Stage
-from lab.bench._stages import StageBench, growth
-from lab.bench._timing import Budget, Call, compare, round_robin, summarize
-from lab.bench._tworanks import measure_ranks
-from longnn._base.provenance import describe_code, environment
-from longnn.store import GraphStore
+from longnn.store import GraphStore, each_term, propagate
 
+CPU = torch.device("cpu")
 #: Bytes written and read to measure the disk.
 DISK = 1 << 28
+#: Rows that a gather copies at once, and columns of a block, as propagation cuts them on a CPU.
+ROWS, BLOCK = 1 << 13, 16
 #: What can be measured beside propagation; on a GPU only the first two.
 SCALE_SECTIONS = ("rivals", "growth", "ranks", "orders", "models")
 ON_GPU = SCALE_SECTIONS[:2]
@@ -38,47 +63,129 @@ ON_GPU = SCALE_SECTIONS[:2]
 
 @dataclass(frozen=True)
 class Work:
-    """What is measured: the main size, sizes along each axis, and the sizes of other sections."""
+    """What is measured: the main size, the sizes along each axis, those of the other sections, the
+    budget of a timing, and the rounds of ranks."""
 
     main: Size
-    sweeps: dict[str, tuple[Size, ...]]
+    sweeps: Mapping[str, Sequence[Size]]
     orders: Size
     field: Field
     budget: Budget
-    rounds: int = 3  # of ranks
+    rounds: int
 
 
-def _along(base: Size, **axes: Sequence[int]) -> dict[str, tuple[Size, ...]]:
+def _along(base: Size, **axes: Sequence[int]) -> dict[str, list[Size]]:
     """Sizes with one number changed; more nodes bring edges in proportion."""
-    found = {axis: tuple(replace(base, **{axis: v}) for v in vs) for axis, vs in axes.items()}
-    grown = (replace(s, edges=base.edges * s.nodes // base.nodes) for s in found["nodes"])
-    return {**found, "nodes": tuple(grown)}
+    sweeps = {axis: [replace(base, **{axis: v}) for v in vs] for axis, vs in axes.items()}
+    grown = [replace(s, edges=base.edges * s.nodes // base.nodes) for s in sweeps["nodes"]]
+    return {**sweeps, "nodes": grown}
 
 
-_BASE, _TINY = Size(100_000, 1_000_000, 16, 4), Size(400, 2000, 4, 2)
-WORK = {
-    "full": Work(
-        Size(500_000, 5_000_000, 64, 10),
-        _along(
-            _BASE,
-            degree=(4, 8, 16, 32),  # first: these share a graph
-            nodes=(100_000, 200_000, 400_000, 800_000),
-            edges=(1_000_000, 2_000_000, 4_000_000, 8_000_000),
-            columns=(16, 32, 64, 128),
-        ),
-        Size(1_000_000, 5_000_000, BLOCK, 1),
-        Field(nodes=200_000, edges=2_000_000, labelled=20_000),
-        Budget(5, 0.0),
+WORK = Work(
+    Size(500_000, 5_000_000, 64, 10),
+    _along(
+        Size(100_000, 1_000_000, 16, 4),
+        degree=(4, 8, 16, 32),
+        nodes=(100_000, 200_000, 400_000, 800_000),
+        edges=(1_000_000, 2_000_000, 4_000_000, 8_000_000),
+        columns=(16, 32, 64, 128),
     ),
-    "quick": Work(
-        _TINY,
-        _along(_TINY, degree=(2, 4), nodes=(200, 400), edges=(1000, 2000), columns=(2, 4)),
-        Size(300, 900, 4, 1),
-        Field(nodes=300, edges=1500, labelled=200, epochs=3, seeds=(0,)),
-        Budget(2, 0.0),
-        rounds=1,
-    ),
-}
+    Size(1_000_000, 5_000_000, BLOCK, 1),
+    Field(nodes=200_000, edges=2_000_000, labelled=20_000),
+    Budget(5, 0.0),
+    rounds=3,
+)
+_TINY = Size(400, 2000, 4, 2)
+QUICK = Work(
+    _TINY,
+    _along(_TINY, degree=(2, 4), nodes=(200, 400), edges=(1000, 2000), columns=(2, 4)),
+    Size(300, 900, 4, 1),
+    Field(nodes=300, edges=1500, labelled=200, epochs=3, seeds=(0,)),
+    Budget(2, 0.0),
+    rounds=1,
+)
+
+
+def run_scale(
+    *,
+    device: str = "cpu",
+    threads: int | None = None,
+    quick: bool = False,
+    size: Size | None = None,
+    sections: Sequence[str] | None = None,
+    commit: str | None = None,
+    on_progress: Callable[[str], None] = lambda text: None,
+) -> Record:
+    r"""Measure propagation and some sections, and return the record.
+
+    Args:
+        device: ``"cpu"`` or ``"cuda"``.
+        threads: by default those of torch.
+        quick: a check that everything works, on tiny graphs.
+        size: of one graph: propagation alone, once after a warm-up.
+        sections: among :data:`SCALE_SECTIONS`; by default all, on a GPU rivals and growth.
+        commit: to record when the code is not a git checkout.
+        on_progress: called with a few words on what is being measured.
+
+    Raises:
+        ValueError: for an unknown section.
+    """
+    where = torch.device(device)
+    possible = SCALE_SECTIONS if where.type == "cpu" else ON_GPU
+    wanted = possible if sections is None else sections
+    unknown = [name for name in wanted if name not in possible]
+    if unknown:
+        raise ValueError(f"Expected sections among {', '.join(possible)} (got {unknown[0]!r})")
+    work = QUICK if quick else WORK
+    if size is not None:
+        work, wanted = replace(work, main=size, budget=Budget(1, 0.0)), ()
+    with limited_threads(threads), tempfile.TemporaryDirectory() as scratch:
+        return _measure(work, where, Path(scratch), on_progress, wanted, commit)
+
+
+def _measure(
+    work: Work,
+    device: torch.device,
+    folder: Path,
+    tell: Callable[[str], None],
+    sections: Sequence[str],
+    commit: str | None,
+) -> Record:
+    record, size = begin("scale", device, commit), work.main  # with the load before
+    tell(f"random graph: {size}")
+    graph = write_random(folder / "main", size, device)
+    written, read = disk_rates(folder)
+    record.update(size=str(size), entries=graph.num_entries)
+    record.update(steps=size.degree, columns=size.columns)
+    rivals = ("sign", "sgc") if "rivals" in sections else ()
+    tell("propagation and rivals, in turn" if rivals else "propagation")
+    record |= _times_in_turn(graph, work, device, rivals)
+    record.update(disk_gb_s=written, read_gb_s=read, orders={}, order_size="", sweeps=[])
+    record.update(stages={}, stage_size="", contests=[], contest_size="")
+    if "growth" in sections:
+        stages: dict[Size, dict[str, dict[str, float]]] = {}
+        for axis, sizes in work.sweeps.items():
+            tell(f"stages, growth with {axis}")
+            for point in sizes:
+                if point not in stages:
+                    stages[point] = measure_stages(folder / "stages", point, device)
+            record["sweeps"] += stage_sweeps(axis, sizes, stages)
+        largest = work.sweeps["nodes"][-1]
+        record |= {"stages": stages[largest], "stage_size": str(largest)}
+        record["memory_gb_s"] = memory_rate(device, Budget(3, 0.0))
+    if "ranks" in sections:
+        tell("one rank and two ranks, in turn")
+        record["ranks"] = measure_ranks(folder / "main", size.degree, work.rounds)
+    if "orders" in sections:
+        at = work.orders
+        for name, make in GRAPHS.items():
+            tell(f"orders of the nodes: {name}")
+            record["orders"][name] = measure_orders(make(at), at.columns, work.budget)
+        record["order_size"] = f"{at.nodes:,} nodes, {at.edges:,} edges, {at.columns} columns"
+    if "models" in sections:
+        record["contests"] = measure_contests(folder / "models", work.field, tell)
+        record["contest_size"] = str(work.field)
+    return record
 
 
 def disk_rates(folder: Path) -> tuple[float, float]:
@@ -102,146 +209,218 @@ def disk_rates(folder: Path) -> tuple[float, float]:
     return written, read
 
 
-def run_scale(
-    *,
-    device: str = "cpu",
-    threads: int | None = None,
-    quick: bool = False,
-    size: Size | None = None,
-    sections: Sequence[str] | None = None,
-    folder: str | Path | None = None,
-    commit: str | None = None,
-    on_progress: Callable[[str], None] | None = None,
-) -> ScaleRecord:
-    r"""Measure propagation and some sections, and return the record.
+# Propagation and its rivals
 
-    Args:
-        device: ``"cpu"`` or ``"cuda"``.
-        threads: by default those of torch.
-        quick: a check that everything works, on tiny graphs.
-        size: of one graph: propagation alone, once after a warm-up.
-        sections: among :data:`SCALE_SECTIONS`; by default all, on a GPU rivals and growth.
-        folder: for temporary files; by default the system's.
-        commit: to record when the code is not a git checkout.
-        on_progress: called with a few words on what is being measured.
 
-    Raises:
-        ValueError: for an unknown section.
-    """
-    where, hands = torch.device(device), threads or torch.get_num_threads()
-    possible = SCALE_SECTIONS if where.type == "cpu" else ON_GPU
-    wanted = possible if sections is None else tuple(sections)
-    unknown = [name for name in wanted if name not in possible]
-    if unknown:
-        raise ValueError(f"Expected sections among {', '.join(possible)} (got {unknown[0]!r})")
-    work = WORK["quick" if quick else "full"]
-    if size is not None:
-        work, wanted = replace(work, main=size, budget=Budget(1, 0.0)), ()
-    tell = on_progress or (lambda text: None)
-    before = torch.get_num_threads()
-    torch.set_num_threads(hands)
+def _times_in_turn(
+    graph: GraphStore, work: Work, device: torch.device, rivals: Sequence[str]
+) -> dict[str, Any]:
+    """Propagation, its products, a gather, and rivals, in turn; and their memory."""
+    size, threads = work.main, torch.get_num_threads()
+    calls: dict[str, Call] = {"propagate": propagation(graph, size, device, threads)}
+    if device.type == "cpu":
+        calls["products"] = products(graph, size, threads)
+    calls["gather"] = gather(graph, size, device, threads)
+    calls |= {key: rival(key, graph, size, device) for key in rivals}
+    seconds = round_robin(calls, device, work.budget)
+    ours = seconds["propagate"]
+    del calls
+    on_cpu = ("propagate", *rivals) if device.type == "cpu" else ()
+    return {
+        "seconds": {key: summarize(times) for key, times in seconds.items()},
+        "ratios": {key: compare(t, ours) for key, t in seconds.items() if key != "propagate"},
+        "memory_mib": {key: peak(key, graph.folder, size) for key in on_cpu},
+    }
+
+
+def propagation(graph: GraphStore, size: Size, device: torch.device, threads: int) -> Call:
+    """A call of ``propagate`` that finds nothing computed before."""
+    options: dict[str, Any] = {"dtype": "float16", "threads": threads, "device": str(device)}
+
+    def call() -> None:
+        with tempfile.TemporaryDirectory(dir=graph.folder) as folder:
+            propagate(graph, degree=size.degree, output=Path(folder) / "basis", **options)
+
+    return call
+
+
+def products(graph: GraphStore, size: Size, threads: int) -> Call:
+    """The same terms on the CPU from features in memory; nothing is kept."""
+    x = torch.from_numpy(np.array(graph.features, order="C"))
+
+    def call() -> None:
+        for start in range(0, size.columns, BLOCK):
+            block = x[:, start : start + BLOCK]
+            each_term(
+                graph,
+                lambda first, last, block=block: block[first:last],  # type: ignore[misc]
+                lambda degree, first, term: None,
+                columns=block.shape[1],
+                degree=size.degree,
+                threads=threads,
+            )
+
+    return call
+
+
+def pyg_data(graph: GraphStore, device: torch.device) -> Data:
+    """The graph as PyG has it, in memory."""
+    lengths = torch.from_numpy(np.diff(graph.offsets))
+    row = torch.repeat_interleave(torch.arange(graph.num_nodes), lengths)
+    col = torch.from_numpy(np.array(graph.neighbours)).long()
+    x = torch.from_numpy(np.array(graph.features, order="C"))
+    return Data(x=x, edge_index=torch.stack([row, col])).to(device)
+
+
+def rival(key: str, graph: GraphStore, size: Size, device: torch.device) -> Call:
+    """PyG's precomputation, ``"sign"`` or ``"sgc"``, of a graph that is in memory."""
+    data = pyg_data(graph, device)
+    layer = SGConv(size.columns, 1, K=size.degree, add_self_loops=False).to(device)
+
+    def sign() -> Data:
+        with warnings.catch_warnings():  # torch warns of PyG's sparse tensors
+            warnings.simplefilter("ignore")
+            return SIGN(size.degree)(data.clone())
+
+    def sgc() -> None:
+        with torch.no_grad():
+            layer(data.x, data.edge_index)
+
+    return {"sign": sign, "sgc": sgc}[key]
+
+
+def gather(graph: GraphStore, size: Size, device: torch.device, threads: int) -> Call:
+    """Copy the row of every stored entry, once per degree; threads share the entries."""
+    index = torch.from_numpy(np.array(graph.neighbours)).to(device)
+    x = torch.randn(size.nodes, size.columns, device=device)
+    if device.type == "cpu":
+        parts, rows = index.tensor_split(threads), ROWS
+    else:
+        parts, rows = (index,), len(index)
+
+    def copy(part: Tensor) -> None:
+        torch.set_num_threads(1)
+        out = torch.empty(min(rows, len(part)), size.columns, device=device)
+        for _ in range(size.degree):
+            for some in part.split(rows):
+                torch.index_select(x, 0, some, out=out[: len(some)])
+
+    def call() -> None:
+        with limited_threads(None), ThreadPoolExecutor(len(parts)) as pool:
+            list(pool.map(copy, parts))
+
+    return call
+
+
+def peak(key: str, folder: Path, size: Size) -> float | None:
+    """Peak growth of resident memory in MiB, in a process of its own; data in files before."""
+    order = json.dumps([key, str(folder), *astuple(size)])
     try:
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            return _Scale(work, where, hands, Path(scratch), tell, wanted).run(commit)
-    finally:
-        torch.set_num_threads(before)
+        return float(run_module("lab.bench._scale", order, str(torch.get_num_threads())))
+    except RuntimeError:
+        return None
 
 
-class _Scale:
-    """One benchmark, its files in one folder."""
+# Ranks
 
-    def __init__(
-        self,
-        work: Work,
-        device: torch.device,
-        threads: int,
-        folder: Path,
-        tell: Callable[[str], None],
-        sections: Sequence[str],
-    ) -> None:
-        self.work, self.device, self.threads = work, device, threads
-        self.folder, self.tell, self.sections = folder, tell, sections
 
-    def run(self, commit: str | None) -> ScaleRecord:
-        created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        here = {**environment(self.device), "threads": self.threads}  # with the load before
-        size = self.work.main
-        self.tell(f"random graph: {size}")
-        graph = write_random(self.folder / "main", size, self.device)
-        written, read = disk_rates(self.folder)
-        found: dict[str, Any] = {"disk_gb_s": written, "read_gb_s": read, **self._times(graph)}
-        make = {
-            "growth": self._growth,
-            "ranks": self._ranks,
-            "orders": self._orders,
-            "models": self._models,
-        }
-        for name, measure in make.items():
-            if name in self.sections:
-                found |= measure()
-        return ScaleRecord(
-            created=created,
-            machine=Machine.from_dict(here),
-            code=Code(**describe_code(commit)),
-            size=str(size),
-            entries=graph.num_entries,
-            steps=size.degree,
-            columns=size.columns,
-            **found,
-        )
+def measure_ranks(folder: Path, degree: int, rounds: int) -> dict[str, dict[str, float]]:
+    """Seconds of one rank and of two on a prepared graph, in turn; the ratio is one to two."""
+    times: dict[int, list[float]] = {1: [], 2: []}
+    for i in range(rounds):
+        for ranks in (1, 2) if i % 2 == 0 else (2, 1):
+            times[ranks].append(seconds_of(ranks, folder, degree))
+    ratio = compare(times[1], times[2])
+    return {"one": summarize(times[1]), "two": summarize(times[2]), "ratio": ratio}
 
-    def _times(self, graph: GraphStore) -> dict[str, Any]:
-        """Propagation, its products, a gather, and rivals, in turn; and their memory."""
-        size, rivals = self.work.main, ("sign", "sgc") if "rivals" in self.sections else ()
-        self.tell("propagation and rivals, in turn" if rivals else "propagation")
-        calls: dict[str, Call] = {"propagate": propagation(graph, size, self.device, self.threads)}
-        if self.device.type == "cpu":
-            calls["products"] = products(graph, size, self.threads)
-        calls["gather"] = gather(graph, size, self.device, self.threads)
-        calls |= {key: rival(key, graph, size, self.device) for key in rivals}
-        seconds = round_robin(calls, self.device, self.work.budget)
-        own = seconds["propagate"]
-        del calls
-        memory: dict[str, float | None] = {}
-        if self.device.type == "cpu":
-            self.tell("memory")
-            for key in ("propagate", *rivals):
-                memory[key] = peak(key, graph.folder, size, self.threads)
-        return {
-            "seconds": {key: summarize(times) for key, times in seconds.items()},
-            "ratios": {key: compare(t, own) for key, t in seconds.items() if key != "propagate"},
-            "memory_mib": memory,
-        }
 
-    def _growth(self) -> dict[str, Any]:
-        bench = StageBench(self.folder / "stages", self.device, self.threads)
-        found: dict[Size, dict[str, Stage]] = {}
-        sweeps: list[Sweep] = []
-        for axis, sizes in self.work.sweeps.items():
-            self.tell(f"stages, growth with {axis}")
-            found |= {size: bench.measure(size) for size in sizes}
-            sweeps += growth(axis, sizes, found)
-        largest = self.work.sweeps["nodes"][-1]
-        return {
-            "sweeps": sweeps,
-            "stages": found[largest],
-            "stage_size": str(largest),
-            "memory_gb_s": measure_ceilings(self.device, Budget(3, 0.0)).memory_gb_s,
-        }
+def seconds_of(ranks: int, folder: Path, degree: int) -> float:
+    """Seconds that so many ranks take for all terms of a graph."""
+    with tempfile.TemporaryDirectory(dir=folder) as room:
+        order = json.dumps(["rank", str(folder), degree, room])
+        torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+        run_module(*torchrun, "-m", "lab.bench._scale", order, "1", OMP_NUM_THREADS="1")
+        return float((Path(room) / "seconds").read_text())
 
-    def _ranks(self) -> dict[str, Any]:
-        self.tell("one rank and two ranks, in turn")
-        degree = self.work.main.degree
-        return {"ranks": measure_ranks(self.folder / "main", degree, self.work.rounds)}
 
-    def _orders(self) -> dict[str, Any]:
-        size, found = self.work.orders, {}
-        for name, make in graphs_of(size).items():
-            self.tell(f"orders of the nodes: {name}")
-            found[name] = measure_orders(make(), size.columns, self.work.budget)
-        text = f"{size.nodes:,} nodes, {size.edges:,} edges, {size.columns} columns"
-        return {"orders": found, "order_size": text}
+def _rank(folder: str, degree: int, room: str) -> None:
+    rank = int(os.environ["RANK"])
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[rank % len(cores)]})
+    dist.init_process_group("gloo")
+    dist.barrier()
+    started = time.perf_counter()
+    propagate(folder, degree=degree, dtype="float16", threads=1, output=Path(room) / "basis")
+    dist.barrier()
+    if rank == 0:
+        (Path(room) / "seconds").write_text(str(time.perf_counter() - started))
+    dist.destroy_process_group()
 
-    def _models(self) -> dict[str, Any]:
-        contests = measure_contests(self.folder / "models", self.work.field, self.tell)
-        return {"contests": contests, "contest_size": str(self.work.field)}
+
+# Orders: where neighbours have numbers near each other, their rows are in the cache
+
+#: Graphs whose nodes are numbered at random: with hubs, and with near and far.
+GRAPHS = {"communities and hubs": hubs, "a ring of near neighbours": ring}
+
+
+def breadth_first(matrix: scipy.sparse.csr_matrix) -> np.ndarray:
+    """Nodes as a breadth-first search meets them, from the largest; then those it does not meet."""
+    start = int(np.argmax(np.diff(matrix.indptr)))
+    met = breadth_first_order(matrix, start, directed=False, return_predecessors=False)
+    rest = np.ones(matrix.shape[0], dtype=bool)
+    rest[met] = False
+    return np.concatenate([met, np.flatnonzero(rest)])
+
+
+#: Orders by name: the new place i has the node ``order[i]``.
+ORDERS: Mapping[str, Callable[[scipy.sparse.csr_matrix], np.ndarray]] = {
+    "as it is": lambda matrix: np.arange(matrix.shape[0]),
+    "random": lambda matrix: np.random.default_rng(1).permutation(matrix.shape[0]),
+    "by degree": lambda matrix: np.argsort(-np.diff(matrix.indptr), kind="stable"),
+    "breadth first": breadth_first,
+    "reverse Cuthill-McKee": lambda matrix: np.asarray(
+        reverse_cuthill_mckee(matrix, symmetric_mode=True)
+    ),
+}
+
+
+def measure_orders(
+    matrix: scipy.sparse.csr_matrix, columns: int, budget: Budget
+) -> dict[str, dict[str, float]]:
+    """Seconds to find each order and renumber the graph, and of one product in it."""
+    x, seconds = torch.randn(matrix.shape[0], columns), {}
+    for name, find in ORDERS.items():
+        started = time.perf_counter()
+        order = find(matrix)
+        moved = matrix if name == "as it is" else matrix[order][:, order].sorted_indices()
+        cost = time.perf_counter() - started
+        product_s = median_time(product(moved, x), CPU, budget)
+        seconds[name] = {"find_s": cost, "product_s": product_s}
+    return seconds
+
+
+def product(matrix: scipy.sparse.csr_matrix, x: Tensor) -> Call:
+    """The sums of the neighbours' rows, as propagation takes them."""
+    indices, offsets = (
+        torch.from_numpy(part.astype(np.int32)) for part in (matrix.indices, matrix.indptr)
+    )
+    return lambda: embedding_bag(indices, x, offsets, mode="sum", include_last_offset=True)
+
+
+def _child(order: str, threads: str) -> None:
+    torch.set_num_threads(int(threads))
+    key, folder, *numbers = json.loads(order)
+    if key == "rank":
+        _rank(folder, *numbers)
+        return
+    graph, size = GraphStore.open(folder), Size(*numbers)
+    if key == "propagate":
+        call = propagation(graph, size, CPU, int(threads))
+    else:  # with the graph that PyG needs in memory
+        call = lambda: rival(key, graph, size, CPU)()  # noqa: E731
+    print(growth(call))
+
+
+if __name__ == "__main__":
+    _child(sys.argv[1], sys.argv[2])

@@ -1,18 +1,14 @@
 """The command that benchmarks this machine."""
 
-import functools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-import lab.bench
 import longnn
+from lab import bench as benchmarks
 from longnn.cli._base import DataDir, Json, err, out
-
-if TYPE_CHECKING:
-    from lab.bench import Size
 
 #: What can be measured.
 PARTS = ("epochs", "depth", "ensembles", "scale")
@@ -81,6 +77,10 @@ def bench(
     name: Annotated[
         str | None, typer.Option(help="Name of the files in that folder (default: cpu or cuda).")
     ] = None,
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="BEFORE AFTER", help="Measure nothing; compare two records."),
+    ] = None,
     commit: Annotated[
         str | None, typer.Option(help="Commit to record when the code is not a git checkout.")
     ] = None,
@@ -88,49 +88,46 @@ def bench(
     json_: Json = False,
 ) -> None:
     """Time LON-GNN against the textbook model and PyG's models on this machine."""
+    if compare is not None:
+        for line in benchmarks.compare_records(*map(benchmarks.read_bench, compare)).lines():
+            out.print(line, markup=False)
+        return
     if part not in PARTS:
         raise ValueError(f"Expected --part among {', '.join(PARTS)} (got {part!r})")
-    shared: dict[str, Any] = {
-        "threads": threads,
-        "quick": quick,
-        "commit": commit,
-        "on_progress": lambda text: err.print(text, markup=False),
-    }
-    names = _split(None if datasets_ is None else [datasets_])
-    on = {**shared, "device": device, "data_dir": data_dir}
-    record: Any
-    write: Any
-    lines: Any
+
+    def keep(record: dict[str, Any]) -> None:
+        """What is measured until now stays, if whoever measures is interrupted."""
+        if output is not None:
+            benchmarks.write_bench(record, output, name=name)
+
+    options: dict[str, Any] = {"threads": threads, "quick": quick, "commit": commit}
+    options |= {"sections": _split(section)}
+    options["on_progress"] = lambda text: err.print(text, markup=False)
     if part == "scale":
-        record = lab.bench.run_scale(
-            size=None if size is None else _size(size),
-            device=str(longnn.training.choose_device(device)),
-            sections=_split(section),
-            **shared,
-        )
-        write, lines = lab.bench.write_scale, lab.bench.scale_lines
-    elif part == "depth":
-        record = lab.bench.run_depth(names, population=population, **on)
-        write, lines = lab.bench.write_depth, lab.bench.depth_lines
-    elif part == "ensembles":
-        record = lab.bench.run_ensembles(names, **on)
-        write, lines = lab.bench.write_ensembles, lab.bench.ensemble_lines
+        options["size"] = None if size is None else _size(size)
+        where = str(longnn.training.choose_device(device))
+        record = benchmarks.run_scale(device=where, **options)
     else:
-        on |= {"contenders": _split(contender), "sections": _split(section)}
-        write, lines = lab.bench.write_bench, lab.bench.lines
-        keep = None if output is None else functools.partial(write, folder=output, name=name)
-        on |= {"precision": precision, "on_dataset": keep}
-        record = lab.bench.run_bench(names, population=population, **on)
-    if output is not None:
-        write(record, output, name=name)
+        record = benchmarks.run_bench(
+            _split(None if datasets_ is None else [datasets_]),
+            part=part,
+            device=device,
+            population=population,
+            precision=precision,
+            contenders=_split(contender),
+            data_dir=data_dir,
+            on_dataset=keep,
+            **options,
+        )
+    keep(record)
     if json_:
-        print(json.dumps(record.to_dict(), allow_nan=False))
+        print(json.dumps(record, allow_nan=False))
         return
-    for line in lines(record):
+    for line in benchmarks.lines(record):
         out.print(line, markup=False)
 
 
-def _size(text: str) -> "Size":
+def _size(text: str) -> benchmarks.Size:
     try:
         numbers = [int(part) for part in text.split(",")]
         if len(numbers) != 4 or min(numbers) < 1:
@@ -139,7 +136,7 @@ def _size(text: str) -> "Size":
         raise ValueError(
             f"Expected --size as four whole numbers NODES,EDGES,COLUMNS,DEGREE (got {text!r})"
         ) from None
-    return lab.bench.Size(*numbers)
+    return benchmarks.Size(*numbers)
 
 
 def _split(given: list[str] | None) -> list[str] | None:

@@ -2,7 +2,7 @@
 
 import math
 
-from lab.bench._textbook import Hop
+from lab.textbook import Hop
 
 
 def monomial_terms(x, edge_index, degree):

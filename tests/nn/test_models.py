@@ -7,7 +7,7 @@ from torch_geometric import nn as pyg
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import add_self_loops
 
-from lab.bench import _textbook as textbook
+from lab import textbook
 from longnn import LONGNN, GraphOperator, SparseMatrix, get_model
 from longnn.nn._nonpolynomial import OptBasisFilter
 from longnn.nn._polynomial import personalized_pagerank

@@ -1,11 +1,13 @@
-"""Small graphs and a record with invented numbers."""
+"""Small graphs and records with invented numbers."""
 
 import copy
 
 import pytest
 
-from lab.bench import DATASETS, BenchRecord
+from lab.bench import DATASETS
 from longnn.data import csbm
+
+MACHINE = {"platform": "Linux", "cpu": "a processor", "cores": 2, "load": None, "threads": 2}
 
 
 @pytest.fixture(scope="session")
@@ -14,73 +16,61 @@ def small():
     return csbm(num_nodes=150, num_features=30, phi=0.6)
 
 
-def summary(value):
+def spread(value):
     return {"median": value, "low": 0.9 * value, "high": 1.1 * value}
 
 
 def made_up(device="cpu", *, ms=None, ratios=None, datasets=DATASETS, population=None):
-    """A record as `run_bench` makes it, with the same numbers on each dataset."""
+    """A record of epochs with the same numbers on each dataset."""
     ms = {"single": 2.0, "population": 0.5, "textbook": 40.0, "gcn": 5.0, **(ms or {})}
     ratios = {"population": 4.0, "textbook": 20.0, "gcn": 2.5, **(ratios or {})}
     population = population or {"cpu": 10, "cuda": 64}[device]
+    calls = {"operators": 7, "sparse_products": 3}
     result = {
         "nodes": 10,
-        "edges": 20,
-        "features": 5,
-        "density": 0.5,
-        "classes": 3,
-        "contenders": {
-            key: {
-                "models": population if key == "population" else 1,
-                "ms": summary(value),
-                "calls": {"operators": 7, "sparse_products": 3},
-            }
-            for key, value in ms.items()
-        },
-        "ratios": {key: summary(value) for key, value in ratios.items()},
+        "contenders": {key: {"ms": spread(value), "calls": calls} for key, value in ms.items()},
+        "ratios": {key: spread(value) for key, value in ratios.items()},
         "memory_mib": {"single": 3.0, "population": 20.0, "textbook": 70.0, "gcn": None},
         "failed": {},
     }
-    record = {
+    sweep = {"what": "it", "axis": "edges", "fixed": "2 channels", "x": [1, 2, 4]}
+    line = {"ms": [1.0, 2.0, 4.0], "exponent": 1.0, "factor": 1.0, "from": 2}
+    settings = {"degree": 10, "hidden": 64, "dropout": 0.5, "population": population}
+    settings |= {"quick": False, "rounds": 9, "contenders": dict.fromkeys(ms, "words")}
+    return {
         "format": "longnn.bench/1",
         "created": "2026-01-02T03:04:05+00:00",
-        "machine": {
-            "platform": "Linux",
-            "cpu": "a processor",
-            "cores": 2,
-            "threads": 2,
-            "device": device,
-            "gpu": "a GPU" if device == "cuda" else None,
-            "longnn": "0",
-            "torch": "0",
-        },
+        "machine": {**MACHINE, "device": device, "gpu": "a GPU" if device == "cuda" else None},
         "code": {"commit": "abc", "dirty": True},
-        "settings": {
-            "degree": 10,
-            "hidden": 64,
-            "dropout": 0.5,
-            "lr": 0.001,
-            "weight_decay": 0.0005,
-            "population": population,
-            "quick": False,
-            "rounds": 9,
-            "seconds": 0.25,
-            "rest_rounds": 5,
-            "rest_seconds": 0.05,
-            "contenders": dict.fromkeys(ms, "words"),
-        },
+        "settings": settings,
         "datasets": {name: copy.deepcopy(result) for name in datasets},
-        "scaling": [
-            {
-                "what": "it",
-                "axis": "edges",
-                "fixed": "2 channels",
-                "x": [1, 2, 4],
-                "ms": [1.0, 2.0, 4.0],
-                "exponent": 1.0,
-                "factor": 1.0,
-                "from": 2,
-            }
-        ],
+        "scaling": [{**sweep, **line}],
+        "goals": [],
     }
-    return BenchRecord.from_dict(record)
+
+
+def made_up_scale(**changes):
+    """A record of a graph of 1,000 nodes and 10,000 entries, 8 columns, degree 4."""
+    stage = {"seconds": 2.0, "read": 1000, "written": 500, "moved": 4000}
+    fields = {
+        "format": "longnn.bench.scale/1",
+        "created": "now",
+        "machine": {**MACHINE, "device": "cpu", "gpu": None},
+        "code": {"commit": "c", "dirty": False},
+        "size": "1,000 nodes, 5,000 edges, 8 columns, degree 4",
+        "entries": 10_000,
+        "steps": 4,
+        "columns": 8,
+        "seconds": {"propagate": spread(3.0), "products": spread(2.0), "gather": spread(2.5)},
+        "ratios": {},
+        "memory_mib": {},
+        "disk_gb_s": 1.0,
+        "orders": {},
+        "order_size": "",
+        "sweeps": [],
+        "stages": dict.fromkeys(("ingest", "train", "predict"), stage),
+        "stage_size": "",
+        "contests": [],
+        "contest_size": "",
+    }
+    return {**fields, **changes}

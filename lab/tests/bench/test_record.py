@@ -1,111 +1,297 @@
-"""A record is written and read by the same classes, and the committed ones say what they said."""
+"""Records, their long table, and its views: committed ones, and some with invented numbers."""
 
-import copy
-import json
-from pathlib import Path
+import shutil
 
 import pytest
 
-import longnn
-from lab.bench import BenchRecord, check_goals, read_bench, write_bench
-from lab.bench._output import to_markdown
-from lab.bench._record import Failure, ShareFailure
-from lab.tests.bench.conftest import made_up
-
-RESULTS = Path(longnn.__file__).parents[1] / "results" / "bench"
-MACHINES = ("cpu", "h200", "tf32-h200")
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_committed_records_are_written_as_they_are_read(name):
-    file = RESULTS / "records" / f"{name}.json"
-    text = json.dumps(read_bench(file).to_dict(), indent=1, ensure_ascii=False) + "\n"
-    assert text == file.read_text()
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_committed_tables_are_those_of_the_records(name):
-    record = read_bench(RESULTS / "records" / f"{name}.json")
-    figures = sorted((RESULTS / "figures").glob(f"{name}-*.svg"))
-    links = [f"../figures/{figure.name}" for figure in figures]
-    assert to_markdown(record, links) == (RESULTS / "tables" / f"{name}.md").read_text()
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_committed_goals_follow_from_the_numbers(name):
-    record = read_bench(RESULTS / "records" / f"{name}.json")
-    assert check_goals(record) == record.goals
-
-
-def test_several_records_share_a_folder(tmp_path):
-    for name in "ab":
-        write_bench(made_up(datasets=("cora",)), tmp_path, name=name)
-    assert read_bench(tmp_path / "records" / "b.json") == made_up(datasets=("cora",))
-    with pytest.raises(ValueError, match=r"Expected one record in records/ \(got a.json, b.json\)"):
-        read_bench(tmp_path)
-
-
-def test_a_folder_without_record(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"Expected a record in records/ \(got none\)"):
-        read_bench(tmp_path)
-
-
-def test_failures_are_read_back(tmp_path):
-    given = made_up(datasets=("cora",)).to_dict()
-    cora = given["datasets"]["cora"]
-    given["scaling"] = given["ceilings"] = cora["memory_mib"] = {"error": "no memory"}
-    cora["contenders"]["single"]["calls"] = {"error": "no profiler"}
-    cora["ceilings"] = [{"error": "too slow", "contender": "single"}]
-    record = BenchRecord.from_dict(given)
-    assert record.scaling == record.ceilings == Failure(error="no memory")
-    assert record.datasets["cora"].ceilings == [ShareFailure(error="too slow", contender="single")]
-    assert record.to_dict() == given
-    page = write_bench(record, tmp_path)[1].read_text()
-    for line in ("- cora, memory: no memory", "- cora, ceilings: too slow", "- ceilings: no"):
-        assert line in page
-
-
-def test_what_is_absent_stays_absent():
-    given = made_up(datasets=("cora",)).to_dict()
-    del given["scaling"], given["datasets"]["cora"]["memory_mib"]
-    record = BenchRecord.from_dict(given)
-    assert record.scaling is record.datasets["cora"].memory_mib is None
-    assert record.sweeps == []
-    assert record.to_dict() == given
-
-
-def _without(record):
-    del record["settings"]["degree"]
-
-
-def _unknown(record):
-    record["datasets"]["cora"]["contenders"]["gcn"]["speed"] = 3
-
-
-def _words(record):
-    record["datasets"]["cora"]["ratios"]["gcn"]["low"] = "little"
-
-
-def _truth(record):
-    record["settings"]["population"] = True
-
-
-def _list(record):
-    record["datasets"]["cora"] = []
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (_without, r"Expected `record.settings.degree` \(got nothing\)"),
-        (_unknown, r"`record.datasets.cora.contenders.gcn` to have fields .*\['speed'\]"),
-        (_words, r"`record.datasets.cora.ratios.gcn.low` to be a number \(got 'little'\)"),
-        (_truth, r"`record.settings.population` to be of type int \(got True\)"),
-        (_list, r"`record.datasets.cora` to be an object \(got \[\]\)"),
-    ],
+from lab.bench import DATASETS, check_goals, lines, read_bench, rebuild_bench, rows, write_bench
+from lab.bench._conclusions import (
+    GOALS,
+    LARGE,
+    PAPERS,
+    SMALL,
+    Shape,
+    duration,
+    forecast_table,
+    propagate_seconds,
+    scale_words,
+    stage_seconds,
 )
-def test_a_damaged_record_names_the_place(change, message):
-    given = copy.deepcopy(made_up(datasets=("cora",)).to_dict())
-    change(given)
-    with pytest.raises(ValueError, match=message):
-        BenchRecord.from_dict(given)
+from lab.bench._record import KINDS, cells, folder_of
+from lab.bench._tables import goal_status, goal_value
+from lab.tests.bench.conftest import made_up, made_up_scale, spread
+from lab.tests.commands import succeed
+from tests.commands import ROOT
+
+RESULTS, DOCS = ROOT / "results" / "bench", ROOT / "docs"
+RECORDS = [
+    path for kind in KINDS.values() for path in sorted((RESULTS / folder_of(kind)).glob("*.json"))
+]
+
+
+# Committed records
+
+
+def test_committed_files_are_those_of_the_records(tmp_path):
+    for path in RECORDS:
+        copy = tmp_path / path.relative_to(RESULTS)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(path, copy)
+    assert rebuild_bench(tmp_path) == [path.stem for path in RECORDS]
+    files = {path.relative_to(RESULTS) for path in RESULTS.rglob("*") if path.is_file()}
+    assert {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()} == files
+    for file in files:
+        if file.suffix in (".json", ".md"):  # figures are as matplotlib draws them
+            assert (tmp_path / file).read_text() == (RESULTS / file).read_text(), file
+
+
+@pytest.mark.parametrize("path", [p for p in RECORDS if p.parent.name == "records"], ids=str)
+def test_committed_goals_follow_from_the_numbers(path):
+    record = read_bench(path)
+    assert check_goals(record) == record["goals"] != []
+
+
+def leaves(node):
+    """Every number, text and list of numbers in plain data."""
+    if isinstance(node, dict):
+        node = list(node.values())
+    elif not isinstance(node, list) or not all(isinstance(entry, dict) for entry in node):
+        return [] if node is None else [repr(node)]
+    return [leaf for value in node for leaf in leaves(value)]
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_every_number_of_a_record_is_in_one_row(path):
+    found, record = list(rows(read_bench(path))), read_bench(path)
+    keys = [(row["what"], row["graph"], row["contender"], row["metric"]) for row in found]
+    assert len(set(keys)) == len(keys)
+    for about in ("format", "created", "machine", "code", "settings"):
+        record.pop(about, None)
+    values = [row[end] for row in found for end in ("value", "low", "high")]
+    assert sorted(leaves(record)) == sorted(repr(value) for value in values if value is not None)
+
+
+def test_pages_show_them():
+    large, speed = ((DOCS / f"{name}.md").read_text() for name in ("large", "speed"))
+    for name in ("scale-cpu-words", "papers100m"):
+        assert f"{{include}} ../results/bench/tables/{name}.md" in large
+    for path in RECORDS:
+        assert f"{{include}} ../results/bench/tables/{path.stem}.md" in speed
+    seconds = read_bench(RESULTS / "scale" / "scale-h200.json")["seconds"]["propagate"]["median"]
+    page = " ".join((DOCS / "benchmarks.md").read_text().split())
+    assert f"64 columns take {seconds:.3g} s" in page
+
+
+# Rows
+
+
+def test_rows_name_what_was_measured_where():
+    (row,) = [
+        row
+        for row in rows(made_up("cuda", datasets=("cora",)))
+        if row["contender"] == "gcn" and row["metric"] == "ms"
+    ]
+    assert row == {
+        "what": "contenders",
+        "graph": "cora",
+        "contender": "gcn",
+        "metric": "ms",
+        "value": 5.0,
+        "low": 4.5,
+        "high": 5.5,
+        "hardware": "a GPU",
+    }
+    found = cells(made_up(datasets=("cora",)), "scaling")
+    assert found["edges", "it"]["exponent"]["value"] == 1.0
+    assert found["edges", "it"]["x"]["value"] == [1, 2, 4]
+
+
+def test_two_records_are_compared(tmp_path):
+    for name, ms in (("a", 40.0), ("b", 10.0)):
+        write_bench(made_up(ms={"textbook": ms}, datasets=("cora",)), tmp_path, name=name)
+    files = [str(tmp_path / "records" / f"{name}.json") for name in "ab"]
+    told = succeed("bench", "--compare", *files)
+    (line,) = [x for x in told.splitlines() if "textbook" in x and " ms " in x]
+    assert line.split() == ["contenders", "cora", "textbook", "ms", "40", "10", "0.25"]
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    (tmp_path / "b.json").write_text("{")
+    with pytest.raises(ValueError, match=r"a\.json: Expected .* \(got another file\)"):
+        read_bench(tmp_path / "a.json")
+    with pytest.raises(ValueError, match=r"b\.json: Expected the record of a benchmark as JSON"):
+        read_bench(tmp_path / "b.json")
+
+
+# Files and lines
+
+
+def test_files_of_a_record(tmp_path):
+    record = made_up()
+    files = write_bench(record, tmp_path)
+    figures = [f"cpu-{w}.{k}" for w in ("epoch_times", "memory", "scaling") for k in ("svg", "png")]
+    assert [file.name for file in files] == ["cpu.json", "cpu.md", *figures]
+    assert read_bench(files[0]) == record
+    page = files[1].read_text()
+    assert "| cora | 3 | 20 | 70 | - |" in page
+    assert "![cpu-scaling](../figures/cpu-scaling.svg)" in page
+    text = lines(record)
+    head, row = text[text.index("EPOCH TIMES") + 2 :][:2]
+    assert head.startswith("dataset")
+    assert row.startswith("cora")
+    assert len(head) == len(row)
+
+
+def test_what_failed_is_said(tmp_path):
+    record = made_up(datasets=("cora",))
+    cora = record["datasets"]["cora"]
+    cora["failed"] = {"cheb": "too large"}
+    cora["contenders"]["single"]["calls"] = {"error": "no profiler"}
+    cora["ceilings"] = [{"contender": "single", "error": "too slow"}]
+    record["scaling"] = record["ceilings"] = cora["memory_mib"] = {"error": "no memory"}
+    said = {
+        "- cora, single, contenders: no profiler",
+        "- cora, cheb: too large",
+        "- cora, memory_mib: no memory",
+        "- cora, single, ceilings: too slow",
+        "- scaling: no memory",
+        "- ceilings: no memory",
+    }
+    assert set(lines(record)[-6:]) == said
+    page, *figures = write_bench(record, tmp_path)[1:]
+    assert set(page.read_text().split("## Not measured\n\n")[1].splitlines()[:6]) == said
+    assert [figure.name for figure in figures] == ["cpu-epoch_times.svg", "cpu-epoch_times.png"]
+
+
+# Goals
+
+
+def checked(record):
+    return {goal["name"]: goal for goal in check_goals(record)}
+
+
+def test_the_ten_datasets_are_divided():
+    assert len(DATASETS) == 10
+    assert sorted((*SMALL, *LARGE)) == sorted(DATASETS)
+    assert len(SMALL) == 6
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_goals_of_the_device_are_checked(device):
+    goals = checked(made_up(device, ms={"single": 0.4, "population": 0.018}))
+    assert set(goals) == {goal.name for goal in GOALS.values() if goal.device == device}
+    assert {goal["status"] for goal in goals.values()} == {"met"}
+    factors = {"cpu": ("population-10", 4 / 2.5), "cuda": ("single-cora", 0.45 / 0.4)}
+    name, factor = factors[device]
+    assert goals[name]["factor"] == pytest.approx(factor)
+
+
+def test_a_mean_is_geometric():
+    record = made_up(ratios={"textbook": 10.0})
+    record["datasets"]["texas"]["ratios"]["textbook"] = spread(10.0 * 2**10)
+    assert checked(record)["textbook-mean"]["value"] == pytest.approx(20.0)
+
+
+def test_the_worst_dataset_decides():
+    record = made_up()
+    record["datasets"]["squirrel"]["ratios"]["gcn"] = spread(0.8)
+    goal = checked(record)["gcn"]
+    assert (goal["status"], goal["dataset"]) == ("missed", "squirrel")
+    assert goal_status(goal) == "missed, by a factor of 1.25"
+    assert goal_value(goal) == "0.8x (squirrel)"
+    record = made_up("cuda", ms={"single": 0.4, "population": 0.018})
+    record["datasets"]["pubmed"]["contenders"]["single"]["ms"] = spread(5.0)
+    record["datasets"]["actor"]["contenders"]["population"]["ms"] = spread(0.06)
+    goals = checked(record)
+    assert goals["single"]["factor"] == pytest.approx(0.5)
+    assert goal_value(goals["single"]) == "5 ms (pubmed)"
+    assert goals["population-64-small"]["dataset"] == "actor"
+    statuses = [goals[f"population-64-{name}"]["status"] for name in ("small", "large", "cora")]
+    assert statuses == ["missed", "met", "met"]
+
+
+def test_a_goal_that_is_partly_measured_is_not_met():
+    goals = checked(made_up(datasets=("cora", "texas")))
+    statuses = [goals[name]["status"] for name in ("textbook-cora", "gcn", "textbook-mean")]
+    assert statuses == ["met", "partial", "partial"]
+    assert goal_status(goals["gcn"]) == "met until now on 2 of 10, by a factor of 2.50"
+    goals = checked(made_up(datasets=("texas",), ratios={"gcn": 0.5, "textbook": 2.0}))
+    assert goals["gcn"]["status"] == "missed"
+    assert goals["textbook-mean"]["status"] == "partial"  # the others may make up for it
+    assert goal_status(goals["textbook-cora"]) == "not measured"
+    assert goal_value(goals["textbook-cora"]) == "-"
+    assert checked(made_up(population=5))["population-10"]["status"] == "not measured"
+
+
+# Sentences, and a graph on paper
+
+
+def test_sentences_have_the_numbers():
+    sweep = {"what": "train", "axis": "nodes", "exponent": 1.234}
+    orders = {
+        "as it is": {"find_s": 0, "product_s": 0.4},
+        "by degree": {"find_s": 3, "product_s": 0.2},
+    }
+    models = {"learned filter": 0.9, "learned filter per unit": 0.95, "SGC": 0.5, "SIGN": 0.8}
+    contests = [
+        {"graph": "labels", "model": model, "scores": [score] * 2, "seconds": [1, 3]}
+        for model, score in models.items()
+    ]
+    record = made_up_scale(
+        ratios={"sign": spread(1.5), "sgc": spread(1.25)},
+        memory_mib={"propagate": 100.0, "sign": 350.0, "sgc": None},
+        sweeps=[{**sweep, "what": "predict", "exponent": 0.9}, sweep],
+        ranks={"one": spread(3), "two": spread(2), "ratio": spread(1.5)},
+        orders={"hubs": orders, "rings": {"as it is": {"find_s": 0, "product_s": 0.1}}},
+        contests=contests,
+    )
+    assert scale_words(record) == [
+        "Measured on a processor, 2 thread(s). Other work on the machine makes times longer.",
+        f"On {record['size']}, products run at 125% of the rate of a plain gather of the same "
+        "rows in memory; with the terms written to disk, 83%.",
+        "PyG's SIGN transform takes 1.50 times as long and 3.5 times the memory, the loop of PyG's "
+        "SGConv takes 1.25 times as long; both write nothing to disk.",
+        "Over all stages and sizes the largest exponent of growth is 1.23 (train with nodes).",
+        "Two ranks on two cores are 1.50 times as fast as one rank on one core.",
+        "On hubs the best order of the nodes (by degree) makes a product 2.00 times as fast and "
+        "pays after 15 products of 16 columns. On rings no order of the nodes makes a product "
+        "faster.",
+        "On labels one learned filter has 90.0 % in 2.0 s, one per hidden unit 95.0 % in 2.0 s, "
+        "SGC 50.0 % in 2.0 s and SIGN 80.0 % in 2.0 s.",
+    ]
+    assert len(scale_words(made_up_scale())) == 2
+
+
+class TestPaper:
+    same = Shape("the same", nodes=1000, edges=5000, features=8, degree=4, labelled=100)
+    denser = Shape("denser", nodes=1000, edges=10_000, features=8, degree=4, labelled=100)
+
+    def test_products_and_bytes_grow_apart(self):
+        assert propagate_seconds(self.same, made_up_scale()) == pytest.approx(3.0)
+        assert propagate_seconds(self.denser, made_up_scale()) == pytest.approx(2 * 2.0 + 1.0)
+        wider = Shape("", nodes=1000, edges=5000, features=24, degree=4, labelled=100)
+        assert propagate_seconds(wider, made_up_scale()) == pytest.approx(3 * 3.0)
+
+    def test_without_products_a_gather_stands_for_them(self):
+        record = made_up_scale()
+        del record["seconds"]["products"]
+        assert propagate_seconds(self.denser, record) == pytest.approx(2 * 2.5 + 0.5)
+
+    def test_other_stages_grow_with_their_bytes(self):
+        stage = {"seconds": 2.0, "read": self.same.terms_bytes(100)}
+        assert stage_seconds(self.same, "train", stage) == pytest.approx(2.0)
+        assert stage_seconds(self.same, "predict", stage) == pytest.approx(20.0)
+        stage["written"] = self.same.prepared_bytes // 2
+        assert stage_seconds(self.same, "ingest", stage) == pytest.approx(4.0, rel=1e-3)
+
+    def test_bytes_of_papers(self):
+        assert PAPERS.graph_bytes == 4 * 2 * 1_615_685_872 + 8 * 111_059_956
+        assert PAPERS.terms_bytes(1) == 128 * 11 * 2
+        assert 28e9 < PAPERS.memory < 30e9
+
+    def test_a_table_without_a_gpu(self):
+        rows = forecast_table(self.same, made_up_scale()).rows
+        (row,) = [row for row in rows if row[0] == "propagate"]
+        assert row == ["propagate", "3 s", "-", "1 s"]
+        assert [duration(s) for s in (119, 121, 7300)] == ["119 s", "2 min", "2.0 h"]

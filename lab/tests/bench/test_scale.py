@@ -1,143 +1,59 @@
-"""The benchmark of large graphs: what it times is right, and its record is read as written."""
+"""The benchmark of large graphs: what it times is right, and each part against a reference."""
 
-import json
-import subprocess
-import sys
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from lab.bench import SCALE_SECTIONS, ScaleRecord, Size, _rivals, _scale, run_scale, write_scale
-from lab.bench._record import Spread
-from lab.bench._scalegraph import write_random
-from lab.bench._scalerecord import RanksResult
+from lab.bench import SCALE_SECTIONS, Size, _scale, read_bench, run_scale, write_bench
+from lab.bench._graphs import undirected, write_random
+from lab.bench._growth import STAGES, measure_stages, stage_sweeps
+from lab.bench._measure import Budget, resident, run_module
+from lab.bench._rowmodels import Field, Sign, train_on_rows
+from lab.tests.bench.conftest import spread
 from lab.tests.commands import fail, succeed_json
 from longnn.graphs import GraphOperator
+from longnn.nn import OnRows, Terms
 from longnn.store import propagate
+from tests.nn.test_terms import dense_terms
+from tests.store.stored import small, write_graph
 
 CPU = torch.device("cpu")
 SMALL = Size(nodes=60, edges=150, columns=3, degree=2)
+TINY = Size(nodes=80, edges=300, columns=4, degree=2)
 
 
-@pytest.fixture(scope="module")
-def record():
+@pytest.fixture
+def graph(tmp_path):
+    return write_random(tmp_path / "graph", SMALL, CPU)
+
+
+# The whole
+
+
+@pytest.mark.slow
+def test_a_record_has_all_parts(tmp_path):
     """Memory and ranks, which take processes of their own, have tests of their own."""
-    one = Spread(median=1.0, low=1.0, high=1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_scale, "DISK", 1 << 16)
         patch.setattr("os.fsync", lambda file: None)  # a hundred tiny bases: the disk would wait
         patch.setattr(_scale, "peak", lambda *arguments: 1.0)
-        ranks = RanksResult(one=one, two=one, ratio=one)
+        ranks = dict.fromkeys(("one", "two", "ratio"), spread(1.0))
         patch.setattr(_scale, "measure_ranks", lambda *arguments: ranks)
-        return run_scale(quick=True, threads=1)
-
-
-@pytest.mark.slow
-def test_memory_is_measured_in_a_process_of_its_own(tmp_path):
-    write_random(tmp_path / "graph", SMALL, CPU)
-    for key in ("propagate", "sign", "sgc"):
-        assert _rivals.peak(key, tmp_path / "graph", SMALL, 1) > 0
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
-def test_the_memory_of_whoever_starts_a_process_does_not_count(tmp_path):
-    """A rusage of the child would have the 400 MB of this process."""
-    large = np.ones(50_000_000)
-    program = "from lab.bench._rivals import resident; print(resident('VmHWM'))"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program],
-        env=_rivals.child_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    own = _rivals.resident("VmHWM")
-    assert own > large.nbytes / 2**20
-    assert float(done.stdout) < _rivals.resident("VmRSS") - 300
-
-
-def test_the_random_graph_is_undirected_without_duplicates(tmp_path):
-    graph = write_random(tmp_path / "graph", SMALL, CPU)
-    data = _rivals.pyg_data(graph, CPU)
-    operator = GraphOperator.from_edge_index(data.edge_index, num_nodes=60, duplicates="error")
-    assert operator.num_nodes == 60
-    assert 0.8 * 150 < operator.num_edges <= 150
-    graph.manifest.verify(graph.folder)
-
-
-def test_rivals_compute_the_same_first_power(tmp_path):
-    """T_1(P) X = P X, which PyG's SIGN has, too."""
-    graph = write_random(tmp_path / "graph", SMALL, CPU)
-    powers = _rivals.rival("sign", graph, SMALL, CPU)()
-    ours = propagate(graph, degree=1, memory=10**9).blocks[0][:, 1]
-    np.testing.assert_allclose(powers.x1.numpy(), ours, atol=1e-5)
-    second = 2 * powers.x2.numpy() - powers.x.numpy()  # T_2 = 2 P^2 - 1
-    ours = propagate(graph, degree=2, memory=10**9).blocks[0][:, 2]
-    np.testing.assert_allclose(second, ours, atol=1e-5)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_products_are_those_of_propagation(tmp_path, monkeypatch, threads):
-    """All terms in blocks of two columns, as they would be written."""
-    graph = write_random(tmp_path / "graph", SMALL, CPU)
-    found, plain = [], _rivals.each_term
-
-    def kept(graph, load, put, *, columns, **options):
-        terms = np.empty((60, 3, columns), dtype=np.float32)
-
-        def keep(degree, first, term):
-            terms[first : first + len(term), degree] = term
-
-        plain(graph, load, keep, columns=columns, **options)
-        found.append(terms)
-
-    monkeypatch.setattr(_rivals, "BLOCK", 2)
-    monkeypatch.setattr(_rivals, "each_term", kept)
-    _rivals.products(graph, SMALL, threads)()
-    written = propagate(graph, degree=2, memory=10**9).blocks[0]
-    np.testing.assert_array_equal(np.concatenate(found, axis=2), written)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_a_gather_copies_the_row_of_every_entry(tmp_path, monkeypatch, threads):
-    graph = write_random(tmp_path / "graph", SMALL, CPU)
-    copied, plain = [], torch.index_select
-
-    def select(x, dim, index, *, out):
-        plain(x, dim, index, out=out)
-        assert torch.equal(out, x[index.long()])
-        copied.extend(index.tolist())
-
-    monkeypatch.setattr(_rivals, "ROWS", 7)
-    monkeypatch.setattr(torch, "index_select", select)
-    before = torch.get_num_threads()
-    _rivals.gather(graph, SMALL, CPU, threads)()
-    assert sorted(copied) == sorted([*graph.neighbours.tolist()] * SMALL.degree)
-    assert torch.get_num_threads() == before
-
-
-@pytest.mark.slow
-def test_a_record_has_all_parts(record):
-    assert set(record.seconds) == {"propagate", "products", "gather", "sign", "sgc"}
-    assert set(record.ratios) == {"products", "gather", "sign", "sgc"}
-    assert all(value is not None for value in record.memory_mib.values())
-    grown = {(sweep.axis, sweep.what) for sweep in record.sweeps}
-    stages = ("ingest", "propagate", "train", "predict")
-    every = {(axis, name) for axis in ("nodes", "edges", "columns", "degree") for name in stages}
+        record = run_scale(quick=True, threads=1)
+    assert list(record["seconds"]) == ["propagate", "products", "gather", "sign", "sgc"]
+    assert list(record["ratios"]) == ["products", "gather", "sign", "sgc"]
+    grown = {(sweep["axis"], sweep["what"]) for sweep in record["sweeps"]}
+    every = {(axis, name) for axis in ("nodes", "edges", "columns", "degree") for name in STAGES}
     assert grown == every - {("degree", "ingest")}
-    assert tuple(record.stages) == stages
-    assert all(stage.seconds > 0 and stage.read > 0 for stage in record.stages.values())
-    assert len(record.orders) == 2
-    assert len({one.graph for one in record.contests}) == 3
-    assert record.nodes == 400
-
-
-@pytest.mark.slow
-def test_it_is_written_and_read(record, tmp_path):
-    file, page, words, paper, *figures = write_scale(record, tmp_path, name="it")
-    assert ScaleRecord.from_dict(json.loads(file.read_text())) == record
+    assert list(record["stages"]) == list(STAGES)
+    assert all(stage["seconds"] > 0 and stage["read"] > 0 for stage in record["stages"].values())
+    assert record["stage_size"] == "400 nodes, 2,000 edges, 4 columns, degree 2"
+    assert len({one["graph"] for one in record["contests"]}) == 3
+    file, page, words, paper, *figures = write_bench(record, tmp_path, name="it")
+    assert read_bench(file) == record
     text = page.read_text()
     assert "| PyG SIGN, powers of all degrees, in memory |" in text
     assert "../figures/it.svg" in text
@@ -151,42 +67,196 @@ def test_one_size_alone(monkeypatch):
     monkeypatch.setattr(_scale, "peak", lambda *arguments: 1.0)
     found = succeed_json("bench", "--part", "scale", "--size", "60,150,3,2", "--device", "cpu")
     assert found["size"] == str(SMALL)
-    assert set(found["seconds"]) == {"propagate", "products", "gather"}
+    assert list(found["seconds"]) == ["propagate", "products", "gather"]
     assert found["sweeps"] == []
 
 
 @pytest.mark.parametrize("size", ["1,2", "a,b,c,d", "0,1,1,1"])
 def test_a_wrong_size(size):
-    assert fail("bench", "--part", "scale", "--size", size).startswith(
-        "Expected --size as four whole numbers"
-    )
+    said = fail("bench", "--part", "scale", "--size", size)
+    assert said.startswith("Expected --size as four whole numbers")
 
 
-def test_a_wrong_part():
+def test_a_wrong_part_or_section():
     said = "Expected --part among epochs, depth, ensembles, scale (got 'speed')"
     assert fail("bench", "--part", "speed") == said
-
-
-def test_a_wrong_section():
     found = fail("bench", "--part", "scale", "--device", "cpu", "--section", "growth,speed")
     assert found == f"Expected sections among {', '.join(SCALE_SECTIONS)} (got 'speed')"
 
 
-def test_bench_takes_sections_and_contenders(monkeypatch):
-    asked = []
+# Propagation and its rivals
 
-    def run_bench(datasets, **options):
-        asked.append((datasets, options))
-        raise ValueError("enough")
 
-    monkeypatch.setattr("lab.bench.run_bench", run_bench)
-    fail("bench", "--quick")
-    fail("bench", "--section", "memory", "--section", "scaling", "--contender", "single",
-         "--commit", "a")  # fmt: skip
-    fail("bench", "--contenders", "single, gcn", "--datasets", "cora,texas")
-    keys = ("contenders", "sections", "commit")
-    assert [(d, *(options[k] for k in keys)) for d, options in asked] == [
-        (None, None, None, None),
-        (None, ["single"], ["memory", "scaling"], "a"),
-        (["cora", "texas"], ["single", "gcn"], None, None),
-    ]
+@pytest.mark.slow
+def test_memory_is_measured_in_a_process_of_its_own(graph):
+    for key in ("propagate", "sign", "sgc"):
+        assert _scale.peak(key, graph.folder, SMALL) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_the_memory_of_whoever_starts_a_process_does_not_count(tmp_path, monkeypatch):
+    """A rusage of the child would have the 400 MB of this process."""
+    (tmp_path / "told.py").write_text("from lab.bench._measure import *; print(resident('VmHWM'))")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    large = np.ones(50_000_000)
+    child = float(run_module("told"))
+    assert resident("VmHWM") > large.nbytes / 2**20
+    assert child < resident("VmRSS") - 300
+
+
+def test_a_process_that_fails_is_an_error():
+    with pytest.raises(RuntimeError, match=r"of nothing to succeed \(got .*No module named"):
+        run_module("nothing")
+
+
+def test_the_random_graph_is_undirected_without_duplicates(graph):
+    edges = _scale.pyg_data(graph, CPU).edge_index
+    operator = GraphOperator.from_edge_index(edges, num_nodes=60, duplicates="error")
+    assert operator.num_nodes == 60
+    assert 0.8 * 150 < operator.num_edges <= 150
+    graph.manifest.verify(graph.folder)
+
+
+def test_rivals_compute_the_same_powers(graph):
+    """T_1(P) X = P X, which PyG's SIGN has, too, and T_2 = 2 P^2 - 1."""
+    powers = _scale.rival("sign", graph, SMALL, CPU)()
+    terms = propagate(graph, degree=2, memory=10**9).blocks[0]
+    np.testing.assert_allclose(powers.x1.numpy(), terms[:, 1], atol=1e-5)
+    second = 2 * powers.x2.numpy() - powers.x.numpy()
+    np.testing.assert_allclose(second, terms[:, 2], atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_are_those_of_propagation(graph, monkeypatch, threads):
+    """All terms in blocks of two columns, as they would be written."""
+    found, plain = [], _scale.each_term
+
+    def kept(graph, load, put, *, columns, **options):
+        terms = np.empty((60, 3, columns), dtype=np.float32)
+
+        def keep(degree, first, term):
+            terms[first : first + len(term), degree] = term
+
+        plain(graph, load, keep, columns=columns, **options)
+        found.append(terms)
+
+    monkeypatch.setattr(_scale, "BLOCK", 2)
+    monkeypatch.setattr(_scale, "each_term", kept)
+    _scale.products(graph, SMALL, threads)()
+    written = propagate(graph, degree=2, memory=10**9).blocks[0]
+    np.testing.assert_array_equal(np.concatenate(found, axis=2), written)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_gather_copies_the_row_of_every_entry(graph, monkeypatch, threads):
+    copied, plain = [], torch.index_select
+
+    def select(x, dim, index, *, out):
+        plain(x, dim, index, out=out)
+        assert torch.equal(out, x[index.long()])
+        copied.extend(index.tolist())
+
+    monkeypatch.setattr(_scale, "ROWS", 7)
+    monkeypatch.setattr(torch, "index_select", select)
+    before = torch.get_num_threads()
+    _scale.gather(graph, SMALL, CPU, threads)()
+    assert sorted(copied) == sorted([*graph.neighbours.tolist()] * SMALL.degree)
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.slow
+def test_ranks_are_timed_together(graph):
+    found = _scale.measure_ranks(graph.folder, 2, 1)
+    medians = {key: one["median"] for key, one in found.items()}
+    assert medians["one"] > 0
+    assert medians["ratio"] == pytest.approx(medians["one"] / medians["two"])
+    assert not list(graph.folder.glob("tmp*"))
+
+
+# Orders
+
+
+@pytest.mark.parametrize("kind", _scale.GRAPHS)
+def test_an_order_renumbers_and_changes_no_sum(kind):
+    matrix = _scale.GRAPHS[kind](TINY)
+    assert (matrix != matrix.T).nnz == 0
+    matrix.data[:] = 1  # a repeated edge counts once in a product
+    x = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
+    expected = matrix @ x.numpy()
+    for name, find in _scale.ORDERS.items():
+        order = find(matrix)
+        assert sorted(order.tolist()) == list(range(80)), name
+        moved = matrix[order][:, order].sorted_indices()
+        sums = _scale.product(moved, x[torch.from_numpy(order.astype(np.int64))])().numpy()
+        np.testing.assert_allclose(sums, expected[order], atol=1e-5)
+    measured = _scale.measure_orders(matrix, 4, Budget(1, 0.0))
+    assert list(measured) == list(_scale.ORDERS)
+    assert all(min(seconds.values()) > 0 for seconds in measured.values())
+
+
+def test_breadth_first_names_nodes_that_it_does_not_reach():
+    matrix = undirected(np.array([0, 1, 4]), np.array([1, 2, 5]), 7)
+    assert _scale.breadth_first(matrix).tolist() == [1, 0, 2, 3, 4, 5, 6]
+
+
+# Stages
+
+
+def test_stages_count_the_bytes_of_their_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("lab.bench._growth.REPEATS", 1)
+    stages = measure_stages(tmp_path / "stages", TINY, CPU)
+    assert list(stages) == list(STAGES)
+    graph = tmp_path / "stages" / "graph"
+    numbers = 80 * 3 * 4  # rows, terms, columns
+    (basis,) = graph.glob("basis-*")
+    blocks = sum(path.stat().st_size for path in basis.glob("block-*.npy"))
+    assert 2 * numbers <= blocks <= stages["propagate"]["written"]
+    entries = len(np.load(graph / "neighbours.npy"))
+    gathered = 4 * 4 * 2 * (entries + 2 * 80)  # bytes, columns, degree
+    assert stages["propagate"]["moved"] == gathered + stages["propagate"]["written"]
+    assert (stages["predict"]["read"], stages["predict"]["moved"]) == (2 * numbers, 10 * numbers)
+    assert stages["train"]["read"] == pytest.approx(0.8 * 2 * numbers, rel=0.05)
+    predicted = tmp_path / "stages" / "predicted.parquet"
+    assert stages["predict"]["written"] == predicted.stat().st_size
+    assert all(stage["seconds"] > 0 for stage in stages.values())
+
+
+def test_growth_is_fitted():
+    sizes = [dataclasses.replace(TINY, columns=2**k) for k in range(4)]
+    stages = {s: {name: {"seconds": 3.0 * s.columns**1.5} for name in STAGES} for s in sizes}
+    sweeps = stage_sweeps("columns", sizes, stages)
+    assert [sweep["what"] for sweep in sweeps] == list(STAGES)
+    assert all(sweep["exponent"] == pytest.approx(1.5) for sweep in sweeps)
+    assert sweeps[0]["fixed"] == "80 nodes, 300 edges, degree 2"
+    assert sweeps[0]["ms"][0] == 3000.0
+
+
+# Models on rows
+
+
+def test_sign_is_a_map_of_each_term():
+    values, place = torch.randn(3, 5, 2), OnRows("keep", 5, torch.device("cpu"), torch.float32)
+    model = Sign(2, 4, 3, degree=2).eval()
+    first, last = model.mlp.transform.first, model.mlp.transform.last
+    parts = first.weight.view(3, 2, 4)
+    h = torch.relu(sum(t @ w for t, w in zip(values, parts, strict=True)) + first.bias)
+    found = model.scores(Terms({"keep": values}, {"keep": torch.ones(3, 5)}), place)
+    assert torch.allclose(found, h @ last.weight + last.bias, atol=1e-6)
+
+
+def test_a_learned_filter_finds_what_one_power_cannot(tmp_path):
+    """Labels are the sign of the first feature filtered to mixed frequencies."""
+    dataset = small(1500, 4, phi=0.0)
+    P = GraphOperator.from_edge_index(dataset.data.edge_index, num_nodes=1500)
+    x = torch.randn(1500, 4, generator=torch.Generator().manual_seed(0))
+    terms = dense_terms(P, x[:, :1], 4)[..., 0]
+    graph = dataset.data.clone()
+    graph.x, graph.y = x, (terms[1] - 2 * terms[3] > 0).long()
+    write_graph(tmp_path / "g", dataclasses.replace(dataset, data=graph))
+    budget = {"degree": 4, "epochs": 40, "patience": 10, "batch_rows": 128}
+    field = Field(nodes=1500, edges=0, labelled=1500, **budget)
+    found = train_on_rows(tmp_path / "g", field, 0, hidden=16)
+    assert found["learned filter"][0] > max(found["SGC"][0], found["MLP"][0]) + 0.15
+    assert found["learned filter"][2] < found["SIGN"][2]
+    assert all(seconds > 0 for _, seconds, _ in found.values())

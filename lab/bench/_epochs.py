@@ -1,0 +1,375 @@
+"""Benchmarks of epochs, of depth and of ensembles: each measures graph by graph into one record.
+
+A measurement of epochs that fails, for example for lack of memory, is recorded with its reason; the
+others continue.
+"""
+
+import dataclasses
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+from lab.bench._ceilings import measure_ceilings, measure_shares
+from lab.bench._conclusions import DATASETS, check_goals
+from lab.bench._contenders import (
+    DEEP_DESCRIPTIONS,
+    DEEP_LABELS,
+    DEPTH,
+    DESCRIPTIONS,
+    LABELS,
+    Contender,
+    Workload,
+    check_keys,
+    make_contender,
+    make_problem,
+    peak_memory,
+)
+from lab.bench._graphs import minefield
+from lab.bench._growth import SIZES, measure_scaling
+from lab.bench._measure import (
+    Budget,
+    compare,
+    count_calls,
+    count_kernels,
+    limited_threads,
+    operators,
+    round_robin,
+    sparse_products,
+    summarize,
+)
+from lab.bench._record import Record, begin
+from longnn import data, training
+from longnn.data import NodeDataset, Scaling
+from longnn.matrices import nonzero_share
+from longnn.nn import TOGETHER, Model, scores_together
+
+#: Members of the population, by part and device.
+POPULATION = {"epochs": {"cpu": 10, "cuda": 64}, "depth": {"cpu": 2, "cuda": 16}}
+#: Precisions, by device: a CPU has no TF32.
+PRECISIONS = {"cpu": ("float32",), "cuda": ("float32", "tf32")}
+#: The work of a quick epoch of a stack, and the side of its grid.
+QUICK_DEPTH, QUICK_SIDE = dataclasses.replace(DEPTH, blocks=2, hidden=16), 12
+#: Portfolios whose members are asked.
+PRESETS = ("default", "best")
+#: Sections that can be measured besides the epoch times.
+SECTIONS = ("memory", "scaling", "ceilings")
+#: The budget of each contender's epochs, and of every other timing.
+BUDGETS = {
+    "cpu": (Budget(9, 0.25), Budget(5, 0.05)),
+    "cuda": (Budget(9, 0.05), Budget(5, 0.02)),
+    "quick": (Budget(3, 0.02), Budget(3, 0.005)),
+}
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def run_bench(
+    datasets: Sequence[str | NodeDataset] | None = None,
+    *,
+    part: str = "epochs",
+    device: str = "cpu",
+    threads: int | None = None,
+    population: int | None = None,
+    precision: str = "float32",
+    quick: bool = False,
+    data_dir: str | Path | None = None,
+    contenders: Sequence[str] | None = None,
+    sections: Sequence[str] | None = None,
+    commit: str | None = None,
+    on_progress: Callable[[str], None] = lambda text: None,
+    on_dataset: Callable[[Record], None] = lambda record: None,
+) -> Record:
+    r"""Measure, and return the record.
+
+    Args:
+        datasets: names or datasets; by default the ten graphs of the paper; of depth, a grid of the
+            size of Minesweeper; of ensembles, Cora and Pubmed.
+        part: ``"epochs"``; ``"depth"``: epochs of eight blocks of 128 channels and of PyG's GCN of
+            eight such layers; ``"ensembles"``: predictions of all members of the portfolios.
+        device: ``"cpu"``, ``"cuda"``, or ``"auto"``.
+        threads: threads of torch on the CPU, restored afterwards; by default those torch has.
+        population: models trained at once; by default 10 on a CPU, 64 on a GPU (depth: 2 and 16).
+        precision: of LON-GNN; ``"tf32"`` is for a GPU. The rivals are in float32; depth has both.
+        quick: take a few seconds on bundled data; a check that everything works, since the
+            numbers mean little.
+        data_dir: the folder of the datasets (default: ``$LONGNN_DATA``).
+        contenders: which contenders to time; by default all.
+        sections: what to measure besides the epoch times, of ``"memory"``, ``"scaling"`` and
+            ``"ceilings"``; by default all on a GPU, all but ceilings on a CPU, scaling if quick.
+        commit: commit to record when the code is not a git checkout.
+        on_progress: called with a few words on what is being measured.
+        on_dataset: called after each dataset with the record until then, so that whoever is
+            interrupted keeps it.
+
+    Raises:
+        ValueError: for an unknown device, contender, section or precision, or a number below one.
+    """
+    where = training.choose_device(device)
+    check_keys(contenders or [])
+    unknown = [section for section in sections or [] if section not in SECTIONS]
+    if unknown:
+        raise ValueError(f"Expected sections among {', '.join(SECTIONS)} (got {unknown[0]!r})")
+    for option, value in (("population", population), ("threads", threads)):
+        if value is not None and value < 1:
+            raise ValueError(f"Expected `{option}` >= 1 (got {value})")
+    if precision not in PRECISIONS[where.type]:
+        raise ValueError(
+            f"Expected `precision` on {where.type} among {', '.join(PRECISIONS[where.type])} "
+            f"(got {precision!r})"
+        )
+    if sections is None:
+        # The ceiling of products is that of float32.
+        known = where.type == "cuda" and precision == "float32"
+        sections = ("scaling",) if quick else SECTIONS if known else ("memory", "scaling")
+    workload = Workload(precision=precision)
+    if part == "depth":
+        workload = QUICK_DEPTH if quick else DEPTH
+    with limited_threads(threads):
+        bench = Bench(
+            record=begin(part, where, commit),
+            device=where,
+            members=population or POPULATION.get(part, {}).get(where.type, 1),
+            workload=workload,
+            keys=list(contenders or LABELS),
+            sections=sections,
+            quick=quick,
+            tell=on_progress,
+        )
+        defaults: dict[str, Sequence[str | NodeDataset]] = {
+            "epochs": ("digits", "csbm") if quick else DATASETS,
+            "depth": (minefield(QUICK_SIDE) if quick else minefield(),),
+            "ensembles": ("digits",) if quick else ("cora", "pubmed"),
+        }
+        bench.start(part)
+        measure = {"epochs": bench.epochs, "depth": bench.depth, "ensembles": bench.ensembles}[part]
+        for name in datasets or defaults[part]:
+            dataset = name if isinstance(name, NodeDataset) else data.load(name, data_dir=data_dir)
+            measure(dataset)
+            on_dataset(bench.record)
+        if part == "epochs" and "scaling" in sections:
+            bench.scaling()
+    return bench.record
+
+
+def guarded(measure: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | dict[str, Any]:
+    """The measurement, or its error: one failure must not lose the numbers of an hour."""
+    try:
+        return measure(*args, **options)
+    except (RuntimeError, MemoryError, OSError) as error:
+        return {"error": (str(error).splitlines() or [type(error).__name__])[0]}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bench:
+    """One benchmark: everything is chosen and checked; what is measured goes into the record."""
+
+    record: Record
+    device: torch.device
+    members: int
+    workload: Workload
+    keys: Sequence[str]
+    sections: Sequence[str]
+    quick: bool
+    tell: Callable[[str], None]
+
+    @property
+    def kind(self) -> str:
+        """The device, or quick."""
+        return "quick" if self.quick else self.device.type
+
+    def start(self, part: str) -> None:
+        """The settings, empty sections, and the ceilings of the machine."""
+        if part == "ensembles":
+            self.record["times"] = []
+            return
+        epochs, rest = BUDGETS[self.kind]
+        settings: dict[str, Any] = dataclasses.asdict(self.workload)
+        precision, blocks = settings.pop("precision"), settings.pop("blocks")
+        settings.update(quick=self.quick, rounds=epochs.rounds, seconds=epochs.seconds)
+        self.record["settings"] = settings
+        if part == "depth":
+            settings.update(blocks=blocks, contenders=DEEP_DESCRIPTIONS)
+            self.record.update(graphs={}, times=[])
+            return
+        settings.update(population=self.members)
+        settings.update(rest_rounds=rest.rounds, rest_seconds=rest.seconds)
+        settings["contenders"] = {key: DESCRIPTIONS[key] for key in LABELS if key in self.keys}
+        if precision != "float32":
+            settings["precision"] = precision
+        self.record["datasets"] = {}
+        if "ceilings" in self.sections:
+            self.tell("ceilings of the machine")
+            self.record["ceilings"] = guarded(measure_ceilings, self.device, rest)
+
+    def epochs(self, dataset: NodeDataset) -> None:
+        """Times of the contenders, their ratios and calls, memory, and shares of the ceilings."""
+        tell = lambda text: self.tell(f"{dataset.name}: {text}")  # noqa: E731
+        ready, failed = {}, {}
+        for key in self.keys:
+            tell(f"building {LABELS[key]}")
+            contender = guarded(self._make, key, dataset, self.workload)
+            if isinstance(contender, Contender):
+                ready[key] = contender
+            else:
+                failed[key] = contender["error"]
+        each = self._time_in_turn(ready, lambda text: tell(f"epochs, {text}"))
+        times = {
+            key: {
+                "models": contender.models,
+                "ms": summarize(each[key], scale=1e3),
+                "calls": guarded(self._calls, contender.epoch),
+            }
+            for key, contender in ready.items()
+        }
+        ratios = {}
+        if "single" in each:
+            rivals = [key for key in each if key not in ("single", "population")]
+            ratios = {key: compare(each[key], each["single"]) for key in rivals}
+            if "population" in each:  # how many times less a model costs there
+                ratios["population"] = compare(each["single"], each["population"])
+        del ready
+        result: dict[str, Any] = {
+            "nodes": dataset.num_nodes,
+            "edges": dataset.num_edges,
+            "features": dataset.num_features,
+            "density": nonzero_share(dataset.data.x),
+            "classes": dataset.num_classes,
+            "contenders": times,
+            "ratios": ratios,
+            "failed": failed,
+        }
+        if "memory" in self.sections:
+            tell("memory")
+            work = (dataset, self.keys, self.workload, self.device)
+            result["memory_mib"] = guarded(peak_memory, *work, population=self.members)
+        if "error" not in self.record.get("ceilings", {"error": "not asked for"}):
+            tell("ceilings")
+            result["ceilings"] = [
+                {"contender": key, **guarded(self._share, dataset, times[key])}
+                for key in ("single", "population")
+                if key in times
+            ]
+        gc.collect()
+        self.record["datasets"][dataset.name] = result
+        self.record["goals"] = check_goals(self.record)
+
+    def _make(self, key: str, dataset: NodeDataset, workload: Workload) -> Contender:
+        """A contender that has run one epoch: one that does not fit in memory fails here."""
+        with torch.sparse.check_sparse_tensor_invariants(enable=False):  # of the matrix PyG keeps
+            contender = make_contender(key, dataset, workload, self.device, population=self.members)
+            contender.epoch()
+        return contender
+
+    def _time_in_turn(
+        self, ready: Mapping[T, Contender], tell: Callable[[str], None]
+    ) -> dict[T, list[float]]:
+        """Seconds per model and epoch of each contender in each round."""
+        budget, _ = BUDGETS[self.kind]
+        calls = {key: contender.epoch for key, contender in ready.items()}
+        on_round = lambda i: tell(f"round {i + 1} of {budget.rounds}")  # noqa: E731
+        times = round_robin(calls, self.device, budget, on_round=on_round)
+        return {key: [t / ready[key].models for t in times[key]] for key in ready}
+
+    def _calls(self, epoch: Callable[[], Any]) -> dict[str, float]:
+        if self.device.type == "cuda":
+            return count_kernels(epoch)
+        counts = count_calls(epoch)
+        return {"operators": operators(counts), "sparse_products": sparse_products(counts)}
+
+    def _share(self, dataset: NodeDataset, times: Mapping[str, Any]) -> dict[str, Any]:
+        """The share of the ceilings that LON-GNN reaches, alone or as a population."""
+        members, (_, rest) = times["models"], BUDGETS[self.kind]
+        problem = make_problem(dataset, self.workload, self.device)
+        epoch_ms, ceilings = members * times["ms"]["median"], self.record["ceilings"]
+        return measure_shares(problem, self.workload, members, epoch_ms, ceilings, rest)
+
+    def scaling(self) -> None:
+        """How the time of an epoch grows."""
+        work = (self.device, self.workload, SIZES[self.kind], BUDGETS[self.kind][1])
+        tell = lambda axis: self.tell(f"scaling: {axis}")  # noqa: E731
+        self.record["scaling"] = guarded(measure_scaling, *work, tell)
+
+    def depth(self, dataset: NodeDataset) -> None:
+        """Times of stacks in every precision that the device has."""
+        tell = lambda text: self.tell(f"{dataset.name}: {text}")  # noqa: E731
+        ready = {}
+        for precision in PRECISIONS[self.device.type]:
+            work = dataclasses.replace(self.workload, precision=precision)
+            for key, label in DEEP_LABELS.items():
+                tell(f"building {label}, {precision}")
+                ready[key, precision] = self._make(key, dataset, work)
+        each = self._time_in_turn(ready, tell)
+        sizes = {"nodes": dataset.num_nodes, "edges": dataset.num_edges}
+        self.record["graphs"][dataset.name] = {**sizes, "features": dataset.num_features}
+        for which, contender in ready.items():
+            times = depth_times(which, each, contender.models)
+            self.record["times"].append({"dataset": dataset.name, **times})
+
+    @torch.no_grad()
+    def ensembles(self, dataset: NodeDataset) -> None:
+        """Predictions of all members, one after the other, and alike ones in one pass.
+
+        The weights are as drawn: what they are does not change the time.
+        """
+        for preset in PRESETS:
+            self.tell(f"{dataset.name}: {preset}")
+            times = self._ask_members(dataset, preset)
+            self.record["times"].append({"dataset": dataset.name, "preset": preset, **times})
+
+    def _ask_members(self, dataset: NodeDataset, preset: str) -> dict[str, Any]:
+        config = training.complete({"preset": preset, "device": self.device.type}, dataset)
+        configs = list(training.members_of(config, dataset).values())
+        loops = {training.self_loops_of(member) for member in configs}
+        problem = training.make_problem(
+            dataset, configs[0], Scaling("none"), device=self.device, variants=loops
+        )
+        passes: dict[object, list[Model]] = {}
+        for member in configs:
+            model = training.make_model(member, dataset.num_features, dataset.outputs)
+            key = (training.architecture_of(member), model.self_loops)
+            passes.setdefault(key, []).append(model.eval().to(self.device, problem.dtype))
+
+        def ask(groups: Sequence[Sequence[Model]]) -> list[Tensor]:
+            scores: list[Tensor] = []
+            for models in groups:
+                operator = problem.variants[models[0].self_loops]
+                scores += scores_together(models, problem.features, operator)
+            return scores
+
+        together = list(passes.values())
+        apart = [[model] for models in together for model in models]
+        pairs = zip(ask(apart), ask(together), strict=True)
+        difference = max(float((a - b).abs().max()) for a, b in pairs)
+        calls = {"apart": lambda: ask(apart), "together": lambda: ask(together)}
+        seconds = round_robin(calls, self.device, BUDGETS[self.kind][0])
+        return {
+            "members": len(configs),
+            "passes": sum(1 if len(alike) >= TOGETHER else len(alike) for alike in together),
+            "apart": summarize(seconds["apart"], scale=1e3),
+            "together": summarize(seconds["together"], scale=1e3),
+            "ratio": compare(seconds["apart"], seconds["together"]),
+            "difference": difference,  # the largest between the scores of both ways
+        }
+
+
+def depth_times(
+    key: tuple[str, str], each: Mapping[tuple[str, str], Sequence[float]], models: int
+) -> dict[str, Any]:
+    """One contender in one precision, beside the faster one of PyG's in the same precision."""
+    contender, precision = key
+    rivals = {name: summarize(each[name, precision]) for name in ("pyg_sparse", "pyg_edges")}
+    rival = min(rivals, key=lambda name: rivals[name]["median"])
+    return {
+        "contender": contender,
+        "precision": precision,
+        "models": models,
+        "rounds": len(each[key]),  # fewer than the others have, if an epoch is slow
+        "ms": summarize(each[key], scale=1e3),
+        "rival": rival,
+        "ratio": compare(each[key], each[rival, precision]),  # in the rounds that both have
+    }
