@@ -6,24 +6,30 @@ Needs Optuna: ``pip install "longnn[tune]"``.
 from longnn.tuning._errors import MissingPackageError
 
 try:  # the first of these modules that loads Optuna
-    from longnn.tuning._storage import open_storage
+    from longnn.tuning._storage import open_storage, shown_url
 except ModuleNotFoundError as error:
     if error.name not in ("optuna", "sqlalchemy"):
         raise
     raise MissingPackageError(error.name) from None
 
 from longnn.tuning._cost import Estimate, time_text
-from longnn.tuning._finalists import confirm
-from longnn.tuning._halving import Halving
 from longnn.tuning._page import write_page
-from longnn.tuning._record import DatasetRecord, SearchRecord, SpaceRecord, read_record
-from longnn.tuning._result import TuningProgress, TuningResult
+from longnn.tuning._record import (
+    DatasetRecord,
+    FinalistRecord,
+    Finalists,
+    SearchRecord,
+    SpaceRecord,
+    Start,
+    TrialRecord,
+    TuningProgress,
+    read_record,
+)
 from longnn.tuning._space import SearchSpace, draw_random, load_space, shipped_spaces
-from longnn.tuning._splits import tuning_seeds
+from longnn.tuning._splits import confirm, tuning_seeds
 from longnn.tuning._start import ONLY, STEPS, read_config, space_around
-from longnn.tuning._trials import FinalistRecord, Finalists, Outcome, Start, TrialRecord
-from longnn.tuning._tune import tune
-from longnn.tuning._urls import shown_url
+from longnn.tuning._training import Halving
+from longnn.tuning._tune import TuningResult, tune
 
 __all__ = [
     "ONLY",
@@ -34,7 +40,6 @@ __all__ = [
     "Finalists",
     "Halving",
     "MissingPackageError",
-    "Outcome",
     "SearchRecord",
     "SearchSpace",
     "SpaceRecord",

@@ -14,10 +14,9 @@ import torch
 from longnn.config import Config
 from longnn.data import Split
 from longnn.training import VARYING, Problem, fits, make_population
-from longnn.tuning._domains import Choices
-from longnn.tuning._finalists import FURTHER
-from longnn.tuning._halving import Halving
-from longnn.tuning._space import SearchSpace
+from longnn.tuning._space import Choices, SearchSpace
+from longnn.tuning._splits import FURTHER
+from longnn.tuning._training import Halving
 
 #: Seconds for each of the two timed trainings, and their most epochs.
 PROBE, EPOCHS = 0.4, 40

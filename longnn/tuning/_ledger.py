@@ -1,35 +1,127 @@
-"""The ledger that the workers of one search share: its trials, and who trains them.
+"""The trials of one search, which its workers share through Optuna's storage.
 
-Optuna stores it. A trial is claimed in one transaction, with its parameters and its worker,
-so a process may be killed at any moment: finished trials stay, and those of a dead worker are
-queued again. The budget is exact: where workers claim trials at the same time, those beyond the
-budget are returned.
-
-A batch that was interrupted is trained again as a whole. Its finished trials keep their results;
-they are trained beside the others, because what halving stops depends on all of them.
+A search of N trials has N places. A worker takes a place by adding a running trial for it, with its
+parameters and its worker, in one write. Where two workers take a place at once, the trial with the
+lower number counts, and the other is given up. When a worker dies, its trials are marked as failed,
+and another takes their places again, with the same parameters. So a process may be killed at any
+moment: in the end every place has exactly one finished trial.
 """
 
+import contextlib
 import dataclasses
-import datetime
-from collections.abc import Mapping, Sequence
+import math
+import os
+import platform
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.storages import BaseStorage
+from optuna.samplers import TPESampler
+from optuna.storages import BaseStorage, get_storage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from longnn.tuning._domains import Plain
-from longnn.tuning._draws import Batch, Draw, Sample, find_flaw, sample
-from longnn.tuning._guard import damage
-from longnn.tuning._space import SearchSpace
-from longnn.tuning._trials import Outcome
-from longnn.tuning._workers import Sign, Worker, is_alive, is_sign
+from longnn.records import from_plain, to_plain
+from longnn.tuning._space import Plain, SearchSpace
+from longnn.tuning._storage import Attempt
+
+#: Scores as JSON has them: None where training diverged and left no number.
+Scores = tuple[float | None, ...]
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
-#: Seconds after which a running trial that names no worker is queued again.
-NAMELESS = 60.0
+#: Seconds between two signs of life of a worker.
+BEAT = 15.0
+#: Seconds without one after which a worker on another machine counts as dead.
+GRACE = 600.0
+#: The workers of this process that are at work.
+ACTIVE: set[str] = set()
+
+
+@dataclasses.dataclass(frozen=True)
+class Worker:
+    """One process that works on a search.
+
+    Args:
+        id: random.
+        machine: see :func:`machine_id`.
+        pid: the number of the process.
+        started: when it started. A later process may have the same number.
+    """
+
+    id: str
+    machine: str
+    pid: int
+    started: str
+
+    @classmethod
+    def here(cls) -> "Worker":
+        """This process."""
+        pid = os.getpid()
+        return cls(uuid.uuid4().hex[:12], machine_id(), pid, _start_time(pid) or "")
+
+    def is_alive(self, beat: float) -> bool:
+        """Whether it is at work, by its process or, on another machine, its last sign of life."""
+        if self.machine != machine_id() or sys.platform == "win32":
+            return time.time() - beat < GRACE
+        if self.pid == os.getpid() and self.started == (_start_time(self.pid) or ""):
+            return self.id in ACTIVE
+        return _start_time(self.pid) == self.started
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What the trainings of one trial gave, one entry per repeat; empty before it is closed.
+
+    Args:
+        scores: the best validation score of each repeat.
+        losses: the validation loss at the epoch of that score.
+        epochs: how many epochs were trained.
+        best_epochs: the epoch of the best score.
+        stopped: why training ended: ``"epochs"``, ``"patience"``, ``"pruned"`` or ``"diverged"``.
+    """
+
+    scores: Scores = ()
+    losses: Scores = ()
+    epochs: tuple[int, ...] = ()
+    best_epochs: tuple[int, ...] = ()
+    stopped: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, trial: FrozenTrial) -> "Outcome":
+        """That of one of Optuna's trials."""
+        return cls(**{key: tuple(v) for key, v in trial.user_attrs.get("result", {}).items()})
+
+    @property
+    def loss(self) -> float:
+        """The mean loss; infinite where a repeat has none.
+
+        >>> Outcome(losses=(1.0, 2.0)).loss, Outcome(losses=(1.0, None)).loss
+        (1.5, inf)
+        """
+        losses = [math.inf if loss is None else loss for loss in self.losses]
+        return sum(losses) / len(losses) if losses else math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What a search writes to each of Optuna's trials.
+
+    Args:
+        place: of the trial in the search.
+        values: of every entry of the space.
+        worker: who trains it.
+        result: of its trainings, before it is finished.
+    """
+
+    place: int
+    values: Mapping[str, Plain]
+    worker: Worker
+    result: Outcome = dataclasses.field(default_factory=Outcome)
 
 
 @dataclasses.dataclass
@@ -38,27 +130,21 @@ class Claim:
 
     Args:
         id: of the trial in Optuna's storage.
-        number: of the trial in the search.
+        place: of the trial in the search.
         values: of every entry of the space.
-        draw: its place in the search.
-        repeated: it is finished, and trained only beside others of its batch: nothing is written.
-        done: whether it is closed.
         start: it is where the search starts; halving does not stop it.
-        reported: the epochs of its scores in the storage.
+        done: whether it is closed.
     """
 
     id: int
-    number: int
+    place: int
     values: Mapping[str, Plain]
-    draw: Draw
-    repeated: bool = False
+    start: bool
     done: bool = False
-    start: bool = False
-    reported: set[int] = dataclasses.field(default_factory=set)
 
 
 class Ledger:
-    """The trials of one search.
+    """The trials of one search. As a context it signs this worker on and off.
 
     Args:
         storage: where they are stored.
@@ -68,6 +154,7 @@ class Ledger:
         trials: how many to finish in total.
         seed: of the sampler.
         start: the values of the first trial; None to draw it, too.
+        url: of the storage, for errors.
 
     Raises:
         ValueError: if the search was started with another agreement.
@@ -83,285 +170,207 @@ class Ledger:
         trials: int,
         seed: int = 0,
         start: Mapping[str, Plain] | None = None,
+        url: str | None = None,
     ) -> None:
-        self.storage, self.space, self.trials, self.seed = storage, space, trials, seed
-        self.start = start
-        self.search = optuna.create_study(
-            storage=storage, study_name=name, direction="maximize", load_if_exists=True
+        self.space, self.trials, self.seed, self.start = space, trials, seed, start
+        self.name, self.attempt, self.worker = name, Attempt(url), Worker.here()
+        self.storage = get_storage(storage)  # with Optuna's cache of finished trials
+        options: dict[str, Any] = {"study_name": name, "direction": "maximize"}
+        self.study: optuna.Study = self.attempt(
+            lambda: optuna.create_study(storage=self.storage, load_if_exists=True, **options)
         )
-        self.search_id = storage.get_study_id_from_name(name)
-        self._agree(agreement)
-        self.worker = Worker.here()
-        self.held: set[int] = set()  # the numbers of all trials that this worker has claimed
-        self.beat()
-        # Of two workers that start at the same time at least one sees the other, so they draw
-        # different trials; a single worker draws by the seed alone.
-        others = any(
-            is_alive(sign) for sign in self._signs().values() if sign["id"] != self.worker.id
-        )
-        self.salt = int(self.worker.id, 16) if others else 0
-
-    @property
-    def name(self) -> str:
-        """The name of the search."""
-        return self.search.study_name
-
-    def _agree(self, agreement: Mapping[str, Any]) -> None:
-        written = self.search.user_attrs.get("agreement")
+        try:
+            for trial in self.get_trials():
+                from_plain(Entry, trial.user_attrs, f"trial {trial.number}")
+        except ValueError as error:
+            raise self.attempt.damaged(str(error)) from error
+        written = self.attempt(lambda: self.study.user_attrs).get("agreement")
         if written is None:
-            self.storage.set_study_user_attr(self.search_id, "agreement", dict(agreement))
+            self.attempt(self.study.set_user_attr, "agreement", dict(agreement))
             return
         if not isinstance(written, Mapping):
-            raise damage(self.storage, "it does not say what its workers agreed on")
+            raise self.attempt.damaged("it does not say what its workers agreed on")
         for key, value in agreement.items():
             if written.get(key) != value:
                 raise ValueError(
-                    f"Expected the {key} that the search {self.name!r} was started with "
+                    f"Expected the {key} that the search {name!r} was started with "
                     f"(got {_short(value)}, not {_short(written.get(key))}); use the same "
                     "arguments, or choose another folder or name"
                 )
 
-    def beat(self, *, done: bool = False) -> None:
-        """Write a sign of life into the storage."""
-        self.storage.set_study_user_attr(
-            self.search_id, f"worker:{self.worker.id}", self.worker.sign(done=done)
-        )
+    def __enter__(self) -> "Ledger":
+        ACTIVE.add(self.worker.id)
+        self.beat()
+        return self
 
-    def _signs(self) -> dict[str, Sign]:
-        attributes = self.storage.get_study_user_attrs(self.search_id)
-        signs = {k.removeprefix("worker:"): v for k, v in attributes.items() if "worker:" in k}
-        return {worker: sign for worker, sign in signs.items() if is_sign(sign)}
+    def __exit__(self, *_: object) -> None:
+        """Give up what is not finished. If even that fails, others find this worker dead."""
+        ACTIVE.discard(self.worker.id)
+        with contextlib.suppress(Exception):
+            for trial in self.get_trials(TrialState.RUNNING):
+                if worker_of(trial) == self.worker:
+                    self._close(trial._trial_id, TrialState.FAIL)
+
+    def beat(self) -> None:
+        """Write a sign of life into the storage."""
+        self.attempt(self.study.set_user_attr, f"beat:{self.worker.id}", time.time())
 
     def get_trials(self, *states: TrialState) -> list[FrozenTrial]:
         """The trials in the order of their numbers: all, or those in the given states."""
-        trials = self.search.get_trials(deepcopy=False, states=states or None)
-        for trial in trials:
-            flaw = None if trial.state == TrialState.FAIL else find_flaw(trial)
-            if flaw is not None:
-                raise damage(self.storage, f"trial {trial.number} has {flaw}")
-        return trials
+        return self.attempt(self.study.get_trials, False, states or None)
 
-    @property
-    def finished(self) -> int:
-        """How many trials all workers have finished."""
-        return len(self.get_trials(*FINISHED))
-
-    def recover(self) -> int:
-        """Mark the trials of dead workers as failed and queue them again; returns how many."""
-        signs, recovered = self._signs(), 0
-        for trial in self.get_trials(TrialState.RUNNING):
-            if self._is_lost(trial, signs):
-                recovered += self._requeue(self._id(trial.number), trial)
-        # A worker may die after it has marked a trial, before it has queued it again.
-        repeated = {t.user_attrs.get("retry_of") for t in self.get_trials()}
-        for trial in self.get_trials(TrialState.FAIL):
-            closer: str = trial.user_attrs.get("closer", "")
-            waits = "reason" not in trial.user_attrs and trial.number not in repeated
-            if waits and (closer == self.worker.id or not is_alive(signs.get(closer))):
-                self._queue(trial)
-                recovered += 1
-        return recovered
-
-    def _is_lost(self, trial: FrozenTrial, signs: Mapping[str, Sign]) -> bool:
-        """Whether nobody trains a running trial."""
-        worker, claimant = (trial.user_attrs.get(key) for key in ("worker", "claimant"))
-        if worker is not None:
-            return worker != self.worker.id and not is_alive(signs.get(worker))
-        if claimant is not None and not is_alive(signs.get(claimant)):
-            return True
-        now = datetime.datetime.now()
-        started = trial.datetime_start or now
-        return (now - started.replace(tzinfo=None)).total_seconds() > NAMELESS
-
-    def _id(self, number: int) -> int:
-        return self.storage.get_trial_id_from_study_id_trial_number(self.search_id, number)
-
-    def _requeue(self, trial_id: int, trial: FrozenTrial) -> bool:
-        try:
-            self.storage.set_trial_user_attr(trial_id, "closer", self.worker.id)
-        except UpdateFinishedTrialError:
-            return False
-        if not self._close(trial_id, TrialState.FAIL):
-            return False  # another worker was first
-        self._queue(trial)
-        return True
-
-    def _queue(self, trial: FrozenTrial) -> None:
-        kept = {k: v for k, v in trial.user_attrs.items() if k in ("values", "draw", "start")}
-        self.storage.create_new_trial(
-            self.search_id,
-            create_trial(
-                state=TrialState.WAITING,
-                params=trial.params,
-                distributions=trial.distributions,
-                user_attrs={**kept, "retry_of": trial.number},
-            ),
-        )
+    def is_start(self, trial: FrozenTrial) -> bool:
+        """Whether a trial is the one that the search starts with."""
+        return self.start is not None and place_of(trial) == 0
 
     def claim(self, most: int) -> list[Claim]:
-        """Claim up to ``most`` trials, or one interrupted batch; none if the budget is spent."""
-        taken = self.get_trials(*FINISHED, TrialState.RUNNING)
-        wanted = min(most, self.trials - len(taken))
-        if wanted <= 0:
-            return []
-        claims = self._take_up(most, wanted)
-        if not claims:
-            start = 1 + max((Draw.of(trial).index for trial in self.get_trials()), default=-1)
-            batch = Batch(start, wanted, self.salt)
-            claims = self._draw([Draw(index, batch) for index in batch.indices()])
-        claims = self._return_surplus(claims)
-        claims += self._finished_beside(claims, most)
-        return sorted(claims, key=lambda claim: claim.draw)
-
-    def _take_up(self, most: int, wanted: int) -> list[Claim]:
-        """Claim queued trials: those of one batch if it fits, with what is missing in it."""
-        queued = self._queued()
-        if not queued:
-            return []
-        batch = Draw.of(queued[0]).batch
-        if not 0 < batch.size <= most:
-            return self._take(queued, wanted)
-        drawn = [Draw.of(trial) for trial in self.get_trials()]
-        present = {draw.index for draw in drawn if draw.batch == batch}
-        claims = self._take([t for t in queued if Draw.of(t).batch == batch], wanted)
-        missing = [Draw(index, batch) for index in batch.indices() if index not in present]
-        return claims + self._draw(missing[: wanted - len(claims)] if claims else [])
-
-    def _queued(self) -> list[FrozenTrial]:
-        """The queued trials; of two that repeat the same trial the first counts."""
-        first: dict[int, int] = {}
-        for trial in self.get_trials():
-            if "retry_of" in trial.user_attrs:
-                first.setdefault(trial.user_attrs["retry_of"], trial.number)
-        queued = []
-        for trial in self.get_trials(TrialState.WAITING):
-            if first.get(trial.user_attrs.get("retry_of", -1), trial.number) == trial.number:
-                queued.append(trial)
-            else:
-                self._give_back(self._id(trial.number), "queued twice")
-        return queued
-
-    def _take(self, queued: Sequence[FrozenTrial], most: int) -> list[Claim]:
-        claims: list[Claim] = []
-        for trial in queued[:most]:
-            trial_id = self._id(trial.number)
-            try:
-                # Before it runs: if this worker dies now, others know at once that it is lost.
-                self.storage.set_trial_user_attr(trial_id, "claimant", self.worker.id)
-                won = self.storage.set_trial_state_values(trial_id, TrialState.RUNNING)
-            except UpdateFinishedTrialError:
-                won = False
-            if won:
-                self.storage.set_trial_user_attr(trial_id, "worker", self.worker.id)
-                claims.append(_claim(trial_id, trial))
+        """Take places until this worker has ``most``; none if others have all."""
+        self._bury()
+        claims = self._keep_first()
+        while len(claims) < most:
+            trials = self.get_trials()
+            taken = {place_of(t) for t in trials if t.state != TrialState.FAIL}
+            free = [place for place in range(self.trials) if place not in taken]
+            free = free[: max(0, min(most - len(claims), self.trials - len(taken)))]
+            if not free:
+                break
+            for trial in self._fill(free, trials):
+                self.attempt(self.study.add_trial, trial)
+            claims = self._keep_first()
         return claims
 
-    def _draw(self, draws: Sequence[Draw]) -> list[Claim]:
-        """Claim new trials, chosen by the sampler."""
-        if not draws:
-            return []
-        known = self.get_trials(*FINISHED, TrialState.RUNNING)
-        drawn = sample(self.space, known, draws, seed=self.seed, start=self.start)
-        return [self._create(one) for one in drawn]
-
-    def _create(self, drawn: Sample) -> Claim:
-        trial = create_trial(
-            state=TrialState.RUNNING,
-            params=drawn.params,
-            distributions=drawn.distributions,
-            user_attrs={
-                "values": drawn.values,
-                "draw": drawn.draw.to_dict(),
-                "worker": self.worker.id,
-                **({"start": True} if drawn.start else {}),
-            },
-        )
-        trial_id = self.storage.create_new_trial(self.search_id, trial)
-        number = self.storage.get_trial_number_from_id(trial_id)
-        return Claim(trial_id, number, drawn.values, drawn.draw, start=drawn.start)
-
-    def _finished_beside(self, claims: Sequence[Claim], most: int) -> list[Claim]:
-        """The finished trials of a batch that is taken up again as a whole."""
-        batches = {claim.draw.batch for claim in claims}
-        if len(batches) != 1 or not 0 < claims[0].draw.batch.size <= most:
-            return []
-        return [
-            dataclasses.replace(_claim(self._id(t.number), t), repeated=True)
-            for t in self.get_trials(*FINISHED)
-            if Draw.of(t).batch in batches
-        ]
-
-    def _return_surplus(self, claims: list[Claim]) -> list[Claim]:
-        """Return the claims beyond the budget, the latest first: other workers were faster."""
-        self.held = {c.number for c in claims} | self.held
+    def _bury(self) -> None:
+        """Mark the trials of dead workers as failed."""
+        attributes = self.attempt(lambda: self.study.user_attrs)
         for trial in self.get_trials(TrialState.RUNNING):
-            # The storage was asked again because its answer was lost, and did it twice.
-            if trial.user_attrs.get("worker") == self.worker.id and trial.number not in self.held:
-                self._give_back(self._id(trial.number), "written twice")
-        taken = [t.number for t in self.get_trials(*FINISHED, TrialState.RUNNING)]
-        within = set(taken[: self.trials])
-        for claim in claims:
-            if claim.number not in within:
-                self._give_back(claim.id, "beyond the budget")
-        # Workers that begin at the same time all start with the same trial: the first counts.
-        starts = [t.number for t in self.get_trials(*FINISHED, TrialState.RUNNING) if is_start(t)]
-        for claim in claims:
-            if claim.start and claim.number in within and claim.number != min(starts):
-                within.discard(claim.number)
-                self._give_back(claim.id, "begun by another worker")
-        return [claim for claim in claims if claim.number in within]
+            worker = worker_of(trial)
+            if not worker.is_alive(attributes.get(f"beat:{worker.id}", 0.0)):
+                self._close(trial._trial_id, TrialState.FAIL)
 
-    def _give_back(self, trial_id: int, reason: str) -> None:
-        try:
-            self.storage.set_trial_user_attr(trial_id, "reason", reason)
-        except UpdateFinishedTrialError:
-            return
-        self._close(trial_id, TrialState.FAIL)
+    def _fill(self, places: Sequence[int], trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        """Trials for places: those that were lost again, the others by TPE.
+
+        Each draw has a seed of its own, and is made in a copy of the search in memory.
+        """
+        mirror = optuna.create_study(direction="maximize")
+        mirror.add_trials(trial for trial in trials if trial.state != TrialState.FAIL)
+        lost: dict[int, FrozenTrial] = {}
+        for trial in trials:
+            lost.setdefault(place_of(trial), trial)
+        filled = []
+        for place in places:
+            drawn: FrozenTrial | optuna.Trial
+            if place in lost:
+                drawn, values = lost[place], lost[place].user_attrs["values"]
+            else:
+                state = np.random.SeedSequence([self.seed, place]).generate_state(1)
+                mirror.sampler = TPESampler(
+                    seed=int(state[0]),
+                    multivariate=True,
+                    group=self.space.conditional,
+                    constant_liar=True,
+                )
+                if place == 0 and self.start is not None:
+                    mirror.enqueue_trial(self.space.encode(self.start))
+                drawn = mirror.ask()
+                values = self.space.suggest(drawn)
+            trial = create_trial(
+                state=TrialState.RUNNING,
+                params=drawn.params,
+                distributions=drawn.distributions,
+                user_attrs=to_plain(Entry(place, values, self.worker)),
+            )
+            filled.append(trial)
+            if place in lost:
+                mirror.add_trial(trial)
+        return filled
+
+    def _keep_first(self) -> list[Claim]:
+        """This worker's running trials, without those whose place another trial has."""
+        claims: dict[int, Claim] = {}
+        taken: set[int] = set()
+        for trial in self.get_trials(*FINISHED, TrialState.RUNNING):
+            place = place_of(trial)
+            if trial.state == TrialState.RUNNING and worker_of(trial) == self.worker:
+                if place in taken:  # another was faster, or a lost answer made it ask twice
+                    self._close(trial._trial_id, TrialState.FAIL)
+                else:
+                    values, start = trial.user_attrs["values"], self.is_start(trial)
+                    claims[place] = Claim(trial._trial_id, place, values, start)
+            taken.add(place)
+        return [claims[place] for place in sorted(claims)]
 
     def report(self, claim: Claim, epoch: int, score: float) -> None:
-        """Store the score of a trial at an epoch; a second report for that epoch is ignored."""
-        if not claim.repeated and epoch not in claim.reported and np.isfinite(score):
-            claim.reported.add(epoch)
+        """Store the score of a trial at an epoch."""
+        if np.isfinite(score):
             try:
-                self.storage.set_trial_intermediate_value(claim.id, epoch, score)
-            except UpdateFinishedTrialError:
+                self.attempt(self.storage.set_trial_intermediate_value, claim.id, epoch, score)
+            except UpdateFinishedTrialError:  # another worker thought this one dead
                 claim.done = True
 
     def finish(
         self, claim: Claim, state: TrialState, score: float | None, outcome: Outcome
     ) -> None:
-        """Close a trial. Does nothing if another worker took it over, thinking this one dead."""
+        """Close a trial. Does nothing if another worker thought this one dead."""
         claim.done = True
-        if claim.repeated:
-            return
-        try:
-            self.storage.set_trial_user_attr(claim.id, "result", outcome.to_dict())
-        except UpdateFinishedTrialError:
-            return
-        self._close(claim.id, state, None if score is None else [score])
+        with contextlib.suppress(UpdateFinishedTrialError):
+            result = to_plain(outcome)
+            self.attempt(self.storage.set_trial_user_attr, claim.id, "result", result)
+            self._close(claim.id, state, None if score is None else [score])
 
-    def release(self, claims: Sequence[Claim]) -> None:
-        """Queue unfinished trials again, for the next worker."""
-        for claim in claims:
-            if not claim.done and not claim.repeated:
-                claim.done = True
-                self._requeue(claim.id, self.storage.get_trial(claim.id))
-
-    def _close(self, trial_id: int, state: TrialState, values: list[float] | None = None) -> bool:
-        try:
-            return self.storage.set_trial_state_values(trial_id, state, values)
-        except UpdateFinishedTrialError:
-            return False
+    def _close(self, trial: int, state: TrialState, values: list[float] | None = None) -> None:
+        with contextlib.suppress(UpdateFinishedTrialError):
+            self.attempt(self.storage.set_trial_state_values, trial, state, values)
 
 
-def is_start(trial: FrozenTrial) -> bool:
-    """Whether a trial is the one that the search starts with."""
-    return bool(trial.user_attrs.get("start", False))
+def place_of(trial: FrozenTrial) -> int:
+    """The place of a trial in its search."""
+    place: int = trial.user_attrs["place"]
+    return place
 
 
-def _claim(trial_id: int, trial: FrozenTrial) -> Claim:
-    values, draw = trial.user_attrs["values"], Draw.of(trial)
-    return Claim(trial_id, trial.number, values, draw, start=is_start(trial))
+def worker_of(trial: FrozenTrial) -> Worker:
+    """Who trains a trial, or trained it."""
+    return Worker(**trial.user_attrs["worker"])
+
+
+def rank_trials(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """The trials that were trained to the end: by score, of equals by loss, then by place."""
+
+    def rank(trial: FrozenTrial) -> tuple[float, float, int]:
+        return (-trial.values[0], Outcome.of(trial).loss, place_of(trial))
+
+    return sorted((t for t in trials if t.state == TrialState.COMPLETE and t.values), key=rank)
+
+
+def machine_id() -> str:
+    """This machine since it was started. Containers with their own processes have their own ids."""
+    parts = [platform.node()]
+    with contextlib.suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with contextlib.suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return "/".join(parts)
+
+
+def _start_time(pid: int) -> str | None:
+    """When a process started, in ticks since boot, or "" where that is not known; None if it is
+    gone.
+    """
+    try:
+        # The name, in brackets, may hold anything; field 22 of proc(5) is the 20th after it.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if fields[0] == "Z" else fields[19]
+    except OSError:
+        if Path("/proc/self/stat").exists():
+            return None
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return None
+    except PermissionError:
+        pass
+    return ""
 
 
 def _short(value: Any) -> str:

@@ -1,29 +1,130 @@
 """The record of a search: ``tuning.json``, written and read by the same classes.
 
-Figures, page and recipe are made from it alone. Knows JSON, and nothing of Optuna or training.
+Figures, page and recipe are made from it alone.
 """
 
 import dataclasses
 import json
+import math
 import shlex
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
+
+import optuna
+from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from longnn._base.files import write_json
 from longnn.data import NodeDataset, known_names
-from longnn.records import from_plain
+from longnn.records import Schema, from_plain
 from longnn.registry import find_model
-from longnn.tuning._domains import Plain
-from longnn.tuning._halving import Halving
-from longnn.tuning._trials import Finalists, Start, TrialRecord
+from longnn.tuning._ledger import Outcome, Scores, place_of, worker_of
+from longnn.tuning._space import Plain
+from longnn.tuning._training import Halving
 
 #: The file in the folder of a search.
 RECORD = "tuning.json"
 #: Packages whose versions every record has.
 VERSIONS = ("longnn", "torch", "optuna")
-#: The states of trials, as :class:`TrialRecord` has them, and a bound for their numbers.
+#: The states of trials, and a bound for their numbers.
 STATES, MOST = ("complete", "pruned", "running", "fail"), 10**9
+#: Of importance: the fewest trials, with fewer it is noise, and the share that counts as the best.
+LEAST, BEST = 20, 0.2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrialRecord(Outcome):
+    """One trial of a search, with the outcome of its trainings.
+
+    Args:
+        number: of the trial in Optuna's storage.
+        place: in the order in which trials were drawn; a trial that was lost and the one that
+            repeats it have the same.
+        state: ``"complete"``, ``"pruned"`` (stopped by halving, or diverged), ``"running"`` or
+            ``"fail"`` (lost with its worker, or another worker was faster).
+        params: the value of every entry of the space.
+        value: the mean over the repeats of the best validation score.
+        intermediate: that mean at the epochs of halving.
+        seconds: from its start to its end.
+        worker: the id of the worker that trained it.
+    """
+
+    number: int
+    place: int
+    state: str
+    params: Mapping[str, Plain]
+    value: float | None = None
+    intermediate: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    seconds: float | None = None
+    worker: str = ""
+
+    @classmethod
+    def of(cls, trial: FrozenTrial) -> "TrialRecord":
+        """The record of one of Optuna's trials."""
+        start, end = trial.datetime_start, trial.datetime_complete
+        scores = sorted(trial.intermediate_values.items())
+        return cls(
+            number=trial.number,
+            place=place_of(trial),
+            state=trial.state.name.lower(),
+            params=trial.user_attrs["values"],
+            value=trial.values[0] if trial.values and math.isfinite(trial.values[0]) else None,
+            intermediate={str(epoch): score for epoch, score in scores if math.isfinite(score)},
+            seconds=(end - start).total_seconds() if start and end else None,
+            worker=worker_of(trial).id,
+            **vars(Outcome.of(trial)),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class FinalistRecord:
+    """One of the best trials, trained again on further splits.
+
+    Args:
+        number: of the trial.
+        searched: its score in the search.
+        confirmed: its score on each further split.
+        value: the mean over the splits of the search and the further ones.
+
+    >>> FinalistRecord(4, 0.8, (0.7, 0.9), 0.8).further
+    0.8
+    """
+
+    number: int
+    searched: float
+    confirmed: Scores
+    value: float | None = None
+
+    @property
+    def further(self) -> float | None:
+        """The mean over the further splits; None where a training diverged."""
+        scores = [score for score in self.confirmed if score is not None]
+        return sum(scores) / len(scores) if len(scores) == len(self.confirmed) > 0 else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Finalists:
+    """The further splits by their seeds, and the finalists, the best first."""
+
+    seeds: tuple[int, ...] = ()
+    trials: tuple[FinalistRecord, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """The trial that a search starts with, to compare the winner with.
+
+    Args:
+        name: ``"default"``, what plain training of one model uses, or ``"given"``.
+        number: of the trial.
+        value: its mean score on the splits of the winner's; None where it diverged.
+    """
+
+    name: str
+    number: int
+    value: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,14 +148,19 @@ class DatasetRecord:
     data_dir: str | None = None
 
     @classmethod
-    def describe(cls, dataset: NodeDataset) -> Self:
+    def describe(cls, dataset: NodeDataset, data_dir: str | Path | None = None) -> "DatasetRecord":
         """From a dataset; one without a source is named where its name is that of a dataset."""
         source = getattr(dataset, "source", None)
-        if source is not None:
-            place = (source.graph, source.nodes, dict(source.options))
-            return cls(dataset.name, dataset.fingerprint(), *place)
-        named = dataset.name in known_names()
-        return cls(dataset.name, dataset.fingerprint(), dataset.name if named else None)
+        fingerprint = dataset.fingerprint()
+        if source is None:
+            graph = dataset.name if dataset.name in known_names() else None
+            record = cls(dataset.name, fingerprint, graph)
+        else:
+            options = dict(source.options)
+            record = cls(dataset.name, fingerprint, source.graph, source.nodes, options)
+        if data_dir is None or record.graph not in known_names():
+            return record
+        return dataclasses.replace(record, data_dir=str(Path(data_dir).absolute()))
 
     def arguments(self) -> list[str]:
         """The arguments of ``longnn train`` that name this graph.
@@ -62,25 +168,18 @@ class DatasetRecord:
         >>> DatasetRecord("csbm", "", "csbm", options={"phi": 0.5}).arguments()
         ['csbm', '--data', 'phi=0.5']
         """
-        found = [self.graph or "GRAPH"]
+        arguments = [self.graph or "GRAPH"]
         if self.nodes is not None:
-            found += ["--nodes", self.nodes]
+            arguments += ["--nodes", self.nodes]
         for key, value in self.options.items():
-            found += ["--data", f"{key}={_argument(value)}"]
+            if isinstance(value, bool):
+                value = str(value).lower()
+            elif isinstance(value, list | tuple):
+                value = ",".join(map(str, value))
+            arguments += ["--data", f"{key}={value}"]
         if self.data_dir is not None:
-            found += ["--data-dir", self.data_dir]
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Self:
-        """From :meth:`to_dict`."""
-        names = [field.name for field in dataclasses.fields(cls) if field.name != "data_dir"]
-        # Version 0.2 did not write the folder.
-        return cls(**{name: table[name] for name in names}, data_dir=table.get("data_dir"))
+            arguments += ["--data-dir", self.data_dir]
+        return arguments
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,19 +192,9 @@ class SpaceRecord:
     fixed: Mapping[str, Plain]
     dropped: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {**dataclasses.asdict(self), "dropped": list(self.dropped)}
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Self:
-        """From :meth:`to_dict`."""
-        own = {key: table[key] for key in ("name", "model", "search", "fixed")}
-        return cls(**own, dropped=tuple(table["dropped"]))
-
 
 @dataclasses.dataclass(frozen=True)
-class SearchRecord:
+class SearchRecord(Schema):
     """A finished search, of all its workers.
 
     Args:
@@ -114,13 +203,11 @@ class SearchRecord:
         model: the name of the model.
         metric: what validation scores are: a key of :data:`longnn.metrics.METRICS`.
         search: the name of the search in its storage.
-        storage: the URL of the storage without its password; None if the caller opened it.
         finished: trials that were trained to the end or stopped by halving.
         repeats: trainings per trial.
         protocol: the split protocol.
         seeds: of splits, weights and dropout, one per repeat.
         seed: of the sampler.
-        halving: when trials were stopped; None if never.
         notes: sentences the user ought to read.
         best: the winner.
         value: its mean validation score, over the splits of the finalists too.
@@ -131,6 +218,8 @@ class SearchRecord:
         environment: machine and versions.
         trials: all of them in the order of their numbers.
         start: the trial that it started with; None if that was drawn, too.
+        halving: when trials were stopped; None if never.
+        storage: the URL of the storage without its password; None if the caller opened it.
     """
 
     created: str
@@ -138,13 +227,11 @@ class SearchRecord:
     model: str
     metric: str
     search: str
-    storage: str | None
     finished: int
     repeats: int
     protocol: str
     seeds: tuple[int, ...]
     seed: int
-    halving: Halving | None
     notes: tuple[str, ...]
     best: TrialRecord
     value: float
@@ -155,6 +242,8 @@ class SearchRecord:
     environment: Mapping[str, Any]
     trials: tuple[TrialRecord, ...]
     start: Start | None = None
+    halving: Halving | None = None
+    storage: str | None = None
 
     @property
     def gain(self) -> float | None:
@@ -162,11 +251,6 @@ class SearchRecord:
         if self.start is None or self.start.value is None:
             return None
         return self.value - self.start.value
-
-    @property
-    def splits(self) -> int:
-        """The number of splits that the winner's score is the mean of."""
-        return self.repeats + len(self.finalists.seeds)
 
     def with_state(self, state: str) -> list[TrialRecord]:
         """The trials in one state."""
@@ -176,45 +260,6 @@ class SearchRecord:
         """The command that trains the winner on the reporting splits; it runs in any folder."""
         options = ["--config", str(recipe), "--repeat", "10"]
         return shlex.join(["longnn", "train", *self.dataset.arguments(), *options])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as ``tuning.json`` and ``longnn tune --json`` have it."""
-        return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Self:
-        """From :meth:`to_dict`.
-
-        Raises:
-            ValueError: for a table that is not the record of a search, naming what is missing.
-        """
-        try:
-            names = [field.name for field in dataclasses.fields(cls) if field.name != "start"]
-            own = {name: table[name] for name in names}
-            start = table.get("start")  # earlier versions did not write it
-            own |= {
-                "start": None if start is None else Start.from_dict(start),
-                "dataset": DatasetRecord.from_dict(own["dataset"]),
-                "seeds": tuple(own["seeds"]),
-                "halving": None if own["halving"] is None else Halving.from_dict(own["halving"]),
-                "notes": tuple(own["notes"]),
-                "best": TrialRecord.from_dict(own["best"]),
-                "finalists": Finalists.from_dict(own["finalists"]),
-                "space": SpaceRecord.from_dict(own["space"]),
-                "trials": tuple(map(TrialRecord.from_dict, own["trials"])),
-            }
-        except KeyError as error:
-            raise ValueError(
-                f"Expected {error.args[0]!r} in the record of a search (it is missing)"
-            ) from error
-        except (TypeError, AttributeError) as error:
-            raise ValueError(
-                f"Expected the record of a search (got other data: {error})"
-            ) from error
-        record = cls(**own)
-        from_plain(cls, dataclasses.asdict(record), "record")  # checks all types
-        record.check()
-        return record
 
     def check(self) -> None:
         """Check what the page relies on and types do not say.
@@ -231,14 +276,40 @@ class SearchRecord:
         for trial in (self.best, *self.trials):
             if trial.state not in STATES or not 0 <= trial.number < MOST:
                 raise ValueError(f"Expected trials with a state and a number (got {trial!r:.60})")
-            if trial.state == "complete" and not trial.outcome.epochs:
+            if trial.state == "complete" and not trial.epochs:
                 raise ValueError(f"Expected trial {trial.number} to have epochs (got none)")
 
 
-def write_record(folder: Path, record: SearchRecord) -> Path:
+@dataclasses.dataclass(frozen=True)
+class TuningProgress:
+    """The state of a search, given to its callback.
+
+    Args:
+        metric: what scores are: a key of :data:`longnn.metrics.METRICS`.
+        done: trials that all workers together have finished.
+        total: trials to finish.
+        best_value: the best mean validation score until now; None at first.
+        best_params: the values that gave it; empty at first.
+        elapsed: seconds since this worker started.
+        eta: estimated seconds left; None until this worker has finished a trial.
+        training: trials that this worker is training.
+        epoch: the epoch they have reached.
+    """
+
+    metric: str
+    done: int
+    total: int
+    best_value: float | None
+    best_params: Mapping[str, Plain]
+    elapsed: float
+    eta: float | None
+    training: int
+    epoch: int
+
+
+def write_record(folder: Path, record: SearchRecord) -> None:
     """Write ``tuning.json``, whole or not at all."""
     write_json(folder / RECORD, record.to_dict())
-    return folder / RECORD
 
 
 def read_record(folder: Path) -> SearchRecord:
@@ -255,23 +326,53 @@ def read_record(folder: Path) -> SearchRecord:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"Expected {folder / RECORD} to be JSON (it is damaged)") from error
     try:
-        return SearchRecord.from_dict(table)
+        record = from_plain(SearchRecord, table, "record")
+        record.check()
     except ValueError as error:
         raise ValueError(f"{folder / RECORD}: {error}") from error
+    return record
 
 
-def _plain(value: Any) -> Any:
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return dict(value) if isinstance(value, Mapping) else value
+def parameter_importance(trials: Sequence[FrozenTrial]) -> dict[str, float]:
+    """How much each searched setting decided, in falling order; the values sum to one.
+
+    PED-ANOVA compares, setting by setting, the values of the best trials with those of all trials:
+    `"PED-ANOVA: Efficiently Quantifying Hyperparameter Importance in Arbitrary Subspaces"
+    <https://arxiv.org/abs/2304.10255>`_ (Watanabe et al., 2023). It uses ranks only, so stopped
+    trials count too: below the finished ones, and the later stopped the higher. Empty with fewer
+    than :data:`LEAST` trials, or where all are equally good.
+    """
+    ranked = [t for t in trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED) and t.params]
+    scores = [_standing(t) for t in ranked]
+    levels = {score: float(level) for level, score in enumerate(sorted(set(scores)))}
+    if len(ranked) < LEAST or len(levels) < 2:
+        return {}
+    search = optuna.create_study(direction="maximize")
+    search.add_trials(
+        [
+            create_trial(params=t.params, distributions=t.distributions, value=levels[score])
+            for t, score in zip(ranked, scores, strict=True)
+        ]
+    )
+    evaluator = PedAnovaImportanceEvaluator(target_quantile=BEST)
+    with warnings.catch_warnings():
+        # Constant or conditional settings; the result is checked below.
+        warnings.filterwarnings("ignore", module=r"optuna\.importance.*")
+        try:
+            found = get_param_importances(search, evaluator=evaluator)
+        except (RuntimeError, ValueError):
+            return {}
+    merged: dict[str, float] = {}
+    for name, value in found.items():  # "penalty?" and "penalty" are one setting
+        key = name.removesuffix("?")
+        merged[key] = merged.get(key, 0.0) + value
+    if not merged or not all(map(math.isfinite, merged.values())):
+        return {}
+    return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _argument(value: Any) -> str:
-    """A loader's option as it is typed after ``--data key=``."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
-    return str(value)
+def _standing(trial: FrozenTrial) -> tuple[bool, int, float]:
+    """The rank of a trial: finished above stopped, later stopped above earlier, then the score."""
+    complete = trial.state == TrialState.COMPLETE
+    score = trial.values[0] if trial.values else -math.inf
+    return complete, 0 if complete else trial.last_step or 0, score

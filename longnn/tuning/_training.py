@@ -4,8 +4,9 @@ Every trial is closed in the ledger as soon as it is decided. Knows validation s
 of test nodes.
 """
 
+import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from optuna.trial import TrialState
@@ -13,9 +14,37 @@ from optuna.trial import TrialState
 from longnn.config import Config
 from longnn.data import Split
 from longnn.training import Population, Problem, Result, make_population
-from longnn.tuning._halving import Halving
-from longnn.tuning._ledger import Claim, Ledger
-from longnn.tuning._trials import Outcome, finite
+from longnn.tuning._ledger import Claim, Ledger, Outcome, Scores
+
+
+@dataclasses.dataclass(frozen=True)
+class Halving:
+    """When to stop the worse half of the trials in training.
+
+    `"Non-stochastic Best Arm Identification and Hyperparameter Optimization"
+    <https://arxiv.org/abs/1502.07943>`_ (Jamieson and Talwalkar, 2016).
+
+    Args:
+        rungs: epochs at which trials are compared, rising.
+        keep: the number of trials of a population that are never stopped.
+
+    >>> Halving().select([0.9, 0.5, 0.7, 0.8], [1.0, 1.0, 1.0, 1.0])
+    [1, 2]
+    """
+
+    rungs: tuple[int, ...] = (40, 100, 250)
+    keep: int = 2
+
+    def __post_init__(self) -> None:
+        if list(self.rungs) != sorted(set(self.rungs)) or any(r < 1 for r in self.rungs):
+            raise ValueError(f"Expected rising `rungs` >= 1 (got {self.rungs!r})")
+        if self.keep < 1:
+            raise ValueError(f"Expected `keep` >= 1 (got {self.keep!r})")
+
+    def select(self, scores: Sequence[float], losses: Sequence[float]) -> list[int]:
+        """The positions to stop: the half with the lower scores, ties by the higher loss."""
+        order = sorted(range(len(scores)), key=lambda i: (-scores[i], losses[i], i))
+        return sorted(order[max(self.keep, math.ceil(len(scores) / 2)) :])
 
 
 class Training:
@@ -43,12 +72,11 @@ class Training:
         on_epoch: Callable[[Population], None],
     ) -> None:
         self.claims, self.ledger, self.on_epoch = claims, ledger, on_epoch
-        self.repeats = len(splits)
+        self.repeats, self.halving = len(splits), halving
         members = [c.replace(seed=split.seed) for c in configs for split in splits]
         self.population = make_population(members, problem, [*splits] * len(claims))
         limit = configs[0].settings.epochs
         self.rungs = [r for r in halving.rungs if r < limit] if halving is not None else []
-        self.halving = halving
 
     def run(self) -> None:
         """Train until every claim is closed."""
@@ -71,23 +99,34 @@ class Training:
         results = self.population.results
         for trial, claim in enumerate(self.claims):
             if not claim.done and all(m in results for m in self._members(trial)):
-                self._close(trial, [results[m] for m in self._members(trial)])
+                self._close(trial)
 
-    def _close(self, trial: int, results: list[Result]) -> None:
-        claim = self.claims[trial]
+    def _close(self, trial: int) -> None:
+        results = [self.population.results[m] for m in self._members(trial)]
         mean = sum(map(best_score, results)) / len(results)
-        if any(r.stopped == "pruned" for r in results):
-            state, value = TrialState.PRUNED, mean if math.isfinite(mean) else None
-        elif math.isfinite(mean):
-            state, value = TrialState.COMPLETE, mean
-        else:  # a repeat diverged at once: there is no score to compare
-            state, value = TrialState.PRUNED, None
-        self.ledger.finish(claim, state, value, describe_outcome(results))
+        pruned = any(r.stopped == "pruned" for r in results)
+        # Where a repeat diverged at once there is no score to compare.
+        complete = math.isfinite(mean) and not pruned
+        outcome = Outcome(
+            scores=finite(map(best_score, results)),
+            losses=finite(_best(result, "val_loss") for result in results),
+            epochs=tuple(result.epochs for result in results),
+            best_epochs=tuple(result.best_epoch for result in results),
+            stopped=tuple(result.stopped for result in results),
+        )
+        state = TrialState.COMPLETE if complete else TrialState.PRUNED
+        self.ledger.finish(self.claims[trial], state, finite([mean])[0], outcome)
 
     def _halve(self, rung: int) -> None:
         assert self.halving is not None
         scores, losses = self._standing()
-        active = self._active()
+        # Members that wait to be dropped have ended.
+        alive = set(self.population.index[self.population.standing.alive.cpu()].tolist())
+        active = [
+            i
+            for i, claim in enumerate(self.claims)
+            if not claim.done and any(m in alive for m in self._members(i))
+        ]
         for i in active:
             self.ledger.report(self.claims[i], rung, scores[i])
         worse = self.halving.select([scores[i] for i in active], [losses[i] for i in active])
@@ -95,16 +134,7 @@ class Training:
         # All at once: each call rebuilds the stack.
         self.population.stop([m for i in stopped for m in self._members(i)], "pruned")
         for i in stopped:
-            self._close(i, [self.population.results[m] for m in self._members(i)])
-
-    def _active(self) -> list[int]:
-        """The trials with a repeat in training; members that wait to be dropped have ended."""
-        alive = set(self.population.index[self.population.standing.alive.cpu()].tolist())
-        return [
-            i
-            for i, claim in enumerate(self.claims)
-            if not claim.done and any(m in alive for m in self._members(i))
-        ]
+            self._close(i)
 
     def _standing(self) -> tuple[list[float], list[float]]:
         """The means over repeats of the best validation score until now and of its loss."""
@@ -133,12 +163,10 @@ def _best(result: Result, field: str) -> float:
     return float(result.history[field][result.best_epoch - 1])
 
 
-def describe_outcome(results: Sequence[Result]) -> Outcome:
-    """The trainings of one trial, for its record."""
-    return Outcome(
-        scores=finite(map(best_score, results)),
-        losses=finite(_best(result, "val_loss") for result in results),
-        epochs=tuple(result.epochs for result in results),
-        best_epochs=tuple(result.best_epoch for result in results),
-        stopped=tuple(result.stopped for result in results),
-    )
+def finite(values: Iterable[float]) -> Scores:
+    """Numbers as JSON can hold them.
+
+    >>> finite([0.5, float("-inf")])
+    (0.5, None)
+    """
+    return tuple(value if math.isfinite(value) else None for value in values)

@@ -1,28 +1,85 @@
-"""``tune``: open the storage, run this worker's share of the search, write what was found."""
+"""``tune``: open the storage, run this worker's share of the search, write what it gave."""
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from optuna.storages import BaseStorage, InMemoryStorage
 
+from longnn._base.files import write_text
 from longnn.config import Config
-from longnn.data import NodeDataset, known_names
+from longnn.data import NodeDataset
+from longnn.report import metric_name
 from longnn.tuning._cost import Estimate
-from longnn.tuning._halving import Halving
 from longnn.tuning._ledger import Ledger
-from longnn.tuning._page import write_page
-from longnn.tuning._record import write_record
-from longnn.tuning._result import RECIPE, TuningResult
+from longnn.tuning._page import RECIPE, gain_text, shown_score, write_page
+from longnn.tuning._record import VERSIONS, SearchRecord, TrialRecord, write_record
 from longnn.tuning._search import OnProgress, Search
 from longnn.tuning._space import SearchSpace, load_space
 from longnn.tuning._start import space_around
-from longnn.tuning._storage import close_storage, open_storage, quiet_optuna
-from longnn.tuning._urls import default_url, shown_url
+from longnn.tuning._storage import (
+    close_storage,
+    default_url,
+    open_storage,
+    quiet_optuna,
+    shown_url,
+)
+from longnn.tuning._training import Halving
 
 OnEstimate = Callable[[Estimate], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class TuningResult:
+    """A finished search.
+
+    Args:
+        config: the winner.
+        record: everything else, as it is in ``tuning.json``.
+        folder: where it was written; None if it was not.
+    """
+
+    config: Config
+    record: SearchRecord
+    folder: Path | None
+
+    @property
+    def value(self) -> float:
+        """The winner's mean validation score, over the splits of the finalists too."""
+        return self.record.value
+
+    @property
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """All trials in the order of their numbers."""
+        return self.record.trials
+
+    def sentence(self) -> str:
+        """The score of the winner, and what it gained over the start on the same splits."""
+        record = self.record
+        score = f"validation {metric_name(record.metric)} {shown_score(record, record.value)}"
+        return score if record.start is None else f"{score}, {gain_text(record)}"
+
+    def write_recipe(self, path: str | Path) -> Path:
+        """Write the winner as TOML, for :meth:`Config.from_toml` and ``longnn train --config``."""
+        record = self.record
+        seeds = [*record.seeds, *record.finalists.seeds]
+        versions = ", ".join(f"{name} {record.environment[name]}" for name in VERSIONS)
+        header = [
+            f"Recipe for {record.model} on {record.dataset.name}, found by longnn tune.",
+            f"Trial {record.best.number} of a search with {record.finished} trials and "
+            f"{record.repeats} repeats per trial in the space {record.space.name!r}.",
+            f"Validation {metric_name(record.metric)}: {shown_score(record, record.value)}, the "
+            f"mean over the tuning splits with seeds {seeds[0]} to {seeds[-1]}. No test node was "
+            "used.",
+            *([f"On the same splits: {gain_text(record)}."] if record.start is not None else []),
+            f"Versions: {versions}.",
+        ]
+        # A dataset's name may hold any character, but a comment ends with its line.
+        printable = ("".join(c if c.isprintable() else " " for c in line) for line in header)
+        comments = [f"# {' '.join(line.split())}" for line in printable]
+        write_text(Path(path), "\n".join([*comments, "", *self.config.to_toml(), ""]))
+        return Path(path)
 
 
 def tune(
@@ -99,72 +156,66 @@ def tune(
     >>> result.config.model, len(result.trials)
     ('lon', 2)
     """
-    _check_integer("trials", trials, least=1)
-    _check_integer("batch", 1 if batch is None else batch, least=1)
-    _check_integer("finalists", finalists, least=0)
+    for key, value, least in (
+        ("trials", trials, 1),
+        ("batch", 1 if batch is None else batch, 1),
+        ("finalists", finalists, 0),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"Expected `{key}` to be an integer >= {least} (got {value!r})")
     model = model or ("lon" if around is None else around.model)
     if around is not None and around.model != model:
         raise ValueError(f"Expected `around` to be of model {model!r} (got {around.model!r})")
     if space is None:
         space = "default" if around is None else space_around(around)
-    chosen = load_space(space, model)
     if around is not None:
         split = split or around.split
         scale = around.scale if scale == "auto" else scale
-    if folder is None:
-        storage = InMemoryStorage() if storage is None else storage
-    else:
+    search = Search(
+        dataset,
+        load_space(space, model),
+        batch=batch,
+        repeats=repeats,
+        split=split,
+        scale=scale,
+        device=device,
+        halving=Halving() if halving is True else halving or None,
+        on_progress=on_progress,
+        around=around,
+        default=default,
+    )
+    if folder is not None:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-    with quiet_optuna(), _opened(storage, folder) as (place, url):
-        search = Search(
-            dataset,
-            chosen,
-            batch=batch,
-            repeats=repeats,
-            split=split,
-            scale=scale,
-            device=device,
-            halving=Halving() if halving is True else halving or None,
-            on_progress=on_progress,
-            around=around,
-            default=default,
-        )
-        called = name or f"{dataset.name}-{model}"
-        agreed, budget = search.agreement(), {"trials": trials, "seed": seed}
-        ledger = Ledger(place, called, agreed, search.space, **budget, start=search.start)
-        expected = None if on_estimate is None else search.estimate(ledger, finalists)
-        if on_estimate is not None and expected is not None:
-            on_estimate(expected)
-        search.run(ledger)
-        record = search.finish(ledger, finalists, url)
-    if data_dir is not None and record.dataset.graph in known_names():
-        named = dataclasses.replace(record.dataset, data_dir=str(Path(data_dir).absolute()))
-        record = dataclasses.replace(record, dataset=named)
+        storage = storage or default_url(folder)
+    url = storage if isinstance(storage, str) else None
+    with quiet_optuna():
+        shared = storage if isinstance(storage, BaseStorage) else InMemoryStorage()
+        if url is not None:
+            shared = open_storage(url)
+        try:
+            ledger = Ledger(
+                shared,
+                name or f"{dataset.name}-{model}",
+                search.agreement(),
+                search.space,
+                trials=trials,
+                seed=seed,
+                start=search.start,
+                url=url,
+            )
+            expected = None if on_estimate is None else search.estimate(ledger, finalists)
+            if on_estimate is not None and expected is not None:
+                on_estimate(expected)
+            search.run(ledger)
+            shown = None if url is None else shown_url(url)
+            record = search.finish(ledger, finalists, shown, data_dir)
+        finally:
+            if url is not None:
+                close_storage(shared)
     result = TuningResult(search.config(record.best.params), record, folder)
     if folder is not None:
         write_record(folder, record)
         result.write_recipe(folder / RECIPE)
         write_page(folder, record)
     return result
-
-
-@contextlib.contextmanager
-def _opened(
-    storage: str | BaseStorage | None, folder: Path | None
-) -> Iterator[tuple[BaseStorage, str | None]]:
-    """The storage and its URL without password; closed afterwards, unless the caller opened it."""
-    if isinstance(storage, BaseStorage):
-        yield storage, None
-        return
-    url = storage or default_url(folder or Path())
-    place = open_storage(url)
-    try:
-        yield place, shown_url(url)
-    finally:
-        close_storage(place)
-
-
-def _check_integer(key: str, value: object, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"Expected `{key}` to be an integer >= {least} (got {value!r})")

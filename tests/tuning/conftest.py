@@ -25,13 +25,13 @@ def dataset():
 
 
 @pytest.fixture
-def start_worker(tmp_path):
+def start_worker():
     """Start workers; whatever still runs in the end is killed."""
     started = []
 
     def start(storage, trials, *, pause=0.0):
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        arguments = (storage, tmp_path, trials, pause)
+        arguments = (storage, trials, pause)
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.tuning.worker", *map(str, arguments)],
             cwd=ROOT,

@@ -1,5 +1,7 @@
 """A small graph and a small space that several tests search."""
 
+from collections import Counter
+
 import optuna
 
 from longnn.data import csbm
@@ -15,11 +17,9 @@ SPACE = {
     "dropout": {"low": 0.0, "high": 0.8, "step": 0.1},
     "a": {"choices": [-0.5, 0.0, 1.0]},
 }
-#: The same with a continuous rate: workers that draw for themselves never draw the same trial.
+#: The same with a continuous rate: no two draws are alike.
 FINE = {**SPACE, "dropout": {"low": 0.0, "high": 0.8}}
-
-
-#: A search to kill: halving stops trials, so results depend on what is trained together.
+#: A search to kill.
 KILLED = {"trials": 12, "batch": 4, "halving": Halving((3, 6), keep=1)}
 
 
@@ -28,7 +28,7 @@ def graph(**options):
 
 
 def search(dataset, folder, space=SPACE, **options):
-    """A search in memory unless a storage is given."""
+    """A search in memory unless a storage is given; without a folder it is quicker: no figures."""
     options = {
         "trials": 6,
         "repeats": 2,
@@ -44,18 +44,17 @@ def search(dataset, folder, space=SPACE, **options):
 def values(result):
     """What is the same when a search is repeated exactly."""
     keys = ("number", "state", "params", "value", "intermediate", "epochs", "best_epochs")
-    return [{key: trial.to_dict()[key] for key in keys} for trial in result.trials]
+    return [{key: getattr(trial, key) for key in keys} for trial in result.trials]
 
 
-def drawn(result):
-    """What is the same in a search that was interrupted and continued: its draws in their order."""
-    roots, found = {}, {}
-    for trial in result.trials:
-        roots[trial.number] = roots.get(trial.retry_of, trial.number)
-        if trial.state in ("complete", "pruned"):
-            shown = trial.to_dict()
-            for key in ("number", "retry_of", "worker", "seconds"):
-                del shown[key]
-            assert roots[trial.number] not in found, "trained twice"
-            found[roots[trial.number]] = shown
-    return [found[root] for root in sorted(found)]
+def finished(result):
+    """The finished trials by their places: every place has exactly one, whatever was killed."""
+    trials = [t for t in result.trials if t.state in ("complete", "pruned")]
+    assert sorted(t.place for t in trials) == list(range(result.record.finished))
+    assert not [t for t in result.trials if t.state == "running"]
+    lost = {t.place: t.params for t in reversed(result.trials) if t.state == "fail"}
+    found = {trial.place: trial for trial in trials}
+    assert all(found[place].params == params for place, params in lost.items())
+    draws = Counter(str(trial.params) for trial in trials)
+    assert max(draws.values()) == 1, "a trial was drawn twice"
+    return found

@@ -11,7 +11,7 @@ from longnn.data import make_split
 from longnn.training import Population
 from longnn.training._fit import Scaling, make_population, make_problem
 from longnn.tuning import Finalists, confirm, read_record
-from longnn.tuning import _finalists as finalists
+from longnn.tuning import _splits as finalists
 from tests.tuning.examples import SPACE, search, values
 from tests.tuning.test_splits import with_masks
 
@@ -87,7 +87,7 @@ def test_the_best_over_all_splits_wins(dataset, tmp_path, monkeypatch):
     best = result.record.best
     assert best.number == final[0].number != favourite
     assert final[0].searched == best.value
-    assert result.value == pytest.approx((sum(best.outcome.scores) + 5 * 0.9) / 7)
+    assert result.value == pytest.approx((sum(best.scores) + 5 * 0.9) / 7)
     assert result.config.to_dict()["lr_transform"] == best.params["lr_transform"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from longnn.config import Config
 from longnn.data import csbm
 from longnn.tuning import Halving, read_record, write_page
-from longnn.tuning import _importance as importance
+from longnn.tuning._record import parameter_importance
 from tests.commands import succeed
 from tests.tuning.examples import SPACE, search
 
@@ -92,7 +92,7 @@ def test_importance_finds_the_learning_rate(found):
 
 
 def test_importance_needs_trials_that_differ():
-    assert importance.parameter_importance([]) == {}
+    assert parameter_importance([]) == {}
 
 
 def test_page_stands_alone_and_is_well_formed(found):
@@ -128,10 +128,10 @@ def test_page_is_made_of_the_record_alone(found, tmp_path):
     with pytest.raises(ValueError, match="damaged"):
         write_page(tmp_path)
     (tmp_path / "tuning.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"tuning.json: Expected 'created' in the record"):
+    with pytest.raises(ValueError, match=r"tuning.json: Expected `record.created` \(got nothing"):
         write_page(tmp_path)
     (tmp_path / "tuning.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"tuning.json: Expected the record of a search"):
+    with pytest.raises(ValueError, match=r"tuning.json: Expected `record` to be an object"):
         write_page(tmp_path)
 
 

@@ -33,13 +33,13 @@ def test_a_trials_value_is_what_its_trainings_give(dataset, tmp_path):
     result = search(dataset, tmp_path)
     best = result.record.best
     problem = workflow.make_problem(dataset, result.config, workflow.Scaling("none"))
-    for seed, score in zip(result.record.seeds, best.outcome.scores, strict=True):
+    for seed, score in zip(result.record.seeds, best.scores, strict=True):
         split = make_split(dataset, None, seed)
         config = result.config.replace(seed=seed, device="cpu")
         (alone,) = workflow.make_population([config], problem, [split]).run()
         kept = float(alone.history["val_score"][alone.best_epoch - 1])
         assert kept == pytest.approx(score, abs=1e-6)
-    assert best.value == pytest.approx(sum(best.outcome.scores) / 2)
+    assert best.value == pytest.approx(sum(best.scores) / 2)
 
 
 def test_a_search_is_repeated_exactly(dataset, tmp_path):
@@ -67,20 +67,18 @@ def test_halving_stops_the_worse_and_keeps_the_best(dataset, tmp_path):
     assert [t.params for t in halved.trials] == [t.params for t in whole.trials]
     assert Counter(t.state for t in whole.trials) == {"complete": 8}
     assert Counter(t.state for t in halved.trials) == {"complete": 2, "pruned": 6}
-    assert sorted(max(t.outcome.epochs) for t in halved.trials) == [3] * 4 + [6] * 2 + [12] * 2
+    assert sorted(max(t.epochs) for t in halved.trials) == [3] * 4 + [6] * 2 + [12] * 2
     for trial in halved.trials:
-        rungs = list(trial.intermediate)
-        assert rungs == [r for r in (3, 6) if r <= max(trial.outcome.epochs)]
+        rungs = [int(epoch) for epoch in trial.intermediate]
+        assert rungs == [r for r in (3, 6) if r <= max(trial.epochs)]
         if trial.state == "pruned":
-            assert trial.value == pytest.approx(trial.intermediate[rungs[-1]])
-            assert trial.outcome.stopped == ("pruned",) * 2
+            assert trial.value == pytest.approx(trial.intermediate[str(rungs[-1])])
+            assert trial.stopped == ("pruned",) * 2
         else:
             assert trial.value == pytest.approx(whole.trials[trial.number].value)
-    standing = {t.number: t.intermediate[3] for t in halved.trials}
-    gone = [standing[t.number] for t in halved.trials if max(t.outcome.epochs) == 3]
-    assert max(gone) <= min(
-        v for n, v in standing.items() if max(halved.trials[n].outcome.epochs) > 3
-    )
+    standing = {t.number: t.intermediate["3"] for t in halved.trials}
+    gone = [standing[t.number] for t in halved.trials if max(t.epochs) == 3]
+    assert max(gone) <= min(v for n, v in standing.items() if max(halved.trials[n].epochs) > 3)
 
 
 def test_a_trial_that_ends_at_a_rung_is_not_stopped(dataset, tmp_path):
@@ -89,7 +87,7 @@ def test_a_trial_that_ends_at_a_rung_is_not_stopped(dataset, tmp_path):
     space = SPACE | still | {"patience": 3}
     result = search(dataset, tmp_path, space, trials=6, batch=6, halving=Halving((4,)))
     assert {t.state for t in result.trials} == {"complete"}
-    assert {why for t in result.trials for why in t.outcome.stopped} == {"patience"}
+    assert {why for t in result.trials for why in t.stopped} == {"patience"}
 
 
 def test_trials_of_different_shapes_share_a_batch(dataset, tmp_path):
@@ -136,7 +134,7 @@ def test_diverging_trials_lose(dataset, tmp_path):
     result = search(dataset, tmp_path, space, trials=6, batch=6, halving=False)
     wild = [t for t in result.trials if t.params["lr_transform"] == 1e38]
     assert wild
-    assert result.config.settings.lr_transform == 1e-2
+    assert result.config.settings.lr_transform != 1e38
     json.loads((tmp_path / "tuning.json").read_text(), parse_constant=lambda name: 1 / 0)
 
 
@@ -178,25 +176,6 @@ def test_one_trial_that_does_not_fit_is_an_error(dataset, tmp_path, monkeypatch)
     monkeypatch.setattr(Training, "run", never)
     with pytest.raises(MemoryError, match="room for one trial of 2 repeats on cpu"):
         search(dataset, tmp_path)
-
-
-class InterruptError(Exception):
-    pass
-
-
-def test_an_interrupted_search_goes_on_where_it_was(dataset, tmp_path):
-    def stop(progress):
-        if progress.done == 3 and progress.epoch == 5:
-            raise InterruptError
-
-    with pytest.raises(InterruptError):
-        search(dataset, tmp_path, storage=None, on_progress=stop)
-    result = search(dataset, tmp_path, storage=None)
-    states = Counter(t.state for t in result.trials)
-    assert states == {"complete": 6, "fail": 3}
-    lost = {t.number: t.params for t in result.trials if t.state == "fail"}
-    again = {t.retry_of: t.params for t in result.trials if t.retry_of is not None}
-    assert again == lost
 
 
 def test_a_finished_search_is_not_run_again_but_can_be_extended(dataset, tmp_path):
@@ -282,7 +261,7 @@ def test_a_long_search_learns_from_itself(dataset, tmp_path):
     for seed in range(2):  # a single search may draw good trials at once
         options = {"trials": 64, "batch": 8, "repeats": 3, "storage": None, "seed": seed}
         result = search(dataset, tmp_path / str(seed), "paper", **options)
-        scores = [t.intermediate[40] for t in result.trials]
+        scores = [t.intermediate["40"] for t in result.trials]
         first += scores[:16]
         later += scores[-32:]
     assert sum(later) / len(later) > sum(first) / len(first)

@@ -7,7 +7,7 @@ import pytest
 
 from longnn.tuning import _storage as storages
 from longnn.tuning import open_storage
-from longnn.tuning._urls import reason, shown_url
+from longnn.tuning._storage import reason, shown_url
 from tests.commands import TINY, longnn
 from tests.tuning.examples import SPACE, search
 
@@ -65,7 +65,7 @@ def test_what_is_shown(url):
 def test_what_is_raised(url, monkeypatch, caplog, capfd):
     """Message, causes and log: wherever it fails, and whatever the driver says."""
     pytest.importorskip("psycopg", reason='no PostgreSQL driver: pip install "longnn[postgres]"')
-    monkeypatch.setattr(storages, "ATTEMPTS", 1)
+    monkeypatch.setattr(storages, "OPENING", 0)
     caplog.set_level(logging.DEBUG)
     with pytest.raises((ValueError, ConnectionError), match="Expected") as caught:
         open_storage(url)
@@ -90,7 +90,7 @@ def test_the_folder_of_a_search_holds_no_secret(dataset, tmp_path):
 
 
 def test_the_command_line_shows_no_secret(tmp_path, monkeypatch):
-    monkeypatch.setattr(storages, "ATTEMPTS", 1)
+    monkeypatch.setattr(storages, "OPENING", 0)
     for url in ("postgresql://127.0.0.1:9/x?password=hush", "postgresql://hush:hush", "hush"):
         result = longnn("tune", *TINY, "--storage", url, "--output", tmp_path / "t")
         assert result.exit_code == 1

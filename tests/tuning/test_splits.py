@@ -28,7 +28,7 @@ def test_seeds_are_disjoint_from_those_of_reports():
 
 
 def test_random_protocols_are_drawn_with_tuning_seeds(dataset):
-    splits, notes = tuning_splits(dataset, "published", 2)
+    splits, notes = tuning_splits(dataset, "published", tuning_seeds(2))
     assert notes == []
     for split, seed in zip(splits, (1000, 1001), strict=True):
         expected = make_split(dataset, "published", seed)
@@ -42,7 +42,7 @@ def test_random_protocols_are_drawn_with_tuning_seeds(dataset):
 
 def test_one_set_of_masks_is_used_as_it_is():
     dataset = with_masks(graph(), 1)
-    splits, notes = tuning_splits(dataset, None, 2)
+    splits, notes = tuning_splits(dataset, None, tuning_seeds(2))
     assert "test nodes are not used" in notes[0]
     for split in splits:
         assert torch.equal(split.train, dataset.data.train_mask)
@@ -51,6 +51,6 @@ def test_one_set_of_masks_is_used_as_it_is():
 
 
 def test_many_sets_of_masks_are_replaced_by_random_splits():
-    splits, notes = tuning_splits(with_masks(graph(), 3), None, 2)
+    splits, notes = tuning_splits(with_masks(graph(), 3), None, tuning_seeds(2))
     assert "The 3 fixed splits share their nodes" in notes[0]
     assert {split.protocol for split in splits} == {"published"}
