@@ -21,6 +21,13 @@ from longnn.records import from_plain, to_plain
 
 T = TypeVar("T")
 
+#: Names that configurations no longer have, each with the one value that was ever recorded: it does
+#: nothing, so that a configuration without the name trains the same model.
+RETIRED: dict[str, object] = {
+    "wd_basis": 0.0,  # weight decay of a and b
+    "reversed_sign": False,  # JacobiConv's recurrence with the slip of its authors' code
+}
+
 #: Hardware and versions, as :func:`longnn._base.provenance.environment` describes them.
 Machine = dict[str, str | int | float | None]
 
@@ -40,6 +47,23 @@ class Made:
     machine: int
     commit: str | None = None
     dirty: bool | None = None
+
+
+def without_retired(value: Any) -> Any:
+    """Plain data without the names that are :data:`RETIRED`, at any depth.
+
+    >>> without_retired({"config": {"degree": 4, "wd_basis": 0.0}})
+    {'config': {'degree': 4}}
+    """
+    if isinstance(value, list):
+        return [without_retired(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: without_retired(item)
+        for key, item in value.items()
+        if key not in RETIRED or item != RETIRED[key]
+    }
 
 
 class StudyRecord:
@@ -68,7 +92,7 @@ class StudyRecord:
         self._record: dict[str, Any] = {"plan": shared, "machines": [], "cells": {}}
         if path.exists():
             self._record = Node.load(path).mapping()
-            before = self._record["plan"]
+            before = without_retired(self._record["plan"])
             if before != shared:
                 changed = sorted(k for k in {*before, *shared} if before.get(k) != shared.get(k))
                 raise ValueError(
@@ -100,16 +124,17 @@ class StudyRecord:
 
     def plan(self, kind: type[T]) -> T:
         """What all cells share."""
-        return from_plain(kind, self._record["plan"], f"{self.path}: plan")
+        return from_plain(kind, without_retired(self._record["plan"]), f"{self.path}: plan")
 
     def has_plan_of(self, other: "StudyRecord") -> bool:
         """Whether another record was made by the same plan."""
-        return bool(self._record["plan"] == other._record["plan"])
+        mine, theirs = (without_retired(r._record["plan"]) for r in (self, other))
+        return bool(mine == theirs)
 
     def get(self, key: str, kind: type[T]) -> T:
         """The cell of a key."""
         values = {k: v for k, v in self._record["cells"][key].items() if k != "made"}
-        return from_plain(kind, values, f"{self.path}: {key}")
+        return from_plain(kind, without_retired(values), f"{self.path}: {key}")
 
     def all(self, kind: type[T], *, prefix: str = "") -> dict[str, T]:
         """Every cell whose key begins so, by what follows."""

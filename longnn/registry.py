@@ -120,9 +120,6 @@ OPTIONS: dict[str, Option] = {
         "0 the parametrisation's own start"
     ),
     "self_loops": Option("what to do with self loops of the graph", ("keep", "add", "remove")),
-    "reversed_sign": Option(
-        "JacobiConv's recurrence as in its authors' code, with the sign of a^2 - b^2 reversed"
-    ),
     "placement": Option(
         "where the filter acts: class scores, hidden units, features, or features and scores",
         ("output", "hidden", "features", "both"),

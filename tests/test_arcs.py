@@ -1,13 +1,11 @@
-"""Operators of arcs: the double cover and the magnetic operator, against dense decompositions."""
+"""Operators of arcs: the double cover against dense decompositions."""
 
 import numpy as np
 import pytest
-import scipy.sparse
 import torch
 
 from longnn import GraphOperator, apply_filter, extreme_eigenvalues, spectral_density
 from longnn.graphs import EdgeOperator, directed_operator, lanczos_basis
-from longnn.graphs._arcs import largest_singular_value
 
 from .helpers import random_graph, random_tensor
 
@@ -33,19 +31,9 @@ def dense(arcs=ARCS, weight=None, nodes=NODES):
     return A.index_put((arcs[0], arcs[1]), values, accumulate=True)
 
 
-def normalized(A, alpha=0.5, beta=0.5):
-    out, into = A.sum(1), A.sum(0)
-    left = torch.where(out > 0, out, 1.0) ** -alpha
-    right = torch.where(into > 0, into, 1.0) ** -beta
-    return left[:, None] * A * right
-
-
-def hermitian(A, q):
-    """The magnetic adjacency, entry by entry."""
-    both = A + A.T
-    theta = torch.where(both > 0, (A - A.T) / torch.where(both > 0, both, 1.0), 0.0)
-    root = torch.where(both.sum(1) > 0, both.sum(1), 1.0).sqrt()
-    return both * torch.exp(2j * torch.pi * q * theta) / (root[:, None] * root)
+def normalized(A):
+    out, into = (torch.where(d > 0, d, 1.0).sqrt() for d in (A.sum(1), A.sum(0)))
+    return A / (out[:, None] * into)
 
 
 def double(arcs=ARCS, weight=None, **options):
@@ -66,9 +54,8 @@ def test_the_cover_holds_the_arcs_and_their_transpose(weight):
     torch.testing.assert_close(eigenvalues, -eigenvalues.flip(0), atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("direction", ["cover", "magnetic"])
-def test_operators_are_their_own_adjoint(direction):
-    operator = double(weight=WEIGHT, direction=direction)
+def test_operators_are_their_own_adjoint():
+    operator = double(weight=WEIGHT)
     x, y = random_tensor(2 * NODES, 3), random_tensor(2 * NODES, 3, seed=1)
     torch.testing.assert_close((y * (operator @ x)).sum(), ((operator @ y) * x).sum())
 
@@ -88,91 +75,42 @@ def test_a_polynomial_has_the_blocks_of_the_singular_value_decomposition():
     torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("direction", ["cover", "magnetic"])
 @pytest.mark.parametrize("self_loops", ["keep", "add", "remove"])
-def test_edges_both_ways_give_back_the_undirected_operator(direction, self_loops):
+def test_edges_both_ways_give_back_the_undirected_operator(self_loops):
     edges = random_graph(NODES, isolated=3)
     options = {"self_loops": self_loops, "dtype": torch.float64}
     plain = GraphOperator.from_edge_index(edges, None, NODES, **options)
     h, beta = random_tensor(NODES, 2), random_tensor(6, 2)
-    operator = directed_operator(edges, None, NODES, direction=direction, **options)
+    operator = directed_operator(edges, None, NODES, **options)
     found = apply_filter(operator, torch.cat([h, h]), beta)
     expected = apply_filter(plain, h, beta)
     torch.testing.assert_close(found, torch.cat([expected, expected]))
 
 
-@pytest.mark.parametrize("q", [0.0, 0.1, 0.25, 0.5])
-@pytest.mark.parametrize("weight", [None, WEIGHT])
-def test_the_magnetic_operator_filters_as_the_hermitian_eigenvectors_do(q, weight):
-    operator = double(weight=weight, direction="magnetic", phase=q)
-    M = hermitian(dense(weight=weight), q)
-    eigenvalues, vectors = torch.linalg.eigh(M)
-    assert eigenvalues.abs().max() <= 1 + 1e-12
-    beta = random_tensor(5, 1)
-    angle = torch.arange(5)[:, None] * torch.arccos(eigenvalues.clamp(-1, 1))
-    g = (beta * angle.cos()).sum(0).to(M.dtype)
-    z = torch.complex(random_tensor(NODES, 3), random_tensor(NODES, 3, seed=1))
-    expected = (vectors * g) @ (vectors.mH @ z)
-    found = apply_filter(operator, torch.cat([z.real, z.imag]), beta)
-    torch.testing.assert_close(found, torch.cat([expected.real, expected.imag]))
-    pairs = (dense() + dense().T).triu().count_nonzero()
-    assert operator.num_edges == pairs
-
-
-def test_a_right_angle_stores_no_zeros():
-    one_way = torch.tensor([[0, 1], [1, 2]])
-    assert directed_operator(one_way, direction="magnetic").matrix.nnz == 8
-
-
-@pytest.mark.parametrize("exponents", [(0.25, 0.25), (1.0, 0.0), (0.5, 0.25)])
-def test_other_exponents_are_scaled_to_norm_one(exponents):
-    operator = double(weight=WEIGHT, exponents=exponents)
-    N = normalized(dense(weight=WEIGHT), *exponents)
-    expected = N / torch.linalg.matrix_norm(N, 2)
-    torch.testing.assert_close(operator.to_dense()[:NODES, NODES:], expected)
-    eigenvalues = torch.linalg.eigvalsh(operator.to_dense())
-    assert 1 - 1e-5 <= eigenvalues.abs().max() <= 1 + 1e-12
-
-
-def test_the_norm_of_a_larger_matrix_is_bounded_from_above():
-    arcs = random_arcs(200, probability=0.02, isolated=20)
-    A = normalized(dense(arcs, nodes=200), 0.25, 0.25)
-    exact = float(torch.linalg.matrix_norm(A, 2))
-    found = largest_singular_value(scipy.sparse.csr_matrix(A.numpy()))
-    assert exact <= found <= exact * (1 + 1e-4)
-
-
 def test_graphs_without_arcs_and_without_nodes():
     empty = torch.zeros(2, 0, dtype=torch.int64)
-    for direction in ("cover", "magnetic"):
-        operator = directed_operator(empty, None, 3, direction=direction)
-        x = random_tensor(6, 2, dtype=torch.float32)
-        torch.testing.assert_close(operator @ x, torch.zeros(6, 2))
-        assert directed_operator(empty, None, 0, direction=direction).num_nodes == 0
-        assert (operator.num_nodes, operator.num_edges) == (3, 0)
-    scaled = directed_operator(empty, None, 3, exponents=(0.25, 0.25))
-    assert scaled.matrix.nnz == 0
+    operator = directed_operator(empty, None, 3)
+    x = random_tensor(6, 2, dtype=torch.float32)
+    torch.testing.assert_close(operator @ x, torch.zeros(6, 2))
+    assert directed_operator(empty, None, 0).num_nodes == 0
+    assert (operator.num_nodes, operator.num_edges) == (3, 0)
 
 
-@pytest.mark.parametrize("direction", ["cover", "magnetic"])
-def test_gradients_through_the_loop(direction):
-    operator = double(weight=WEIGHT, direction=direction)
+def test_gradients_through_the_loop():
+    operator = double(weight=WEIGHT)
     h, beta = random_tensor(2 * NODES, 2), random_tensor(4, 2)
     h.requires_grad_()
     beta.requires_grad_()
     assert torch.autograd.gradcheck(lambda h, b: apply_filter(operator, h, b), (h, beta))
-    small = directed_operator(
-        torch.tensor([[0, 1, 2], [1, 2, 0]]), dtype=torch.float64, direction=direction
-    )
+    small = directed_operator(torch.tensor([[0, 1, 2], [1, 2, 0]]), dtype=torch.float64)
     x = random_tensor(6, 1).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: lanczos_basis(small, x, 2), (x,))
 
 
-@pytest.mark.parametrize("direction", ["cover", "magnetic"])
 @pytest.mark.parametrize("self_loops", ["keep", "add", "remove"])
 @pytest.mark.parametrize("weight", [None, torch.cat([WEIGHT, torch.tensor([2.0, 0.5])])])
-def test_the_operator_of_programs_is_the_same(direction, self_loops, weight):
-    options = {"direction": direction, "self_loops": self_loops, "phase": 0.2}
+def test_the_operator_of_programs_is_the_same(self_loops, weight):
+    options = {"self_loops": self_loops}
     operator = double(LOOPED, weight, **options)
     given = torch.ones(LOOPED.shape[1]) if weight is None else weight
     plain = EdgeOperator.from_arcs(LOOPED, given, NODES, dtype=torch.float64, **options)
@@ -184,9 +122,8 @@ def test_the_operator_of_programs_is_the_same(direction, self_loops, weight):
     torch.testing.assert_close(empty @ x, expected @ x)
 
 
-@pytest.mark.parametrize("direction", ["cover", "magnetic"])
-def test_spectra_are_those_of_the_whole_operator(direction):
-    operator = double(weight=WEIGHT, direction=direction, phase=0.1)
+def test_spectra_are_those_of_the_whole_operator():
+    operator = double(weight=WEIGHT)
     eigenvalues = 1 - torch.linalg.eigvalsh(operator.to_dense())
     low, high = extreme_eigenvalues(operator)
     assert low == pytest.approx(float(eigenvalues.min()), abs=2e-3)
@@ -194,37 +131,22 @@ def test_spectra_are_those_of_the_whole_operator(direction):
     density = spectral_density(operator, probes=2 * NODES)
     expected = ((1 - eigenvalues) ** 2).mean()  # T_2 = 2 x^2 - 1
     assert float(density.moments[2]) == pytest.approx(float(2 * expected - 1))
-    if direction == "cover":
-        np.testing.assert_allclose(density.density, density.density.flip(0), atol=1e-9)
+    np.testing.assert_allclose(density.density, density.density.flip(0), atol=1e-9)
 
 
 def test_an_operator_is_saved_moved_and_shown(tmp_path):
-    operator = double(direction="magnetic")
+    operator = double()
     operator.save(tmp_path / "arcs.safetensors")
     loaded = GraphOperator.load(tmp_path / "arcs.safetensors")
-    assert loaded.direction == "magnetic"
+    assert loaded.direction == "cover"
     torch.testing.assert_close(loaded.to_dense(), operator.to_dense())
-    assert loaded.to(torch.float32).direction == "magnetic"
-    assert "direction='magnetic'" in repr(loaded)
+    assert loaded.to(torch.float32).direction == "cover"
+    assert "direction='cover'" in repr(loaded)
     undirected = GraphOperator.from_edge_index(random_graph(5), None, 5)
     undirected.save(tmp_path / "plain.safetensors")
     assert GraphOperator.load(tmp_path / "plain.safetensors").direction == "none"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"direction": "none"}, "Expected `direction` to be 'cover' or 'magnetic'"),
-        ({"direction": "both"}, r"'magnetic' \(got 'both'\)"),
-        ({"phase": 0.7}, r"Expected 0 <= `phase` <= 0.5 \(got 0.7\)"),
-        ({"exponents": (0.5, 2.0)}, r"Expected `exponents` in \[0, 1\]"),
-        (
-            {"direction": "magnetic", "exponents": (0.25, 0.25)},
-            "Expected `exponents` of 0.5 and 0.5 for direction='magnetic'",
-        ),
-        ({"self_loops": "maybe"}, "Expected `self_loops`"),
-    ],
-)
-def test_bad_options_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        directed_operator(ARCS, None, NODES, **options)
+def test_bad_options_are_named():
+    with pytest.raises(ValueError, match="Expected `self_loops`"):
+        directed_operator(ARCS, None, NODES, self_loops="maybe")

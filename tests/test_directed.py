@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from longnn import LONGNNClassifier, load_run
-from longnn.config import Config, explain_settings
+from longnn.config import Config
 from longnn.data import DataError, from_data, load, make_split, undirected
 from longnn.report import describe_cover_filter
 from longnn.runs import resume, train
@@ -20,11 +20,6 @@ QUICK = (
     *("--device", "cpu", "--set", "epochs=60", "--set", "degree=3"),
     *("--set", "baselines=false", "--set", "placement=output"),
 )
-
-
-#: A phase that is learned, and a small stack.
-TURNED = {"direction": "magnetic", "learn_phase": True}
-STACK = {"model": "lon-deep", "blocks": 2, "hidden_channels": 8}
 
 
 def flow(nodes=240, seed=0):
@@ -83,12 +78,11 @@ def test_direction_tells_what_the_undirected_graph_hides():
     table |= {"input_dropout": 0.0, "filter_dropout": 0.0}
     split = make_split(kept, "stratified", 0)
     found = {}
-    for direction in ("cover", "magnetic", "none"):
+    for direction in ("cover", "none"):
         config = Config.from_dict({**table, "direction": direction})
         (one,) = fit(kept, [config], [split])
         found[direction] = score(one.predicted, kept, split.test)["accuracy"]
     assert found["cover"] > 0.85, found
-    assert found["magnetic"] > 0.8, found
     assert found["none"] < 0.7, found
     plain = Config.from_dict(table)
     (as_ever,) = fit(undirected(kept), [plain], [split])
@@ -171,8 +165,6 @@ def test_an_interrupted_run_goes_on_with_its_arcs(folder, tmp_path, no_report):
     "table",
     [
         {"direction": "cover"},
-        {"direction": "magnetic", "phase": 0.2},
-        {"direction": "magnetic", "learn_phase": True, "lr_basis": 0.1},
         {"model": "gcn"},
         pytest.param({"preset": "default", "epochs": 2}, marks=pytest.mark.slow),
     ],
@@ -190,14 +182,6 @@ def test_the_program_of_a_run_takes_arcs(table, tmp_path):
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
 
 
-def test_a_program_needs_the_usual_exponents(tmp_path):
-    kept = from_data(data(nodes=60), directed=True)
-    table = {"epochs": 2, "baselines": False, "preset": "fast", "out_exponent": 0.25}
-    made = train(kept, table)
-    with pytest.raises(ValueError, match=r"out_exponent and in_exponent of 0\.5 to export a run"):
-        made.export(tmp_path / "model.pt2")
-
-
 def test_the_estimator_keeps_arcs(tmp_path):
     graph, other = data(), data(seed=1)
     x, arcs, y = graph.x.numpy(), graph.edge_index.numpy(), graph.y.numpy()
@@ -212,13 +196,13 @@ def test_the_estimator_keeps_arcs(tmp_path):
     assert loaded.directed is True
     np.testing.assert_array_equal(loaded.predict(new), kept.predict(new))
     assert "double cover" in kept.plot_filter().get_xlabel()
-    # By nodes of a graph, and with another operator.
+    # By nodes of a graph, with the arcs found in it, or set aside.
     nodes = np.arange(200)
-    turned = LONGNNClassifier(graph=(x, arcs), directed="auto", direction="magnetic", epochs=5).fit(
-        nodes, y[:200]
-    )
-    assert turned.trained_.config.direction == "magnetic"
-    assert turned.predict_proba(np.arange(240)).shape == (240, 2)
+    for direction, directed in ((None, True), ("none", False)):
+        options = {"directed": "auto", "direction": direction, "epochs": 5}
+        found = LONGNNClassifier(graph=(x, arcs), **options).fit(nodes, y[:200])
+        assert found.trained_.directed == directed
+        assert found.predict_proba(np.arange(240)).shape == (240, 2)
     with pytest.warns(UserWarning, match="listed one way; each was made two-way; directed=True"):
         plain = LONGNNClassifier(epochs=2).fit(x, arcs, y)
     assert not plain.trained_.directed
@@ -232,54 +216,6 @@ def test_portfolios_share_the_direction():
     assert {m.fitted.config.direction for m in one.members} == {"cover"}
 
 
-@pytest.mark.parametrize("options", [{}, TURNED, {**TURNED, **STACK}], ids=["cover", "q", "deep q"])
-def test_repeats_are_trained_together_as_alone(options):
-    kept = from_data(data(nodes=60), directed=True)
-    table = {"epochs": 5, "device": "cpu", "preset": "fast", "precision": "float64"}
-    table |= options
-    configs = [Config.from_dict({**table, "seed": seed}) for seed in (0, 1)]
-    splits = [make_split(kept, "stratified", seed) for seed in (0, 1)]
-    together = fit(kept, configs, splits)
-    for one, config, split in zip(together, configs, splits, strict=True):
-        (alone,) = fit(kept, [config], [split])
-        torch.testing.assert_close(alone.predicted, one.predicted, atol=1e-9, rtol=1e-9)
-
-
-def test_configurations_of_undirected_graphs_have_no_word_on_arcs():
-    """So that their records are what they were."""
-    table = Config().to_dict()
-    assert not {"direction", "phase", "out_exponent", "in_exponent"} & table.keys()
-    chosen = Config.from_dict({"direction": "magnetic", "phase": 0.1})
-    assert Config.from_dict(chosen.to_dict()) == chosen
-    assert chosen.to_dict()["phase"] == 0.1
-    assert {"direction", "phase"} <= {entry.name for entry in explain_settings()}
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"direction": "both"}, "Expected `direction` to be one of auto, cover, magnetic, none"),
-        ({"phase": 0.6}, r"Expected 0 <= `phase` <= 0.5 \(got 0.6\)"),
-        ({"out_exponent": 2}, r"Expected 0 <= `out_exponent` <= 1 \(got 2\)"),
-        (
-            {"learn_phase": True},
-            r"Expected direction='magnetic' and 0 < `phase` < 0\.5 for learn_phase \(got 'auto'",
-        ),
-        (
-            {"direction": "magnetic", "learn_phase": True, "phase": 0.5},
-            r"for learn_phase \(got 'magnetic' and 0\.5\)",
-        ),
-        (
-            {"direction": "magnetic", "in_exponent": 0.25},
-            r"of 0\.5 for direction='magnetic' \(got 0\.5 and 0\.25\)",
-        ),
-    ],
-)
-def test_bad_settings_are_named(table, message):
-    with pytest.raises(ValueError, match=message):
-        Config.from_dict(table)
-
-
 def test_words_for_filters_on_a_cover():
     lam = np.linspace(0, 2, 101)
     assert describe_cover_filter(lam, np.zeros(101)) == "zero: nothing passes"
@@ -288,45 +224,6 @@ def test_words_for_filters_on_a_cover():
     assert even == "100 % even (common targets or sources), height 1"
     middle = describe_cover_filter(lam, np.exp(-20 * (lam - 1) ** 2))
     assert middle.startswith("100 % even (common targets or sources), peak at singular value 0,")
-
-
-def test_a_portfolio_by_command_line_with_a_setting_of_arcs(folder):
-    result = longnn(
-        *("train", folder / "old", "--data", "directed=true", "--set", "epochs=2"),
-        *("--set", "direction=magnetic", "--set", "phase=0.125", "--device", "cpu"),
-        *("--output", folder / "magnetic"),
-    )
-    assert result.exit_code == 0, result.output
-    record = json.loads((folder / "magnetic" / "record.json").read_text())
-    assert (record["config"]["direction"], record["config"]["phase"]) == ("magnetic", 0.125)
-    assert len(record["portfolio"]) == 8
-    scores = succeed_json("evaluate", folder / "magnetic")
-    assert scores["summary"]["test"]["accuracy"]["mean"] == pytest.approx(
-        record["summary"]["test"]["accuracy"]["mean"]
-    )
-
-
-def test_a_run_learns_its_phase_and_says_so(folder):
-    """From nearly undirected, where arcs tell nothing, to where they do."""
-    out = folder / "turned"
-    turn = ("direction=magnetic", "learn_phase=true", "phase=0.02", "lr_basis=0.1")
-    flags = [flag for pair in turn for flag in ("--set", pair)]
-    flags += ["--data", "directed=true", "--output", out]
-    text = succeed("train", folder / "old", *QUICK, *flags)
-    record = json.loads((out / "record.json").read_text())
-    (repeat,) = record["repeats"]
-    assert 0.05 < repeat["phase"] < 0.5
-    line = f"The phase of an arc moved from 0.02 to {repeat['phase']:.3f} turns"
-    assert line in " ".join(text.split())
-    page = (out / "report.html").read_text()
-    assert line in page
-    assert record["config"]["learn_phase"] is True
-    loaded = load_run(out)
-    assert loaded.record.repeats[0].phase == repeat["phase"]
-    scores = succeed_json("evaluate", out)["summary"]["test"]["accuracy"]["mean"]
-    assert scores == pytest.approx(record["summary"]["test"]["accuracy"]["mean"])
-    fixed = {**record["config"], "learn_phase": False}
-    assert "learn_phase" not in Config.from_dict(fixed).to_dict()
 
 
 def test_predictions_do_not_depend_on_the_copy(folder):
@@ -356,3 +253,40 @@ def test_a_run_on_arcs_is_explained(folder, run):
     new = succeed_json("explain", run, "n1", "--graph", folder / "new")
     assert abs(new["summary"][0]["gap"]) < 1e-9
     assert "share by distance" in succeed("explain", run)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"model": "lon-deep", "blocks": 2, "hidden_channels": 8}], ids=["lon", "deep"]
+)
+def test_repeats_are_trained_together_as_alone(options):
+    kept = from_data(data(nodes=60), directed=True)
+    table = {"epochs": 5, "device": "cpu", "preset": "fast", "precision": "float64", **options}
+    table["direction"] = "cover"
+    configs = [Config.from_dict({**table, "seed": seed}) for seed in (0, 1)]
+    splits = [make_split(kept, "stratified", seed) for seed in (0, 1)]
+    together = fit(kept, configs, splits)
+    for one, config, split in zip(together, configs, splits, strict=True):
+        (alone,) = fit(kept, [config], [split])
+        torch.testing.assert_close(alone.predicted, one.predicted, atol=1e-9, rtol=1e-9)
+
+
+def test_configurations_of_undirected_graphs_have_no_word_on_arcs():
+    """So that their records are what they were."""
+    assert "direction" not in Config().to_dict()
+    chosen = Config.from_dict({"direction": "cover"})
+    assert chosen.to_dict()["direction"] == "cover"
+    assert Config.from_dict(chosen.to_dict()) == chosen
+    with pytest.raises(ValueError, match="Expected `direction` to be one of auto, cover, none"):
+        Config.from_dict({"direction": "both"})
+
+
+def test_a_portfolio_by_command_line_with_a_setting_of_arcs(folder):
+    flags = ("--data", "directed=true", "--set", "epochs=2", "--set", "direction=none")
+    succeed("train", folder / "old", *flags, "--device", "cpu", "--output", folder / "both")
+    record = json.loads((folder / "both" / "record.json").read_text())
+    assert record["config"]["direction"] == "none"
+    assert len(record["portfolio"]) == 8
+    scores = succeed_json("evaluate", folder / "both")
+    assert scores["summary"]["test"]["accuracy"]["mean"] == pytest.approx(
+        record["summary"]["test"]["accuracy"]["mean"]
+    )

@@ -162,19 +162,12 @@ def test_every_model_with_a_filter_takes_types(name):
 def test_types_of_arcs():
     arcs = EDGES[:, EDGES[0] < EDGES[1]]
     kind = KIND[EDGES[0] < EDGES[1]]
-    for direction, learn in (("cover", False), ("magnetic", True)):
-        options = {"direction": direction, "learn_phase": learn, "dtype": DOUBLE}
-        operator = typed_operator(arcs, kind, None, NODES, **options)
-        inner = DeepLONGNN(3, 4, 2, blocks=2, copies=2, types=3)
-        stack = Directed(inner, direction, learn_phase=learn).double().eval()
-        single = Directed(LONGNN(6, 4, 2, types=3), direction, learn_phase=learn).double().eval()
-        x = random_tensor(NODES, 3)
-        for model in (stack, single):
-            out = randomize(model)(x, operator)
-            assert out.shape == (NODES, 2)
-            if learn:
-                (grad,) = torch.autograd.grad(out.square().sum(), model.raw_phase)
-                assert grad != 0
+    operator = typed_operator(arcs, kind, None, NODES, directed=True, dtype=DOUBLE)
+    other = typed_operator(arcs.flip(0), kind, None, NODES, directed=True, dtype=DOUBLE)
+    x = random_tensor(NODES, 3)
+    for inner in (DeepLONGNN(3, 4, 2, blocks=2, copies=2, types=3), LONGNN(6, 4, 2, types=3)):
+        model = randomize(Directed(inner).double().eval())
+        assert (model(x, operator) - model(x, other)).abs().max() > 1e-4
 
 
 def test_other_models_see_all_edges():

@@ -196,7 +196,7 @@ def test_many_fits_take_no_more_memory_than_a_few(dataset):
 
 WILD = {
     "rates of 10": {"lr_basis": 10.0, "lr_coefficients": 10.0, "lr_factors": 10.0},
-    "a bound of a and b": {"a": -0.99, "b": -0.99, "lr_basis": 10.0, "wd_basis": 1.0},
+    "a bound of a and b": {"a": -0.99, "b": -0.99, "lr_basis": 10.0},
     "degree 100": {"degree": 100, "epochs": 3},
     "dropout 0.99": {"dropout": 0.99, "input_dropout": 0.99, "filter_dropout": 0.99},
 }

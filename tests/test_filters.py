@@ -39,9 +39,6 @@ FILTERS = {
     "jacobi-learnable": lambda: PolynomialFilter(
         Jacobi(2.0, 1.0, orthonormal=False), DEGREE, CHANNELS, learn_basis=True
     ),
-    "reversed-sign": lambda: PolynomialFilter(
-        Jacobi(2.0, 1.0, orthonormal=False, reversed_sign=True), DEGREE, CHANNELS
-    ),
     "legendre": lambda: PolynomialFilter(Legendre(), DEGREE, 1),
     "chebyshev": lambda: PolynomialFilter(Chebyshev(1, orthonormal=False), DEGREE, CHANNELS),
     "chebyshev-u": lambda: PolynomialFilter(Chebyshev(2), DEGREE, CHANNELS),

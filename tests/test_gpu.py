@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from longnn import apply_filter
+from longnn import GraphOperator, apply_filter
 from longnn.config import Config
 from longnn.data import csbm, make_split
-from longnn.graphs import directed_operator
 from longnn.registry import MODELS
 from longnn.training import _history as history
 from longnn.training import _population as module
@@ -66,17 +65,19 @@ def test_filter_on_cuda_equals_cpu():
     torch.testing.assert_close(moved[1].grad.cpu(), beta.grad)
 
 
-def test_a_learned_phase_on_cuda_equals_cpu():
-    arcs = random_graph(300, probability=0.05)
-    arcs = arcs[:, (arcs[0] < arcs[1]) | (arcs.sum(0) % 3 == 0)]
-    options = {"direction": "magnetic", "learn_phase": True, "dtype": torch.float64}
-    operator = directed_operator(arcs, None, 300, **options)
-    inputs = [torch.tensor(0.2).double(), random_tensor(600, 5), random_tensor(9, 5, seed=1)]
+def test_learned_weights_on_cuda_equal_cpu():
+    edges = random_graph(300, probability=0.05)
+    number = torch.unique(edges.sort(0).values, dim=1, return_inverse=True)[1]
+    weights = random_tensor(int(number.max()) + 1).abs() + 0.1
+    inputs = [weights, random_tensor(300, 5), random_tensor(9, 5, seed=1)]
     grads = []
     for device in ("cpu", "cuda"):
-        q, x, beta = (t.detach().to(device).requires_grad_() for t in inputs)
-        apply_filter(operator.to(device).at_phase(q), x, beta).square().sum().backward()
-        grads.append([t.grad.cpu() for t in (q, x, beta)])
+        w, x, beta = (t.detach().to(device).requires_grad_() for t in inputs)
+        operator = GraphOperator.from_edge_index(
+            edges.to(device), w[number.to(device)], 300, dtype=torch.float64
+        )
+        apply_filter(operator, x, beta).square().sum().backward()
+        grads.append([t.grad.cpu() for t in (w, x, beta)])
     torch.testing.assert_close(grads[1], grads[0])
 
 

@@ -33,7 +33,7 @@ from lab.bench._measure import growth, run_module
 from lab.textbook import TextbookLONGNN
 from longnn import training
 from longnn._base.precision import dense_products
-from longnn.config import ROLES, Config
+from longnn.config import RATES, Config
 from longnn.data import NodeDataset, Scaling, csbm, make_split
 from longnn.registry import PAPER_FORM
 from longnn.training import Population, Problem
@@ -120,8 +120,7 @@ class Workload:
             options |= {**PAPER_FORM, "filter_dropout": 0.0, "input_dropout": self.dropout}
         else:
             options |= {"blocks": self.blocks, "input_dropout": 0.0}
-        for role in ROLES:
-            options |= {f"lr_{role}": self.lr, f"wd_{role}": self.weight_decay}
+        options |= {k: self.lr if k.startswith("lr") else self.weight_decay for k in RATES}
         run = {"seed": seed, "device": device, "epochs": epochs, "patience": epochs}
         return Config.from_dict({"model": model, "precision": self.precision, **run, **options})
 

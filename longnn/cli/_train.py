@@ -247,7 +247,7 @@ def _with_recipe(table: dict[str, Any], source: "Source", *, quiet: bool) -> dic
 
 def _as_recipe_wants(source: "Source", chosen: dict[str, Any], *, quiet: bool) -> "Source":
     """The graph with its arcs for a recipe that needs them, unless the user said otherwise."""
-    wanted = chosen.get("direction") in ("cover", "magnetic")
+    wanted = chosen.get("direction") == "cover"
     if not wanted or "directed" in source.options:
         return source
     if not quiet:

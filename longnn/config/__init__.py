@@ -9,7 +9,6 @@ An unknown name is an error that names the nearest valid one.
 from longnn.config._check import LIMITS
 from longnn.config._config import (
     AFTERWARDS,
-    ARCS,
     DIRECTIONS,
     FREQUENCIES,
     PRECISIONS,
@@ -24,19 +23,18 @@ from longnn.config._explain import (
     explain_settings,
     settings_names,
 )
-from longnn.config._settings import ROLES, Settings, parse_class_weight
+from longnn.config._settings import RATES, Settings, parse_class_weight
 from longnn.config._toml import parse_assignment, read_toml, toml_value
 
 __all__ = [
     "AFTERWARDS",
-    "ARCS",
     "DIRECTIONS",
     "FREQUENCIES",
     "LIMITS",
     "PRECISIONS",
     "PRESETS",
     "RARE",
-    "ROLES",
+    "RATES",
     "SCALINGS",
     "Config",
     "Explanation",

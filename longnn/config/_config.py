@@ -16,13 +16,11 @@ from longnn.config._toml import read_toml, toml_value
 from longnn.registry import MODELS, find_model
 
 SCALINGS = ("auto", "none", "columns", "standard", "row")
-DIRECTIONS = ("auto", "cover", "magnetic", "none")
+DIRECTIONS = ("auto", "cover", "none")
 FREQUENCIES = ("auto", "train")
 PRECISIONS = ("float32", "float64", "tf32")
-#: What is said about arcs.
-ARCS = ("direction", "phase", "learn_phase", "out_exponent", "in_exponent")
-#: What is left out of a table where it is not set: of arcs, and of training on rows.
-RARE = (*ARCS, "batch_rows")
+#: What is left out of a table where it is not set: most graphs have no arcs and fit in memory.
+RARE = ("direction", "batch_rows")
 #: What is done after training.
 AFTERWARDS = ("calibrate", "frequencies", "threshold", "baselines")
 #: One model, a portfolio of about eight, or a larger one.
@@ -89,21 +87,9 @@ class Config:
     direction: str = described(
         "auto",
         "what to make of arcs (--data directed=true): cover (each node as a source and as a "
-        "target), magnetic (a phase per arc), none (edges both ways), auto (cover if kept)",
+        "target), none (edges both ways), auto (cover if kept)",
         DIRECTIONS,
     )
-    phase: float = described(
-        0.25, "of direction=magnetic: turns of an arc, from 0 (undirected) to 0.5"
-    )
-    learn_phase: bool = described(
-        False, "of direction=magnetic: train the phase, from `phase` on, at the rate lr_basis"
-    )
-    out_exponent: float = described(
-        0.5,
-        "of direction=cover: arcs are divided by the out-degree to this power, from 0 to 1; "
-        "where it or in_exponent is not 0.5, also by the largest singular value",
-    )
-    in_exponent: float = described(0.5, "of direction=cover: the same of the in-degree")
     time_limit: float = described(
         0.0, "seconds that training may take, all in all; 0: as long as it needs"
     )
@@ -143,24 +129,6 @@ class Config:
             )
         if not 0 <= self.threshold < 1:
             raise ValueError(f"Expected 0 <= `threshold` < 1 (got {self.threshold:g})")
-        for key, most in (("phase", 0.5), ("out_exponent", 1), ("in_exponent", 1)):
-            if not 0 <= getattr(self, key) <= most:
-                raise ValueError(f"Expected 0 <= `{key}` <= {most} (got {getattr(self, key):g})")
-        if self.learn_phase and (self.direction != "magnetic" or not 0 < self.phase < 0.5):
-            raise ValueError(
-                "Expected direction='magnetic' and 0 < `phase` < 0.5 for learn_phase (got "
-                f"{self.direction!r} and {self.phase:g})"
-            )
-        if self.direction == "magnetic" and self.exponents != (0.5, 0.5):
-            raise ValueError(
-                "Expected `out_exponent` and `in_exponent` of 0.5 for direction='magnetic' (got "
-                f"{self.out_exponent:g} and {self.in_exponent:g}); others are for direction='cover'"
-            )
-
-    @property
-    def exponents(self) -> tuple[float, float]:
-        """Those of the out-degrees and the in-degrees in the double cover."""
-        return self.out_exponent, self.in_exponent
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -192,10 +160,8 @@ class Config:
             raise ValueError(f"{path}: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """The complete flat table: it means the same after defaults have changed.
-
-        What belongs to arcs or to rows is left out where it is not set: most graphs have neither.
-        """
+        """The complete flat table, without what is :data:`RARE` and not set: it means the same
+        after defaults have changed."""
         own = {key: getattr(self, key) for key in TOP}
         table = {**own, **self.options, **dataclasses.asdict(self.settings)}
         for key in RARE:

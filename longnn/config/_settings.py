@@ -42,7 +42,6 @@ class Settings:
     wd_transform: float = described(5e-5, "L2 weight decay of the feature transform")
     wd_coefficients: float = described(0.0, "L2 weight decay of the filter's coefficients")
     wd_factors: float = described(0.0, "L2 weight decay of the factors of PCD")
-    wd_basis: float = described(0.0, "L2 weight decay of a and b")
     batch_rows: int = described(
         4096, "rows of a step where a graph is too large for memory and trained on rows"
     )
@@ -61,8 +60,12 @@ class Settings:
                 raise ValueError(f"Expected `{field.name}` >= 0 and finite (got {value!r})")
 
     def rates(self, kind: Literal["lr", "wd"]) -> dict[str, float]:
-        """Learning rates or weight decays by role."""
-        return {role: getattr(self, f"{kind}_{role}") for role in ROLES}
+        """Learning rates or weight decays by role; a and b do not decay."""
+        return {role: getattr(self, f"{kind}_{role}", 0.0) for role in ROLES}
+
+
+#: The names of the learning rates and weight decays.
+RATES = tuple(f.name for f in dataclasses.fields(Settings) if f.name.startswith(("lr_", "wd_")))
 
 
 def parse_class_weight(text: str) -> dict[str, float] | str:

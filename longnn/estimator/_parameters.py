@@ -32,7 +32,7 @@ class Parameters(BaseEstimator):
         directed: whether arcs, from the first row of ``edge_index`` to the second, are kept; or
             ``"auto"``: if one has no reverse. By default each edge is made two-way. A
             :class:`~longnn.data.NodeDataset` has decided it for itself.
-        direction: what to make of arcs: ``"cover"``, ``"magnetic"`` or ``"none"``.
+        direction: what to make of arcs: ``"cover"`` or ``"none"``.
         preset: ``"fast"`` trains one model, ``"default"`` a portfolio of about eight, joined on the
             validation nodes, ``"best"`` a larger one. By default it is ``"default"``, or
             ``"fast"`` where a parameter is set that each of several models has of its own.
@@ -44,7 +44,7 @@ class Parameters(BaseEstimator):
             before the filter.
         epochs, patience, monitor: when to stop.
         lr_transform, lr_coefficients, lr_factors, lr_basis: learning rates.
-        wd_transform, wd_coefficients, wd_factors, wd_basis: weight decays.
+        wd_transform, wd_coefficients, wd_factors: weight decays.
         penalty, degree_penalty: weights of the penalties on the filter.
         class_weight: of each class in the loss: ``"balanced"``, or a dict {class: weight}, where
             classes that it does not name have weight 1. By default all weigh the same.
@@ -88,7 +88,6 @@ class Parameters(BaseEstimator):
         wd_transform: float | None = None,
         wd_coefficients: float | None = None,
         wd_factors: float | None = None,
-        wd_basis: float | None = None,
         penalty: float | None = None,
         degree_penalty: float | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
@@ -126,7 +125,6 @@ class Parameters(BaseEstimator):
         self.wd_transform = wd_transform
         self.wd_coefficients = wd_coefficients
         self.wd_factors = wd_factors
-        self.wd_basis = wd_basis
         self.penalty = penalty
         self.degree_penalty = degree_penalty
         self.class_weight = class_weight
@@ -157,7 +155,7 @@ class Parameters(BaseEstimator):
         3
         """
         recipe = {k: v for k, v in load_recipe(model, dataset).items() if k != "split"}
-        if recipe.get("direction") in ("cover", "magnetic"):
+        if recipe.get("direction") == "cover":
             recipe["directed"] = True
         options = parameters.pop("model_options", None) or {}
         return cls._from_table({**recipe, **options, **parameters})

@@ -23,13 +23,6 @@ from longnn.training import Problem, Readout, Trained, mean_prediction
 
 #: Ids among which the nearest to an unknown one is looked for.
 ALIKE = 20_000
-#: What a contribution is on arcs, by what is made of them.
-COPIES = {
-    "cover": "a node contributes as a source and as a target, and the two are added; distances "
-    "count arcs along and against",
-    "magnetic": "a node contributes by a real and an imaginary part, and the two are added; "
-    "distances count arcs along and against",
-}
 
 
 class Case:
@@ -168,7 +161,10 @@ class Case:
         if "add" in loops.values():
             notes.append("self loops are added to the graph, so a node's own weight includes them")
         if self.direction != "none":
-            notes.append(f"arcs are kept: {COPIES[self.direction]}")
+            notes.append(
+                "arcs are kept: a node contributes as a source and as a target, and the two are "
+                "added; distances count arcs along and against"
+            )
         if not self.exact:
             notes.append(
                 "integrated gradients start at a graph without features; the gap is what the "

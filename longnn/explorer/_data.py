@@ -66,10 +66,7 @@ def collect(runs: Sequence[Run], *, limit: int = NODES, node: str | None = None)
 
 def _kind(run: Run) -> str:
     """What the operators of a run are called: nothing of an undirected graph."""
-    if run.problem.operator.direction == "none":
-        return ""
-    config = run.config
-    return f"{config.direction} {config.exponents} {config.phase} "
+    return "" if run.problem.operator.direction == "none" else "cover "
 
 
 def _operators(run: Run) -> Mapping[str, GraphOperator]:

@@ -1,7 +1,7 @@
 """Graphs as operators: checked and normalised once, applied by one loop, described by spectra."""
 
 from longnn.graphs._adjacency import SelfLoops, check_self_loops, edge_weight_of
-from longnn.graphs._arcs import check_direction, directed_operator
+from longnn.graphs._arcs import directed_operator
 from longnn.graphs._edges import EdgeOperator
 from longnn.graphs._given import as_operator
 from longnn.graphs._lanczos import lanczos_basis
@@ -24,7 +24,6 @@ __all__ = [
     "apply_filter",
     "as_operator",
     "chebyshev_stack",
-    "check_direction",
     "check_self_loops",
     "directed_operator",
     "edge_weight_of",

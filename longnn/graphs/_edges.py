@@ -14,8 +14,6 @@ import torch
 from torch import Tensor
 
 from longnn.graphs._adjacency import SelfLoops, check_self_loops
-from longnn.graphs._operator import Direction
-from longnn.graphs._phases import COSINE, MINUS_SINE, SINE, Phases
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,7 +28,6 @@ class EdgeOperator:
     row: Tensor  # (entries,) int64
     col: Tensor  # (entries,) int64
     values: Tensor  # (entries,)
-    phases: Phases | None = None  # of a magnetic operator
 
     @classmethod
     def from_edge_index(
@@ -56,44 +53,18 @@ class EdgeOperator:
         edge_weight: Tensor,  # (arcs,)
         num_nodes: int,
         *,
-        direction: Direction,
         self_loops: SelfLoops = "keep",
-        phase: float = 0.25,
         dtype: torch.dtype = torch.float32,
     ) -> Self:
         """From a directed graph, each arc listed once: the entries of
-        :func:`~longnn.graphs.directed_operator`, whose exponents are 1/2 here."""
+        :func:`~longnn.graphs.directed_operator`."""
         row, col, weight = _with_loops(edge_index, edge_weight.double(), num_nodes, self_loops)
         out = weight.new_zeros(num_nodes).index_add(0, row, weight)
         into = weight.new_zeros(num_nodes).index_add(0, col, weight)
-        if direction == "cover":
-            left, right = (torch.where(d > 0, d, 1.0).sqrt() for d in (out, into))
-            values = weight / (left[row] * right[col])
-            target = col + num_nodes  # the second copy
-            return cls(*_joined([(row, target, values), (target, row, values)], dtype))
-        root = torch.where(out + into > 0, out + into, 1.0).sqrt()
-        reverse = _reverse_weights(row, col, weight, num_nodes)
-        turn = (weight - reverse) / torch.where(weight + reverse > 0, weight + reverse, 1.0)
-        size = weight / (root[row] * root[col])
-        # w e^{i angle} at (u, v) and its conjugate at (v, u); the arc back adds its own weight.
-        parts = [
-            (i + down * num_nodes, j + right * num_nodes, size, angle, torch.full_like(size, shift))
-            for i, j, angle in ((row, col, turn), (col, row, -turn))
-            for down, right, shift in (
-                *((0, 0, COSINE), (1, 1, COSINE)),
-                *((0, 1, MINUS_SINE), (1, 0, SINE)),
-            )
-        ]
-        rows, cols, *waves = (torch.cat(part) for part in zip(*parts, strict=True))
-        phases = Phases(*waves)
-        return cls(rows, cols, phases.values(phase).to(dtype), phases)
-
-    def at_phase(self, phase: Tensor) -> Self:
-        """As :meth:`GraphOperator.at_phase`."""
-        assert self.phases is not None, "a phase of an operator that has none"
-        return type(self)(
-            self.row, self.col, self.phases.values(phase).to(self.values.dtype), self.phases
-        )
+        left, right = (torch.where(d > 0, d, 1.0).sqrt() for d in (out, into))
+        values = (weight / (left[row] * right[col])).to(dtype)
+        target = col + num_nodes  # the second copy
+        return cls(torch.cat([row, target]), torch.cat([target, row]), torch.cat([values, values]))
 
     def __matmul__(self, signal: Tensor) -> Tensor:  # (nodes, channels) -> (nodes, channels)
         terms = self.values[:, None] * signal[self.col]
@@ -112,14 +83,6 @@ class EdgeOperator:
         return out
 
 
-def _joined(
-    parts: list[tuple[Tensor, Tensor, Tensor]], dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Lists of rows, columns and values as one."""
-    row, col, values = (torch.cat(part) for part in zip(*parts, strict=True))
-    return row, col, values.to(dtype)
-
-
 def _with_loops(
     edge_index: Tensor, weight: Tensor, num_nodes: int, self_loops: SelfLoops
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -134,15 +97,3 @@ def _with_loops(
         row, col = torch.cat([row, every]), torch.cat([col, every])
         weight = torch.cat([weight, torch.where(loops > 0, 0.0, 1.0).to(weight.dtype)])
     return row, col, weight
-
-
-def _reverse_weights(row: Tensor, col: Tensor, weight: Tensor, num_nodes: int) -> Tensor:
-    """The weight of the arc back, of each arc; 0 where there is none. That of a loop is its own."""
-    key, order = torch.sort(row * num_nodes + col)
-    last = torch.iinfo(torch.int64).max  # so that every search ends at an entry
-    key = torch.cat([key, key.new_full((1,), last)])
-    ordered = torch.cat([weight[order], weight.new_zeros(1)])
-    wanted = col * num_nodes + row
-    place = torch.searchsorted(key, wanted)
-    found = torch.where(key[place] == wanted, ordered[place], 0.0)
-    return torch.where(row == col, weight, found)

@@ -128,7 +128,7 @@ def lanczos_basis(
     if operator.trainable:
         raise ValueError(
             "Expected a fixed operator for a basis made of the signal (got one with learned "
-            "weights or phases); use a filter in another basis"
+            "weights); use a filter in another basis"
         )
     check_operand(operator.matrix, signal)
     m = operator.matrix

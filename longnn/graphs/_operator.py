@@ -26,14 +26,13 @@ from longnn.graphs._adjacency import (
     read_adjacency,
     with_self_loops,
 )
-from longnn.graphs._phases import Phases
 from longnn.graphs._weighted import weighted_filter
 from longnn.graphs._weights import learned_values
 from longnn.matrices import SparseMatrix, check_compressed, check_operand, check_sparse
 
 Normalization = Literal["symmetric", "random_walk"]
 #: What an operator makes of arcs: nothing (the graph is undirected), or two copies of every node.
-Direction = Literal["none", "cover", "magnetic"]
+Direction = Literal["none", "cover"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,7 +53,7 @@ class GraphOperator:
         dtype: of the values; they are computed in float64 and rounded once.
 
     An operator of arcs, made by :func:`~longnn.graphs.directed_operator`, has two rows per node:
-    its signals have 2 x nodes rows, and ``direction`` says what the two stand for.
+    its signals have 2 x nodes rows, and its ``direction`` is ``"cover"``.
 
     Weights that require a gradient make a ``trainable`` operator: filters on it are differentiable
     in them (once).
@@ -63,7 +62,6 @@ class GraphOperator:
     matrix: SparseMatrix
     root_degree: Tensor | None = None  # (nodes,) D^{1/2} (1 where isolated), random walk only
     direction: Direction = "none"
-    phases: Phases | None = None  # what `at_phase` needs
     trainable: bool = False  # whether gradients go on into the values
     types: tuple["GraphOperator", ...] = ()  # one per type of edges; the matrix is of them all
 
@@ -208,12 +206,8 @@ class GraphOperator:
         """Undirected edges, each counted once, a self loop as one; in a double cover the arcs."""
         if self.direction == "cover":
             return self.matrix.nnz // 2
-        row, col, n = _row_indices(self.matrix), self.matrix.col, self.num_nodes
-        if self.direction == "none":
-            return (self.matrix.nnz + int((row == col).sum())) // 2
-        upper = row < n  # the real and the imaginary part of an entry are one edge
-        pairs = torch.unique(row[upper] * n + col[upper] % n)
-        return (len(pairs) + int((pairs // n == pairs % n).sum())) // 2
+        loops = _row_indices(self.matrix) == self.matrix.col
+        return (self.matrix.nnz + int(loops.sum())) // 2
 
     @property
     def normalization(self) -> Normalization:
@@ -252,21 +246,6 @@ class GraphOperator:
         arrays = (self.matrix.crow, self.matrix.col, self.matrix.values)
         return self.scale_out(weighted_filter(*arrays, self.scale_in(signal), first))
 
-    def at_phase(self, phase: Tensor) -> Self:
-        """The magnetic operator at another phase q, a scalar, with gradients into it.
-
-        Raises:
-            ValueError: for an operator that was not made with ``learn_phase=True``.
-        """
-        if self.phases is None:
-            raise ValueError(
-                "Expected an operator made with direction='magnetic' and learn_phase=True (got "
-                f"{self!r}); use make_operator, or pass the edges"
-            )
-        matrix = self.matrix.with_values(self.phases.values(phase).to(self.dtype))
-        types = tuple(one.at_phase(phase) for one in self.types)
-        return dataclasses.replace(self, matrix=matrix, trainable=True, types=types)
-
     def to(self, target: torch.device | torch.dtype | str) -> Self:
         """The operator on another device, or with values of another type.
 
@@ -274,10 +253,9 @@ class GraphOperator:
         not bring the lost digits back: build with ``dtype=torch.float64`` for those.
         """
         scale = None if self.root_degree is None else self.root_degree.to(target)
-        phases = None if self.phases is None else self.phases.to(target)
         types = tuple(one.to(target) for one in self.types)
         matrix = self.matrix.to(target)
-        return type(self)(matrix, scale, self.direction, phases, self.trainable, types)
+        return type(self)(matrix, scale, self.direction, self.trainable, types)
 
     def to_dense(self) -> Tensor:
         """The dense matrix, shape (nodes, nodes), or twice that for arcs: for small graphs."""

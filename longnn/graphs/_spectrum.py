@@ -132,9 +132,8 @@ def extreme_eigenvalues(operator: GraphOperator) -> tuple[float, float]:
 
     The smallest is 0 wherever there is an edge (its eigenvector is the root of the degrees) and
     1 on isolated nodes alone. The largest is 2 exactly where a component is bipartite; otherwise
-    it is found by Lanczos iteration, to three digits: they are for figures and words. Operators of
-    arcs are no plain adjacency: of a double cover the ends are 1 - s and 1 + s with its largest
-    singular value s, of a magnetic operator both are found by iteration.
+    it is found by Lanczos iteration, to three digits: they are for figures and words. Of a double
+    cover the ends are 1 - s and 1 + s with its largest singular value s.
     """
     matrix = operator.matrix.to_scipy()
     n = matrix.shape[0]
@@ -145,8 +144,6 @@ def extreme_eigenvalues(operator: GraphOperator) -> tuple[float, float]:
     largest = _largest_eigenvalue(matrix)
     if operator.direction == "cover":  # the spectrum is symmetric about 1
         return 2 - largest, largest
-    if operator.direction == "magnetic":
-        return 2 - _largest_eigenvalue(-matrix), largest
     return 0.0, 2.0 if largest > NEARLY_TWO and _has_bipartite_component(matrix) else largest
 
 

@@ -17,6 +17,7 @@ def typed_operator(
     num_nodes: int | None = None,
     *,
     types: int | None = None,
+    directed: bool = False,
     **options: Any,
 ) -> GraphOperator:
     r"""The operators :math:`P_1, \dots, P_R` of the types of edges, behind that of all edges.
@@ -30,8 +31,8 @@ def typed_operator(
         edge_weight: shape (edges,).
         num_nodes: by default one more than the largest index.
         types: R; by default one more than the largest type.
-        options: of :meth:`GraphOperator.from_edge_index`, or, with ``direction``, those of
-            :func:`directed_operator`.
+        directed: whether edges are arcs: operators of :func:`directed_operator`.
+        options: of that, or of :meth:`GraphOperator.from_edge_index`.
 
     Raises:
         ValueError: for types that are not such numbers, or what is wrong with the graph.
@@ -51,7 +52,7 @@ def typed_operator(
     outside = edge_type[(edge_type < 0) | (edge_type >= count)]
     if len(outside):
         raise ValueError(f"Expected types of edges in 0..{count - 1} (got {int(outside[0])})")
-    make: Any = directed_operator if "direction" in options else GraphOperator.from_edge_index
+    make: Any = directed_operator if directed else GraphOperator.from_edge_index
     nodes = num_nodes
     if nodes is None:
         nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0

@@ -1,4 +1,4 @@
-r"""The one hot loop, differentiable in the entries of P, too: learned weights and phases of edges.
+r"""The one hot loop, differentiable in the entries of P, too: learned weights of edges.
 
 Forward it is the same filter, :math:`Y = \sum_j \beta_j \circ t_j` with :math:`t_j = T_j(P) H`.
 With the gradient G of Y, the gradients :math:`b_j` of the :math:`t_j` follow Clenshaw's recurrence,
@@ -80,7 +80,7 @@ def _(crow, col, values, signal, coefficients, grad):  # type: ignore[no-untyped
 
 def _once(ctx: Any, *grads: Tensor) -> Any:
     raise NotImplementedError(
-        "Expected one derivative of a filter in the weights or phases of edges (got a second)"
+        "Expected one derivative of a filter in the weights of edges (got a second)"
     )
 
 

@@ -1,19 +1,11 @@
 r"""Any model on arcs: features go onto two copies of every node, scores of both are added."""
 
-import math
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from longnn.filters import PolynomialFilter
-from longnn.graphs import (
-    Direction,
-    GraphOperator,
-    Operator,
-    check_direction,
-    directed_operator,
-)
+from longnn.graphs import Direction, GraphOperator, Operator, directed_operator
 from longnn.matrices import DenseMatrix, LiftedMatrix
 from longnn.nn._model import Model
 from longnn.nn._transform import Features, as_features
@@ -43,10 +35,6 @@ class Directed(Model):
 
     Args:
         model: for (2 in_channels, hidden_channels, out_channels), or a stack for ``copies=2``.
-        direction: ``"cover"`` or ``"magnetic"``.
-        exponents, phase: as in :func:`~longnn.graphs.directed_operator`.
-        learn_phase: train the phase q of the magnetic operator with everything else, from
-            ``phase`` on. It stays in its domain by :math:`q = \tfrac12\,\mathrm{sigmoid}(\cdot)`.
 
     >>> import torch
     >>> from longnn.nn import LONGNN
@@ -56,20 +44,9 @@ class Directed(Model):
     torch.Size([2, 3])
     """
 
-    def __init__(
-        self,
-        model: Model,
-        direction: Direction = "cover",
-        *,
-        exponents: tuple[float, float] = (0.5, 0.5),
-        phase: float = 0.25,
-        learn_phase: bool = False,
-    ) -> None:
-        check_direction(direction, exponents, phase, learn_phase=learn_phase)
-        if learn_phase and not 0 < phase < 0.5:
-            raise ValueError(
-                f"Expected 0 < `phase` < 0.5 to start from for learn_phase (got {phase:g})"
-            )
+    direction: Direction = "cover"
+
+    def __init__(self, model: Model) -> None:
         joined = model.copies == 2
         if model.in_channels % 2 and not joined:
             raise ValueError(
@@ -79,25 +56,7 @@ class Directed(Model):
         inputs = model.in_channels if joined else model.in_channels // 2
         super().__init__(inputs, model.hidden_channels, model.out_channels)
         self.model = model
-        self.direction = direction
-        self.exponents, self.phase = exponents, phase
         self.self_loops = model.self_loops
-        self.raw_phase = nn.Parameter(torch.empty(())) if learn_phase else None
-        self._start_phase()
-
-    @torch.no_grad()
-    def _start_phase(self) -> None:
-        if self.raw_phase is not None:
-            self.raw_phase.fill_(math.log(2 * self.phase / (1 - 2 * self.phase)))
-
-    def reset_parameters(self) -> None:
-        """Draw all weights again; a learned phase goes back to its start."""
-        super().reset_parameters()
-        self._start_phase()
-
-    def phase_now(self) -> Tensor | None:
-        """The learned phase q, a scalar in (0, 1/2); None if it is not learned."""
-        return None if self.raw_phase is None else 0.5 * torch.sigmoid(self.raw_phase)
 
     def make_operator(
         self,
@@ -108,28 +67,17 @@ class Directed(Model):
     ) -> GraphOperator:
         """The operator of arcs; a :class:`~longnn.GraphOperator` passes if it is one of arcs."""
         if isinstance(graph, GraphOperator):
-            if graph.direction != self.direction or edge_weight is not None:
+            if graph.direction != "cover" or edge_weight is not None:
                 raise ValueError(
-                    f"Expected an operator with direction={self.direction!r} and no weights beside "
-                    f"it (got {graph.direction!r}); use make_operator, or pass the edges"
+                    "Expected an operator with direction='cover' and no weights beside it (got "
+                    f"{graph.direction!r}); use make_operator, or pass the edges"
                 )
             return graph
         options = {"self_loops": self.self_loops, **options}
-        return directed_operator(
-            graph,
-            edge_weight,
-            num_nodes,
-            direction=self.direction,
-            exponents=self.exponents,
-            phase=self.phase,
-            learn_phase=self.raw_phase is not None,
-            **options,
-        )
+        return directed_operator(graph, edge_weight, num_nodes, **options)
 
     def scores(self, x: Features, operator: Operator) -> Tensor:
-        x, phase = as_features(x), self.phase_now()
-        if phase is not None:
-            operator = operator.at_phase(phase)
+        x = as_features(x)
         if self.model.copies == 2:
             return self.model.scores(x, operator)
         assert not isinstance(x, LiftedMatrix)
@@ -146,11 +94,8 @@ class Directed(Model):
         return self.model.penalty()
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Those of the model inside; a learned phase belongs to the basis."""
-        groups = self.model.parameter_groups()
-        if self.raw_phase is not None:
-            groups["basis"].append(self.raw_phase)
-        return groups
+        """Those of the model inside."""
+        return self.model.parameter_groups()
 
     def __repr__(self) -> str:
-        return f"Directed({self.model!r}, {self.direction!r})"
+        return f"Directed({self.model!r})"

@@ -114,9 +114,4 @@ def _matrix(operator: object) -> SparseMatrix:
             "Expected an undirected graph for means and attention over neighbours (got "
             f"{type(operator).__name__}); use filters or gcn blocks"
         )
-    if operator.direction == "magnetic":
-        raise ValueError(
-            "Expected direction='cover' for means and attention over neighbours (got 'magnetic', "
-            "whose phases they would not see); use it, or filters or gcn blocks"
-        )
     return operator.matrix

@@ -213,10 +213,8 @@ class JacobiConv(PolynomialModel):
 
     with classical Jacobi polynomials of fixed a and b and a linear transform.
 
-    Args:
-        reversed_sign: the recurrence as in the authors' code, where the sign of
-            :math:`a^2 - b^2` is reversed from degree 2 on. The filters it can express are the
-            same; for a != b its terms are not Jacobi polynomials and not orthogonal.
+    (In the authors' code the sign of :math:`a^2 - b^2` is reversed from degree 2 on. It can express
+    the same filters, but for a != b its terms are not Jacobi polynomials and not orthogonal.)
     """
 
     defaults: ClassVar[Mapping[str, Any]] = {"transform": "linear"}
@@ -230,7 +228,6 @@ class JacobiConv(PolynomialModel):
         degree: int = 10,
         a: float = 1.0,
         b: float = 1.0,
-        reversed_sign: bool = False,
         gamma: float = 1.0,
         **options: Any,
     ) -> None:
@@ -240,7 +237,7 @@ class JacobiConv(PolynomialModel):
             out_channels,
             degree=degree,
             filter_options={
-                "basis": Jacobi(a, b, orthonormal=False, reversed_sign=reversed_sign),
+                "basis": Jacobi(a, b, orthonormal=False),
                 "coefficients": "pcd",
                 "gamma": gamma,
             },

@@ -166,8 +166,6 @@ class OrthogonalBasis(Basis):
 class Jacobi(OrthogonalBasis):
     r"""Jacobi polynomials :math:`P_k^{(a,b)}`, weight :math:`(1-x)^a(1+x)^b`, a, b > -1.
 
-    ``reversed_sign`` (plain only) reproduces the sign slip in the code of JacobiConv's authors.
-
     >>> Jacobi(1.0, 0.5)
     Jacobi(a=1.0, b=0.5, orthonormal=True, weight='paper')
     """
@@ -176,23 +174,13 @@ class Jacobi(OrthogonalBasis):
     parameters: ClassVar[Mapping[str, float]] = {"a": -1.0, "b": -1.0}
     a: Scalar = 0.0
     b: Scalar = 0.0
-    reversed_sign: bool = dataclasses.field(default=False, kw_only=True, repr=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reversed_sign and self.orthonormal:
-            raise ValueError("Expected `reversed_sign` only with orthonormal=False")
-
-    @property
-    def orthogonal(self) -> bool:
-        return not self.reversed_sign
 
     def jacobi_parameters(self, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
         return self.parameter("a", device), self.parameter("b", device)
 
     def classical_table(self, degree: int, device: torch.device | str = "cpu") -> recurrence.Table:
         a, b = self.jacobi_parameters(device)
-        return recurrence.classical_jacobi(degree, a, b, reversed_sign=self.reversed_sign)
+        return recurrence.classical_jacobi(degree, a, b)
 
     def classical_squared_norms(self, degree: int, device: torch.device | str = "cpu") -> Tensor:
         a, b = self.jacobi_parameters(device)
@@ -212,7 +200,7 @@ class Legendre(OrthogonalBasis):
 
     def classical_table(self, degree: int, device: torch.device | str = "cpu") -> recurrence.Table:
         zero, _ = self.jacobi_parameters(device)
-        return recurrence.classical_jacobi(degree, zero, zero, reversed_sign=False)
+        return recurrence.classical_jacobi(degree, zero, zero)
 
     def classical_squared_norms(self, degree: int, device: torch.device | str = "cpu") -> Tensor:
         k = torch.arange(degree + 1, dtype=torch.float64, device=device)

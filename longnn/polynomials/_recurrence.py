@@ -99,25 +99,21 @@ def orthonormal_jacobi(degree: int, a: Tensor, b: Tensor, *, unit_mass: bool) ->
     return from_symmetric(first, s[:degree], c[:degree])
 
 
-def classical_jacobi(degree: int, a: Tensor, b: Tensor, *, reversed_sign: bool) -> Table:
+def classical_jacobi(degree: int, a: Tensor, b: Tensor) -> Table:
     r"""Jacobi polynomials in the classical normalisation (the paper's recurrence equation).
 
     .. math::
         P_0 &= 1, \quad P_1 = \tfrac{a-b}{2} + \tfrac{a+b+2}{2} x, \\
         P_i &= (2i+a+b-1)\frac{(2i+a+b)(2i+a+b-2)x + a^2-b^2}{2i(i+a+b)(2i+a+b-2)} P_{i-1}
              - \frac{(i+a-1)(i+b-1)(2i+a+b)}{i(i+a+b)(2i+a+b-2)} P_{i-2}
-
-    ``reversed_sign`` reverses the sign of :math:`a^2 - b^2` for i >= 2, as the code of
-    JacobiConv's authors does: for a != b the result is then not a family of Jacobi polynomials.
     """
     a, b = torch.broadcast_tensors(a, b)
     total = a + b
     i = _orders(2, degree, total)
     n = 2 * i + total
-    sign = -1.0 if reversed_sign else 1.0
     slope = torch.cat([((total + 2) / 2)[None], (n - 1) * n / (2 * i * (i + total))])
     tilt = (n - 1) * (a - b) * total / (2 * i * (i + total) * (n - 2))
-    shift = torch.cat([((a - b) / 2)[None], sign * tilt])
+    shift = torch.cat([((a - b) / 2)[None], tilt])
     back = (i + a - 1) * (i + b - 1) * n / (i * (i + total) * (n - 2))
     back = torch.cat([torch.zeros_like(total)[None], back])
     return Table(torch.ones_like(total), slope[:degree], shift[:degree], back[:degree])

@@ -108,7 +108,6 @@ class RepeatRecord:
     curve: PrecisionRecall | None = None
     residuals: Residuals | None = None
     members: tuple[MemberRecord, ...] = ()  # of an ensemble
-    phase: float | None = None  # of arcs, where it was learned; in an ensemble the leader's
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; nothing of what the task does not have."""
@@ -130,8 +129,6 @@ class RepeatRecord:
         for name in ("shift", "calibration", "curve", "residuals"):
             if getattr(self, name) is not None:
                 plain[name] = getattr(self, name).to_dict()
-        if self.phase is not None:
-            plain["phase"] = self.phase
         if self.members:
             plain["members"] = [member.to_dict() for member in self.members]
         return plain
@@ -171,7 +168,6 @@ class RepeatRecord:
             curve=_optional(PrecisionRecall, node["curve"]),
             residuals=_optional(Residuals, node["residuals"]),
             members=tuple(map(MemberRecord.read, node["members"])) if node["members"].given else (),
-            phase=node["phase"].number() if node["phase"].given else None,
         )
 
 

@@ -239,8 +239,6 @@ def _repeats(run: RunRecord) -> str:
         row[f"val {metric_name(run.metric)}"] = _score(val, run.metric)
         row |= {f"test {metric_name(metric)}": _score(test, metric) for metric in metrics}
         row |= {key: f"{learned[key]:z.2f}" for key in ("a", "b") if key in learned}
-        if repeat.phase is not None:
-            row["phase"] = f"{repeat.phase:.3f}"
         row |= {"best epoch": str(repeat.best_epoch), "epochs": str(repeat.epochs)}
         row["stopped by"] = repeat.stopped
         if len(sizes) > 1:

@@ -103,15 +103,13 @@ def filter_text(found: FilterRecord) -> str:
 
 def learned_text(run: RunRecord) -> list[str]:
     """What was learned, one sentence per filter of the first repeat; a stack has one for all."""
-    turned = _phase_line(run)
     if not run.filters:
-        none = f"{model_name(run)} has no polynomial filter, so there is no shape to show."
-        return [none, *turned]
+        return [f"{model_name(run)} has no polynomial filter, so there is no shape to show."]
     lines = []
     leader = leading(run)
     whose = "" if leader is None else f" of the leading model ({leader.name})"
     if is_stack(run):
-        return [*stack_text(run, [filter_text(found) for found in run.filters], whose), *turned]
+        return stack_text(run, [filter_text(found) for found in run.filters], whose)
     for index, found in enumerate(run.filters):
         words = filter_text(found)
         several = len(run.filters) > len({other.edge_type for other in run.filters})
@@ -128,17 +126,7 @@ def learned_text(run: RunRecord) -> list[str]:
                 lines.append(f"Its basis stayed at {end}.")
             else:
                 lines.append(f"Its basis moved {f'from {start} ' if start else ''}to {end}.")
-    return [*lines, *turned]
-
-
-def _phase_line(run: RunRecord) -> list[str]:
-    """The learned phase of the first repeat, if there is one."""
-    end = run.repeats[0].phase
-    if end is None:
-        return []
-    start = float(run.config.get("phase", 0.25))  # a record leaves the usual one out
-    moved = f"moved from {start:.2f} to {end:.3f}"
-    return [f"The phase of an arc {moved} turns (0 is undirected, 0.25 a right angle)."]
+    return lines
 
 
 def leading(run: RunRecord) -> MemberRecord | None:

@@ -15,7 +15,7 @@ from longnn._base.provenance import environment
 from longnn.data import NodeDataset, Split
 from longnn.graphs import extreme_eigenvalues, outlying_eigenvalues, spectral_density
 from longnn.metrics import summarize
-from longnn.nn import Directed, Ensemble, Model, hears_types
+from longnn.nn import Ensemble, Model, hears_types
 from longnn.records import (
     BaselineRecord,
     FilterPath,
@@ -179,20 +179,11 @@ def _describe_repeat(
         shift=shift_of(dataset, split, one.readout),
         calibration=calibration_of(one.predicted, dataset, split.test, one.readout),
         members=tuple(_describe_member(dataset, m, largest, metric, one) for m in one.members),
-        phase=_phase(one.model),
     )
 
 
 def _types(dataset: NodeDataset) -> list[str]:
     return [r.name for r in dataset.relations]
-
-
-@torch.no_grad()
-def _phase(model: Model) -> float | None:
-    """The learned phase of arcs, if there is one; that of an ensemble is its leader's."""
-    lead = model.lead if isinstance(model, Ensemble) else model
-    phase = lead.phase_now() if isinstance(lead, Directed) else None
-    return None if phase is None else float(phase)
 
 
 def read_alike(predicted: Tensor, dataset: NodeDataset, one: Fitted) -> Tensor:

@@ -60,16 +60,8 @@ class Program(nn.Module):
         features = trained.scaling.formula(x).to(self.dtype)
 
         def operator_of(loops: SelfLoops) -> EdgeOperator:
-            edges, config = (edge_index, edge_weight, x.shape[0]), trained.config
-            if not trained.directed:
-                return EdgeOperator.from_edge_index(*edges, self_loops=loops, dtype=self.dtype)
-            return EdgeOperator.from_arcs(
-                *edges,
-                direction=config.direction,  # type: ignore[arg-type]
-                self_loops=loops,
-                phase=config.phase,
-                dtype=self.dtype,
-            )
+            make = EdgeOperator.from_arcs if trained.directed else EdgeOperator.from_edge_index
+            return make(edge_index, edge_weight, x.shape[0], self_loops=loops, dtype=self.dtype)
 
         each = []
         for model, readout in zip(self.models, trained.readouts, strict=True):
@@ -166,12 +158,6 @@ def export_trained(trained: Trained, path: Path) -> Path:
         raise ValueError(f"Expected a path that ends in .pt2 (got {path})")
     if not path.parent.is_dir():
         raise ValueError(f"Expected a path in an existing folder (got {path.parent})")
-    if trained.directed and trained.config.exponents != (0.5, 0.5):
-        raise ValueError(
-            "Expected out_exponent and in_exponent of 0.5 to export a run (got "
-            f"{trained.config.out_exponent:g} and {trained.config.in_exponent:g}): a program does "
-            "not measure the norm of a graph"
-        )
     if trained.edge_types:
         raise ValueError(
             "Expected a run whose edges are all alike, to export it (got "

@@ -76,9 +76,7 @@ def make_problem(
 
     def operator(loops: SelfLoops) -> GraphOperator:
         options: dict[str, Any] = {"self_loops": loops, "dtype": dtype}
-        make: Any = GraphOperator.from_edge_index
-        if dataset.directed:
-            make, options = directed_operator, {**options, **_of_arcs(config)}
+        make: Any = directed_operator if dataset.directed else GraphOperator.from_edge_index
         weight = data.edge_weight if "edge_weight" in data else None
         every, *types = (
             make(index, own, dataset.num_nodes, **options)
@@ -117,7 +115,7 @@ def decide_direction(config: Config, dataset: NodeDataset) -> Config:
 
 def _as_directed(dataset: NodeDataset, config: Config) -> NodeDataset:
     """The graph as directed or not as the configuration wants it."""
-    wanted = config.direction in ("cover", "magnetic")
+    wanted = config.direction == "cover"
     if wanted and not dataset.directed:
         raise DataError(
             f"Expected a graph that keeps its arcs for direction={config.direction!r} (got the "
@@ -129,16 +127,6 @@ def _as_directed(dataset: NodeDataset, config: Config) -> NodeDataset:
             "directed=false"
         )
     return undirected(dataset) if dataset.directed and not wanted else dataset
-
-
-def _of_arcs(config: Config) -> dict[str, Any]:
-    """What a configuration says about an operator of arcs."""
-    return {
-        "direction": config.direction,
-        "exponents": config.exponents,
-        "phase": config.phase,
-        "learn_phase": config.learn_phase,
-    }
 
 
 def fit_scaling(kind: str, dataset: NodeDataset) -> Scaling:
@@ -167,7 +155,7 @@ def make_model(config: Config, in_channels: int, out_channels: int, *, types: in
     """
     require_room(config, 0, in_channels, out_channels)
     cls = find_model(config.model).model
-    directed = config.direction in ("cover", "magnetic") and cls.uses_graph
+    directed = config.direction == "cover" and cls.uses_graph
     inputs, options = in_channels, dict(config.options)
     if directed and cls.joins_copies:
         options["copies"] = 2
@@ -177,7 +165,7 @@ def make_model(config: Config, in_channels: int, out_channels: int, *, types: in
         options["types"] = types
     with seeded(config.seed):
         model = get_model(config.model, inputs, config.hidden_channels, out_channels, **options)
-    return Directed(model, **_of_arcs(config)) if directed else model
+    return Directed(model) if directed else model
 
 
 def make_members(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from longnn.config import ARCS, Config
+from longnn.config import Config
 from longnn.data import NodeDataset, Scaling, Split
 from longnn.metrics import check_monitor
 from longnn.nn import Ensemble, Model
@@ -143,8 +143,7 @@ class Job:
         own = [self._trainings[i] for i in places]
         first = own[0].config
         where = choose_device(first.device if device is None else device)
-        arcs = tuple(getattr(first, name) for name in ARCS)
-        key = (first.scale, first.precision, arcs, where)
+        key = (first.scale, first.precision, first.direction, where)
         if key not in known:  # members with other self loops share all but the operator
             known[key] = self._make_problem(first, where)
         scaling, problem = known[key]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from longnn.config import AFTERWARDS, ARCS, Config
+from longnn.config import AFTERWARDS, Config
 from longnn.data import NodeDataset
 from longnn.recipes import known_recipes, load_recipe
 
@@ -39,7 +39,7 @@ FREE = frozenset(
         "patience",
         "batch_rows",
         "class_weight",
-        *ARCS,
+        "direction",
     ]
 )
 

@@ -4,13 +4,15 @@ Two configurations of equal shape may be trained together on one graph, and each
 that it gives alone. They may differ in the seed, the split and what :data:`VARYING` names.
 """
 
-from longnn.config import AFTERWARDS, ARCS, ROLES, Config
+from longnn.config import AFTERWARDS, RATES, Config
 
 #: Settings and options in which the members of one population may differ.
 VARYING = frozenset(
-    [f"{kind}_{role}" for kind in ("lr", "wd") for role in ROLES]
-    + ["penalty", "degree_penalty", "input_dropout", "dropout", "filter_dropout"]
-    + ["a", "b", "gamma", "restart"]
+    [
+        *RATES,
+        *("penalty", "degree_penalty", "input_dropout", "dropout", "filter_dropout"),
+        *("a", "b", "gamma", "restart"),
+    ]
 )
 #: Values that say where and how often to train, and what to do afterwards.
 _CIRCUMSTANCES = frozenset(
@@ -30,7 +32,7 @@ def architecture_of(config: Config) -> tuple[tuple[str, object], ...]:
     False
     """
     structure = {**config.options, "model": config.model, "hidden": config.hidden_channels}
-    structure |= {key: getattr(config, key) for key in ARCS}
+    structure["direction"] = config.direction
     return tuple(sorted((k, v) for k, v in structure.items() if k not in VARYING))
 
 

@@ -105,7 +105,7 @@ class Trained:
     @property
     def directed(self) -> bool:
         """Whether the models see which way edges go, and want a graph that keeps its arcs."""
-        return self.config.direction in ("cover", "magnetic")
+        return self.config.direction == "cover"
 
     @functools.cached_property
     def models(self) -> tuple[Model, ...]:

@@ -26,7 +26,7 @@ import optuna
 from optuna.trial import BaseTrial
 
 from longnn._base.suggestions import did_you_mean
-from longnn.config import ARCS, ROLES, Config, Settings
+from longnn.config import RATES, Config, Settings
 from longnn.nn import Model
 from longnn.registry import MODELS, find_model, model_options
 from longnn.training import make_model
@@ -173,10 +173,10 @@ class SearchSpace:
         dropped: entries of the file that the model does not have.
         source: the table of the file.
 
-    >>> table = {"degree": 4, "a": {"choices": [0.5, 1.0, 1.5]}, "reversed_sign": True}
+    >>> table = {"degree": 4, "a": {"choices": [0.5, 1.0, 1.5]}, "heads": 2}
     >>> space = SearchSpace.from_dict(table, "lon")
     >>> space.fixed, space.dropped
-    ({'degree': 4}, ('reversed_sign',))
+    ({'degree': 4}, ('heads',))
     """
 
     model: str
@@ -200,7 +200,7 @@ class SearchSpace:
             _check_key(key, model)
         own = {k: v for k, v in entries.items() if k in model_options(model) or _is_training(k)}
         search = {k: v for k, v in own.items() if isinstance(v, Domain)}
-        for key in ("self_loops", *ARCS):
+        for key in ("self_loops", "direction"):
             if key in search:
                 raise ValueError(f"Expected one value for `{key}`: all trials share the graph")
         fixed = {k: v for k, v in own.items() if not isinstance(v, Domain)}
@@ -372,8 +372,8 @@ def _parse(entries: Mapping[str, object]) -> dict[str, Domain | Plain]:
 
 @functools.cache
 def _training_defaults() -> dict[str, Plain]:
-    arcs = {key: getattr(Config, key) for key in ARCS}
-    return {"hidden_channels": 64, **arcs, **dataclasses.asdict(Settings())}
+    top = {"hidden_channels": 64, "direction": Config.direction}
+    return {**top, **dataclasses.asdict(Settings())}
 
 
 def _is_training(key: str) -> bool:
@@ -424,7 +424,7 @@ def _probes(model: str, search: Mapping[str, Domain], fixed: Mapping[str, Any]) 
 def _idle_keys(models: list[Model]) -> set[str]:
     """Entries that change nothing, because none of the models has what they act on."""
     roles = {role for m in models for role, group in m.parameter_groups().items() if group}
-    idle = {f"{kind}_{role}" for kind in ("lr", "wd") for role in ROLES if role not in roles}
+    idle = {key for key in RATES if key.partition("_")[2] not in roles}
     filters = [f for m in models for f in m.filters()]
     if not any(f.kind != "fixed" for f in filters):
         idle.add("penalty")

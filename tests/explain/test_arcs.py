@@ -16,7 +16,7 @@ from longnn.explain._part import WAYS
 from longnn.registry import MODELS
 from tests.explain.cases import HERE, make_ensemble, make_trained
 from tests.helpers import random_tensor
-from tests.test_arcs import hermitian, normalized, random_arcs
+from tests.test_arcs import normalized, random_arcs
 from tests.test_export import FEATURES
 
 NODES = [0, 3, 7, 22]
@@ -48,25 +48,17 @@ def adjacency():
     return A.index_put((source, target), GRAPH.data.edge_weight.double(), accumulate=True)
 
 
-def blocks(model, direction, phase=0.25):
-    """g_c of the operator of arcs by a dense decomposition, (channels, 2 nodes, 2 nodes).
-
-    Of the cover by the singular values of N: even parts on the diagonal, odd ones beside it.
-    """
-    if direction == "cover":
-        U, S, Vh = torch.linalg.svd(normalized(adjacency()))
-        plus, minus = (model.filter.response(1 - s) for s in (S, -S))  # g(S), g(-S)
-        even, odd, V = (plus + minus) / 2, (plus - minus) / 2, Vh.T
-        rows = [[(U, even, U), (U, odd, V)], [(V, odd, U), (V, even, V)]]
-        made = [
-            torch.cat([torch.einsum("ik,ck,jk->cij", a, g, b) for a, g, b in row], 2)
-            for row in rows
-        ]
-        return torch.cat(made, 1)
-    values, vectors = torch.linalg.eigh(hermitian(adjacency(), phase))
-    g = model.filter.response(1 - values).to(vectors.dtype)
-    G = torch.einsum("ik,ck,jk->cij", vectors, g, vectors.conj())
-    return torch.cat([torch.cat([G.real, -G.imag], 2), torch.cat([G.imag, G.real], 2)], 1)
+def blocks(model):
+    """g_c of the cover by the singular values of N, (channels, 2 nodes, 2 nodes): even parts on the
+    diagonal, odd ones beside it."""
+    U, S, Vh = torch.linalg.svd(normalized(adjacency()))
+    plus, minus = (model.filter.response(1 - s) for s in (S, -S))  # g(S), g(-S)
+    even, odd, V = (plus + minus) / 2, (plus - minus) / 2, Vh.T
+    rows = [[(U, even, U), (U, odd, V)], [(V, odd, U), (V, even, V)]]
+    made = [
+        torch.cat([torch.einsum("ik,ck,jk->cij", a, g, b) for a, g, b in row], 2) for row in rows
+    ]
+    return torch.cat(made, 1)
 
 
 def lifted_signal(model, x):
@@ -75,12 +67,12 @@ def lifted_signal(model, x):
     return torch.relu(S) if model.activate_before else S
 
 
-def dense_contributions(trained, node, c, direction):
+def dense_contributions(trained, node, c):
     """(own copy, copy of the source, nodes) of the score of class c of a node."""
     problem = double_problem(trained)
     inner = trained.models[0].double().eval().model
     with torch.no_grad():
-        G, S = blocks(inner, direction), lifted_signal(inner, problem.features.values)
+        G, S = blocks(inner), lifted_signal(inner, problem.features.values)
         readout = inner.readout
         W = torch.eye(S.shape[1], dtype=torch.float64) if readout is None else readout.weight
         G = G.expand(S.shape[1], -1, -1)
@@ -100,15 +92,10 @@ def full(e, values):
     return found
 
 
-@pytest.fixture(params=["cover", "magnetic"])
-def direction(request):
-    return request.param
-
-
 @pytest.mark.parametrize("form", FORMS)
-def test_contributions_are_those_of_the_dense_blocks(form, direction):
+def test_contributions_are_those_of_the_dense_blocks(form):
     name, options = FORMS[form]
-    trained = make_trained(name, repeats=1, direction=direction, **options)
+    trained = make_trained(name, repeats=1, direction="cover", **options)
     found = explain_nodes(trained, GRAPH, NODES)
     assert found.exact
     problem = trained.problem(GRAPH)
@@ -121,7 +108,7 @@ def test_contributions_are_those_of_the_dense_blocks(form, direction):
         assert abs(e.gap) < 1e-12
         assert e.constant + e.chebyshev.sum() == pytest.approx(e.score, abs=1e-10)
         assert e.constant + e.terms.sum() == pytest.approx(e.score, abs=1e-10)
-        wanted = dense_contributions(trained, i, c, direction)
+        wanted = dense_contributions(trained, i, c)
         np.testing.assert_allclose(full(e, e.contribution), wanted.sum((0, 1)), atol=1e-7)
         assert e.weight is None  # two copies have two weights
 
@@ -129,7 +116,7 @@ def test_contributions_are_those_of_the_dense_blocks(form, direction):
 def test_ways_are_the_blocks_of_the_cover():
     trained = make_trained("lon", repeats=1, direction="cover")
     for i, e in zip(NODES, explain_nodes(trained, GRAPH, NODES).nodes, strict=True):
-        wanted = dense_contributions(trained, i, ["a", "b", "c"].index(e.output), "cover")
+        wanted = dense_contributions(trained, i, ["a", "b", "c"].index(e.output))
         itself = wanted[:, :, i].sum()
         wanted[:, :, i] = 0
         odd = wanted[0, 1].sum(), wanted[1, 0].sum()
@@ -152,10 +139,10 @@ def test_a_filter_of_degree_one_goes_along_and_against_arcs_only():
 
 
 @pytest.mark.parametrize("options", [{}, {"placement": "hidden"}], ids=str)
-def test_edges_both_ways_have_the_undirected_explanation(options, direction):
+def test_edges_both_ways_have_the_undirected_explanation(options):
     """A linear transform of both copies is the undirected one with the sum of their weights."""
     options = {"transform": "linear", "repeats": 1, **options}
-    kept = make_trained("lon", direction=direction, **options)
+    kept = make_trained("lon", direction="cover", **options)
     plain = make_trained("lon", **options)
     state = {n.removeprefix("model."): p for n, p in kept.states[0].items()}
     state["transform.first.weight"] = sum(state["transform.first.weight"].chunk(2))

@@ -211,7 +211,7 @@ def test_a_filter_on_the_scores_hears_both_copies(types):
     plain.load_state_dict({k: v for k, v in model.state_dict().items() if "output." not in k})
     x, arcs = random_tensor(NODES, 5), EDGES[:, EDGES[0] < EDGES[1]]
     kind = arcs.sum(0) % max(types, 1)
-    operator = typed_operator(arcs, kind, None, NODES, dtype=H.dtype, direction="cover")
+    operator = typed_operator(arcs, kind, None, NODES, dtype=H.dtype, directed=True)
     scores, expected = Directed(plain)(x, operator), 0
     filters = model.output.each if types else [model.output]
     parts = operator.types if types else [operator]
@@ -240,19 +240,18 @@ def test_sixteen_blocks_start_stable(name, norm):
 
 
 @pytest.mark.parametrize("types", [0, 3])
-@pytest.mark.parametrize("direction", ["cover", "magnetic"])
-def test_sixteen_blocks_start_stable_on_arcs(direction, types):
+def test_sixteen_blocks_start_stable_on_arcs(types):
     """The same with both copies of a node joined in every block, and with types of arcs."""
     torch.manual_seed(0)
     inner = DeepLONGNN(9, 64, 4, blocks=16, copies=2, types=types)
     edges, x = random_graph(200, probability=0.03), 1e-3 * random_tensor(200, 9).float()
     arcs = edges[:, (edges[0] < edges[1]) | (edges.sum(0) % 3 == 0)]  # some both ways
     kind = arcs.sum(0) % max(types, 1)
-    operator = typed_operator(arcs, kind, None, 200, direction=direction)
+    operator = typed_operator(arcs, kind, None, 200, directed=True)
     sizes = [h.square().mean().sqrt().item() for h in inner.states(x, operator)]
     assert max(sizes) < 2 * min(sizes)
     assert abs(sizes[0] - 1) < 0.1
-    Directed(inner, direction)(x, operator).square().mean().backward()
+    Directed(inner)(x, operator).square().mean().backward()
     for of in ("first", "second"):
         norms = [getattr(block, of).weight.grad.norm().item() for block in inner.blocks]
         assert 0 < max(norms) < 3 * min(norms) < float("inf")

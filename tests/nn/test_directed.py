@@ -18,12 +18,12 @@ EDGES = random_graph(NODES, isolated=3)
 GRAPHIC = [name for name, entry in MODELS.items() if entry.model.uses_graph]
 
 
-def make(name="lon", *, direction="cover", **options):
+def make(name="lon", **options):
     joined = MODELS[name].model.joins_copies
     options = {**options, "copies": 2} if joined else options
     with seeded(0):
         inner = get_model(name, 5 if joined else 10, 8, 3, **options)
-    return Directed(inner, direction).double().eval()
+    return Directed(inner).double().eval()
 
 
 def loosen(model):
@@ -76,10 +76,9 @@ def test_a_filter_has_the_blocks_of_the_formula():
     torch.testing.assert_close(model(X, ARCS), expected)
 
 
-@pytest.mark.parametrize("direction", ["cover", "magnetic"])
-def test_where_edges_go_both_ways_it_is_the_model_itself(direction):
+def test_where_edges_go_both_ways_it_is_the_model_itself():
     """With t = t_s + t_t, scores are those of the model on the undirected graph."""
-    model = loosen(make(transform="linear", direction=direction))
+    model = loosen(make(transform="linear"))
     plain = LONGNN(5, 8, 3, transform="linear").double().eval()
     state = copy.deepcopy(model.model.state_dict())
     weight, bias = (state[f"transform.first.{name}"] for name in ("weight", "bias"))
@@ -90,13 +89,8 @@ def test_where_edges_go_both_ways_it_is_the_model_itself(direction):
 
 
 @pytest.mark.parametrize("name", GRAPHIC)
-@pytest.mark.parametrize("direction", ["cover", "magnetic"])
-def test_every_model_sees_which_way_an_arc_goes(name, direction):
-    model = loosen(make(name, direction=direction))
-    if direction == "magnetic" and name in ("sage-deep", "gat-deep"):  # they see no phases
-        with pytest.raises(ValueError, match=r"Expected direction='cover' .*\(got 'magnetic'"):
-            model(X, ARCS)
-        return
+def test_every_model_sees_which_way_an_arc_goes(name):
+    model = loosen(make(name))
     there, back = model(X, ARCS), model(X, ARCS.flip(0))
     assert there.shape == (NODES, 3)
     assert (there - back).abs().max() > 1e-4
@@ -162,9 +156,6 @@ def test_errors_are_named():
     undirected = GraphOperator.from_edge_index(EDGES, None, NODES, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"an operator with direction='cover' .*\(got 'none'\)"):
         model(X, undirected)
-    magnetic = directed_operator(ARCS, None, NODES, direction="magnetic")
-    with pytest.raises(ValueError, match=r"\(got 'magnetic'\)"):
-        model(X, magnetic)
     assert repr(model).startswith("Directed(LONGNN(10, 8, 3, PolynomialFilter(")
 
 

@@ -115,19 +115,6 @@ def test_special_cases_of_jacobi():
     same(Favard(s, torch.zeros(10)).evaluate(x, 9), polynomials.chebyshev_u(x, 9))
 
 
-def test_reversed_sign_is_not_orthogonal():
-    """The published JacobiConv recurrence is Jacobi only where a = b."""
-    x, w = scipy.special.roots_jacobi(11, 1.0, 0.5)
-    points = torch.tensor(x)
-    wrong = Jacobi(1.0, 0.5, orthonormal=False, reversed_sign=True)
-    g = gram(wrong.evaluate(points, 10).numpy(), w)
-    assert np.abs(g - np.diag(np.diag(g))).max() > 0.1
-    assert not wrong.orthogonal
-    even = Jacobi(0.5, 0.5, orthonormal=False, reversed_sign=True)
-    right = Jacobi(0.5, 0.5, orthonormal=False)
-    torch.testing.assert_close(even.evaluate(points, 10), right.evaluate(points, 10))
-
-
 def test_bernstein_and_interpolation_laws():
     x = torch.linspace(-1, 1, 50, dtype=torch.float64)
     b = polynomials.bernstein(x, 100)
@@ -177,7 +164,6 @@ def test_finite_all_over_the_domain(orthonormal):
         (lambda: Favard(c=math.inf), r"Expected `c` to be finite \(got inf\)"),
         (lambda: Chebyshev(3), r"Expected `kind` to be 1 or 2 \(got 3\)"),
         (lambda: Jacobi(weight="unit"), r"'paper' or 'probability' \(got 'unit'\)"),
-        (lambda: Jacobi(reversed_sign=True), "only with orthonormal=False"),
         (lambda: polynomials.legendre(torch.zeros(1), -1), r"0 <= `degree` <= 4096 \(got -1\)"),
         (lambda: polynomials.legendre(torch.zeros(1), 10**6), r"\(got 1000000\)"),
         (lambda: polynomials.get_basis("jacoby"), r"one of \['bernstein', .*\(got 'jacoby'\)"),

@@ -22,7 +22,6 @@ BASES = [
     Jacobi(1.5, -0.7),
     Jacobi(-0.5, -0.5, weight="probability"),
     Jacobi(2.0, 0.25, orthonormal=False),
-    Jacobi(2.0, 0.25, orthonormal=False, reversed_sign=True),
     Legendre(),
     Chebyshev(1, orthonormal=False),
     Chebyshev(2),

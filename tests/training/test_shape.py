@@ -3,15 +3,14 @@
 import pytest
 import torch
 
-from longnn.config import Config
+from longnn.config import RATES, Config
 from longnn.registry import MODELS, model_options
 from longnn.training import VARYING, make_model, shape_of
 from tests.training.test_population import config, dataset, population  # noqa: F401
 
 #: Another value for every key that may vary, far enough from the default to change the result.
 OTHERS = {
-    **{f"lr_{role}": 0.11 for role in ("transform", "coefficients", "factors", "basis")},
-    **{f"wd_{role}": 0.3 for role in ("transform", "coefficients", "factors", "basis")},
+    **{key: 0.11 if key.startswith("lr") else 0.3 for key in RATES},
     "penalty": 0.1,
     "degree_penalty": 0.1,
     "input_dropout": 0.35,
@@ -53,7 +52,6 @@ FIXED = {
     "coefficients": "free",
     "shared": None,
     "self_loops": "remove",
-    "reversed_sign": None,
     "placement": "hidden",
     "transform": "residual",
     "normalize": None,
@@ -80,7 +78,7 @@ def varying_keys(base):
     """The names of VARYING that act on a model."""
     model = make_model(base, 3, 2)
     roles = {role for role, group in model.parameter_groups().items() if group}
-    acting = {f"{kind}_{role}" for kind in ("lr", "wd") for role in roles}
+    acting = {key for key in RATES if key.partition("_")[2] in roles}
     acting |= VARYING & set(base.options)
     if any(f.kind != "fixed" for f in model.filters()):
         acting.add("penalty")

@@ -33,7 +33,6 @@ def test_the_space_of_lon_is_that_of_the_paper():
         "epochs": 1000,
         "patience": 200,
         "monitor": "score",
-        "wd_basis": 0.0,
         "degree_penalty": 0.0,
         "placement": "output",
         "weight": "paper",
@@ -204,7 +203,7 @@ GOOD = {"gamma": {"choices": [1.0, 2.0]}}
         ({"models": 3}, r"tables \[models.NAME\]"),
         ({"models": {"lonn": {}}}, "did you mean `lon`"),
         ({"models": {"lon": 3}}, r"table \[models.lon\]"),
-        ({"models": {"lon": {"reversed_sign": True}}}, "Unknown option `reversed_sign` of mod"),
+        ({"models": {"lon": {"heads": 2}}}, "Unknown option `heads` of mod"),
     ],
 )
 def test_errors(table, message):
@@ -225,11 +224,10 @@ def test_self_loops_are_the_same_in_all_trials():
     table = {"self_loops": {"choices": ["keep", "add"]}, "gamma": {"choices": [0.5, 1.0]}}
     with pytest.raises(ValueError, match="share the graph"):
         load_space(table, "lon")
-    arcs = {"phase": {"choices": [0.1, 0.25]}, "a": {"choices": [0.5, 1.0]}}
-    with pytest.raises(ValueError, match="one value for `phase`: all trials share the graph"):
+    arcs = {"direction": {"choices": ["cover", "none"]}, "a": {"choices": [0.5, 1.0]}}
+    with pytest.raises(ValueError, match="one value for `direction`: all trials share the graph"):
         load_space(arcs, "lon")
-    fixed = load_space({**arcs, "phase": 0.1, "direction": "magnetic"}, "lon").fixed
-    assert fixed == {"phase": 0.1, "direction": "magnetic"}
+    assert load_space({**arcs, "direction": "cover"}, "lon").fixed == {"direction": "cover"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,16 @@ from lab.records import StudyRecord
 from lab.studies._core._context import Context
 from lab.studies._core._evaluation import holdout_scores
 from lab.studies._core._scores import percent
-from lab.studies.depth._plan import LABELS, PLANS, QUICK_KEYS, QUICK_PLANS, ROWS, Deep, rows_of
+from lab.studies.depth._plan import (
+    GONE,
+    LABELS,
+    PLANS,
+    QUICK_KEYS,
+    QUICK_PLANS,
+    ROWS,
+    Deep,
+    rows_of,
+)
 from lab.studies.depth._textbook import TEXTBOOK, train_textbook
 from lab.studies.protocols._plan import Plan, record_name
 from lab.studies.protocols._run import SEARCH
@@ -33,7 +42,7 @@ def run(context: Context) -> None:
                 continue
             record = context.record(record_name(name, part), graphs[name])
             keys = QUICK_KEYS[part] if context.quick else rows_of(part, name)
-            for key in [k for k in keys if k in asked and k not in record]:
+            for key in [k for k in keys if k in asked and k not in record and k not in GONE]:
                 train = _run_textbook if key in TEXTBOOK else _run_row
                 cell = train(context, record, name, key, graphs[name])
                 context.tell(f"{name}, {part}, {LABELS[key]}: {percent(cell.test):.2f} %")

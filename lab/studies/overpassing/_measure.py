@@ -56,7 +56,6 @@ FREE = {
     "wd_transform": 0.0,
     "wd_coefficients": 0.0,
     "wd_factors": 0.0,
-    "wd_basis": 0.0,
 }
 #: The sets of nodes of a split.
 SETS = ("train", "val", "test")

@@ -104,7 +104,7 @@ def _table(
         f"# From the records in results. {how}",
         f"# Test {over[0]} {s['mean']:.2f} % ({s['low']:.2f} to {s['high']:.2f}, 95 % bootstrap "
         f"interval) over the {over[1]}.",
-        *([_ARCS] if recipe.direction in ("cover", "magnetic") else []),
+        *([_ARCS] if recipe.direction == "cover" else []),
         f"[{dataset}]",
         *recipe.to_toml(leave_out=LEFT_OUT),
     ]
