@@ -170,7 +170,7 @@ def test_a_folder_that_is_no_graph(tmp_path):
 
 
 def test_explanations_refuse_rows_in_one_line(run):
-    with pytest.raises(DataError, match="trained in memory, to explain it"):
+    with pytest.raises(DataError, match="in memory to explain a run on it"):
         longnn.explain.explain_nodes(run.trained, run.dataset, [0])
 
 

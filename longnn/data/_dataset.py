@@ -100,7 +100,17 @@ class NodeDataset:
         if not isinstance(self.name, str):
             raise DataError(f"Expected `name` to be text (got {self.name!r}).")
         if len(self.ids) == 0:
-            object.__setattr__(self, "ids", range(len(self.data.x)))
+            object.__setattr__(self, "ids", range(self.num_nodes))
+        self._check_inputs()
+        _check_labels(self)
+        _check_masks(self.data, self.num_nodes)
+        _check_ids(self.ids, self.num_nodes)
+        if self.columns is not None and len(self.columns) != self.num_nodes:
+            raise DataError(
+                f"Expected `columns` of {self.num_nodes} nodes (got {len(self.columns)})."
+            )
+
+    def _check_inputs(self) -> None:
         check_features(self.data.x, self.feature_names)
         if not 0 <= self.open_features <= len(self.feature_names):
             raise DataError(
@@ -112,13 +122,13 @@ class NodeDataset:
         for r in self.relations:
             own = Data(edge_index=r.edge_index, edge_weight=r.edge_weight)
             _check_edges(own, self.num_nodes, both_ways=both_ways)
-        _check_labels(self)
-        _check_masks(self.data, self.num_nodes)
-        _check_ids(self.ids, self.num_nodes)
-        if self.columns is not None and len(self.columns) != self.num_nodes:
-            raise DataError(
-                f"Expected `columns` of {self.num_nodes} nodes (got {len(self.columns)})."
-            )
+
+    def require_whole(self, purpose: str) -> None:
+        """Raise where features and edges are not in memory, as a purpose wants them.
+
+        Args:
+            purpose: such as ``"to explain a run on it"``.
+        """
 
     @property
     def num_nodes(self) -> int:

@@ -18,7 +18,6 @@ from longnn.explain._part import Form
 from longnn.explain._question import Question
 from longnn.explain._rings import neighbours
 from longnn.explain._shift import Shift
-from longnn.store import StoredDataset
 from longnn.training import Problem, Readout, Trained, mean_prediction
 
 #: Ids among which the nearest to an unknown one is looked for.
@@ -199,11 +198,7 @@ def find_ids(ids: Sequence[Any], given: Sequence[str]) -> np.ndarray:
 
 
 def _check_explainable(trained: Trained, dataset: NodeDataset) -> None:
-    if isinstance(dataset, StoredDataset):
-        raise DataError(
-            "Expected a run that was trained in memory, to explain it (got one on rows of a "
-            "prepared folder); give more with --memory and train again"
-        )
+    dataset.require_whole("to explain a run on it")
     if trained.edge_types:
         raise DataError(
             "Expected a run whose edges are all alike, to explain it (got "

@@ -46,6 +46,7 @@ def collect(runs: Sequence[Run], *, limit: int = NODES, node: str | None = None)
     shown: dict[str, np.ndarray] = {}
     found = []
     for run, record in zip(runs, records, strict=True):
+        run.dataset.require_whole("to explore a run on it")
         key = record.data.fingerprint
         operators = _operators(run)
         if key not in graphs:

@@ -31,9 +31,31 @@ VALUE_BYTES, ENTRY_BYTES, NODE_BYTES = 12, 64, 3_000
 ON_ROWS = "rows:"
 
 
+def _not_in_memory(purpose: str, name: str = "") -> DataError:
+    named = f"{name!r} " if name else ""
+    return DataError(
+        f"Expected a graph in memory {purpose} (got {named}by rows of a prepared folder); give "
+        "more with --memory"
+    )
+
+
+class _Answers(Data):
+    """Labels and masks of nodes whose features and edges are on disk."""
+
+    @property
+    def x(self) -> Tensor:
+        raise _not_in_memory("for its features")
+
+    @property
+    def edge_index(self) -> Tensor:
+        raise _not_in_memory("for its edges")
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StoredDataset(NodeDataset):
-    """The labelled nodes of a graph that stays on disk; ``data`` holds labels and masks.
+    """The labelled nodes of a graph that stays on disk; ``data`` holds labels and masks alone.
+
+    Whoever asks for its features or edges is told that they are not in memory.
 
     Args:
         graph: the whole graph.
@@ -42,6 +64,22 @@ class StoredDataset(NodeDataset):
 
     graph: GraphStore = dataclasses.field(kw_only=True)
     nodes: np.ndarray = dataclasses.field(kw_only=True)
+
+    def _check_inputs(self) -> None:
+        """Nothing: features and edges are checked when terms are computed."""
+
+    def require_whole(self, purpose: str) -> None:
+        raise _not_in_memory(purpose, self.name)
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of labelled nodes."""
+        return len(self.nodes)
+
+    @property
+    def num_features(self) -> int:
+        """The number of features per node."""
+        return self.graph.num_features
 
     @property
     def num_edges(self) -> int:
@@ -145,15 +183,7 @@ def _labelled_rows(graph: GraphStore, source: Source, memory: int | None) -> Sto
     nodes = np.flatnonzero(known)
     if len(nodes) == 0:
         raise DataError("Expected a graph with labelled nodes to train on (got none)")
-    empty = torch.sparse_csr_tensor(
-        torch.zeros(len(nodes) + 1, dtype=torch.int64),
-        torch.empty(0, dtype=torch.int64),
-        torch.empty(0),
-        size=(len(nodes), graph.num_features),
-        check_invariants=False,
-    )
-    none = torch.empty(2, 0, dtype=torch.int64)
-    data = Data(x=empty, edge_index=none, y=_labels(graph, nodes), **_masks(graph, nodes))
+    data = _Answers(y=_labels(graph, nodes), **_masks(graph, nodes))
     note = (
         f"{_size_text(graph)}{'' if fits_memory(graph, memory) else ', more than it may take'}: "
         f"trained on rows of stored terms, in batches, with {len(nodes):,} labelled nodes."

@@ -1,6 +1,7 @@
 """A run gives one answer, whatever it was trained on and whatever it predicts on."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
@@ -8,11 +9,11 @@ import pyarrow.parquet
 import pytest
 import torch
 
-from longnn.data import DataError, Scaling, load, make_split
+from longnn.data import DataError, Scaling, describe, load, make_split
 from longnn.runs import train
 from longnn.store import load_stored, prepare
 from longnn.training import complete
-from tests.commands import CLUB, succeed
+from tests.commands import CLUB, fail, succeed
 
 pytest.importorskip("duckdb")
 FAST = {"preset": "fast", "epochs": 20, "baselines": False, "device": "cpu"}
@@ -150,3 +151,13 @@ def test_the_commands_agree(tmp_path, monkeypatch, no_report):
     ):
         assert table["predicted"].to_pylist() == expected["predicted"].to_pylist()
         np.testing.assert_allclose(table["p_chess"], expected["p_chess"], atol=1e-4)
+    assert "in memory to explore a run on it" in fail("explore", "run")
+    assert not Path("explorer.html").exists()
+
+
+def test_what_needs_the_whole_graph_says_so(prepared):
+    """Degree 0, and every node a component of its own, was the card of a graph on disk."""
+    rows = load_stored(prepared, rows=True)
+    with pytest.raises(DataError, match=r"in memory for its (features|edges)"):
+        describe(rows)
+    assert describe(load_stored(prepared, rows=False)).degree_max == rows.graph.about["degree_max"]
