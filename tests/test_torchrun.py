@@ -46,11 +46,17 @@ def world(tmp_path_factory):
     home = tmp_path_factory.mktemp("torchrun")
     options = {"nodes": 700, "edges": 2500, "features": 5, "classes": 3, "memory": "2G"}
     generate(home / "web", format="parquet", **options)
+    for part in (home / "web" / "nodes").iterdir():
+        table = pyarrow.parquet.read_table(part)
+        sets = [("train", "train", "train", "val", "test")[i % 5] for i in range(len(table))]
+        pyarrow.parquet.write_table(table.append_column("split", [sets]), part)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.report.write_report", lambda record: None)
-        run = train(home / "web", CONFIG, home / "alone", memory=1)
-    assert (home / "web-prepared" / "manifest.json").exists()
-    return home, run
+        patch.setenv("LONGNN_CACHE", str(home / "cache"))
+        with pytest.MonkeyPatch.context() as quick:
+            quick.setattr("longnn.report.write_report", lambda record: None)
+            run = train(home / "web", CONFIG, home / "alone", memory=1)
+        assert len([*(home / "cache" / "graphs").glob("web-*/manifest.json")]) == 1
+        yield home, run
 
 
 def same_run(folder, alone):

@@ -61,6 +61,13 @@ Memory = Annotated[
         "more is read from disk, by rows; files are prepared first.",
     ),
 ]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder to prepare large files in (default: $LONGNN_CACHE, else the user's cache).",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Run = Annotated[Path, typer.Argument(help="A run folder.")]
 

@@ -11,6 +11,7 @@ import typer
 import longnn
 from longnn.cli import _display
 from longnn.cli._base import (
+    Cache,
     DataDir,
     DataOption,
     Json,
@@ -22,6 +23,7 @@ from longnn.cli._base import (
     read_memory,
     read_source,
     show_notes,
+    with_short_paths,
 )
 
 
@@ -46,24 +48,24 @@ def predict(
     data_dir: DataDir = None,
     data_option: DataOption = None,
     memory: Memory = None,
+    cache: Cache = None,
 ) -> None:
     """Predict all nodes of the run's graph, or of a new graph with the same features."""
     found = longnn.runs.load_run(run, data_dir=data_dir)
-    on_rows = _stored_graph(found, graph, read_memory(memory))
+    source = None if graph is None else read_source(graph, nodes, data_option)
+    if source is not None and not longnn.store.is_prepared(source.graph):
+        source = source if found.source is None else source.like(found.source)
+    on_rows = _stored_graph(found, source, read_memory(memory), cache)
     if on_rows is not None:
-        own = graph is None
+        own = source is None
         name = longnn.runs.folder_name(on_rows.about["name"])
         alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
         target = output or run / f"predictions-{name}{alone}.parquet"
         _predict_rows(found, None if own else on_rows, target, repeat_index, read_memory(memory))
         return
-    if graph is None:
+    if source is None:
         dataset = found.dataset
     else:
-        source = read_source(graph, nodes, data_option)
-        trained_on = found.source
-        if not longnn.store.is_prepared(source.graph) and trained_on is not None:
-            source = source.like(trained_on)
         dataset = longnn.store.load_source(source, data_dir, rows=False)
         dataset = found.trained.encode(dataset)
         show_notes(dataset.notes)
@@ -88,16 +90,22 @@ def predict(
 
 
 def _stored_graph(
-    found: "longnn.runs.Run", graph: str | None, memory: int | None
+    found: "longnn.runs.Run",
+    source: "longnn.data.Source | None",
+    memory: int | None,
+    cache: Path | None,
 ) -> "longnn.store.GraphStore | None":
-    """The prepared graph that is to be predicted by rows, or None."""
-    if graph is None:
+    """The graph on disk that is to be predicted by rows, or None."""
+    if source is None:
         dataset = found.dataset
         return dataset.graph if isinstance(dataset, longnn.store.StoredDataset) else None
-    if not longnn.store.is_prepared(graph):
-        return None
-    stored = longnn.store.GraphStore.open(graph)
-    return None if longnn.store.fits_memory(stored, memory) else stored
+    return longnn.store.stored_graph(
+        source,
+        memory=memory,
+        like=found.trained,
+        cache=cache,
+        on_note=lambda note: show_notes([with_short_paths(note)]),
+    )
 
 
 def _predict_rows(

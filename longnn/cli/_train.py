@@ -16,6 +16,7 @@ import typer
 import longnn
 from longnn.cli import _display
 from longnn.cli._base import (
+    Cache,
     DataDir,
     DataOption,
     Json,
@@ -106,6 +107,7 @@ def train(
     data_dir: DataDir = None,
     data_option: DataOption = None,
     memory: Memory = None,
+    cache: Cache = None,
     checkpoint_every: Annotated[
         float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")
     ] = CHECKPOINT_EVERY,
@@ -128,7 +130,7 @@ def train(
     if resume is not None:
         given: dict[str, Any] = {"a graph": graph, "--nodes": nodes, "--config": config}
         given |= {"--set": set_, "--output": output, "--data": data_option}
-        given |= {"--recipe": recipe or None, "--memory": memory}
+        given |= {"--recipe": recipe or None, "--memory": memory, "--cache": cache}
         flags = {f"--{key.replace('_', '-')}": value for key, value in named.items()}
         _require_alone({**given, **flags})
         folder = resume
@@ -166,6 +168,7 @@ def train(
             on_epoch=on_epoch,
             on_note=on_note,
             memory=read_memory(memory),
+            cache=cache,
             **options,
         )
     with (

@@ -94,7 +94,8 @@ def tune(
     else:
         chosen = longnn.tuning.load_space(space or "default", model).fix(fixed)
     source = read_source(graph, nodes, data_option)
-    dataset = longnn.store.load_source(source, data_dir, memory=read_memory(memory))
+    rows = None if longnn.store.is_prepared(source.graph) else False
+    dataset = longnn.store.load_source(source, data_dir, rows=rows, memory=read_memory(memory))
     # A stable name, so that the same command continues the search.
     kind = "tune" if given is None else "around"
     folder = output or Path("runs") / longnn.runs.folder_name(f"{dataset.name}-{model}-{kind}")

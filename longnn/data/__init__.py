@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from longnn.data._nodetable import NodeColumns, read_split
     from longnn.data._npz import Archive
     from longnn.data._options import TableOptions
+    from longnn.data._rawfiles import cache_root
     from longnn.data._readtable import TABLE_SUFFIXES
     from longnn.data._relations import Relation, match_types
     from longnn.data._scaling import SCALINGS, Scaling
@@ -67,6 +68,7 @@ __all__ = [
     "StoredTable",
     "TableOptions",
     "TextStream",
+    "cache_root",
     "csbm",
     "describe",
     "digits",
@@ -148,6 +150,7 @@ _HOMES = {
         "StoredTable",
     ),
     "_textstream": ("TextStream",),
+    "_rawfiles": ("cache_root",),
     "_readtable": ("TABLE_SUFFIXES",),
     "_relations": ("Relation", "match_types"),
     "_textfile": (

@@ -50,8 +50,13 @@ class RawFiles:
         return [file for file in self.files if not (data_dir / self.folder / file).is_file()]
 
 
-def cache_root() -> Path:
-    """The user's cache: ``$XDG_CACHE_HOME/longnn``, else ``~/.cache/longnn``."""
+def cache_root(cache: str | Path | None = None) -> Path:
+    """The user's cache: the argument, else ``$LONGNN_CACHE``, else ``$XDG_CACHE_HOME/longnn``, else
+    ``~/.cache/longnn``.
+    """
+    chosen = cache or os.environ.get("LONGNN_CACHE")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "longnn"
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, from_data
 from longnn.runs._together import require_rows
-from longnn.store import ON_ROWS, Ranks, StoredDataset, load_source, prepare_large
+from longnn.store import ON_ROWS, Ranks, StoredDataset, load_source
 from longnn.training import members_of, row_degree_of
 
 OnNote = Callable[[str], None]
@@ -24,6 +24,7 @@ def as_dataset(
     memory: int | None,
     ranks: Ranks,
     on_note: OnNote | None,
+    cache: str | Path | None = None,
 ) -> NodeDataset:
     """What was given, loaded; files that are too large for memory are prepared first."""
     if isinstance(data, NodeDataset):
@@ -32,9 +33,9 @@ def as_dataset(
         dataset = from_data(data)
     else:
         source = data if isinstance(data, Source) else Source.resolve(data)
-        source = prepare_large(source, memory=memory, ranks=ranks, on_note=on_note)
-        rows = True if ranks.count > 1 else None
-        dataset = load_source(source, data_dir, rows=rows, memory=memory)
+        dataset = load_source(
+            source, data_dir, memory=memory, cache=cache, ranks=ranks, on_note=on_note
+        )
     require_rows(dataset, ranks)
     return dataset
 

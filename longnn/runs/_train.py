@@ -71,6 +71,7 @@ def train(
     on_epoch: OnEpoch | None = None,
     checkpoint_every: float = CHECKPOINT_EVERY,
     memory: int | None = None,
+    cache: str | Path | None = None,
     began: float | None = None,
 ) -> Run:
     """Train as the command ``longnn train`` does.
@@ -96,8 +97,8 @@ def train(
         on_epoch: called with the population after each epoch.
         checkpoint_every: seconds between checkpoints.
         memory: bytes to use, for each process. A graph that needs more is trained on rows; if it is
-            in files, they are prepared first (:func:`~longnn.store.prepare_large`). By default half
-            of what is free.
+            in files, they are prepared first. By default half of what is free.
+        cache: the folder to prepare files in; by default ``$LONGNN_CACHE``, else the user's cache.
         began: from when on a time limit counts, by ``time.perf_counter``; by default from now.
 
     Raises:
@@ -110,7 +111,7 @@ def train(
     60
     """
     clock, ranks = _Clock(began), join(config)
-    dataset = as_dataset(data, data_dir, memory, ranks, on_note)
+    dataset = as_dataset(data, data_dir, memory, ranks, on_note, cache)
     asked = config
     if isinstance(dataset, StoredDataset):
         chosen = asked if isinstance(asked, Config) else complete(asked or {}, dataset)

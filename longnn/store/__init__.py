@@ -9,9 +9,9 @@ on by rows.
 """
 
 from longnn.store._basis import BasisStore
+from longnn.store._cache import load_source, stored_graph
 from longnn.store._find import ensure_basis, places_of, serving_basis
 from longnn.store._graph import GraphStore, card_lines
-from longnn.store._large import prepare_large
 from longnn.store._manifest import Manifest, StoreError
 from longnn.store._ones import add_ones
 from longnn.store._operator import StoredOperator
@@ -23,7 +23,6 @@ from longnn.store._rows import (
     StoredDataset,
     fits_memory,
     is_prepared,
-    load_source,
     load_stored,
     memory_needed,
     stored_scaling,
@@ -54,8 +53,8 @@ __all__ = [
     "memory_needed",
     "places_of",
     "prepare",
-    "prepare_large",
     "propagate",
     "serving_basis",
+    "stored_graph",
     "stored_scaling",
 ]

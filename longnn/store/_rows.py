@@ -151,25 +151,6 @@ def load_stored(
     return made
 
 
-def load_source(
-    source: Source,
-    data_dir: str | Path | None = None,
-    *,
-    rows: bool | None = None,
-    memory: int | None = None,
-) -> NodeDataset:
-    """What a source names, be it a prepared folder or anything that :mod:`longnn.data` reads.
-
-    Args:
-        source: the graph.
-        data_dir: where the files of named datasets are.
-        rows, memory: for a prepared folder, see :func:`load_stored`.
-    """
-    if source.kind == "files" and is_prepared(source.graph):
-        return load_stored(source.graph, rows=rows, memory=memory)
-    return source.load(data_dir)
-
-
 def _read_options(graph: GraphStore) -> Mapping[str, Any]:
     """The options of the loader that a graph was read with: another one is read likewise."""
     source = graph.source

@@ -1,0 +1,148 @@
+"""Files that memory does not hold are prepared in a cache, once, and used again."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from longnn.data import DataError, Source
+from longnn.store import StoreError, load_source, prepare, stored_graph
+from longnn.store._cache import memory_of_files
+from longnn.store._rows import bytes_needed
+from tests.commands import longnn, succeed
+
+EDGES, NODES = 4000, 900
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A graph in CSV files, with three columns of features."""
+    folder = tmp_path / "club"
+    folder.mkdir()
+    edges = [f"{(7 * i) % NODES},{(i * i + 1) % NODES}" for i in range(EDGES)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
+    rows = [f"{i},{'ab'[i % 2]},{i % 7},{i % 5},{i / NODES:.4f}" for i in range(NODES)]
+    (folder / "nodes.csv").write_text("\n".join(["id,label,x,y,z", *rows]) + "\n")
+    return folder
+
+
+def only_folder(cache):
+    (folder,) = (cache / "graphs").iterdir()
+    return folder
+
+
+def test_files_that_fit_are_left_alone(files, tmp_path):
+    source = Source.resolve(files)
+    assert stored_graph(source, memory=10**9) is stored_graph(source) is None
+    assert stored_graph(Source.resolve("csbm"), memory=1) is None
+    assert [p.name for p in files.parent.iterdir()] == ["club"]
+
+
+def test_others_are_prepared_once_in_the_cache(files, tmp_path):
+    """Keyed by files, options and encoding; made again where files change or it was deleted."""
+    notes, cache = [], tmp_path / "cache"
+    given = {"memory": 1, "cache": cache, "on_note": notes.append}
+    source = Source.resolve(files)
+    made = stored_graph(source, **given)
+    assert made.folder == only_folder(cache)
+    assert made.folder.name.startswith("club-")
+    assert len(notes) == 1
+    assert notes[0].endswith(f"are prepared once, in {made.folder}")
+    assert {p.name for p in files.parent.iterdir()} == {"club", "cache"}
+    stamp = (made.folder / "manifest.json").stat().st_mtime_ns
+    again = stored_graph(source, **given)
+    assert (again.folder / "manifest.json").stat().st_mtime_ns == stamp
+    entries = made.num_entries
+    dataset = load_source(source, memory=1, cache=cache)
+    assert dataset.source == source
+    shutil.rmtree(cache)
+    assert load_source(source, memory=1, cache=cache).fingerprint() == dataset.fingerprint()
+    with (files / "edges.csv").open("a") as file:
+        file.write("1,2\n5,1\n")
+    assert stored_graph(source, **given).num_entries == entries + 4
+    other = stored_graph(Source.resolve(files, options={"feature_columns": "x"}), **given)
+    like = stored_graph(Source.resolve(files), like=other, **given)
+    assert len({made.folder, other.folder, like.folder}) == 3
+    assert (other.num_features, like.num_features) == (1, 1)
+
+
+def test_the_cache_is_the_folder_of_the_environment(files, tmp_path, monkeypatch):
+    monkeypatch.setenv("LONGNN_CACHE", str(tmp_path / "here"))
+    assert stored_graph(Source.resolve(files), memory=1).folder == only_folder(tmp_path / "here")
+
+
+def test_a_prepared_folder_is_used_as_it_is(files, tmp_path):
+    made = prepare(files, output=tmp_path / "made")
+    source = Source.resolve(made.folder)
+    assert stored_graph(source, memory=1).folder == made.folder
+    assert stored_graph(source, memory=10**9) is None
+    asked = Source.resolve(made.folder, options={"label_column": "x"})
+    with pytest.raises(DataError, match=r"as it was read \(got label_column=\['x'\]"):
+        load_source(asked, memory=1)
+
+
+def test_what_cannot_be_prepared(files, tmp_path, monkeypatch):
+    asked = Source.resolve(files, options={"text_columns": "label"})
+    assert stored_graph(asked, memory=1) is None
+    given = {"memory": 1, "cache": tmp_path / "cache"}
+    full = lambda folder: shutil._ntuple_diskusage(1, 1, 10)  # noqa: E731
+    with monkeypatch.context() as patch:
+        patch.setattr("longnn.store._cache.shutil.disk_usage", full)
+        with pytest.raises(StoreError, match=r"free for .*cache.* \(got 10 bytes\); .*--cache"):
+            stored_graph(Source.resolve(files), **given)
+    text = (files / "edges.csv").read_text().replace("target\n", "target,weight\n")
+    lines = [line if i == 0 else f"{line},2" for i, line in enumerate(text.splitlines())]
+    (files / "edges.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError, match=r"without weights.*give more with --memory"):
+        stored_graph(Source.resolve(files), **given)
+    (files / "edges.csv").write_text("")
+    broken = Source.resolve(files)
+    assert stored_graph(broken, **given) is None  # whoever reads it says what is wrong
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "arrow"])
+def test_the_size_is_about_right_before_a_row_is_read(files, kind):
+    for name in ("edges", "nodes"):
+        old = files / f"{name}.csv"
+        table = pyarrow.csv.read_csv(old)
+        if kind == "csv.gz":
+            with gzip.open(files / f"{name}.csv.gz", "wb") as file:
+                file.write(old.read_bytes())
+        elif kind == "parquet":
+            pyarrow.parquet.write_table(table, files / f"{name}.parquet")
+        elif kind == "arrow":
+            place = str(files / f"{name}.arrow")
+            with pa.OSFile(place, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table)
+        if kind != "csv":
+            old.unlink()
+    exact = bytes_needed(nodes=NODES, features=4, entries=2 * EDGES)
+    found = memory_of_files(Source.resolve(files))
+    wide = {"csv.gz": 3, "csv": 1.3}.get(kind, 1.0001)
+    assert exact / wide <= found <= exact * wide
+
+
+def test_the_commands_use_the_cache(files, monkeypatch, no_report):
+    """Nothing is written beside the files; a deleted cache is made again; predict prepares, too."""
+    monkeypatch.chdir(files.parent)
+    given = ("--memory", "1K", "--cache", "kept")
+    settings = ("--preset", "fast", "--set", "epochs=2", "--set", "baselines=false")
+    done = longnn("train", "club", *given, *settings, "--output", "run")
+    assert done.exit_code == 0, done.output
+    (line,) = [line for line in done.stderr.splitlines() if "prepared" in line and "once" in line]
+    assert line.startswith("note: the files of club, which take about ")
+    assert "of memory, are prepared once, in kept/graphs/club-" in line
+    assert sorted(p.name for p in files.parent.iterdir()) == ["club", "kept", "run"]
+    shutil.copytree("club", "new")
+    succeed("predict", "run", "new", *given, "--output", "new.parquet")
+    assert len([*Path("kept/graphs").iterdir()]) == 2
+    shutil.rmtree("kept")
+    monkeypatch.setenv("LONGNN_CACHE", "other")
+    assert "test" in succeed("evaluate", "run")
+    succeed("predict", "run", "--output", "again.parquet")
+    tables = [pyarrow.parquet.read_table(p) for p in ("new.parquet", "again.parquet")]
+    assert tables[0]["predicted"].equals(tables[1]["predicted"])
