@@ -113,37 +113,26 @@ def count_work(
     g, m, v and writes p, m, v; the gradient is written, and the best weights are stored.
     """
     channels, wide = classes * members, hidden * members
-    rows = nodes * channels * _FLOAT
+    gathers = 3 * degree * entries  # rows of the signal
     passes = (4 * degree - 2) * 2 + (5 * degree - 2)
-    gathers = 3 * degree * entries
-    nonzeros = nodes * features if feature_entries is None else feature_entries
     if feature_entries is None:
-        read = 3 * (nodes * features + features * wide) * _FLOAT
-        gathered = 0
+        nonzeros, read, gathered = nodes * features, 3 * (nodes * features + features * wide), 0
     else:
-        read = 3 * 2 * feature_entries * _FLOAT
-        gathered = 3 * feature_entries * wide * _FLOAT
+        nonzeros, read, gathered = feature_entries, 6 * feature_entries, 3 * feature_entries * wide
+
+    def part(gathered: int, moved: int, flops: int) -> dict[str, float]:
+        """Of so many numbers."""
+        return {"gather_bytes": _FLOAT * gathered, "bytes": _FLOAT * moved, "flops": flops}
+
     return {
-        "filter": {
-            "gather_bytes": gathers * channels * _FLOAT,
-            "bytes": passes * rows + gathers * 2 * _FLOAT,
-            "flops": 2 * gathers * channels + 3 * 4 * degree * nodes * channels,
-        },
-        "features": {
-            "gather_bytes": gathered,
-            "bytes": read + 3 * nodes * wide * _FLOAT,
-            "flops": 3 * 2 * nonzeros * wide,
-        },
-        "hidden": {
-            "gather_bytes": 0,
-            "bytes": 4 * nodes * wide * _FLOAT,
-            "flops": 4 * 2 * nodes * wide * classes,
-        },
-        "optimizer": {
-            "gather_bytes": 0,
-            "bytes": 9 * parameters * members * _FLOAT,
-            "flops": 12 * parameters * members,
-        },
+        "filter": part(
+            gathers * channels,
+            passes * nodes * channels + 2 * gathers,
+            2 * gathers * channels + 3 * 4 * degree * nodes * channels,
+        ),
+        "features": part(gathered, read + 3 * nodes * wide, 3 * 2 * nonzeros * wide),
+        "hidden": part(0, 4 * nodes * wide, 4 * 2 * nodes * wide * classes),
+        "optimizer": part(0, 9 * parameters * members, 12 * parameters * members),
     }
 
 
@@ -192,7 +181,7 @@ def measure_shares(
 def weigh(
     work: Work, timed: Mapping[str, float], epoch_ms: float, ceilings: Ceilings, members: int
 ) -> dict[str, Any]:
-    r"""Rates, shares and floors, computed from counted work and measured times.
+    """Rates, shares and floors of an epoch of all members, and of its parts.
 
     Args:
         work: counted, by part of the epoch.

@@ -89,16 +89,10 @@ MODELS = {
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    r"""The work of one epoch: the same for every contender.
+    """The work of one epoch: the same for every contender.
 
-    Args:
-        degree: K of LON-GNN, the textbook model and APPNP.
-        hidden: hidden channels.
-        dropout: on the features and on the hidden channels; of stacks, on the latter alone.
-        lr: learning rate of Adam; low, so that weights stay finite in long timings.
-        weight_decay: of Adam.
-        precision: of our model, and of PyG's stacks: ``"float32"``, or ``"tf32"`` on a GPU.
-        blocks: how many blocks, or layers of PyG's, the contenders of depth have.
+    The learning rate is low, so that weights stay finite in long timings. Stacks, which have
+    ``blocks``, do not drop features. The precision is that of our model, and of PyG's stacks.
     """
 
     degree: int = 10
@@ -108,10 +102,9 @@ class Workload:
     weight_decay: float = 5e-4
     precision: str = "float32"
     blocks: int = 0
+    epochs: int = EPOCHS
 
-    def config(
-        self, seed: int = 0, *, model: str = "lon", device: str = "cpu", epochs: int = EPOCHS
-    ) -> Config:
+    def config(self, seed: int = 0, *, model: str = "lon", device: str = "cpu") -> Config:
         """This workload as a configuration of one of our models."""
         options: dict[str, Any] = {"hidden_channels": self.hidden, "dropout": self.dropout}
         if model != "gcn-deep":
@@ -121,8 +114,9 @@ class Workload:
         else:
             options |= {"blocks": self.blocks, "input_dropout": 0.0}
         options |= {k: self.lr if k.startswith("lr") else self.weight_decay for k in RATES}
-        run = {"seed": seed, "device": device, "epochs": epochs, "patience": epochs}
-        return Config.from_dict({"model": model, "precision": self.precision, **run, **options})
+        options |= {"seed": seed, "device": device, "precision": self.precision}
+        options |= {"epochs": self.epochs, "patience": self.epochs}
+        return Config.from_dict({"model": model, **options})
 
 
 #: The work of an epoch of a stack.
@@ -138,15 +132,10 @@ class Contender:
 
 
 def make_problem(
-    dataset: NodeDataset,
-    workload: Workload,
-    device: torch.device,
-    *,
-    model: str = "lon",
-    epochs: int = EPOCHS,
+    dataset: NodeDataset, workload: Workload, device: torch.device, model: str = "lon"
 ) -> Problem:
     """Features, operator and labels of a dataset in the form that populations take."""
-    config = workload.config(model=model, device=device.type, epochs=epochs)
+    config = workload.config(model=model, device=device.type)
     return training.make_problem(dataset, config, Scaling("none"), device=device)
 
 
@@ -158,41 +147,24 @@ def make_population(
     *,
     model: str = "lon",
     problem: Problem | None = None,
-    epochs: int = EPOCHS,
 ) -> Population:
     """A population of one of our models; member i has seed i and the published split i."""
-    problem = problem or make_problem(dataset, workload, device, model=model, epochs=epochs)
-    configs = [
-        workload.config(i, model=model, device=device.type, epochs=epochs) for i in range(members)
-    ]
+    problem = problem or make_problem(dataset, workload, device, model)
+    configs = [workload.config(i, model=model, device=device.type) for i in range(members)]
     splits = [make_split(dataset, "published", i) for i in range(members)]
     return training.make_population(configs, problem, splits)
 
 
 def make_contender(
-    key: str,
-    dataset: NodeDataset,
-    workload: Workload,
-    device: torch.device,
-    *,
-    population: int,
-    epochs: int = EPOCHS,
+    key: str, dataset: NodeDataset, workload: Workload, device: torch.device, *, population: int
 ) -> Contender:
-    r"""Make one contender.
+    """Make a contender of :data:`LABELS` or :data:`DEEP_LABELS` for a dataset, on a device.
 
-    Args:
-        key: its name in :data:`LABELS` or :data:`DEEP_LABELS`.
-        dataset: what it trains on.
-        workload: the work of one epoch.
-        device: where it runs.
-        population: members of the contenders that are populations.
-        epochs: the most epochs it can run.
+    Those that are populations have so many members.
     """
     if key in MODELS:
         members = population if key.endswith("population") else 1
-        stacked = make_population(
-            dataset, workload, device, members, model=MODELS[key], epochs=epochs
-        )
+        stacked = make_population(dataset, workload, device, members, model=MODELS[key])
         return Contender(stacked.step, members)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -312,34 +284,24 @@ class PlainGCN(nn.Module):
         return self.leave(F.dropout(h, self.dropout, self.training))
 
 
-def _gcn(cached: bool) -> Callable[..., nn.Module]:
+def _two_layers(layer: Callable[..., nn.Module], **options: Any) -> Callable[..., nn.Module]:
     return lambda features, hidden, classes, workload: TwoLayers(
-        GCNConv(features, hidden, cached=cached),
-        GCNConv(hidden, classes, cached=cached),
-        workload.dropout,
+        layer(features, hidden, **options), layer(hidden, classes, **options), workload.dropout
     )
 
 
+#: Models by contender; each is made of its features, hidden channels, classes and workload.
 RIVALS: dict[str, Callable[..., nn.Module]] = {
     "textbook": lambda features, hidden, classes, workload: TextbookLONGNN(
         features, hidden, classes, workload.degree, dropout=workload.dropout
     ),
-    "gcn": _gcn(cached=False),
-    "gcn_cached": _gcn(cached=True),
+    "gcn": _two_layers(GCNConv),
+    "gcn_cached": _two_layers(GCNConv, cached=True),
     "appnp": PredictThenPropagate,
-    "cheb": lambda features, hidden, classes, workload: TwoLayers(
-        ChebConv(features, hidden, K=3), ChebConv(hidden, classes, K=3), workload.dropout
-    ),
+    "cheb": _two_layers(ChebConv, K=3),
     "pyg_sparse": PlainGCN,
     "pyg_edges": PlainGCN,
 }
-
-
-def check_keys(keys: Sequence[str]) -> None:
-    """Raise ValueError for a key that names no contender."""
-    unknown = [key for key in keys if key not in LABELS]
-    if unknown:
-        raise ValueError(f"Expected contenders among {', '.join(LABELS)} (got {unknown[0]!r})")
 
 
 def peak_memory(
@@ -357,7 +319,16 @@ def peak_memory(
     trains in a process of its own, which says by how much its resident memory grew.
     """
     if device.type == "cuda":
-        return {key: _peak_cuda(key, dataset, workload, device, population) for key in keys}
+        found = {}
+        for key in keys:
+            gc.collect()
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats(device)
+            before = torch.cuda.memory_allocated(device)
+            _train(key, dataset, workload, device, population)
+            torch.cuda.synchronize(device)
+            found[key] = (torch.cuda.max_memory_allocated(device) - before) / 2**20
+        return found
     order: dict[str, Any] = {"population": population, "workload": dataclasses.asdict(workload)}
     order |= {"threads": torch.get_num_threads(), "classes": list(dataset.classes)}
     data = dataset.data
@@ -369,24 +340,12 @@ def peak_memory(
         return {key: float(run_module(module, text)) for key, text in orders.items()}
 
 
-def _peak_cuda(
-    key: str, dataset: NodeDataset, workload: Workload, device: torch.device, population: int
-) -> float:
-    gc.collect()
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats(device)
-    before = torch.cuda.memory_allocated(device)
-    _train(key, dataset, workload, device, population)
-    torch.cuda.synchronize(device)
-    return (torch.cuda.max_memory_allocated(device) - before) / 2**20
-
-
 def _train(
     key: str, dataset: NodeDataset, workload: Workload, device: torch.device, population: int
 ) -> None:
     count = PEAK_EPOCHS[device.type]
-    options = {"population": population, "epochs": 2 * count}
-    contender = make_contender(key, dataset, workload, device, **options)
+    workload = dataclasses.replace(workload, epochs=2 * count)
+    contender = make_contender(key, dataset, workload, device, population=population)
     for _ in range(count):
         contender.epoch()
 

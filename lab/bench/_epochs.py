@@ -23,7 +23,6 @@ from lab.bench._contenders import (
     LABELS,
     Contender,
     Workload,
-    check_keys,
     make_contender,
     make_problem,
     peak_memory,
@@ -110,10 +109,13 @@ def run_bench(
         ValueError: for an unknown device, contender, section or precision, or a number below one.
     """
     where = training.choose_device(device)
-    check_keys(contenders or [])
-    unknown = [section for section in sections or [] if section not in SECTIONS]
-    if unknown:
-        raise ValueError(f"Expected sections among {', '.join(SECTIONS)} (got {unknown[0]!r})")
+    for option, given, possible in (
+        ("contenders", contenders, LABELS),
+        ("sections", sections, SECTIONS),
+    ):
+        unknown = [name for name in given or [] if name not in possible]
+        if unknown:
+            raise ValueError(f"Expected {option} among {', '.join(possible)} (got {unknown[0]!r})")
     for option, value in (("population", population), ("threads", threads)):
         if value is not None and value < 1:
             raise ValueError(f"Expected `{option}` >= 1 (got {value})")
@@ -188,19 +190,19 @@ class Bench:
             self.record["times"] = []
             return
         epochs, rest = BUDGETS[self.kind]
-        settings: dict[str, Any] = dataclasses.asdict(self.workload)
-        precision, blocks = settings.pop("precision"), settings.pop("blocks")
+        work, keys = self.workload, ("degree", "hidden", "dropout", "lr", "weight_decay")
+        settings: dict[str, Any] = {key: getattr(work, key) for key in keys}
         settings.update(quick=self.quick, rounds=epochs.rounds, seconds=epochs.seconds)
         self.record["settings"] = settings
         if part == "depth":
-            settings.update(blocks=blocks, contenders=DEEP_DESCRIPTIONS)
+            settings.update(blocks=work.blocks, contenders=DEEP_DESCRIPTIONS)
             self.record.update(graphs={}, times=[])
             return
         settings.update(population=self.members)
         settings.update(rest_rounds=rest.rounds, rest_seconds=rest.seconds)
         settings["contenders"] = {key: DESCRIPTIONS[key] for key in LABELS if key in self.keys}
-        if precision != "float32":
-            settings["precision"] = precision
+        if work.precision != "float32":
+            settings["precision"] = work.precision
         self.record["datasets"] = {}
         if "ceilings" in self.sections:
             self.tell("ceilings of the machine")

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import grid, remove_self_loops
 
-from lab.blockmodel import BlockModel
 from longnn.data import NodeDataset, from_data
 from longnn.graphs import GraphOperator
 from longnn.store import GraphStore, Manifest
@@ -121,26 +119,3 @@ def _random_keys(size: Size, generator: torch.Generator) -> Tensor:
     else:
         keys = keys.sort().values
     return torch.unique_consecutive(keys)
-
-
-def hubs(size: Size) -> scipy.sparse.csr_matrix:
-    """Communities and hubs, numbered at random; values count how often an edge is repeated."""
-    model = BlockModel(nodes=size.nodes, edges=size.edges)
-    a, b = np.concatenate([model.edges_of(i) for i in range(model.edge_chunks)], axis=1)
-    return undirected(a, b, size.nodes)
-
-
-def ring(size: Size) -> scipy.sparse.csr_matrix:
-    """Each edge joins two places of a ring that are at most 50 apart; numbered at random."""
-    rng = np.random.default_rng(0)
-    name = rng.permutation(size.nodes)
-    a = rng.integers(size.nodes, size=size.edges)
-    b = (a + rng.integers(1, 51, size=size.edges)) % size.nodes
-    return undirected(name[a], name[b], size.nodes)
-
-
-def undirected(a: np.ndarray, b: np.ndarray, nodes: int) -> scipy.sparse.csr_matrix:
-    """Both directions of the edges from a to b."""
-    row, col = (np.concatenate(ends).astype(np.int32) for ends in ((a, b), (b, a)))
-    values = np.ones(len(row), dtype=np.int8)
-    return scipy.sparse.csr_matrix((values, (row, col)), (nodes, nodes))

@@ -19,9 +19,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -40,8 +39,7 @@ SLOW, SLOW_ROUNDS = 2.0, 3
 CSR_PRODUCTS = ("aten::crow_indices", "aten::embedding_bag")
 
 
-@dataclass(frozen=True)
-class Budget:
+class Budget(NamedTuple):
     """How much timing one call gets: its turns, and the approximate seconds of a turn."""
 
     rounds: int

@@ -1,4 +1,4 @@
-r"""How fast a large graph is: propagation beside its rivals, stages, two ranks, orders, and models.
+"""How fast a large graph is: propagation beside its rivals, the stages of a run, and two ranks.
 
 The whole of :func:`longnn.store.propagate` is timed, files written and synced, and its products
 alone. Rivals keep their terms in memory: PyG's SIGN transform (all powers) and the loop of its
@@ -23,18 +23,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
 import torch.distributed as dist
-from scipy.sparse.csgraph import breadth_first_order, reverse_cuthill_mckee
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 from torch_geometric.data import Data
 from torch_geometric.nn import SGConv
 from torch_geometric.transforms import SIGN
 
 from lab.bench._ceilings import memory_rate
-from lab.bench._graphs import Size, hubs, ring, write_random
+from lab.bench._graphs import Size, write_random
 from lab.bench._growth import measure_stages, stage_sweeps
 from lab.bench._measure import (
     Budget,
@@ -42,13 +39,11 @@ from lab.bench._measure import (
     compare,
     growth,
     limited_threads,
-    median_time,
     round_robin,
     run_module,
     summarize,
 )
 from lab.bench._record import Record, begin
-from lab.bench._rowmodels import Field, measure_contests
 from longnn.store import GraphStore, each_term, propagate
 
 CPU = torch.device("cpu")
@@ -57,52 +52,49 @@ DISK = 1 << 28
 #: Rows that a gather copies at once, and columns of a block, as propagation cuts them on a CPU.
 ROWS, BLOCK = 1 << 13, 16
 #: What can be measured beside propagation; on a GPU only the first two.
-SCALE_SECTIONS = ("rivals", "growth", "ranks", "orders", "models")
+SCALE_SECTIONS = ("rivals", "growth", "ranks")
 ON_GPU = SCALE_SECTIONS[:2]
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is measured: the main size, the sizes along each axis, those of the other sections, the
-    budget of a timing, and the rounds of ranks."""
+    """What is measured: the main size, with the budget of a timing and the rounds of ranks; and for
+    the stages a smaller size, with the numbers that it is given along each axis."""
 
     main: Size
-    sweeps: Mapping[str, Sequence[Size]]
-    orders: Size
-    field: Field
     budget: Budget
     rounds: int
+    base: Size
+    axes: Mapping[str, Sequence[int]]
+
+    def along(self, axis: str) -> list[Size]:
+        """The smaller size with one number changed; more nodes bring edges in proportion."""
+        sizes = [replace(self.base, **{axis: value}) for value in self.axes[axis]]
+        if axis == "nodes":
+            per_node = self.base.edges // self.base.nodes
+            sizes = [replace(size, edges=per_node * size.nodes) for size in sizes]
+        return sizes
 
 
-def _along(base: Size, **axes: Sequence[int]) -> dict[str, list[Size]]:
-    """Sizes with one number changed; more nodes bring edges in proportion."""
-    sweeps = {axis: [replace(base, **{axis: v}) for v in vs] for axis, vs in axes.items()}
-    grown = [replace(s, edges=base.edges * s.nodes // base.nodes) for s in sweeps["nodes"]]
-    return {**sweeps, "nodes": grown}
-
-
+MILLION = 1_000_000
 WORK = Work(
-    Size(500_000, 5_000_000, 64, 10),
-    _along(
-        Size(100_000, 1_000_000, 16, 4),
-        degree=(4, 8, 16, 32),
-        nodes=(100_000, 200_000, 400_000, 800_000),
-        edges=(1_000_000, 2_000_000, 4_000_000, 8_000_000),
-        columns=(16, 32, 64, 128),
-    ),
-    Size(1_000_000, 5_000_000, BLOCK, 1),
-    Field(nodes=200_000, edges=2_000_000, labelled=20_000),
+    Size(MILLION // 2, 5 * MILLION, 64, 10),
     Budget(5, 0.0),
-    rounds=3,
+    3,
+    Size(100_000, MILLION, 16, 4),
+    {
+        "degree": (4, 8, 16, 32),
+        "nodes": (100_000, 200_000, 400_000, 800_000),
+        "edges": (MILLION, 2 * MILLION, 4 * MILLION, 8 * MILLION),
+        "columns": (16, 32, 64, 128),
+    },
 )
-_TINY = Size(400, 2000, 4, 2)
 QUICK = Work(
-    _TINY,
-    _along(_TINY, degree=(2, 4), nodes=(200, 400), edges=(1000, 2000), columns=(2, 4)),
-    Size(300, 900, 4, 1),
-    Field(nodes=300, edges=1500, labelled=200, epochs=3, seeds=(0,)),
+    Size(400, 2000, 4, 2),
     Budget(2, 0.0),
-    rounds=1,
+    1,
+    Size(400, 2000, 4, 2),
+    {"degree": (2, 4), "nodes": (200, 400), "edges": (1000, 2000), "columns": (2, 4)},
 )
 
 
@@ -164,27 +156,19 @@ def _measure(
     record.update(stages={}, stage_size="", contests=[], contest_size="")
     if "growth" in sections:
         stages: dict[Size, dict[str, dict[str, float]]] = {}
-        for axis, sizes in work.sweeps.items():
+        for axis in work.axes:
             tell(f"stages, growth with {axis}")
+            sizes = work.along(axis)
             for point in sizes:
                 if point not in stages:
                     stages[point] = measure_stages(folder / "stages", point, device)
             record["sweeps"] += stage_sweeps(axis, sizes, stages)
-        largest = work.sweeps["nodes"][-1]
+        largest = work.along("nodes")[-1]
         record |= {"stages": stages[largest], "stage_size": str(largest)}
         record["memory_gb_s"] = memory_rate(device, Budget(3, 0.0))
     if "ranks" in sections:
         tell("one rank and two ranks, in turn")
         record["ranks"] = measure_ranks(folder / "main", size.degree, work.rounds)
-    if "orders" in sections:
-        at = work.orders
-        for name, make in GRAPHS.items():
-            tell(f"orders of the nodes: {name}")
-            record["orders"][name] = measure_orders(make(at), at.columns, work.budget)
-        record["order_size"] = f"{at.nodes:,} nodes, {at.edges:,} edges, {at.columns} columns"
-    if "models" in sections:
-        record["contests"] = measure_contests(folder / "models", work.field, tell)
-        record["contest_size"] = str(work.field)
     return record
 
 
@@ -356,56 +340,6 @@ def _rank(folder: str, degree: int, room: str) -> None:
     if rank == 0:
         (Path(room) / "seconds").write_text(str(time.perf_counter() - started))
     dist.destroy_process_group()
-
-
-# Orders: where neighbours have numbers near each other, their rows are in the cache
-
-#: Graphs whose nodes are numbered at random: with hubs, and with near and far.
-GRAPHS = {"communities and hubs": hubs, "a ring of near neighbours": ring}
-
-
-def breadth_first(matrix: scipy.sparse.csr_matrix) -> np.ndarray:
-    """Nodes as a breadth-first search meets them, from the largest; then those it does not meet."""
-    start = int(np.argmax(np.diff(matrix.indptr)))
-    met = breadth_first_order(matrix, start, directed=False, return_predecessors=False)
-    rest = np.ones(matrix.shape[0], dtype=bool)
-    rest[met] = False
-    return np.concatenate([met, np.flatnonzero(rest)])
-
-
-#: Orders by name: the new place i has the node ``order[i]``.
-ORDERS: Mapping[str, Callable[[scipy.sparse.csr_matrix], np.ndarray]] = {
-    "as it is": lambda matrix: np.arange(matrix.shape[0]),
-    "random": lambda matrix: np.random.default_rng(1).permutation(matrix.shape[0]),
-    "by degree": lambda matrix: np.argsort(-np.diff(matrix.indptr), kind="stable"),
-    "breadth first": breadth_first,
-    "reverse Cuthill-McKee": lambda matrix: np.asarray(
-        reverse_cuthill_mckee(matrix, symmetric_mode=True)
-    ),
-}
-
-
-def measure_orders(
-    matrix: scipy.sparse.csr_matrix, columns: int, budget: Budget
-) -> dict[str, dict[str, float]]:
-    """Seconds to find each order and renumber the graph, and of one product in it."""
-    x, seconds = torch.randn(matrix.shape[0], columns), {}
-    for name, find in ORDERS.items():
-        started = time.perf_counter()
-        order = find(matrix)
-        moved = matrix if name == "as it is" else matrix[order][:, order].sorted_indices()
-        cost = time.perf_counter() - started
-        product_s = median_time(product(moved, x), CPU, budget)
-        seconds[name] = {"find_s": cost, "product_s": product_s}
-    return seconds
-
-
-def product(matrix: scipy.sparse.csr_matrix, x: Tensor) -> Call:
-    """The sums of the neighbours' rows, as propagation takes them."""
-    indices, offsets = (
-        torch.from_numpy(part.astype(np.int32)) for part in (matrix.indices, matrix.indptr)
-    )
-    return lambda: embedding_bag(indices, x, offsets, mode="sum", include_last_offset=True)
 
 
 def _child(order: str, threads: str) -> None:

@@ -105,11 +105,8 @@ def heading(record: Record) -> list[str]:
             f"{settings['dropout']:g} on features and hidden channels, Adam, published split 0"
             f"{rounded}",
         ]
-    for name, graph in record.get("graphs", {}).items():
-        sizes = (
-            f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, {graph['features']:,} features"
-        )
-        text.append(f"{name}: {sizes}")
+    for name, sizes in record.get("graphs", {}).items():
+        text.append(f"{name}: {', '.join(f'{size:,} {what}' for what, size in sizes.items())}")
     told = settings["contenders"].items()
     return text + [f"{DEEP_LABELS.get(key, key)}: {description}" for key, description in told]
 
@@ -119,12 +116,9 @@ def failures(record: Record) -> list[str]:
     text = []
     for row in rows(record):
         if row["metric"] in ("error", "failed"):
-            names = [
-                row["graph"],
-                row["contender"],
-                row["what"] if row["metric"] == "error" else "",
-            ]
-            text.append(f"- {', '.join(filter(None, names))}: {row['value']}")
+            what = row["what"] if row["metric"] == "error" else None
+            names = [name for name in (row["graph"], row["contender"], what) if name]
+            text.append(f"- {', '.join(names)}: {row['value']}")
     return text
 
 
@@ -148,10 +142,8 @@ def _by_contender(record: Record, brief: bool) -> list[Table]:
     """Times, ratios, calls and memory, each with one row per graph and one column per contender."""
     quartiles = "" if brief else " [quartiles]"
     rounds, labels = record["settings"]["rounds"], contender_labels(record)
-    times, kinds = cells(record, "contenders"), []
-    for kind in _CALLS:
-        if any(f"calls.{kind}" in cell for cell in times.values()):
-            kinds.append(kind)
+    times = cells(record, "contenders")
+    kinds = [kind for kind in _CALLS if any(f"calls.{kind}" in cell for cell in times.values())]
     views: dict[str, tuple[str, Cells, Callable[[dict[str, Row]], str]]] = {
         "Epoch times": (
             f"Milliseconds per model and epoch, training and evaluation: median{quartiles} over "
@@ -194,10 +186,9 @@ def _goals(record: Record) -> Table:
         f"On {hardware(record)}; degree {settings['degree']}, hidden {settings['hidden']}, dropout "
         f"{settings['dropout']:g}. The worst dataset decides a goal over several datasets.{quick}"
     )
-    table = Table("Goals", note, ["goal", "measured", "status"], words=True)
-    for goal in record.get("goals", []):
-        table.rows.append([goal["text"], goal_value(goal), goal_status(goal)])
-    return table
+    goals = record.get("goals", [])
+    told = [[goal["text"], goal_value(goal), goal_status(goal)] for goal in goals]
+    return Table("Goals", note, ["goal", "measured", "status"], told, words=True)
 
 
 def goal_value(goal: dict[str, Any]) -> str:
@@ -284,23 +275,27 @@ def _depth(record: Record) -> Table:
     if work["quick"]:
         note += " A quick benchmark: these numbers mean little."
     heads = ["contender", "graph", "precision", "models", "rounds", "ms", "ratio"]
-    table = Table("", note, heads)
-    for (graph, _), cell in cells(record, "times").items():
-        row = [DEEP_LABELS[cell["contender"]["value"]], graph, cell["precision"]["value"]]
-        row += [str(cell[metric]["value"]) for metric in ("models", "rounds")]
-        table.rows.append([*row, spread(cell["ms"]), spread(cell["ratio"])])
-    return table
+    times = [
+        [DEEP_LABELS[cell["contender"]["value"]], graph]
+        + [str(cell[metric]["value"]) for metric in ("precision", "models", "rounds")]
+        + [spread(cell["ms"]), spread(cell["ratio"])]
+        for (graph, _), cell in cells(record, "times").items()
+    ]
+    return Table("", note, heads, times)
 
 
 def _ensembles(record: Record) -> Table:
     heads = ["graph", "preset", "members", "one by one, ms", "passes", "in passes, ms", "gain"]
     note = "All members of a portfolio; gain: one by one / in passes."
-    table = Table("", note, [*heads, "difference"])
-    for (graph, preset), cell in cells(record, "times").items():
-        row = [graph, preset, str(cell["members"]["value"]), spread(cell["apart"])]
-        row += [str(cell["passes"]["value"]), spread(cell["together"]), spread(cell["ratio"], True)]
-        table.rows.append([*row, spread(cell["difference"])])
-    return table
+    times = [
+        [
+            *(graph, preset, str(cell["members"]["value"]), spread(cell["apart"])),
+            *(str(cell["passes"]["value"]), spread(cell["together"]), spread(cell["ratio"], True)),
+            spread(cell["difference"]),
+        ]
+        for (graph, preset), cell in cells(record, "times").items()
+    ]
+    return Table("", note, [*heads, "difference"], times)
 
 
 # Large graphs
@@ -317,14 +312,13 @@ SCALE_LABELS = {
 def _propagation(record: Record) -> Table:
     note = f"{record['size']}. Rows read per second: float32 rows of neighbours, GB/s."
     heads = ["contender", "seconds [quartiles]", "times as long", "rows read", "peak MiB"]
-    table = Table("Propagation", note, heads)
     ratios, memory = cells(record, "ratios"), cells(record, "memory_mib")
-    read = 4.0 * record["entries"] * record["columns"] * record["steps"]
+    gigabytes = 4.0 * record["entries"] * record["columns"] * record["steps"] / 1e9
+    table = Table("Propagation", note, heads)
     for key, cell in cells(record, "seconds").items():
-        seconds = cell["seconds"]
-        row = [SCALE_LABELS[key[1]], spread(seconds)]
-        row += [spread(ratios.get(key, {}).get("ratios"), True)]
-        row += [number(read / seconds["value"] / 1e9)]
+        seconds, ratio = cell["seconds"], ratios.get(key, {}).get("ratios")
+        row = [SCALE_LABELS[key[1]], spread(seconds), spread(ratio, True)]
+        row += [number(gigabytes / seconds["value"])]
         table.rows.append([*row, spread(memory.get(key, {}).get("memory_mib"))])
     return table
 
@@ -349,13 +343,12 @@ def _stages(record: Record) -> Table:
 
 def _ranks(record: Record) -> Table:
     note = f"Propagation of {record['size']}; each rank is held to one core."
-    table = Table("Ranks", note, ["", "seconds [quartiles]", "times as fast"])
     found = {key: cell["ranks"] for (_, key), cell in cells(record, "ranks").items()}
-    if found:
-        table.rows.append(["one rank on one core", spread(found["one"]), "1"])
-        ratio = spread(found["ratio"], True)
-        table.rows.append(["two ranks on two cores", spread(found["two"]), ratio])
-    return table
+    told = found and [
+        ["one rank on one core", spread(found["one"]), "1"],
+        ["two ranks on two cores", spread(found["two"]), spread(found["ratio"], True)],
+    ]
+    return Table("Ranks", note, ["", "seconds [quartiles]", "times as fast"], told or [])
 
 
 def _orders(record: Record) -> Table:
@@ -392,11 +385,10 @@ def _contests(record: Record) -> Table:
 
 
 def _machine(record: Record) -> Table:
-    table = Table("Machine", "", ["measured", "GB/s"])
     measured = {
         "a file written and synced": "disk_gb_s",
         "a file read from the disk": "read_gb_s",
         "a copy in memory, read plus written": "memory_gb_s",
     }
-    table.rows = [[text, number(record[k])] for text, k in measured.items() if k in record]
-    return table
+    rates = [[text, number(record[key])] for text, key in measured.items() if key in record]
+    return Table("Machine", "", ["measured", "GB/s"], rates)

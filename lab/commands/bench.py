@@ -51,8 +51,8 @@ def bench(
         list[str] | None,
         typer.Option(
             help="Besides times, measure only these: memory, scaling, ceilings (default: all on a "
-            "GPU, all but ceilings on a CPU); with --part scale: rivals, growth, ranks, orders, "
-            "models (default: all on a CPU, the first two on a GPU). Repeatable."
+            "GPU, all but ceilings on a CPU); with --part scale: rivals, growth, ranks (default: "
+            "all on a CPU, the first two on a GPU). Repeatable."
         ),
     ] = None,
     part: Annotated[

@@ -49,7 +49,7 @@ def test_counts_by_hand():
 def test_counts_agree_with_what_an_epoch_does(small):
     members = 3
     problem = make_problem(small, Workload(), CPU)
-    population = make_population(small, Workload(), CPU, members, problem=problem, epochs=5)
+    population = make_population(small, Workload(), CPU, members, problem=problem)
     products = filter_products(count_calls(population.step))
     work = work_of(problem, Workload(), members)
     each = problem.operator.matrix.nnz * small.num_classes * members * 4

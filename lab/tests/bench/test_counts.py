@@ -44,7 +44,7 @@ def saved_shapes(call):
 
 
 def epoch_counts(dataset, members):
-    population = make_population(dataset, Workload(), CPU, members, epochs=10)
+    population = make_population(dataset, Workload(epochs=10), CPU, members)
     population.step()
     # So that the next epoch is the best, and is kept.
     population.standing.best_score.fill_(-torch.inf)

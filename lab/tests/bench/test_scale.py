@@ -8,17 +8,13 @@ import pytest
 import torch
 
 from lab.bench import SCALE_SECTIONS, Size, _scale, read_bench, run_scale, write_bench
-from lab.bench._graphs import undirected, write_random
+from lab.bench._graphs import write_random
 from lab.bench._growth import STAGES, measure_stages, stage_sweeps
-from lab.bench._measure import Budget, resident, run_module
-from lab.bench._rowmodels import Field, Sign, train_on_rows
+from lab.bench._measure import resident, run_module
 from lab.tests.bench.conftest import spread
 from lab.tests.commands import fail, succeed_json
 from longnn.graphs import GraphOperator
-from longnn.nn import OnRows, Terms
 from longnn.store import propagate
-from tests.nn.test_terms import dense_terms
-from tests.store.stored import small, write_graph
 
 CPU = torch.device("cpu")
 SMALL = Size(nodes=60, edges=150, columns=3, degree=2)
@@ -51,7 +47,6 @@ def test_a_record_has_all_parts(tmp_path):
     assert list(record["stages"]) == list(STAGES)
     assert all(stage["seconds"] > 0 and stage["read"] > 0 for stage in record["stages"].values())
     assert record["stage_size"] == "400 nodes, 2,000 edges, 4 columns, degree 2"
-    assert len({one["graph"] for one in record["contests"]}) == 3
     file, page, words, paper, *figures = write_bench(record, tmp_path, name="it")
     assert read_bench(file) == record
     text = page.read_text()
@@ -174,32 +169,6 @@ def test_ranks_are_timed_together(graph):
     assert not list(graph.folder.glob("tmp*"))
 
 
-# Orders
-
-
-@pytest.mark.parametrize("kind", _scale.GRAPHS)
-def test_an_order_renumbers_and_changes_no_sum(kind):
-    matrix = _scale.GRAPHS[kind](TINY)
-    assert (matrix != matrix.T).nnz == 0
-    matrix.data[:] = 1  # a repeated edge counts once in a product
-    x = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
-    expected = matrix @ x.numpy()
-    for name, find in _scale.ORDERS.items():
-        order = find(matrix)
-        assert sorted(order.tolist()) == list(range(80)), name
-        moved = matrix[order][:, order].sorted_indices()
-        sums = _scale.product(moved, x[torch.from_numpy(order.astype(np.int64))])().numpy()
-        np.testing.assert_allclose(sums, expected[order], atol=1e-5)
-    measured = _scale.measure_orders(matrix, 4, Budget(1, 0.0))
-    assert list(measured) == list(_scale.ORDERS)
-    assert all(min(seconds.values()) > 0 for seconds in measured.values())
-
-
-def test_breadth_first_names_nodes_that_it_does_not_reach():
-    matrix = undirected(np.array([0, 1, 4]), np.array([1, 2, 5]), 7)
-    assert _scale.breadth_first(matrix).tolist() == [1, 0, 2, 3, 4, 5, 6]
-
-
 # Stages
 
 
@@ -230,33 +199,3 @@ def test_growth_is_fitted():
     assert all(sweep["exponent"] == pytest.approx(1.5) for sweep in sweeps)
     assert sweeps[0]["fixed"] == "80 nodes, 300 edges, degree 2"
     assert sweeps[0]["ms"][0] == 3000.0
-
-
-# Models on rows
-
-
-def test_sign_is_a_map_of_each_term():
-    values, place = torch.randn(3, 5, 2), OnRows("keep", 5, torch.device("cpu"), torch.float32)
-    model = Sign(2, 4, 3, degree=2).eval()
-    first, last = model.mlp.transform.first, model.mlp.transform.last
-    parts = first.weight.view(3, 2, 4)
-    h = torch.relu(sum(t @ w for t, w in zip(values, parts, strict=True)) + first.bias)
-    found = model.scores(Terms({"keep": values}, {"keep": torch.ones(3, 5)}), place)
-    assert torch.allclose(found, h @ last.weight + last.bias, atol=1e-6)
-
-
-def test_a_learned_filter_finds_what_one_power_cannot(tmp_path):
-    """Labels are the sign of the first feature filtered to mixed frequencies."""
-    dataset = small(1500, 4, phi=0.0)
-    P = GraphOperator.from_edge_index(dataset.data.edge_index, num_nodes=1500)
-    x = torch.randn(1500, 4, generator=torch.Generator().manual_seed(0))
-    terms = dense_terms(P, x[:, :1], 4)[..., 0]
-    graph = dataset.data.clone()
-    graph.x, graph.y = x, (terms[1] - 2 * terms[3] > 0).long()
-    write_graph(tmp_path / "g", dataclasses.replace(dataset, data=graph))
-    budget = {"degree": 4, "epochs": 40, "patience": 10, "batch_rows": 128}
-    field = Field(nodes=1500, edges=0, labelled=1500, **budget)
-    found = train_on_rows(tmp_path / "g", field, 0, hidden=16)
-    assert found["learned filter"][0] > max(found["SGC"][0], found["MLP"][0]) + 0.15
-    assert found["learned filter"][2] < found["SIGN"][2]
-    assert all(seconds > 0 for _, seconds, _ in found.values())

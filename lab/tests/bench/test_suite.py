@@ -125,7 +125,7 @@ def test_the_command_writes_after_each_graph(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"contenders": ["gat"]}, "Expected contenders among"),
+        ({"contenders": ["gat"]}, r"Expected contenders among single, .* \(got 'gat'\)"),
         ({"sections": ["speed"]}, r"Expected sections among memory, .*, ceilings \(got 'speed'\)"),
         ({"population": 0}, "Expected `population` >= 1 \\(got 0\\)"),
         ({"precision": "tf32"}, "Expected `precision` on cpu among float32 \\(got 'tf32'\\)"),
