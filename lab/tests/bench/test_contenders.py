@@ -77,7 +77,8 @@ def test_the_work_is_that_of_the_workload():
     assert options.items() <= config.options.items()
     assert (config.options["placement"], config.options["weight"]) == ("output", "paper")
     assert set(config.settings.rates("lr").values()) == {Workload().lr}
-    assert set(config.settings.rates("wd").values()) == {Workload().weight_decay}
+    decays = config.settings.rates("wd")
+    assert decays == {**dict.fromkeys(decays, Workload().weight_decay), "basis": 0.0}
     config = DEPTH.config(5, model="lon-deep")
     assert (config.model, config.hidden_channels, config.seed) == ("lon-deep", 128, 5)
     options = {"blocks": 8, "degree": 3, "dropout": 0.2, "input_dropout": 0.0}
