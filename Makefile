@@ -17,7 +17,7 @@ demo: $(BASE)
 	@echo
 	@rm -rf demo-run
 	$(BIN)/longnn train csbm --data phi=-0.6 --output demo-run
-	@echo "next:   open the report, then README.md, 'Your own graph'"
+	@echo "next:   open the report, then README.md, 'From two files'"
 
 # The tests take both cores. Then the wheel, which mostly waits for files, is made beside the check
 # of types and the site.

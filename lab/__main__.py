@@ -10,6 +10,7 @@ from lab.commands.generate import generate
 from lab.commands.study import study
 from longnn.cli._base import Command, Group, guarded
 
+PICTURE = Path("docs/_static/filters.svg")
 app = typer.Typer(
     cls=Group,
     no_args_is_help=True,
@@ -28,10 +29,20 @@ def results(
     from lab.studies.portfolio import write_portfolio
     from lab.studies.recipes._files import write_recipes
 
-    records, pages = root / "results", sorted((root / "docs" / "results").glob("*.md"))
+    records = root / "results"
+    pages = [root / "README.md", *sorted((root / "docs" / "results").glob("*.md"))]
     print("made again:", *rebuild_all(records, pages), *rebuild_bench(records / "bench"))
     write_recipes(records, root / "longnn" / "recipes")
     write_portfolio(records, root / "longnn" / "training" / "portfolio.toml")
+
+
+def picture(
+    path: Annotated[Path, typer.Argument(help="SVG file to write.")] = PICTURE,
+) -> None:
+    """Train one model on two graphs and draw the picture of the README."""
+    from lab.picture import write_picture
+
+    print("picture:", write_picture(path))
 
 
 def planted(context: typer.Context) -> None:
@@ -41,7 +52,7 @@ def planted(context: typer.Context) -> None:
     main(context.args)
 
 
-for command in (study, bench, generate, results):
+for command in (study, bench, generate, results, picture):
     app.command(cls=Command)(guarded(command))
 app.command(
     add_help_option=False,

@@ -71,8 +71,8 @@ def test_best_is_larger_and_has_several_seeds(dataset):
     assert len({c.model for c in large.values()}) > 1
 
 
-def test_the_readme_counts_the_models():
-    words = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+def test_the_guide_counts_the_models():
+    words = " ".join((ROOT / "docs" / "choose.md").read_text(encoding="utf-8").split())
     number = {8: "eight", 16: "sixteen", 2: "two"}
     assert f"a portfolio of {number[len(portfolio('default'))]} LON-GNNs" in words
     assert {table["model"] for table in portfolio("default").values()} == {"lon"}

@@ -189,7 +189,7 @@ def test_what_portfolios_gain_over_one_model(tested):
     assert f"Squirrel and by {min(rest):.1f} to {max(rest):.1f} elsewhere" in text
     assert min(rest) > 0
     assert f"gains up to {max(gains.values()):.1f} points over one model" in page("index")
-    # As the README says: 28 graphs and tables, nine points at most, never worse by more than 0.2.
+    # As the guide says: 28 graphs and tables, nine points at most, never worse by more than 0.2.
     unseen = [
         StudyRecord.load(record_path(RESULTS / "portfolio", f"test-{name}"))
         for name in TESTED_UNSEEN
@@ -200,8 +200,8 @@ def test_what_portfolios_gain_over_one_model(tested):
     assert len(every) == 28
     assert round(max(every)) == 9
     assert min(every) > -0.2
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "On 28 graphs and tables that it was not chosen on, the default is up to nine" in readme
+    guide = " ".join((ROOT / "docs" / "choose.md").read_text(encoding="utf-8").split())
+    assert "On 28 graphs and tables that it was not chosen on, the default is up to nine" in guide
 
 
 def test_what_following_class_frequencies_gains(tested):

@@ -9,7 +9,7 @@ from lab.studies._core._pages import fill_page
 from tests.commands import ROOT
 
 RESULTS = ROOT / "results"
-PAGES = sorted((ROOT / "docs" / "results").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "results").glob("*.md"))]
 
 
 @pytest.mark.parametrize("name", [n for n in study_names() if (RESULTS / n).is_dir()])
