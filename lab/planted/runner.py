@@ -28,7 +28,7 @@ SECONDS = 300.0
 #: Copied where there is no git to list files; the folders of tools are left out.
 LEFT_OUT = (".git", ".venv", "build", "dist", "node_modules", "demo-run", "carry-wheels")
 MARKS = "not slow and not gpu and not wheel"
-CAUGHT, SURVIVED, NOT_PLANTED = "caught", "survived", "not planted"
+CAUGHT, SURVIVED, NOT_PLANTED, GONE = "caught", "survived", "not planted", "gone"
 BROKEN, TOO_LONG = "broken tests", "out of time"
 
 
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     suite = tuple(asked.suite or ())
     if asked.check:
-        paths = sorted({path for bug in bugs for path in suite or bug.tests})
+        paths = sorted({p for bug in bugs for p in _existing(root, suite or bug.tests)})
         done = _all(lambda path: _check(root, path, asked.seconds), paths, asked)
     else:
         done = _all(lambda bug: _try(root, bug, suite, asked.seconds), bugs, asked)
@@ -111,7 +111,8 @@ def _try(root: Path, bug: Bug, suite: Sequence[str], seconds: float) -> Outcome:
 
     found = bug.find(read_sources(root))
     if found is None:
-        return outcome(NOT_PLANTED, "its code does not occur exactly once")
+        gone = bug.status == GONE
+        return outcome(GONE if gone else NOT_PLANTED, "its code does not occur exactly once")
     path, text = found
     file = str(path.relative_to(root))
     try:
@@ -142,14 +143,14 @@ def _check(root: Path, path: str, seconds: float) -> Outcome:
 
 
 def _existing(root: Path, paths: Sequence[str]) -> list[str]:
-    """The paths, each that is gone replaced by the nearest folder that is there."""
-    found = []
-    for path in paths:
-        place = Path(path)
-        while not (root / str(place).partition("::")[0]).exists():
-            place = place.parent
-        found.append(str(place) if place != Path() else "tests")
-    return list(dict.fromkeys(found))
+    """The paths that are there; if none is, the folder nearest to the first."""
+    found = [path for path in paths if (root / path.partition("::")[0]).exists()]
+    if found or not paths:
+        return found
+    place = Path(paths[0])
+    while not (root / place).exists():
+        place = place.parent
+    return [str(place) if place != Path() else "tests"]
 
 
 def _judge(code: int | None, said: str) -> tuple[str, str]:
@@ -229,7 +230,7 @@ def _show_summary(done: Sequence[Outcome], against: Path | None) -> int:
     if against is None:
         return int(bool(counts[BROKEN]))
     before = {entry["name"]: entry["result"] for entry in json.loads(against.read_text())}
-    lost = [o for o in done if before.get(o.name) == CAUGHT and o.result != CAUGHT]
+    lost = [o for o in done if before.get(o.name) == CAUGHT and o.result not in (CAUGHT, GONE)]
     for outcome in lost:
         print(f"was caught, now {outcome.result}: {outcome.name} ({outcome.about})")
     return int(bool(lost or counts[BROKEN]))

@@ -13,7 +13,9 @@ BUGS = read_bugs()
 SOURCES = read_sources(ROOT)
 
 
-@pytest.mark.parametrize("bug", [b for b in BUGS if b.old], ids=lambda b: b.name)
+@pytest.mark.parametrize(
+    "bug", [b for b in BUGS if b.old and b.status != "gone"], ids=lambda b: b.name
+)
 def test_a_bug_can_be_planted_once(bug):
     found = bug.find(SOURCES)
     assert found is not None, "its code was changed: say in bugs.toml how it reads now"
@@ -21,8 +23,7 @@ def test_a_bug_can_be_planted_once(bug):
     assert text != SOURCES[path]
     if path.suffix == ".py":
         compile(text, str(path), "exec")
-    assert bug.tests
-    assert [path for path in bug.tests if not (ROOT / path).exists()] == []
+    assert any((ROOT / path).exists() for path in bug.tests)
 
 
 def test_bugs_are_many_and_of_many_kinds():
