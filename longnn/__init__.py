@@ -7,10 +7,8 @@ a layer for a PyTorch Geometric model.
 """
 
 import importlib
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from longnn._base import late
 from longnn._base.version import __version__
 
 if TYPE_CHECKING:
@@ -143,20 +141,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def _write_page(*arguments: Any, **options: Any) -> Any:
-    return importlib.import_module("longnn.runs").write_page(*arguments, **options)
-
-
-def _of_explain(name: str) -> Callable[..., Any]:
-    def function(*arguments: Any, **options: Any) -> Any:
-        return getattr(importlib.import_module("longnn.explain"), name)(*arguments, **options)
-
-    return function
-
-
-# What estimators and runs offer, and lies above them.
-late.provide("write_page", _write_page)
-for _name in ("explain_nodes", "explain_model", "find_ids"):
-    late.provide(_name, _of_explain(_name))

@@ -12,9 +12,9 @@ import torch
 from longnn import report
 from longnn.config import Config
 from longnn.data import DataError, Source, csbm
+from longnn.description._record import put_in_words
 from longnn.graphs import GraphOperator, extreme_eigenvalues, outlying_eigenvalues
 from longnn.runs import folder_name, load_run, resume, train
-from longnn.runs._describe import put_in_words
 from longnn.training import Population
 
 SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
@@ -143,7 +143,7 @@ def test_without_edges_the_largest_frequency_is_one():
 
 @pytest.mark.parametrize("most", [10, 1000])
 def test_the_record_has_the_eigenvalues_outside_the_bulk(tmp_path, monkeypatch, most):
-    monkeypatch.setattr("longnn.runs._describe.OUTLIER_NODES", most)
+    monkeypatch.setattr("longnn.description._record.OUTLIER_NODES", most)
     apart = csbm(phi=0.8, num_nodes=400, num_features=8)
     train(apart, config(), tmp_path / "a")
     outliers = load_run(tmp_path / "a").record.data.outliers

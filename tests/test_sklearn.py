@@ -27,9 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from torch_geometric.data import Data
 
-import longnn
 from longnn import LONGNNClassifier, LONGNNRegressor
-from longnn._base import late
 from longnn.data import NodeDataset, csbm
 from longnn.registry import MODELS
 from longnn.training import Population
@@ -575,14 +573,3 @@ def test_the_report_is_one_page(fitted, nodes, y, tmp_path):
     assert f"{100 * fitted.score(nodes[40:], y[40:]):.1f}" in page
     with pytest.raises(ValueError, match="Expected nodes that were not fitted on"):
         fitted.report(tmp_path / "no.html", nodes, y)
-
-
-def test_the_root_says_who_writes_reports(fitted, monkeypatch, tmp_path):
-    """The estimator knows nothing of runs: it calls what the root provides."""
-    seen = {}
-    monkeypatch.setitem(late._FUNCTIONS, "write_page", lambda *a, **o: seen.update(o) or a[0])
-    assert fitted.report(tmp_path / "page.html") == tmp_path / "page.html"
-    assert seen == {"command": "LONGNNClassifier.fit(...)"}
-    with pytest.raises(LookupError, match="Expected a function for 'nothing'"):
-        late.call("nothing")
-    assert longnn.runs.write_page.__module__ == "longnn.runs._page"

@@ -92,7 +92,7 @@ def test_rows_follow_the_validation_nodes(tmp_path):
 def test_a_new_graph_is_predicted_by_rows(run, tmp_path):
     new = small(120, seed=3, unlabelled=120)
     stored = write_graph(tmp_path / "new", new, ids=list(range(1000, 1120)))
-    table = longnn.runs._stored.whole_table(run.stream(graph=stored))
+    table = pyarrow.concat_tables(run.stream(graph=stored))
     assert table.column_names == ["id", "predicted", "p_minus", "p_plus"]
     assert table["id"].to_pylist()[0] == 1000
     here = run.predict(longnn.store.load_stored(tmp_path / "new", rows=False))

@@ -14,10 +14,10 @@ from torch_geometric.data import Data
 import longnn
 from longnn.config import Config
 from longnn.data import NodeDataset, csbm, from_data
+from longnn.description._baselines import mlp_config, predict_baseline
+from longnn.description._trust import make_bins
 from longnn.records import RunRecord
 from longnn.report import text_summary
-from longnn.runs._baselines import mlp_config, predict_baseline
-from longnn.runs._trust import make_bins
 from longnn.training import Job
 from tests.shifted import shifted_graph
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from torch import Tensor
 
-from longnn._base import late
+from longnn import explain
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, from_data, make_split
 from longnn.estimator._fitted import FittedEstimator
@@ -293,10 +293,10 @@ class GraphEstimator(FittedEstimator):
         if nodes is None:
             if output is not None or against is not None:
                 raise ValueError("Expected nodes where `output` or `against` is given (got none)")
-            return late.call("explain_model", self.trained_, dataset, features=features)
+            return explain.explain_model(self.trained_, dataset, features=features)
         places = find_nodes(dataset.ids, np.atleast_1d(nodes))
         options = {"output": output, "against": against, "features": features}
-        return late.call("explain_nodes", self.trained_, dataset, places, **options)
+        return explain.explain_nodes(self.trained_, dataset, places, **options)
 
     def _predict_on(self, dataset: NodeDataset) -> np.ndarray:
         return self.trained_.predict(self.trained_.problem(dataset)).numpy()

@@ -10,10 +10,10 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
-from longnn._base import late
 from longnn._base.node import Node
 from longnn.data import DataError, NodeDataset, Split
 from longnn.estimator._inputs import find_nodes, per_node, without_masks
+from longnn.estimator._page import write_page
 from longnn.estimator._parameters import Parameters
 from longnn.estimator._plots import draw_filter, draw_training, new_axes
 from longnn.metrics import Task
@@ -168,10 +168,7 @@ class FittedEstimator(Parameters):
                 for split, result, start, members in ends
             ]
         command = f"{type(self).__name__}.fit(...)"
-        written: Path = late.call(
-            "write_page", Path(path), self.trained_, dataset, ends, command=command
-        )
-        return written
+        return write_page(Path(path), self.trained_, dataset, ends, command=command)
 
     def _with_test(self, dataset: NodeDataset, nodes: Any, y: Any) -> tuple[NodeDataset, Tensor]:
         """The dataset with labels of further nodes, and a mask of these."""

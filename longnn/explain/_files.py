@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
-import pyarrow.csv
-import pyarrow.parquet
 
-from longnn._base.files import atomic_path, write_json, writing
-from longnn.runs import without_formulas
+from longnn._base.files import write_json, writing
+from longnn._base.tables import write_table
 
 ENDINGS = (".csv", ".parquet", ".json")
 
@@ -47,10 +45,6 @@ def save_tables(
         target = path if not written else path.with_name(f"{path.stem}-{name}{path.suffix}")
         if written and not len(table):
             continue
-        with writing(target), atomic_path(target) as temporary:
-            if path.suffix == ".csv":
-                pyarrow.csv.write_csv(without_formulas(table), temporary)
-            else:
-                pyarrow.parquet.write_table(table, temporary)
+        write_table(table, target)
         written.append(target)
     return written

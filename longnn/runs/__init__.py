@@ -2,10 +2,13 @@
 
 from longnn.runs._export import Program, describe_program, export_trained
 from longnn.runs._folder import default_folder, find_run, folder_name, read_record
-from longnn.runs._page import write_page
-from longnn.runs._predictions import predictions_table, without_formulas, write_predictions
+from longnn.runs._predictions import (
+    predictions_table,
+    stream_predictions,
+    write_predictions,
+    write_stream,
+)
 from longnn.runs._run import Run, load_run
-from longnn.runs._stored import stream_predictions, write_stream
 from longnn.runs._train import CHECKPOINT_EVERY, Interrupted, resume, train
 
 __all__ = [
@@ -24,8 +27,6 @@ __all__ = [
     "resume",
     "stream_predictions",
     "train",
-    "without_formulas",
-    "write_page",
     "write_predictions",
     "write_stream",
 ]

@@ -1,6 +1,7 @@
 """The graph of a run as a dataset: the one that was given, or the one that its files name."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -9,9 +10,8 @@ from torch_geometric.data import Data
 
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, from_data
-from longnn.runs._together import require_rows
-from longnn.store import ON_ROWS, Ranks, StoredDataset, load_source
-from longnn.training import members_of, row_degree_of
+from longnn.store import ON_ROWS, Ranks, StoredDataset, join_ranks, load_source
+from longnn.training import choose_device, members_of, row_degree_of
 
 OnNote = Callable[[str], None]
 #: A graph: its name or path, where it comes from, or the thing itself.
@@ -38,6 +38,27 @@ def as_dataset(
         )
     require_rows(dataset, ranks)
     return dataset
+
+
+def join(config: Config | Mapping[str, Any] | None) -> Ranks:
+    """This process among those of ``torchrun``; alone without it."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return Ranks()
+    given = config.device if isinstance(config, Config) else (config or {}).get("device", "auto")
+    return join_ranks(device=choose_device(given).type)
+
+
+def require_rows(dataset: NodeDataset, ranks: Ranks) -> None:
+    """Raise where ranks would all train the same: what they can share are rows.
+
+    Raises:
+        ValueError: for a graph in memory.
+    """
+    if ranks.count > 1 and not isinstance(dataset, StoredDataset):
+        raise ValueError(
+            "Expected a prepared folder, or files to prepare, under torchrun: its processes share "
+            f"the rows of a graph on disk (got {dataset.name!r} in memory); start longnn without it"
+        )
 
 
 def with_members_noted(dataset: StoredDataset, config: Config) -> StoredDataset:

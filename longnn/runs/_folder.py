@@ -7,13 +7,29 @@ created: of two runs that begin in one folder, one gets it.
 """
 
 import contextlib
-from collections.abc import Iterator
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from longnn._base.files import TEMPORARY, try_lock, writing
 from longnn.config import Config
 from longnn.data import DataError
 from longnn.records import RECORD, RUN, Request, RunRecord
+from longnn.store import Ranks
+from longnn.training import (
+    Population,
+    StopTraining,
+    Watcher,
+    is_out_of_memory,
+    load_checkpoint,
+    save_checkpoint,
+    saved_members,
+)
+
+OnEpoch = Callable[[Population], None]
 
 CONFIG, REPORT = "config.toml", "report.html"
 WEIGHTS, PREDICTIONS = "weights.safetensors", "predictions.csv"
@@ -135,3 +151,100 @@ def tidy_folder(folder: Path) -> None:
         checkpoint.unlink(missing_ok=True)
     for leftover in folder.rglob(TEMPORARY):
         leftover.unlink(missing_ok=True)
+
+
+def begun_before(folder: Path, request: Request, ranks: Ranks) -> Request | None:
+    """The request of the run in a folder, if it is the same run, begun by earlier ranks.
+
+    A finished one counts where ``torchrun`` has started these ranks again.
+    """
+    if ranks.count == 1:
+        return None
+    found: Request | None = ranks.agree(_same_run(folder, request) if ranks.first else None)
+    return found
+
+
+def _same_run(folder: Path, request: Request) -> Request | None:
+    if not (folder / RUN).exists():
+        return None
+    found = Request.read(folder)
+    same = all(_plain(getattr(found, k)) == _plain(getattr(request, k)) for k in _SAME)
+    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return found if same and (again or not is_complete(folder)) else None
+
+
+_SAME = ("source", "fingerprint", "config")
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+class Keeper(Watcher):
+    """Keeps what populations have reached in checkpoints, and stops them on a signal."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        caught: list[int],
+        on_epoch: OnEpoch | None,
+        checkpoint_every: float,
+        deadline: float | None,
+        ranks: Ranks,
+    ) -> None:
+        super().__init__(on_epoch, deadline, ranks)
+        self.folder, self.caught = folder, caught
+        self.every, self.saved = checkpoint_every, time.perf_counter()
+
+    def begin(self, population: Population, first: int) -> None:
+        """Go on where it was, where the first rank knows of it."""
+        if self.folder is None:
+            return
+        if self.ranks.agree(_checkpoint(self.folder, first).exists()):
+            with _damage():
+                load_checkpoint(population, _checkpoint(self.folder, first))
+
+    def watch(self, population: Population, first: int) -> None:
+        """Save it now and then."""
+        caught = self.ranks.any(bool(self.caught))
+        if caught or time.perf_counter() - self.saved >= self.every:
+            self.rest(population, first)
+            self.saved = time.perf_counter()
+        if caught:
+            raise StopTraining("interrupted")
+        super().watch(population, first)
+
+    def rest(self, population: Population, first: int) -> None:
+        """Save it."""
+        if self.folder is not None and self.ranks.first:
+            save_checkpoint(population, _checkpoint(self.folder, first))
+
+    def failed(self, error: BaseException, first: int) -> None:
+        """Where memory ran out, fewer will be tried, to whom a checkpoint is of no use."""
+        if self.folder is not None and self.ranks.first and is_out_of_memory(error):
+            _checkpoint(self.folder, first).unlink(missing_ok=True)
+
+
+def _checkpoint(folder: Path, first: int) -> Path:
+    """Of the repeats that are trained together, by the number of the first."""
+    return folder / (CHECKPOINT if first == 0 else f"checkpoint-{first}.safetensors")
+
+
+def begun_members(folder: Path | None) -> dict[int, int]:
+    """The first repeat of every checkpoint, and how many repeats it holds."""
+    begun: dict[int, int] = {}
+    for path in () if folder is None else folder.glob(CHECKPOINTS):
+        number = path.stem.removeprefix("checkpoint").removeprefix("-") or "0"
+        if number.isascii() and number.isdecimal():
+            with _damage():
+                begun[int(number)] = saved_members(path)
+    return begun
+
+
+@contextlib.contextmanager
+def _damage() -> Iterator[None]:
+    """Say of a checkpoint that cannot be read what to do about it."""
+    try:
+        yield
+    except ValueError as error:
+        raise DataError(f"{error}; move it elsewhere to begin the run again") from error

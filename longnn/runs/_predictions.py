@@ -1,18 +1,26 @@
-"""Predictions of every node as a table, and that table as CSV and Parquet."""
+"""Predictions of every node as a table: in memory, or a stream of tables for a graph on disk.
 
-from collections.abc import Mapping, Sequence
+A stream holds no more than a batch of rows and a few bytes per node.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow
-import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
+import torch
 from torch import Tensor
 
 from longnn._base.files import atomic_path, writing
-from longnn.data import NodeDataset
+from longnn._base.tables import write_table
+from longnn.data import DataError, NodeDataset, Split
+from longnn.store import GraphStore, StoredDataset
 from longnn.training import Trained
+
+#: Rows of one table of a stream: of a group in a Parquet file.
+ROWS = 1 << 16
+SETS = ("none", "train", "val", "test")
 
 
 def predictions_table(
@@ -109,35 +117,89 @@ def write_predictions(table: pyarrow.Table, path: Path) -> list[Path]:
     """Write a table of predictions to a CSV file, and to a Parquet file beside it.
 
     A spreadsheet runs a cell such as ``=HYPERLINK(...)``, so the CSV file has an apostrophe before
-    texts that begin like a formula (see :func:`without_formulas`). The Parquet file has every id
+    texts that begin like a formula (see :mod:`longnn._base.tables`). The Parquet file has every id
     as it is.
     """
-    beside = path.with_suffix(".parquet")
-    with writing(path), atomic_path(path) as temporary:
-        pyarrow.csv.write_csv(without_formulas(table), temporary)
-    with writing(beside), atomic_path(beside) as temporary:
-        pyarrow.parquet.write_table(table, temporary)
-    return [path, beside]
+    paths = [path, path.with_suffix(".parquet")]
+    for target in paths:
+        write_table(table, target)
+    return paths
 
 
-def without_formulas(table: pyarrow.Table) -> pyarrow.Table:
-    """The table with ``'`` before each text that a spreadsheet would take for a formula.
+def sets_of(dataset: StoredDataset, splits: Sequence[Split]) -> np.ndarray | None:
+    """int8 (nodes,), what each node of the graph serves for, by its place in :data:`SETS`; None
+    where the repeats have several splits."""
+    first = splits[0]
+    if any(
+        not torch.equal(first.test, s.test) or not torch.equal(first.val, s.val) for s in splits
+    ):
+        return None
+    found = np.zeros(dataset.graph.num_nodes, dtype=np.int8)
+    for number, mask in enumerate((first.train, first.val, first.test), start=1):
+        found[dataset.nodes[mask.numpy()]] = number
+    return found
 
-    Such a text begins with = + - @, a tab or a carriage return, and is not a number.
 
-    >>> table = pyarrow.table({"id": ["=1+1", "-5", "-x", "ann"]})
-    >>> without_formulas(table)["id"].to_pylist()
-    ["'=1+1", '-5', "'-x", 'ann']
+def stream_predictions(
+    trained: Trained,
+    graph: GraphStore,
+    *,
+    repeat: int | None = None,
+    sets: np.ndarray | None = None,
+    memory: int | None = None,
+) -> Iterator[pyarrow.Table]:
+    """The predictions of all nodes of a stored graph, tables of some rows each.
+
+    The columns are those of :func:`~longnn.runs.predictions_table`.
+
+    Args:
+        trained: the models.
+        graph: the same graph or another with its features; missing terms are computed.
+        repeat: the number of one repeat; None for the mean of all.
+        sets: see :func:`sets_of`.
+        memory: bytes that computing terms may use.
+
+    Raises:
+        DataError: for other features, or a prediction that is not finite.
     """
-    for place, name in enumerate(table.column_names):
-        column = table[name]
-        if not pyarrow.types.is_string(column.type):
-            continue
-        begins = pc.match_substring_regex(column, r"^[=+\-@\t\r]")
-        number = pc.match_substring_regex(
-            column, r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
-        )
-        formula = pc.and_not(begins, number)
-        marked = pc.binary_join_element_wise("'", column, "")
-        table = table.set_column(place, name, pc.if_else(formula, marked, column))
-    return table
+    problem = trained.row_problem(graph, np.arange(graph.num_nodes), memory=memory)
+    known = _any_label(graph)
+    start = 0
+    ids = graph.ids(ROWS)
+    for predicted in trained.predict_batches(problem, repeat=repeat, size=ROWS):
+        if not bool(torch.isfinite(predicted).all()):
+            raise DataError("Expected finite predictions (got some that are not)")
+        stop = start + len(predicted)
+        y = _labels(graph, start, stop) if known else None
+        where = None if sets is None else np.array(SETS, dtype=object)[sets[start:stop]]
+        chosen = trained.choose(predicted, repeat=repeat)
+        yield table_of(next(ids), predicted, chosen, trained, y=y, where=where)
+        start = stop
+
+
+def _any_label(graph: GraphStore) -> bool:
+    if "labels.npy" not in graph.manifest.files:
+        return False
+    labels = graph.labels
+    return bool((labels >= 0).any() if labels.dtype.kind == "i" else (~np.isnan(labels)).any())
+
+
+def _labels(graph: GraphStore, start: int, stop: int) -> torch.Tensor:
+    found = np.array(graph.labels[start:stop])
+    return torch.from_numpy(found.astype(np.int64 if found.dtype.kind == "i" else np.float32))
+
+
+def write_stream(tables: Iterator[pyarrow.Table], path: Path) -> int:
+    """Write tables to one Parquet file as they come; returns the number of rows."""
+    rows = 0
+    with writing(path), atomic_path(path) as temporary:
+        writer = None
+        try:
+            for table in tables:
+                writer = writer or pyarrow.parquet.ParquetWriter(temporary, table.schema)
+                writer.write_table(table)
+                rows += table.num_rows
+        finally:
+            if writer is not None:
+                writer.close()
+    return rows

@@ -12,19 +12,17 @@ import pyarrow
 import torch
 from torch import Tensor
 
-from longnn import report
-from longnn._base import late
+from longnn import explain, report
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, Split, make_split
+from longnn.description import masks_of, score_sets
 from longnn.estimator import LONGNNClassifier, LONGNNRegressor
 from longnn.metrics import summarize
 from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
 from longnn.runs._dataset import load_graph, read_source
-from longnn.runs._describe import masks_of, score_sets
 from longnn.runs._export import export_trained
 from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
-from longnn.runs._predictions import predictions_table
-from longnn.runs._stored import sets_of, stream_predictions, whole_table
+from longnn.runs._predictions import predictions_table, sets_of, stream_predictions
 from longnn.store import GraphStore, StoredDataset
 from longnn.training import Problem, Trained, TruncatedScore, mean_prediction, truncation_curve
 
@@ -143,7 +141,7 @@ class Run:
         if repeat is not None and not 0 <= repeat < self.trained.repeats:
             raise DataError(f"Expected a repeat below {self.trained.repeats} (got {repeat})")
         if isinstance(self.dataset, StoredDataset):
-            return whole_table(self.stream(repeat))
+            return pyarrow.concat_tables(self.stream(repeat))
         each, sets = self.predicted, [masks_of(split) for split in self.splits]
         predicted = mean_prediction(each) if repeat is None else each[repeat]
         first = sets[repeat or 0]
@@ -195,9 +193,9 @@ class Run:
                 :func:`~longnn.explain.explain_model`.
         """
         if nodes is None:
-            return late.call("explain_model", self.trained, self.dataset, **options)
-        places = late.call("find_ids", self.dataset.ids, [str(node) for node in nodes])
-        return late.call("explain_nodes", self.trained, self.dataset, places, **options)
+            return explain.explain_model(self.trained, self.dataset, **options)
+        places = explain.find_ids(self.dataset.ids, [str(node) for node in nodes])
+        return explain.explain_nodes(self.trained, self.dataset, places, **options)
 
     def evaluate(self) -> tuple[list[Scores], dict[str, dict[str, Summary]]]:
         """The scores of every repeat and their summary, computed again from weights and data."""

@@ -18,34 +18,36 @@ from longnn._base.interrupts import held_signals
 from longnn._base.version import __version__
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, make_split
+from longnn.description import describe_baselines, describe_run, mlp_config
 from longnn.records import RUN, Request
-from longnn.runs._baselines import describe_baselines, mlp_config
 from longnn.runs._dataset import (
     GraphLike,
     OnNote,
     as_dataset,
+    join,
     load_graph,
     read_source,
+    require_rows,
     with_members_noted,
 )
-from longnn.runs._describe import describe_run
 from longnn.runs._folder import (
     CONFIG,
     PREDICTIONS,
     REPORT,
     WEIGHTS,
+    Keeper,
+    OnEpoch,
     begin_folder,
+    begun_before,
+    begun_members,
     find_run,
     hold_folder,
     is_complete,
     read_config,
     tidy_folder,
 )
-from longnn.runs._keeper import Keeper, OnEpoch, begun_members
-from longnn.runs._predictions import write_predictions
+from longnn.runs._predictions import write_predictions, write_stream
 from longnn.runs._run import Run, load_run
-from longnn.runs._stored import write_stream
-from longnn.runs._together import begun_before, join, require_rows
 from longnn.store import Ranks, StoredDataset
 from longnn.training import Fitted, Job, StopTraining, Trained, complete
 

@@ -5,6 +5,7 @@ Knows nothing of folders and files.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,13 @@ from torch import Tensor
 from longnn import data, report
 from longnn._base.provenance import environment
 from longnn.data import NodeDataset, Split
-from longnn.graphs import extreme_eigenvalues, outlying_eigenvalues, spectral_density
+from longnn.description._trust import calibration_of, curve_of, label_counts, residuals_of, shift_of
+from longnn.graphs import (
+    SpectralDensity,
+    extreme_eigenvalues,
+    outlying_eigenvalues,
+    spectral_density,
+)
 from longnn.metrics import summarize
 from longnn.nn import Ensemble, Model, hears_types
 from longnn.records import (
@@ -31,9 +38,7 @@ from longnn.records import (
     summarize_repeats,
 )
 from longnn.report import mean_response
-from longnn.runs._stored import card_of, density_of, rows_described
-from longnn.runs._trust import calibration_of, curve_of, label_counts, residuals_of, shift_of
-from longnn.store import StoredDataset
+from longnn.store import GraphStore, StoredDataset, StoredOperator
 from longnn.training import (
     FIELDS,
     Fitted,
@@ -50,6 +55,8 @@ from longnn.training import (
 POINTS = 101
 #: Nodes up to which the eigenvalues outside the bulk are computed: 0.5 GB there.
 OUTLIER_NODES = 1_000_000
+#: Stored entries up to which the spectral density is estimated: fifty products, a minute there.
+DENSITY_ENTRIES = 50_000_000
 #: Of an estimated density, what counts as none.
 LEAST_DENSITY = 1e-3
 
@@ -115,9 +122,9 @@ def _describe_graph(
     """The graph: where it is from, what it is like, and its spectrum."""
     outliers, notes = None, tuple(dataset.notes)
     if isinstance(dataset, StoredDataset):
-        density, card = density_of(dataset.graph), card_of(dataset)
-        left = rows_described({"components": None, "homophily": None, "spectral density": density})
-        notes = (*notes, left)
+        density, card = _density(dataset.graph), _card(dataset)
+        left = "components, homophily" + ", spectral density" * (density is None)
+        notes = (*notes, f"Left out, since they need the whole graph in memory: {left}.")
     else:
         density, card = spectral_density(problem.operator), data.describe(dataset).to_dict()
         # Communities and bipartite-like parts are read off undirected graphs.
@@ -139,6 +146,43 @@ def _describe_graph(
         columns=() if dataset.encoding is None else tuple(dataset.encoding.rows()),
         outliers=outliers,
     )
+
+
+def _density(graph: GraphStore) -> SpectralDensity | None:
+    """The spectral density of a stored graph, or None where that would take too long."""
+    if graph.num_entries > DENSITY_ENTRIES:
+        return None
+    return spectral_density(StoredOperator(graph))  # type: ignore[arg-type]  # it multiplies
+
+
+def _card(dataset: StoredDataset) -> dict[str, Any]:
+    """What a report shows of a stored graph: what its degrees and labels say, and no more."""
+    graph = dataset.graph
+    degree = np.diff(graph.offsets)
+    counts: dict[str, int] = {}
+    if dataset.task == "classification":
+        found = torch.bincount(dataset.data.y, minlength=dataset.num_classes).tolist()
+        counts = dict(zip(dataset.classes, found, strict=True))
+    present = [count for count in counts.values() if count]
+    return {
+        "name": dataset.name,
+        "task": dataset.task,
+        "nodes": graph.num_nodes,
+        "edges": dataset.num_edges,
+        "features": graph.num_features,
+        "weighted": False,
+        "degree_min": int(degree.min()),
+        "degree_median": float(np.median(degree)),
+        "degree_mean": float(degree.mean()),
+        "degree_max": int(degree.max()),
+        "isolated_nodes": int((degree == 0).sum()),
+        "class_counts": counts,
+        "imbalance": max(present) / min(present) if present else None,
+        "labelled_share": dataset.num_nodes / graph.num_nodes,
+        "notes": list(dataset.notes),
+        "warnings": [],
+        "fingerprint": dataset.fingerprint(),
+    }
 
 
 def _largest(graph: GraphRecord, problem: Problem) -> float:

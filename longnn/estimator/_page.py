@@ -10,9 +10,8 @@ from longnn import report
 from longnn._base.files import write_text, writing
 from longnn._base.version import __version__
 from longnn.data import NodeDataset, Split
+from longnn.description import describe_baselines, describe_run
 from longnn.records import Request
-from longnn.runs._baselines import describe_baselines
-from longnn.runs._describe import describe_run
 from longnn.training import Fitted, FittedMember, Result, Trained
 
 #: Of one repeat: its split, what training gave, each filter's basis before it, and its members.

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from longnn.config import Config
 from longnn.data import NodeDataset, Split
+from longnn.description._record import make_summary, read_alike, score_sets
 from longnn.matrices import SparseMatrix
 from longnn.metrics import Task, summarize
 from longnn.records import BaselineRecord, Scores, Summary, summarize_repeats
-from longnn.runs._describe import make_summary, read_alike, score_sets
 from longnn.training import Fitted, Problem, RowProblem
 
 #: Steps of logistic regression; more change the score of a baseline by next to nothing.
