@@ -53,11 +53,6 @@ class BlockModel:
 
     Raises:
         DataError: for an option out of range.
-
-    >>> model = BlockModel(nodes=100, edges=300, features=4, classes=4)
-    >>> source, target = model.edges_of(0)
-    >>> len(source), np.bincount(model.labels).tolist()
-    (300, [25, 25, 25, 25])
     """
 
     nodes: int
@@ -72,32 +67,28 @@ class BlockModel:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        checks = (
-            (self.classes >= 2, f"`classes` >= 2 (got {self.classes})"),
-            (
-                2 * self.classes <= self.nodes < 2**31,
-                f"`nodes` within {2 * self.classes}..2^31 - 1, two per class (got {self.nodes})",
+        nodes, classes, pairs = self.nodes, self.classes, self.pattern == "pairs"
+        dial = self.homophily
+        checks = {
+            f"`classes` >= 2 (got {classes})": classes >= 2,
+            f"`nodes` within {2 * classes}..2^31 - 1, two per class (got {nodes})": (
+                2 * classes <= nodes < 2**31
             ),
-            (self.edges >= 1, f"`edges` >= 1 (got {self.edges})"),
-            (self.features >= 1, f"`features` >= 1 (got {self.features})"),
-            (
-                len(self.homophily) > 0 and all(0 <= h <= 1 for h in self.homophily),
-                f"`homophily` within 0..1 (got {', '.join(map(str, self.homophily))})",
+            f"`edges` >= 1 (got {self.edges})": self.edges >= 1,
+            f"`features` >= 1 (got {self.features})": self.features >= 1,
+            f"`homophily` within 0..1 (got {', '.join(map(str, dial))})": (
+                len(dial) > 0 and all(0 <= share <= 1 for share in dial)
             ),
-            (self.pattern in PATTERNS, f"`pattern` among {PATTERNS} (got {self.pattern!r})"),
-            (
-                self.pattern != "pairs" or self.classes % 2 == 0,
-                f"an even number of `classes` for pairs (got {self.classes})",
+            f"`pattern` among {PATTERNS} (got {self.pattern!r})": self.pattern in PATTERNS,
+            f"an even number of `classes` for pairs (got {classes})": not (pairs and classes % 2),
+            f"`labelled` a share up to 1 or a number up to {nodes} (got {self.labelled})": (
+                0 < self.labelled <= nodes
             ),
-            (
-                0 < self.labelled <= self.nodes,
-                f"`labelled` a share up to 1 or a number up to {self.nodes} (got {self.labelled})",
-            ),
-            (0 <= self.signal < math.inf, f"`signal` >= 0 (got {self.signal})"),
-            (2 < self.exponent < math.inf, f"`exponent` > 2 (got {self.exponent})"),
-            (self.seed >= 0, f"`seed` >= 0 (got {self.seed})"),
-        )
-        for holds, what in checks:
+            f"`signal` >= 0 (got {self.signal})": 0 <= self.signal < math.inf,
+            f"`exponent` > 2 (got {self.exponent})": 2 < self.exponent < math.inf,
+            f"`seed` >= 0 (got {self.seed})": self.seed >= 0,
+        }
+        for what, holds in checks.items():
             if not holds:
                 raise DataError(f"Expected {what}.")
 
@@ -183,6 +174,11 @@ class BlockModel:
     def rows(self) -> int:
         """Rows of features in a chunk."""
         return max(1, 16 * CHUNK // self.features)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the features: f0, f1, ..."""
+        return [f"f{j}" for j in range(self.features)]
 
     def features_of(self, chunk: int) -> np.ndarray:  # float32 (rows, features)
         """The features of the nodes of a chunk."""

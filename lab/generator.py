@@ -1,6 +1,7 @@
 """A random graph of any size, as Parquet files or as a prepared graph, in bounded memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,31 +30,25 @@ LENGTHS = {"drawing edges": 5.0, "sorting edges": 10.0, "drawing features": 4.0,
 def generate(
     output: str | Path,
     *,
-    nodes: int,
-    edges: int,
-    features: int = 64,
-    classes: int = 10,
     homophily: float | Sequence[float] = 0.8,
-    pattern: Literal["uniform", "pairs"] = "uniform",
-    labelled: float = 1.0,
-    signal: float = 1.0,
-    exponent: float = 2.5,
-    seed: int = 0,
     format: Literal["store", "parquet"] = "store",
     memory: str | float = "4G",
     on_progress: OnProgress | None = None,
+    **options: Any,
 ) -> GraphStore | None:
-    """Write a random graph of the :class:`~lab.blockmodel.BlockModel`, which explains the options.
+    """Write a random graph of the :class:`~lab.blockmodel.BlockModel`, which explains its options.
+
+    Repeated edges are merged, so that slightly fewer than ``edges`` remain.
 
     Args:
         output: the folder to make. A prepared graph in it that was made in the same way is used as
             it is.
-        nodes, edges, features, classes, homophily, pattern, labelled, signal, exponent, seed: of
-            the model. Repeated edges are merged, so that slightly fewer than ``edges`` remain.
+        homophily: of the model; one number holds for all classes.
         format: ``"store"``, a prepared graph, or ``"parquet"``, folders ``edges`` and ``nodes`` of
             parts, as a user would bring them.
         memory: for the whole program, such as ``"4G"``.
         on_progress: called with the name of a step and the share of the whole that is done.
+        options: the other options of the model.
 
     Returns:
         The prepared graph; None for Parquet files.
@@ -61,49 +56,37 @@ def generate(
     Raises:
         DataError: for an option out of range.
         StoreError: for a folder that holds something else.
-
-    >>> import tempfile
-    >>> made = generate(tempfile.mkdtemp(), nodes=100, edges=300, features=4, classes=2)
-    >>> made.num_nodes, made.num_features, made.about["classes"]
-    (100, 4, ['0', '1'])
     """
     dial = tuple(homophily) if isinstance(homophily, Sequence) else (float(homophily),)
-    model = BlockModel(
-        nodes=nodes,
-        edges=edges,
-        features=features,
-        classes=classes,
-        homophily=dial,
-        pattern=pattern,
-        labelled=labelled,
-        signal=signal,
-        exponent=exponent,
-        seed=seed,
-    )
+    model = BlockModel(homophily=dial, **options)
     if format not in FORMATS:
         raise StoreError(f"Expected `format` among {', '.join(FORMATS)} (got {format!r})")
     folder, size, steps = Path(output), parse_size(memory), Steps(LENGTHS, on_progress)
     if format == "parquet":
         _write_parquet(model, folder, steps)
         return None
-    source = {"kind": "generated", **vars_of(model)}
-    found = reusable(folder, source)
-    if found is not None:
-        return found
-    with working(folder) as room:
-        _write_store(model, folder, room, source, size, steps)
-    return GraphStore.open(folder)
+    source = {"kind": "generated", **asdict(model), "homophily": list(dial)}
+    graph = reusable(folder, source)
+    if graph is None:
+        with working(folder) as room:
+            _write_store(model, folder, room, source, size, steps)
+        graph = GraphStore.open(folder)
+    return graph
 
 
-def vars_of(model: BlockModel) -> dict[str, Any]:
-    """The options of a model as plain data."""
-    fields = {name: getattr(model, name) for name in model.__dataclass_fields__}
-    return {**fields, "homophily": list(model.homophily)}
+def _edge_tables(model: BlockModel, steps: Steps) -> Iterator[pa.Table]:
+    steps.begin("drawing edges")
+    for chunk in range(model.edge_chunks):
+        yield pa.table(dict(zip(("source", "target"), model.edges_of(chunk), strict=True)))
+        steps.at((chunk + 1) / model.edge_chunks)
 
 
-def _edge_table(model: BlockModel, chunk: int) -> pa.Table:
-    source, target = model.edges_of(chunk)
-    return pa.table({"source": source, "target": target})
+def _feature_rows(model: BlockModel, steps: Steps) -> Iterator[tuple[int, np.ndarray]]:
+    """The first row of each chunk, and its features."""
+    steps.begin("drawing features")
+    for chunk in range(model.feature_chunks):
+        yield chunk * model.rows, model.features_of(chunk)
+        steps.at((chunk + 1) / model.feature_chunks)
 
 
 def _write_store(
@@ -113,18 +96,14 @@ def _write_store(
     with Engine(room, memory) as engine:
         engine.run("SET preserve_insertion_order = false")
         engine.run("CREATE TABLE edges (s INTEGER, t INTEGER)")
-        steps.begin("drawing edges")
-        for chunk in range(model.edge_chunks):
-            with engine.given("chunk", _edge_table(model, chunk)):
+        for table in _edge_tables(model, steps):
+            with engine.given("chunk", table):
                 engine.run("INSERT INTO edges SELECT * FROM chunk")
-            steps.at((chunk + 1) / model.edge_chunks)
         steps.begin("sorting edges")
         counts = write_csr(engine, folder, model.nodes, self_loops=False, on_share=steps.at)
-    steps.begin("drawing features")
     with MatrixWriter(folder / FEATURES, model.nodes, model.features) as writer:
-        for chunk in range(model.feature_chunks):
-            writer.write(chunk * model.rows, model.features_of(chunk))
-            steps.at((chunk + 1) / model.feature_chunks)
+        for start, x in _feature_rows(model, steps):
+            writer.write(start, x)
     write_id_list(range(model.nodes), folder / IDS)
     y = torch.from_numpy(np.where(model.known, model.labels, -1).astype(np.int64))
     classes = tuple(str(c) for c in range(model.classes))
@@ -138,7 +117,7 @@ def _write_store(
         targets=(),
         default_split="stratified",
         files=write_answers(answers, folder),
-        feature_names=feature_names(model),
+        feature_names=model.feature_names,
         encoding=None,
         scaling=Scaling("none"),
         ready=True,
@@ -151,11 +130,6 @@ def _write_store(
     )
 
 
-def feature_names(model: BlockModel) -> list[str]:
-    """The names of the features: f0, f1, ..."""
-    return [f"f{j}" for j in range(model.features)]
-
-
 def _write_parquet(model: BlockModel, folder: Path, steps: Steps) -> None:
     """Folders of parts, one per chunk: ``edges`` and ``nodes``."""
     for stem in ("edges", "nodes"):
@@ -166,19 +140,14 @@ def _write_parquet(model: BlockModel, folder: Path, steps: Steps) -> None:
                     f"Expected an empty folder in {folder / stem} (it holds files); choose another "
                     "with --output"
                 )
-    steps.begin("drawing edges")
-    for chunk in range(model.edge_chunks):
-        _write_part(_edge_table(model, chunk), folder / "edges", chunk)
-        steps.at((chunk + 1) / model.edge_chunks)
-    steps.begin("drawing features")
-    for chunk in range(model.feature_chunks):
-        x, start = model.features_of(chunk), chunk * model.rows
+    for number, table in enumerate(_edge_tables(model, steps)):
+        _write_part(table, folder / "edges", number)
+    for number, (start, x) in enumerate(_feature_rows(model, steps)):
         rows = slice(start, start + len(x))
         columns: dict[str, Any] = {"id": np.arange(start, start + len(x))}
         columns["label"] = pa.array(model.labels[rows], mask=~model.known[rows])
-        columns |= dict(zip(feature_names(model), x.T, strict=True))
-        _write_part(pa.table(columns), folder / "nodes", chunk)
-        steps.at((chunk + 1) / model.feature_chunks)
+        columns |= dict(zip(model.feature_names, x.T, strict=True))
+        _write_part(pa.table(columns), folder / "nodes", number)
 
 
 def _write_part(table: pa.Table, folder: Path, number: int) -> None:

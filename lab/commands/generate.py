@@ -59,7 +59,7 @@ def generate(
             features=features,
             classes=classes,
             homophily=dial,
-            pattern=pattern,  # type: ignore[arg-type]  # checked there
+            pattern=pattern,
             labelled=labelled,
             signal=signal,
             exponent=exponent,
