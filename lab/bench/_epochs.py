@@ -83,7 +83,7 @@ def run_bench(
     on_progress: Callable[[str], None] = lambda text: None,
     on_dataset: Callable[[Record], None] = lambda record: None,
 ) -> Record:
-    r"""Measure, and return the record.
+    """Measure, and return the record.
 
     Args:
         datasets: names or datasets; by default the ten graphs of the paper; of depth, a grid of the
@@ -91,28 +91,24 @@ def run_bench(
         part: ``"epochs"``; ``"depth"``: epochs of eight blocks of 128 channels and of PyG's GCN of
             eight such layers; ``"ensembles"``: predictions of all members of the portfolios.
         device: ``"cpu"``, ``"cuda"``, or ``"auto"``.
-        threads: threads of torch on the CPU, restored afterwards; by default those torch has.
+        threads: of torch on the CPU, restored afterwards; by default those it has.
         population: models trained at once; by default 10 on a CPU, 64 on a GPU (depth: 2 and 16).
         precision: of LON-GNN; ``"tf32"`` is for a GPU. The rivals are in float32; depth has both.
-        quick: take a few seconds on bundled data; a check that everything works, since the
-            numbers mean little.
+        quick: a check that everything works, on bundled data: the numbers mean little.
         data_dir: the folder of the datasets (default: ``$LONGNN_DATA``).
-        contenders: which contenders to time; by default all.
-        sections: what to measure besides the epoch times, of ``"memory"``, ``"scaling"`` and
-            ``"ceilings"``; by default all on a GPU, all but ceilings on a CPU, scaling if quick.
-        commit: commit to record when the code is not a git checkout.
+        contenders: which to time; by default all.
+        sections: what to measure besides the epoch times, of :data:`SECTIONS`; by default all on a
+            GPU, all but ceilings on a CPU, scaling if quick.
+        commit: to record when the code is not a git checkout.
         on_progress: called with a few words on what is being measured.
-        on_dataset: called after each dataset with the record until then, so that whoever is
-            interrupted keeps it.
+        on_dataset: called after each dataset with the record until then.
 
     Raises:
         ValueError: for an unknown device, contender, section or precision, or a number below one.
     """
     where = training.choose_device(device)
-    for option, given, possible in (
-        ("contenders", contenders, LABELS),
-        ("sections", sections, SECTIONS),
-    ):
+    named = {"contenders": (contenders, LABELS), "sections": (sections, SECTIONS)}
+    for option, (given, possible) in named.items():
         unknown = [name for name in given or [] if name not in possible]
         if unknown:
             raise ValueError(f"Expected {option} among {', '.join(possible)} (got {unknown[0]!r})")
@@ -154,7 +150,9 @@ def run_bench(
             measure(dataset)
             on_dataset(bench.record)
         if part == "epochs" and "scaling" in sections:
-            bench.scaling()
+            tell = lambda axis: on_progress(f"scaling: {axis}")  # noqa: E731
+            work = (where, workload, SIZES[bench.kind], BUDGETS[bench.kind][1])
+            bench.record["scaling"] = guarded(measure_scaling, *work, tell)
     return bench.record
 
 
@@ -289,12 +287,6 @@ class Bench:
         problem = make_problem(dataset, self.workload, self.device)
         epoch_ms, ceilings = members * times["ms"]["median"], self.record["ceilings"]
         return measure_shares(problem, self.workload, members, epoch_ms, ceilings, rest)
-
-    def scaling(self) -> None:
-        """How the time of an epoch grows."""
-        work = (self.device, self.workload, SIZES[self.kind], BUDGETS[self.kind][1])
-        tell = lambda axis: self.tell(f"scaling: {axis}")  # noqa: E731
-        self.record["scaling"] = guarded(measure_scaling, *work, tell)
 
     def depth(self, dataset: NodeDataset) -> None:
         """Times of stacks in every precision that the device has."""

@@ -1,5 +1,6 @@
 """Figures of a record: epoch times, memory, and how time grows."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from lab.bench._record import KINDS, Record, Row, cells, values
+from lab.bench._record import KINDS, Cells, Record, cells, values
 from lab.bench._tables import contender_labels
 from longnn.report import (
     GREY,
@@ -34,19 +35,15 @@ def save_figures(record: Record, folder: Path, name: str) -> list[Path]:
     figures = {}
     if KINDS[record["format"]] == "epochs":
         tf32 = ", in TF32" if record["settings"].get("precision") == "tf32" else ""
-        time, title = cells(record, "contenders"), "Time of an epoch, training and evaluation"
-        memory = cells(record, "memory_mib")
-        if time:
-            figures[f"{name}-epoch_times"] = draw_dots(
-                *(record, time, "ms", title + tf32, "milliseconds per model (log scale)")
-            )
+        title, unit = f"Time of an epoch, training and evaluation{tf32}", "milliseconds per model"
+        times, memory = cells(record, "contenders"), cells(record, "memory_mib")
+        if times:
+            figures[f"{name}-epoch_times"] = draw_dots(record, times, "ms", title, unit)
         if any(cell["memory_mib"]["value"] for cell in memory.values()):
-            figures[f"{name}-memory"] = draw_dots(
-                *(record, memory, "memory_mib", "Peak memory of training", "MiB (log scale)")
-            )
+            title = "Peak memory of training"
+            figures[f"{name}-memory"] = draw_dots(record, memory, "memory_mib", title, "MiB")
     for what, file in (("scaling", f"{name}-scaling"), ("sweeps", name)):
-        sweeps = values(record, what)
-        if sweeps:
+        if sweeps := values(record, what):
             figures[file] = draw_sweeps(sweeps)
     return [
         write_atomically(folder / f"{file}.{kind}", draw(figure))
@@ -56,13 +53,7 @@ def save_figures(record: Record, folder: Path, name: str) -> list[Path]:
 
 
 @in_style
-def draw_dots(
-    record: Record,
-    found: Mapping[tuple[str, str], Mapping[str, Row]],
-    metric: str,
-    title: str,
-    unit: str,
-) -> Figure:
+def draw_dots(record: Record, found: Cells, metric: str, title: str, unit: str) -> Figure:
     """One row per dataset, one mark per contender with its quartiles, on a logarithmic axis."""
     labels = contender_labels(record)
     names = list(dict.fromkeys(graph for graph, _ in found))
@@ -96,7 +87,7 @@ def draw_dots(
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     figure.legend(loc="outside lower center", ncols=4)
-    axes.set_xlabel(unit)
+    axes.set_xlabel(f"{unit} (log scale)")
     return figure
 
 
@@ -122,14 +113,12 @@ def short(value: float) -> str:
 @in_style
 def draw_sweeps(sweeps: Sequence[Mapping[str, Any]]) -> Figure:
     """The sweeps, each with the line fitted to its larger half."""
-    columns = 2
-    rows = -(-len(sweeps) // columns)
-    figure, grid = new_figure("How time grows", height=0.6 + 2.9 * rows, rows=rows, columns=columns)
-    flat = list(grid.flat)
-    for axes, sweep in zip(flat, sweeps, strict=False):
-        _draw_sweep(axes, sweep)
-    for axes in flat[len(sweeps) :]:
-        axes.set_visible(False)
+    rows = -(-len(sweeps) // 2)
+    figure, grid = new_figure("How time grows", height=0.6 + 2.9 * rows, rows=rows, columns=2)
+    for axes, sweep in itertools.zip_longest(grid.flat, sweeps):
+        axes.set_visible(sweep is not None)
+        if sweep is not None:
+            _draw_sweep(axes, sweep)
     return figure
 
 

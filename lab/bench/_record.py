@@ -31,9 +31,16 @@ KINDS = {
 _ABOUT = ("format", "created", "machine", "code", "settings")
 #: Sections whose keys are graphs, and sections whose keys (below the graph) are contenders.
 _BY_GRAPH = ("datasets", "graphs", "orders")
-_BY_CONTENDER = (
-    *("contenders", "ratios", "memory_mib", "failed", "seconds", "stages", "orders", "ranks"),
-)
+_BY_CONTENDER = [
+    "contenders",
+    "ratios",
+    "memory_mib",
+    "failed",
+    "seconds",
+    "stages",
+    "orders",
+    "ranks",
+]
 #: Fields of an entry of a list that name its graph, and its contender.
 _GRAPH_FIELDS = ("dataset", "graph", "axis")
 _CONTENDER_FIELDS = ("contender", "precision", "preset", "model", "what", "name")
@@ -85,11 +92,10 @@ def rows(record: Record) -> Iterator[Row]:
     ...     "value": 2.0, "low": None, "high": None, "hardware": "a GPU"}
     True
     """
-    where = hardware(record)
     for what, section in record.items():
         if what not in _ABOUT:
             for row in _rows(what, section):
-                yield {**row, "hardware": where}
+                yield {**row, "hardware": hardware(record)}
 
 
 def _rows(

@@ -29,10 +29,17 @@ RECORDS = [
 ]
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Figures are made but not drawn, which takes most of the time."""
+    monkeypatch.setattr("lab.bench._figures.to_svg", lambda figure: "")
+    monkeypatch.setattr("lab.bench._figures.to_png", lambda figure: b"")
+
+
 # Committed records
 
 
-def test_committed_files_are_those_of_the_records(tmp_path):
+def test_committed_files_are_those_of_the_records(tmp_path, undrawn):
     for path in RECORDS:
         copy = tmp_path / path.relative_to(RESULTS)
         copy.parent.mkdir(exist_ok=True)
@@ -106,7 +113,7 @@ def test_rows_name_what_was_measured_where():
     assert found["edges", "it"]["x"]["value"] == [1, 2, 4]
 
 
-def test_two_records_are_compared(tmp_path):
+def test_two_records_are_compared(tmp_path, undrawn):
     for name, ms in (("a", 40.0), ("b", 10.0)):
         write_bench(made_up(ms={"textbook": ms}, datasets=("cora",)), tmp_path, name=name)
     files = [str(tmp_path / "records" / f"{name}.json") for name in "ab"]
@@ -143,7 +150,7 @@ def test_files_of_a_record(tmp_path):
     assert len(head) == len(row)
 
 
-def test_what_failed_is_said(tmp_path):
+def test_what_failed_is_said(tmp_path, undrawn):
     record = made_up(datasets=("cora",))
     cora = record["datasets"]["cora"]
     cora["failed"] = {"cheb": "too large"}
