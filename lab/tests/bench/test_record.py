@@ -32,7 +32,7 @@ RECORDS = [
 @pytest.fixture
 def undrawn(monkeypatch):
     """Figures are made but not drawn, which takes most of the time."""
-    monkeypatch.setattr("lab.bench._figures.to_svg", lambda figure: "")
+    monkeypatch.setattr("lab.bench._figures.to_svg", lambda figure: b"")
     monkeypatch.setattr("lab.bench._figures.to_png", lambda figure: b"")
 
 
