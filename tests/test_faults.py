@@ -133,7 +133,7 @@ def test_an_interrupted_report(dataset, tmp_path, monkeypatch):
         return b"<svg/>"
 
     with monkeypatch.context() as patch:
-        patch.setattr("longnn.report._figures.to_svg", interrupt)
+        patch.setattr("longnn.report._html.to_svg", interrupt)
         with pytest.raises(KeyboardInterrupt):
             train(dataset, config(), folder)
     assert not (folder / "report.html").exists()

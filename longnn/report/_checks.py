@@ -13,7 +13,7 @@ import numpy as np
 
 from longnn.metrics import UNEQUAL, metric_of
 from longnn.records import BaselineRecord, RunRecord, Summary
-from longnn.report._numbers import metric_name, score_text
+from longnn.report._numbers import difference_text, metric_name, score_text
 from longnn.report._words import FEW, class_names
 
 #: An epoch up to this one is the very start of training.
@@ -30,12 +30,7 @@ RARE = 10
 
 def checks(run: RunRecord) -> list[str]:
     """What a reader should know before trusting the scores of a run; empty if all is well."""
-    found: list[str] = []
-    for check in _CHECKS:
-        sentence = check(run)
-        if sentence:
-            found.append(sentence)
-    return found
+    return [sentence for check in _CHECKS if (sentence := check(run))]
 
 
 def best_baseline(run: RunRecord) -> BaselineRecord | None:
@@ -53,16 +48,16 @@ def graph_text(run: RunRecord) -> str:
         return ""
     gain = _gain(baseline.ahead[run.metric], run.metric)
     score = score_text(baseline_mean(baseline, run.metric), run.metric)
-    over = f"over the best model without the graph, {_bare(baseline.title)} ({score})"
+    over = f"over the best model without the graph, {bare_title(baseline)} ({score})"
     metric = metric_name(run.metric)
     if _even(gain, run.metric):
-        bare = _bare(baseline.title)
+        bare = bare_title(baseline)
         return f"The graph adds nothing here: {bare}, without it, also has {score}."
     if gain.low > 0 or (gain.count == 1 and gain.mean > 0):
         return f"The graph adds {difference_text(gain, run.metric)} of {metric} {over}."
     if gain.high < 0 or (gain.count == 1 and gain.mean < 0):
         return (
-            f"The graph does not help here: {_bare(baseline.title)}, which does not use it, "
+            f"The graph does not help here: {bare_title(baseline)}, which does not use it, "
             f"has {score}."
         )
     difference = difference_text(gain, run.metric)
@@ -71,32 +66,8 @@ def graph_text(run: RunRecord) -> str:
 
 def baseline_mean(baseline: BaselineRecord, metric: str) -> float:
     """The mean test score of a baseline over the repeats."""
-    found = baseline.summary.get(metric)
-    return math.nan if found is None else found.mean
-
-
-def class_rows(run: RunRecord) -> list[tuple[str, float, float, float, float]]:
-    """Name, test nodes, recall, precision and F1 of each class, over all repeats.
-
-    A score that does not exist, as the recall of a class without test node, is NaN.
-    """
-    matrices = [repeat.confusion for repeat in run.repeats if repeat.confusion is not None]
-    counts = [repeat.counts for repeat in run.repeats if repeat.counts is not None]
-    if matrices:
-        total = np.nan_to_num(np.sum(matrices, axis=0))
-        there, chosen, both = total.sum(1), total.sum(0), np.diag(total)
-    elif counts:
-        there, chosen, both = np.nan_to_num(np.sum(counts, axis=0)).T
-    else:
-        return []
-    with np.errstate(invalid="ignore", divide="ignore"):
-        recall, precision = both / there, both / chosen
-        f1 = np.where(there > 0, 2 * both / (there + chosen), np.nan)
-    names = class_names(run, len(there))
-    return [
-        (name, float(there[k]), float(recall[k]), float(precision[k]), float(f1[k]))
-        for k, name in enumerate(names)
-    ]
+    summary = baseline.summary.get(metric)
+    return math.nan if summary is None else summary.mean
 
 
 def _gain(ahead: Summary, metric: str) -> Summary:
@@ -112,22 +83,9 @@ def _even(gain: Summary, metric: str) -> bool:
     return round(scale * gain.mean, digits) == 0 and (gain.count == 1 or gain.low <= 0 <= gain.high)
 
 
-def difference_text(gain: Summary, metric: str) -> str:
-    """A difference of scores with its interval.
-
-    >>> difference_text(Summary(0.031, 0.010, 0.052, 0.02, 5), "accuracy")
-    '3.1 points (95 % interval 1.0 to 5.2)'
-    """
-    scale, digits = metric_of(metric).scale, metric_of(metric).digits
-    text = f"{scale * gain.mean:z.{digits}f}{metric_of(metric).points}"
-    if gain.count == 1:
-        return f"{text} (one split)"
-    low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
-    return f"{text} (95 % interval {low} to {high})"
-
-
-def _bare(title: str) -> str:
-    return title.removesuffix(" without the graph")
+def bare_title(baseline: BaselineRecord) -> str:
+    """The name of a baseline where it is clear that it has no graph."""
+    return baseline.title.removesuffix(" without the graph")
 
 
 def _share(run: RunRecord, which: Sequence[bool]) -> str:
@@ -174,7 +132,7 @@ def _behind(run: RunRecord) -> str:
     if best is None or gain is None or gain.mean >= 0 or _even(gain, run.metric):
         return ""
     scores = score_text(baseline_mean(best, run.metric), run.metric)
-    title = f"{_sentence(_bare(best.title))} without the graph"
+    title = f"{_sentence(bare_title(best))} without the graph"
     if gain.count == 1:
         return (
             f"{title} is better on this split: test {metric_name(run.metric)} {scores}. More "

@@ -14,10 +14,10 @@ import numpy as np
 
 from longnn.metrics import metric_of
 from longnn.records import RunRecord
-from longnn.report._figures import comparison_plates
-from longnn.report._markup import (
+from longnn.report._html import (
     alert,
     document,
+    embed,
     heading,
     pairs,
     paragraph,
@@ -26,10 +26,18 @@ from longnn.report._markup import (
     value_text,
 )
 from longnn.report._numbers import metric_name
-from longnn.report._page import INTERVAL, METHOD, embed
-from longnn.report._stack import ends_on_scores, is_stack, stack_words
+from longnn.report._page import INTERVAL, METHOD
+from longnn.report._plates import comparison_plates
 from longnn.report._style import write_atomically
-from longnn.report._words import filter_text, model_name, result_text, splits_text
+from longnn.report._words import (
+    ends_on_scores,
+    filter_text,
+    is_stack,
+    model_name,
+    result_text,
+    splits_text,
+    stack_words,
+)
 
 COLUMNS = (
     "run",
@@ -115,12 +123,12 @@ def comparison_rows(runs: Sequence[RunRecord]) -> list[list[str]]:
 
 def filter_words(run: RunRecord) -> str:
     """The filters of the first repeat in words; one phrase per layer."""
-    found = [filter_text(item) for item in run.filters]
-    if len(found) < 2:
-        return found[0] if found else "none"
+    phrases = [filter_text(record) for record in run.filters]
+    if len(phrases) < 2:
+        return phrases[0] if phrases else "none"
     if is_stack(run):
-        return f"blocks{' and scores' * ends_on_scores(run)}: {stack_words(found)}"
-    return "; ".join(f"layer {index}: {words}" for index, words in enumerate(found, 1))
+        return f"blocks{' and scores' * ends_on_scores(run)}: {stack_words(phrases)}"
+    return "; ".join(f"layer {index}: {words}" for index, words in enumerate(phrases, 1))
 
 
 def paired_text(first: RunRecord, other: RunRecord) -> str:
@@ -137,11 +145,10 @@ def paired_text(first: RunRecord, other: RunRecord) -> str:
     splits = "common split" if len(common) == 1 else "common splits"
     if not gain.any():
         return f"no difference on {len(common)} {splits}"
-    if metric_of(other.metric).share:
-        size = f"{100 * gain.mean():+z.1f} percentage points"
-    else:
-        size = f"{gain.mean():+z.3f}"
-    better = metric_of(other.metric).sign * gain > 0
+    metric = metric_of(other.metric)
+    unit = metric.points.replace(" ", " percentage ")
+    size = f"{metric.scale * gain.mean():+z.{metric.digits}f}{unit}"
+    better = metric.sign * gain > 0
     equal = f", equal on {(gain == 0).sum()}" if (gain == 0).any() else ""
     return f"{size}, better on {better.sum()} of {len(common)} {splits}{equal}"
 
@@ -158,31 +165,31 @@ def _by_split(run: RunRecord) -> dict[tuple[str, int], float]:
 
 def cautions(runs: Sequence[RunRecord]) -> list[str]:
     """What a reader must know before comparing these runs."""
-    found = []
+    notes = []
     if len({run.data.fingerprint for run in runs}) > 1:
-        found.append("The runs are not all on the same data: their scores cannot be compared.")
+        notes.append("The runs are not all on the same data: their scores cannot be compared.")
     if len({run.metric for run in runs}) > 1:
         names = ", ".join(dict.fromkeys(metric_name(run.metric) for run in runs))
-        found.append(f"The runs were not all scored by the same number: {names}.")
+        notes.append(f"The runs were not all scored by the same number: {names}.")
     if len({frozenset(_by_split(run)) for run in runs}) > 1:
-        found.append("The runs were not all tested on the same splits.")
+        notes.append("The runs were not all tested on the same splits.")
     single = [run.name for run in runs if len(run.repeats) == 1]
     if single:
-        found.append(f"Only one repeat, so no interval: {', '.join(single)}.")
-    return found
+        notes.append(f"Only one repeat, so no interval: {', '.join(single)}.")
+    return notes
 
 
 def differences(runs: Sequence[RunRecord]) -> dict[str, str]:
     """The settings and options in which the runs differ, with the value of each run."""
     keys = dict.fromkeys(key for run in runs for key in run.config)
-    found = {}
+    differing = {}
     for key in keys:
         values = [run.config.get(key, "does not have it") for run in runs]
         if any(value != values[0] for value in values):
-            found[key] = "; ".join(
+            differing[key] = "; ".join(
                 f"{run.name}: {value_text(value)}" for run, value in zip(runs, values, strict=True)
             )
-    return found
+    return differing
 
 
 def _leader(runs: Sequence[RunRecord]) -> str:
@@ -193,7 +200,6 @@ def _leader(runs: Sequence[RunRecord]) -> str:
     scored = [(mean, run) for mean, run in scored if np.isfinite(mean)]
     if not same or len(scored) < 2:
         return f"{count}."
-    choose = max if metric_of(runs[0].metric).higher else min
-    _, best = choose(scored, key=lambda pair: pair[0])
+    _, best = max(scored, key=lambda pair: metric_of(runs[0].metric).sign * pair[0])
     result = " ".join(result_text(best))
     return f"{count} on {best.data.name}. The best score is that of {best.name}: {result}."

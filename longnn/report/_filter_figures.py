@@ -5,6 +5,7 @@ Each function takes a run (or arrays) and returns a matplotlib figure; none writ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from longnn.records import FilterRecord, History, RunRecord
+from longnn.records import FilterRecord, History, MemberRecord, RunRecord
 from longnn.report._responses import (
     align_signs,
     jacobi_weight,
@@ -21,7 +22,6 @@ from longnn.report._responses import (
     spectral_coordinates,
     waveform_distance,
 )
-from longnn.report._stack import filter_names, is_stack
 from longnn.report._style import (
     FAINT,
     GREY,
@@ -37,12 +37,24 @@ from longnn.report._style import (
     plain,
     spectrum_axis,
 )
-from longnn.report._words import is_cover, outliers_text
+from longnn.report._words import (
+    ends_on_scores,
+    filter_names,
+    filter_text,
+    is_cover,
+    is_stack,
+    kind_of,
+    ladder_order,
+    outliers_text,
+)
 
 MANY = 12  # channels; more are drawn as a band
 ROW = 54  # characters in a row of a legend
+BAND = (0.05, 0.25, 0.75, 0.95)  # quantiles of the channels
 NEEDLE = 0.13  # height of a mark at an eigenvalue outside the bulk, as a share of the axis
 SPECIAL = {"Legendre": (0.0, 0.0), "Chebyshev": (-0.5, -0.5), "Chebyshev, 2nd kind": (0.5, 0.5)}
+RUNGS, COLUMNS = 24, 2  # most filters of a ladder, and its columns
+COLOURED = 6  # members drawn in colour, by weight; the others are thin and grey
 
 
 @in_style
@@ -57,63 +69,164 @@ def filter_response(run: RunRecord) -> Figure:
         raise ValueError(f"Expected a model with filters (got {run.model!r}).")
     title = f"Learned filter on {plain(run.data.name, 20)}"
     figure, grid = new_figure(title, height=0.7 + 3.4 * len(shown), width=NARROW, rows=len(shown))
-    for index, (axes, found) in enumerate(zip(grid[:, 0], shown, strict=True)):
+    for index, (axes, record) in enumerate(zip(grid[:, 0], shown, strict=True)):
         others = [
             repeat.filters[index] for repeat in run.repeats[1:] if index < len(repeat.filters)
         ]
         called = filter_names(run.filters, "layer")[index]
         what = f"{called}: " if called else ""
-        named_after_someone = found.basis not in ("monomial", "interpolation", "unnamed")
-        name = found.basis.capitalize() if named_after_someone else found.basis
-        kind = f"{what}{name} basis, degree {found.degree}"
+        named_after_someone = record.basis not in ("monomial", "interpolation", "unnamed")
+        name = record.basis.capitalize() if named_after_someone else record.basis
+        kind = f"{what}{name} basis, degree {record.degree}"
         axes.set_title(plain(kind), loc="left", color=GREY)
-        draw_density(axes, run)
-        _draw_filter(axes, found, others)
-        show_inside(axes, largest_eigenvalue(run))
-        finish_spectrum(axes, outliers_of(run), cover=is_cover(run))
+        _draw_density(axes, run)
+        _draw_filter(axes, record, others)
+        _show_inside(axes, _largest_eigenvalue(run))
+        _finish_spectrum(axes, _outliers_of(run), cover=is_cover(run))
     return figure
 
 
-def largest_eigenvalue(run: RunRecord) -> float:
+@in_style
+def filter_ladder(run: RunRecord) -> Figure:
+    """The learned responses of all blocks, one small panel each, over the spectral density.
+
+    Raises:
+        ValueError: if the model has no filter.
+    """
+    shown = run.filters[:RUNGS]
+    if not shown:
+        raise ValueError(f"Expected a model with filters (got {run.model!r}).")
+    many = f" (first {RUNGS} of {len(run.filters)})" if len(run.filters) > RUNGS else ""
+    rows = math.ceil(len(shown) / COLUMNS)
+    title = f"Learned filters on {plain(run.data.name, 20)}, {ladder_order(run)}{many}"
+    height = 1.1 + 1.55 * rows
+    figure, grid = new_figure(title, height=height, width=NARROW, rows=rows, columns=COLUMNS)
+    aligned = [align_signs(record.response)[0] for record in shown]
+    bands = [(*np.quantile(r, BAND, axis=0), r.mean(axis=0)) for r in aligned]  # 5 curves each
+    low, high = _limits(run, shown, bands)
+    names = filter_names(run.filters, "block", on_scores=ends_on_scores(run))
+    for index, (axes, record, band) in enumerate(zip(grid.flat, shown, bands, strict=False)):
+        name = plain(names[index], 24)
+        if run.data.density is not None:  # at the foot of the panel, half as high
+            lam, density = run.data.density
+            density = np.nan_to_num(density)
+            share = np.clip(density / density_top(lam, density), 0, 1)
+            axes.fill_between(lam, low, low + 0.5 * (high - low) * share, color=PALE, lw=0)
+        if record.channels > 1:
+            axes.fill_between(record.eigenvalues, band[0], band[3], color=SKY, alpha=0.35, lw=0)
+            axes.fill_between(record.eigenvalues, band[1], band[2], color=SKY, lw=0)
+        axes.plot(record.eigenvalues, band[4], color=NAVY, lw=2)
+        axes.set_ylim(low, high)
+        axes.axhline(0, color=GREY, lw=0.8)
+        words = f"{name}, degree {record.degree}: {kind_of(filter_text(record))}"
+        axes.set_title(plain(words), loc="left", color=GREY, fontsize=9)
+        last = index + COLUMNS >= len(shown)
+        spectrum_axis(axes, label="eigenvalue λ (0 smooth, 2 rough)" if last else "")
+        axes.tick_params(labelbottom=last, labelleft=index % COLUMNS == 0)
+        if index % COLUMNS == 0:
+            axes.set_ylabel("g(λ)")
+    for axes in grid.flat[len(shown) :]:
+        axes.set_axis_off()
+    return figure
+
+
+def _limits(
+    run: RunRecord, shown: Sequence[FilterRecord], bands: Sequence[tuple[np.ndarray, ...]]
+) -> tuple[float, float]:
+    """One scale for all panels, by what lies inside the spectrum of the graph."""
+    largest = _largest_eigenvalue(run)
+    values = [
+        np.nan_to_num(np.stack(band)[:, record.eigenvalues <= largest + 0.02]).ravel()
+        for record, band in zip(shown, bands, strict=True)
+    ]
+    every = np.concatenate([*values, np.zeros(1)])
+    low, high = float(every.min()), float(every.max())
+    margin = 0.08 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+@in_style
+def member_filters(run: RunRecord) -> Figure:
+    """The first filters of the members of the first repeat over each other.
+
+    Raises:
+        ValueError: if no member has a filter.
+    """
+    members = sorted((m for m in run.members if m.response is not None), key=lambda m: -m.weight)
+    if not members:
+        raise ValueError("Expected an ensemble with a filter in a member (got none).")
+    voting = [m for m in members if m.weight > 0][:COLOURED]
+    title = "Filters of the members, mean over channels"
+    figure, grid = new_figure(title, height=4.3 + 0.15 * len(voting), width=NARROW)
+    axes = grid[0, 0]
+    _draw_density(axes, run)
+    end = _largest_eigenvalue(run)
+    rest = [m for m in members if m not in voting]
+    thin: dict[str, Any] = {"color": GREY, "lw": 0.7, "alpha": 0.6}
+    for index, member in enumerate(rest):
+        label = "others" if index == 0 else None
+        axes.plot(member.eigenvalues, _scaled(member, end), **thin, label=label)
+    for index, (member, shade) in enumerate(zip(voting, colours(len(voting)), strict=True)):
+        style = {"color": shade, "ls": LINES[index % len(LINES)], "lw": 1.0 + 3.0 * member.weight}
+        label = f"{plain(member.name, 30)}, weight {member.weight:.2f}"
+        axes.plot(member.eigenvalues, _scaled(member, end), **style, label=label)
+    _show_inside(axes, end)
+    _finish_spectrum(axes, _outliers_of(run), cover=is_cover(run))
+    axes.set_ylabel("response, largest magnitude 1")
+    return figure
+
+
+def _scaled(member: MemberRecord, end: float) -> np.ndarray:
+    """A response with largest magnitude 1 where the graph has eigenvalues, up to the last one.
+
+    Members scale their signals as they like.
+    """
+    assert member.response is not None
+    assert member.eigenvalues is not None
+    inside = np.abs(member.response[member.eigenvalues <= max(end, member.eigenvalues[1])])
+    return member.response / max(float(inside.max()), 1e-12)
+
+
+def _largest_eigenvalue(run: RunRecord) -> float:
     """Where the spectrum of the graph ends, bulk or not; 2 where its density is not known."""
     if run.data.density is None:
         return 2.0
     lam, density = run.data.density
     present = lam[np.nan_to_num(density) > 0.02 * density_top(lam, density)]
     bulk = float(present.max()) if len(present) else 2.0
-    return max(bulk, *outliers_of(run).tolist(), 0.0)
+    return max(bulk, *_outliers_of(run).tolist(), 0.0)
 
 
-def outliers_of(run: RunRecord) -> np.ndarray:
+def _outliers_of(run: RunRecord) -> np.ndarray:
     """The eigenvalues outside the bulk; none where they are not known."""
     return np.zeros(0) if run.data.outliers is None else run.data.outliers
 
 
-def _draw_filter(axes: Axes, found: FilterRecord, others: Sequence[FilterRecord]) -> None:
-    lam = found.eigenvalues
-    response = align_signs(found.response)[0]
+def _draw_filter(axes: Axes, record: FilterRecord, others: Sequence[FilterRecord]) -> None:
+    lam = record.eigenvalues
+    response = align_signs(record.response)[0]
     mean = response.mean(axis=0)
     for index, other in enumerate(others):
         label = "mean of another repeat" if index == 0 else None
         curve = mean_response(other.response)
         axes.plot(other.eigenvalues, curve, color=ORANGE, ls="--", lw=1, alpha=0.5, label=label)
-    if found.channels > MANY:
-        low, lower, upper, high = np.quantile(response, [0.05, 0.25, 0.75, 0.95], axis=0)
-        count = found.channels
+    if record.channels > MANY:
+        low, lower, upper, high = np.quantile(response, BAND, axis=0)
+        count = record.channels
         axes.fill_between(lam, low, high, color=SKY, alpha=0.35, lw=0, label="90 % of the channels")
         axes.plot(lam, np.stack([low, high], axis=1), color=SKY, lw=0.8)  # apart from the density
         axes.fill_between(lam, lower, upper, color=SKY, lw=0, label="half of the channels")
         axes.plot(lam, mean, color=NAVY, lw=2.5, label=f"mean of {count} channels")
-    elif found.channels > 1:
+    elif record.channels > 1:
         for index, channel in enumerate(response):
-            label = f"each of {found.channels} channels" if index == 0 else None
+            label = f"each of {record.channels} channels" if index == 0 else None
             axes.plot(lam, channel, color=SKY, lw=1.1, label=label)
         axes.plot(lam, mean, color=NAVY, lw=2.5, label="their mean")
     else:
         axes.plot(lam, mean, color=NAVY, lw=2.5, label="response")
 
 
-def show_inside(axes: Axes, largest: float) -> None:
+def _show_inside(axes: Axes, largest: float) -> None:
     """Scale by the values inside the spectrum: beyond it a polynomial can take any value."""
     inside = [
         np.asarray(line.get_ydata())[np.asarray(line.get_xdata()) <= largest + 0.02]
@@ -132,7 +245,7 @@ COVER_ENDS = ("← sources and targets alike", "sources and targets opposite →
 COVER_AXIS = "1 − eigenvalue of the double cover, λ"
 
 
-def finish_spectrum(axes: Axes, outliers: np.ndarray, *, cover: bool = False) -> None:
+def _finish_spectrum(axes: Axes, outliers: np.ndarray, *, cover: bool = False) -> None:
     """Axes, notes, needles and legend of a figure of responses."""
     axes.axhline(0, color=GREY, lw=0.8)
     if cover:
@@ -162,7 +275,7 @@ def _legend(axes: Axes) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns)
 
 
-def draw_density(axes: Axes, run: RunRecord) -> None:
+def _draw_density(axes: Axes, run: RunRecord) -> None:
     """The spectral density of the graph behind the curves, on its own scale without numbers."""
     if run.data.density is None:
         return
@@ -392,15 +505,15 @@ def compare_filters(runs: Sequence[RunRecord]) -> Figure:
     axes = grid[0, 0]
     outliers = np.zeros(0)
     if share_graph([run for run, _ in drawn]):
-        draw_density(axes, drawn[0][0])
-        outliers = outliers_of(drawn[0][0])
+        _draw_density(axes, drawn[0][0])
+        outliers = _outliers_of(drawn[0][0])
     for index, (run, colour) in enumerate(drawn):
-        found = run.filters[0]
+        record = run.filters[0]
         called = filter_names(run.filters, "layer")[0]
         label = plain(run.name, 34) + (f" ({plain(called, 24)})" if called else "")
         line = LINES[index % len(LINES)]
         axes.plot(
-            found.eigenvalues, mean_response(found.response), color=colour, ls=line, label=label
+            record.eigenvalues, mean_response(record.response), color=colour, ls=line, label=label
         )
-    finish_spectrum(axes, outliers, cover=all(is_cover(run) for run, _ in drawn))
+    _finish_spectrum(axes, outliers, cover=all(is_cover(run) for run, _ in drawn))
     return figure

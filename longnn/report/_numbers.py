@@ -68,6 +68,20 @@ def interval_text(
     return f"{mean} ({bounds})" if short else f"{mean} (95 % interval {bounds}, {over})"
 
 
+def difference_text(gain: Summary, metric: str) -> str:
+    """A difference of scores with its interval.
+
+    >>> difference_text(Summary(0.031, 0.010, 0.052, 0.02, 5), "accuracy")
+    '3.1 points (95 % interval 1.0 to 5.2)'
+    """
+    scale, digits = metric_of(metric).scale, metric_of(metric).digits
+    text = f"{scale * gain.mean:z.{digits}f}{metric_of(metric).points}"
+    if gain.count == 1:
+        return f"{text} (one split)"
+    low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
+    return f"{text} (95 % interval {low} to {high})"
+
+
 def metric_name(metric: str) -> str:
     """The name of a score as readers know it."""
     return metric_of(metric).name

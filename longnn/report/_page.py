@@ -1,53 +1,58 @@
-"""The report: one page per run folder, for readers who did not make the run.
+"""One run for readers who did not make it: the page in its folder, and the same as plain lines.
 
-Knows the order of the page and the sentences on it. HTML is made in ``_markup``, figures in
-``_figures``.
+Knows the order of both and the sentences on them. HTML is made in ``_html``, figures in
+``_plates``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from longnn.records import RepeatRecord, RunRecord
-from longnn.report._checks import (
-    baseline_mean,
-    checks,
-    class_rows,
-    difference_text,
-    graph_text,
-)
-from longnn.report._figures import plates, save_plates
-from longnn.report._graph_section import CLASSES, graph_section
-from longnn.report._markup import (
+import numpy as np
+
+from longnn.records import MemberRecord, RepeatRecord, RunRecord
+from longnn.report._checks import bare_title, baseline_mean, checks, graph_text
+from longnn.report._html import (
     alert,
     code_block,
     document,
+    embed,
     folded,
     heading,
     items,
     pairs,
     paragraph,
-    picture,
     section,
     table,
     value_text,
 )
-from longnn.report._members import gain_text, member_rows
-from longnn.report._numbers import interval_text, metric_name, number_text, score_text
-from longnn.report._plate import Plate
-from longnn.report._stack import FEW
+from longnn.report._numbers import (
+    difference_text,
+    interval_text,
+    metric_name,
+    number_text,
+    score_text,
+)
+from longnn.report._plates import plates
 from longnn.report._style import write_atomically
 from longnn.report._words import (
+    DRAWN,
+    NAMED,
     PARTS,
+    class_names,
+    gain_text,
     headline,
     learned_text,
+    mean_weights,
     model_name,
     protocol_name,
     protocols_text,
     split_notes,
     splits_text,
+    title_of,
     untested_text,
 )
 
@@ -56,6 +61,9 @@ FILTER, ADDED = ("filter_response",), ("baselines",)
 ERRORS = ("confusion", "precision_recall", "predicted_true")
 #: Folded: how the filter was learned, and what joining members gained.
 LEARNED = ("members", "basis_path", "amplitude_waveform")
+COLUMNS = 60  # rows of the table of columns
+CLASSES = 30  # rows of the tables of classes
+NAME = 28  # characters of the column of names in a terminal
 
 METHOD = (
     "Each repeat was trained on its training nodes only. The validation nodes decided which epoch "
@@ -83,35 +91,35 @@ def write_report(run: RunRecord) -> Path:
     """
     if run.folder is None:
         raise ValueError("Expected a run with a folder to write the report to (it has none)")
-    drawn = plates(run)
-    pictures = embed(drawn, run.folder / "figures")
-    shown = {name: pictures.pop(name) for name in (*FILTER, *ADDED, *ERRORS) if name in pictures}
-    learned = [pictures.pop(name) for name in LEARNED if name in pictures]
+    pictures = embed(plates(run), run.folder / "figures")
+
+    def take(names: tuple[str, ...]) -> list[str]:
+        return [pictures.pop(name) for name in names if name in pictures]
+
+    filters, added, errors, learned = map(take, (FILTER, ADDED, ERRORS, LEARNED))
     lines = "".join(paragraph(line) for line in learned_text(run))
+    untested, absent = untested_text(run), absences(run)
     content = document(
         title=headline(run),
         header=heading(headline(run)) + paragraph(_origin(run), kind="soft"),
         main=[
             f'<div class="learned">{lines}</div>',
-            section("How well it works", _scores(run), alert(checks(run)), _untested(run)),
-            section("What was learned", *(shown[name] for name in FILTER if name in shown)),
             section(
-                "What the graph adds",
-                *_baselines(run),
-                *(shown[name] for name in ADDED if name in shown),
+                "How well it works",
+                _scores(run),
+                alert(checks(run)),
+                alert([untested] if untested else []),
             ),
-            section(
-                "Where it errs",
-                _per_class(run),
-                *(shown[name] for name in ERRORS if name in shown),
-            ),
+            section("What was learned", *filters),
+            section("What the graph adds", *_baselines(run), *added),
+            section("Where it errs", _per_class(run), *errors),
             folded("The models that vote", *_members(run)),
             folded("How the filter was learned", *learned),
             folded("Training, repeats and calibration", *pictures.values(), _repeats(run)),
             folded("How the numbers were obtained", *_method(run)),
-            folded("The data", *graph_section(run)),
+            folded("The data", *_data(run)),
             folded("Reproduce the run", *_reproduction(run)),
-            section("Not on this page", items(absences(run)) if absences(run) else ""),
+            section("Not on this page", items(absent) if absent else ""),
         ],
         footer=paragraph(
             f"Written by longnn {run.version} from the run folder {run.name}. This page needs no "
@@ -121,30 +129,50 @@ def write_report(run: RunRecord) -> Path:
     return write_atomically(run.folder / "report.html", content)
 
 
-def embed(drawn: Sequence[Plate], folder: Path) -> dict[str, str]:
-    """Save the figures and return each as HTML, by name."""
-    files = save_plates(drawn, folder)
-    return {
-        plate.name: picture(plate, svg, png)
-        for plate, svg, png in zip(drawn, files[::2], files[1::2], strict=True)
-    }
+def text_summary(run: RunRecord) -> list[str]:
+    """The run in a few lines for a terminal: its scores, what it learned, its splits."""
+    lines = [headline(run), ""]
+    rows = _score_table(run)
+    if rows:
+        rows[0][0] = ""
+        widths = [max(len(row[k]) for row in rows) + 2 for k in range(len(rows[0]))]
+        widths[0] = max(widths[0], NAME)
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  " + "".join(cells).rstrip())
+    if run.baselines and run.score() is not None:
+        lines += ["", f"  without the graph, test {metric_name(run.metric)}:"]
+        for baseline in run.baselines:
+            score = score_text(baseline_mean(baseline, run.metric), run.metric)
+            lines.append(f"  {'  ' + bare_title(baseline):<{NAME}}{score}")
+        lines.append(f"  {graph_text(run)}")
+    joined = [gain_text(run)] if run.members else []
+    lines += ["", *(f"  {line}" for line in [*joined, *learned_text(run)]), ""]
+    first = run.repeats[0]
+    seeds = f"seed {first.seed}"
+    if len(run.repeats) > 1:
+        seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
+    lines.append(f"  split {protocol_name(run, first.split)}, {seeds}")
+    untested = untested_text(run)
+    lines += [f"  note: {note}" for note in [*split_notes(run), *([untested] if untested else [])]]
+    return [*lines, *(f"  check: {sentence}" for sentence in checks(run))]
 
 
 def absences(run: RunRecord) -> list[str]:
     """What a reader may miss on the page, and why it is not there."""
-    found = list(run.missing)
+    absent = list(run.missing)
     if run.filters and not ({"a", "b"} <= run.filters[0].learned.keys()):
-        found.append(f"{model_name(run)} has a fixed basis, so there is no path of a and b.")
+        absent.append(f"{model_name(run)} has a fixed basis, so there is no path of a and b.")
     elif run.filters and run.history is not None and not run.history.has("a", "b"):
-        found.append("The history has no a and b, so their path is not drawn.")
+        absent.append("The history has no a and b, so their path is not drawn.")
     if len(run.repeats) == 1:
-        found.append("There is only one repeat: no interval and no distribution of scores.")
+        absent.append("There is only one repeat: no interval and no distribution of scores.")
     counts = run.repeats[0].confusion
     if run.data.task == "classification" and counts is None:
-        found.append("The record has no confusion matrix.")
+        absent.append("The record has no confusion matrix.")
     elif counts is not None and not counts.any():
-        found.append("The first repeat has no test nodes, so there is no confusion matrix.")
-    return found
+        absent.append("The first repeat has no test nodes, so there is no confusion matrix.")
+    return absent
 
 
 def _origin(run: RunRecord) -> str:
@@ -155,32 +183,54 @@ def _origin(run: RunRecord) -> str:
     return f"{made}, longnn {run.version}."
 
 
-def _scores(run: RunRecord) -> str:
-    found = dict.fromkeys(m for found in run.summary.values() for m in found)
-    metrics = sorted(found, key=lambda metric: metric != run.metric)  # the headline first
-    parts = [part for part in ("val", "test") if part in run.summary]
-    if not metrics or not parts:
-        return paragraph("The record has no scores.")
+def _score_table(run: RunRecord) -> list[list[str]]:
+    """The sets that are scored, and one row per score, the headline first."""
+    parts = [part for part in ("val", "test") if run.summary.get(part)]
+    metrics = dict.fromkeys([run.metric, *(m for part in parts for m in run.summary[part])])
 
     def cell(part: str, metric: str) -> str:
         summary = run.score(part, metric)
         return "n/a" if summary is None else interval_text(summary, metric=metric, short=True)
 
     rows = [[metric_name(metric), *(cell(part, metric) for part in parts)] for metric in metrics]
+    return [["score", *(PARTS[part] for part in parts)], *rows] if parts else []
+
+
+def _scores(run: RunRecord) -> str:
+    rows = _score_table(run)
+    if not rows:
+        return paragraph("The record has no scores.")
     over = "mean and 95 % interval over" if len(run.repeats) > 1 else "on"
-    caption = f"Scores, {over} {splits_text(run)}"
-    return table(caption, ["score", *(PARTS[part] for part in parts)], rows, words=[0])
+    return table(f"Scores, {over} {splits_text(run)}", rows[0], rows[1:], words=[0])
 
 
 def _members(run: RunRecord) -> list[str]:
-    """The models of an ensemble, and what joining them gained."""
+    """The models of an ensemble, the largest weight first, and what joining them gained."""
     if not run.members:
         return []
+    rows = []
+    for name, weight in mean_weights(run).items():
+        each = [m for repeat in run.repeats for m in repeat.members if m.name == name]
+        rows.append(
+            [
+                name,
+                title_of(each[0].model),
+                f"{weight:.2f}",
+                score_text(_mean_score(each, "val"), run.metric),
+                score_text(_mean_score(each, "test"), run.metric),
+                f"{np.mean([m.best_epoch for m in each]):.0f}",
+                each[0].words,
+            ]
+        )
     columns = ["model", "kind", "weight", "validation", "test", "best epoch", "filter"]
     over = "" if len(run.repeats) == 1 else ", means over the repeats"
     caption = f"Each model of the ensemble alone, {metric_name(run.metric)}{over}"
-    rows = table(caption, columns, member_rows(run), words=[0, 1, 6])
-    return [paragraph(gain_text(run)), rows]
+    return [paragraph(gain_text(run)), table(caption, columns, rows, words=[0, 1, 6])]
+
+
+def _mean_score(members: list[MemberRecord], part: str) -> float:
+    scores = [score for m in members if (score := getattr(m, part)) is not None]
+    return float(np.mean(scores)) if scores else math.nan
 
 
 def _baselines(run: RunRecord) -> list[str]:
@@ -194,8 +244,7 @@ def _baselines(run: RunRecord) -> list[str]:
         score = score_text(baseline_mean(baseline, run.metric), run.metric)
         ahead = baseline.ahead.get(run.metric)
         gain = "n/a" if ahead is None else difference_text(ahead, run.metric)
-        bare = baseline.title.removesuffix(" without the graph")
-        rows.append([bare, score, gain.removesuffix(" (one split)")])
+        rows.append([bare_title(baseline), score, gain.removesuffix(" (one split)")])
     columns = ["model", f"test {name}", "ahead of it by"]
     one = len(run.repeats) == 1
     paired = "one split" if one else "the same splits; differences are paired by repeat"
@@ -220,9 +269,28 @@ def _per_class(run: RunRecord) -> str:
     return table(caption, columns, lines, words=[0])
 
 
-def _untested(run: RunRecord) -> str:
-    text = untested_text(run)
-    return alert([text] if text else [])
+def class_rows(run: RunRecord) -> list[tuple[str, float, float, float, float]]:
+    """Name, test nodes, recall, precision and F1 of each class, over all repeats.
+
+    A score that does not exist, as the recall of a class without test node, is NaN.
+    """
+    matrices = [repeat.confusion for repeat in run.repeats if repeat.confusion is not None]
+    counts = [repeat.counts for repeat in run.repeats if repeat.counts is not None]
+    if matrices:
+        total = np.nan_to_num(np.sum(matrices, axis=0))
+        there, chosen, both = total.sum(1), total.sum(0), np.diag(total)
+    elif counts:
+        there, chosen, both = np.nan_to_num(np.sum(counts, axis=0)).T
+    else:
+        return []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        recall, precision = both / there, both / chosen
+        f1 = np.where(there > 0, 2 * both / (there + chosen), np.nan)
+    names = class_names(run, len(there))
+    return [
+        (name, float(there[k]), float(recall[k]), float(precision[k]), float(f1[k]))
+        for k, name in enumerate(names)
+    ]
 
 
 def _repeats(run: RunRecord) -> str:
@@ -261,7 +329,7 @@ def _score(scores: Mapping[str, float], metric: str) -> str:
 
 def _learned(repeat: RepeatRecord) -> dict[str, float]:
     """The basis of the filter; a stack has one per block, which its words tell."""
-    return repeat.filters[0].learned if 0 < len(repeat.filters) <= FEW else {}
+    return repeat.filters[0].learned if 0 < len(repeat.filters) <= DRAWN else {}
 
 
 def _method(run: RunRecord) -> list[str]:
@@ -274,6 +342,96 @@ def _method(run: RunRecord) -> list[str]:
     if len(run.repeats) > 1:
         blocks.append(paragraph(INTERVAL))
     return [*blocks, alert(notes)]
+
+
+def _data(run: RunRecord) -> list[str]:
+    """The card of the graph, its columns, its classes."""
+    card = run.data.card
+    warnings = [str(text) for text in card.get("warnings") or ()]
+    notes = dict.fromkeys([*run.data.notes, *(str(text) for text in card.get("notes") or ())])
+    return [
+        alert(warnings),
+        pairs(f"The graph {run.data.name}", _card_rows(card) | _outlier_row(run)),
+        _columns(run),
+        _class_counts(card.get("class_counts")),
+        "<h3>Notes</h3>" + items(notes) if notes else "",
+        paragraph("The record has no card of the graph.") if not card else "",
+    ]
+
+
+def _columns(run: RunRecord) -> str:
+    """What was done to each column of the node table."""
+    rows = [list(row) for row in run.data.columns]
+    if len(rows) > COLUMNS:
+        rows = [*rows[:COLUMNS], [f"{len(rows) - COLUMNS} more", "", ""]]
+    if not rows:
+        return ""
+    return table("Columns of the node table", ["column", "kind", "features"], rows, words=[0, 1, 2])
+
+
+def _card_rows(card: dict[str, Any]) -> dict[str, Any]:
+    """The card of a graph with names and units that readers understand."""
+
+    def show(key: str, form: str, scale: float = 1) -> str | None:
+        value = card.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None if value is None else str(value)
+        return form.format(value * scale)
+
+    def count(key: str) -> str | None:
+        return show(key, "{:,}")
+
+    def share(key: str) -> str | None:
+        return show(key, "{:.1f} %", 100)
+
+    low, high = count("degree_min"), count("degree_max")
+    median, mean = show("degree_median", "{:g}"), show("degree_mean", "{:.1f}")
+    rows: dict[str, Any] = {
+        "task": card.get("task"),
+        "nodes": count("nodes"),
+        "arcs" if card.get("directed") else "edges": count("edges"),
+        "arcs without a reverse": count("one_way") if card.get("directed") else None,
+        "features per node": count("features"),
+        "features that are not zero": share("feature_density"),
+        "weighted edges": card.get("weighted"),
+        "neighbours per node": f"{low} to {high}, median {median}, mean {mean}" if low else None,
+        "connected components": count("components"),
+        "nodes in the largest component": share("largest_component_share"),
+        "nodes without a neighbour": count("isolated_nodes"),
+        "nodes with a label": share("labelled_share"),
+        "largest class over smallest": show("imbalance", "{:.1f}"),
+        "edges within a class (edge homophily)": show("edge_homophily", "{:.3f}"),
+        "neighbours of the same class (node homophily)": show("node_homophily", "{:.3f}"),
+        "edges within a class, compared with chance (adjusted homophily)": show(
+            "adjusted_homophily", "{:.3f}"
+        ),
+        "nodes with the same features as another node": count("duplicate_rows"),
+        "nodes with only zero features": count("zero_rows"),
+    }
+    return {name: value for name, value in rows.items() if value is not None}
+
+
+def _outlier_row(run: RunRecord) -> dict[str, str]:
+    few = run.data.outliers
+    if few is None:
+        return {}
+    shown = ", ".join(f"{value:.2f}" for value in few[:NAMED])
+    shown += f" and {len(few) - NAMED} more" if len(few) > NAMED else ""
+    return {"eigenvalues outside the bulk": shown or "none"}
+
+
+def _class_counts(counts: Any) -> str:
+    if not isinstance(counts, dict) or not all(isinstance(n, int) for n in counts.values()):
+        return ""
+    total = max(sum(counts.values()), 1)
+    rows = [[name, f"{n:,}", f"{100 * n / total:.1f} %"] for name, n in counts.items()]
+    if len(rows) > CLASSES:
+        rest = sum(list(counts.values())[CLASSES:])
+        more = [f"{len(rows) - CLASSES} more", f"{rest:,}", f"{100 * rest / total:.1f} %"]
+        rows = [*rows[:CLASSES], more]
+    if not rows:
+        return ""
+    return table("Labelled nodes of each class", ["class", "nodes", "share"], rows, words=[0])
 
 
 def _reproduction(run: RunRecord) -> list[str]:

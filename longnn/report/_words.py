@@ -3,7 +3,9 @@
 Takes the words for a filter and for a score from others. Knows records, not HTML.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -11,20 +13,28 @@ from longnn.metrics import metric_of
 from longnn.records import FilterRecord, MemberRecord, RunRecord, SplitRecord
 from longnn.registry import MODELS
 from longnn.report._filter_words import describe_filter
-from longnn.report._numbers import interval_text, metric_name, number_text
+from longnn.report._numbers import (
+    interval_text,
+    metric_name,
+    number_text,
+    score_text,
+)
 from longnn.report._responses import mean_response
-from longnn.report._stack import is_stack, stack_text
 
 FEW = 30  # test nodes; below it a count says more than a per cent
+DRAWN = 2  # filters that are drawn and described one by one; more are a stack
 NAMED = 10  # classes or eigenvalues listed in a sentence
 PARTS = {"train": "training", "val": "validation", "test": "test"}
 
 
+def title_of(model: str) -> str:
+    """The name of a model as papers write it."""
+    return MODELS[model].title if model in MODELS else model
+
+
 def model_name(run: RunRecord) -> str:
     """The name of the model as papers write it, or how many were joined."""
-    if run.portfolio:
-        return f"Ensemble of {len(run.portfolio)} models"
-    return MODELS[run.model].title if run.model in MODELS else run.model
+    return f"Ensemble of {len(run.portfolio)} models" if run.portfolio else title_of(run.model)
 
 
 def protocol_name(run: RunRecord, split: SplitRecord) -> str:
@@ -96,32 +106,38 @@ def outliers_text(outliers: np.ndarray) -> str:
     return f"{len(outliers)} eigenvalue{'s' * (len(outliers) != 1)} outside the bulk{meaning}"
 
 
-def filter_text(found: FilterRecord) -> str:
+def filter_text(record: FilterRecord) -> str:
     """A filter in words: those of the record, or made from its response."""
-    return found.words or describe_filter(found.eigenvalues, found.response)
+    return record.words or describe_filter(record.eigenvalues, record.response)
 
 
 def learned_text(run: RunRecord) -> list[str]:
     """What was learned, one sentence per filter of the first repeat; a stack has one for all."""
-    if not run.filters:
-        return [f"{model_name(run)} has no polynomial filter, so there is no shape to show."]
-    lines = []
     leader = leading(run)
     whose = "" if leader is None else f" of the leading model ({leader.name})"
-    if is_stack(run):
-        return stack_text(run, [filter_text(found) for found in run.filters], whose)
-    for index, found in enumerate(run.filters):
-        words = filter_text(found)
-        several = len(run.filters) > len({other.edge_type for other in run.filters})
-        layer = f"filter of layer {index + 1}" if several else "filter"
-        layer += f" for edges of type {found.edge_type}" if found.edge_type else ""
-        lines.append(f"The {layer}{whose} is {words}.")
-        if run.data.outliers is not None and len(run.data.outliers):
-            lines.append(_outlier_line(found, run.data.outliers))
-        if {"a", "b"} <= found.learned.keys():
-            end, start = _basis_text(found.learned), ""
-            if {"a", "b"} <= found.start.keys():
-                start = _basis_text(found.start)
+    if not run.filters:
+        return [f"{model_name(run)} has no polynomial filter, so there is no shape to show."]
+    return _stack_lines(run, whose) if is_stack(run) else _filter_lines(run, whose)
+
+
+def _filter_lines(run: RunRecord, whose: str) -> list[str]:
+    """Each filter by itself: its words, its response outside the bulk, its basis."""
+    lines = []
+    several = len(run.filters) > len({other.edge_type for other in run.filters})
+    for index, record in enumerate(run.filters, 1):
+        layer = f"filter of layer {index}" if several else "filter"
+        layer += f" for edges of type {record.edge_type}" if record.edge_type else ""
+        lines.append(f"The {layer}{whose} is {filter_text(record)}.")
+        outliers = run.data.outliers
+        if outliers is not None and len(outliers):  # too few for the words to be about them
+            there = np.interp(outliers, record.eigenvalues, mean_response(record.response))
+            many = "eigenvalue" if len(outliers) == 1 else f"{len(outliers)} eigenvalues"
+            places, heights = _range_text(outliers), _range_text(there)
+            lines.append(f"At the {many} outside the bulk ({places}), its response is {heights}.")
+        if {"a", "b"} <= record.learned.keys():
+            end, start = _basis_text(record.learned), ""
+            if {"a", "b"} <= record.start.keys():
+                start = _basis_text(record.start)
             if start == end:
                 lines.append(f"Its basis stayed at {end}.")
             else:
@@ -129,18 +145,115 @@ def learned_text(run: RunRecord) -> list[str]:
     return lines
 
 
+def is_stack(run: RunRecord) -> bool:
+    """Whether a run has so many filters that they are shown as a ladder."""
+    return len(run.filters) > DRAWN
+
+
+def ends_on_scores(run: RunRecord) -> bool:
+    """Whether the last filter of a stack acts on the scores, behind all blocks."""
+    return bool(run.config.get("output_degree"))
+
+
+def filter_names(
+    filters: Sequence[FilterRecord], layer: str, *, on_scores: bool = False
+) -> list[str]:
+    """What to call each filter: its layer where there are several, and its type of edges.
+
+    Args:
+        filters: of a model.
+        layer: the word for a layer.
+        on_scores: whether the last layer is none, but a filter on the scores.
+
+    >>> import numpy as np
+    >>> none = np.zeros(1)
+    >>> one, two = (FilterRecord("jacobi", 1, {}, {}, none, none[None], none, "", t) for t in "ab")
+    >>> filter_names([one, two], "block"), filter_names([one, two, one, two], "block")[2]
+    (['a', 'b'], 'block 2, a')
+    >>> filter_names([one, one, one], "block", on_scores=True)
+    ['block 1, a', 'block 2, a', 'scores, a']
+    """
+    types = len(dict.fromkeys(record.edge_type for record in filters))
+    layers = [f"{layer} {i + 1}" for i in range(len(filters) // types)] if filters else []
+    if on_scores:
+        layers[-1] = "scores"
+    elif len(layers) == 1:
+        layers = [""]
+    return [
+        ", ".join(part for part in (layers[i // types], record.edge_type) if part)
+        for i, record in enumerate(filters)
+    ]
+
+
+def ladder_order(run: RunRecord) -> str:
+    """In which order the filters of a run come: by blocks, or by types of edges alone."""
+    types = len(dict.fromkeys(record.edge_type for record in run.filters))
+    return "block by block" if len(run.filters) > types else "type by type"
+
+
+def kind_of(words: str) -> str:
+    """The kind of a filter alone: the first of its words, without counts.
+
+    >>> kind_of("mild low-pass (3 of 4 channels), peak at 0, height 1")
+    'mild low-pass'
+    """
+    return re.split(r"[,:]| \(", words, maxsplit=1)[0]
+
+
+def stack_words(words: Sequence[str]) -> str:
+    """What the blocks keep, from the first to the last, from the words of each.
+
+    >>> stack_words(["mixed (8 channels: 4 comb)", "low-pass, peak at 0", "low-pass, peak at 0.1"])
+    '1 mixed; 2 to 3 low-pass'
+    """
+    parts, first = [], 1
+    for kind, group in groupby(map(kind_of, words)):
+        last = first + len(list(group)) - 1
+        parts.append(f"{first if first == last else f'{first} to {last}'} {kind}")
+        first = last + 1
+    return "; ".join(parts)
+
+
+def _stack_lines(run: RunRecord, whose: str) -> list[str]:
+    """What a stack of filters learned, in sentences that hold for all of them."""
+    by_type: dict[str, list[str]] = {}
+    for record in run.filters:
+        by_type.setdefault(record.edge_type, []).append(filter_text(record))
+    lines = []
+    for name, texts in by_type.items():
+        edges = f" for edges of type {name}" if name else ""
+        if len(texts) == 1:
+            lines.append(f"The filter{edges}{whose} is {texts[0]}.")
+        else:
+            last = "the scores" if ends_on_scores(run) else "the last"
+            lines.append(
+                f"The {len(texts)} filters{edges}{whose}, from the first block to {last}, are: "
+                f"{stack_words(texts)}."
+            )
+    products = sum(record.degree for record in run.filters)
+    lines.append(f"One pass takes {products} products with the graph.")
+    if all({"a", "b"} <= record.learned.keys() for record in run.filters):
+        line = f"Their bases are at {_bases(run, 'learned')}"
+        if all({"a", "b"} <= record.start.keys() for record in run.filters):
+            line += f"; they started at {_bases(run, 'start')}"
+        lines.append(f"{line}.")
+    return lines
+
+
+def _bases(run: RunRecord, where: str) -> str:
+    """The range of a and b over the blocks."""
+    texts = []
+    for name in ("a", "b"):
+        values = [getattr(record, where)[name] for record in run.filters]
+        low, high = f"{min(values):z.2f}", f"{max(values):z.2f}"
+        texts.append(f"{name} = {low}" if low == high else f"{name} = {low} to {high}")
+    return ", ".join(texts)
+
+
 def leading(run: RunRecord) -> MemberRecord | None:
     """The member of the first repeat whose filters are shown: the largest weight of those with."""
     filtering = [m for m in run.members if m.response is not None and m.weight > 0]
     return max(filtering, key=lambda m: m.weight) if filtering else None
-
-
-def _outlier_line(found: FilterRecord, outliers: np.ndarray) -> str:
-    """The response at the eigenvalues outside the bulk, too few for the rules to see."""
-    there = np.interp(outliers, found.eigenvalues, mean_response(found.response))
-    many = "eigenvalue" if len(outliers) == 1 else f"{len(outliers)} eigenvalues"
-    places, heights = _range_text(outliers), _range_text(there)
-    return f"At the {many} outside the bulk ({places}), its response is {heights}."
 
 
 def _range_text(values: np.ndarray) -> str:
@@ -150,6 +263,37 @@ def _range_text(values: np.ndarray) -> str:
 
 def _basis_text(values: Mapping[str, float]) -> str:
     return f"a = {values['a']:z.2f}, b = {values['b']:z.2f}"
+
+
+def mean_weights(run: RunRecord) -> dict[str, float]:
+    """The mean weight of each member over the repeats, the largest first."""
+    weights: dict[str, float] = {}
+    for member in (m for repeat in run.repeats for m in repeat.members):
+        weights[member.name] = weights.get(member.name, 0.0) + member.weight
+    return {n: w / len(run.repeats) for n, w in sorted(weights.items(), key=lambda i: -i[1])}
+
+
+def gain_text(run: RunRecord) -> str:
+    """What joining gained over the best member, chosen by validation; empty for single models."""
+    metric = metric_of(run.metric)
+    pairs = []  # test scores of the best member and of all together
+    for repeat in run.repeats:
+        scored = [m for m in repeat.members if m.val is not None and m.test is not None]
+        whole = repeat.scores.get("test", {}).get(run.metric)
+        if scored and whole is not None:
+            best = max(scored, key=lambda m: metric.sign * (m.val or 0.0))
+            pairs.append((best.test or 0.0, whole))
+    if not pairs:
+        return ""
+    gain = metric.sign * metric.scale * np.mean([whole - best for best, whole in pairs])
+    alone, joined = (score_text(float(np.mean(s)), run.metric) for s in zip(*pairs, strict=True))
+    voting = np.mean([sum(m.weight > 0 for m in r.members) for r in run.repeats])
+    over = "" if len(pairs) == 1 else f", on average over {len(pairs)} repeats"
+    return (
+        f"{len(mean_weights(run))} models were trained, and {voting:.0f} of them vote. The best "
+        f"one by validation has a test {metric.name} of {alone} alone; together they "
+        f"have {joined} ({gain:+z.{metric.digits}f}{metric.points}){over}."
+    )
 
 
 def class_names(run: RunRecord, count: int) -> list[str]:
@@ -166,15 +310,15 @@ def untested(confusion: np.ndarray) -> set[int]:
 def untested_text(run: RunRecord) -> str:
     """A sentence on classes without test nodes; empty if every repeat tests every class."""
     matrices = [repeat.confusion for repeat in run.repeats if repeat.confusion is not None]
-    found = [untested(confusion) for confusion in matrices]
-    if not any(found):
+    empty = [untested(confusion) for confusion in matrices]
+    if not any(empty):
         return ""
-    count, always = len(matrices[0]), set.intersection(*found)
-    chosen = sorted(always or set.union(*found))
+    count, always = len(matrices[0]), set.intersection(*empty)
+    chosen = sorted(always or set.union(*empty))
     shown = ", ".join(class_names(run, count)[k] for k in chosen[:NAMED])
     names = f"{shown} and {len(chosen) - NAMED} more" if len(chosen) > NAMED else shown
     if not always:
-        repeats = f"In {sum(map(bool, found))} of {len(found)} repeats"
+        repeats = f"In {sum(map(bool, empty))} of {len(empty)} repeats"
         return f"{repeats}, some classes have no test node: {names}."
     has, them = ("has", "it") if len(chosen) == 1 else ("have", "them")
     return (
@@ -192,14 +336,14 @@ def split_notes(run: RunRecord) -> list[str]:
 
 def shift_text(run: RunRecord) -> str:
     """A sentence on class frequencies that probabilities follow; empty if no repeat is shifted."""
-    found = [repeat.shift for repeat in run.repeats if repeat.shift is not None]
-    if not found:
+    shifts = [repeat.shift for repeat in run.repeats if repeat.shift is not None]
+    if not shifts:
         return ""
-    first = found[0]
+    first = shifts[0]
     most, (train, val) = first.farthest, first.shares
     name = class_names(run, len(first.shift))[most]
-    few = len(found) < len(run.repeats)
-    start = f"In {len(found)} of {len(run.repeats)} repeats, classes" if few else "Classes"
+    few = len(shifts) < len(run.repeats)
+    start = f"In {len(shifts)} of {len(run.repeats)} repeats, classes" if few else "Classes"
     return (
         f"{start} are not as frequent among the validation nodes as among the training nodes "
         f"(class {name!r}: {100 * train[most]:.0f} % in training, {100 * val[most]:.0f} % in "

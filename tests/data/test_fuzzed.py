@@ -27,7 +27,7 @@ from longnn.data import (
 from longnn.data._pickles import read_pickle
 from longnn.metrics import score_numbers
 from longnn.records import FilterPath
-from longnn.report._filter_figures import density_top
+from longnn.report import density_top
 
 RING = torch.tensor([[0, 1, 2], [1, 2, 0]])
 

@@ -1,7 +1,5 @@
 """Run folders of each kind and their pages, made once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from tests.report.examples import write_all
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Never changed by a test."""
-    return {folder.name: folder for folder in write_all(tmp_path_factory.mktemp("runs"))}
+    return write_all(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="session")
@@ -23,8 +21,5 @@ def runs(folders: dict[str, Path]) -> dict[str, RunRecord]:
 
 
 @pytest.fixture(scope="session")
-def pages(folders: dict[str, Path]) -> dict[str, str]:
-    return {
-        name: write_report(RunRecord.read(folder)).read_text(encoding="utf-8")
-        for name, folder in folders.items()
-    }
+def pages(runs: dict[str, RunRecord]) -> dict[str, str]:
+    return {name: write_report(run).read_text(encoding="utf-8") for name, run in runs.items()}

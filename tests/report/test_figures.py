@@ -1,7 +1,5 @@
 """Figures say what they show, draw what the record holds, and reach the disk whole."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import sys
@@ -11,142 +9,265 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import mean_squared_error, precision_recall_curve, r2_score
 
-from longnn.records import RunRecord
-from longnn.report import Figures, figures_of, save_figures
-from longnn.report import _figures as figures
-from longnn.report import _filter_figures as filter_figures
+from longnn.records import BaselineRecord, Bins, Calibration, PrecisionRecall, Residuals, Summary
+from longnn.report import _filter_figures as filters
+from longnn.report import _score_figures as scores
 from longnn.report import _style as style
-from longnn.report._figures import comparison_plates, plates
-from longnn.report._responses import chebyshev_response, jacobi_weight
+from longnn.report import chebyshev_response, figures_of, jacobi_weight, mean_response
+from longnn.report._plates import comparison_plates, plates
+from longnn.report._responses import align_signs
 from tests.report.examples import edit_record, write_run
 
-EXPECTED = {
-    "single": [
-        "filter_response", "basis_path", "amplitude_waveform", "training_curves", "confusion",
-    ],
-    "ten": [
-        "filter_response", "basis_path", "amplitude_waveform", "score_distribution",
-        "training_curves", "confusion",
-    ],
-    "gcn": ["score_distribution", "training_curves"],
-    "bern": ["filter_response", "amplitude_waveform", "score_distribution", "training_curves"],
-}  # fmt: skip
+RNG = np.random.default_rng(0)
+CONFIDENCE = RNG.uniform(0.3, 1, 4000)
+RIGHT = RNG.random(4000) < CONFIDENCE - 0.1
+EDGES = np.linspace(0, 1, 11)
+TRUE = RNG.normal(5, 2, 300)
+PREDICTED = TRUE + RNG.normal(0, 0.5, 300)
+DEGREES = np.concatenate([[0, 0, 1, 1, 2, 2, 70, 500], RNG.integers(3, 40, 292)])
+RARE = RNG.random(800) < 0.1
+CHANCES = RNG.normal(size=800) + 2 * RARE
+RESIDUALS = Residuals("price", PREDICTED, TRUE, DEGREES)
+MANY = Residuals("price", np.tile(PREDICTED, 9), np.tile(TRUE, 9), np.tile(DEGREES, 9))
 
 
-def curves(figure: Figure, axes: int) -> list[np.ndarray]:
+def bins_of(confidence):
+    """Mean confidence, accuracy and count in ten bins, those without nodes left out."""
+    place = np.digitize(confidence, EDGES[1:-1])
+    used = np.unique(place)
+    means = ([v[place == k].mean() for k in used] for v in (confidence, RIGHT))
+    return Bins(*map(np.array, means), np.array([(place == k).sum() for k in used]))
+
+
+def pr_curve():
+    precision, recall, _ = precision_recall_curve(RARE, CHANCES)
+    chosen = (recall[600], precision[600])
+    return PrecisionRecall("fraud", RARE.mean(), recall, precision, 0.3, chosen)
+
+
+def changed(run, **values):
+    """The run with values of its first repeat replaced."""
+    return dataclasses.replace(
+        run, repeats=(dataclasses.replace(run.repeats[0], **values), *run.repeats[1:])
+    )
+
+
+def with_data(run, **values):
+    return dataclasses.replace(run, data=dataclasses.replace(run.data, **values))
+
+
+@pytest.fixture(scope="module")
+def trusted(runs):
+    """A run with all that says whether it can be trusted; in practice no run has all."""
+    before, after = bins_of(CONFIDENCE), bins_of(CONFIDENCE - 0.1)
+    half, none = Summary(0.5, 0.45, 0.55, 0.1, 3), Summary(0.7, 0.7, 0.7, 0, 1)
+    baselines = tuple(
+        BaselineRecord(name, title, (), {"accuracy": score}, {"accuracy": half})
+        for name, title, score in [("mlp", "an MLP without the graph", half), ("c", "class", none)]
+    )
+    found = changed(
+        runs["ten"], curve=pr_curve(), residuals=RESIDUALS,
+        calibration=Calibration(1.4, before, after),
+    )  # fmt: skip
+    return dataclasses.replace(found, baselines=baselines)
+
+
+def curves(figure, axes):
     """The lines of one of the figure's axes, as (points, 2)."""
     return [np.column_stack(line.get_data()) for line in figure.axes[axes].lines]
 
 
+def legend(figure, axes=0):
+    return figure.axes[axes].get_legend_handles_labels()[1]
+
+
+EXPECTED = {
+    "single": "filter_response basis_path amplitude_waveform training_curves confusion",
+    "ten": "filter_response basis_path amplitude_waveform score_distribution training_curves "
+    "confusion",
+    "gcn": "score_distribution training_curves",
+    "bern": "filter_response amplitude_waveform score_distribution training_curves",
+}
+
+
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_run_has_the_figures_it_can_have(runs: dict[str, RunRecord], name: str) -> None:
-    assert [plate.name for plate in plates(runs[name])] == EXPECTED[name]
+def test_a_run_has_the_figures_it_can_have(runs, name):
+    assert [plate.name for plate in plates(runs[name])] == EXPECTED[name].split()
 
 
-def test_every_figure_has_title_labels_and_words(runs: dict[str, RunRecord]) -> None:
-    every = [plate for run in runs.values() for plate in plates(run)]
-    for plate in every + comparison_plates(list(runs.values())):
-        figure = plate.draw()
-        assert figure.get_suptitle()
-        for axes in figure.axes:
-            if axes.lines or axes.images:  # neither the density behind nor a colour bar
-                assert axes.get_xlabel(), plate.name
-                assert axes.get_ylabel(), plate.name
-        assert len(plate.caption) > 60
-        assert len(plate.alt) > 30
+def test_a_run_that_says_how_far_to_trust_it_has_four_more(trusted):
+    more = ["baselines", "precision_recall", "predicted_true", "residuals_by_degree", "reliability"]
+    assert [plate.name for plate in plates(trusted)] == EXPECTED["ten"].split() + more
+    texts = {plate.name: plate.alt for plate in plates(trusted)}
+    error = 100 * bins_of(CONFIDENCE).error
+    assert texts["reliability"].startswith(f"Expected calibration error {error:.1f} % before and ")
+    recall, precision = pr_curve().chosen
+    assert f"At the threshold 0.30, {100 * recall:.1f} % of" in texts["precision_recall"]
+    assert f"and {100 * precision:.1f} % of those" in texts["precision_recall"]
 
 
-def test_every_figure_fits_a_phone(runs: dict[str, RunRecord]) -> None:
+def test_every_figure_fits_a_phone_and_says_what_it_shows(runs, trusted):
     """One panel above the other, and nothing sticks out of the picture."""
-    marked = [with_outliers(runs[name], 0.1, 0.2) for name in ("ten", "wide")]
+    marked = [with_data(runs[name], outliers=np.array([0.1, 0.2])) for name in ("ten", "wide")]
     long = [dataclasses.replace(run, label=f"{run.name}-{'x' * 40}") for run in runs.values()]
-    every = [plate for run in [*runs.values(), *marked] for plate in plates(run)]
-    for plate in every + comparison_plates(list(runs.values())) + comparison_plates(long):
+    others = [runs[name] for name in ("bern", "deep")]
+    every = [plate for run in [*marked, *others, trusted] for plate in plates(run)]
+    drawn = every + comparison_plates(list(runs.values())) + comparison_plates(long)
+    for plate in drawn:
         figure = plate.draw()
         figure.canvas.draw()
+        assert figure.get_suptitle()
         assert figure.get_figwidth() == style.NARROW
         box = figure.get_tightbbox()
         assert box.x0 >= -0.05, plate.name
         assert box.x1 <= style.NARROW + 0.05, plate.name
+        ladder = plate.title.startswith("The learned filters")
+        for axes in figure.axes if not ladder else []:
+            if axes.lines or axes.images:  # neither the density behind nor a colour bar
+                assert axes.get_xlabel(), plate.name
+                assert axes.get_ylabel(), plate.name
         panels = [axes.get_position() for axes in figure.axes if axes.get_xlabel()]
-        assert len({round(panel.x1, 2) for panel in panels}) == 1, plate.name
-        assert all(panel.width > 0.5 for panel in panels), plate.name
+        if not ladder:
+            assert len({round(panel.x1, 2) for panel in panels}) == 1, plate.name
+            assert all(panel.width > 0.5 for panel in panels), plate.name
+        assert len(plate.caption) > 60
+        assert len(plate.alt) > 30
 
 
-def test_the_layer_imports_no_other_and_no_pyplot() -> None:
+def test_the_layer_imports_no_other_and_no_pyplot():
     allowed = set(sys.stdlib_module_names) | {"numpy", "matplotlib"}
     lower = ("report", "records", "registry", "metrics", "_base")
+    below = tuple(f"longnn.{layer}" for layer in lower)
     for file in Path(style.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                ours = name.startswith(tuple(f"longnn.{layer}" for layer in lower))
-                assert ours or name.split(".")[0] in allowed
+                assert name.startswith(below) or name.split(".")[0] in allowed
                 assert "pyplot" not in name
 
 
-def test_the_users_settings_neither_matter_nor_change(runs: dict[str, RunRecord]) -> None:
+def test_the_users_settings_neither_matter_nor_change(runs):
     before = dict(mpl.rcParams)
     with mpl.rc_context({"axes.facecolor": "black", "font.size": 30}):  # a user's own style
-        figure = figures.training_curves(runs["single"])
+        figure = scores.training_curves(runs["single"])
     assert figure.axes[0].get_facecolor() == (1, 1, 1, 1)
     assert dict(mpl.rcParams) == before
 
 
-def test_response_figure_draws_channels_mean_and_density(runs: dict[str, RunRecord]) -> None:
+# Filters
+
+
+def test_the_response_has_channels_mean_repeats_and_density(runs):
     run = runs["single"]
-    figure = figures.filter_response(run)
-    response = run.filters[0].response
-    drawn = [curve[:, 1] for curve in curves(figure, 0)]
-    for channel in [*response, response.mean(axis=0)]:
-        assert any(len(y) == 101 and np.allclose(y, channel) for y in drawn)
+    figure = filters.filter_response(run)
+    drawn = [curve[:, 1] for curve in curves(figure, 0) if len(curve) == 101]
+    for channel in [*run.filters[0].response, run.filters[0].response.mean(axis=0)]:
+        assert any(np.allclose(y, channel) for y in drawn)
     (area,) = figure.axes[1].collections
-    assert run.data.density is not None
     assert area.get_paths()[0].vertices[:, 1].max() == pytest.approx(run.data.density[1].max())
     assert list(figure.axes[1].get_yticks()) == []  # no scale that could be misread
-
-
-def test_response_figure_shows_other_repeats_and_bands(runs: dict[str, RunRecord]) -> None:
-    ten = figures.filter_response(runs["ten"])
-    means = [repeat.filters[0].response.mean(axis=0) for repeat in runs["ten"].repeats]
-    drawn = [curve[:, 1] for curve in curves(ten, 0)]
-    assert all(any(len(y) == 101 and np.allclose(y, mean) for y in drawn) for mean in means)
-    wide = figures.filter_response(runs["wide"])
+    drawn = curves(filters.filter_response(runs["ten"]), 0)
+    for repeat in runs["ten"].repeats:
+        mean = repeat.filters[0].response.mean(axis=0)
+        assert any(len(y) == 101 and np.allclose(y[:, 1], mean) for y in drawn)
+    wide = filters.filter_response(runs["wide"])
     assert len(curves(wide, 0)) < 10  # 64 channels are a band
-    labels = wide.axes[0].get_legend_handles_labels()[1]
-    assert {"90 % of the channels", "half of the channels", "mean of 64 channels"} <= set(labels)
+    assert {"90 % of the channels", "half of the channels", "mean of 64 channels"} <= {
+        *legend(wide)
+    }
+    drawn = [c.get_paths() for c in wide.axes[0].collections if c.get_paths()]
+    bands = [paths[0].vertices[:, 1] for paths in drawn[:2]]
+    response = align_signs(runs["wide"].filters[0].response)[0]
+    for band, limits in zip(bands, [[0.05, 0.95], [0.25, 0.75]], strict=True):
+        low, high = np.quantile(response, limits, axis=0)
+        assert (band.min(), band.max()) == pytest.approx((low.min(), high.max()))
 
 
-def test_layers_have_their_own_panels(runs: dict[str, RunRecord]) -> None:
-    titles = [axes.get_title(loc="left") for axes in figures.filter_response(runs["bern"]).axes]
-    assert [title for title in titles if title] == [
-        "layer 1: Chebyshev basis, degree 10",
-        "layer 2: Chebyshev basis, degree 10",
-    ]
+def test_layers_have_their_own_panels(runs):
+    titles = [axes.get_title(loc="left") for axes in filters.filter_response(runs["bern"]).axes]
+    wanted = [f"layer {k}: Chebyshev basis, degree 10" for k in (1, 2)]
+    assert [title for title in titles if title] == wanted
 
 
-def test_training_curves_mark_the_best_epoch(runs: dict[str, RunRecord]) -> None:
-    run = runs["ten"]
-    figure = figures.training_curves(run)
-    best = run.repeats[0].best_epoch
-    for index in (0, 1):
-        vertical = [curve for curve in curves(figure, index) if len(curve) == 2]
-        assert [float(curve[0, 0]) for curve in vertical] == [best]
-    assert run.history is not None
-    scores = run.history.of(0)["val_score"]
-    assert any(np.allclose(c[:, 1], 100 * scores) for c in curves(figure, 1) if len(c) > 2
-               and len(c) == len(scores))  # fmt: skip
-    assert figure.axes[1].get_ylabel() == "accuracy (%)"
+def test_a_deep_model_has_a_ladder_of_panels_on_one_scale(runs):
+    deep = runs["deep"]
+    figure = figures_of(deep).filter()
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert len(panels) == 5
+    assert len({axes.get_ylim() for axes in panels}) == 1
+    for index, (axes, record) in enumerate(zip(panels, deep.filters, strict=True)):
+        assert axes.get_title(loc="left").startswith(f"block {index + 1}, degree 10: low-pass")
+        mean = mean_response(record.response)
+        assert any(np.array_equal(line.get_ydata(), mean) for line in axes.lines)
+        low, high = axes.get_ylim()
+        assert low < mean.min() < mean.max() < high
+    texts = {plate.name: plate.title + plate.caption for plate in plates(deep)}
+    assert "block by block" in texts["filter_response"]
+    for name in ("basis_path", "amplitude_waveform"):
+        assert "This is the first of 5 blocks." in texts[name]
+    assert figures_of(deep).basis().get_suptitle().endswith(", block 1")
+    cut = filters.filter_ladder(changed(deep, filters=deep.filters * 6))
+    assert "(first 24 of 30)" in cut.get_suptitle()
+    assert sum(axes.axison for axes in cut.axes) == 24
 
 
-def test_basis_path_starts_and_ends_right(runs: dict[str, RunRecord]) -> None:
+def test_a_filter_is_scaled_by_what_lies_inside_the_spectrum(runs):
+    """Beyond the largest eigenvalue, in the bulk or not, a polynomial may go anywhere."""
     run = runs["single"]
-    figure = figures.basis_path(run)
-    assert run.history is not None
+    lam = run.filters[0].eigenvalues
+    steep = dataclasses.replace(run.filters[0], response=np.exp(4 * (lam - 1))[None])
+    run = with_data(
+        changed(run, filters=(steep,)), density=(lam, np.where(abs(lam - 1) < 0.5, 1.0, 0.0))
+    )
+    assert 7 < filters.filter_response(run).axes[0].get_ylim()[1] < 12  # exp(4 * 0.5) is 7
+    run = with_data(run, outliers=np.array([1.9]))
+    assert filters.filter_response(run).axes[0].get_ylim()[1] > 36
+
+
+def test_eigenvalues_outside_the_bulk_are_marked(runs):
+    run = with_data(runs["single"], outliers=np.array([0.1, 0.2, 0.2]))
+    name = "3 eigenvalues outside the bulk"
+    compared = filters.compare_filters([run, run])
+    for figure in (filters.filter_response(run), compared, figures_of(run).density()):
+        lines = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
+        needles = [float(path[0, 0]) for c in lines for path in c.get_segments()]
+        assert needles == [0.1, 0.2, 0.2]
+        assert name in legend(figure)
+        assert figure.axes[0].get_ylim()[1] > 0.5  # needles are shares of the axis, no responses
+    plate = plates(run)[0]
+    assert f"Needles mark {name} (communities): too few for the grey area" in plate.caption
+    assert f"At the {name} (0.1 to 0.2), its response is" in plate.alt
+    assert f"Needles mark {name}" in comparison_plates([run, run])[1].caption
+    for none in (runs["single"], with_data(runs["single"], outliers=np.zeros(0))):
+        assert "outside the bulk" not in plates(none)[0].caption + plates(none)[0].alt
+        assert not any("outside" in text for text in legend(filters.filter_response(none)))
+
+
+def test_the_density_shows_all_but_narrow_peaks():
+    lam = np.linspace(0, 2, 201)
+    figure = filters.density(lam.tolist(), np.exp(-lam))
+    np.testing.assert_allclose(curves(figure, 0)[0][:, 1], np.exp(-lam))
+    assert figure.axes[0].get_ylim()[1] > 0.95
+    assert not figure.axes[0].texts
+    for place in (0, 100, 200):  # at an end, or a multiple eigenvalue in the middle
+        peaked = np.full(201, 0.5)
+        peaked[place] = 1000.0
+        figure = filters.density(lam, peaked)
+        assert figure.axes[0].get_ylim()[1] < 60
+        assert figure.axes[0].texts[0].get_text() == "narrow peaks are cut off"
+    with pytest.raises(ValueError, match="Expected eigenvalues and density of one length"):
+        filters.density(lam, lam[:3])
+
+
+def test_basis_path_starts_and_ends_right(runs):
+    run = runs["single"]
+    figure = filters.basis_path(run)
     points = [curve[0] for curve in curves(figure, 0) if len(curve) == 1]
     a, b, epoch = (run.history[name] for name in ("a", "b", "epoch"))
     best = int(np.flatnonzero(epoch == run.repeats[0].best_epoch)[0])
@@ -157,53 +278,63 @@ def test_basis_path_starts_and_ends_right(runs: dict[str, RunRecord]) -> None:
     np.testing.assert_allclose(end[:, 1], jacobi_weight(end[:, 0], a[best], b[best]))
 
 
-def test_amplitude_falls_back_on_the_filter_path(runs: dict[str, RunRecord]) -> None:
+def test_amplitude_falls_back_on_the_filter_path(runs):
     run = dataclasses.replace(runs["single"], history=None)
-    assert run.path is not None
     response = chebyshev_response(run.path.beta, np.linspace(0, 2, 101))
-    drawn = curves(figures.amplitude_waveform(run), 0)[0]
+    figure = filters.amplitude_waveform(run)
+    drawn = curves(figure, 0)[0]
     np.testing.assert_allclose(drawn[:, 1], np.sqrt((response**2).mean(axis=(1, 2))))
-    distance = curves(figures.amplitude_waveform(run), 1)[0][:, 1]
-    assert distance[-1] == 0
-    assert distance[0] > 0.5
+    distance = curves(figure, 1)[0][:, 1]
+    assert distance[-1] == 0 < 0.5 < distance[0]
     # The norm of the basis is not known from the path: what is drawn says what it is.
-    labels = [figures.amplitude_waveform(r).axes[0].get_ylabel() for r in (run, runs["single"])]
+    labels = [filters.amplitude_waveform(r).axes[0].get_ylabel() for r in (run, runs["single"])]
     assert labels == ["root mean square of g(λ)", "norm ‖g‖"]
 
 
-def test_scores_are_drawn_at_their_place(runs: dict[str, RunRecord]) -> None:
+# Scores
+
+
+def test_training_curves_mark_the_best_epoch(runs):
     run = runs["ten"]
-    val, test = (curve for curve in curves(figures.score_distribution(run), 0) if len(curve) == 10)
-    for drawn, part in ((val, "val"), (test, "test")):
-        scores = [100 * repeat.scores[part]["accuracy"] for repeat in run.repeats]
-        np.testing.assert_allclose(drawn[:, 0], scores)
+    figure = scores.training_curves(run)
+    rows = run.history.of(0)
+    for index in (0, 1):
+        vertical = [curve for curve in curves(figure, index) if len(curve) == 2]
+        assert [float(curve[0, 0]) for curve in vertical] == [run.repeats[0].best_epoch]
+    for index, values in enumerate((rows["val_loss"], 100 * rows["val_score"])):
+        same = [c for c in curves(figure, index) if len(c) == len(values)]
+        assert any(np.allclose(c[:, 1], values) for c in same)
+    assert figure.axes[1].get_ylabel() == "accuracy (%)"
 
 
-def test_confusion_counts_and_names(tmp_path: Path) -> None:
+def test_scores_are_drawn_at_their_place(runs):
+    run = runs["ten"]
+    drawn = (curve for curve in curves(scores.score_distribution(run), 0) if len(curve) == 10)
+    for points, part in zip(drawn, ("val", "test"), strict=True):
+        wanted = [100 * repeat.scores[part]["accuracy"] for repeat in run.repeats]
+        np.testing.assert_allclose(points[:, 0], wanted)
+
+
+def test_confusion_counts_and_names(tmp_path):
     classes = ("cat", "$\\frac{", "a very long name of a class")
-    run = RunRecord.read(write_run(tmp_path / "run", classes=classes, confusion=True, epochs=10))
-    figure = figures.confusion(run)
-    counts = run.repeats[0].confusion
-    assert counts is not None
+    folder = write_run(tmp_path / "run", classes=classes, confusion=True, epochs=10)
+    run = edit_record(folder, lambda record: None)
+    figure = scores.confusion(run)
     drawn = [int(text.get_text()) for text in figure.axes[0].texts]
-    assert drawn == counts.astype(int).ravel().tolist()
+    assert drawn == run.repeats[0].confusion.astype(int).ravel().tolist()
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert labels[0] == "cat"
-    assert len(labels[2]) == 16
+    assert (labels[0], len(labels[2])) == ("cat", 16)
     style.to_svg(figure)  # the dollar sign is no formula
 
 
 @pytest.mark.parametrize("size", [3, 25])
-def test_classes_without_test_nodes_have_a_grey_row(tmp_path: Path, size: int) -> None:
+def test_classes_without_test_nodes_have_a_grey_row(tmp_path, size):
     classes = tuple(f"c{k}" for k in range(size))
     folder = write_run(tmp_path / "run", classes=classes, confusion=True, epochs=10)
-
-    def empty(record: dict) -> None:  # type: ignore[type-arg]
-        record["repeats"][0]["confusion"][1] = [0] * size
-
-    edit_record(folder, empty)
-    run = RunRecord.read(folder)
-    axes = figures.confusion(run).axes[0]
+    run = edit_record(
+        folder, lambda record: record["repeats"][0]["confusion"].__setitem__(1, [0] * size)
+    )
+    axes = scores.confusion(run).axes[0]
     noted = [text for text in axes.texts if text.get_text() == "no test node"]
     assert [text.get_position() for text in noted] == [((size - 1) / 2, 1)]
     assert len(axes.texts) == (1 + 6 if size == 3 else 1)  # no zeros in the empty row
@@ -212,154 +343,187 @@ def test_classes_without_test_nodes_have_a_grey_row(tmp_path: Path, size: int) -
     assert plate.caption.endswith("Grey rows are classes without test nodes.")
 
 
-def test_every_figure_of_a_run_can_be_drawn_alone(
-    runs: dict[str, RunRecord], tmp_path: Path
-) -> None:
-    drawn = figures_of(runs["ten"])
-    assert isinstance(drawn, Figures)
-    titles = {
-        "filter": "Learned filter on cora",
-        "training": "Training",
-        "basis": "How the basis was learned",
-        "amplitude": "Amplitude and waveform of the filter",
-        "confusion": "Which classes are confused",
-        "scores": "Scores of 10 repeats",
-        "density": "Spectral density of the graph",
-    }
-    for name, title in titles.items():
-        figure = getattr(drawn, name)()
-        assert isinstance(figure, Figure)
-        assert figure.get_suptitle() == title
-    assert repr(figures_of(runs["gcn"])) == "Figures(gcn: score_distribution, training_curves)"
-    files = figures_of(runs["gcn"]).save(tmp_path)
-    assert [file.name for file in files] == [
-        "score_distribution.svg",
-        "score_distribution.png",
-        "training_curves.svg",
-        "training_curves.png",
-    ]
+def test_reliability_is_scikit_learns():
+    bins = bins_of(CONFIDENCE)
+    figure = scores.reliability(bins)
+    diagonal, line = figure.axes[0].lines
+    np.testing.assert_array_equal(diagonal.get_xdata(), diagonal.get_ydata())
+    accuracy, confidence = calibration_curve(RIGHT, CONFIDENCE, n_bins=10)
+    np.testing.assert_allclose(line.get_xdata(), 100 * confidence)
+    np.testing.assert_allclose(line.get_ydata(), 100 * accuracy)
+    (marks,) = figure.axes[0].collections
+    assert list(np.argsort(marks.get_sizes())) == list(np.argsort(bins.count))
+    place = np.searchsorted(np.unique(np.digitize(CONFIDENCE, EDGES[1:-1])),
+                            np.digitize(CONFIDENCE, EDGES[1:-1]))  # fmt: skip
+    each = np.abs(bins.confidence - bins.accuracy)[place]  # of the bin that a node is in
+    assert bins.error == pytest.approx(each.mean())
+    after = bins_of(CONFIDENCE - 0.1)
+    labels = legend(scores.reliability(bins, after))[1:]
+    wanted = [("before", bins), ("after", after)]
+    assert labels == [f"{w} calibration: error {100 * b.error:.1f} %" for w, b in wanted]
+    assert after.error < 0.03 < bins.error
+
+
+def test_precision_recall_marks_prevalence_and_threshold():
+    curve = pr_curve()
+    figure = scores.precision_recall(curve, 0.625)
+    line, prevalence, chosen, *_ = figure.axes[0].lines
+    np.testing.assert_allclose(line.get_xdata(), 100 * curve.recall)
+    np.testing.assert_allclose(line.get_ydata(), 100 * curve.precision)
+    assert line.get_drawstyle() == "steps-post"
+    assert prevalence.get_ydata()[0] == pytest.approx(100 * RARE.mean())
+    place = chosen.get_xdata()[0], chosen.get_ydata()[0]
+    assert place == pytest.approx(tuple(100 * value for value in curve.chosen))
+    assert legend(figure)[0] == "fraud, average precision 0.62"
+    assert legend(figure)[-1] == "threshold in use"
+    assert legend(scores.precision_recall(curve))[0] == "fraud"
+
+
+def test_predicted_against_true_has_scikit_learns_scores():
+    axes = scores.predicted_true(RESIDUALS).axes[0]
+    _, nodes = axes.lines
+    np.testing.assert_array_equal(nodes.get_xdata(), TRUE)
+    np.testing.assert_array_equal(nodes.get_ydata(), PREDICTED)
+    root = mean_squared_error(TRUE, PREDICTED) ** 0.5
+    title = f"R² {r2_score(TRUE, PREDICTED):.3f}, RMSE {root:.3g}, 300 nodes"
+    assert axes.get_title(loc="left") == title
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("true price", "predicted price")
+    assert axes.get_xlim() == axes.get_ylim()
+    (hexagons,) = scores.predicted_true(MANY).axes[0].collections
+    assert isinstance(hexagons, PolyCollection)
+    assert hexagons.get_array().sum() == 9 * len(TRUE)  # each node in one of them
+    one = Residuals("y", np.array([1.0, 3.0]), np.array([2.0, 2.0]), np.ones(2))
+    assert scores.predicted_true(one).axes[0].get_title(loc="left") == "RMSE 1, 2 nodes"
+
+
+def test_residuals_are_drawn_by_quantiles_in_bins_of_degrees():
+    residuals = PREDICTED - TRUE
+    bins = scores.bin_by_degree(DEGREES, residuals)
+    ranges = [(0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 500)]
+    assert [tuple(row[:2]) for row in bins] == ranges
+    for low, high, count, *quantiles in bins:
+        inside = residuals[(low <= DEGREES) & (high >= DEGREES)]
+        assert count == len(inside)
+        np.testing.assert_allclose(quantiles, np.quantile(inside, [0.05, 0.25, 0.5, 0.75, 0.95]))
+    axes = scores.residuals_by_degree(RESIDUALS).axes[0]
+    whiskers, medians = (c for c in axes.collections if isinstance(c, LineCollection))
+    np.testing.assert_allclose([s[:, 1] for s in whiskers.get_segments()], bins[:, [3, 7]])
+    np.testing.assert_allclose([s[0, 1] for s in medians.get_segments()], bins[:, 5])
+    np.testing.assert_allclose([bar.get_y() for bar in axes.patches], bins[:, 4])
+    tops = [bar.get_y() + bar.get_height() for bar in axes.patches]
+    np.testing.assert_allclose(tops, bins[:, 6])
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels[0] == "0\n(2)"
+    assert labels[3].startswith("3–4\n(")
+
+
+def test_what_the_graph_adds_has_a_row_per_model(trusted):
+    (plate,) = [plate for plate in plates(trusted) if plate.name == "baselines"]
+    axes = plate.draw().axes[0]
+    ours = trusted.score()
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ["LON-GNN", "an MLP", "class"]
+    marks = [bar.lines[0].get_xdata()[0] for bar in axes.containers]
+    assert marks == pytest.approx([100 * ours.mean, 50, 70])
+    reaches = [bar.lines[2][0].get_segments()[0][:, 0] for bar in axes.containers]
+    np.testing.assert_allclose(reaches, [[100 * ours.low, 100 * ours.high], [45, 55], [70, 70]])
+    assert axes.get_xlabel() == "test accuracy (%)\nmean and 95 % interval"
+    nan = float("nan")
+    share = scores.what_the_graph_adds([("a", 0.9, nan, nan), ("b", 1, nan, nan)], metric="r2")
+    assert share.axes[0].containers[0].lines[0].get_xdata()[0] == 0.9
+    assert share.axes[0].get_xlabel() == "test R²"
+
+
+# Several runs
+
+
+def test_a_comparison_has_a_panel_per_score_and_one_colour_per_run(runs):
+    figure = scores.compare_scores([runs["ten"], runs["regression"], runs["gcn"]])
+    assert [axes.get_xlabel() for axes in figure.axes] == ["accuracy (%)", "R²"]
+    ticks = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert ticks == ["ten", "gcn"]
+    compared = [runs["gcn"], runs["ten"], runs["bern"]]
+    dots = [line.get_color() for line in scores.compare_scores(compared).axes[0].lines]
+    lines = filters.compare_filters(compared).axes[0].get_legend_handles_labels()
+    drawn = {label: handle for handle, label in zip(*lines, strict=True) if "spec" not in label}
+    assert list(drawn) == ["ten", "bern (layer 1)"]  # the other has none
+    assert all(handle.get_color() in dots for handle in drawn.values())
+    with pytest.raises(ValueError, match="Expected at least one run with a filter"):
+        filters.compare_filters([runs["gcn"]])
+
+
+@pytest.mark.parametrize("names", ["single", "single ten", "regression single"])
+def test_the_legend_of_scores_names_every_mark(runs, names):
+    (legend,) = scores.compare_scores([runs[name] for name in names.split()]).legends
+    bar = [] if names == "single" else ["mean and its 95 % interval"]
+    assert [text.get_text() for text in legend.get_texts()] == ["one repeat", *bar]
+
+
+@pytest.mark.parametrize(
+    "name", ["$x^2$", "_hidden", "a -- b --> c", "a\x00b\ud800c", "日本語", "&<>"]
+)
+def test_hostile_names_are_drawn_as_they_are(runs, name):
+    run = dataclasses.replace(runs["ten"], label=name)
+    figure = filters.compare_filters([run, runs["single"]])
+    assert len(legend(figure)) == 3  # density and both runs
+    ET.fromstring(style.to_svg(figure))
+
+
+# One at a time, and on the disk
+
+TITLES = {
+    "filter": "Learned filter on cora",
+    "training": "Training",
+    "basis": "How the basis was learned",
+    "amplitude": "Amplitude and waveform of the filter",
+    "confusion": "Which classes are confused",
+    "scores": "Scores of 10 repeats",
+    "density": "Spectral density of the graph",
+}
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_every_figure_of_a_run_can_be_drawn_alone(runs, name):
+    figure = getattr(figures_of(runs["ten"]), name)()
+    assert isinstance(figure, Figure)
+    assert figure.get_suptitle() == TITLES[name]
 
 
 @pytest.mark.parametrize(
     ("name", "run", "expected"),
     [
         ("filter", "gcn", r"Expected a model with filters \(got 'gcn'\)"),
+        ("members", "gcn", "Expected an ensemble with a filter"),
         ("basis", "bern", "Expected the history of a and b"),
         ("amplitude", "gcn", "Expected the path of the filter"),
         ("scores", "single", r"Expected at least two repeats \(got one\)"),
         ("confusion", "gcn", "Expected a confusion matrix"),
+        ("training", "bare", "Expected a history of the epochs"),
+        ("density", "bare", "Expected the spectral density of the graph"),
     ],
 )
-def test_a_figure_that_a_run_has_not_says_why(
-    runs: dict[str, RunRecord], name: str, run: str, expected: str
-) -> None:
+def test_a_figure_that_a_run_has_not_says_why(runs, name, run, expected):
+    bare = with_data(dataclasses.replace(runs["single"], history=None), density=None)
     with pytest.raises(ValueError, match=expected):
-        getattr(figures_of(runs[run]), name)()
+        getattr(figures_of({**runs, "bare": bare}[run]), name)()
 
 
-def test_a_run_without_history_or_density_says_so(runs: dict[str, RunRecord]) -> None:
-    data = dataclasses.replace(runs["single"].data, density=None)
-    bare = figures_of(dataclasses.replace(runs["single"], history=None, data=data))
-    with pytest.raises(ValueError, match="Expected a history of the epochs"):
-        bare.training()
-    with pytest.raises(ValueError, match="Expected the spectral density of the graph"):
-        bare.density()
+def test_a_diverged_run_is_still_drawn(tmp_path):
+    def diverge(record):
+        record["repeats"][0]["filters"][0]["response"] = [[float("inf")] * 101] * 20
+        record["repeats"][0]["filters"][0]["words"] = ""
 
-
-def test_a_run_has_one_colour_in_a_comparison(runs: dict[str, RunRecord]) -> None:
-    compared = [runs["gcn"], runs["ten"], runs["bern"]]
-    scores = [line.get_color() for line in figures.compare_scores(compared).axes[0].lines]
-    curves = figures.compare_filters(compared).axes[0].get_legend_handles_labels()
-    for handle, label in zip(*curves, strict=True):
-        if label in ("ten", "bern (layer 1)"):
-            assert handle.get_color() in scores
-
-
-@pytest.mark.parametrize("names", [("single",), ("single", "ten"), ("regression", "single")])
-def test_the_legend_of_scores_names_every_mark(
-    runs: dict[str, RunRecord], names: tuple[str, ...]
-) -> None:
-    (legend,) = figures.compare_scores([runs[name] for name in names]).legends
-    texts = [text.get_text() for text in legend.get_texts()]
-    bar = [] if names == ("single",) else ["mean and its 95 % interval"]
-    assert texts == ["one repeat", *bar]
-
-
-def test_density_for_info() -> None:
-    lam = np.linspace(0, 2, 201)
-    figure = figures.density(lam.tolist(), np.exp(-lam))
-    np.testing.assert_allclose(curves(figure, 0)[0][:, 1], np.exp(-lam))
-    assert figure.axes[0].get_ylim()[1] > 0.95
-    assert not figure.axes[0].texts
-    with pytest.raises(ValueError, match="Expected eigenvalues and density of one length"):
-        figures.density(lam, lam[:3])
-
-
-def test_a_narrow_peak_does_not_flatten_the_density() -> None:
-    lam = np.linspace(0, 2, 201)
-    flat = np.full(201, 0.5)
-    for place in (0, 100, 200):  # at an end, or a multiple eigenvalue in the middle
-        peaked = flat.copy()
-        peaked[place] = 1000.0
-        figure = figures.density(lam, peaked)
-        assert figure.axes[0].get_ylim()[1] < 60
-        assert figure.axes[0].texts[0].get_text() == "narrow peaks are cut off"
-
-
-@pytest.mark.parametrize(
-    ("draw", "run", "expected"),
-    [
-        (figures.filter_response, "gcn", "Expected a model with filters"),
-        (figures.basis_path, "bern", "Expected the history of a and b"),
-        (figures.amplitude_waveform, "gcn", "Expected the path of the filter"),
-        (figures.score_distribution, "single", "Expected at least two repeats"),
-        (figures.confusion, "gcn", "Expected a confusion matrix"),
-    ],
-)
-def test_a_figure_that_cannot_be_drawn(
-    runs: dict[str, RunRecord], draw: object, run: str, expected: str
-) -> None:
-    with pytest.raises(ValueError, match=expected):
-        draw(runs[run])  # type: ignore[operator]
-
-
-def test_a_diverged_run_is_still_drawn(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", channels=20, epochs=10)
-
-    def diverge(record: dict) -> None:  # type: ignore[type-arg]
-        found = record["repeats"][0]["filters"][0]
-        found["response"] = [[float("inf")] * 101] * 20
-        found["words"] = ""
-
-    edit_record(folder, diverge)
-    run = RunRecord.read(folder)
+    run = edit_record(write_run(tmp_path / "run", channels=20, epochs=10), diverge)
     assert "not finite" in plates(run)[0].alt
-    style.to_svg(figures.filter_response(run))
+    style.to_svg(filters.filter_response(run))
 
 
-def test_comparison_leaves_out_runs_without_filter(runs: dict[str, RunRecord]) -> None:
-    figure = figures.compare_filters([runs["ten"], runs["gcn"], runs["bern"]])
-    labels = figure.axes[0].get_legend_handles_labels()[1]
-    assert [label for label in labels if "spectrum" not in label] == ["ten", "bern (layer 1)"]
-    with pytest.raises(ValueError, match="Expected at least one run with a filter"):
-        figures.compare_filters([runs["gcn"]])
-
-
-def test_compared_scores_have_a_panel_for_each_metric(runs: dict[str, RunRecord]) -> None:
-    figure = figures.compare_scores([runs["ten"], runs["regression"], runs["gcn"]])
-    assert [axes.get_xlabel() for axes in figure.axes] == ["accuracy (%)", "R²"]
-    ticks = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert ticks == ["ten", "gcn"]
-
-
-def test_saved_figures_are_whole_and_repeatable(runs: dict[str, RunRecord], tmp_path: Path) -> None:
-    files = save_figures(runs["gcn"], tmp_path / "figures")
-    assert [file.name for file in files] == [
-        "score_distribution.svg",
-        "score_distribution.png",
-        "training_curves.svg",
-        "training_curves.png",
-    ]
+def test_saved_figures_are_whole_and_repeatable(runs, tmp_path):
+    figures = figures_of(runs["gcn"])
+    assert repr(figures) == "Figures(gcn: score_distribution, training_curves)"
+    files = figures.save(tmp_path / "figures")
+    names = EXPECTED["gcn"].split()
+    assert [file.name for file in files] == [f"{n}.{end}" for n in names for end in ("svg", "png")]
     assert sorted(tmp_path.joinpath("figures").iterdir()) == sorted(files)  # nothing left over
     for file in files:
         if file.suffix == ".svg":
@@ -369,14 +533,14 @@ def test_saved_figures_are_whole_and_repeatable(runs: dict[str, RunRecord], tmp_
             assert header.startswith(b"\x89PNG")
             assert int.from_bytes(header[16:20]) == 810  # 5.4 inches at 150 dpi
     before = [file.read_bytes() for file in files]
-    save_figures(runs["gcn"], tmp_path / "figures")
+    figures.save(tmp_path / "figures")
     assert [file.read_bytes() for file in files] == before
 
 
-def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
     file = style.write_atomically(tmp_path / "deep" / "page.html", b"old")
 
-    def full(descriptor: int) -> None:
+    def full(descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
@@ -384,69 +548,3 @@ def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         style.write_atomically(file, b"new and longer")
     assert file.read_bytes() == b"old"
     assert list(file.parent.iterdir()) == [file]
-
-
-@pytest.mark.parametrize(
-    "name", ["$x^2$", "_hidden", "a -- b --> c", "a\x00b\ud800c", "日本語", "&<>"]
-)
-def test_hostile_names_are_drawn_as_they_are(runs: dict[str, RunRecord], name: str) -> None:
-    run = dataclasses.replace(runs["ten"], label=name)
-    figure = figures.compare_filters([run, runs["single"]])
-    assert len(figure.axes[0].get_legend_handles_labels()[1]) == 3  # density and both runs
-    ET.fromstring(style.to_svg(figure))
-
-
-def test_a_filter_is_scaled_by_what_lies_inside_the_spectrum():
-    """Beyond the largest eigenvalue of the graph a polynomial may go anywhere."""
-    figure = Figure()
-    axes = figure.subplots()
-    lam = np.linspace(0, 2, 101)
-    axes.plot(lam, np.where(lam > 1.8, -100.0, 1.0))
-    filter_figures.show_inside(axes, 1.7)
-    low, high = axes.get_ylim()
-    assert -0.2 < low < 0
-    assert 1 < high < 1.2
-
-
-def with_outliers(run: RunRecord, *outliers: float) -> RunRecord:
-    return dataclasses.replace(run, data=dataclasses.replace(run.data, outliers=np.array(outliers)))
-
-
-def needles(figure: Figure) -> list[float]:
-    """Where the needles of the first axes stand."""
-    found = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
-    return [float(path[0, 0]) for c in found for path in c.get_segments()]
-
-
-def test_eigenvalues_outside_the_bulk_are_marked(runs: dict[str, RunRecord]) -> None:
-    run = with_outliers(runs["single"], 0.1, 0.2, 0.2)
-    legend = "3 eigenvalues outside the bulk (communities)"
-    for figure in (
-        figures.filter_response(run),
-        figures.compare_filters([run, run]),
-        figures_of(run).density(),
-    ):
-        assert needles(figure) == [0.1, 0.2, 0.2]
-        labels = figure.axes[0].get_legend_handles_labels()[1]
-        assert "3 eigenvalues outside the bulk" in labels
-        assert figure.axes[0].get_ylim()[1] > 0.5  # needles are shares of the axis, no responses
-    plate = plates(run)[0]
-    assert f"Needles mark {legend}: too few for the grey area" in plate.caption
-    assert "At the 3 eigenvalues outside the bulk (0.1 to 0.2), its response is" in plate.alt
-    assert f"Needles mark {legend}" in comparison_plates([run, run])[1].caption
-    for none in (runs["single"], with_outliers(runs["single"])):
-        assert needles(figures.filter_response(none)) == []
-        assert "outside the bulk" not in plates(none)[0].caption + plates(none)[0].alt
-
-
-def test_the_response_beyond_the_bulk_is_shown_where_an_eigenvalue_is(
-    runs: dict[str, RunRecord],
-) -> None:
-    lam = runs["single"].filters[0].eigenvalues
-    steep = dataclasses.replace(runs["single"].filters[0], response=np.exp(4 * (lam - 1))[None])
-    repeat = dataclasses.replace(runs["single"].repeats[0], filters=(steep,))
-    bulk = np.where(abs(lam - 1) < 0.5, 1.0, 0.0)
-    data = dataclasses.replace(runs["single"].data, density=(lam, bulk))
-    run = dataclasses.replace(runs["single"], repeats=(repeat,), data=data)
-    assert figures.filter_response(run).axes[0].get_ylim()[1] < 12  # exp(4 * 0.5) is 7
-    assert figures.filter_response(with_outliers(run, 1.9)).axes[0].get_ylim()[1] > 36

@@ -1,16 +1,23 @@
-"""Filters of known kind are called by their name; scores read as a person would write them."""
-
-from __future__ import annotations
+"""Filters of known kind are called by their name, scores read as a person would write them."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 import torch
+from scipy.integrate import quad
 
-from longnn.records import RunRecord, Summary
+from longnn.records import Summary
 from longnn.report import describe_filter, interval_text, text_summary
 from longnn.report._numbers import number_text, score_text
+from longnn.report._responses import (
+    align_signs,
+    chebyshev_response,
+    jacobi_weight,
+    mean_response,
+    spectral_coordinates,
+    waveform_distance,
+)
 from longnn.report._words import headline, learned_text, splits_text
 
 LAM = np.linspace(0, 2, 101)
@@ -30,14 +37,14 @@ KNOWN = {
 
 @pytest.mark.parametrize("kind", KNOWN)
 @pytest.mark.parametrize("amplitude", [0.02, 1.0, 300.0])
-def test_kind_does_not_depend_on_the_amplitude(kind: str, amplitude: float) -> None:
+def test_kind_does_not_depend_on_the_amplitude(kind, amplitude):
     words = describe_filter(LAM, amplitude * KNOWN[kind])
     assert words.startswith(kind)
     assert f"height {number_text(amplitude)}" in words
 
 
 @pytest.mark.parametrize("kind", KNOWN)
-def test_kind_does_not_depend_on_the_grid(kind: str) -> None:
+def test_kind_does_not_depend_on_the_grid(kind):
     uneven = 1 - np.cos(np.linspace(0, np.pi, 77))  # Chebyshev points
     assert describe_filter(uneven, np.interp(uneven, LAM, KNOWN[kind])).startswith(kind)
     few = np.linspace(0, 2, 21)
@@ -45,30 +52,30 @@ def test_kind_does_not_depend_on_the_grid(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KNOWN)
-def test_kind_survives_ripples(kind: str) -> None:
+def test_kind_survives_ripples(kind):
     """Five per cent of ripple, as a polynomial of high degree has it."""
     assert describe_filter(LAM, KNOWN[kind] + 0.05 * np.cos(40 * LAM)).startswith(kind)
 
 
 @pytest.mark.parametrize("kind", KNOWN)
-def test_kind_survives_a_polynomial_fit_of_degree_ten(kind: str) -> None:
+def test_kind_survives_a_polynomial_fit_of_degree_ten(kind):
     fit = np.polynomial.Chebyshev.fit(LAM, KNOWN[kind], 10)
     assert describe_filter(LAM, fit(LAM)).startswith(kind)
 
 
-def test_mirroring_the_spectrum_swaps_low_and_high() -> None:
+def test_mirroring_the_spectrum_swaps_low_and_high():
     assert describe_filter(LAM, LOW) == "low-pass, peak at 0, height 1"
     assert describe_filter(LAM, LOW[::-1]) == "high-pass, peak at 2, height 1"
 
 
 @pytest.mark.parametrize("centre", [0.5, 0.8, 1.0, 1.4])
-def test_bands_are_placed(centre: float) -> None:
+def test_bands_are_placed(centre):
     bump = np.exp(-25 * (LAM - centre) ** 2)
     assert describe_filter(LAM, 0.8 * bump) == f"band-pass, centre {centre:.1f}, height 0.8"
     assert f"band-stop, centre {centre:.1f}" in describe_filter(LAM, 1 - bump)
 
 
-def test_plateaus_peak_at_the_end_of_the_spectrum() -> None:
+def test_plateaus_peak_at_the_end_of_the_spectrum():
     assert "peak at 2" in describe_filter(LAM, HIGH)
     assert "peak at 0.1" in describe_filter(LAM, 0.8 * np.exp(-10 * (LAM - 0.1) ** 2))
 
@@ -87,36 +94,36 @@ def test_plateaus_peak_at_the_end_of_the_spectrum() -> None:
         (np.where(LAM > 1, np.nan, 1.0), "not finite"),
     ],
 )  # fmt: skip
-def test_signs_and_special_cases(response: np.ndarray, words: str) -> None:
+def test_signs_and_special_cases(response, words):
     assert words in describe_filter(LAM, response)
 
 
-def test_small_negative_ripples_are_not_called_inversion() -> None:
+def test_small_negative_ripples_are_not_called_inversion():
     assert "inverts" not in describe_filter(LAM, LOW - 0.05)
 
 
-def test_signs_of_channels_do_not_cancel() -> None:
+def test_signs_of_channels_do_not_cancel():
     """The sign of a whole channel is a convention; a plain mean would be zero here."""
     assert describe_filter(LAM, np.stack([LOW, -LOW])) == describe_filter(LAM, LOW)
     mixed = np.stack([1 - 0.7 * LAM, 0.7 * LAM - 1, 1 - 0.7 * LAM])
     assert "inverts high frequencies (-0.4 at 2)" in describe_filter(LAM, mixed)
 
 
-def test_most_channels_decide_and_the_rest_is_said() -> None:
+def test_most_channels_decide_and_the_rest_is_said():
     words = describe_filter(LAM, np.stack([LOW] * 5 + [HIGH]))
     assert words == "low-pass (5 of 6 channels), peak at 0, height 1"
 
 
-def test_low_and_high_channels_are_no_band_stop() -> None:
+def test_low_and_high_channels_are_no_band_stop():
     words = describe_filter(LAM, np.stack([LOW] * 3 + [LOW[::-1]] * 3))
     assert words.startswith("mixed (6 channels: 3 low-pass, 3 high-pass)")
 
 
-def test_dead_channels_have_no_say() -> None:
+def test_dead_channels_have_no_say():
     assert describe_filter(LAM, np.stack([LOW, 1e-4 * HIGH, 1e-5 * BAND])).startswith("low-pass,")
 
 
-def test_lists_and_tensors_are_taken() -> None:
+def test_lists_and_tensors_are_taken():
     assert describe_filter(LAM.tolist(), [LOW.tolist()]) == describe_filter(LAM, LOW)
     assert describe_filter(torch.from_numpy(LAM), torch.from_numpy(LOW)) == describe_filter(
         LAM, LOW
@@ -124,7 +131,7 @@ def test_lists_and_tensors_are_taken() -> None:
 
 
 @pytest.mark.parametrize("response", [np.ones(7), np.ones((2, 7)), np.ones((1, 2, 101))])
-def test_wrong_shapes(response: np.ndarray) -> None:
+def test_wrong_shapes(response):
     with pytest.raises(ValueError, match=r"Expected `response` of shape \(points,\)"):
         describe_filter(LAM, response)
 
@@ -143,35 +150,36 @@ def test_wrong_shapes(response: np.ndarray) -> None:
         ((float("nan"),) * 4 + (5,), {}, "n/a (over 5 splits)"),
     ],
 )  # fmt: skip
-def test_intervals(summary: tuple[float, ...], options: dict[str, object], text: str) -> None:
-    assert interval_text(Summary(*summary), **options) == text  # type: ignore[arg-type]
+def test_intervals(summary, options, text):
+    assert interval_text(Summary(*summary), **options) == text
 
 
-def test_the_records_own_mapping_is_taken() -> None:
+def test_the_records_own_mapping_is_taken():
     mapping = {"mean": 0.5, "low": 0.4, "high": 0.6, "std": 0.2, "count": 2}
-    assert interval_text(mapping) == interval_text(Summary(**mapping))  # type: ignore[arg-type]
+    assert interval_text(mapping) == interval_text(Summary(**mapping))
 
 
-def test_no_negative_zero(runs: dict[str, RunRecord]) -> None:
+def test_no_negative_zero(runs):
     run = runs["single"]
     start = dataclasses.replace(run.filters[0], start={"a": -1e-4, "b": 0.0})
     first = dataclasses.replace(run.repeats[0], filters=(start,))
     assert "from a = 0.00, b = 0.00" in learned_text(dataclasses.replace(run, repeats=(first,)))[1]
 
 
-def test_scores() -> None:
+def test_scores():
     assert score_text(1.0) == "100.0 %"
     assert score_text(-0.25, "r2") == "-0.250"
 
 
-def test_headlines(runs: dict[str, RunRecord]) -> None:
-    assert headline(runs["ten"]).startswith("LON-GNN on cora: test accuracy 88.4 % ± 0.")
+def test_headlines(runs):
+    mean = score_text(runs["ten"].score().mean)
+    assert headline(runs["ten"]).startswith(f"LON-GNN on cora: test accuracy {mean} ± 0.")
     assert headline(runs["ten"]).endswith(" over 10 published splits")
     assert headline(runs["single"]).endswith(" % on one published split")
     assert "test R² 0.7" in headline(runs["regression"])
 
 
-def test_headline_without_test_nodes_gives_the_validation_score(runs: dict[str, RunRecord]) -> None:
+def test_headline_without_test_nodes_gives_the_validation_score(runs):
     run = dataclasses.replace(runs["ten"], summary={"val": runs["ten"].summary["val"]})
     assert "validation accuracy" in headline(run)
     assert headline(dataclasses.replace(run, summary={})).startswith(
@@ -179,7 +187,7 @@ def test_headline_without_test_nodes_gives_the_validation_score(runs: dict[str, 
     )
 
 
-def test_repeats_of_one_split_are_not_called_splits(runs: dict[str, RunRecord]) -> None:
+def test_repeats_of_one_split_are_not_called_splits(runs):
     run = runs["ten"]
     split = run.repeats[0].split
     same = tuple(dataclasses.replace(repeat, split=split) for repeat in run.repeats)
@@ -188,9 +196,7 @@ def test_repeats_of_one_split_are_not_called_splits(runs: dict[str, RunRecord]) 
 
 @pytest.mark.parametrize("task", ["regression", "multilabel"])
 @pytest.mark.parametrize("protocol", ["stratified", "published"])
-def test_without_classes_a_drawn_split_is_random(
-    runs: dict[str, RunRecord], task: str, protocol: str
-) -> None:
+def test_without_classes_a_drawn_split_is_random(runs, task, protocol):
     """Nothing can be stratified there; masks that came with the graph keep their name."""
     run = runs["single"]
     split = dataclasses.replace(run.repeats[0].split, protocol=protocol)
@@ -206,7 +212,7 @@ def test_without_classes_a_drawn_split_is_random(
     assert splits_text(dataclasses.replace(other, repeats=(own,))) == "one own split"
 
 
-def test_what_was_learned(runs: dict[str, RunRecord]) -> None:
+def test_what_was_learned(runs):
     first, second = learned_text(runs["single"])
     assert first == f"The filter is {runs['single'].filters[0].words}."
     assert second.startswith("Its basis moved from a = 0.00, b = 0.00 to a = 0.")
@@ -220,12 +226,12 @@ def test_what_was_learned(runs: dict[str, RunRecord]) -> None:
     assert "no polynomial filter" in learned_text(runs["gcn"])[0]
 
 
-def test_the_response_outside_the_bulk_is_told(runs: dict[str, RunRecord]) -> None:
+def test_the_response_outside_the_bulk_is_told(runs):
     lam = runs["single"].filters[0].eigenvalues
     filter = dataclasses.replace(runs["single"].filters[0], response=(2 - lam)[None])
     repeat = dataclasses.replace(runs["single"].repeats[0], filters=(filter,))
 
-    def told(*outliers: float) -> str:
+    def told(*outliers):
         data = dataclasses.replace(runs["single"].data, outliers=np.array(outliers))
         run = dataclasses.replace(runs["single"], repeats=(repeat,), data=data)
         return learned_text(run)[1]
@@ -235,3 +241,62 @@ def test_the_response_outside_the_bulk_is_told(runs: dict[str, RunRecord]) -> No
         "At the 3 eigenvalues outside the bulk (0.25 to 0.75), its response is 1.2 to 1.8."
     )
     assert told().startswith("Its basis")
+
+
+# The curves behind the figures, against those of numpy and SciPy
+
+
+def test_chebyshev_response_is_numpys():
+    beta = np.random.default_rng(0).normal(size=(4, 11, 3))
+    ours = chebyshev_response(beta, LAM)
+    for epoch in range(4):
+        reference = np.polynomial.chebyshev.chebval(1 - LAM, beta[epoch])
+        np.testing.assert_allclose(ours[epoch], reference, atol=1e-12)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0, 0), (0.5, -0.3), (-0.5, -0.5), (-0.6, -0.7), (40, 3)])
+def test_weight_has_mass_one_and_the_right_shape(a, b):
+    def weight(lam):
+        return float(jacobi_weight(np.array([lam]), a, b)[0])
+
+    mass = quad(weight, 0, 1, epsabs=1e-10)[0] + quad(weight, 1, 2, epsabs=1e-10)[0]
+    assert mass == pytest.approx(1, abs=1e-6)
+    ratio = (0.3**a * 1.7**b) / (1.2**a * 0.8**b)  # (1 - x)^a (1 + x)^b at x = 1 - lam
+    assert weight(0.3) / weight(1.2) == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize("degree", [0, 3, 10, 120])  # the last: more terms than points
+def test_coordinates_keep_lengths_and_waveforms(degree):
+    beta = np.random.default_rng(1).normal(size=(5, degree + 1, 3))
+    response, coordinates = chebyshev_response(beta, LAM), spectral_coordinates(beta, LAM)
+    np.testing.assert_allclose((coordinates**2).sum(axis=2), (response**2).mean(axis=2))
+    np.testing.assert_allclose(
+        waveform_distance(coordinates), waveform_distance(response), atol=1e-7
+    )
+
+
+def test_waveform_distance_ignores_the_amplitude():
+    shape = np.exp(-LAM)[None]
+    response = np.stack([5 * shape, 0.1 * shape, -2 * shape, shape])
+    np.testing.assert_allclose(waveform_distance(response), [0, 0, 2, 0], atol=1e-12)
+
+
+def test_waveform_distance_of_unrelated_shapes():
+    lam = np.linspace(0, 2, 200, endpoint=False)
+    response = np.stack([np.sin(np.pi * lam), np.cos(np.pi * lam)])[:, None]
+    assert waveform_distance(response)[0] == pytest.approx(np.sqrt(2))
+
+
+def test_a_zero_filter_has_no_waveform():
+    distance = waveform_distance(np.stack([np.zeros((2, 5)), np.ones((2, 5))]))
+    assert np.isnan(distance[0])
+    assert distance[1] == 0
+
+
+def test_alignment_turns_the_minority():
+    low = np.exp(-LAM)
+    aligned, turned = align_signs(np.stack([low, -low, low]))
+    assert turned == 1
+    np.testing.assert_allclose(aligned, np.stack([low] * 3))
+    assert align_signs(np.stack([-low, -low]))[1] == 0  # all agree: nothing to turn
+    np.testing.assert_allclose(mean_response(np.stack([-low, -low, low])), -low)

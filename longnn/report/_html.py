@@ -7,12 +7,15 @@ no font, and work in light mode, in dark mode, on paper and on a phone.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from longnn.report._plate import Plate
+from matplotlib.figure import Figure
+
+from longnn.report._style import to_png, to_svg, write_atomically
 
 LARGEST_SVG = 300_000  # bytes; above this a PNG is smaller
 
@@ -180,17 +183,54 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-def picture(plate: Plate, svg: Path, png: Path) -> str:
-    """A figure with its caption; the picture is part of the page."""
-    content, kind = svg.read_bytes(), "svg+xml"
-    if len(content) > LARGEST_SVG:
-        content, kind = png.read_bytes(), "png"
-    data = base64.b64encode(content).decode("ascii")
-    return (
-        f'<figure id="{escape(plate.name)}">\n<div class="picture">'
-        f'<img alt="{escape(plate.alt)}" src="data:image/{kind};base64,{data}"></div>\n'
-        f"<figcaption><b>{escape(plate.title)}.</b> {escape(plate.caption)}</figcaption>\n</figure>"
-    )
+@dataclass(frozen=True)
+class Plate:
+    """A figure with the texts around it.
+
+    Args:
+        name: of its files, and its anchor on the page.
+        draw: makes the figure.
+        title: of the caption.
+        caption: how to read the figure.
+        alt: what the figure shows, for readers who cannot see it.
+
+    >>> Plate("empty", Figure, "Nothing", "There is nothing to read.", "Nothing.").title
+    'Nothing'
+    """
+
+    name: str
+    draw: Callable[[], Figure]
+    title: str
+    caption: str
+    alt: str
+
+
+def save_plates(plates: Sequence[Plate], folder: Path) -> list[Path]:
+    """Write figures as ``NAME.svg`` and ``NAME.png``; returns the files in this order."""
+    files = []
+    for plate in plates:
+        figure = plate.draw()
+        files.append(write_atomically(folder / f"{plate.name}.svg", to_svg(figure)))
+        files.append(write_atomically(folder / f"{plate.name}.png", to_png(figure)))
+    return files
+
+
+def embed(plates: Sequence[Plate], folder: Path) -> dict[str, str]:
+    """Save figures, and return each as HTML with its caption, by name."""
+    files = save_plates(plates, folder)
+    pictures = {}
+    for plate, svg, png in zip(plates, files[::2], files[1::2], strict=True):
+        content, kind = svg.read_bytes(), "svg+xml"
+        if len(content) > LARGEST_SVG:
+            content, kind = png.read_bytes(), "png"
+        data = base64.b64encode(content).decode("ascii")
+        pictures[plate.name] = (
+            f'<figure id="{escape(plate.name)}">\n<div class="picture">'
+            f'<img alt="{escape(plate.alt)}" src="data:image/{kind};base64,{data}"></div>\n'
+            f"<figcaption><b>{escape(plate.title)}.</b> {escape(plate.caption)}</figcaption>\n"
+            "</figure>"
+        )
+    return pictures
 
 
 def document(title: str, header: str, main: Iterable[str], footer: str) -> bytes:
