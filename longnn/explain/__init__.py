@@ -6,14 +6,9 @@ split by integrated gradients, with the gap shown. :func:`explain_nodes` explain
 :func:`explain_model` a model over its whole graph.
 """
 
-from longnn.explain._case import find_ids
-from longnn.explain._explanation import Explanation, NodeExplanation
-from longnn.explain._files import check_path
-from longnn.explain._nodes import explain_nodes
+from longnn.explain._nodes import Explanation, NodeExplanation, check_path, explain_nodes
 from longnn.explain._overview import Overview, explain_model
-from longnn.explain._rings import neighbours
-from longnn.explain._shift import Shift
-from longnn.explain._words import (
+from longnn.explain._presentation import (
     feature_rows,
     ring_name,
     ring_rows,
@@ -23,12 +18,13 @@ from longnn.explain._words import (
     way_rows,
     why,
 )
+from longnn.explain._subject import Subject, find_ids, neighbours
 
 __all__ = [
     "Explanation",
     "NodeExplanation",
     "Overview",
-    "Shift",
+    "Subject",
     "check_path",
     "explain_model",
     "explain_nodes",

@@ -12,23 +12,37 @@ symmetric. More generally let S(X) be the signal before the filter and all that 
 
 On arcs the operator B is symmetric, too, and has two copies of every node: the rows of both copies
 of i are added, the contribution of v is the sum over its two copies, and biases count twice.
+
+Features enter S by integrated gradients from a node without features, x = 0 (after scaling: an
+average node where features are standardised):
+
+.. math:: S(x)_c - S(0)_c = \sum_f x_f \int_0^1 \partial_f S_c(\tau x)\,d\tau.
+
+For a linear map the integral is a weight. Through one layer of ReLU it is known, too: with
+:math:`u = x W`, unit h is active on a share
+:math:`\varphi_h = (\mathrm{ReLU}(u_h + b_h) - \mathrm{ReLU}(b_h)) / u_h` of the way. Both are
+exact. Deeper or normalised transforms are integrated numerically.
 """
 
 import functools
 from collections.abc import Iterator
 
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
-from longnn.explain import _captum
-from longnn.explain._part import WAYS, Overall, Part, as_array
-from longnn.explain._signal import Signal
+from longnn.explain._integrated import Entries, captum_is_installed, integrate, to_csr
+from longnn.explain._parts import WAYS, Overall, Part, as_array
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator, apply_filter, chebyshev_stack
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix
 from longnn.nn import MLP, Directed, Model, SpectralGNN
 
+#: Numbers held at a time while entries are weighed.
+CHUNK = 2**22
+#: Channels whose split is kept.
+KEPT = 16
 #: Channels that are taken through the loop at a time where every degree is kept.
 CHANNELS = 8
 
@@ -55,6 +69,8 @@ def has_exact_form(model: Model) -> bool:
 class ExactForm:
     """A model with :func:`has_exact_form` on one graph.
 
+    ``mix`` is W, or None for the identity, and ``constant`` is what biases after the filter give.
+
     Args:
         model: in float64 and evaluation mode.
         x: features (nodes, features), float64.
@@ -70,18 +86,26 @@ class ExactForm:
         assert isinstance(inner, MLP | SpectralGNN)
         assert operator.root_degree is None, "row i is column i for a symmetric operator only"
         self._operator = operator
-        #: Rows of the signal per node: two on arcs, unless the model ignores the graph.
+        # Rows of the signal per node: two on arcs, unless the model ignores the graph.
         self._copies = operator.copies if isinstance(model, Directed) else 1
         self._nodes = x.shape[0]
         self._signal = Signal(inner, LiftedMatrix(x) if self._copies == 2 else x)
         self.filter: PolynomialFilter | None = getattr(inner, "filter", None)
         readout = getattr(inner, "readout", None)
-        self._readout = None if readout is None else (readout.weight, readout.bias)
         with torch.no_grad():
             self.scores = model.scores(x, operator)
-            one = torch.ones(1, 1, dtype=torch.float64)
-            known = None if self.filter is None else self.filter.chebyshev_coefficients()
-            self._beta = one if known is None else known  # (K+1, channels) or (K+1, 1)
+            self.mix = None if readout is None else readout.weight.detach()
+            self.constant = torch.zeros(self.scores.shape[1], dtype=torch.float64)
+            if readout is not None:
+                self.constant = self._copies * readout.bias
+            self._beta = torch.ones(1, 1, dtype=torch.float64)  # (K+1, channels) or (K+1, 1)
+            if self.filter is not None:
+                self._beta = self.filter.chebyshev_coefficients()
+
+    @property
+    def signal(self) -> Tensor:
+        """S(X), (copies nodes, channels)."""
+        return self._signal.values
 
     @property
     def method(self) -> str:
@@ -98,7 +122,7 @@ class ExactForm:
     @torch.no_grad()
     def explain(self, nodes: np.ndarray, q: Tensor, *, features: bool) -> Part:
         """The parts of ``(q * scores[nodes]).sum(1)``."""
-        r, constant = self._before_readout(q)  # (explained, channels)
+        r = self._before_readout(q)  # (explained, channels)
         S, places = self._signal.values, torch.from_numpy(nodes)  # S: (copies nodes, channels)
         one = self._beta.shape[1] == 1 or bool(((r != 0).sum(1) <= 1).all())
         single = one and self._copies == 1
@@ -117,7 +141,7 @@ class ExactForm:
         chebyshev, terms = self._by_degree(places, r)
         return Part(
             contributions=as_array(self._fold(parts.sum(0), 1)),
-            constant=as_array(constant),
+            constant=as_array(q @ self.constant),
             base=as_array((self._row_sums[places] * r) @ self._signal.at_zero),
             weight=as_array(weight) if single else None,
             says=as_array(r @ S.T) if single else None,
@@ -130,7 +154,7 @@ class ExactForm:
     @torch.no_grad()
     def overall(self, q: Tensor, *, features: bool) -> Overall:
         """The parts of ``(q * scores).sum()``: the filter on q, since it is its own adjoint."""
-        r, _ = self._before_readout(q)  # (nodes, channels)
+        r = self._before_readout(q)  # (nodes, channels)
         M = self._filtered(r.repeat(self._copies, 1), self._beta)
         found = self._no_features(1) if features else None
         if found is not None and self._signal.exact:
@@ -156,12 +180,9 @@ class ExactForm:
             return signal * beta[0]
         return apply_filter(self._operator, signal.contiguous(), beta)
 
-    def _before_readout(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights of the channels that the filter acts on, and what biases after it give."""
-        if self._readout is None:
-            return q, torch.zeros(len(q), dtype=torch.float64)
-        weight, bias = self._readout  # (channels, outputs), (outputs,)
-        return q @ weight.T, self._copies * (q @ bias)
+    def _before_readout(self, q: Tensor) -> Tensor:
+        """Weights of the channels that the filter acts on."""
+        return q if self.mix is None else q @ self.mix.T
 
     def _rows(self, places: Tensor, r: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Channel after channel: whom it concerns, and their rows of its filter."""
@@ -193,7 +214,7 @@ class ExactForm:
 
     def _no_features(self, count: int) -> np.ndarray | None:
         """Room for the split by feature; None where it needs Captum, and there is none."""
-        if not self._signal.exact and not _captum.is_available():
+        if not self._signal.exact and not captum_is_installed():
             return None
         return np.zeros((count, self._signal.features.shape[1]))
 
@@ -243,3 +264,93 @@ class ExactForm:
                 [sums[0, :, 1], sums[1, :, 0], sums[0, :, 0], sums[1, :, 1]], 1
             )
         return as_array(ways)
+
+
+class Signal:
+    """S(X) of a model, float64, and its split by feature.
+
+    Args:
+        model: whose transform it is; in float64, in evaluation mode.
+        x: features (nodes, features), float64; on arcs lifted to two copies of every node.
+    """
+
+    def __init__(self, model: SpectralGNN | MLP, x: Entries) -> None:
+        self._transform = model.transform
+        self._activate = isinstance(model, SpectralGNN) and model.activate_before
+        self._x = x
+        self._splits: dict[int, scipy.sparse.csr_matrix] = {}
+        nothing = torch.zeros(1, x.shape[1], dtype=x.dtype)
+        with torch.no_grad():
+            self.values = self._apply(x)  # (nodes, channels)
+            self.at_zero = self._apply(nothing)[0]  # (channels,)
+
+    def _apply(self, x: Tensor | Entries) -> Tensor:
+        h = self._transform(x)
+        return torch.relu(h) if self._activate else h
+
+    @property
+    def exact(self) -> bool:
+        """Whether the split by feature is exact."""
+        t = self._transform
+        return t.kind == "linear" or (t.kind == "mlp" and not (t.normalize or self._activate))
+
+    @functools.cached_property
+    def features(self) -> scipy.sparse.csr_matrix:
+        """The features, float64."""
+        return to_csr(self._x)
+
+    @functools.cached_property
+    def _active(self) -> np.ndarray:
+        """On which share of the way each hidden unit is active, (nodes, hidden)."""
+        first = self._transform.first
+        assert first.bias is not None
+        return active_share(self.features @ as_array(first.weight), as_array(first.bias))
+
+    def by_feature(self, channel: int) -> scipy.sparse.csr_matrix:
+        """The split of S(x_v)_c - S(0)_c of every node v, (nodes, features); an exact one."""
+        if channel not in self._splits:
+            if len(self._splits) >= KEPT:
+                self._splits.clear()
+            self._splits[channel] = self._split(channel)
+        return self._splits[channel]
+
+    def _split(self, channel: int) -> scipy.sparse.csr_matrix:
+        """x_f times the weight of its path to the channel, entry by entry."""
+        first, last = self._transform.first, self._transform.last
+        x, W = self.features, as_array(first.weight)  # W: (features, hidden)
+        rows = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+        if last is None:
+            weights = W[x.indices, channel]
+            if self._activate:
+                weights = weights * self._active[rows, channel]
+        else:
+            out = as_array(last.weight)[:, channel]  # (hidden,)
+            step = max(1, CHUNK // W.shape[1])
+            pieces = [
+                (W[x.indices[k : k + step]] * self._active[rows[k : k + step]]) @ out
+                for k in range(0, x.nnz, step)
+            ]
+            weights = np.concatenate(pieces) if pieces else np.zeros(0)
+        return scipy.sparse.csr_matrix((x.data * weights, x.indices, x.indptr), shape=x.shape)
+
+    def integrate(self, M: Tensor) -> np.ndarray:
+        """The split of ``(M * (S(X) - S(0))).sum()``, (features,), by Captum; M like S."""
+        rows = M.abs().sum(1).nonzero()[:, 0]
+        if len(rows) == 0:
+            return np.zeros(self.features.shape[1])
+        x, M = torch.from_numpy(self.features[rows.numpy()].toarray()), M[rows]
+        with torch.enable_grad():
+            return as_array(integrate(lambda point: (M * self._apply(point)).sum(), x).sum(0))
+
+
+def active_share(u: np.ndarray, b: np.ndarray) -> np.ndarray:
+    r"""The share of :math:`\tau \in [0, 1]` on which :math:`\tau u + b > 0`.
+
+    >>> active_share(np.array([2.0, -2.0, 1.0]), np.array([-1.0, 1.0, 5.0]))
+    array([0.5, 0.5, 1. ])
+    """
+    start, end = b > 0, u + b > 0
+    crossing = start != end
+    quotient = (np.maximum(u + b, 0) - np.maximum(b, 0)) / np.where(crossing, u, 1.0)
+    share: np.ndarray = np.where(crossing, quotient, end.astype(float))
+    return share

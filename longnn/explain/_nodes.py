@@ -1,21 +1,346 @@
-"""Explanations of single nodes: ask every model, add up, sort by source."""
+"""Explanations of single nodes: ask every model, add up, sort by source; parts as tables."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import dataclasses
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow
 import torch
 
+from longnn._base.files import write_json, writing
+from longnn._base.tables import write_table
 from longnn.data import NodeDataset
-from longnn.explain._case import Case
+from longnn.explain import _presentation
 from longnn.explain._exact import ExactForm
-from longnn.explain._explanation import Explanation, NodeExplanation
-from longnn.explain._part import Part
-from longnn.explain._rings import distances
+from longnn.explain._parts import WAYS, join
+from longnn.explain._subject import Subject, distances
 from longnn.training import Trained
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Sources that a figure draws one by one.
+SHOWN = 40
 #: Numbers per array that a block of explained nodes may take.
 BLOCK = 2**22
+ENDINGS = (".csv", ".parquet", ".json")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NodeExplanation:
+    """Why one node has its score: ``constant + contribution.sum() + gap == score``.
+
+    Args:
+        node: its id, as the user has it.
+        predicted: the predicted class, label or value, as text.
+        probability: of the output that is explained; None for values.
+        output: name of that output: a class, a label or a target.
+        score: the number that is explained.
+        constant: what no source gives: biases, offsets, the score without features.
+        sources: ids of the nodes that contribute, the node itself too.
+        distance: (sources,) hops; -1 where no path leads there.
+        contribution: (sources,).
+        weight: (sources,) of the filter, where one filter decides, or None.
+        says: (sources,) what each source says of itself, or None.
+        base: what nodes without features would give; ``constant + base + features.sum()`` is the
+            score again.
+        features: (features,), or None.
+        chebyshev: (degree + 1,) by term of the Chebyshev series, or None.
+        terms: (terms,) by term of the filter's own basis, or None.
+        ways: (ways,) along arcs, against them, over common targets and sources; None where the
+            graph has no arcs, or the model no exact form.
+        without: the class that would be predicted without the shift towards the class frequencies
+            of the validation nodes, if it is another; else empty.
+        shift: what that shift adds to the log-odds of the predicted class against this one.
+    """
+
+    node: Any
+    predicted: str
+    probability: float | None
+    output: str
+    score: float
+    constant: float
+    sources: Sequence[Any]
+    distance: np.ndarray
+    contribution: np.ndarray
+    weight: np.ndarray | None
+    says: np.ndarray | None
+    base: float
+    features: np.ndarray | None
+    chebyshev: np.ndarray | None
+    terms: np.ndarray | None
+    ways: np.ndarray | None = None
+    without: str = ""
+    shift: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """What the contributions leave unexplained: rounding, where the method is exact."""
+        return self.score - self.constant - float(self.contribution.sum())
+
+    @property
+    def feature_gap(self) -> float | None:
+        """The same for the split by feature."""
+        if self.features is None:
+            return None
+        return self.score - self.constant - self.base - float(self.features.sum())
+
+    @property
+    def rings(self) -> dict[int, tuple[int, float]]:
+        """By distance: how many sources, and the sum of their contributions; -1 comes last."""
+        found = sorted(set(self.distance.tolist()), key=lambda d: (d < 0, d))
+        at = {d: self.distance == d for d in found}
+        return {d: (int(m.sum()), float(self.contribution[m].sum())) for d, m in at.items()}
+
+    @property
+    def order(self) -> np.ndarray:
+        """The sources, the largest contribution first, whatever its sign."""
+        return np.argsort(-np.abs(self.contribution), kind="stable")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why some nodes are predicted so; made by :func:`explain_nodes` or ``estimator.explain``.
+
+    ``explanation[0]`` is that of the first node. Tables are data frames where pandas is installed,
+    and Arrow tables else.
+
+    Args:
+        nodes: one :class:`NodeExplanation` each.
+        model: its name.
+        what: what the score is, in words.
+        method: how it was split, in words.
+        exact: whether all parts add up but for rounding.
+        notes: what a reader should know.
+        feature_names: one per feature.
+        basis: name of the filter's basis, or empty.
+    """
+
+    nodes: Sequence[NodeExplanation]
+    model: str
+    what: str
+    method: str
+    exact: bool
+    notes: Sequence[str]
+    feature_names: Sequence[str]
+    basis: str = ""
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, place: int) -> NodeExplanation:
+        return self.nodes[place]
+
+    def __repr__(self) -> str:
+        return f"Explanation({len(self)} nodes, model={self.model!r}, method={self.method!r})"
+
+    def _repeat(self, counts: Sequence[int]) -> list[Any]:
+        """The id of each explained node, as often as it has rows."""
+        return [e.node for e, n in zip(self.nodes, counts, strict=True) for _ in range(n)]
+
+    def arrow(self) -> dict[str, pyarrow.Table]:
+        """All tables by name, as Arrow has them."""
+        return {
+            "contributions": self._contributions(),
+            "rings": self._rings(),
+            "features": self._features(),
+            "degrees": self._degrees(),
+            "ways": self._ways(),
+            "summary": self._summary(),
+        }
+
+    def _contributions(self) -> pyarrow.Table:
+        each = [e.order for e in self.nodes]
+
+        def column(name: str) -> np.ndarray:
+            nothing = lambda e: np.full(len(e.sources), np.nan)  # noqa: E731
+            values = [getattr(e, name) for e in self.nodes]
+            filled = [
+                nothing(e) if v is None else v for e, v in zip(self.nodes, values, strict=True)
+            ]
+            return np.concatenate([v[o] for v, o in zip(filled, each, strict=True)])
+
+        sources = [e.sources[k] for e, order in zip(self.nodes, each, strict=True) for k in order]
+        distance = column("distance").astype(np.int64)
+        return pyarrow.table(
+            {
+                "node": pyarrow.array(self._repeat([len(o) for o in each])),
+                "source": pyarrow.array(sources),
+                "distance": pyarrow.array(distance, mask=distance < 0),
+                "weight": pyarrow.array(column("weight"), from_pandas=True),
+                "says": pyarrow.array(column("says"), from_pandas=True),
+                "contribution": pyarrow.array(column("contribution")),
+            }
+        )
+
+    def _rings(self) -> pyarrow.Table:
+        rows = [
+            (e.node, d if d >= 0 else None, count, total)
+            for e in self.nodes
+            for d, (count, total) in e.rings.items()
+        ]
+        return _table(["node", "distance", "sources", "contribution"], rows)
+
+    def _features(self) -> pyarrow.Table:
+        rows = []
+        for e in self.nodes:
+            if e.features is None:
+                continue
+            used = np.flatnonzero(e.features)
+            used = used[np.argsort(-np.abs(e.features[used]), kind="stable")]
+            rows += [(e.node, self.feature_names[int(f)], float(e.features[f])) for f in used]
+        return _table(["node", "feature", "contribution"], rows)
+
+    def _degrees(self) -> pyarrow.Table:
+        rows = []
+        for e in self.nodes:
+            for basis, values in (("chebyshev", e.chebyshev), (self.basis, e.terms)):
+                if values is not None:
+                    rows += [(e.node, basis, k, float(v)) for k, v in enumerate(values)]
+        return _table(["node", "basis", "term", "contribution"], rows)
+
+    def _ways(self) -> pyarrow.Table:
+        rows = [
+            (e.node, way, float(v))
+            for e in self.nodes
+            if e.ways is not None
+            for way, v in zip(WAYS, e.ways, strict=True)
+        ]
+        return _table(["node", "way", "contribution"], rows)
+
+    def _summary(self) -> pyarrow.Table:
+        columns = ["node", "predicted", "output", "probability", "score", "constant"]
+        columns += ["contributions", "gap", "base", "features", "feature_gap"]
+        rows = [
+            (
+                *(e.node, e.predicted, e.output, e.probability, e.score, e.constant),
+                *(float(e.contribution.sum()), e.gap, e.base),
+                None if e.features is None else float(e.features.sum()),
+                e.feature_gap,
+            )
+            for e in self.nodes
+        ]
+        return _table(columns, rows)
+
+    @property
+    def contributions(self) -> Any:
+        """One row per explained node and source, the largest first: distance, weight, says."""
+        return to_frame(self._contributions())
+
+    @property
+    def rings(self) -> Any:
+        """One row per explained node and distance."""
+        return to_frame(self._rings())
+
+    @property
+    def features(self) -> Any:
+        """One row per explained node and feature that counts; empty where there is no split."""
+        return to_frame(self._features())
+
+    @property
+    def degrees(self) -> Any:
+        """One row per explained node and term of the filter, in Chebyshev's and its own basis."""
+        return to_frame(self._degrees())
+
+    @property
+    def ways(self) -> Any:
+        """One row per explained node and way of the arcs to it; empty where there are none."""
+        return to_frame(self._ways())
+
+    @property
+    def summary(self) -> Any:
+        """One row per explained node: its score, and what the parts add up to."""
+        return to_frame(self._summary())
+
+    def why(self, place: int = 0) -> str:
+        """The explanation of one node in a few sentences."""
+        return " ".join(_presentation.why(self, self.nodes[place]))
+
+    def plot(self, place: int = 0) -> "Figure":
+        """Draw the neighbourhood of one node: rings by distance, sources by contribution."""
+        return _presentation.draw_neighbourhood(self.nodes[place], limit=SHOWN)
+
+    def write_page(self, path: str | Path) -> Path:
+        """Write everything as one HTML page that needs no other file."""
+        return _presentation.write_page(self, Path(path))
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the tables: ``.json`` holds all; ``.csv`` and ``.parquet`` get one file each.
+
+        Returns:
+            the files; the first is the one named, with the contributions.
+
+        Raises:
+            ValueError: for another ending.
+        """
+        return save_tables(self.arrow(), self.about(), Path(path))
+
+    def about(self) -> dict[str, Any]:
+        """What is explained and how, as plain data."""
+        return {
+            "model": self.model,
+            "what": self.what,
+            "method": self.method,
+            "exact": self.exact,
+            "notes": list(self.notes),
+        }
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pyarrow.Table:
+    arrays: Mapping[str, Any] = {
+        name: pyarrow.array([row[k] for row in rows]) for k, name in enumerate(columns)
+    }
+    return pyarrow.table(arrays)
+
+
+def to_frame(table: pyarrow.Table) -> Any:
+    """A data frame of pandas, where it is installed; else the Arrow table itself.
+
+    >>> len(to_frame(pyarrow.table({"x": [1, 2]})))
+    2
+    """
+    return table.to_pandas() if importlib.util.find_spec("pandas") else table
+
+
+def check_path(path: Path) -> Path:
+    """The path, if a table can be written there.
+
+    Raises:
+        ValueError: for another ending, or a folder that does not exist.
+
+    >>> check_path(Path("why.json")).name
+    'why.json'
+    """
+    if path.suffix not in ENDINGS:
+        raise ValueError(f"Expected a file that ends in {', '.join(ENDINGS)} (got {path})")
+    if not path.parent.is_dir():
+        raise ValueError(f"Expected a file in an existing folder (got {path.parent})")
+    return path
+
+
+def save_tables(
+    tables: Mapping[str, pyarrow.Table], about: Mapping[str, Any], path: Path
+) -> list[Path]:
+    """Write tables: the first to the file named, the others beside it; JSON holds all in one.
+
+    In CSV files, texts that a spreadsheet would run as a formula get an apostrophe.
+    """
+    check_path(path)
+    if path.suffix == ".json":
+        with writing(path):
+            write_json(path, {**about, **{name: t.to_pylist() for name, t in tables.items()}})
+        return [path]
+    written: list[Path] = []
+    for name, table in tables.items():
+        target = path if not written else path.with_name(f"{path.stem}-{name}{path.suffix}")
+        if written and not len(table):
+            continue
+        write_table(table, target)
+        written.append(target)
+    return written
 
 
 def explain_nodes(
@@ -60,11 +385,11 @@ def explain_nodes(
     outside = nodes[(nodes < 0) | (nodes >= dataset.num_nodes)]
     if len(outside):
         raise ValueError(f"Expected nodes in 0..{dataset.num_nodes - 1} (got {outside[0]})")
-    case = Case(trained, dataset, repeat)
+    subject = Subject(trained, dataset, repeat)
     size = max(1, BLOCK // dataset.num_nodes)
     blocks = [nodes[k : k + size] for k in range(0, len(nodes), size)]
-    found = [e for block in blocks for e in _explain(case, block, output, against, features)]
-    what, method, notes = case.describe()
+    found = [e for block in blocks for e in _explain(subject, block, output, against, features)]
+    what, method, notes = subject.describe()
     if features and any(e.features is None for e in found):
         notes.append(
             "no split by feature: it needs captum here, which is not installed "
@@ -76,37 +401,37 @@ def explain_nodes(
         model=trained.config.model if not trained.members else "ensemble",
         what=what + rather,
         method=method,
-        exact=case.exact,
+        exact=subject.exact,
         notes=notes,
-        feature_names=case.feature_names,
-        basis=_basis_name(case),
+        feature_names=subject.feature_names,
+        basis=_basis_name(subject),
     )
 
 
-def _basis_name(case: Case) -> str:
+def _basis_name(subject: Subject) -> str:
     """The basis of the one filter, if there is one."""
-    form = case.forms[0]
-    if len(case.forms) > 1 or not isinstance(form, ExactForm) or form.filter is None:
+    form = subject.forms[0]
+    if len(subject.forms) > 1 or not isinstance(form, ExactForm) or form.filter is None:
         return ""
     return form.filter.basis.name
 
 
 def _explain(
-    case: Case, nodes: np.ndarray, output: Any, against: Any, features: bool
+    subject: Subject, nodes: np.ndarray, output: Any, against: Any, features: bool
 ) -> Iterator[NodeExplanation]:
-    chosen = case.default_outputs(nodes)
+    chosen = subject.default_outputs(nodes)
     if output is not None:
-        chosen = torch.full((len(nodes),), case.number_of(output))
-    other = None if against is None else case.number_of(against)
+        chosen = torch.full((len(nodes),), subject.number_of(output))
+    other = None if against is None else subject.number_of(against)
     places = torch.from_numpy(nodes)
-    z = [scores[places] for scores in case.scores]
-    number, at_zero, A = case.question.ask(z, chosen, other)
+    z = [scores[places] for scores in subject.scores]
+    number, at_zero, A = subject.question.ask(z, chosen, other)
     parts = [
-        form.explain(nodes, q, features=features) for form, q in zip(case.forms, A, strict=True)
+        form.explain(nodes, q, features=features) for form, q in zip(subject.forms, A, strict=True)
     ]
     total = join(parts)
-    hops = distances(case.adjacency, nodes, case.hops)
-    names, probable = case.outputs, case.trained.task != "regression"
+    hops = distances(subject.adjacency, nodes, subject.hops)
+    names, probable = subject.outputs, subject.trained.task != "regression"
     for k, node in enumerate(nodes):
         used = np.union1d(np.flatnonzero(total.contributions[k]), node)  # itself at any rate
         at = int(chosen[k])
@@ -115,13 +440,13 @@ def _explain(
             return None if values is None else values[k, used]
 
         yield NodeExplanation(
-            node=case.ids[int(node)],
-            predicted=_predicted(case, int(node)),
-            probability=float(case.predicted[node, at]) if probable else None,
+            node=subject.ids[int(node)],
+            predicted=_predicted(subject, int(node)),
+            probability=float(subject.predicted[node, at]) if probable else None,
             output=names[at],
             score=float(number[k]),
             constant=float(at_zero[k]) + float(total.constant[k]),
-            sources=[case.ids[int(v)] for v in used],
+            sources=[subject.ids[int(v)] for v in used],
             distance=hops[k, used],
             contribution=total.contributions[k, used],
             weight=pick(total.weight),
@@ -131,49 +456,24 @@ def _explain(
             chebyshev=None if total.chebyshev is None else total.chebyshev[k],
             terms=None if total.terms is None else total.terms[k],
             ways=None if total.ways is None else total.ways[k],
-            **_shifted(case, int(node)),
+            **_shifted(subject, int(node)),
         )
 
 
-def _shifted(case: Case, node: int) -> dict[str, Any]:
+def _shifted(subject: Subject, node: int) -> dict[str, Any]:
     """What the shift of probabilities changes, if it makes the predicted class another."""
-    shift = case.shift
+    shift = subject.shift
     if shift is None or shift.without[node] == shift.chosen[node]:
         return {}
-    return {"without": case.outputs[int(shift.without[node])], "shift": shift.log_odds(node)}
+    return {"without": subject.outputs[int(shift.without[node])], "shift": shift.log_odds(node)}
 
 
-def _predicted(case: Case, node: int) -> str:
+def _predicted(subject: Subject, node: int) -> str:
     """What is predicted of a node, in words."""
-    task, names = case.trained.task, case.outputs
+    task, names = subject.trained.task, subject.outputs
     if task == "classification":
-        return names[int(case.chosen[node])]
+        return names[int(subject.chosen[node])]
     if task == "multilabel":
-        said = [n for n, yes in zip(names, case.chosen[node].tolist(), strict=True) if yes]
+        said = [n for n, yes in zip(names, subject.chosen[node].tolist(), strict=True) if yes]
         return ", ".join(said) or "none"
-    return ", ".join(f"{v:.4g}" for v in case.predicted[node].reshape(-1).tolist())
-
-
-def join(parts: Sequence[Part]) -> Part:
-    """The sum of the parts of several models; what only one model can have is dropped."""
-    if len(parts) == 1:
-        return parts[0]
-    split = [part.features for part in parts if part.features is not None]
-    series = [part.chebyshev for part in parts if part.chebyshev is not None]
-    ways = [part.ways for part in parts if part.ways is not None]
-    return Part(
-        contributions=np.sum([part.contributions for part in parts], axis=0),
-        constant=np.sum([part.constant for part in parts], axis=0),
-        base=np.sum([part.base for part in parts], axis=0),
-        features=np.sum(split, axis=0) if len(split) == len(parts) else None,
-        chebyshev=_add_series(series) if len(series) == len(parts) else None,
-        ways=np.sum(ways, axis=0) if len(ways) == len(parts) else None,
-    )
-
-
-def _add_series(series: Sequence[np.ndarray]) -> np.ndarray:
-    """Chebyshev series of different degrees, (explained, degree + 1), added."""
-    total = np.zeros((len(series[0]), max(s.shape[1] for s in series)))
-    for s in series:
-        total[:, : s.shape[1]] += s
-    return total
+    return ", ".join(f"{v:.4g}" for v in subject.predicted[node].reshape(-1).tolist())

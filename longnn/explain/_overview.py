@@ -17,11 +17,9 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 from longnn.data import NodeDataset
-from longnn.explain._case import Case
-from longnn.explain._explanation import to_frame
-from longnn.explain._files import save_tables
-from longnn.explain._nodes import BLOCK, join
-from longnn.explain._rings import distances
+from longnn.explain._nodes import BLOCK, save_tables, to_frame
+from longnn.explain._parts import join
+from longnn.explain._subject import Subject, distances
 from longnn.training import Trained
 
 #: Nodes that are explained one by one: of an exact form, and by integrated gradients.
@@ -116,54 +114,54 @@ def explain_model(
     """
     if sample is not None and sample < 1:
         raise ValueError(f"Expected `sample` >= 1 (got {sample})")
-    case = Case(trained, dataset, repeat)
+    subject = Subject(trained, dataset, repeat)
     everyone = np.arange(dataset.num_nodes)
-    chosen = case.default_outputs(everyone)
-    _, _, A = case.question.ask(case.scores, chosen)
-    known = all(form.method == "exact" for form in case.forms)
+    chosen = subject.default_outputs(everyone)
+    _, _, A = subject.question.ask(subject.scores, chosen)
+    known = all(form.method == "exact" for form in subject.forms)
     count = min(len(everyone), sample or (SAMPLE if known else INTEGRATED))
     drawn = np.sort(np.random.default_rng(seed).choice(everyone, count, replace=False))
-    rings, each = explain_drawn(case, drawn, A, features=features)
-    split = [form.overall(q, features=features) for form, q in zip(case.forms, A, strict=True)]
-    what, method, notes = case.describe()
+    rings, each = explain_drawn(subject, drawn, A, features=features)
+    split = [form.overall(q, features=features) for form, q in zip(subject.forms, A, strict=True)]
+    what, method, notes = subject.describe()
     if count < len(everyone):
         notes.append(
             f"distances are counted over {count} nodes of {len(everyone)}, drawn at random"
         )
     if features and each is None:
         notes.append("no split by feature: it needs captum here, which is not installed")
-    units = _units(case)
+    units = _units(subject)
     return Overview(
         model=trained.config.model if not trained.members else "ensemble",
         what=what,
         method=method,
-        exact=case.exact,
+        exact=subject.exact,
         notes=notes,
         explained=count,
         tables={
-            "distances": _distances(case, rings.sum(0), chosen[drawn].numpy()),
-            "features": _features(case, A, chosen, split, each, drawn),
-            "influence": _influence(case, np.sum([one.influence for one in split], axis=0)),
+            "distances": _distances(subject, rings.sum(0), chosen[drawn].numpy()),
+            "features": _features(subject, A, chosen, split, each, drawn),
+            "influence": _influence(subject, np.sum([one.influence for one in split], axis=0)),
             "stability": _stability(units, rings, split),
         },
     )
 
 
 def explain_drawn(
-    case: Case, nodes: np.ndarray, A: Sequence[Tensor], *, features: bool
+    subject: Subject, nodes: np.ndarray, A: Sequence[Tensor], *, features: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Contributions of each model by distance, (models, nodes, distances); the last is beyond.
 
     And those of all models by feature, (nodes, features), or None.
     """
-    size = max(1, BLOCK // len(case.ids))
+    size = max(1, BLOCK // len(subject.ids))
     found, split = [], []
     for start in range(0, len(nodes), size):
         block = nodes[start : start + size]
-        hops = distances(case.adjacency, block, case.hops)
+        hops = distances(subject.adjacency, block, subject.hops)
         parts = [
             form.explain(block, q[torch.from_numpy(block)], features=features)
-            for form, q in zip(case.forms, A, strict=True)
+            for form, q in zip(subject.forms, A, strict=True)
         ]
         found.append((hops, np.stack([part.contributions for part in parts])))
         split.append(join(parts).features)
@@ -177,12 +175,12 @@ def explain_drawn(
     return np.concatenate(rings, axis=1), by_feature
 
 
-def _distances(case: Case, rings: np.ndarray, chosen: np.ndarray) -> pyarrow.Table:
+def _distances(subject: Subject, rings: np.ndarray, chosen: np.ndarray) -> pyarrow.Table:
     """By output: the mean contribution of each ring, and its share of the absolute ones."""
     rows = []
     groups = {ALL: np.ones(len(chosen), dtype=bool)}
-    if len(case.outputs) > 1:
-        groups |= {name: chosen == k for k, name in enumerate(case.outputs)}
+    if len(subject.outputs) > 1:
+        groups |= {name: chosen == k for k, name in enumerate(subject.outputs)}
     last = rings.shape[1] - 1
     for name, who in groups.items():
         if not who.any():
@@ -198,7 +196,7 @@ def _distances(case: Case, rings: np.ndarray, chosen: np.ndarray) -> pyarrow.Tab
 
 
 def _features(
-    case: Case,
+    subject: Subject,
     A: Sequence[Tensor],
     chosen: Tensor,  # (nodes,)
     split: Sequence[Any],
@@ -211,15 +209,15 @@ def _features(
     the sign; the largest come first.
     """
     rows: list[tuple[str, str, float, float]] = []
-    names = case.feature_names
+    names = subject.feature_names
     groups = [(ALL, torch.ones_like(chosen, dtype=torch.bool))]
-    if case.exact and len(case.outputs) > 1:  # elsewhere each would be an integral of its own
-        groups += [(name, chosen == k) for k, name in enumerate(case.outputs)]
+    if subject.exact and len(subject.outputs) > 1:  # elsewhere each would be an integral of its own
+        groups += [(name, chosen == k) for k, name in enumerate(subject.outputs)]
     for name, who in groups if each is not None else []:
         near = who[torch.from_numpy(drawn)].numpy()
         if each is None or not near.any():
             continue
-        pairs, mask = zip(case.forms, A, strict=True), who.double()[:, None]
+        pairs, mask = zip(subject.forms, A, strict=True), who.double()[:, None]
         sums = split if name == ALL else [f.overall(q * mask, features=True) for f, q in pairs]
         parts = [one.features for one in sums if one.features is not None]
         total = np.sum(parts, axis=0) / int(who.sum())
@@ -230,15 +228,15 @@ def _features(
     return pyarrow.table({c: [row[k] for row in rows] for k, c in enumerate(columns)})
 
 
-def _influence(case: Case, influence: np.ndarray) -> pyarrow.Table:
+def _influence(subject: Subject, influence: np.ndarray) -> pyarrow.Table:
     order = np.argsort(-np.abs(influence), kind="stable")
-    ids = pyarrow.array([case.ids[int(v)] for v in order])
+    ids = pyarrow.array([subject.ids[int(v)] for v in order])
     return pyarrow.table({"node": ids, "influence": influence[order]})
 
 
-def _units(case: Case) -> list[list[int]]:
+def _units(subject: Subject) -> list[list[int]]:
     """What is compared: repeats, each with the numbers of its models, or else members."""
-    counts = [len(case.question.singles(model)) for model in case.question.repeats]
+    counts = [len(subject.question.singles(model)) for model in subject.question.repeats]
     if len(counts) == 1:
         return [[k] for k in range(counts[0])]
     ends = np.cumsum(counts)

@@ -91,7 +91,7 @@ def score_distribution(run: RunRecord) -> Figure:
         raise ValueError("Expected at least two repeats (got one).")
     figure, grid = new_figure(f"Scores of {len(run.repeats)} repeats", height=2.6, width=NARROW)
     axes = grid[0, 0]
-    parts = {"val": (SKY, "D"), "test": (NAVY, "o")}
+    parts, scale = {"val": (SKY, "D"), "test": (NAVY, "o")}, metric_of(run.metric).scale
     for row, (part, (colour, marker)) in enumerate(parts.items()):
         values = [repeat.scores.get(part, {}).get(run.metric, np.nan) for repeat in run.repeats]
         _draw_scores(

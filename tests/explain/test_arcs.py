@@ -12,7 +12,7 @@ from longnn.data import from_data
 from longnn.explain import explain_model, explain_nodes
 from longnn.explain._exact import has_exact_form
 from longnn.explain._integrated import IntegratedForm
-from longnn.explain._part import WAYS
+from longnn.explain._parts import WAYS
 from longnn.registry import MODELS
 from tests.explain.cases import HERE, make_ensemble, make_trained
 from tests.helpers import random_tensor

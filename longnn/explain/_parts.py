@@ -1,6 +1,7 @@
 """What one model contributes to one number per node: the parts that add up to it."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -89,3 +90,28 @@ def as_array(values: Tensor) -> np.ndarray:
     array([1., 1.])
     """
     return values.detach().cpu().double().numpy()
+
+
+def join(parts: Sequence[Part]) -> Part:
+    """The sum of the parts of several models; what only one model can have is dropped."""
+    if len(parts) == 1:
+        return parts[0]
+    split = [part.features for part in parts if part.features is not None]
+    series = [part.chebyshev for part in parts if part.chebyshev is not None]
+    ways = [part.ways for part in parts if part.ways is not None]
+    return Part(
+        contributions=np.sum([part.contributions for part in parts], axis=0),
+        constant=np.sum([part.constant for part in parts], axis=0),
+        base=np.sum([part.base for part in parts], axis=0),
+        features=np.sum(split, axis=0) if len(split) == len(parts) else None,
+        chebyshev=_add_series(series) if len(series) == len(parts) else None,
+        ways=np.sum(ways, axis=0) if len(ways) == len(parts) else None,
+    )
+
+
+def _add_series(series: Sequence[np.ndarray]) -> np.ndarray:
+    """Chebyshev series of different degrees, (explained, degree + 1), added."""
+    total = np.zeros((len(series[0]), max(s.shape[1] for s in series)))
+    for s in series:
+        total[:, : s.shape[1]] += s
+    return total
