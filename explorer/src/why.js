@@ -5,11 +5,14 @@ import { meanSeries } from "./polynomials.js";
 import { byRing, chebyshevTerms, combine, contributions, distances, fold, lift, links } from "./products.js";
 import { GRID } from "./state.js";
 
-// The output that is explained: the chosen one, or the prediction of the node
-export function outputOf(state) {
-  if (state.output !== null) return state.output;
-  const { task } = state.graph;
-  return task === "classification" && state.node !== null ? state.run.chosen[state.node] : 0;
+// The output that is explained: the chosen one, else what `longnn explain` takes, too: the predicted
+// class, the most probable label, the first target
+export function outputOf({ output, node, graph: { task, outputs }, run }) {
+  if (output !== null) return output;
+  if (task === "regression" || node === null) return 0;
+  if (task === "classification") return run.chosen[node];
+  const p = run.predicted.subarray(node * outputs.length, (node + 1) * outputs.length);
+  return p.indexOf(Math.max(...p));
 }
 
 // All numbers behind the panel, or null where there are none:

@@ -6,11 +6,9 @@ report it reads runs and never trains. The page itself, in JavaScript, is made f
 ``explorer`` of the repository; the bundle is part of the package.
 """
 
-from longnn.explorer._arrays import pack, unpack
 from longnn.explorer._data import NODES, collect
 from longnn.explorer._layout import place_nodes
-from longnn.explorer._page import render, write_explorer
-from longnn.explorer._serve import make_server
+from longnn.explorer._page import make_server, pack, render, unpack, write_explorer
 
 __all__ = [
     "NODES",

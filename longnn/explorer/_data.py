@@ -1,6 +1,8 @@
 """Runs as the plain data of one page: graphs once, and every run with its models and its history.
 
-Of several repeats the page has as many as there is room for. Reads runs, and never trains.
+Of several repeats the page has as many as there is room for. Reads runs, and never trains. Scores
+and how they split are those of :class:`longnn.explain.Subject`: what the page shows of a node is
+what ``longnn explain`` says of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,13 +12,13 @@ import numpy as np
 
 from longnn import report
 from longnn._base.version import __version__
-from longnn.explain import Shift, neighbours
-from longnn.explorer._arrays import pack
-from longnn.explorer._graph import describe_graph, describe_operators
-from longnn.explorer._models import describe_model
-from longnn.explorer._sample import find_node, nodes_around
+from longnn.explain import Subject, find_ids
+from longnn.explorer._graph import describe_graph, describe_operators, nodes_around, rows_of
+from longnn.explorer._page import pack
+from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator
-from longnn.nn import Ensemble, Model
+from longnn.nn import Ensemble
+from longnn.polynomials import Jacobi
 from longnn.records import History, RunRecord
 from longnn.registry import find_model
 from longnn.runs import Run
@@ -44,87 +46,89 @@ def collect(runs: Sequence[Run], *, limit: int = NODES, node: str | None = None)
     records = report.name_apart([run.record for run in runs])
     graphs: dict[str, dict[str, Any]] = {}
     shown: dict[str, np.ndarray] = {}
-    found = []
+    described = []
     for run, record in zip(runs, records, strict=True):
         run.dataset.require_whole("to explore a run on it")
-        key = record.data.fingerprint
-        operators = _operators(run)
+        key, first = record.data.fingerprint, Subject(run.trained, run.dataset, 0)
+        operators = _operators(run, first)
         if key not in graphs:
-            base = neighbours(run.problem.operator)
-            centre = None if node is None else find_node(run.dataset.ids, node)
-            shown[key] = nodes_around(base, centre, limit)
+            centre = None if node is None else int(find_ids(run.dataset.ids, [node])[0])
+            shown[key] = nodes_around(first.adjacency, centre, limit)
             graphs[key] = describe_graph(run.dataset, operators, shown[key])
         else:
             graphs[key]["operators"] |= describe_operators(operators, shown[key])
-        found.append(_describe_run(run, record, shown[key]) | {"graph": list(graphs).index(key)})
+        data = _describe_run(run, record, first, shown[key])
+        described.append(data | {"graph": list(graphs).index(key)})
     return {
         "version": __version__,
         "node": node,
         "graphs": list(graphs.values()),
-        "runs": found,
+        "runs": described,
     }
 
 
-def _kind(run: Run) -> str:
-    """What the operators of a run are called: nothing of an undirected graph."""
-    return "" if run.problem.operator.direction == "none" else "cover "
+def _operator_name(run: Run, self_loops: str) -> str:
+    """What an operator is called on the page: another where arcs are kept."""
+    return self_loops if run.problem.operator.direction == "none" else f"cover {self_loops}"
 
 
-def _operators(run: Run) -> Mapping[str, GraphOperator]:
+def _operators(run: Run, subject: Subject) -> Mapping[str, GraphOperator]:
     """The operators by kind and treatment of self loops, that of the leading model first."""
-    own, problem, kind = run.trained.models[0].self_loops, run.problem, _kind(run)
-    every = {own: problem.operator} | dict(problem.variants)
-    return {f"{kind}{loops}": operator for loops, operator in every.items()}
+    problem = subject.problem
+    every = {run.trained.models[0].self_loops: problem.operator} | dict(problem.variants)
+    return {_operator_name(run, loops): operator for loops, operator in every.items()}
 
 
-def _describe_run(run: Run, record: RunRecord, shown: np.ndarray) -> dict[str, Any]:
+def _describe_run(
+    run: Run, record: RunRecord, subject: Subject, shown: np.ndarray
+) -> dict[str, Any]:
     """A run with its first repeat, and the others that there is room for."""
     headline, *_ = report.text_summary(record)
-    first = _describe_repeat(run, record, 0, shown)
+    first, score = _describe_repeat(run, record, 0, subject, shown), record.score()
     room = CHARACTERS // max(_characters(first), 1)
     others = range(1, min(len(record.repeats), max(room, 1)))
+    each = [(number, Subject(run.trained, run.dataset, number)) for number in others]
     return {
         "name": record.name,
         "headline": headline,
         "metric": report.metric_name(record.metric),
-        "score": _score(record),
+        "score": ""
+        if score is None
+        else report.interval_text(score, metric=record.metric, short=True),
         "repeats": len(record.repeats),
         "notes": list(record.missing),
         "spectrum": _spectrum(record),
-        "direction": run.problem.operator.direction,
+        "direction": subject.direction,
         **first,
-        "others": [_describe_repeat(run, record, number, shown) for number in others],
+        "others": [_describe_repeat(run, record, k, other, shown) for k, other in each],
     }
 
 
-def _describe_repeat(run: Run, record: RunRecord, number: int, shown: np.ndarray) -> dict[str, Any]:
+def _describe_repeat(
+    run: Run, record: RunRecord, number: int, subject: Subject, shown: np.ndarray
+) -> dict[str, Any]:
     split, readout = run.splits[number], run.trained.readouts[number]
     sets = np.zeros(run.dataset.num_nodes, dtype=np.uint8)
     for kind, mask in enumerate((split.train, split.val, split.test), start=1):
         sets[mask.numpy()] = kind
-    predicted = run.predicted[number]
+    predicted = subject.predicted
     chosen = None
     if record.data.task != "regression":
-        chosen = pack(readout.choose(predicted).numpy()[shown], "i4")
+        chosen = pack(subject.chosen.numpy()[shown], "i4")
+    without = None  # the classes that would be predicted without the shift
+    if subject.shift is not None and subject.shift.there:
+        without = pack(subject.shift.without.numpy()[shown], "i4")
     return {
         "set": pack(sets[shown], "u1"),
         "predicted": pack(predicted.reshape(len(predicted), -1).numpy()[shown]),
         "chosen": chosen,
         "shift": list(readout.shift),  # of the scores, of an ensemble of the averaged ones
-        "without": _without_shift(run, number, shown),
+        "without": without,
         "offset": list(readout.offset),
         "scale": list(readout.scale),
         "history": _history(record) if number == 0 else None,  # the path is that of the first
-        "models": _models(run, record, number, shown),
+        "models": _models(run, record, number, subject, shown),
     }
-
-
-def _without_shift(run: Run, number: int, shown: np.ndarray) -> dict[str, Any] | None:
-    """The classes that would be predicted without the shift; None where there is none."""
-    if not run.trained.readouts[number].shift:
-        return None
-    found = Shift(run.trained, [run.predicted[number]], [number])
-    return pack(found.without.numpy()[shown], "i4")
 
 
 def _characters(data: Any) -> int:
@@ -139,48 +143,91 @@ def _characters(data: Any) -> int:
     return sum(map(_characters, data)) if isinstance(data, list) else 0
 
 
-def _score(record: RunRecord) -> str:
-    found = record.score()
-    return "" if found is None else report.interval_text(found, metric=record.metric, short=True)
+#: Why a model's scores are no sums over nodes, by how many filters it has.
+NO_SUM = (
+    "This model has no polynomial filter. So there is no sum over nodes to show.",
+    "Something that is not linear follows the filter of this model. So its score is not a sum over "
+    "nodes. The weights below say how much the filter takes from each node, no more.",
+    "This model filters more than once, with something that is not linear in between. So its score "
+    "is not a sum over nodes. The weights below are those of its first filter, no more.",
+)
 
 
-def _models(run: Run, record: RunRecord, number: int, shown: np.ndarray) -> list[dict[str, Any]]:
+def _models(
+    run: Run, record: RunRecord, number: int, subject: Subject, shown: np.ndarray
+) -> list[dict[str, Any]]:
     """The model of a repeat, or every member of an ensemble with a vote, the leading one first."""
-    model, readout = run.trained.models[number], run.trained.readouts[number]
-    repeat, kind = record.repeats[number], _kind(run)
-    if not isinstance(model, Ensemble):
-        title = find_model(record.model).title
-        named: list[tuple[str, Model, float, float]] = [(title, model, 1.0, readout.temperature)]
-        leader = title
+    whole, repeat = run.trained.models[number], record.repeats[number]
+    if isinstance(whole, Ensemble):
+        names, leader, shares = list(whole.members), whole.leader, whole.shares
+        temperatures = whole.temperatures.tolist()
     else:
-        temperatures = dict(zip(model.members, model.temperatures.tolist(), strict=True))
-        shares, leader = model.shares, model.leader
-        order = sorted(shares, key=lambda name: (name != leader, -shares[name], name))
-        named = [(n, _member(model, n), shares[n], temperatures[n]) for n in order]
-    own = {member.name: member for member in repeat.members}
-    found = []
-    for name, one, share, temperature in named:
-        member = own.get(name)
-        found.append(
-            {
-                "name": name,
-                "leading": name == leader,
-                "share": share,
-                "temperature": temperature,
-                "words": (repeat.filters[0].words if repeat.filters else "")
-                if member is None
-                else member.words,
-                "best_epoch": (repeat if member is None else member).best_epoch,
-                **describe_model(one, run.problem, shown, kind),
-            }
-        )
-    return found
+        leader = find_model(record.model).title
+        names, shares = [leader], {leader: 1.0}
+        temperatures = [run.trained.readouts[number].temperature]
+    members = {member.name: member for member in repeat.members}
+    described = {}
+    parts = zip(names, subject.question.models, subject.forms, temperatures, strict=True)
+    for name, model, form, temperature in parts:
+        if name not in shares:
+            continue
+        member, filters = members.get(name), model.filters()
+        words = repeat.filters[0].words if repeat.filters else ""
+        sums = form.exact and bool(filters)
+        described[name] = {
+            "name": name,
+            "leading": name == leader,
+            "share": shares[name],
+            "temperature": temperature,
+            "words": words if member is None else member.words,
+            "best_epoch": (repeat if member is None else member).best_epoch,
+            "operator": _operator_name(run, model.self_loops),
+            "scores": pack(form.scores.numpy()[shown]),
+            "filter": describe_filter(filters[0]) if filters else None,
+            "form": _sum_form(form, rows_of(subject.problem.operator, shown)) if sums else None,
+            "alone": not model.uses_graph,  # the score of a node is its own
+            "why": "" if sums else NO_SUM[min(len(filters), 2)],
+        }
+    order = sorted(shares, key=lambda name: (name != leader, -shares[name], name))
+    return [described[name] for name in order]
 
 
-def _member(model: Ensemble, name: str) -> Model:
-    member = model.members[name]
-    assert isinstance(member, Model)
-    return member
+def _sum_form(form: Any, rows: np.ndarray) -> dict[str, Any]:
+    r"""The numbers of a score that is a sum over nodes: t, W and r of the page.
+
+    .. math:: s_{ic} = r_c + \sum_v \sum_h g_h(P)_{iv}\, t_{vh}\, W_{hc}
+
+    On arcs every node has two copies: the signal t has a row for each.
+    """
+    signal, mix = form.signal, form.mix
+    if mix is not None and form.filter.channels == 1:  # g(P) t W = g(P) (t W)
+        signal, mix = signal @ mix, None
+    return {
+        "signal": pack(signal.numpy()[rows]),
+        "mix": None if mix is None else pack(mix.numpy()),
+        "base": pack(form.constant.detach().numpy()),
+    }
+
+
+def describe_filter(f: PolynomialFilter) -> dict[str, Any]:
+    """A filter as plain data: Chebyshev coefficients (K+1, channels), and a and b of its basis.
+
+    >>> found = describe_filter(PolynomialFilter("jacobi", degree=2))
+    >>> found["basis"], found["degree"], found["a"], found["weight"]
+    ('jacobi', 2, 0.0, 'paper')
+    """
+    numbers = {name: v.detach() for name, v in f.basis_parameters().items() if v.dim() == 0}
+    jacobi = isinstance(f.basis, Jacobi) and f.basis.is_orthonormal
+    return {
+        "basis": f.basis.name,
+        "orthonormal": jacobi,
+        "degree": f.degree,
+        "weight": f.basis.weight if isinstance(f.basis, Jacobi) else "probability",
+        "learned": f.learn_basis,
+        "a": float(numbers["a"]) if jacobi else 0.0,
+        "b": float(numbers["b"]) if jacobi else 0.0,
+        "beta": pack(f.chebyshev_coefficients().detach().cpu().numpy(), "f8"),
+    }
 
 
 def _spectrum(record: RunRecord) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What the page needs of a graph: who is drawn where, the operators, and signals to filter."""
+"""What the page needs of a graph: who is shown and where, the operators, and signals to filter."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import torch
+from scipy.sparse.csgraph import breadth_first_order
 from torch import Tensor
 
 from longnn.data import NodeDataset
 from longnn.explain import neighbours
-from longnn.explorer._arrays import pack
 from longnn.explorer._layout import place_nodes
+from longnn.explorer._page import pack
 from longnn.graphs import GraphOperator
 from longnn.matrices import csr_to_scipy, take_columns
 
@@ -24,11 +25,27 @@ def rows_of(operator: GraphOperator, shown: np.ndarray) -> np.ndarray:
     return np.concatenate([copy * operator.num_nodes + shown for copy in range(operator.copies)])
 
 
-def csr_of(operator: GraphOperator) -> scipy.sparse.csr_matrix:
-    """The normalised adjacency as a SciPy matrix."""
-    m = operator.matrix
-    arrays = (m.values.cpu().numpy(), m.col.cpu().numpy(), m.crow.cpu().numpy())
-    return scipy.sparse.csr_matrix(arrays, shape=tuple(m.shape))
+def nodes_around(graph: scipy.sparse.csr_matrix, centre: int | None, limit: int) -> np.ndarray:
+    """At most ``limit`` nodes, in increasing order: all, or the nearest to the centre.
+
+    Nearest by the number of edges between; where a part of the graph has no more nodes, the first
+    ones of the other parts follow. Without a centre it is a node of middle degree.
+
+    >>> path = scipy.sparse.diags_array([np.ones(5), np.ones(5)], offsets=[-1, 1]).tocsr()
+    >>> nodes_around(path, 4, 3).tolist(), nodes_around(path, None, 9).tolist()
+    ([3, 4, 5], [0, 1, 2, 3, 4, 5])
+    """
+    nodes = graph.shape[0]
+    if nodes <= limit:
+        return np.arange(nodes)
+    if centre is None:
+        degree = np.diff(graph.indptr)
+        linked = np.flatnonzero(degree) if degree.any() else np.arange(nodes)
+        centre = int(linked[np.argsort(degree[linked], kind="stable")[len(linked) // 2]])
+    near = breadth_first_order(graph, centre, directed=False, return_predecessors=False)
+    if len(near) < limit:
+        near = np.concatenate([near, np.setdiff1d(np.arange(nodes), near)])
+    return np.sort(near[:limit])
 
 
 def describe_graph(
@@ -63,7 +80,7 @@ def describe_operators(operators: Mapping[str, GraphOperator], shown: np.ndarray
     part = {}
     for name, o in operators.items():
         rows = rows_of(o, shown)
-        part[name] = csr_of(o)[rows][:, rows].tocsr()
+        part[name] = o.matrix.to_scipy()[rows][:, rows].tocsr()
     return {
         name: {
             "copies": operators[name].copies,

@@ -1,7 +1,6 @@
 """Runs, pages and a browser for the tests of the explorer."""
 
 import contextlib
-import csv
 import shutil
 
 import numpy as np
@@ -12,9 +11,6 @@ from longnn import runs
 from longnn.data import Source
 from longnn.explorer import collect, unpack, write_explorer
 from longnn.polynomials import evaluate_series
-
-#: Names that would break a page that does not escape them.
-HOSTILE = "</script><script>window.hacked = 1</script><!--"
 
 
 def graph(**options):
@@ -31,24 +27,6 @@ def train(data=None, **options):
 def write_page(path, *found, **options):
     """The page of some runs as a file."""
     return write_explorer(collect(found, **options), path)
-
-
-def write_hostile(folder):
-    """A graph whose ids, classes and columns end a script block."""
-    folder.mkdir()
-    names = [f"{HOSTILE}{k}" for k in range(24)]
-    with (folder / "nodes.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", HOSTILE, "label"])
-        for k, name in enumerate(names):
-            writer.writerow([name, k % 2, (HOSTILE, "plain")[k % 2]])
-    with (folder / "edges.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["source", "target"])
-        for k in range(24):
-            writer.writerow([names[k], names[(k + 2) % 24]])
-            writer.writerow([names[k], names[(k + 5) % 24]])
-    return folder
 
 
 def dense_operator(packed):
@@ -68,16 +46,13 @@ def dense_filter(P, beta):
 
 def dense_contributions(graph, model, node):
     """What each node adds to each output of a node, (nodes, outputs), without any recurrence."""
-    G = dense_filter(dense_operator(graph["operators"][model["operator"]]), _beta(model))
+    beta = unpack(model["filter"]["beta"])
+    G = dense_filter(dense_operator(graph["operators"][model["operator"]]), beta)
     t = unpack(model["form"]["signal"]).astype(float)  # (nodes, channels)
     rows = G[:, node].T if len(G) > 1 else np.repeat(G[:, node].T, t.shape[1], 1)
     mix = model["form"]["mix"]
     W = np.eye(t.shape[1]) if mix is None else unpack(mix).astype(float)
     return (rows * t) @ W
-
-
-def _beta(model):
-    return unpack(model["filter"]["beta"])
 
 
 @contextlib.contextmanager

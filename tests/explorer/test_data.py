@@ -9,24 +9,21 @@ import torch
 
 from longnn.data import DataError
 from longnn.explorer import collect, pack, place_nodes, render, unpack
+from longnn.explorer._graph import nodes_around
 from longnn.explorer._layout import _into_square
-from longnn.explorer._sample import find_node, nodes_around
 from tests.shifted import shifted_graph
 
-from .examples import dense_contributions, dense_filter, dense_operator, train
+from .examples import dense_contributions, dense_operator, train
 
 FORMS = {
     "output": {"placement": "output"},
     "output, one filter per class": {"shared": False},
-    "hidden": {"placement": "hidden"},
     "hidden, one filter per unit": {"placement": "hidden", "shared": False},
     "filtered features": {"placement": "features", "transform": "linear", "normalize": False},
-    "bernstein": {"model": "bern"},
 }
 BENT = {
     "features": ({"placement": "features"}, "not linear follows the filter"),
     "both": ({"placement": "both"}, "filters more than once"),
-    "mlp": ({"model": "mlp"}, "no polynomial filter"),
     "gcn": ({"model": "gcn"}, "no polynomial filter"),
 }
 
@@ -50,7 +47,7 @@ def test_models_that_are_no_sums_say_why(name):
     model = data["runs"][0]["models"][0]
     assert model["form"] is None
     assert why in model["why"]
-    assert (model["filter"] is None) == (name in ("mlp", "gcn"))
+    assert (model["filter"] is None) == (name == "gcn")
 
 
 @pytest.fixture(scope="module")
@@ -65,20 +62,20 @@ def test_the_page_has_what_the_run_has(run):
     np.testing.assert_array_equal(unpack(graph["label"]), run.dataset.data.y)
     np.testing.assert_array_equal(unpack(found["predicted"]), run.predicted[0])
     P = run.problem.operator.to_dense().numpy()
-    np.testing.assert_array_equal(dense_operator(graph["operators"]["keep"]), P)
+    np.testing.assert_allclose(dense_operator(graph["operators"]["keep"]), P, rtol=1e-6)
     sets = unpack(found["set"])
     for number, mask in enumerate(("train", "val", "test"), start=1):
         np.testing.assert_array_equal(sets == number, getattr(run.splits[0], mask))
     np.testing.assert_array_equal(unpack(found["history"]["beta"]), run.record.path.beta)
-    assert found["repeats"] == 2
-    assert json.loads(json.dumps(data, allow_nan=False)) == data
-
-
-def test_the_filter_of_the_best_epoch_is_the_trained_one(run):
-    found = collect([run])["runs"][0]
+    assert (found["shift"], found["without"]) == ([], None)
     row = unpack(found["history"]["epoch"]).tolist().index(found["history"]["best"])
-    beta = unpack(found["models"][0]["filter"]["beta"])
+    beta = unpack(found["models"][0]["filter"]["beta"])  # the filter that was kept
     np.testing.assert_allclose(unpack(found["history"]["beta"])[row], beta, atol=1e-6)
+    assert found["repeats"] == 2
+    torch.testing.assert_close(
+        torch.tensor(unpack(found["others"][0]["predicted"])), run.predicted[1]
+    )
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
 
 
 def test_runs_on_one_graph_share_it(run):
@@ -91,7 +88,7 @@ def test_runs_on_one_graph_share_it(run):
     model = data["runs"][1]["models"][0]
     assert model["operator"] == "add"
     added = dense_operator(graph["operators"]["add"])
-    np.testing.assert_array_equal(added, other.problem.operator.to_dense())
+    np.testing.assert_allclose(added, other.problem.operator.to_dense(), rtol=1e-6)
 
 
 def test_a_sample_counts_the_paths_on_the_page(run):
@@ -103,7 +100,7 @@ def test_a_sample_counts_the_paths_on_the_page(run):
     assert 17 in shown
     P = run.problem.operator.to_dense().numpy()
     part = dense_operator(graph["operators"]["keep"])
-    np.testing.assert_array_equal(part, P[np.ix_(shown, shown)])
+    np.testing.assert_allclose(part, P[np.ix_(shown, shown)], rtol=1e-6)
     missing = (P[shown] != 0).sum(1) - (part != 0).sum(1)
     np.testing.assert_array_equal(unpack(graph["missing"]), missing)
     scores = unpack(data["runs"][0]["models"][0]["scores"])
@@ -129,15 +126,9 @@ def test_one_model_is_shifted_as_the_run_is():
     assert (unpack(found["without"]) != unpack(found["chosen"])).any()
 
 
-def test_without_a_shift_there_is_nothing_to_say(run):
-    [found] = collect([run])["runs"]
-    assert (found["shift"], found["without"]) == ([], None)
-
-
-@pytest.mark.parametrize("shifted", [False, True])
-def test_an_ensemble_gives_every_member_with_a_vote(shifted):
-    loaded = train(shifted_graph() if shifted else None, preset="default")
-    assert bool(loaded.trained.readouts[0].shift) == shifted
+def test_an_ensemble_gives_every_member_with_a_vote():
+    loaded = train(shifted_graph(), preset="default")
+    assert loaded.trained.readouts[0].shift
     model = loaded.trained.models[0]
     data = collect([loaded])
     found = data["runs"][0]["models"]
@@ -151,29 +142,28 @@ def test_an_ensemble_gives_every_member_with_a_vote(shifted):
     )
     predicted = unpack(data["runs"][0]["predicted"])
     readout = loaded.trained.readouts[0]
-    np.testing.assert_allclose(readout.predict(p.log()).numpy(), predicted, atol=1e-5)
+    np.testing.assert_allclose(readout.predict(p.log()).numpy(), predicted, atol=1e-4)
+
+
+def test_repeats_are_left_out_where_there_is_no_room(run, monkeypatch):
+    monkeypatch.setattr("longnn.explorer._data.CHARACTERS", 1)
+    [found] = collect([run])["runs"]
+    assert (found["repeats"], found["others"]) == (2, [])
 
 
 def test_wrong_options(run):
     with pytest.raises(ValueError, match=r"Expected --limit of at least 1 node \(got 0\)"):
         collect([run], limit=0)
-    with pytest.raises(DataError, match=r"Expected --node to be the id of a node.*got nobody"):
+    with pytest.raises(DataError, match=r"Expected ids of nodes of the graph \(got 'nobody'\)"):
         collect([run], node="nobody")
 
 
-def test_dense_filter_is_a_polynomial():
-    """The reference itself: T_2(P) = 2 P^2 - I."""
-    P = np.array([[0.0, 0.5], [0.5, 0.0]])
-    [found] = dense_filter(P, [[0.0], [0.0], [1.0]])
-    np.testing.assert_allclose(found, 2 * P @ P - np.eye(2), atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["f4", "f8", "i4", "u1"])
-def test_arrays_survive(kind):
+def test_arrays_survive():
     array = np.arange(6).reshape(2, 3)
-    found = unpack(pack(array.T, kind))
-    np.testing.assert_array_equal(found, array.T)
-    assert found.dtype.str.lstrip("<|") == kind
+    for kind in ("f4", "f8", "i4", "u1"):
+        found = unpack(pack(array.T, kind))
+        np.testing.assert_array_equal(found, array.T)
+        assert found.dtype.str.lstrip("<|") == kind
 
 
 def two_cliques(size):
@@ -206,11 +196,11 @@ def test_a_few_nodes_far_out_leave_room_for_the_others():
     assert away[99] > away[98] > away[:98].max()
 
 
-@pytest.mark.parametrize("nodes", [0, 1, 2, 3])
-def test_tiny_and_empty_graphs_have_a_layout(nodes):
-    y = place_nodes(scipy.sparse.csr_matrix((nodes, nodes)))
-    assert y.shape == (nodes, 2)
-    assert np.isfinite(y).all()
+def test_tiny_and_empty_graphs_have_a_layout():
+    for nodes in range(4):
+        y = place_nodes(scipy.sparse.csr_matrix((nodes, nodes)))
+        assert y.shape == (nodes, 2)
+        assert np.isfinite(y).all()
 
 
 def test_a_sample_goes_on_in_other_parts():
@@ -219,7 +209,6 @@ def test_a_sample_goes_on_in_other_parts():
     assert {6, 7, 8, 9, 10, 11} <= set(found)
     assert len(found) == 8
     assert len(nodes_around(graph, None, 4)) == 4
-    assert find_node(["x", "y"], "y") == 1
 
 
 def test_no_text_ends_the_block_of_data():
