@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -10,6 +10,7 @@ from rich.console import Console, JustifyMethod
 from rich.progress import (
     BarColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 WIDE = 120
 #: Seconds between refreshes of the progress display.
 REFRESH = 0.2
+Progressing = AbstractContextManager[Any]
 
 
 def progress_text(population: "Population") -> str:
@@ -50,95 +52,84 @@ def progress_text(population: "Population") -> str:
     return "  ".join(parts)
 
 
-@contextmanager
-def training_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
-    """A callback for the training loop that keeps one line up to date; silent when quiet."""
-    if quiet or not console.is_terminal:
-        yield None
-        return
-    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
-        task = progress.add_task("starting", total=None)
-        shown = 0.0
+def training_progress(console: Console, *, quiet: bool) -> Progressing:
+    """A callback for the training loop."""
 
-        def on_epoch(population: "Population") -> None:
-            nonlocal shown
-            now = time.perf_counter()
-            if now - shown < REFRESH:
-                return
-            shown = now
-            share = population.count * population.epoch / population.limits.epochs
-            progress.update(
-                task,
-                total=population.total,
-                completed=population.before + share,
-                description=progress_text(population),
-            )
+    def describe(population: "Population") -> tuple[str, float, float]:
+        share = population.count * population.epoch / population.limits.epochs
+        return progress_text(population), population.before + share, population.total
 
-        yield on_epoch
+    return _progress(console, quiet, describe)
 
 
-@contextmanager
-def tuning_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
-    """A callback for the search: trials done, the best so far, time left; silent when quiet."""
-    if quiet or not console.is_terminal:
-        yield None
-        return
-    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
-        task = progress.add_task("starting", total=None)
-        shown = 0.0
+def tuning_progress(console: Console, *, quiet: bool) -> Progressing:
+    """A callback for the search: trials done, the best so far, time left."""
 
-        def on_progress(state: Any) -> None:
-            nonlocal shown
-            now = time.perf_counter()
-            if now - shown < REFRESH:
-                return
-            shown = now
-            parts = [f"{state.done} of {state.total} trials"]
-            if state.training:
-                parts.append(f"{state.training} in training, epoch {state.epoch}")
-            if state.best_value is not None:
-                best = longnn.report.score_text(state.best_value, state.metric, digits=2)
-                parts.append(f"best validation {best}")
-            if state.eta is not None:
-                parts.append(f"about {state.eta / 60:.0f} min left")
-            text = "  ".join(parts)
-            progress.update(task, total=state.total, completed=state.done, description=text)
+    def describe(state: Any) -> tuple[str, float, float]:
+        parts = [f"{state.done} of {state.total} trials"]
+        if state.training:
+            parts.append(f"{state.training} in training, epoch {state.epoch}")
+        if state.best_value is not None:
+            best = longnn.report.score_text(state.best_value, state.metric, digits=2)
+            parts.append(f"best validation {best}")
+        if state.eta is not None:
+            parts.append(f"about {state.eta / 60:.0f} min left")
+        return "  ".join(parts), state.done, state.total
 
-        yield on_progress
+    return _progress(console, quiet, describe, estimate=False)
+
+
+def work_progress(console: Console, *, quiet: bool) -> Progressing:
+    """A callback for one long piece of work: the name of a step, the share of all that is done."""
+    return _progress(console, quiet, lambda name, share: (name, share, 1.0), refresh=0)
+
+
+def block_progress(console: Console, *, quiet: bool) -> Progressing:
+    """A callback for propagation: blocks done and time left."""
+
+    def describe(state: Any) -> tuple[str, float, float]:
+        text = f"{state.done} of {state.blocks} blocks"
+        if state.seconds_left is not None:
+            text += f"  about {time_text(state.seconds_left)} left"
+        return text, state.share, 1.0
+
+    return _progress(console, quiet, describe, estimate=False, refresh=0)
 
 
 @contextmanager
-def work_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
-    """A callback for named steps of one long piece of work, with the time left; silent when quiet.
+def _progress(
+    console: Console,
+    quiet: bool,
+    describe: Callable[..., tuple[str, float, float]],
+    *,
+    estimate: bool = True,
+    refresh: float = REFRESH,
+) -> Iterator[Any]:
+    """A callback that keeps one line up to date; None when quiet.
 
-    It is called with the name of the step and the share of the whole that is done.
+    Args:
+        console: where the line is.
+        quiet: show nothing.
+        describe: from what the callback is given to a text, how much is done, and of how much.
+        estimate: whether the time left is estimated here.
+        refresh: seconds between two looks.
     """
     if quiet or not console.is_terminal:
         yield None
         return
-    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"), TimeRemainingColumn())
+    columns: list[ProgressColumn] = [BarColumn(bar_width=20), TextColumn("{task.description}")]
+    columns += [TimeRemainingColumn()] if estimate else []
     with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
-        task = progress.add_task("starting", total=1.0)
-        yield lambda name, share: progress.update(task, completed=share, description=name)
+        task = progress.add_task("starting", total=None)
+        shown = 0.0
 
-
-@contextmanager
-def block_progress(console: Console, *, quiet: bool) -> Iterator[Any]:
-    """A callback for propagation: blocks done and time left; silent when quiet."""
-    if quiet or not console.is_terminal:
-        yield None
-        return
-    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
-        task = progress.add_task("starting", total=1.0)
-
-        def on_progress(state: Any) -> None:
-            text = f"{state.done} of {state.blocks} blocks"
-            if state.seconds_left is not None:
-                text += f"  about {time_text(state.seconds_left)} left"
-            progress.update(task, completed=state.share, description=text)
+        def on_progress(*state: Any) -> None:
+            nonlocal shown
+            now = time.perf_counter()
+            if now - shown >= refresh:
+                shown = now
+                text, done, total = describe(*state)
+                progress.update(task, description=text, completed=done, total=total)
 
         yield on_progress
 

@@ -94,9 +94,7 @@ def score_distribution(run: RunRecord) -> Figure:
     parts, scale = {"val": (SKY, "D"), "test": (NAVY, "o")}, metric_of(run.metric).scale
     for row, (part, (colour, marker)) in enumerate(parts.items()):
         values = [repeat.scores.get(part, {}).get(run.metric, np.nan) for repeat in run.repeats]
-        _draw_scores(
-            axes, row, values, run.score(part), metric_of(run.metric).scale, colour, marker
-        )
+        _draw_scores(axes, row, values, run.score(part), scale, colour, marker)
     axes.set_yticks([0, 1], ["validation", "test"])
     axes.set_ylim(1.65, -0.45)
     axes.set_ylabel("scored nodes")
