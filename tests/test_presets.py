@@ -15,7 +15,7 @@ from longnn.data import csbm
 from longnn.records import RunRecord
 from longnn.report import text_summary
 from longnn.runs import _train as train_module
-from longnn.training import _schedule as schedule_module
+from longnn.training import _group as schedule_module
 from longnn.tuning._start import read_config
 from tests.commands import TINY, fail, start, succeed, succeed_json
 from tests.commands import longnn as command

@@ -4,28 +4,39 @@
 """
 
 from longnn.training._checkpoint import load_checkpoint, save_checkpoint, saved_members
-from longnn.training._defaults import complete, data_defaults, keys_of_one, preset_of
 from longnn.training._ensemble import DRAWS, PRIOR, ROUNDS, combine, ensemble_weights
 from longnn.training._fit import (
+    SHARES,
     Fitted,
     FittedMember,
+    TruncatedScore,
     choose_device,
     make_model,
     make_population,
     make_problem,
     predict,
     score,
-    self_loops_of,
+    truncation_curve,
 )
-from longnn.training._group import StopTraining, Watcher
+from longnn.training._group import VARYING, StopTraining, Watcher, architecture_of, shape_of
 from longnn.training._history import FIELDS
 from longnn.training._job import Job, fit
-from longnn.training._member import Member, Result
 from longnn.training._memory import fits, is_out_of_memory
 from longnn.training._objective import Objective
-from longnn.training._population import Population
-from longnn.training._portfolio import FREE, PATIENCE, SEED_STEP, SEEDS, members_of, portfolio
-from longnn.training._problem import Problem
+from longnn.training._population import Member, Population, Result
+from longnn.training._presets import (
+    FREE,
+    PATIENCE,
+    SEED_STEP,
+    SEEDS,
+    complete,
+    data_defaults,
+    keys_of_one,
+    members_of,
+    portfolio,
+    preset_of,
+)
+from longnn.training._problem import Problem, self_loops_of
 from longnn.training._readout import (
     Readout,
     class_counts,
@@ -33,11 +44,8 @@ from longnn.training._readout import (
     frequency_shift,
     shifted,
 )
-from longnn.training._rowproblem import row_degree_of
-from longnn.training._rows import RowProblem
-from longnn.training._shape import VARYING, architecture_of, shape_of
+from longnn.training._rows import RowProblem, row_degree_of
 from longnn.training._trained import Trained, mean_prediction
-from longnn.training._truncation import SHARES, TruncatedScore, truncation_curve
 
 __all__ = [
     "DRAWS",

@@ -14,8 +14,7 @@ from torch import Tensor
 from longnn._base.node import Node
 from longnn.data import DataError
 from longnn.training._history import FIELDS
-from longnn.training._member import Result
-from longnn.training._population import Population
+from longnn.training._population import Population, Result
 from longnn.training._tensors import read_tensors, write_tensors
 
 _FORMAT = "longnn.checkpoint/1"

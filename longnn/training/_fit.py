@@ -16,13 +16,12 @@ from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Scaling, Split, undirected
 from longnn.graphs import GraphOperator, SelfLoops, directed_operator
 from longnn.metrics import METRICS, headline, score_classes, score_labels, score_numbers
-from longnn.nn import Directed, Ensemble, Model, seeded
+from longnn.nn import Directed, Ensemble, Model, count_products, seeded, truncate_filters
 from longnn.registry import find_model, get_model
 from longnn.store import StoredDataset, stored_scaling
-from longnn.training._member import Member, Result
 from longnn.training._memory import require_room
-from longnn.training._population import Population
-from longnn.training._problem import Problem
+from longnn.training._population import Member, Population, Result
+from longnn.training._problem import Problem, loss_weights, self_loops_of
 from longnn.training._readout import (
     Readout,
     best_threshold,
@@ -32,7 +31,6 @@ from longnn.training._readout import (
     frequency_shift,
 )
 from longnn.training._rows import RowProblem
-from longnn.training._weights import loss_weights
 
 #: Rows of stored terms that are predicted at once.
 ROWS = 8192
@@ -134,12 +132,6 @@ def fit_scaling(kind: str, dataset: NodeDataset) -> Scaling:
     if isinstance(dataset, StoredDataset):
         return stored_scaling(kind, dataset.graph)
     return Scaling.fit(kind, dataset)
-
-
-def self_loops_of(config: Config) -> SelfLoops:
-    """What becomes of self loops, by the option of the model or by the model."""
-    loops: SelfLoops = find_model(config.model).model.self_loops
-    return config.options.get("self_loops", loops)
 
 
 def make_model(config: Config, in_channels: int, out_channels: int, *, types: int = 0) -> Model:
@@ -369,3 +361,59 @@ def basis_of(f: object) -> dict[str, float]:
     """The numbers of a filter's basis."""
     values = f.basis_parameters()  # type: ignore[attr-defined]
     return {name: float(v.detach()) for name, v in values.items() if v.dim() == 0}
+
+
+#: Shares of the squared norm at which a model is measured.
+SHARES = (1.0, 0.9999, 0.999, 0.99, 0.97, 0.95, 0.9, 0.8, 0.5)
+
+
+@dataclasses.dataclass(frozen=True)
+class TruncatedScore:
+    """A model with truncated filters: what was kept, what it costs, how well it predicts."""
+
+    share: float  # of each filter's squared norm
+    degrees: tuple[int, ...]  # of the filters, in the order of the blocks
+    products: int  # with the graph, in all: the sum of the degrees
+    val: dict[str, float]  # scores on the validation nodes
+    test: dict[str, float]
+
+
+def truncation_curve(
+    model: Model,
+    problem: Problem,
+    dataset: NodeDataset,
+    split: Split,
+    readout: Readout | None = None,
+    *,
+    shares: Sequence[float] = SHARES,
+) -> list[TruncatedScore]:
+    """The scores of a trained model against the number of products, from all filters to short ones.
+
+    Args:
+        model: trained, with filters in orthonormal bases.
+        problem, dataset, split: what it was trained on.
+        readout: how its outputs become predictions.
+        shares: of each filter's squared norm to keep.
+
+    Raises:
+        ValueError: as :func:`~longnn.nn.truncate_filters`.
+
+    >>> from longnn.config import Config
+    >>> from longnn.data import csbm, make_split
+    >>> from longnn.training import Job
+    >>> data = csbm(num_nodes=40, num_features=8)
+    >>> table = {"model": "lon-deep", "blocks": 2, "degree": 3, "epochs": 3, "device": "cpu"}
+    >>> job = Job(data, [Config.from_dict(table)], [make_split(data, None, 0)])
+    >>> (one,) = job.run()
+    >>> curve = truncation_curve(one.model, job.problem_of(0), data, one.split, one.readout)
+    >>> curve[0].products, curve[0].products > curve[-1].products
+    (6, True)
+    """
+    points = []
+    for share in shares:
+        shorter = truncate_filters(model, share)
+        predicted = predict(shorter, problem, readout)
+        val, test = (score(predicted, dataset, mask, readout) for mask in (split.val, split.test))
+        degrees = tuple(f.degree for f in shorter.filters())
+        points.append(TruncatedScore(share, degrees, count_products(shorter), val, test))
+    return points

@@ -1,15 +1,79 @@
-"""Members of one shape, trained together as far as memory allows, to the end or by turns."""
+"""Members that are trained together, what they have in common, and who is trained how long.
+
+Two configurations of equal shape may be trained together on one graph, and each gives the result
+that it gives alone. They may differ in the seed, the split and what :data:`VARYING` names.
+
+A portfolio goes to its end by turns. Between turns members are compared by their validation losses.
+On a large graph the worse half stops at fixed epochs. Under a time limit as many of the better ones
+go on as can still come to their end.
+"""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 
+from longnn.config import AFTERWARDS, RATES, Config
 from longnn.store import Ranks
-from longnn.training._member import Member, Result
 from longnn.training._memory import count_fitting, fits
-from longnn.training._population import Population
+from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem
+
+#: Settings and options in which the members of one population may differ.
+VARYING = frozenset(
+    [
+        *RATES,
+        *("penalty", "degree_penalty", "input_dropout", "dropout", "filter_dropout"),
+        *("a", "b", "gamma", "restart"),
+    ]
+)
+#: Values that say where and how often to train, and what to do afterwards.
+_CIRCUMSTANCES = frozenset(
+    ["seed", "repeat", "device", "split", "preset", "time_limit", *AFTERWARDS]
+)
+
+
+def architecture_of(config: Config) -> tuple[tuple[str, object], ...]:
+    """What decides on the structure of a trained model: a key, equal where only numbers differ.
+
+    Models of one architecture can be asked in one pass, however they were trained.
+
+    >>> base = Config()
+    >>> architecture_of(base) == architecture_of(base.replace(a=1.0, monitor="loss", seed=7))
+    True
+    >>> architecture_of(base) == architecture_of(base.replace(degree=4))
+    False
+    """
+    structure = {**config.options, "model": config.model, "hidden": config.hidden_channels}
+    structure["direction"] = config.direction
+    return tuple(sorted((k, v) for k, v in structure.items() if k not in VARYING))
+
+
+def shape_of(config: Config) -> tuple[tuple[str, object], ...]:
+    """What a configuration shares with all that may be trained with it: a key for grouping.
+
+    The model, the precision and the scaling of the features belong to it. So are a and b where
+    the norm penalty is used in a basis that is neither learned nor orthonormal: the norm of a
+    filter then depends on a and b, and a population computes it with one pair for all members.
+
+    Args:
+        config: of one member.
+
+    Returns:
+        (name, value) pairs, sorted by name.
+
+    >>> base = Config()
+    >>> shape_of(base) == shape_of(base.replace(lr_transform=0.5, a=1.0, seed=7))
+    True
+    >>> shape_of(base) == shape_of(base.replace(degree=4))
+    False
+    """
+    values = config.to_dict()
+    varying = VARYING
+    own_basis = values.get("learn_basis", False) or values.get("orthonormal", False)
+    if config.settings.penalty > 0 and not own_basis:
+        varying = VARYING - {"a", "b"}
+    return tuple(sorted((k, v) for k, v in values.items() if k not in varying | _CIRCUMSTANCES))
 
 
 class StopTraining(Exception):  # noqa: N818 - it is no error
@@ -230,3 +294,111 @@ class Group:
             population.stop([place], "halved")
             if population.finished:
                 self._collect(self.places.index(number) - place)
+
+
+#: Epochs at which the worse half of a portfolio stops on a large graph.
+TURNS = (20, 60, 180, 540)
+#: An epoch before which the time of one is not known: memory is probed and kernels are compiled.
+WARM = 3
+#: Under a time limit: epochs until members are first compared, and the growth of the turns.
+FIRST, GROWTH = 20, 1.5
+#: Nodes and stored edges, both ways, from which on a graph is large.
+LARGE = 1_000_000
+#: Members of a portfolio that are trained to the end in any case.
+KEPT = 2
+
+
+class Schedule:
+    """The training of groups by turns: all to one epoch, then those that are to go on.
+
+    Args:
+        groups: who is trained together.
+        portfolios: the numbers of the members that are joined in the end, by configuration; one
+            alone never stops early.
+        epochs: the most that any member is trained.
+        watcher: looks on, and has the deadline.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        portfolios: Sequence[Sequence[int]],
+        epochs: int,
+        watcher: Watcher,
+    ) -> None:
+        self.groups, self.portfolios = groups, portfolios
+        self.epochs, self.watcher = epochs, watcher
+        several = any(len(members) > 1 for members in portfolios)
+        self._large = several and max(g.problem.size for g in groups) > LARGE
+        self._timed = several and watcher.deadline is not None
+        self._of = {number: group for group in groups for number in group.places}
+        self._pace: dict[Group, float] = {}  # seconds of an epoch of one member
+
+    def run(self) -> None:
+        """Train all groups. Raises what :meth:`Watcher.watch` raises."""
+        for until in self._turns():
+            for group in self.groups:
+                self._train(group, until)
+            if until == self.epochs:
+                return
+            if self._large and until in TURNS:
+                for members in self.portfolios:
+                    self._halve(members, until)
+            if self._timed and until > WARM:
+                self._keep_in_time()
+
+    def _turns(self) -> Iterator[int]:
+        """The epochs at which turns end, the last one too."""
+        found = set(TURNS) if self._large else set()
+        if self._timed:
+            found.add(WARM)
+            until = FIRST
+            while until < self.epochs:
+                found.add(until)
+                until = max(until + FIRST, int(GROWTH * until))
+        yield from sorted(turn for turn in found if turn < self.epochs)
+        yield self.epochs
+
+    def _train(self, group: Group, until: int) -> None:
+        """Train a group up to an epoch, and see how long an epoch of a member takes."""
+        began, before = time.perf_counter(), group.epochs_done
+        group.train(until, self.watcher)
+        done = group.epochs_done - before
+        if until > WARM and done:
+            self._pace[group] = (time.perf_counter() - began) / done
+
+    def _halve(self, members: Sequence[int], until: int) -> None:
+        """Stop the half of a portfolio with the larger validation losses up to an epoch."""
+        running = [i for i in members if self._of[i].was_running(i, until)]
+        kept = max(KEPT, (len(running) + 1) // 2)
+        for i in sorted(running, key=lambda i: self._of[i].loss(i, until))[kept:]:
+            self._of[i].halve(i)
+
+    def _keep_in_time(self) -> None:
+        """Stop the worse members of portfolios where not all can come to their end in time.
+
+        A member has at least the rest of its patience before it, so what is left of the time
+        limit when the others have ended is at most about the time of one of those that stopped.
+        """
+        assert self.watcher.deadline is not None
+        left = self.watcher.deadline - time.perf_counter()
+        alone = [members[0] for members in self.portfolios if len(members) == 1]
+        ranked = [self._ranked(members) for members in self.portfolios if len(members) > 1]
+        left -= sum(map(self._seconds, alone))
+        kept = max(map(len, ranked))
+        while kept > KEPT and sum(self._seconds(i) for own in ranked for i in own[:kept]) > left:
+            kept -= 1
+        kept = self.watcher.ranks.agree(kept)  # by the clock of the first
+        for own in ranked:
+            for i in own[kept:]:
+                self._of[i].halve(i)
+
+    def _ranked(self, members: Sequence[int]) -> list[int]:
+        """Those that are still in training, the best first."""
+        running = [i for i in members if self._of[i].epochs_left(i)]
+        return sorted(running, key=lambda i: self._of[i].loss(i, self.epochs))
+
+    def _seconds(self, number: int) -> float:
+        """The least time that a member still takes."""
+        group = self._of[number]
+        return self._pace.get(group, 0.0) * group.epochs_left(number)

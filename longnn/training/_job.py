@@ -29,16 +29,12 @@ from longnn.training._fit import (
     make_members,
     make_problem,
     raw_scores,
-    self_loops_of,
 )
-from longnn.training._group import Group, StopTraining, Watcher
-from longnn.training._member import Result
-from longnn.training._population import Population
-from longnn.training._portfolio import members_of
-from longnn.training._problem import Problem
-from longnn.training._rowproblem import make_row_problem, row_degree_of
-from longnn.training._schedule import Schedule
-from longnn.training._shape import architecture_of, shape_of
+from longnn.training._group import Group, Schedule, StopTraining, Watcher, architecture_of, shape_of
+from longnn.training._population import Population, Result
+from longnn.training._presets import members_of
+from longnn.training._problem import Problem, self_loops_of
+from longnn.training._rows import make_row_problem, row_degree_of
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ loop knows a model only through :class:`~longnn.nn.Model`'s interface.
 """
 
 import copy
+import dataclasses
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,17 +17,49 @@ import torch
 from torch import Tensor, nn
 
 from longnn._base.precision import dense_products
+from longnn.config import Settings
 from longnn.store import Ranks
-from longnn.training._adam import PopulationAdam
 from longnn.training._feed import Batch, make_feed
-from longnn.training._history import History
-from longnn.training._member import Member, Result
+from longnn.training._history import History, Standing
 from longnn.training._objective import Objective
-from longnn.training._packed import Packed
 from longnn.training._problem import Problem
-from longnn.training._stack import Stack
-from longnn.training._standing import Standing
-from longnn.training._watched import Watched
+from longnn.training._stack import Packed, PopulationAdam, Stack, TrainableModel, Watched
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """One model of the population and what is its own.
+
+    >>> import torch
+    >>> from longnn.nn import MLP
+    >>> train, val = torch.tensor([[True, False], [False, True]])
+    >>> member = Member(MLP(2, 4, 2), Settings(epochs=3), seed=0, train=train, val=val)
+    >>> member.settings.epochs, member.weight is None
+    (3, True)
+    """
+
+    model: TrainableModel
+    settings: Settings
+    seed: int
+    train: Tensor  # (nodes,) bool
+    val: Tensor  # (nodes,) bool
+    weight: Tensor | None = None  # in the losses, (nodes,) or (nodes, outputs); None: all alike
+
+
+@dataclasses.dataclass
+class Result:
+    """What the training of a member gave."""
+
+    state: dict[str, Tensor]  # the best weights, by name
+    best_epoch: int
+    epochs: int
+    stopped: str  # patience, epochs, diverged, pruned, halved, time or interrupted
+    history: dict[str, Tensor]  # field -> (epochs,)
+    filter_path: Tensor | None  # (epochs, degree+1, channels) Chebyshev coefficients
+    offset: tuple[float, ...] = (0.0,)  # regression: labels = offset + scale * output, by target
+    scale: tuple[float, ...] = (1.0,)
+    falling: bool = False  # whether a smaller score is a better one
+
 
 #: Ordinary epochs before one is captured as a CUDA graph (the first compiles kernels and opens
 #: libraries, which a capture cannot), and epochs between looks at a GPU.

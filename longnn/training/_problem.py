@@ -1,11 +1,13 @@
-"""What is to be learned: features, a graph, labels, and which nodes serve for what."""
+"""What is to be learned: features, a graph, labels, and how much each node counts in the losses."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from longnn._base.suggestions import did_you_mean
+from longnn.config import Config, parse_class_weight
 from longnn.graphs import GraphOperator, SelfLoops
 from longnn.matrices import (
     SPARSE_SHARE,
@@ -15,6 +17,7 @@ from longnn.matrices import (
     nonzero_share,
 )
 from longnn.metrics import Task, headline
+from longnn.registry import find_model
 from longnn.store import Ranks
 
 #: By the share of nonzeros: features are sparse up to the first, and up to the second without a
@@ -101,6 +104,12 @@ class Problem:
         return self.operator.dtype
 
 
+def self_loops_of(config: Config) -> SelfLoops:
+    """What becomes of self loops, by the option of the model or by the model."""
+    loops: SelfLoops = find_model(config.model).model.self_loops
+    return config.options.get("self_loops", loops)
+
+
 def choose_form(features: Tensor, device: torch.device) -> SparseMatrix | DenseMatrix:
     """Features, dense or CSR, as what products with them are quickest with on a device.
 
@@ -117,3 +126,74 @@ def choose_form(features: Tensor, device: torch.device) -> SparseMatrix | DenseM
         return DenseMatrix(features.to_dense())
     features = features.contiguous()
     return SparseMatrix.from_dense(features) if sparse else DenseMatrix(features)
+
+
+def loss_weights(
+    problem: Problem,
+    train: Tensor,  # (nodes,) bool
+    class_weight: str,
+    classes: Sequence[str],
+    sample_weight: Tensor | None = None,  # (nodes,)
+) -> Tensor | None:
+    """The weight of each node (nodes,), or of each label (nodes, labels); None if all alike.
+
+    Args:
+        problem: what is learned.
+        train: the training nodes, which ``"balanced"`` counts.
+        class_weight: as in :class:`~longnn.config.Settings`.
+        classes: names of the classes or labels.
+        sample_weight: a weight of each node.
+
+    Raises:
+        ValueError: for a class that is not there, for classes in a regression, or a bad weight.
+
+    >>> from longnn.graphs import GraphOperator
+    >>> P = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
+    >>> problem = Problem.make(torch.eye(3), P, torch.tensor([0, 0, 1]))
+    >>> loss_weights(problem, torch.ones(3, dtype=torch.bool), "b=4", ("a", "b"))
+    tensor([1., 1., 4.])
+    """
+    by_class = _class_weights(problem, train.to(problem.device), class_weight, classes)
+    if sample_weight is None:
+        return by_class
+    w = sample_weight.to(problem.device, problem.dtype)
+    if w.shape != (problem.num_nodes,) or not bool((torch.isfinite(w) & (w >= 0)).all()):
+        raise ValueError(
+            f"Expected weights >= 0 of {problem.num_nodes} nodes (got {tuple(w.shape)}, "
+            f"smallest {float(w.min()):g})"
+        )
+    if not bool((w[train.to(w.device)] > 0).any()):
+        raise ValueError("Expected a training node with weight > 0 (got none)")
+    if by_class is None:
+        return w
+    return by_class * (w if by_class.dim() == 1 else w[:, None])
+
+
+def _class_weights(
+    problem: Problem, train: Tensor, text: str, classes: Sequence[str]
+) -> Tensor | None:
+    asked = parse_class_weight(text)
+    if asked == "none":
+        return None
+    if problem.task == "regression":
+        raise ValueError(f"Expected no `class_weight` for regression (got {text!r})")
+    y = problem.labels
+    if isinstance(asked, str):
+        if problem.task == "multilabel":
+            held, free = ((y[train] == value).sum(0).clamp_min(1) for value in (1, 0))
+            return torch.where(y == 1, (free / held).to(problem.dtype), 1.0)
+        count = torch.bincount(y[train].clamp_min(0), minlength=problem.outputs)
+        table = train.sum() / (problem.outputs * count.clamp_min(1)).to(problem.dtype)
+    else:
+        for name in asked:
+            if name not in classes:
+                raise ValueError(
+                    f"Expected `class_weight` to name classes among {', '.join(classes)} "
+                    f"(got {name!r}){did_you_mean(name, classes)}"
+                )
+        table = torch.tensor(
+            [asked.get(name, 1.0) for name in classes], dtype=problem.dtype, device=y.device
+        )
+        if problem.task == "multilabel":
+            return torch.where(y == 1, table, 1.0)
+    return table[y.clamp_min(0)]

@@ -26,14 +26,12 @@ from longnn.training._fit import (
     make_problem,
     predict,
     row_scores,
-    self_loops_of,
 )
+from longnn.training._group import architecture_of
 from longnn.training._matching import match_edge_types, match_features, require_stored_features
-from longnn.training._problem import Problem
+from longnn.training._problem import Problem, self_loops_of
 from longnn.training._readout import Readout
-from longnn.training._rowproblem import row_terms
-from longnn.training._rows import RowProblem
-from longnn.training._shape import architecture_of
+from longnn.training._rows import RowProblem, row_terms
 from longnn.training._trainedfile import read_trained, write_trained
 
 if TYPE_CHECKING:

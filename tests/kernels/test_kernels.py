@@ -17,9 +17,8 @@ from longnn.nn._activation import activate, add_bias
 from longnn.nn._norm import by_kernel
 from longnn.nn._transform import fused_narrow_matmul
 from longnn.polynomials import Jacobi, nodes, transform
-from longnn.training._adam import BETA1, BETA2, EPSILON
-from longnn.training._packed import Packed
-from longnn.training._standing import Standing
+from longnn.training._history import Standing
+from longnn.training._stack import BETA1, BETA2, EPSILON, Packed
 
 from ..helpers import double_operator, random_graph, random_tensor
 

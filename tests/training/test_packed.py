@@ -2,7 +2,7 @@
 
 import torch
 
-from longnn.training._packed import ALIGNED, Packed
+from longnn.training._stack import ALIGNED, Packed
 
 TABLES = {"w": torch.randn(3, 5, 2), "none": torch.randn(3, 0), "b": torch.randn(3)}
 

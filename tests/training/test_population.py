@@ -11,8 +11,8 @@ from longnn.data import csbm, make_split
 from longnn.registry import MODELS
 from longnn.training import Population, Readout, load_checkpoint, save_checkpoint
 from longnn.training import _history as history
-from longnn.training._adam import PopulationAdam
 from longnn.training._fit import Scaling, make_model, make_population, make_problem, predict
+from longnn.training._stack import PopulationAdam
 
 EPOCHS = 12
 

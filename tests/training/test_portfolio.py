@@ -27,8 +27,8 @@ from longnn.training import (
     predict,
     preset_of,
 )
+from longnn.training import _group as schedule_module
 from longnn.training import _job as job_module
-from longnn.training import _schedule as schedule_module
 from tests.commands import ROOT
 
 SMALL = {"epochs": 6, "device": "cpu"}

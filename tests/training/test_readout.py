@@ -11,8 +11,8 @@ from longnn._base.node import Node
 from longnn.config import Config, parse_class_weight
 from longnn.graphs import GraphOperator
 from longnn.training import Problem, Readout
+from longnn.training._problem import loss_weights
 from longnn.training._readout import best_threshold, fit_temperature
-from longnn.training._weights import loss_weights
 
 NODES = 400
 

@@ -5,8 +5,8 @@ import types
 import pytest
 
 from longnn.training import StopTraining, Watcher
-from longnn.training import _schedule as schedule_module
-from longnn.training._schedule import KEPT, Schedule
+from longnn.training import _group as schedule_module
+from longnn.training._group import KEPT, Schedule
 
 PATIENCE, EPOCHS = 100, 2000
 
