@@ -13,6 +13,7 @@ from longnn._base.files import write_text
 from longnn.data import NodeDataset, load
 from longnn.explain import neighbours
 from longnn.explorer import place_nodes
+from longnn.records import Density
 from longnn.report import density_top, mean_response
 from longnn.runs import train
 
@@ -101,7 +102,7 @@ def _graph(dataset: NodeDataset, place: np.ndarray) -> list[str]:
 def _filter(
     eigenvalues: np.ndarray,  # (points,)
     response: np.ndarray,  # (points,)
-    density: tuple[np.ndarray, np.ndarray],  # of the graph: eigenvalues, density
+    density: Density,  # of the graph: eigenvalues, density
     words: str,
 ) -> list[str]:
     """The learned filter over the spectrum of its graph."""

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from longnn._base.files import write_json
-from longnn._base.node import Node
 from longnn._base.provenance import describe_code
-from longnn.records import from_plain, to_plain
+from longnn._base.schema import Node, from_plain, to_plain
 
 T = TypeVar("T")
 
@@ -124,7 +123,7 @@ class StudyRecord:
 
     def plan(self, kind: type[T]) -> T:
         """What all cells share."""
-        return from_plain(kind, without_retired(self._record["plan"]), f"{self.path}: plan")
+        return from_plain(kind, without_retired(self._record["plan"]), "plan", file=self.path)
 
     def has_plan_of(self, other: "StudyRecord") -> bool:
         """Whether another record was made by the same plan."""
@@ -134,7 +133,7 @@ class StudyRecord:
     def get(self, key: str, kind: type[T]) -> T:
         """The cell of a key."""
         values = {k: v for k, v in self._record["cells"][key].items() if k != "made"}
-        return from_plain(kind, without_retired(values), f"{self.path}: {key}")
+        return from_plain(kind, without_retired(values), key, file=self.path)
 
     def all(self, kind: type[T], *, prefix: str = "") -> dict[str, T]:
         """Every cell whose key begins so, by what follows."""
@@ -143,7 +142,7 @@ class StudyRecord:
 
     def made(self, key: str) -> Made:
         """How the cell of a key came about."""
-        return from_plain(Made, self._record["cells"][key]["made"], f"{self.path}: {key}.made")
+        return from_plain(Made, self._record["cells"][key]["made"], f"{key}.made", file=self.path)
 
     def machine(self, key: str) -> Machine:
         """The machine on which the cell of a key was computed."""

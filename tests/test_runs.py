@@ -200,7 +200,7 @@ def test_ten_repeats_build_ten_models_and_ten_splits(dataset, tmp_path, monkeypa
     built = count(monkeypatch, "longnn.training._fit.get_model")
     split = count(monkeypatch, "longnn.runs._train.make_split")
     made = count(monkeypatch, "longnn.training._job.make_problem")
-    read = count(monkeypatch, "longnn._base.node.Node.load")
+    read = count(monkeypatch, "longnn._base.schema.Node.load")
     opened = count(monkeypatch, "safetensors.safe_open")
     run = train(dataset, config(repeat=10), tmp_path / "a")
     assert len(run.record.repeats) == len(built) == len(split) == 10
@@ -213,7 +213,7 @@ def test_evaluation_opens_everything_once(dataset, tmp_path, monkeypatch):
     train(dataset, config(repeat=10), tmp_path / "a")
     made = count(monkeypatch, "longnn.training._trained.make_problem")
     opened = count(monkeypatch, "safetensors.safe_open")
-    read = count(monkeypatch, "longnn._base.node.Node.load")
+    read = count(monkeypatch, "longnn._base.schema.Node.load")
     scores, _ = load_run(tmp_path / "a").evaluate()
     assert len(scores) == 10
     assert (len(made), len(opened), len(read)) == (1, 1, 2), "run.json and record.json"

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import longnn
+from longnn._base.schema import to_plain
 from longnn.cli import _display
 from longnn.cli._base import (
     Cache,
@@ -147,7 +148,7 @@ def evaluate(
             {"seed": split.seed, "scores": each}
             for split, each in zip(found.splits, scores, strict=True)
         ]
-        plain = {"repeats": repeats, "summary": longnn.records.summary_dict(summary)}
+        plain = {"repeats": repeats, "summary": to_plain(summary)}
         print(json.dumps(plain, allow_nan=False))
         return
     metrics = list(dict.fromkeys(metric for found in summary.values() for metric in found))

@@ -25,6 +25,7 @@ from longnn.metrics import summarize
 from longnn.nn import Ensemble, Model, hears_types
 from longnn.records import (
     BaselineRecord,
+    Density,
     FilterPath,
     FilterRecord,
     GraphRecord,
@@ -139,7 +140,7 @@ def _describe_graph(
         card=card,
         density=None
         if density is None
-        else (np.asarray(density.eigenvalues), np.asarray(density.density)),
+        else Density(np.asarray(density.eigenvalues), np.asarray(density.density)),
         source=request.source,
         scaling=scaling,
         targets=tuple(dataset.targets),

@@ -10,7 +10,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
-from longnn._base.node import Node
+from longnn._base.schema import Node
 from longnn.data import DataError, NodeDataset, Split
 from longnn.estimator._inputs import find_nodes, per_node, without_masks
 from longnn.estimator._page import write_page

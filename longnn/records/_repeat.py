@@ -1,19 +1,28 @@
-"""What a run records of each training: its split, scores and filters, and what to trust them by."""
+"""What a run records of each training: its split, scores and filters, and what to trust them by.
 
-import dataclasses
+Numbers and arrays only; the annotations are the schema (:mod:`longnn._base.schema`).
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from longnn._base.node import Node
-from longnn.records._members import MemberRecord
-from longnn.records._summary import SETS, Scores
-from longnn.records._trust import Calibration, FrequencyShift, PrecisionRecall, Residuals
+from longnn._base.schema import Node, Points, Schema, Shape, stored
+
+#: The sets of a split, in their order.
+SETS = ("train", "val", "test")
+
+#: Set -> metric -> score.
+Scores = Mapping[str, Mapping[str, float]]
+#: Arrays over the classes, and counts of them.
+Classes = Annotated[np.ndarray, Shape("classes")]
+ClassCounts = Annotated[np.ndarray, Shape("classes", whole=True)]
 
 
 @dataclass(frozen=True)
-class SplitRecord:
+class SplitRecord(Schema):
     """How many nodes a repeat trained on, selected on and was tested on."""
 
     protocol: str
@@ -25,14 +34,14 @@ class SplitRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class FilterRecord:
+class FilterRecord(Schema):
     """One filter after training.
 
     ``learned`` and ``start`` are the parameters of its basis (a, b), empty for a fixed basis.
 
     >>> ends, response = np.array([0.0, 2.0]), np.array([[1.0, 0.0]])
     >>> low_pass = FilterRecord("jacobi", 1, {}, {}, ends, response, np.ones(1), "low-pass")
-    >>> FilterRecord.read(Node(low_pass.to_dict(), file="record.json")).response
+    >>> Node(low_pass.to_dict(), file="record.json").read(FilterRecord).response
     array([[1., 0.]])
     """
 
@@ -40,11 +49,11 @@ class FilterRecord:
     degree: int
     learned: dict[str, float]
     start: dict[str, float]
-    eigenvalues: np.ndarray  # (points,) of the normalised Laplacian
-    response: np.ndarray  # (channels, points)
-    norm: np.ndarray  # (channels,)
+    eigenvalues: Points  # of the normalised Laplacian
+    response: Annotated[np.ndarray, Shape("channels", "points")]
+    norm: Annotated[np.ndarray, Shape("channels")]
     words: str
-    edge_type: str = ""  # the type of edges it is for, if they have types
+    edge_type: str = stored(empty=False, default="")  # that it is for, if edges have types
 
     @property
     def channels(self) -> int:
@@ -52,125 +61,140 @@ class FilterRecord:
         return len(self.response)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "basis": self.basis,
-            "degree": self.degree,
-            "channels": self.channels,
-            "learned": self.learned,
-            "start": self.start,
-            "eigenvalues": self.eigenvalues.tolist(),
-            "response": self.response.tolist(),
-            "norm": self.norm.tolist(),
-            "words": self.words,
-            **({"edge_type": self.edge_type} if self.edge_type else {}),
-        }
-
-    @classmethod
-    def read(cls, node: Node) -> "FilterRecord":
-        """From the place in a record."""
-        eigenvalues = node["eigenvalues"].array(None)
-        response = node["response"].array(None, len(eigenvalues))
-        norm = (
-            node["norm"].array(len(response))
-            if node["norm"].given
-            else np.full(len(response), np.nan)
-        )
-        return cls(
-            basis=node["basis"].text("unnamed"),
-            degree=node["degree"].integer(),
-            learned=node["learned"].numbers() if node["learned"].given else {},
-            start=node["start"].numbers() if node["start"].given else {},
-            eigenvalues=eigenvalues,
-            response=response,
-            norm=norm,
-            words=node["words"].text(""),
-            edge_type=node["edge_type"].text(""),
-        )
+        """Plain data, the number of channels too."""
+        first = {"basis": self.basis, "degree": self.degree, "channels": self.channels}
+        return {**first, **super().to_dict()}
 
 
 @dataclass(frozen=True, eq=False)
-class RepeatRecord:
-    """One training of the repeats."""
+class MemberRecord(Schema):
+    """One model of an ensemble, in one repeat.
+
+    ``val`` and ``test`` are its own headline scores, None where there are no such nodes. ``words``
+    and ``response``, the mean over the channels at the ``eigenvalues``, are of its first filter.
+    """
+
+    name: str
+    model: str
+    weight: float  # in the ensemble; 0 for one without a vote
+    epochs: int
+    best_epoch: int
+    stopped: str
+    val: float | None = stored(null=True)
+    test: float | None = stored(null=True)
+    words: str = stored(empty=False, default="")
+    eigenvalues: Points | None = None
+    response: Points | None = None
+
+    def check(self, node: Node) -> None:
+        """The weight is one."""
+        if not 0 <= self.weight <= 1 + 1e-6:
+            node["weight"].fail("a weight from 0 to 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Bins(Schema):
+    """Predictions grouped by how sure they are; a bin without any is left out."""
+
+    confidence: Points  # mean probability of what was predicted
+    accuracy: Points  # share that was right
+    count: Points
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error: the mean gap between confidence and accuracy.
+
+        >>> Bins(np.array([0.9]), np.array([0.7]), np.array([10.0])).error
+        0.2...
+        """
+        gaps = np.abs(self.confidence - self.accuracy)
+        return float((gaps * self.count).sum() / max(self.count.sum(), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration(Schema):
+    """How sure a model is and how often it is right on test nodes, before and after calibration."""
+
+    temperature: float
+    before: Bins
+    after: Bins
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, the two errors too."""
+        errors = {"error_before": self.before.error, "error_after": self.after.error}
+        return {"temperature": self.temperature, **errors, **super().to_dict()}
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencyShift(Schema):
+    """Class frequencies that probabilities follow, though those of the training nodes differ."""
+
+    train: ClassCounts
+    val: ClassCounts
+    shift: Classes  # added to the class scores, after the temperature
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Shares of the classes among the training and the validation nodes, (2, classes).
+
+        >>> FrequencyShift(np.array([5, 5]), np.array([9, 1]), np.array([0.6, -1.6])).shares
+        array([[0.5, 0.5],
+               [0.9, 0.1]])
+        """
+        counts = np.stack([self.train, self.val]).astype(float)
+        return counts / np.maximum(counts.sum(1, keepdims=True), 1)
+
+    @property
+    def farthest(self) -> int:
+        """The class whose shares differ most."""
+        train, val = self.shares
+        return int(np.abs(val - train).argmax())
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecall(Schema):
+    """What finding more of a class costs, on test nodes.
+
+    ``threshold`` is the probability from which on the class is predicted, and ``chosen`` the
+    recall and precision there.
+    """
+
+    name: str
+    prevalence: float
+    recall: Points
+    precision: Points
+    threshold: float
+    chosen: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals(Schema):
+    """Predicted and true values of test nodes and their numbers of neighbours; a sample of many."""
+
+    name: str  # of the target
+    predicted: Points
+    true: Points
+    degree: Points
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RepeatRecord(Schema):
+    """One training of the repeats; what the task does not have is None."""
 
     seed: int
     split: SplitRecord
     epochs: int
     best_epoch: int
-    stopped: str
+    stopped: str = ""
     scores: Scores
-    filters: tuple[FilterRecord, ...]
-    confusion: np.ndarray | None = None  # (classes, classes): rows true, columns predicted
-    counts: np.ndarray | None = None  # (labels, 3): nodes with the label, predicted, both
+    filters: tuple[FilterRecord, ...] = ()
+    #: Rows true, columns predicted.
+    confusion: Annotated[np.ndarray, Shape("classes", "classes", whole=True)] | None = None
+    #: Nodes with the label, predicted, both.
+    counts: Annotated[np.ndarray, Shape("labels", 3, whole=True)] | None = None
     threshold: float | None = None  # probability from which on the rarer class is predicted
     shift: FrequencyShift | None = None  # where classes are more or less frequent in validation
     calibration: Calibration | None = None
     curve: PrecisionRecall | None = None
     residuals: Residuals | None = None
-    members: tuple[MemberRecord, ...] = ()  # of an ensemble
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; nothing of what the task does not have."""
-        plain: dict[str, Any] = {
-            "seed": self.seed,
-            "split": {**dataclasses.asdict(self.split), "notes": list(self.split.notes)},
-            "epochs": self.epochs,
-            "best_epoch": self.best_epoch,
-            "stopped": self.stopped,
-            "scores": {subset: dict(found) for subset, found in self.scores.items()},
-            "filters": [f.to_dict() for f in self.filters],
-        }
-        if self.confusion is not None:
-            plain["confusion"] = self.confusion.astype(int).tolist()
-        if self.counts is not None:
-            plain["counts"] = self.counts.astype(int).tolist()
-        if self.threshold is not None:
-            plain["threshold"] = self.threshold
-        for name in ("shift", "calibration", "curve", "residuals"):
-            if getattr(self, name) is not None:
-                plain[name] = getattr(self, name).to_dict()
-        if self.members:
-            plain["members"] = [member.to_dict() for member in self.members]
-        return plain
-
-    @classmethod
-    def read(cls, node: Node) -> "RepeatRecord":
-        """From the place in a record."""
-        split = node["split"]
-        train, val, test = (split[subset].integer() for subset in SETS)
-        confusion = None
-        if node["confusion"].given:
-            confusion = node["confusion"].array(None, None)
-            if confusion.shape[0] != confusion.shape[1]:
-                node["confusion"].fail("a square table of counts")
-        return cls(
-            seed=node["seed"].integer(),
-            split=SplitRecord(
-                protocol=split["protocol"].text(),
-                seed=split["seed"].integer(),
-                train=train,
-                val=val,
-                test=test,
-                notes=split["notes"].texts(),
-            ),
-            epochs=node["epochs"].integer(),
-            best_epoch=node["best_epoch"].integer(),
-            stopped=node["stopped"].text(""),
-            scores={
-                subset: node["scores"][subset].numbers() for subset in node["scores"].mapping()
-            },
-            filters=tuple(map(FilterRecord.read, node["filters"])) if node["filters"].given else (),
-            confusion=confusion,
-            counts=node["counts"].array(None, 3) if node["counts"].given else None,
-            threshold=node["threshold"].number() if node["threshold"].given else None,
-            shift=_optional(FrequencyShift, node["shift"]),
-            calibration=_optional(Calibration, node["calibration"]),
-            curve=_optional(PrecisionRecall, node["curve"]),
-            residuals=_optional(Residuals, node["residuals"]),
-            members=tuple(map(MemberRecord.read, node["members"])) if node["members"].given else (),
-        )
-
-
-def _optional(kind: Any, node: Node) -> Any:
-    """What a record of an earlier version may lack."""
-    return kind.read(node) if node.given else None
+    members: tuple[MemberRecord, ...] = stored(empty=False, default=())  # of an ensemble

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from longnn._base.node import Node
+from longnn._base.schema import Node
 from longnn.data import DataError
 from longnn.training._history import FIELDS
 from longnn.training._population import Population, Result

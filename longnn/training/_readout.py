@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from longnn._base.node import Node
+from longnn._base.schema import Node
 from longnn.metrics import Task
 
 #: log T is looked for between these; T = 1 leaves the probabilities as they are.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from longnn import data  # the reader of tables is loaded when a model has columns of one
-from longnn._base.node import Node
+from longnn._base.schema import Node
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Scaling
 from longnn.metrics import Task, headline

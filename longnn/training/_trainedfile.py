@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from longnn import data  # the reader of tables is loaded when a model has columns of one
-from longnn._base.node import Node
+from longnn._base.schema import Node
 from longnn.config import SCALINGS, Config
 from longnn.data import DataError, Scaling
 from longnn.metrics import TASKS, Task

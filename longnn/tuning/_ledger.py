@@ -26,7 +26,7 @@ from optuna.samplers import TPESampler
 from optuna.storages import BaseStorage, get_storage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from longnn.records import from_plain, to_plain
+from longnn._base.schema import from_plain, to_plain
 from longnn.tuning._space import Plain, SearchSpace
 from longnn.tuning._storage import Attempt
 

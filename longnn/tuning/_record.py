@@ -17,8 +17,8 @@ from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from longnn._base.files import write_json
+from longnn._base.schema import Node, Schema, from_plain
 from longnn.data import NodeDataset, known_names
-from longnn.records import Schema, from_plain
 from longnn.registry import find_model
 from longnn.tuning._ledger import Outcome, Scores, place_of, worker_of
 from longnn.tuning._space import Plain
@@ -261,7 +261,7 @@ class SearchRecord(Schema):
         options = ["--config", str(recipe), "--repeat", "10"]
         return shlex.join(["longnn", "train", *self.dataset.arguments(), *options])
 
-    def check(self) -> None:
+    def check(self, node: Node) -> None:
         """Check what the page relies on and types do not say.
 
         Raises:
@@ -327,7 +327,6 @@ def read_record(folder: Path) -> SearchRecord:
         raise ValueError(f"Expected {folder / RECORD} to be JSON (it is damaged)") from error
     try:
         record = from_plain(SearchRecord, table, "record")
-        record.check()
     except ValueError as error:
         raise ValueError(f"{folder / RECORD}: {error}") from error
     return record

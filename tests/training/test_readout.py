@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from sklearn.utils.class_weight import compute_class_weight
 
-from longnn._base.node import Node
+from longnn._base.schema import Node
 from longnn.config import Config, parse_class_weight
 from longnn.graphs import GraphOperator
 from longnn.training import Problem, Readout

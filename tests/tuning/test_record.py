@@ -35,11 +35,11 @@ def test_a_damaged_record_is_one_sentence_that_names_the_file(dataset, tmp_path)
     other = [{**whole, "best": trial}, {**whole, "trials": 5}, {**whole, "dataset": None}, [], 5]
     for table in (*other, {**whole, "space": "x"}):
         path.write_text(json.dumps(table))
-        with pytest.raises(ValueError, match=r"tuning\.json: Expected `record"):
+        with pytest.raises(ValueError, match=r"tuning\.json: Expected 'record"):
             read_record(tmp_path)
     del whole["seeds"]
     path.write_text(json.dumps(whole))
-    with pytest.raises(ValueError, match=r"tuning\.json: Expected `record.seeds` \(got nothing"):
+    with pytest.raises(ValueError, match=r"tuning\.json: Expected 'record.seeds' .*\(got nothing"):
         read_record(tmp_path)
 
 
@@ -78,22 +78,22 @@ def written(dataset, tmp_path_factory):
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (["model"], [], r"Expected `record.model` to be of type str \(got \[\]\)"),
+        (["model"], [], r"Expected 'record.model' to be text \(got \[\]\)"),
         (["model"], "lonn", "did you mean `lon`"),
-        (["repeats"], None, r"Expected `record.repeats` to be of type int \(got None\)"),
-        (["created"], 3, "Expected `record.created` to be of type str"),
+        (["repeats"], None, r"Expected 'record.repeats' to be a whole number \(got None\)"),
+        (["created"], 3, "Expected 'record.created' to be text"),
         (["environment"], {}, "Expected the version of longnn in `record.environment`"),
         (["seeds"], [], "to have seeds and a best trial with a value"),
         (["best", "value"], None, "to have seeds and a best trial with a value"),
         (["trials", 0, "state"], "done", "Expected trials with a state and a number"),
-        (["trials", 0, "number"], 10**40, "Expected trials with a state and a number"),
+        (["trials", 0, "number"], 10**40, r"'record.trials\[0\].number' to be a whole number"),
         (["trials", 0, "epochs"], [], "Expected trial 0 to have epochs"),
         (
             ["trials", 0, "intermediate"],
             [],
-            "intermediate` to be an object",
+            "intermediate' to be an object",
         ),
-        (["trials", 0, "params"], {"a": []}, r"Expected `record.trials\[0\].params.a` to be"),
+        (["trials", 0, "params"], {"a": []}, r"Expected 'record.trials\[0\].params.a' to be"),
     ],
 )
 def test_damage_is_named_with_its_file(written, tmp_path, place, value, message):

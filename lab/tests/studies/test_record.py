@@ -97,10 +97,13 @@ def test_a_cell_is_copied_with_its_machine(tmp_path):
     [
         ("{", "damaged at line 1"),
         ("{}", "'plan' to be an object"),
-        ('{"plan": {}, "cells": {"low": {}}}', r"low.loss` \(got nothing\)"),
-        ('{"plan": {}, "cells": {"low": {"loss": "x"}}}', "low.loss` to be a number"),
+        ('{"plan": {}, "cells": {"low": {}}}', r"'low.loss' to be a number \(got nothing\)"),
+        ('{"plan": {}, "cells": {"low": {"loss": "x"}}}', "'low.loss' to be a number"),
         ('{"plan": {}, "cells": {"low": {"loss": 1, "lost": 2}}}', r"fields among loss, steps"),
-        ('{"plan": {}, "cells": {"low": {"loss": 1, "steps": [1.5]}}}', r"steps\[0\]` to be of"),
+        (
+            '{"plan": {}, "cells": {"low": {"loss": 1, "steps": [1.5]}}}',
+            r"'low.steps\[0\]' to be a whole number",
+        ),
     ],
 )
 def test_a_damaged_record_is_refused_in_one_sentence(text, message, tmp_path):
