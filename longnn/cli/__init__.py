@@ -11,9 +11,6 @@ from typing import Annotated
 import typer
 
 from longnn._base.version import __version__
-from longnn.cli import _explain as explain
-from longnn.cli import _explore as explore
-from longnn.cli import _export as export
 from longnn.cli import _large as large
 from longnn.cli import _lists as lists
 from longnn.cli import _propagate as propagate
@@ -34,12 +31,12 @@ COMMANDS = (
     train.train,
     runs.predict,
     runs.evaluate,
-    explain.explain,
-    export.export,
+    runs.explain,
+    runs.export,
     tuning.tune,
     runs.compare,
     propagate.propagate,
-    explore.explore,
+    runs.explore,
     lists.info,
     lists.datasets,
     lists.models,

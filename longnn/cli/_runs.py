@@ -1,10 +1,10 @@
-"""Commands that use runs: predict, evaluate, compare."""
+"""Commands that use runs: predict, evaluate, explain, export, compare, explore."""
 
 import dataclasses
 import json
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,15 @@ from longnn.cli._base import (
     show_notes,
     with_short_paths,
 )
+
+if TYPE_CHECKING:
+    from longnn.data import NodeDataset
+    from longnn.explain import Explanation, NodeExplanation, Overview
+
+#: Nodes that are printed one by one; the others are in the files.
+PRINTED = 10
+#: As in :mod:`longnn.explorer`, which is not loaded for a page of help.
+NODES = 5000
 
 
 def predict(
@@ -197,6 +206,206 @@ def _show_truncation(found: "longnn.runs.Run", json_: bool) -> None:
     out.print(_display.table(columns, rows, right={0, 1, 2, 3}))
 
 
+def explain(
+    run: Run,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NODE]...",
+            help="Ids of nodes to explain (default: all predictions at once).",
+        ),
+    ] = None,
+    output_name: Annotated[
+        str | None,
+        typer.Option(
+            "--class", help="Class, label or target to explain (default: the predicted class)."
+        ),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Another class, whose score is subtracted.")
+    ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(help="Name or files of a new graph (default: the run's own graph)."),
+    ] = None,
+    nodes: Annotated[
+        Path | None, typer.Option(help="Node file, if the new graph is an edge file.")
+    ] = None,
+    repeat_index: Annotated[
+        int | None,
+        typer.Option(help="Explain one repeat, counted from 0 (default: the average of all)."),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(help="Without nodes: how many to count distances over."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Rows of each printed table.")] = 10,
+    features: Annotated[
+        bool, typer.Option("--features/--no-features", help="Split by feature, too.")
+    ] = True,
+    output: Annotated[
+        Path | None, typer.Option(help="Tables to write: .csv, .parquet or .json.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Page to write, with every neighbourhood drawn.")
+    ] = None,
+    data_dir: DataDir = None,
+    data_option: DataOption = None,
+    json_: Json = False,
+) -> None:
+    """Say why: split predictions into contributions of nodes, distances and features.
+
+    Exact for a filter on class scores; else by integrated gradients, with the gap shown.
+    """
+    if output is not None:
+        longnn.explain.check_path(output)
+    _check_html(html, bool(ids))
+    if not ids and (output_name is not None or against is not None):
+        raise ValueError("Expected nodes where --class or --against is given (got none)")
+    if ids and sample is not None:
+        raise ValueError("Expected --sample without nodes (got both)")
+    loaded = longnn.runs.load_run(run, data_dir=data_dir)
+    dataset = _dataset(loaded, graph, nodes, data_option, data_dir)
+    shared: dict[str, Any] = {"repeat": repeat_index, "features": features}
+    if ids:
+        places = longnn.explain.find_ids(dataset.ids, ids)
+        made: Any = longnn.explain.explain_nodes(
+            loaded.trained, dataset, places, output=output_name, against=against, **shared
+        )
+    else:
+        made = longnn.explain.explain_model(loaded.trained, dataset, sample=sample, **shared)
+    if json_:
+        tables = made.arrow() if ids else made.tables
+        plain = {name: table.to_pylist() for name, table in tables.items()}
+        print(json.dumps({**made.about(), **plain}, allow_nan=False, default=str))
+    elif ids:
+        _show_nodes(made, top)
+    else:
+        _show_overview(made, top)
+    if output is not None:
+        files = made.save(output)
+        _tell("tables", files, json_)
+    if html is not None:
+        _tell("page", [made.write_page(html)], json_)
+
+
+def _check_html(html: Path | None, nodes: bool) -> None:
+    if html is None:
+        return
+    if not nodes:
+        raise ValueError("Expected nodes for --html (got none): the page draws neighbourhoods")
+    if html.suffix not in (".html", ".htm"):
+        raise ValueError(f"Expected --html to end in .html (got {html})")
+    if not html.parent.is_dir():
+        raise ValueError(f"Expected --html in an existing folder (got {html.parent})")
+
+
+def _tell(what: str, files: list[Path], quiet: bool) -> None:
+    """Name the files that were written; to standard error where JSON is on standard output."""
+    names = ", ".join([str(files[0]), *(file.name for file in files[1:])])
+    (err if quiet else out).print(f"{what}: {names}", markup=False)
+
+
+def _dataset(
+    found: Any,
+    graph: str | None,
+    nodes: Path | None,
+    pairs: list[str] | None,
+    data_dir: Path | None,
+) -> "NodeDataset":
+    """The graph of the run, or another one read as the run's was."""
+    if graph is None:
+        dataset: NodeDataset = found.dataset
+        return dataset
+    source = read_source(graph, nodes, pairs)
+    trained_on = found.source
+    dataset = (source if trained_on is None else source.like(trained_on)).load(data_dir)
+    dataset = found.trained.encode(dataset)
+    show_notes(dataset.notes)
+    return dataset
+
+
+def _show_nodes(explanation: "Explanation", top: int) -> None:
+    out.print(f"{explanation.model}: {explanation.method}", markup=False)
+    for e in explanation.nodes[:PRINTED]:
+        out.print(f"\n{e.node}", style="bold", markup=False)
+        for line in longnn.explain.why(explanation, e):
+            out.print(line, markup=False)
+        _show_node(explanation, e, top)
+    if len(explanation) > PRINTED:
+        rest = len(explanation) - PRINTED
+        out.print(f"\n{rest} more explained; --output and --html write all of them", markup=False)
+    for note in explanation.notes:
+        err.print(f"note: {note}", markup=False)
+
+
+def _show_node(explanation: "Explanation", e: "NodeExplanation", top: int) -> None:
+    tables = [longnn.explain.source_rows(e, top)]
+    tables.append((["by distance", "nodes", "contribution"], longnn.explain.ring_rows(e)))
+    if e.ways is not None:
+        tables.append((["by way", "contribution"], longnn.explain.way_rows(e)))
+    if e.features is not None:
+        rows = longnn.explain.feature_rows(explanation, e, top)
+        tables.append((["by feature", "contribution"], rows))
+    for columns, rows in tables:
+        _show_table(columns, rows)
+    out.print(f"\nsum: {longnn.explain.sums(e)}", markup=False)
+
+
+def _show_table(columns: list[str], rows: list[list[str]]) -> None:
+    """Names and numbers below an empty line; nothing where there are none."""
+    if rows:
+        out.print()
+        out.print(_display.table(columns, rows, right=set(range(1, len(columns)))))
+
+
+def _show_overview(overview: "Overview", top: int) -> None:
+    out.print(f"{overview.model}: {overview.method}", markup=False)
+    out.print(f"explained: {overview.what}, of {overview.explained} nodes", markup=False)
+    tables = {name: table.to_pylist() for name, table in overview.tables.items()}
+    signed = longnn.explain.signed
+    groups = list(dict.fromkeys(row["output"] for row in tables["distances"]))
+    hops = list(dict.fromkeys(row["distance"] for row in tables["distances"]))
+    shares = {
+        (r["output"], r["distance"]): f"{100 * r['share']:.0f} %" for r in tables["distances"]
+    }
+    columns = ["share by distance", *("far" if d is None else str(d) for d in hops)]
+    rows = [[group, *(shares.get((group, d), "") for d in hops)] for group in groups]
+    _show_table(columns, rows)
+    rows = [
+        [r["feature"], f"{r['size']:.3f}", signed(r["contribution"])]
+        for r in tables["features"]
+        if r["output"] == groups[0]
+    ]
+    _show_table(["largest features", "mean size", "mean contribution"], rows[:top])
+    rows = [[str(r["node"]), signed(r["influence"])] for r in tables["influence"][:top]]
+    _show_table(["most influential nodes", "on all scores"], rows)
+    _show_table(
+        ["stability", ""], [[r["measure"], f"{r['value']:.3g}"] for r in tables["stability"]]
+    )
+    for note in overview.notes:
+        err.print(f"note: {note}", markup=False)
+
+
+def export(
+    run: Run,
+    path: Annotated[
+        Path | None, typer.Argument(help="File to write (default: model.pt2 in the run folder).")
+    ] = None,
+) -> None:
+    """Write a run as a torch.export program that predicts on any graph, without longnn.
+
+    It takes encoded features; scaling and normalisation are inside.
+    """
+    loaded = longnn.runs.load_run(run)
+    written = loaded.export(path)
+    about = longnn.runs.describe_program(loaded.trained)
+    inputs = ", ".join(f"{name} {text.partition(':')[0]}" for name, text in about["inputs"].items())
+    output = about["output"].partition(", columns")[0]
+    out.print(f"program: {written}", markup=False)
+    out.print(f"call: torch.export.load(...).module()({inputs}) -> {output}", markup=False)
+
+
 def compare(
     folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
     output: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("comparison.html"),
@@ -214,3 +423,66 @@ def compare(
         err.print(f"note: {caution}", markup=False)
     page = longnn.report.write_comparison(records, output)
     out.print(f"\npage: {page}", markup=False)
+
+
+def explore(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
+    output: Annotated[
+        Path | None, typer.Option(help="HTML page to write (default: explorer.html).")
+    ] = None,
+    node: Annotated[
+        str | None, typer.Option(metavar="ID", help="Select this node; a large graph around it.")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Most nodes of a graph on the page.")] = NODES,
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="Serve the page on this machine alone, until Ctrl-C."),
+    ] = False,
+    port: Annotated[int, typer.Option(help="Of --serve; 0 for any that is free.")] = 0,
+    data_dir: DataDir = None,
+) -> None:
+    """Write one page to explore runs: filters, basis, graph, and why a node is predicted so.
+
+    The page opens offline. Of a graph larger than the limit it shows the nodes around one.
+    """
+    if serve and output is not None:
+        raise ValueError("Expected --output or --serve (got both): a served page is not written")
+    if not 0 <= port < 65536:
+        raise ValueError(f"Expected --port from 0 to 65535 (got {port})")
+    runs = [longnn.runs.load_run(folder, data_dir=data_dir) for folder in folders]
+
+    def data(centre: str | None) -> dict[str, object]:
+        page: dict[str, object] = longnn.explorer.collect(runs, limit=limit, node=centre)
+        return page
+
+    if not serve:
+        _write_explorer(data(node), output or Path("explorer.html"))
+        return
+
+    def page(asked: str | None) -> str:
+        return longnn.explorer.render({**data(node if asked is None else asked), "served": True})
+
+    with longnn.explorer.make_server(page, port) as server:
+        host, chosen = server.socket.getsockname()
+        out.print(f"serving on http://{host}:{chosen}/ (stop with Ctrl-C)", markup=False)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            err.print("stopped", markup=False)
+
+
+def _write_explorer(data: dict[str, object], target: Path) -> None:
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected --output in an existing folder (got {target.parent})")
+    path = longnn.explorer.write_explorer(data, target)
+    graphs = data["graphs"]
+    assert isinstance(graphs, list)
+    for graph in graphs:
+        if len(graph["ids"]) < graph["nodes"]:
+            centre = "one of them, choose it with --node" if data["node"] is None else data["node"]
+            err.print(
+                f"note: {graph['name']} has {graph['nodes']:,} nodes; the page has the "
+                f"{len(graph['ids']):,} nearest to {centre}; --serve shows any",
+                markup=False,
+            )
+    out.print(f"page: {path} ({path.stat().st_size / 1e6:.1f} MB)", markup=False)

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from longnn.cli._explore import NODES
+from longnn.cli._runs import NODES
 from longnn.data import DataError
 from longnn.explorer import NODES as DEFAULT
 from longnn.explorer import make_server
