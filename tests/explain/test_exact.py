@@ -90,16 +90,6 @@ def test_weights_are_rows_of_the_filter():
     np.testing.assert_allclose(e.says, S[list(e.sources), 2].numpy(), atol=1e-12)
 
 
-def test_sums_are_the_scores_of_the_float32_model(form):
-    trained, *_ = form
-    problem = trained.problem(HERE)
-    with torch.no_grad():
-        scores = trained.models[0].scores(problem.features, problem.operator)
-    for i, e in zip(NODES, explain_nodes(trained, HERE, NODES).nodes, strict=True):
-        total = e.constant + e.contribution.sum()
-        assert total == pytest.approx(float(scores[i].max()), abs=1e-5)
-
-
 def test_rings_are_shortest_paths(form):
     trained, *_ = form
     graph = networkx.Graph(HERE.data.edge_index.T.tolist())
