@@ -15,7 +15,7 @@ from longnn._base.files import writing
 from longnn._base.memory import parse_size
 from longnn.data import Answers, Scaling, edge_notes, isolated_note
 from longnn.store._arrays import MatrixWriter
-from longnn.store._csr import write_csr
+from longnn.store._edges import write_csr
 from longnn.store._engine import Engine
 from longnn.store._features import write_answers
 from longnn.store._graph import FEATURES, IDS, GraphStore, finish_graph

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     )
     from longnn.data._convert import from_data, undirected
     from longnn.data._dataset import NodeDataset
-    from longnn.data._edgetable import edge_columns, unknown_note, unknown_text
+    from longnn.data._edgetable import (
+        TYPE_NAMES,
+        added_note,
+        edge_columns,
+        unknown_note,
+        unknown_text,
+    )
     from longnn.data._encoding import Encoding, Novelty, encode_columns
     from longnn.data._errors import DataError, DatasetUnavailable, MissingFileError
     from longnn.data._features import row_normalize
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from longnn.data._images import ImageGrid, image_grid, read_image_grid
     from longnn.data._labels import read_labels
     from longnn.data._named import load_named
-    from longnn.data._nodetable import NodeColumns, read_split
+    from longnn.data._nodetable import NodeColumns, read_ids, read_split
     from longnn.data._npz import Archive
     from longnn.data._options import TableOptions
     from longnn.data._rawfiles import cache_root
@@ -38,16 +44,16 @@ if TYPE_CHECKING:
     from longnn.data._scaling import SCALINGS, Scaling
     from longnn.data._source import Source, load
     from longnn.data._splits import Split, make_split
-    from longnn.data._storedtable import STORED_SUFFIXES, StoredTable
+    from longnn.data._storedtable import STORED_SUFFIXES, StoredTable, line_in_parts
     from longnn.data._synthetic import csbm, digits
     from longnn.data._targets import Answers, read_answers
-    from longnn.data._textfile import table_stem, table_suffix
-    from longnn.data._textstream import TextStream
+    from longnn.data._text import TextStream, table_stem, table_suffix
 
 __all__ = [
     "SCALINGS",
     "STORED_SUFFIXES",
     "TABLE_SUFFIXES",
+    "TYPE_NAMES",
     "Answers",
     "Archive",
     "BundledDataset",
@@ -68,6 +74,7 @@ __all__ = [
     "StoredTable",
     "TableOptions",
     "TextStream",
+    "added_note",
     "cache_root",
     "csbm",
     "describe",
@@ -86,6 +93,7 @@ __all__ = [
     "image_grid",
     "isolated_note",
     "known_names",
+    "line_in_parts",
     "list_bundled",
     "list_named",
     "load",
@@ -94,6 +102,7 @@ __all__ = [
     "make_split",
     "match_types",
     "read_answers",
+    "read_ids",
     "read_image_grid",
     "read_labels",
     "read_split",
@@ -138,25 +147,23 @@ _HOMES = {
     "_named": ("load_named",),
     "_npz": ("Archive",),
     "_scaling": ("SCALINGS", "Scaling"),
-    "_edgetable": ("edge_columns", "unknown_note", "unknown_text"),
+    "_edgetable": ("TYPE_NAMES", "added_note", "edge_columns", "unknown_note", "unknown_text"),
     "_labels": ("read_labels",),
     "_nodetable": (
         "NodeColumns",
+        "read_ids",
         "read_split",
     ),
     "_options": ("TableOptions",),
     "_storedtable": (
         "STORED_SUFFIXES",
         "StoredTable",
+        "line_in_parts",
     ),
-    "_textstream": ("TextStream",),
     "_rawfiles": ("cache_root",),
     "_readtable": ("TABLE_SUFFIXES",),
     "_relations": ("Relation", "match_types"),
-    "_textfile": (
-        "table_stem",
-        "table_suffix",
-    ),
+    "_text": ("TextStream", "table_stem", "table_suffix"),
     "_source": ("Source", "load"),
     "_splits": ("Split", "make_split"),
     "_synthetic": ("csbm", "digits"),

@@ -22,7 +22,7 @@ from longnn.data._limits import require_memory
 from longnn.data._matrixmarket import read_matrix_market
 from longnn.data._npz import Archive
 from longnn.data._pygfile import read_pyg
-from longnn.data._readtable import unreadable
+from longnn.data._text import unreadable
 from longnn.matrices import check_compressed, csr_from_scipy
 
 ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")

@@ -118,8 +118,13 @@ def with_unknown(
         for name, column in nodes.columns.items()
     }
     columns[key] = pa.concat_arrays([known.cast(pa.string()), new])
-    note = f"Nodes that only {edges.name} names were added, with gaps in all columns: {len(new):,}."
-    return replace(nodes, columns=columns, notes=(*nodes.notes, note))
+    notes = (*nodes.notes, added_note(len(new), edges.name))
+    return replace(nodes, columns=columns, notes=notes)
+
+
+def added_note(number: int, edges: str) -> str:
+    """What ``unknown_ids="add"`` has done."""
+    return f"Nodes that only {edges} names were added, with gaps in all columns: {number:,}."
 
 
 def _ends(table: Table, source: str, target: str) -> list[Any]:

@@ -22,7 +22,7 @@ from longnn.data._matrixmarket import is_called_symmetric
 from longnn.data._options import Features, TableOptions, UnknownIds
 from longnn.data._readtable import TABLE_SUFFIXES, read_table
 from longnn.data._tables import Table
-from longnn.data._textfile import table_stem, table_suffix
+from longnn.data._text import table_stem, table_suffix
 
 OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
 SUFFIXES = (*TABLE_SUFFIXES, *ARRAY_SUFFIXES)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from longnn.data._errors import DataError, MissingFileError
-from longnn.data._readtable import unreadable
+from longnn.data._text import unreadable
 
 BORDER = 2  # pixels left out of losses, as in 2Dgrid.mat
 

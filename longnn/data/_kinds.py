@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from longnn.data._columns import TRUTH, Boolean, Date, LeftOut, Number
-from longnn.data._tables import MISSING, Table
+from longnn.data._tables import Table
+from longnn.data._text import MISSING
 from longnn.data._words import Category, Text
 
 #: Cells that were meant as a number: 3 | -1.5e3 | inf | 1,234.50 | 2,5

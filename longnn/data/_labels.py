@@ -15,8 +15,9 @@ from torch import Tensor
 
 from longnn.data._columns import TRUTH
 from longnn.data._dataset import UNLABELLED, Task
-from longnn.data._tables import Table, is_number
+from longnn.data._tables import Table
 from longnn.data._targets import many_classes_note
+from longnn.data._text import is_number
 
 LABEL_NAMES = ("label", "labels", "y", "class", "target")
 MISSING = ("NA", "N/A", "null", "NULL")  # besides an empty cell

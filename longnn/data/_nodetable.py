@@ -120,7 +120,7 @@ def read_nodes(
     if not table.has_header:
         nodes.notes.append(f"{table.name} has no header: its first line was read as a node.")
     if found.key is not None:
-        nodes.ids = _read_ids(table, found.key)
+        nodes.ids = read_ids(table, found.key)
     if found.labels:
         labels = read_labels(table, found.labels, options.task, nodes.notes)
         nodes.y, nodes.classes, nodes.targets, nodes.task = labels
@@ -174,7 +174,12 @@ def _read_features(
         nodes.notes.append(nodes.encoding.note)
 
 
-def _read_ids(table: Table, column: str) -> Any:
+def read_ids(table: Table, column: str) -> Any:
+    """The id of each node, a pyarrow array of distinct texts.
+
+    Raises:
+        DataError: naming the line of an empty cell or of an id that was there before.
+    """
     ids = table.texts(column)
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py()

@@ -5,33 +5,28 @@ that names its line.
 """
 
 import csv
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import csv as pacsv
 
 from longnn._base.memory import in_words
 from longnn.data._errors import DataError, MissingFileError
 from longnn.data._limits import require_memory
-from longnn.data._tables import MISSING, Table, is_number
-from longnn.data._textfile import (
+from longnn.data._tables import Table
+from longnn.data._text import (
     COMPRESSED,
     SEPARATORS,
-    TextFile,
-    line_of_record,
-    read_text,
+    TextStream,
+    check_names,
     table_suffix,
+    unreadable,
 )
 
 TABLE_SUFFIXES = (*SEPARATORS, ".parquet")
 #: What Arrow raises for a damaged file besides its own errors.
 RAISED = (ArithmeticError, LookupError, MemoryError, NotImplementedError, TypeError, ValueError)
-#: Cells of a column with decimal commas: 3 | 3,5 | 1.234,5
-_DECIMALS = r"^\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][-+]?\d+)?\s*$"
 
 
 def read_table(path: str | Path) -> Table:
@@ -69,13 +64,6 @@ def read_table(path: str | Path) -> Table:
     if len(table) == 0:
         raise DataError("Expected at least one row (got none).", path=path)
     return table
-
-
-def unreadable(path: Path, error: Exception) -> DataError:
-    """The error for a file that its reader rejects."""
-    kind = table_suffix(path).lstrip(".")
-    reason = f"{type(error).__name__}: {error}"
-    return DataError(f"Expected a readable, complete {kind} file (got {reason}).", path=path)
 
 
 def from_arrow(table: pa.Table, *, path: Path | None = None, frame: str = "the table") -> Table:
@@ -145,111 +133,21 @@ def _read_parquet(path: Path) -> Table:
         raise unreadable(path, error) from error
 
 
-def header_of(path: Path, text: TextFile) -> tuple[list[str], bool, int]:
-    """Column names, whether a header gave them, and how many lines come before the data."""
-    reader = text.records()
-    first = next((cells for cells in reader if cells), None)
-    if first is None:
-        raise DataError("Expected rows (got only blank lines).", path=path)
-    has_header = not all(is_number(cell.replace(",", ".")) for cell in first)
-    cells = first if has_header else [""] * len(first)
-    names = [cell.strip() or f"column_{i}" for i, cell in enumerate(cells, start=1)]
-    check_names(path, None, names)
-    return names, has_header, reader.line_num - int(not has_header)
-
-
 def _read_text_table(path: Path) -> Table:
-    text = read_text(path)
-    names, has_header, skip_rows = header_of(path, text)
-    bad_rows: list[Any] = []
-
-    def refuse(row: Any) -> str:
-        bad_rows.append(row)
-        return "error"
-
-    try:
-        table = pacsv.read_csv(
-            pa.BufferReader(text.content),
-            read_options=pacsv.ReadOptions(
-                column_names=names, skip_rows=skip_rows, use_threads=False
-            ),
-            parse_options=pacsv.ParseOptions(
-                delimiter=text.separator,
-                newlines_in_values=True,
-                invalid_row_handler=refuse,
-            ),
-            convert_options=pacsv.ConvertOptions(
-                column_types={name: pa.string() for name in names}, strings_can_be_null=False
-            ),
-        )
-    except pa.ArrowException as error:
-        if not bad_rows:
-            raise unreadable(path, error) from error
-        row = bad_rows[0]
-        raise DataError(
-            f"Expected {row.expected_columns} columns (got {row.actual_columns}: "
-            f"{row.text[:40]!r}); the file may be truncated{_separated(path, text)}.",
-            path=path,
-            row=line_of_record(text, row.number - skip_rows - 1 + int(has_header)),
-        ) from error
-    columns = {name: table[name].combine_chunks() for name in names}
-    if len(table) and _ends_in_quotes(text.content, str(columns[names[-1]][-1])):
-        raise DataError(
-            "Expected a closing quote; the file may be truncated.",
-            path=path,
-            row=line_of_record(text, len(table) - 1 + int(has_header)),
-            column=names[-1],
-        )
-    return _finish(path, text, columns, has_header)
-
-
-def _finish(path: Path, text: TextFile, columns: dict[str, pa.Array], has_header: bool) -> Table:
-    """The table, with what was recognised in its text."""
-    decimals = [
-        name for name, array in columns.items() if text.separator != "," and _has_decimals(array)
-    ]
-    recognised = list(text.recognised)
-    if decimals:
-        recognised.append(f"decimal commas in {', '.join(decimals)}")
-    notes = (f"{path.name}: recognised {'; '.join(recognised)}.",) if recognised else ()
-    return Table(
-        columns,
-        path,
-        has_header=has_header,
-        decimals=frozenset(decimals),
-        notes=notes,
-        doubt=text.doubt if len(columns) == 1 else "",
+    stream = TextStream(path)
+    batches, size = [], 0
+    for batch in stream.batches():
+        batches.append(batch)
+        size += batch.nbytes
+        require_memory(2.0 * size, "its text", path=path)  # in batches, and in columns
+    table = pa.Table.from_batches(
+        batches, pa.schema([(name, pa.string()) for name in stream.names])
     )
-
-
-def _has_decimals(array: pa.Array) -> bool:
-    """Whether all cells are numbers, some with a decimal comma; gaps do not matter."""
-    return pc.any(pc.match_substring(array, ",")).as_py() and is_decimal(array)
-
-
-def is_decimal(array: pa.Array) -> bool:
-    """Whether all cells are numbers that may have a decimal comma; gaps do not matter.
-
-    >>> is_decimal(pa.array(["1.234,5", "NA", "7"])), is_decimal(pa.array(["1,5", "old"]))
-    (True, False)
-    """
-    text = pc.utf8_lower(pc.utf8_trim_whitespace(array))
-    missing = pc.is_in(text, value_set=pa.array(MISSING, pa.string()))
-    return bool(pc.all(pc.or_(missing, pc.match_substring_regex(text, _DECIMALS))).as_py())
-
-
-def _separated(path: Path, text: TextFile) -> str:
-    usual = SEPARATORS[table_suffix(path)]
-    return "" if text.separator == usual else f", or the separator is not {text.separator!r}"
-
-
-def _ends_in_quotes(content: bytes, last_cell: str) -> bool:
-    """Whether the last cell swallowed the rest of the file for want of a closing quote."""
-    return "\n" in last_cell and not content.rstrip().endswith(b'"')
-
-
-def check_names(path: Path | None, frame: str | None, names: Sequence[str]) -> None:
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        frame = frame if path is None else None
-        raise DataError("Expected each column name once.", path=path, table=frame, column=twice)
+    return Table(
+        {name: plain_column(table[name], path, name) for name in stream.names},
+        path,
+        has_header=stream.has_header,
+        decimals=stream.decimals,
+        notes=stream.notes,
+        doubt=stream.doubt if len(stream.names) == 1 else "",
+    )

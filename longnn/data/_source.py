@@ -20,7 +20,7 @@ from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
 from longnn.data._files import OPTIONAL, SUFFIXES, find_nodes_beside, graph_name, load_files
 from longnn.data._named import load_named
-from longnn.data._textfile import table_suffix
+from longnn.data._text import table_suffix
 
 Kind = Literal["named", "bundled", "files"]
 

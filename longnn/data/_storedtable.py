@@ -5,7 +5,7 @@ features are made by the same code as in memory. Text is first stored as Parquet
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from longnn.data._errors import DataError
-from longnn.data._readtable import RAISED, check_names, plain_column, unreadable
+from longnn.data._readtable import RAISED, plain_column
 from longnn.data._tables import Table
-from longnn.data._textfile import SEPARATORS, table_suffix
-from longnn.data._textstream import TextStream
+from longnn.data._text import SEPARATORS, TextStream, check_names, table_suffix, unreadable
 
 IPC_SUFFIXES = (".arrow", ".feather")
 STORED_SUFFIXES = (".parquet", *IPC_SUFFIXES)
@@ -52,6 +51,8 @@ class StoredColumns(Mapping[str, pa.Array]):
         if self.rows == 0:
             raise DataError("Expected at least one row (got none).", path=path)
         self._last: tuple[str, pa.Array] | None = None
+        self.added = pa.array([], pa.string())  # ids of nodes that only the edges name
+        self.key = ""
 
     def __getitem__(self, name: str) -> pa.Array:
         if self._last is not None and self._last[0] == name:
@@ -68,8 +69,14 @@ class StoredColumns(Mapping[str, pa.Array]):
                 pieces += column.cast(kind).chunks
             except (pa.ArrowException, OSError, *RAISED) as error:
                 raise unreadable(part, error) from error
-        self._last = (name, plain_column(pa.chunked_array(pieces, kind), self.path, name))
-        return self._last[1]
+        column = plain_column(pa.chunked_array(pieces, kind), self.path, name)
+        if len(self.added):
+            gaps = pa.nulls(len(self.added), column.type)
+            texts = name == self.key
+            column = column.cast(pa.string()) if texts else column
+            column = pa.concat_arrays([column, self.added if texts else gaps])
+        self._last = (name, column)
+        return column
 
     def __contains__(self, name: object) -> bool:
         return name in self.schema.names  # type: ignore[union-attr]
@@ -85,6 +92,9 @@ class StoredColumns(Mapping[str, pa.Array]):
 class StoredTable(Table):
     """A table in files, its columns read one at a time.
 
+    Args:
+        sources: the files as the user has them.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "nodes.csv")
@@ -93,6 +103,8 @@ class StoredTable(Table):
     ...     table.names, len(table), table.texts("id").to_pylist(), table.numbers("age")
     (('id', 'age'), 1, ['007'], array([41.]))
     """
+
+    sources: tuple[Path, ...] = ()
 
     @classmethod
     def open(cls, parts: Sequence[Path], path: Path, room: Path) -> "StoredTable":
@@ -108,7 +120,7 @@ class StoredTable(Table):
         """
         if table_suffix(parts[0]) in STORED_SUFFIXES:
             columns = StoredColumns(parts, path)
-            return cls(cast("dict[str, pa.Array]", columns), path)
+            return cls(cast("dict[str, pa.Array]", columns), path, sources=tuple(parts))
         made, streams = [], []
         for number, part in enumerate(parts):
             stream = TextStream(part)
@@ -126,7 +138,8 @@ class StoredTable(Table):
             has_header=first.has_header,
             decimals=frozenset.intersection(*(stream.decimals for stream in streams)),
             notes=tuple(dict.fromkeys(note for stream in streams for note in stream.notes)),
-            doubt=first.text.doubt if len(first.names) == 1 else "",
+            doubt=first.doubt if len(first.names) == 1 else "",
+            sources=tuple(parts),
         )
 
     @property
@@ -135,12 +148,42 @@ class StoredTable(Table):
         return cast(StoredColumns, self.columns).parts
 
     def __len__(self) -> int:
-        return cast(StoredColumns, self.columns).rows
+        columns = cast(StoredColumns, self.columns)
+        return columns.rows + len(columns.added)
+
+    def with_nodes(self, key: str, ids: pa.Array, note: str) -> "StoredTable":
+        """The table and a row of gaps for each of some nodes; it is changed."""
+        columns = cast(StoredColumns, self.columns)
+        columns.key, columns.added, columns._last = key, ids.cast(pa.string()), None
+        return replace(self, notes=(*self.notes, note))
+
+    def error(
+        self, message: str, row: int | None = None, column: str | None = None, value: object = None
+    ) -> DataError:
+        """As of a table in memory; of several parts it names the one at fault."""
+        if row is None:
+            return super().error(message, None, column, value)
+        path, line = line_in_parts(self.sources, row)
+        return DataError(message, path=path, row=line, column=column, value=value)
 
     def line(self, row: int) -> int:
-        """As of a table in memory, where no cell of a text file holds a line break."""
-        is_text = self.path is not None and table_suffix(self.path) in SEPARATORS
-        return row + 1 + int(is_text and self.has_header)
+        return line_in_parts(self.sources, row)[1]
+
+
+def line_in_parts(parts: Sequence[Path], row: int) -> tuple[Path, int]:
+    """The file that holds a row of all, counted from 0; and the line of a text file or the row of
+    any other, counted from 1.
+    """
+    for part in parts:
+        is_text = table_suffix(part) in SEPARATORS
+        if part == parts[-1]:
+            break
+        batches = TextStream(part).batches() if is_text else ()
+        count = sum(batch.num_rows for batch in batches) if is_text else _look_at(part)[1]
+        if row < count:
+            break
+        row -= count
+    return part, TextStream(part).line(row) if is_text else row + 1
 
 
 def _look_at(part: Path) -> tuple[pa.Schema, int]:

@@ -15,10 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from longnn.data._errors import DataError
-from longnn.data._textfile import SEPARATORS, line_of_record, read_text, table_suffix
+from longnn.data._text import MISSING, SEPARATORS, TextStream, is_number, table_suffix
 
-#: Words for a value that is not known, in lower case, besides an empty cell.
-MISSING = ("na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-")
 _DIGITS = {"true": "1", "false": "0"}
 
 
@@ -157,7 +155,7 @@ class Table:
         """1-based line in a text file, 1-based row in any other, of 0-based data row ``row``."""
         if self.path is None or table_suffix(self.path) not in SEPARATORS:
             return row + 1
-        return line_of_record(read_text(self.path), row + int(self.has_header))
+        return TextStream(self.path).line(row)
 
     def error(
         self, message: str, row: int | None = None, column: str | None = None, value: object = None
@@ -208,21 +206,6 @@ class Table:
         with contextlib.suppress(pa.ArrowInvalid):
             return pc.cast(text, pa.float64()).fill_null(float("nan")).to_numpy(False)
         return None
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number as Arrow reads it, perhaps with a plus before it.
-
-    >>> is_number("1e3"), is_number("1_000"), is_number("three"), is_number("+4")
-    (True, False, False, True)
-    """
-    plain = text.strip()
-    plain = plain[1:] if plain[:1] == "+" and plain[1:2] in (*"0123456789.",) else plain
-    try:
-        pc.cast(pa.scalar(plain), pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _shortened(value: object) -> str:

@@ -220,7 +220,7 @@ def _table_size(parts: Parts) -> tuple[int, int]:
         return len(table), len(table.names)
     first = parts.files[0]
     stream = TextStream(first)
-    head = stream.text.content
+    head = stream.head
     line = len(head) / max(head.count(b"\n"), 1)
     packed = PACKED if first.suffix != parts.suffix else 1
     return int(packed * parts.bytes / line), len(stream.names)

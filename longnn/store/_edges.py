@@ -1,29 +1,60 @@
-"""Edges between ids of any kind → edges between node numbers, in a table of the engine.
+"""Tables of edges between ids of any kind → the sorted neighbours of each node, in files.
 
 Ids are whole numbers of 64 bits where all are written so, else text; ``007`` is text. They are
-compared as the loader in memory does: by what is written, without spaces around it.
+compared as the loader in memory does: by what is written, without white space around it. With a
+node table the number of a node is its row. Without one the nodes are those of the edges: whole
+numbers by value, other ids in order of appearance.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from longnn.data import DataError, StoredTable, TextStream, edge_columns
+from longnn.data import (
+    TYPE_NAMES,
+    DataError,
+    StoredTable,
+    TextStream,
+    edge_columns,
+    line_in_parts,
+    read_ids,
+    unknown_note,
+    unknown_text,
+)
+from longnn.store._arrays import ArrayWriter
 from longnn.store._engine import Engine, named, quoted
+from longnn.store._graph import NEIGHBOURS, OFFSETS
+from longnn.store._manifest import StoreError
 from longnn.store._parts import Parts
 
 Share = Callable[[float], None]
 #: The most nodes that int32 can number.
 MOST_NODES = 2**31 - 1
+#: Bytes of memory for each arc that is sorted: a key in the engine, its order, and its copies here.
+PER_ARC = 160
+#: Ranges of nodes whose arcs are counted, to choose how many are sorted at once.
+RANGES = 4096
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_SQL = {pa.int64(): "BIGINT", pa.string(): "VARCHAR"}
 
 
 class NotWholeError(Exception):
     """An id is not a whole number of 64 bits."""
+
+
+@functools.cache
+def _white() -> str:
+    """The white space that Arrow strips, which is that of Unicode; in a query."""
+    every = pa.array([chr(code) for code in range(0x3001)])
+    is_white = pc.equal(pc.utf8_trim_whitespace(every), "")
+    return quoted("".join(every.filter(is_white).to_pylist()))
 
 
 @dataclass(frozen=True)
@@ -32,15 +63,17 @@ class Relation:
 
     Args:
         sql: what stands behind FROM.
-        columns: their names.
+        columns: their names there.
         types: as the engine calls them.
-        path: where they are from, for messages.
+        parts: where they are from, for messages.
+        names: of the columns in the user's files.
     """
 
     sql: str
     columns: tuple[str, ...]
     types: tuple[str, ...]
     parts: Parts
+    names: tuple[str, ...]
 
     def text(self, index: int) -> str:
         """The id as a text in a query, NULL where the cell is empty."""
@@ -51,7 +84,7 @@ class Relation:
                 f"CASE WHEN {whole} THEN CAST(CAST({column} AS BIGINT) AS VARCHAR) "
                 f"ELSE CAST({column} AS VARCHAR) END"
             )
-        return f"nullif(trim(CAST({column} AS VARCHAR), E' \\t\\r\\n'), '')"
+        return f"nullif(trim(CAST({column} AS VARCHAR), {_white()}), '')"
 
     def whole(self, index: int) -> str:
         """The id as a whole number in a query."""
@@ -72,6 +105,15 @@ class Relation:
         query = f"SELECT 1 FROM {self.sql} WHERE {' OR '.join(tests)} LIMIT 1"
         return engine.value(query) is None
 
+    def first(self, engine: Engine, end: str, condition: str) -> tuple[int, str] | None:
+        """The first row whose id, ``end`` in a query, meets a condition; and the id."""
+        engine.run("SET preserve_insertion_order = true")
+        ids = f"(SELECT row_number() OVER () - 1 AS place, {end} AS id FROM {self.sql})"
+        row = engine.value(f"SELECT min(place) FROM {ids} WHERE id {condition}")
+        if row is None:
+            return None
+        return int(row), str(engine.value(f"SELECT id FROM {ids} WHERE place = {row}"))
+
 
 def relate(
     engine: Engine, stack: ExitStack, parts: Parts, columns: tuple[str, ...], table: StoredTable
@@ -84,7 +126,7 @@ def relate(
         dataset = ds.dataset([str(file) for file in table.parts], format="ipc")
         sql = stack.enter_context(engine.given(f"given_{id(table)}", dataset))
     types = engine.types(sql)
-    return Relation(sql, columns, tuple(types[column] for column in columns), parts)
+    return Relation(sql, columns, tuple(types[column] for column in columns), parts, columns)
 
 
 @dataclass
@@ -116,7 +158,7 @@ def open_edges(
         stack: closes what is opened here.
         parts: the files.
         wanted: the source, target and weight columns the user named, if any.
-        ignore_weights: leave a weight column out; otherwise it is an error.
+        ignore_weights: leave columns of weights and types out; otherwise they are errors.
         on_share: called with the share of a text that was read.
     """
     is_text = parts.suffix not in (".parquet", ".arrow", ".feather")
@@ -127,11 +169,18 @@ def open_edges(
             parts.path,
             has_header=stream.has_header,
             notes=stream.notes,
-            doubt=stream.text.doubt if len(stream.names) == 1 else "",
+            doubt=stream.doubt if len(stream.names) == 1 else "",
         )
     else:
         head = StoredTable.open(parts.files, parts.path, parts.path)
-    source, target, weight = edge_columns(head, wanted)
+    kind = head.find(None, TYPE_NAMES, "type")
+    source, target, weight = edge_columns(head, wanted, kind)
+    if kind is not None and not ignore_weights:
+        raise head.error(
+            "Expected edges of one kind: a prepared graph keeps no types of edges; use the graph "
+            "in memory, or treat all edges alike with --ignore-weights.",
+            column=kind,
+        )
     if weight is not None and not ignore_weights:
         raise head.error(
             "Expected edges without weights: a prepared graph keeps none; use the graph in memory, "
@@ -164,11 +213,11 @@ def _read_text(engine: Engine, parts: Parts, source: str, target: str, share: Sh
         except NotWholeError:
             failed = True
         if not failed:
-            return Relation("listed", ("s", "t"), (_SQL[kind], _SQL[kind]), parts)
+            if not engine.value("SELECT count(*) FROM listed"):
+                raise DataError("Expected at least one row (got none).", path=parts.path)
+            types = (_SQL[kind], _SQL[kind])
+            return Relation("listed", ("s", "t"), types, parts, (source, target))
     raise AssertionError("text fits any id")
-
-
-_SQL = {pa.int64(): "BIGINT", pa.string(): "VARCHAR"}
 
 
 def _take(reader: Iterator[pa.RecordBatch], rows: int) -> pa.Table | None:
@@ -187,23 +236,16 @@ def _text_batches(
 ) -> Iterator[pa.RecordBatch]:
     read, total = 0, parts.bytes
     for file in parts.files:
-        stream, row = TextStream(file), 0
+        stream = TextStream(file)
+        for name in (source, target):
+            if name not in stream.names:
+                raise DataError(f"Expected a column {name!r} in every part.", path=file)
         for batch in stream.batches():
             columns = []
             for name in (source, target):
-                if name not in stream.names:
-                    raise DataError(f"Expected a column {name!r} in every part.", path=file)
                 text = pc.utf8_trim_whitespace(batch.column(name))
-                empty = pc.index(pc.equal(text, ""), True).as_py()
-                if empty >= 0:
-                    raise DataError(
-                        "Expected the id of a node (got an empty cell).",
-                        path=file,
-                        row=row + empty + 1 + int(stream.has_header),
-                        column=name,
-                    )
+                text = pc.if_else(pc.equal(text, ""), None, text)
                 columns.append(text if kind == pa.string() else _whole_numbers(text))
-            row += batch.num_rows
             read += batch.nbytes
             share(min(read / total, 1.0))
             yield pa.record_batch(columns, names=["s", "t"])
@@ -214,6 +256,261 @@ def _whole_numbers(text: pa.Array) -> pa.Array:
         numbers = pc.cast(text, pa.int64())
     except pa.ArrowInvalid:
         raise NotWholeError from None
-    if not pc.all(pc.equal(pc.cast(numbers, pa.string()), text)).as_py():
+    if pc.all(pc.equal(pc.cast(numbers, pa.string()), text)).as_py() is False:
         raise NotWholeError
     return numbers
+
+
+def number_nodes(
+    engine: Engine, edges: Relation, nodes: Relation | None, table: StoredTable | None, *, add: bool
+) -> tuple[str, int, pa.Array]:
+    """Make the table ``ids (id, number)``; returns how the engine compares ids, and how many.
+
+    Args:
+        engine: where the table is made.
+        edges: source and target of each edge.
+        nodes: the ids of the nodes in order, or None: those of the edges.
+        table: whose ids they are.
+        add: add the nodes that only the edges name.
+
+    Returns:
+        ``"place"`` (ids are the numbers 0, 1, ... in order), ``"whole"`` or ``"text"``; the number
+        of nodes; the ids that were added.
+    """
+    by_value = edges.is_whole(engine)
+    whole = by_value and (nodes is None or nodes.is_whole(engine))
+    added = pa.array([], pa.string())
+    if nodes is not None:
+        expression = nodes.whole(0) if whole else nodes.text(0)
+        engine.run(
+            f"CREATE TABLE ids AS SELECT {expression} AS id, row_number() OVER () - 1 AS number "
+            f"FROM {nodes.sql}"
+        )
+        if add:
+            start = engine.value("SELECT count(*) FROM ids")
+            every = _ids_of_edges(edges, whole, by_value)
+            engine.run(
+                f"INSERT INTO ids SELECT id, {start} + row_number() OVER () - 1 AS number FROM "
+                f"({every}) WHERE id NOT IN (SELECT id FROM ids WHERE id IS NOT NULL)"
+            )
+            added = engine.table(f"SELECT id FROM ids WHERE number >= {start} ORDER BY number")
+            added = added["id"].combine_chunks()
+    else:
+        engine.run(
+            "CREATE TABLE ids AS SELECT id, row_number() OVER () - 1 AS number "
+            f"FROM ({_ids_of_edges(edges, whole, by_value)})"
+        )
+    count = engine.value("SELECT count(*) FROM ids")
+    if count > MOST_NODES:
+        raise StoreError(f"Expected at most {MOST_NODES:,} nodes (got {count:,})")
+    if whole and engine.value("SELECT bool_and(id IS NOT NULL AND id = number) FROM ids"):
+        return "place", count, added
+    if nodes is not None:
+        assert table is not None
+        empty = engine.value("SELECT count(*) FROM ids WHERE id IS NULL")
+        if empty or engine.value("SELECT count(DISTINCT id) FROM ids") < count:
+            read_ids(table, nodes.names[0])
+            raise AssertionError("an id is empty, or there twice")
+    return "whole" if whole else "text", count, added
+
+
+def _ids_of_edges(edges: Relation, whole: bool, by_value: bool) -> str:
+    """The distinct ids of edges in order, in a query."""
+    rows = f"(SELECT *, row_number() OVER () AS place FROM {edges.sql})"
+    ends = [
+        f"SELECT {edges.whole(i) if whole else edges.text(i)} AS id"
+        + (f" FROM {edges.sql}" if by_value else f", 2 * place + {i} AS place FROM {rows}")
+        for i in (0, 1)
+    ]
+    order = "CAST(id AS BIGINT)" if by_value else "min(place)"
+    return (
+        f"SELECT id FROM ({' UNION ALL '.join(ends)}) WHERE id IS NOT NULL GROUP BY id "
+        f"ORDER BY {order}"
+    )
+
+
+def number_edges(
+    engine: Engine,
+    edges: Relation,
+    how: str,
+    nodes: str,
+    on_share: Share,
+    *,
+    unknown_ids: str = "error",
+) -> list[str]:
+    """Make the table ``edges (s, t)`` of node numbers.
+
+    Args:
+        engine: with the table ``ids``.
+        edges: source and target of each edge.
+        how: as :func:`number_nodes` returns it.
+        nodes: what a message calls the node table.
+        on_share: called with the share that is done.
+        unknown_ids: whether an edge with an end that is no known node is an error, or dropped.
+
+    Returns:
+        Notes on what was dropped.
+    """
+    count = engine.value("SELECT count(*) FROM ids")
+    ends = [edges.text(i) if how == "text" else edges.whole(i) for i in (0, 1)]
+    engine.run("SET preserve_insertion_order = false")  # faster, and the order is not needed
+    if how == "place":
+        s, t = (
+            f"CASE WHEN {e} BETWEEN 0 AND {count - 1} THEN CAST({e} AS INTEGER) END" for e in ends
+        )
+        query = f"SELECT {s} AS s, {t} AS t FROM {edges.sql}"
+    else:
+        query = (
+            "SELECT CAST(a.number AS INTEGER) AS s, CAST(b.number AS INTEGER) AS t FROM "
+            f"(SELECT {ends[0]} AS x, {ends[1]} AS y FROM {edges.sql}) AS listed "
+            "LEFT JOIN ids AS a ON a.id = listed.x LEFT JOIN ids AS b ON b.id = listed.y"
+        )
+    engine.run(f"CREATE TABLE edges AS {query}", on_share)
+    lost = engine.value("SELECT count(*) FROM edges WHERE s IS NULL OR t IS NULL")
+    if not lost:
+        return []
+    _check_ends(engine, edges, ends)
+    rows = engine.value("SELECT count(*) FROM edges")
+    if unknown_ids == "error" or lost == rows:
+        raise _unknown(engine, edges, ends, nodes, (lost, rows))
+    engine.run("DELETE FROM edges WHERE s IS NULL OR t IS NULL")
+    return [unknown_note(lost, rows, nodes)]
+
+
+def _check_ends(engine: Engine, edges: Relation, ends: list[str]) -> None:
+    """Each edge has two ends."""
+    for name, end in zip(edges.names, ends, strict=True):
+        empty = edges.first(engine, end, "IS NULL")
+        if empty is not None:
+            path, line = line_in_parts(edges.parts.files, empty[0])
+            raise DataError(
+                "Expected the id of a node (got an empty cell).", path=path, row=line, column=name
+            )
+
+
+def _unknown(
+    engine: Engine, edges: Relation, ends: list[str], nodes: str, counts: tuple[int, int]
+) -> DataError:
+    """The error for the first edge whose end is no node; sources are looked at first."""
+    for name, end in zip(edges.names, ends, strict=True):
+        lost = edges.first(engine, end, "NOT IN (SELECT id FROM ids)")
+        if lost is not None:
+            row, value = lost
+            path, line = line_in_parts(edges.parts.files, row)
+            text = unknown_text(value, *counts, nodes)
+            return DataError(text, path=path, row=line, column=name, value=value)
+    raise AssertionError("an edge has an unknown end")
+
+
+def write_ids(engine: Engine, path: Path) -> None:
+    """One column ``id``, one row per node, in order."""
+    engine.run(
+        f"COPY (SELECT id FROM ids ORDER BY number) TO {quoted(path)} "
+        "(FORMAT parquet, COMPRESSION zstd)"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What the edges came to.
+
+    Args:
+        edges: undirected ones, a self loop too.
+        loops: self loops, kept or dropped.
+        repeats: lines that repeat an arc.
+        one_way: edges that were listed in one direction only.
+        degree: int64 (nodes,), how many neighbours each node has, itself not counted.
+    """
+
+    edges: int
+    loops: int
+    repeats: int
+    one_way: int
+    degree: np.ndarray
+
+
+def write_csr(
+    engine: Engine, folder: Path, nodes: int, *, self_loops: bool, on_share: Share
+) -> Counts:
+    r"""Write ``offsets.npy`` and ``neighbours.npy`` of the table ``edges (s, t)``.
+
+    An arc is one number, :math:`2^{32} s + 2 t + r` with r = 1 for the reverse of a listed edge, so
+    that sorting numbers sorts arcs, and an arc that was listed stands before its twin.
+
+    Args:
+        engine: with the table.
+        folder: for the files.
+        nodes: their number.
+        self_loops: keep them.
+        on_share: called with the share that is done.
+    """
+    loops = engine.value("SELECT count(*) FROM edges WHERE s = t")
+    arcs = engine.value("SELECT 2 * count(*) FROM edges")
+    degree = np.zeros(nodes + 1, dtype=np.int64)  # of node i at i + 1: sums become offsets
+    own: list[np.ndarray] = []  # nodes with a loop of their own
+    listed, distinct, done = 0, 0, 0
+    with ArrayWriter(folder / NEIGHBOURS, np.int32) as writer:
+        for low, high in _ranges(engine, nodes, max(1, int(engine.memory / PER_ARC))):
+            key = _sorted_arcs(engine, low, high, self_loops)
+            done += len(key)
+            on_share(done / max(arcs, 1))
+            if len(key) == 0:
+                continue
+            is_listed = key & 1 == 0
+            listed += int(is_listed.sum())
+            distinct += len(_each_once(key[is_listed]))
+            arc = _each_once(key >> 1)
+            row, col = arc >> 31, arc & (2**31 - 1)
+            writer.append(col.astype(np.int32))
+            degree[low + 1 : high + 1] += np.bincount(row - low, minlength=high - low)
+            own.append(row[row == col])
+    offsets = np.cumsum(degree)
+    with ArrayWriter(folder / OFFSETS, np.int64) as writer:
+        writer.append(offsets)
+    entries = int(offsets[-1])
+    others = degree[1:]
+    looped = np.concatenate([np.zeros(0, dtype=np.int64), *own])
+    others[looped] -= 1
+    return Counts(
+        edges=(entries + len(looped)) // 2,
+        loops=int(loops),
+        repeats=listed - distinct,
+        one_way=entries - distinct,
+        degree=others,
+    )
+
+
+def _each_once(values: np.ndarray) -> np.ndarray:
+    """Sorted values without repeats."""
+    return values[np.concatenate([[True], values[1:] != values[:-1]])] if len(values) else values
+
+
+def _ranges(engine: Engine, nodes: int, most: int) -> list[tuple[int, int]]:
+    """Ranges of nodes, each with about so many arcs or one node alone."""
+    width = -(-nodes // RANGES)
+    query = (
+        f"SELECT k, count(*) AS arcs FROM (SELECT s // {width} AS k FROM edges UNION ALL "
+        f"SELECT t // {width} FROM edges) GROUP BY k"
+    )
+    table = engine.table(query)
+    arcs = np.zeros(-(-nodes // width), dtype=np.int64)
+    arcs[table["k"].to_numpy()] = table["arcs"].to_numpy()
+    ranges, start, held = [], 0, 0
+    for k, count in enumerate(arcs.tolist()):
+        if held and held + count > most:
+            ranges.append((start * width, k * width))
+            start, held = k, 0
+        held += count
+    return [*ranges, (start * width, nodes)]
+
+
+def _sorted_arcs(engine: Engine, low: int, high: int, self_loops: bool) -> np.ndarray:
+    """The arcs from the nodes of a range, int64, sorted."""
+    which = "" if self_loops else "AND s != t"
+    query = (
+        "SELECT (CAST(s AS BIGINT) << 32) | (CAST(t AS BIGINT) << 1) AS key FROM edges "
+        f"WHERE s >= {low} AND s < {high} {which} UNION ALL "
+        "SELECT (CAST(t AS BIGINT) << 32) | (CAST(s AS BIGINT) << 1) | 1 FROM edges "
+        f"WHERE t >= {low} AND t < {high} AND s != t ORDER BY key"
+    )
+    return engine.table(query)["key"].to_numpy()

@@ -29,13 +29,21 @@ from longnn.data import (
     Source,
     StoredTable,
     TableOptions,
+    added_note,
     edge_notes,
     graph_name,
     isolated_note,
 )
 from longnn.store._arrays import ArrayWriter
-from longnn.store._csr import Counts, write_csr
-from longnn.store._edges import open_edges, relate
+from longnn.store._edges import (
+    Counts,
+    number_edges,
+    number_nodes,
+    open_edges,
+    relate,
+    write_csr,
+    write_ids,
+)
 from longnn.store._engine import Engine
 from longnn.store._features import FeatureFile, answers_of, write_answers, write_features
 from longnn.store._graph import (
@@ -50,7 +58,6 @@ from longnn.store._graph import (
     finish_graph,
 )
 from longnn.store._manifest import NAME, StoreError
-from longnn.store._numbers import number_edges, number_nodes, write_ids
 from longnn.store._parts import SUFFIXES, Parts, find_parts
 
 FILES = (OFFSETS, NEIGHBOURS, FEATURES, LABELS, ROLES, IDS)
@@ -315,7 +322,7 @@ class _Ingest:
         """Write all arrays, then the manifest."""
         options = self._options()
         table, columns, options = self._open_nodes(options)
-        counts = self._write_edges(table, columns, options)
+        counts, table = self._write_edges(table, columns, options)
         self.steps.begin("reading nodes")
         classes = () if self.model is None else self.model.classes
         answers, targets = answers_of(table, columns, options, len(counts.degree), classes)
@@ -373,11 +380,6 @@ class _Ingest:
                 "Expected no `type_column`: a prepared folder keeps no types of edges (got "
                 f"{options.type_column!r}); leave it out, or train in memory."
             )
-        if options.unknown_ids == "add":
-            raise DataError(
-                "Expected `unknown_ids` of a prepared graph to be 'error' or 'drop' (got 'add'); "
-                "add the nodes to the node file, or train in memory."
-            )
         if options.features == "identity":
             raise DataError(
                 "Expected features of a prepared graph to be 'auto', 'columns' or 'degree' "
@@ -417,8 +419,8 @@ class _Ingest:
 
     def _write_edges(
         self, table: StoredTable | None, columns: NodeColumns | None, options: TableOptions
-    ) -> Counts:
-        """The neighbours of each node, and the ids."""
+    ) -> tuple[Counts, StoredTable | None]:
+        """The neighbours of each node, and the ids; the table has the nodes that were added."""
         edge_parts, node_parts = self.parts
         with ExitStack() as stack:
             engine = stack.enter_context(Engine(self.room, self.memory))
@@ -437,7 +439,15 @@ class _Ingest:
             if table is not None and columns is not None and columns.key is not None:
                 assert node_parts is not None
                 ids = relate(engine, stack, node_parts, (columns.key,), table)
-            how, count = number_nodes(engine, edges.relation, ids)
+            add = options.unknown_ids == "add"
+            how, count, added = number_nodes(engine, edges.relation, ids, table, add=add)
+            if len(added):
+                assert table is not None
+                assert columns is not None
+                assert columns.key is not None
+                note = added_note(len(added), edge_parts.path.name)
+                table = table.with_nodes(columns.key, added, note)
+                self.notes.append(note)
             self.steps.begin("numbering edges")
             name = "the edges" if node_parts is None else node_parts.path.name
             dropped = number_edges(
@@ -448,7 +458,7 @@ class _Ingest:
             loops = options.self_loops
             counts = write_csr(engine, self.folder, count, self_loops=loops, on_share=self.steps.at)
         self.notes += [*edges.notes, *dropped]
-        return counts
+        return counts, table
 
     def _write_features(
         self,

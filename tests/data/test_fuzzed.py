@@ -25,7 +25,6 @@ from longnn.data import (
     load_named,
 )
 from longnn.data._pickles import read_pickle
-from longnn.metrics import score_numbers
 from longnn.records import FilterPath
 from longnn.report import density_top
 
@@ -129,11 +128,6 @@ def test_flaws_of_a_named_dataset_name_its_folder(tmp_path, monkeypatch):
     )
     with pytest.raises(DataError, match=r"minesweeper/raw: Expected .*mask"):
         load_named("minesweeper", tmp_path)
-
-
-def test_no_node_has_no_score():
-    nothing = torch.zeros(3, dtype=torch.bool)
-    assert score_numbers(torch.ones(3), torch.ones(3), nothing) == {}
 
 
 def test_a_density_at_the_end_of_numbers():

@@ -273,9 +273,9 @@ BOMBS: dict[str, tuple[str, Make, str]] = {
     "archive": ("g.npz", big_archive, "48 MB"),
     "texts": ("g.parquet", big_texts, "40 MB"),
     "column": ("g.parquet", big_column, r"32 MB|3[2-9]\.?\d* MB"),
-    "gz": ("g.csv.gz", packed(gzip.compress), "16 MB"),
-    "bz2": ("g.csv.bz2", packed(bz2.compress), "16 MB"),
-    "xz": ("g.csv.xz", packed(lzma.compress), "16 MB"),
+    "gz": ("g.csv.gz", packed(gzip.compress), "20 MB"),
+    "bz2": ("g.csv.bz2", packed(bz2.compress), "20 MB"),
+    "xz": ("g.csv.xz", packed(lzma.compress), "20 MB"),
 }
 
 

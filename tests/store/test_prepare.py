@@ -208,8 +208,8 @@ def test_matrices_and_names_are_read_in_memory(tmp_path):
 
 def test_ranges_of_nodes_make_no_difference(tmp_path, monkeypatch):
     paths = write_graph(tmp_path, *random_tables(7), "parquet")
-    monkeypatch.setattr("longnn.store._csr.PER_ARC", 1e8)  # so that few arcs are sorted at once
-    monkeypatch.setattr("longnn.store._csr.RANGES", 50)
+    monkeypatch.setattr("longnn.store._edges.PER_ARC", 1e8)  # so that few arcs are sorted at once
+    monkeypatch.setattr("longnn.store._edges.RANGES", 50)
     same(prepare(*paths, output=tmp_path / "made"), load(*paths))
 
 

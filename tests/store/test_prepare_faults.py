@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from lab.generator import generate
-from longnn.data import DataError, load_files
+from longnn.data import DataError
 from longnn.store import GraphStore, StoreError, prepare
 from longnn.store._engine import Engine
 from tests.commands import CLUB, fail, longnn, start, succeed, succeed_json
@@ -50,56 +50,6 @@ def refuse(kind, message, *arguments, output, **options):
     assert leftovers(output) == []
     with pytest.raises(StoreError):
         GraphStore.open(output)
-
-
-def test_an_edge_to_nobody(files, tmp_path):
-    write_nodes(files, id=np.arange(1000, 1040))
-    message = (
-        r"edges.parquet, column '(source|target)': .* node in nodes.parquet \(got '10[45]\d'\)"
-    )
-    refuse(DataError, message, files, output=tmp_path / "made")
-
-
-def test_edges_to_nobody_can_be_dropped(files, tmp_path):
-    """As in memory: the same edges stay, and a note counts the others."""
-    write_nodes(files, id=np.arange(1000, 1040))
-    store = prepare(files, output=tmp_path / "made", options={"unknown_ids": "drop"})
-    graph = load_files(files / "edges.parquet", files / "nodes.parquet", unknown_ids="drop")
-    assert np.array_equal(np.diff(store.offsets), graph.degrees.numpy())
-    [note] = [note for note in store.about["notes"] if "were dropped" in note and "end" in note]
-    assert note in graph.notes
-    write_nodes(files, id=np.arange(50))
-    options = {"unknown_ids": "drop"}
-    refuse(DataError, "no edge has two known", files, output=tmp_path / "none", options=options)
-    options = {"unknown_ids": "add"}
-    refuse(
-        DataError, r"'error' or 'drop' \(got 'add'", files, output=tmp_path / "no", options=options
-    )
-
-
-def test_an_edge_to_nobody_where_ids_are_places(files, tmp_path):
-    write_nodes(files, id=np.arange(50))
-    refuse(DataError, r"of a node in nodes.parquet \(got '10\d\d'\)", files, output=tmp_path / "m")
-
-
-@pytest.mark.parametrize("name", ["parquet", "csv"])
-def test_an_empty_end(files, tmp_path, name):
-    (files / "edges.parquet").unlink()
-    if name == "csv":
-        (files / "edges.csv").write_text("source,target\n1000,1001\n1001,\n")
-        where = r"edges.csv, line 3, column 'target'"
-    else:
-        table = pa.table({"source": [1000, None], "target": [1001, 1002]})
-        pyarrow.parquet.write_table(table, files / "edges.parquet")
-        where = r"edges.parquet, column 'source'"
-    refuse(DataError, f"{where}: .*empty cell", files, output=tmp_path / "made")
-
-
-def test_ids_twice_and_none(files, tmp_path):
-    write_nodes(files, id=[*range(1000, 1049), 1003])
-    refuse(DataError, r"unique ids \(got '1003' more than once\)", files, output=tmp_path / "a")
-    write_nodes(files, id=pa.array([*range(1000, 1049), None]))
-    refuse(DataError, r"an id \(got an empty cell in row 50\)", files, output=tmp_path / "b")
 
 
 def test_a_missing_column(files, tmp_path):

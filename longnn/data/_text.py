@@ -1,0 +1,458 @@
+"""A text table read in batches, however long it is: the one reader of text.
+
+Compression, encoding and separator are recognised from the content, not taken from the name. Every
+cell is text, and an error names the line. In memory a table is all its batches at once. Knows
+nothing of what the columns mean.
+"""
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as pacsv
+
+from longnn.data._errors import DataError
+from longnn.data._limits import require_memory
+
+#: What the name promises; ``None`` promises nothing.
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None}
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+#: Words for a value that is not known, in lower case, besides an empty cell.
+MISSING = ("na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-")
+_NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "a space"}
+#: A number with a decimal comma, perhaps with points between thousands.
+DECIMAL_COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][-+]?\d+)?")
+#: Cells of a column with decimal commas: 3 | 3,5 | 1.234,5
+_DECIMALS = r"^\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][-+]?\d+)?\s*$"
+_SAMPLE = 2**16  # characters that decide the separator
+_HEAD = 2**20  # bytes that decide the header
+_PIECE = 2**22  # bytes that are read, decoded and parsed at once
+_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_ZSTD = b"\x28\xb5\x2f\xfd"
+MARKS = {  # longest first: that of UTF-32 begins like that of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_FOREIGN = {
+    b"PK\x03\x04": "an Excel workbook or a ZIP archive",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"PAR1": "a Parquet file",
+    b"SQLite format 3": "an SQLite database",
+}
+
+
+#: What reading a damaged compressed file raises.
+BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
+
+
+def table_suffix(path: Path) -> str:
+    """The suffix that names the format, without that of a compression.
+
+    >>> table_suffix(Path("nodes.csv.gz")), table_suffix(Path("Nodes.CSV"))
+    ('.csv', '.csv')
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    if len(suffixes) == 2 and suffixes[1] in COMPRESSED and suffixes[0] in SEPARATORS:
+        return suffixes[0]
+    return path.suffix.lower()
+
+
+def table_stem(path: Path) -> str:
+    """The name of a file without the suffixes of format and compression.
+
+    >>> table_stem(Path("data/edges.csv.gz")), table_stem(Path("edges.parquet"))
+    ('edges', 'edges')
+    """
+    return Path(path.stem).stem if table_suffix(path) != path.suffix.lower() else path.stem
+
+
+class TextStream:
+    """A text table that is read from its beginning to its end, as often as it is asked for.
+
+    Args:
+        path: the file, plain or compressed.
+
+    Raises:
+        DataError: if the file is empty, truncated, or no text.
+
+    Attributes:
+        names: of the columns; ``column_1``, ... without a header.
+        has_header: whether the first line has names.
+        separator: one character.
+        doubt: what the separator seems to be where that is not sure, in words, else empty.
+        head: the first lines, as UTF-8.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "edges.txt")
+    ...     _ = path.write_text("# of a friend\\n7 8\\n8  9\\n", encoding="utf-16")
+    ...     stream = TextStream(path)
+    ...     stream.notes, [batch.to_pylist() for batch in stream.batches()]
+    (('edges.txt: recognised UTF-16 text; the separator a space.',), [[{'column_1': '7', \
+'column_2': '8'}, {'column_1': '8', 'column_2': '9'}]])
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._opened() as stream:
+            start = _read(stream, _HEAD, path)
+        if not start:
+            raise DataError("Expected rows (got an empty file).", path=path)
+        foreign = next((what for magic, what in _FOREIGN.items() if start.startswith(magic)), None)
+        if foreign is not None:
+            raise DataError(
+                f"Expected text (the file seems to be {foreign}); save it as CSV.", path=path
+            )
+        self._encoding, said = self._find_encoding(start)
+        self._joins = False  # runs of spaces become tabs
+        text = next(self._text(_HEAD), b"")
+        suffix = table_suffix(path)
+        usual = SEPARATORS[suffix]
+        self.separator, self.doubt = _recognise(_sample(text), usual)
+        if self.separator != (usual or "\t"):
+            said = (*said, f"the separator {_NAMES[self.separator]}")
+        if self.separator == " ":
+            self.separator, self._joins, text = "\t", True, join_spaces(text)
+        self.head, self._said = text, said
+        self.names, self.has_header, self._skip = self._header()
+        #: Columns all of whose numbers so far may have decimal commas, and those that have one.
+        self._possible, self._commas = set(self.names), set[str]()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not as the name of the file promises."""
+        decimals = [name for name in self.names if name in self.decimals]
+        said = [*self._said, *([f"decimal commas in {', '.join(decimals)}"] if decimals else ())]
+        return (f"{self.path.name}: recognised {'; '.join(said)}.",) if said else ()
+
+    @property
+    def decimals(self) -> frozenset[str]:
+        """The columns whose numbers have decimal commas, once all was read."""
+        return frozenset() if self.separator == "," else frozenset(self._possible & self._commas)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, every cell a text.
+
+        Raises:
+            DataError: for a record with too few or too many cells, or a quote that is not closed,
+                with its line.
+        """
+        bad: list[Any] = []
+
+        def refuse(row: Any) -> str:
+            bad.append(row)
+            return "error"
+
+        rows, last, pieces = 0, "", _Pieces(self._text(_PIECE))
+        try:
+            reader = pacsv.open_csv(
+                pa.PythonFile(pieces, mode="r"),
+                read_options=pacsv.ReadOptions(
+                    column_names=self.names,
+                    skip_rows=self._skip,
+                    use_threads=False,
+                    block_size=_PIECE,
+                ),
+                parse_options=pacsv.ParseOptions(
+                    delimiter=self.separator, newlines_in_values=True, invalid_row_handler=refuse
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    column_types={name: pa.string() for name in self.names},
+                    strings_can_be_null=False,
+                ),
+            )
+            for batch in reader:
+                if batch.num_rows:
+                    rows, last = rows + batch.num_rows, batch.columns[-1][-1].as_py()
+                    self._look_for_commas(batch)
+                    yield batch
+        except pa.ArrowException as error:
+            raise self._error(bad, error) from error
+        if "\n" in last and not pieces.end.rstrip().endswith(b'"'):
+            raise self._unclosed()
+
+    def line(self, row: int) -> int:
+        """1-based line on which a row ends, counted from 0; blank lines are no rows."""
+        return self._line(row + int(self.has_header))
+
+    def _line(self, record: int) -> int:
+        reader = self._records(self._text(_PIECE))
+        try:
+            for cells in reader:
+                if cells and (record := record - 1) < 0:
+                    break
+        except csv.Error:  # a cell of more than 131,072 characters: count the line breaks
+            return sum(piece.count(b"\n") for piece in self._text(_PIECE))
+        return int(reader.line_num)
+
+    def _records(self, pieces: Iterator[bytes]) -> Any:
+        stream = io.BufferedReader(_Pieces(pieces), _HEAD)
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        return csv.reader(text, delimiter=self.separator)
+
+    def _header(self) -> tuple[list[str], bool, int]:
+        """Column names, whether a header gave them, and how many lines come before the data."""
+        reader = self._records(iter([self.head]))
+        first = next((cells for cells in reader if cells), None)
+        if first is None:
+            raise DataError("Expected rows (got only blank lines).", path=self.path)
+        has_header = not all(is_number(cell.replace(",", ".")) for cell in first)
+        cells = first if has_header else [""] * len(first)
+        names = [cell.strip() or f"column_{i}" for i, cell in enumerate(cells, start=1)]
+        check_names(self.path, None, names)
+        return names, has_header, reader.line_num - int(not has_header)
+
+    def _opened(self) -> Any:
+        with self.path.open("rb") as file:
+            magic = file.read(8)
+        if magic.startswith(_ZSTD):
+            return pa.input_stream(str(self.path), compression="zstd")
+        packed = next((o for m, o in _PACKED.items() if magic.startswith(m)), None)
+        return self.path.open("rb") if packed is None else packed(self.path, "rb")
+
+    def _find_encoding(self, start: bytes) -> tuple[str | None, tuple[str, ...]]:
+        """The encoding to translate from, None for UTF-8; and what it is, in words."""
+        marked = next((e for mark, e in MARKS.items() if start.startswith(mark)), None)
+        if marked not in (None, "utf-8-sig"):
+            return marked, (f"{str(marked).upper()} text",)
+        if b"\0" in start[:_SAMPLE]:
+            raise DataError(
+                "Expected text (got bytes of value 0: a binary file, or UTF-16 without a "
+                "byte-order mark); save it as UTF-8.",
+                path=self.path,
+            )
+        if self._decodes("utf-8"):
+            return None, ()
+        # Five bytes have no meaning in Windows' encoding; in Latin-1 all have.
+        encoding = "cp1252" if self._decodes("cp1252") else "latin-1"
+        return encoding, ("Latin-1 (Windows) text, because it is not UTF-8",)
+
+    def _decodes(self, encoding: str) -> bool:
+        """Whether the whole file is of an encoding."""
+        decoder = codecs.getincrementaldecoder(encoding)()
+        with self._opened() as stream:
+            try:
+                while piece := _read(stream, _PIECE, self.path):
+                    decoder.decode(piece)
+                decoder.decode(b"", final=True)
+            except UnicodeDecodeError:
+                return False
+        return True
+
+    def _text(self, size: int) -> Iterator[bytes]:
+        """The text as UTF-8 without a byte-order mark, in pieces of whole lines."""
+        decoder = codecs.getincrementaldecoder(self._encoding)() if self._encoding else None
+        is_first, rest, read = True, b"", 0
+        comments = table_suffix(self.path) == ".txt"
+        with self._opened() as stream:
+            while True:
+                piece = _read(stream, size, self.path)
+                read += len(piece)
+                is_last = len(piece) < size
+                if decoder is not None:
+                    try:
+                        piece = decoder.decode(piece, final=is_last).encode()
+                    except UnicodeDecodeError as error:
+                        raise DataError(
+                            f"Expected complete {str(self._encoding).upper()} text, as its "
+                            f"byte-order mark says (got {error.reason}).",
+                            path=self.path,
+                        ) from error
+                piece = rest + piece
+                end = len(piece) if is_last else piece.rfind(b"\n") + 1
+                piece, rest = piece[:end], piece[end:]
+                if not piece and not is_last:  # one line as long as this
+                    require_memory(4.0 * len(rest), "its text", path=self.path)
+                    continue
+                if is_first:
+                    piece = piece.removeprefix(codecs.BOM_UTF8)
+                    piece = without_comments(piece) if comments else piece
+                    is_first = False
+                if piece:
+                    yield join_spaces(piece) if self._joins else piece
+                if is_last:
+                    return
+
+    def _look_for_commas(self, batch: pa.RecordBatch) -> None:
+        if self.separator == ",":
+            return
+        for name in [*self._possible]:
+            column = batch.column(name)
+            if not is_decimal(column):
+                self._possible.discard(name)
+            elif pc.any(pc.match_substring(column, ",")).as_py():
+                self._commas.add(name)
+
+    def _error(self, bad: list[Any], error: Exception) -> DataError:
+        if not bad:  # Arrow looks for the end of a record in two blocks
+            return self._unclosed() if "straddl" in str(error) else unreadable(self.path, error)
+        row = bad[0]
+        usual = SEPARATORS[table_suffix(self.path)]
+        or_else = "" if self.separator == usual else f", or the separator is not {self.separator!r}"
+        return DataError(
+            f"Expected {row.expected_columns} columns (got {row.actual_columns}: "
+            f"{row.text[:40]!r}); the file may be truncated{or_else}.",
+            path=self.path,
+            row=self.line(row.number - self._skip - 1),
+        )
+
+    def _unclosed(self) -> DataError:
+        return DataError(
+            "Expected a closing quote; the file may be truncated.",
+            path=self.path,
+            row=self._line(2**62),
+            column=self.names[-1],
+        )
+
+
+class _Pieces(io.RawIOBase):
+    """Pieces of bytes as a file, which is what Arrow reads; ``end`` is the last of them."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest, self.end = pieces, b"", b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._rest:
+            self._rest = next(self._pieces, b"")
+            self.end = self._rest or self.end
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
+def unreadable(path: Path, error: Exception) -> DataError:
+    """The error for a file that its reader rejects."""
+    kind = table_suffix(path).lstrip(".")
+    reason = f"{type(error).__name__}: {error}"
+    return DataError(f"Expected a readable, complete {kind} file (got {reason}).", path=path)
+
+
+def check_names(path: Path | None, frame: str | None, names: Sequence[str]) -> None:
+    """Raise where two columns have one name."""
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        frame = frame if path is None else None
+        raise DataError("Expected each column name once.", path=path, table=frame, column=twice)
+
+
+def is_decimal(array: pa.Array) -> bool:
+    """Whether all cells are numbers that may have a decimal comma; gaps do not matter.
+
+    >>> is_decimal(pa.array(["1.234,5", "NA", "7"])), is_decimal(pa.array(["1,5", "old"]))
+    (True, False)
+    """
+    text = pc.utf8_lower(pc.utf8_trim_whitespace(array))
+    missing = pc.is_in(text, value_set=pa.array(MISSING, pa.string()))
+    return bool(pc.all(pc.or_(missing, pc.match_substring_regex(text, _DECIMALS))).as_py())
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number as Arrow reads it, perhaps with a plus before it.
+
+    >>> is_number("1e3"), is_number("1_000"), is_number("three"), is_number("+4")
+    (True, False, False, True)
+    """
+    plain = text.strip()
+    plain = plain[1:] if plain[:1] == "+" and plain[1:2] in (*"0123456789.",) else plain
+    try:
+        pc.cast(pa.scalar(plain), pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _read(stream: Any, size: int, path: Path) -> bytes:
+    """So many bytes, or all that are left."""
+    pieces: list[bytes] = []
+    try:
+        while size > 0 and (piece := stream.read(size)):
+            pieces.append(piece)
+            size -= len(piece)
+    except BROKEN as error:
+        raise DataError(
+            f"Expected a complete compressed file (got {type(error).__name__}: {error}); "
+            "it may be truncated.",
+            path=path,
+        ) from error
+    return b"".join(pieces)
+
+
+def without_comments(content: bytes) -> bytes:
+    """The lines at the top that begin with # or % left blank: line numbers stay right."""
+    top = re.match(rb"(?:[ \t\r]*\n|[#%][^\n]*\n)*", content)
+    assert top is not None
+    return re.sub(rb"[^\r\n]", b"", top[0]) + content[top.end() :]
+
+
+def join_spaces(content: bytes) -> bytes:
+    """Runs of spaces as one tab, none at the ends of lines."""
+    content = re.sub(rb"^[ \t]+|[ \t]+(?=\r?$)", b"", content, flags=re.MULTILINE)
+    return re.sub(rb"[ \t]+", b"\t", content)
+
+
+def _sample(content: bytes) -> str:
+    """The first lines, none of them cut."""
+    if len(content) <= _SAMPLE:
+        return content.decode("utf-8")
+    end = content.rfind(b"\n", 0, _SAMPLE) + 1
+    return content[: end or _SAMPLE].decode("utf-8", errors="ignore")
+
+
+def _recognise(sample: str, usual: str | None) -> tuple[str, str]:
+    """The separator, and a doubt in words where another one seems right but is not sure."""
+    shares = {mark: _share(sample, mark) for mark in (usual or "\t", "\t", ";", "|", ",")}
+    if shares[","] == 1:
+        for mark in (";", "\t", "|"):  # 1,5;2,5 can be split either way
+            if shares[mark] == 1 and _commas_are_decimal(sample, mark):
+                return mark, ""
+    best = max(shares, key=lambda mark: shares[mark])  # the first of equals: the usual one
+    if shares[best] > 1 / 2:
+        return best, ""
+    spaced = join_spaces(sample.encode()).decode()
+    if '"' not in sample and _share(spaced, "\t") == 1:
+        if usual is None or _holds_numbers(spaced):
+            return " ", ""
+        return usual, "the separator seems to be a space: save it with commas, or call it .txt"
+    return usual or "\t", ""
+
+
+def _records(sample: str, separator: str) -> list[list[str]]:
+    try:
+        return [cells for cells in csv.reader(io.StringIO(sample), delimiter=separator) if cells]
+    except csv.Error:
+        return []
+
+
+def _share(sample: str, separator: str) -> float:
+    """Share of records with as many cells as the first has; 0 if the first has only one."""
+    records = _records(sample, separator)
+    if not records or len(records[0]) < 2:
+        return 0.0
+    return sum(len(cells) == len(records[0]) for cells in records) / len(records)
+
+
+def _commas_are_decimal(sample: str, separator: str) -> bool:
+    cells = [cell.strip() for cells in _records(sample, separator) for cell in cells]
+    return all(DECIMAL_COMMA.fullmatch(cell) for cell in cells if "," in cell)
+
+
+def _holds_numbers(sample: str) -> bool:
+    """Whether all cells below the first record are numbers."""
+    cells = [cell for cells in _records(sample, "\t")[1:] for cell in cells]
+    return bool(cells) and all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", c, re.I) for c in cells)

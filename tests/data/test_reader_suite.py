@@ -1,0 +1,299 @@
+"""One reader: every flaw and oddity, in every format, in memory and on disk.
+
+The same verdict, the same message with file, line, column and value, the same counts and notes. A
+case is two tables as text; each is written in every format.
+"""
+
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import torch
+
+from longnn.data import DataError, load
+from longnn.store import load_stored, prepare
+
+pytest.importorskip("duckdb")
+
+EDGES = "source,target\na,b\nb,c\nc,d\nd,a\na,c\n"
+NODES = "id,size,hue,label\na,1,red,x\nb,2.5,blue,y\nc,4,red,x\nd,7,blue,\n"
+NUMBERS = "source,target\n0,1\n1,2\n2,3\n3,0\n"
+
+#: Name → edges, nodes, options, and words of the error, or None where there is none.
+CASES = {
+    "plain": (EDGES, NODES, {}, None),
+    "without nodes": (EDGES, None, {}, None),
+    "numbers without nodes": ("source,target\n30,7\n7,-5\n-5,30\n", None, {}, None),
+    "ids with zeros are text": ("source,target\n007,7\n7,08\n08,007\n", None, {}, None),
+    "self loops and repeats": (EDGES + "a,a\na,b\nb,a\n", NODES, {}, None),
+    "self loops are kept": (EDGES + "a,a\n", NODES, {"self_loops": True}, None),
+    "white space around ids": (
+        "source,target\n\u00a0a,b\u2003\n b,c\nc,d\nd,a\n",
+        "id,size,label\na ,1,x\n\u3000b,2,y\nc\u00a0,4,x\nd,5,y\n",
+        {},
+        None,
+    ),
+    "isolated nodes": ("source,target\na,b\n", NODES, {}, None),
+    "gaps": (EDGES, NODES.replace("2.5", "NA").replace("blue,y", ",y"), {}, None),
+    "gaps are errors": (
+        EDGES,
+        NODES.replace("2.5", "NA"),
+        {"missing": "error"},
+        r"line {3}, column 'size': Expected a value \(got 'NA'\)",
+    ),
+    "dates and truth": (
+        EDGES,
+        "id,day,ok,label\na,2024-05-31,yes,x\nb,2024-06-01,no,y\nc,,yes,x\nd,2023-01-01,no,y\n",
+        {},
+        None,
+    ),
+    "names are left out": (
+        EDGES,
+        "id,f,name,one,label\na,1,ann,1,x\nb,2,bob,1,y\nc,3,cyd,1,x\nd,4,dan,1,y\n",
+        {},
+        None,
+    ),
+    "regression": (EDGES, NODES, {"label_column": ["size"]}, None),
+    "several labels": (
+        EDGES,
+        "id,f,p,q\na,1,0,1\nb,2,1,\nc,3,0,0\nd,4,1,1\n",
+        {"label_column": ["p", "q"]},
+        None,
+    ),
+    "own split": (
+        EDGES,
+        NODES.replace(",", ",")
+        .replace("label\n", "label,split\n")
+        .replace("x\nb", "x,train\nb")
+        .replace("y\nc", "y,train\nc")
+        .replace("x\nd", "x,val\nd")
+        .replace("blue,\n", "blue,,test\n"),
+        {},
+        None,
+    ),
+    "features of degree": (EDGES, NODES, {"features": "degree"}, None),
+    "chosen columns": (
+        EDGES,
+        NODES,
+        {"feature_columns": ["hue"], "category_columns": ["size"]},
+        None,
+    ),
+    "named columns": (
+        EDGES.replace("source,target", "who,whom"),
+        NODES.replace("id,", "key,").replace("label", "team"),
+        {
+            "source_column": "whom",
+            "target_column": "who",
+            "id_column": "key",
+            "label_column": ["team"],
+        },
+        None,
+    ),
+    "unknown ids are dropped": (EDGES + "a,zoe\nzed,b\n", NODES, {"unknown_ids": "drop"}, None),
+    "unknown ids are added": (EDGES + "a,zoe\nzed,b\n", NODES, {"unknown_ids": "add"}, None),
+    "unknown numbers are added": (
+        NUMBERS + "9,1\n5,9\n",
+        "id,f,label\n0,1,x\n1,2,y\n2,3,x\n3,5,y\n",
+        {"unknown_ids": "add"},
+        None,
+    ),
+    "unknown source": (
+        EDGES + "zed,b\n",
+        NODES,
+        {},
+        r"edges\.\S+, line {7}, column 'source': .*"
+        r"node in nodes\.\S+ \(got 'zed'\); 1 of 6 edges has such an end.*unknown_ids=add",
+    ),
+    "unknown target": (EDGES + "b,zoe\nzoe,b\n", NODES, {}, r"line {8}, column 'source'.*'zoe'"),
+    "unknown number": (
+        NUMBERS + "1,9\n",
+        "id,f,label\n0,1,x\n1,2,y\n2,3,x\n3,5,y\n",
+        {},
+        r"line {6}, column 'target': .*\(got '9'\)",
+    ),
+    "no id is known": (EDGES, NODES.replace("\n", "\nn")[:-1], {}, "no edge has two known ends"),
+    "empty source": (EDGES + ",b\n", NODES, {}, r"line {7}, column 'source': .*empty cell"),
+    "empty target": (EDGES + "b,\u00a0\n", NODES, {}, r"line {7}, column 'target': .*empty cell"),
+    "empty id": (EDGES, NODES.replace("\nc,", "\n ,"), {}, r"line {4}, column 'id': .*empty cell"),
+    "an id twice": (
+        EDGES,
+        NODES.replace("\nd,", "\nb,"),
+        {},
+        r"line {5}, column 'id': .*\(got 'b' again, first on line {3}\)",
+    ),
+    "no number": (EDGES, NODES.replace("2.5", "old"), {"feature_columns": ["size"]}, None),
+    "mostly numbers": (
+        EDGES,
+        NODES.replace("4,red", "4x,red"),
+        {},
+        r"line {4}, column 'size': Expected a number \(got '4x'\)",
+    ),
+    "infinite": (EDGES, NODES.replace("2.5", "inf"), {}, r"line {3}, column 'size'.*'inf'"),
+    "too large": (EDGES, NODES.replace("2.5", "1e300"), {}, r"line {3}, column 'size'.*float32"),
+    "label is no number": (
+        EDGES,
+        NODES,
+        {"task": "regression"},
+        r"line {2}, column 'label': .*got 'x'",
+    ),
+    "bad split": (
+        EDGES,
+        "id,f,label,split\na,1,x,train\nb,2,y,exam\nc,3,x,val\nd,4,y,test\n",
+        {},
+        r"line {3}, column 'split': Expected train, val, test or an empty cell \(got 'exam'\)",
+    ),
+    "missing column": (EDGES, NODES, {"label_column": ["team"]}, "label column 'team'"),
+    "missing end": (EDGES, NODES, {"source_column": "who"}, "source column 'who'"),
+    "one column": ("source\na\nb\n", NODES, {}, "a source and a target column"),
+    "no features": (
+        EDGES,
+        "id,one,label\na,x,x\nb,x,y\nc,x,x\nd,x,y\n",
+        {"features": "columns"},
+        None,
+    ),
+}
+#: Each case is read as CSV, as Parquet, and in one of the others.
+OTHERS = ("tsv", "txt", "csv.gz")
+FORMATS = [
+    (name, suffix)
+    for k, name in enumerate(CASES)
+    for suffix in ("csv", "parquet", OTHERS[k % len(OTHERS)])
+]
+
+
+def write(folder, stem, text, suffix):
+    """A table as text in a file of a format; in Parquet an empty cell is a gap."""
+    path = folder / f"{stem}.{suffix}"
+    if suffix == "parquet":
+        head, *rows = (line.split(",") for line in text.splitlines())
+        cells = zip(*rows, strict=True)
+        table = {n: [c or None for c in column] for n, column in zip(head, cells, strict=True)}
+        pyarrow.parquet.write_table(pa.table(table), path)
+    elif suffix == "csv.gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text.replace(",", "," if suffix == "csv" else "\t"), encoding="utf-8")
+    return path
+
+
+def both(folder, options, output):
+    """The verdict of both backings: the dataset, or the text of the error."""
+    verdicts = []
+    for read in (
+        lambda: load(folder, **options),
+        lambda: load_stored(prepare(folder, output=output, options=options).folder, rows=False),
+    ):
+        try:
+            verdicts.append(read())
+        except DataError as error:
+            verdicts.append(str(error))
+    return verdicts
+
+
+def assert_alike(memory, disk):
+    if isinstance(memory, str) or isinstance(disk, str):
+        assert memory == disk
+        return
+    assert list(memory.ids) == list(disk.ids)
+    assert torch.equal(memory.data.edge_index, disk.data.edge_index)
+    x = memory.data.x
+    assert torch.equal(x if x.layout is torch.strided else x.to_dense(), disk.data.x)
+    np.testing.assert_array_equal(memory.data.y.numpy(), disk.data.y.numpy())
+    for name in ("task", "classes", "targets", "feature_names", "encoding", "default_split"):
+        assert getattr(memory, name) == getattr(disk, name), name
+    assert set(memory.notes) <= set(disk.notes), set(memory.notes) - set(disk.notes)
+    for name in ("train_mask", "val_mask", "test_mask"):
+        masks = [each.data.get(name) for each in (memory, disk)]
+        assert (masks[0] is None) == (masks[1] is None)
+        assert masks[0] is None or torch.equal(*masks)
+
+
+def expected_words(words, suffix):
+    """``line {7}`` is the row of a file without a header line."""
+    for number in range(2, 10):
+        line = number - 1 if suffix == "parquet" else number
+        words = words.replace(f"{{{number}}}", str(line))
+    return words
+
+
+@pytest.mark.parametrize(("name", "suffix"), FORMATS)
+def test_both_backings_have_one_verdict(name, suffix, tmp_path):
+    edges, nodes, options, words = CASES[name]
+    folder = tmp_path / "graph"
+    folder.mkdir()
+    write(folder, "edges", edges, suffix)
+    if nodes is not None:
+        write(folder, "nodes", nodes, suffix)
+    memory, disk = both(folder, options, tmp_path / "made")
+    assert_alike(memory, disk)
+    if words is None:
+        return
+    assert isinstance(memory, str), memory
+    with pytest.raises(DataError, match=expected_words(words, suffix)):
+        raise DataError(memory)
+
+
+#: What is wrong with text itself: content of the edges, and words of the error or None.
+TEXTS = {
+    "unclosed quote": (
+        'source,target\na,b\nb,"c\nc,d\nd,a\n',
+        r"edges.csv, line 5, column 'target': Expected a closing quote; the file may be truncated",
+    ),
+    "unclosed quote far from the end": (
+        'source,target\na,b\nb,"c\n' + "c,d\n" * 1_500_000,
+        "line 1500003, column 'target': Expected a closing quote",
+    ),
+    "unclosed first cell": ('source,target\na,b\n"b,c\nc,d\n', "line 4: Expected 2 columns"),
+    "too few cells": (EDGES + "b\n", r"line 7: Expected 2 columns \(got 1: 'b'\)"),
+    "too many cells": (EDGES + "b,c,d\n", "line 7: Expected 2 columns"),
+    "flaw after blank lines and quoted breaks": (
+        'source,target,what\n\na,b,"two\nlines"\n\nb,zed,x\n',
+        "line 6, column 'target'.*'zed'",
+    ),
+    "cells after blank lines and quoted breaks": (
+        'source,target,what\n\na,b,"two\nlines"\n\nb\n',
+        "line 6: Expected 3 columns",
+    ),
+    "another separator": (EDGES.replace(",", ";"), None),
+    "no header": ("a,b\nb,c\nc,d\n", None),
+    "old line breaks": (EDGES.replace("\n", "\r\n"), None),
+    "no last line break": (EDGES.rstrip(), None),
+    "nothing": ("", "Expected rows"),
+    "blank": ("\n\n\n", "Expected rows"),
+    "a header alone": ("source,target\n", "Expected at least one row|Expected rows"),
+    "a workbook": ("PK\x03\x04", "seems to be an Excel workbook"),
+    "binary": ("source,target\na\0,b\n", "a binary file, or UTF-16"),
+    "quoted ids": (EDGES.replace("a,b", '"a","b"'), None),
+}
+
+
+ENCODINGS = ("utf-8-sig", "utf-16", "latin-1")
+#: What it is does not show in other encodings, or it is too long to be read twice.
+PLAIN = ("binary", "a workbook", "unclosed quote far from the end")
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [(name, "utf-8") for name in TEXTS]
+    + [(name, ENCODINGS[k % 3]) for k, name in enumerate(TEXTS) if name not in PLAIN],
+)
+def test_flawed_text_has_one_verdict(name, encoding, tmp_path):
+    text, words = TEXTS[name]
+    (tmp_path / "edges.csv").write_bytes(text.encode(encoding) if text else b"")
+    (tmp_path / "nodes.csv").write_bytes(NODES.replace("red", "grün").encode("latin-1"))
+    memory, disk = both(tmp_path, {}, tmp_path.parent / f"{tmp_path.name}-made")
+    assert_alike(memory, disk)
+    if words is not None:
+        with pytest.raises(DataError, match=words):
+            raise DataError(memory)
+
+
+def test_a_foreign_letter_far_from_the_beginning(tmp_path):
+    """The encoding is that of the whole file."""
+    rows = "".join(f"n{i},n{i + 1}\n" for i in range(120_000))
+    (tmp_path / "edges.csv").write_bytes(("source,target\n" + rows + "n0,é\n").encode("latin-1"))
+    memory, disk = both(tmp_path, {}, tmp_path.parent / f"{tmp_path.name}-made")
+    assert_alike(memory, disk)
+    assert memory.ids[-1] == "é"
