@@ -6,7 +6,6 @@ split, the seed and the device. The command line, the estimator and the search f
 An unknown name is an error that names the nearest valid one.
 """
 
-from longnn.config._check import LIMITS
 from longnn.config._config import (
     AFTERWARDS,
     DIRECTIONS,
@@ -14,17 +13,17 @@ from longnn.config._config import (
     PRECISIONS,
     PRESETS,
     RARE,
+    RATES,
     SCALINGS,
     Config,
-)
-from longnn.config._explain import (
     Explanation,
+    Settings,
     explain_options,
     explain_settings,
+    parse_class_weight,
     settings_names,
 )
-from longnn.config._settings import RATES, Settings, parse_class_weight
-from longnn.config._toml import parse_assignment, read_toml, toml_value
+from longnn.config._values import LIMITS, parse_assignment, read_toml, toml_value
 
 __all__ = [
     "AFTERWARDS",

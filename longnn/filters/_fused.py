@@ -58,17 +58,19 @@ def _pass_of(
     """Shapes as in :func:`_forward`. An epoch trains with the numbers that the last one was
     validated with, so a pass is remembered by their bytes; it must not be written to."""
     numbers = [t.detach().numpy() for t in (a, b, weight, eta, gamma) if t is not None]
+    # By their bytes, not by identity: an optimiser changes the same tensors in place.
     known = tuple([array.tobytes() for array in numbers])
     return _compute(known, numbers[0].dtype.char, weight.shape, bound, unit_mass)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=4)  # an epoch has one pass per filter: training's is validation's
 def _compute(
     known: tuple[bytes, ...], dtype: str, shape: tuple[int, ...], bound: float, unit_mass: bool
 ) -> _Pass:
     size, channels = shape[-2:]
     a, b, weight, *rest = (np.frombuffer(t, dtype).astype(np.float64) for t in known)
     raw = np.stack([a, b], 1)
+    # float64 whatever the dtype, as every basis: terms of high degree lose their digits in float32.
     ab, weight = bound + np.logaddexp(0, raw), weight.reshape(len(raw), size, channels)
     matrices = jacobi_matrices(ab, size - 1, unit_mass=unit_mass)
     alpha, factors, gamma = weight, None, None
@@ -76,6 +78,8 @@ def _compute(
         gamma = rest[1]
         factors = _factors(rest[0].reshape(len(raw), size - 1), gamma)
         alpha = weight * factors[2][..., None]
+    # C, dC/da and dC/db: the slopes are known before any gradient arrives, so that the backward
+    # pass needs no second recurrence. 1 / (1 + e^-raw) is the slope of softplus.
     series = matrices.swapaxes(-1, -2) @ alpha  # (3, batch, K+1, channels)
     slopes = series[1:].swapaxes(0, 1) / (1 + np.exp(-raw))[..., None, None]
     return _Pass(ab, weight, alpha, series[0], slopes, matrices[0], factors, gamma)

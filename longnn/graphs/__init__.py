@@ -3,9 +3,8 @@
 from longnn.graphs._adjacency import SelfLoops, check_self_loops, edge_weight_of
 from longnn.graphs._arcs import directed_operator
 from longnn.graphs._edges import EdgeOperator
-from longnn.graphs._given import as_operator
 from longnn.graphs._lanczos import lanczos_basis
-from longnn.graphs._operator import Direction, GraphOperator
+from longnn.graphs._operator import Direction, GraphOperator, as_operator
 from longnn.graphs._outliers import outlying_eigenvalues
 from longnn.graphs._propagate import apply_filter, chebyshev_stack
 from longnn.graphs._spectrum import SpectralDensity, extreme_eigenvalues, spectral_density

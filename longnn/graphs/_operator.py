@@ -10,7 +10,7 @@ it, :math:`D^{-1/2} P D^{1/2}`, and is kept as P with two diagonal scalings.
 import dataclasses
 import importlib.metadata
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 import safetensors.torch
@@ -24,10 +24,10 @@ from longnn.graphs._adjacency import (
     check_symmetric,
     edge_weight_of,
     read_adjacency,
+    refuse_gradient,
     with_self_loops,
 )
 from longnn.graphs._weighted import weighted_filter
-from longnn.graphs._weights import learned_values
 from longnn.matrices import SparseMatrix, check_compressed, check_operand, check_sparse
 
 Normalization = Literal["symmetric", "random_walk"]
@@ -342,3 +342,143 @@ def refuse_tracing() -> None:
             "would serve this graph alone. Export a run as a function of features and graph with "
             "`longnn export RUN`, or Run.export"
         )
+
+
+def learned_values(
+    pattern: scipy.sparse.csr_matrix,  # (nodes, nodes), sorted, symmetric where it has entries
+    edge_index: Tensor,  # (2, edges)
+    edge_weight: Tensor,  # (edges,)
+    *,
+    symmetrize: bool,
+    add_loops: bool,
+) -> tuple[Tensor, Tensor]:
+    r"""The entries of :math:`D^{-1/2} A D^{-1/2}` as a differentiable function of the weights:
+    values at the entries of a pattern (entries,), and the root degrees (nodes,), float64.
+
+    The weights of an edge listed twice are added; what is listed and not in the pattern is left
+    out.
+    """
+    n = pattern.shape[0]
+    row = np.repeat(np.arange(n), np.diff(pattern.indptr))
+    col = pattern.indices.astype(np.int64)
+    key = row * n + col  # ascending
+    ends = edge_index.detach().cpu().numpy().astype(np.int64)
+    wanted = ends[0] * n + ends[1]
+    place = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
+    known = np.flatnonzero(key[place] == wanted) if len(key) else np.zeros(0, dtype=np.int64)
+    device = edge_weight.device
+    rows, cols, at, listed, back = (
+        torch.from_numpy(t).to(device)
+        for t in (row, col, place[known], known, np.argsort(col * n + row, kind="stable"))
+    )
+    weight = edge_weight.double().reshape(-1)
+    A = weight.new_zeros(len(key)).index_add(0, at, weight[listed])
+    if symmetrize:
+        A = torch.maximum(A, A[back])  # the entry (j, i) of each (i, j)
+    if add_loops:
+        A = torch.where((rows == cols) & (A == 0), 1.0, A)
+    degree = A.new_zeros(n).index_add(0, rows, A)
+    root = torch.where(degree > 0, degree, 1.0).sqrt()
+    return A / (root[rows] * root[cols]), root
+
+
+def as_operator(
+    graph: GraphOperator | Tensor,
+    edge_weight: Tensor | None = None,
+    num_nodes: int | None = None,
+    **options: Any,
+) -> GraphOperator:
+    """What a layer is given as its graph, as an operator.
+
+    A :class:`GraphOperator` passes unchanged; a torch sparse adjacency or an edge list becomes
+    one with the given options.
+
+    >>> as_operator(torch.tensor([[0, 1], [1, 0]]), num_nodes=3).num_nodes
+    3
+    """
+    refuse_tracing()
+    if isinstance(graph, GraphOperator):
+        if edge_weight is not None:
+            raise ValueError("Expected no `edge_weight` beside a GraphOperator, which has its own")
+        return graph
+    if not isinstance(graph, Tensor):
+        raise TypeError(
+            "Expected the graph as an edge_index, a torch sparse adjacency or a GraphOperator "
+            f"(got {type(graph).__name__})"
+        )
+    if graph.layout is not torch.strided:
+        return GraphOperator.from_torch_sparse(graph, **options)
+    if torch.compiler.is_compiling() and num_nodes is not None:
+        return _compiled(graph, edge_weight, num_nodes, **options)
+    return GraphOperator.from_edge_index(graph, edge_weight, num_nodes, **options)
+
+
+def _compiled(
+    edge_index: Tensor,
+    edge_weight: Tensor | None,
+    num_nodes: int,
+    *,
+    normalization: Normalization = "symmetric",
+    self_loops: SelfLoops = "keep",
+    symmetrize: bool = False,
+    duplicates: Duplicates = "sum",
+    dtype: torch.dtype = torch.float32,
+) -> GraphOperator:
+    """:meth:`GraphOperator.from_edge_index` as one operator of a compiled graph, which the compiler
+    does not look into: a model on edges compiles whole."""
+    refuse_gradient(edge_weight)
+    choices = (normalization, self_loops, symmetrize, duplicates, dtype)
+    crow, col, values, root = normalized_csr(edge_index, edge_weight, num_nodes, *choices)
+    matrix = SparseMatrix(crow, col, values, crow, col, None, values)
+    return GraphOperator(matrix, root if normalization == "random_walk" else None)
+
+
+@torch.library.custom_op("longnn::normalized_csr", mutates_args=())
+def normalized_csr(
+    edge_index: Tensor,  # (2, edges)
+    edge_weight: Tensor | None,  # (edges,)
+    num_nodes: int,
+    normalization: str,
+    self_loops: str,
+    symmetrize: bool,
+    duplicates: str,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The arrays crow, col and values of an operator and its root degree (empty if it has none)."""
+    operator = GraphOperator.from_edge_index(
+        edge_index,
+        edge_weight,
+        num_nodes,
+        normalization=cast("Normalization", normalization),
+        self_loops=cast("SelfLoops", self_loops),
+        symmetrize=symmetrize,
+        duplicates=cast("Duplicates", duplicates),
+        dtype=dtype,
+    )
+    matrix, root = operator.matrix, operator.root_degree
+    index = _index_dtype(edge_index.shape[1], num_nodes)
+    empty = matrix.values.new_empty(0)
+    return (
+        matrix.crow.to(index),
+        matrix.col.to(index),
+        matrix.values,
+        empty if root is None else root,
+    )
+
+
+def _index_dtype(edges: int, nodes: int) -> torch.dtype:
+    """The type of indices, from what is known before the edges are looked at."""
+    return torch.int32 if 2 * edges + nodes < 2**31 else torch.int64  # both ways, and self loops
+
+
+@normalized_csr.register_fake
+def _(edge_index, edge_weight, num_nodes, normalization, self_loops, symmetrize, duplicates, dtype):  # type: ignore[no-untyped-def]
+    index = _index_dtype(edge_index.shape[1], num_nodes)
+    entries = torch.library.get_ctx().new_dynamic_size()
+    values = edge_index.new_empty(entries, dtype=dtype)
+    return (
+        edge_index.new_empty(num_nodes + 1, dtype=index),
+        edge_index.new_empty(entries, dtype=index),
+        values,
+        values.new_empty(num_nodes if normalization == "random_walk" else 0),
+    )

@@ -7,7 +7,7 @@ from longnn.nn._conv import LONConv, PolynomialConv
 from longnn.nn._deep import Block, DeepGAT, DeepGCN, DeepGNN, DeepLONGNN, DeepSAGE
 from longnn.nn._directed import Directed
 from longnn.nn._draw import seeded
-from longnn.nn._ensemble import Ensemble
+from longnn.nn._ensemble import TOGETHER, Ensemble, call_each, scores_together
 from longnn.nn._messages import Hop, Mean
 from longnn.nn._model import PLACEMENTS, Model, SpectralGNN
 from longnn.nn._nonpolynomial import ARMA, GCN, MLP, ChebNet, OptBasisGNN
@@ -26,7 +26,6 @@ from longnn.nn._polynomial import (
     personalized_pagerank,
 )
 from longnn.nn._terms import OnRows, Terms
-from longnn.nn._together import TOGETHER, call_each, scores_together
 from longnn.nn._truncate import count_products, truncate_filters
 from longnn.nn._typed import TypedFilter, hears_types
 

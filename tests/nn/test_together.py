@@ -6,8 +6,8 @@ import torch
 from longnn.graphs import GraphOperator
 from longnn.nn import LONGNN, Ensemble, OnRows, Terms
 from longnn.nn import _ensemble as ensemble_module
-from longnn.nn import _together as together_module
-from longnn.nn._together import layout, scores_together
+from longnn.nn import _ensemble as together_module
+from longnn.nn._ensemble import layout, scores_together
 from longnn.registry import MODELS
 
 from .test_models import EDGES, NODES, as_sparse, build, features
