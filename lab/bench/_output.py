@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lab.bench._conclusions import PAPERS, forecast_table, scale_words
+from lab.bench._figures import save_figures
 from lab.bench._record import KINDS, Record, folder_of, hardware, read_bench, rows
 from lab.bench._tables import Table, failures, heading, number, tables
 from longnn._base.files import write_json, write_text
@@ -31,8 +32,6 @@ def write_bench(record: Record, folder: str | Path, *, name: str | None = None) 
     Returns:
         The files, the record and the tables first.
     """
-    from lab.bench._figures import save_figures  # matplotlib is slow to load
-
     kind, device = KINDS[record["format"]], record["machine"]["device"]
     name = name or (device if kind == "epochs" else f"{kind}-{device}")
     records, pages, drawn = (Path(folder, part) for part in (folder_of(kind), "tables", "figures"))
