@@ -19,8 +19,8 @@ from longnn.runs import train
 
 #: Title, and how alike neighbours are, from -1 to 1.
 GRAPHS = (("Neighbours are alike", 0.6), ("Neighbours differ", -0.6))
-MADE = {"num_nodes": 240, "num_features": 120, "degree": 6.0, "seed": 2}
-TRAINED = {"preset": "fast", "baselines": False, "degree": 4}
+MADE: dict[str, Any] = {"num_nodes": 240, "num_features": 120, "degree": 6.0, "seed": 2}
+TRAINED: dict[str, Any] = {"preset": "fast", "baselines": False, "degree": 4}
 #: Of a panel, in pixels: its width, and the heights of the graph and of the filter.
 WIDTH, GRAPH, FILTER = 340, 300, 190
 GAP, MARGIN, TITLE, LABELS = 20, 20, 44, 62
