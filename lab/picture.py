@@ -11,7 +11,7 @@ import numpy as np
 
 from longnn._base.files import write_text
 from longnn.data import NodeDataset, load
-from longnn.explain import neighbours
+from longnn.explain._subject import neighbours
 from longnn.explorer import place_nodes
 from longnn.records import Density
 from longnn.report import density_top, mean_response

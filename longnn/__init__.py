@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from longnn.estimator import LONGNNClassifier, LONGNNRegressor
     from longnn.filters import PolynomialFilter
     from longnn.graphs import GraphOperator, apply_filter, extreme_eigenvalues, spectral_density
-    from longnn.matrices import SparseMatrix
     from longnn.nn import (
         APPNP,
         ARMA,
@@ -86,7 +85,6 @@ __all__ = [
     "PolynomialFilter",
     "Run",
     "Source",
-    "SparseMatrix",
     "__version__",
     "apply_filter",
     "config",
@@ -121,7 +119,6 @@ _HOMES = {
     "estimator": ("LONGNNClassifier", "LONGNNRegressor"),
     "filters": ("PolynomialFilter",),
     "graphs": ("GraphOperator", "apply_filter", "extreme_eigenvalues", "spectral_density"),
-    "matrices": ("SparseMatrix",),
     "registry": ("get_model",),
     "runs": ("Run", "load_run", "train"),
 }

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from longnn.nn import Model
 
 #: What an option of a model can be.
+__all__ = ["get_model"]
+
 Value = bool | int | float | str
 
 

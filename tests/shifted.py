@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import torch
 
-from longnn.data import NodeDataset, Split, csbm
+from longnn.data import NodeDataset, Split
+from longnn.data._synthetic import csbm
 from longnn.store._graph import NOBODY
 
 

@@ -111,15 +111,35 @@ def test_only_the_command_line_goes_through_the_root():
     assert using == {"cli"}
 
 
-def test_packages_are_imported_by_what_they_export():
-    """Only its root: a package's own files are private. The base has no root worth loading."""
-    wrong = [
-        f"{path.relative_to(ROOT)} imports {target}"
-        for name, path in modules()
-        for target in imports(path)
-        if target.count(".") > 1 and target.split(".")[1] not in (name, "_base")
+#: Packages that promise users nothing: their roots are for the packages above them.
+INSIDE = {
+    *("_base", "cli", "description", "explorer", "kernels", "matrices", "records", "report"),
+    "training",
+}
+
+
+def test_what_is_promised_is_little():
+    """Users may rely on what the roots of packages name: see docs/api/index.md."""
+    homes = {name: package.split(".")[1:2] for package, name, _ in public_names()}
+    promised = {name for name, home in homes.items() if home and home[0] not in INSIDE}
+    assert 60 < len(promised) <= 80
+    root = {name for name in longnn.__all__ if not name.islower() and name != "__version__"}
+    assert root <= promised
+
+
+@pytest.mark.parametrize("name", sorted({n for n in HEIGHT if (ROOT / n).is_dir()} - INSIDE))
+def test_a_root_imports_what_it_promises(name):
+    """Whoever needs more takes it from the file that defines it."""
+    path = ROOT / name / "__init__.py"
+    exported = set(getattr(importlib.import_module(f"longnn.{name}"), "__all__", ()))
+    imported = [
+        alias.name
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"longnn.{name}.")
+        for alias in node.names
     ]
-    assert not wrong
+    used = [n.id for n in nodes(path) if isinstance(n, ast.Name)]
+    assert set(imported) <= exported | set(used)
 
 
 def test_private_files_are_underscored():

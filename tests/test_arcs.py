@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from longnn import GraphOperator, apply_filter, extreme_eigenvalues, spectral_density
-from longnn.graphs import EdgeOperator, directed_operator, lanczos_basis
+from longnn.graphs import directed_operator
+from longnn.graphs._edges import EdgeOperator
+from longnn.graphs._lanczos import lanczos_basis
 
 from .helpers import random_graph, random_tensor
 

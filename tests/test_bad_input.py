@@ -20,7 +20,9 @@ import scipy.sparse
 import torch
 
 from longnn import LONGNNClassifier
-from longnn.data import DataError, MissingFileError, csbm, load, make_split
+from longnn.data import DataError, load, make_split
+from longnn.data._errors import MissingFileError
+from longnn.data._synthetic import csbm
 from longnn.runs import load_run, resume, train
 from longnn.training import Readout, Trained
 from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, succeed

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
 from longnn import LONGNNClassifier, LONGNNRegressor
-from longnn.data import csbm
+from longnn.data._synthetic import csbm
 
 NEIGHBOURS = 5
 #: In float64: that a check compares to seven digits is not to depend on the order of sums.

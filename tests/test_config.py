@@ -4,8 +4,10 @@ import dataclasses
 
 import pytest
 
-from longnn import data
-from longnn.config import RARE, SCALINGS, Config, Settings, parse_assignment, read_toml
+from longnn.config import Config, Settings
+from longnn.config._config import RARE, SCALINGS
+from longnn.config._values import parse_assignment, read_toml
+from longnn.data import _scaling
 from longnn.registry import MODELS, model_options
 from longnn.training._fit import make_model
 
@@ -183,7 +185,7 @@ def test_bad_toml_files(tmp_path):
 
 def test_scalings_are_those_of_the_data():
     """Two layers that do not know each other name them both."""
-    assert SCALINGS == data.SCALINGS
+    assert SCALINGS == _scaling.SCALINGS
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 
 from longnn import LONGNNClassifier, load_run
 from longnn.config import Config
-from longnn.data import DataError, from_data, load, make_split, undirected
+from longnn.data import DataError, from_data, load, make_split
+from longnn.data._convert import undirected
 from longnn.report import describe_cover_filter
 from longnn.runs import resume, train
 from longnn.training import complete, fit, predict, score

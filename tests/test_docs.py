@@ -20,6 +20,7 @@ from typer.main import get_command
 from lab.__main__ import app as lab_app
 from longnn.cli import app
 from tests.commands import ROOT, succeed
+from tests.test_architecture import INSIDE
 
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_" not in p.relative_to(DOCS).parts[0])
@@ -176,20 +177,33 @@ def extension(monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_the_reference_has_every_public_name(extension):
+def test_the_reference_has_every_promised_name(extension):
+    """Of every package that promises any; see also test_architecture.py."""
     reference = extension("reference")
-    found = reference.packages()
-    assert {"data", "nn", "runs", "store", "explain", "config"} <= set(found)
-    assert "cli" not in found
-    for name, module in found.items():
+    roots = {path.parent.name for path in (ROOT / "longnn").glob("*/__init__.py")}
+    assert set(reference.PACKAGES) == (roots - INSIDE) | {"registry"}
+    index = reference.table_of_names()
+    for package, module in reference.packages().items():
         text = reference.page(module)
-        for public in reference.exported(module):
-            target = f"longnn.{name}.{public}"
-            shown = getattr(getattr(module, public), "__name__", "")
-            assert re.search(rf":: ({re.escape(target)}|{re.escape(shown)})$", text, re.M), target
-    root = reference.table_of_names()
-    assert "longnn.nn.LONConv>" in root
-    assert "longnn.runs.train>" in root
+        for name in reference.exported(module):
+            assert re.search(rf":: longnn\.{package}\.{name}$", text, re.MULTILINE)
+            assert f"<longnn.{package}.{name}>" in index
+    first = [name for names in reference.FIRST.values() for name in names]
+    assert len(first) == 13
+    assert [index.index(f"`{name} <") for name in first] == sorted(
+        index.index(f"`{name} <") for name in first
+    )
+
+
+def test_pages_use_promised_names_alone():
+    for page in (*PAGES, ROOT / "README.md"):
+        text = page.read_text(encoding="utf-8")
+        for package, names in re.findall(r"^from longnn\.(\S+) import (.+)$", text, re.MULTILINE):
+            promised = importlib.import_module(f"longnn.{package}").__all__
+            assert package not in INSIDE, page.name
+            assert {name.strip() for name in names.split("#")[0].split(",")} <= {*promised}, (
+                page.name
+            )
 
 
 def test_formulas_become_elements_of_mathml(extension):

@@ -12,30 +12,16 @@ from torch_geometric.nn import RGCNConv
 
 from longnn import GraphOperator, LONGNNClassifier, load_run
 from longnn.config import Config
-from longnn.data import (
-    DataError,
-    Relation,
-    Scaling,
-    Split,
-    from_data,
-    from_networkx,
-    load,
-    make_split,
-    undirected,
-)
+from longnn.data import DataError, Split, from_data, from_networkx, load, make_split
+from longnn.data._convert import undirected
+from longnn.data._relations import Relation
+from longnn.data._scaling import Scaling
 from longnn.explain import explain_nodes
 from longnn.filters import PolynomialFilter
 from longnn.graphs import typed_operator
-from longnn.nn import (
-    GCN,
-    LONGNN,
-    Block,
-    DeepLONGNN,
-    Directed,
-    TypedFilter,
-    hears_types,
-    truncate_filters,
-)
+from longnn.nn import GCN, LONGNN, DeepLONGNN, Directed, truncate_filters
+from longnn.nn._deep import Block
+from longnn.nn._typed import TypedFilter, hears_types
 from longnn.registry import MODELS, get_model
 from longnn.training import Job, Trained, fit, predict, score
 

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import longnn
 from longnn import LONGNNClassifier, LONGNNRegressor
-from longnn.data import DataError, csbm
+from longnn.data import DataError
+from longnn.data._synthetic import csbm
 
 EPOCHS = 30
 

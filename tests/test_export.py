@@ -10,9 +10,11 @@ import torch
 from torch_geometric.data import Data
 
 from longnn.config import Config
-from longnn.data import Scaling, from_data
+from longnn.data import from_data
+from longnn.data._scaling import Scaling
 from longnn.registry import MODELS
-from longnn.runs import Program, describe_program, export_trained, load_run, train
+from longnn.runs import load_run, train
+from longnn.runs._export import Program, describe_program, export_trained
 from longnn.training import Readout, Trained, make_model
 
 from .commands import FAST, TINY, fail, succeed

@@ -17,7 +17,8 @@ import torch
 from longnn import LONGNNClassifier
 from longnn.config import Config
 from longnn.data import Source
-from longnn.runs import load_run, resume, train, write_predictions
+from longnn.runs import load_run, resume, train
+from longnn.runs._predictions import write_predictions
 
 from .commands import FAST, TINY, fail, succeed
 

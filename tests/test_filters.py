@@ -9,7 +9,7 @@ import torch
 from longnn import PolynomialFilter
 from longnn.filters._coefficients import PARAMETRIZATIONS, decomposed
 from longnn.filters._fused import jacobi_coefficients
-from longnn.nn import call_each
+from longnn.nn._ensemble import call_each
 from longnn.polynomials import (
     Bernstein,
     Chebyshev,

@@ -5,7 +5,8 @@ import torch
 
 from longnn import GraphOperator, apply_filter
 from longnn.config import Config
-from longnn.data import csbm, make_split
+from longnn.data import make_split
+from longnn.data._synthetic import csbm
 from longnn.registry import MODELS
 from longnn.training import _history as history
 from longnn.training import _population as module

@@ -11,7 +11,9 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_dense_adj
 
 from longnn import GraphOperator, apply_filter, extreme_eigenvalues, spectral_density
-from longnn.graphs import EdgeOperator, as_operator, lanczos_basis
+from longnn.graphs._edges import EdgeOperator
+from longnn.graphs._lanczos import lanczos_basis
+from longnn.graphs._operator import as_operator
 from longnn.graphs._spectrum import chebyshev_moments
 
 from .helpers import double_operator, random_graph, random_tensor

@@ -10,7 +10,8 @@ import torch
 from torch_geometric.data import Data
 
 from longnn.config import Config
-from longnn.data import Scaling, from_data, make_split
+from longnn.data import from_data, make_split
+from longnn.data._scaling import Scaling
 from longnn.metrics import bootstrap_interval
 from longnn.training import Readout, complete, fit
 from longnn.training._fit import make_members, make_problem

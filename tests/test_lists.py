@@ -11,8 +11,9 @@ import pytest
 import longnn as package
 from longnn.cli import app
 from longnn.cli._base import OTHER_NAMES, out
-from longnn.config import explain_options, explain_settings, settings_names
-from longnn.data import load, untested
+from longnn.config._config import explain_options, explain_settings, settings_names
+from longnn.data import load
+from longnn.data._card import untested
 from longnn.recipes import known_recipes
 from longnn.registry import MODELS, OPTIONS
 from tests.commands import ROOT, fail, longnn, start, succeed

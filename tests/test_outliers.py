@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse
 import torch
 
-from longnn.data import csbm
-from longnn.graphs import GraphOperator, outlying_eigenvalues
+from longnn.data._synthetic import csbm
+from longnn.graphs import GraphOperator
+from longnn.graphs._outliers import outlying_eigenvalues
 
 SMALL, LARGE = 300, 700  # all eigenvalues are computed, and Lanczos' method
 

@@ -11,10 +11,11 @@ import torch
 
 import longnn
 from longnn import LONGNNClassifier, LONGNNRegressor
-from longnn.data import csbm
+from longnn.data._synthetic import csbm
 from longnn.records import RunRecord
 from longnn.report import text_summary
 from longnn.runs import _train as train_module
+from longnn.runs._export import Program
 from longnn.training import _group as schedule_module
 from longnn.tuning._start import read_config
 from tests.commands import TINY, fail, start, succeed, succeed_json
@@ -86,7 +87,7 @@ def test_the_gain_is_over_the_best_member_by_validation(finished):
 def test_an_ensemble_is_a_program(finished, tmp_path, how):
     folder, _ = finished
     run = longnn.load_run(folder)
-    program = longnn.runs.Program(run.trained)
+    program = Program(run.trained)
     if how == "export":
         program = torch.export.load(run.export(tmp_path / "model.pt2")).module()
     data = run.dataset.data

@@ -71,7 +71,7 @@ def test_its_figures_are_drawn_alone(club, name):
 
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    data = longnn.data.csbm(num_nodes=60, num_features=8)
+    data = longnn.data.load("csbm", num_nodes=60, num_features=8)
     run = longnn.train(data, longnn.Config.from_dict(KEYS))
     assert run.folder is None
     assert run.predictions().num_rows == 60
@@ -82,7 +82,7 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
 
 
 def test_a_graph_in_memory_is_not_looked_for(tmp_path, no_report):
-    data = longnn.data.csbm(num_nodes=60, num_features=8)
+    data = longnn.data.load("csbm", num_nodes=60, num_features=8)
     longnn.train(data, KEYS, tmp_path / "run")
     loaded = longnn.load_run(tmp_path / "run")
     assert loaded.source is None

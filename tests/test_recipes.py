@@ -4,7 +4,7 @@ import pytest
 
 from longnn import LONGNNClassifier, LONGNNRegressor, recipes
 from longnn.config import Config
-from longnn.data import known_names
+from longnn.data._catalog import known_names
 from longnn.registry import MODELS, model_options
 from tests.commands import CLUB, FAST, TINY, longnn, succeed, succeed_json
 

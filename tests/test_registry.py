@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from longnn import LONGNNClassifier, registry
-from longnn.config import explain_options, explain_settings
-from longnn.data import csbm
-from longnn.filters import Parametrization
-from longnn.graphs import SelfLoops
-from longnn.nn import PLACEMENTS, Model
+from longnn.config._config import explain_options, explain_settings
+from longnn.data._synthetic import csbm
+from longnn.filters._coefficients import Parametrization
+from longnn.graphs._adjacency import SelfLoops
+from longnn.nn import Model
+from longnn.nn._model import PLACEMENTS
 from longnn.nn._transform import Linear, TransformKind
-from longnn.polynomials import Weight
+from longnn.polynomials._families import Weight
 from longnn.registry import MODELS, OPTIONS, ModelEntry, find_model
 from tests.commands import TINY, succeed, succeed_json
 

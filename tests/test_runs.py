@@ -11,10 +11,13 @@ import torch
 
 from longnn import report
 from longnn.config import Config
-from longnn.data import DataError, Source, csbm
+from longnn.data import DataError, Source
+from longnn.data._synthetic import csbm
 from longnn.description._record import put_in_words
-from longnn.graphs import GraphOperator, extreme_eigenvalues, outlying_eigenvalues
-from longnn.runs import folder_name, load_run, resume, train
+from longnn.graphs import GraphOperator, extreme_eigenvalues
+from longnn.graphs._outliers import outlying_eigenvalues
+from longnn.runs import load_run, resume, train
+from longnn.runs._folder import folder_name
 from longnn.training import Population
 
 SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})

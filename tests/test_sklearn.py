@@ -28,7 +28,8 @@ from sklearn.preprocessing import FunctionTransformer
 from torch_geometric.data import Data
 
 from longnn import LONGNNClassifier, LONGNNRegressor
-from longnn.data import NodeDataset, csbm
+from longnn.data import NodeDataset
+from longnn.data._synthetic import csbm
 from longnn.registry import MODELS
 from longnn.training import Population
 

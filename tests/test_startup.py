@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from longnn import __main__, runs
+from longnn import __main__
 from longnn.cli._train import CHECKPOINT_EVERY
+from longnn.runs import _train
 from tests.commands import ROOT
 
 SLOW = {"torch_geometric", "torch._dynamo", "sklearn", "scipy.stats", "scipy.optimize"}
@@ -53,7 +54,7 @@ def test_options_of_one_model_load_nothing_slow_but_torch():
 
 
 def test_the_default_shown_is_the_default():
-    assert CHECKPOINT_EVERY == runs.CHECKPOINT_EVERY
+    assert CHECKPOINT_EVERY == _train.CHECKPOINT_EVERY
 
 
 @pytest.mark.parametrize(

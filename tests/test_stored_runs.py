@@ -11,7 +11,8 @@ import torch
 import longnn
 from longnn.data import DataError
 from longnn.runs import load_run, resume, train
-from longnn.store import GraphStore, StoredDataset
+from longnn.store._graph import GraphStore
+from longnn.store._rows import StoredDataset, load_stored
 from longnn.training._fit import raw_scores
 from tests.commands import longnn as run_command
 from tests.shifted import roles_of, shifted_graph
@@ -59,7 +60,7 @@ def test_predictions_are_of_all_nodes_with_their_ids(run, folder):
 
 
 def test_in_memory_the_same_models_predict_the_same(run, folder):
-    whole = longnn.store.load_stored(folder, rows=False)
+    whole = load_stored(folder, rows=False)
     there, here = run.predictions(), run.predict(whole)
     assert there["id"].to_pylist() == here["id"].to_pylist()
     assert np.allclose(there["p_plus"], here["p_plus"], atol=1e-5)
@@ -79,7 +80,7 @@ def test_rows_follow_the_validation_nodes(tmp_path):
     again = load_run(run.folder)
     assert again.trained.readouts == run.trained.readouts
     table = pyarrow.parquet.read_table(run.folder / "predictions.parquet")
-    whole = longnn.store.load_stored(tmp_path / "graph", rows=False)
+    whole = load_stored(tmp_path / "graph", rows=False)
     scores = raw_scores(again.trained.models[0], again.trained.problem(whole))
     expected = (scores / readout.temperature + torch.tensor(readout.shift)).softmax(1)
     there = np.stack([table["p_minus"], table["p_plus"]], 1)
@@ -95,7 +96,7 @@ def test_a_new_graph_is_predicted_by_rows(run, tmp_path):
     table = pyarrow.concat_tables(run.stream(graph=stored))
     assert table.column_names == ["id", "predicted", "p_minus", "p_plus"]
     assert table["id"].to_pylist()[0] == 1000
-    here = run.predict(longnn.store.load_stored(tmp_path / "new", rows=False))
+    here = run.predict(load_stored(tmp_path / "new", rows=False))
     assert np.allclose(table["p_plus"], here["p_plus"], atol=1e-5)
 
 

@@ -14,7 +14,7 @@ import torch
 from lab.generator import generate
 from longnn._base.files import write_text
 from longnn.runs import load_run, train
-from longnn.store import RankLostError
+from longnn.store._ranks import RankLostError
 from tests.ranks import forked, torchrun
 
 CONFIG = {"preset": "fast", "epochs": 6, "batch_rows": 100, "baselines": False}

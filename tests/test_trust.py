@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 
 import longnn
 from longnn.config import Config
-from longnn.data import NodeDataset, csbm, from_data
+from longnn.data import NodeDataset, from_data
+from longnn.data._synthetic import csbm
 from longnn.description._baselines import mlp_config, predict_baseline
 from longnn.description._trust import make_bins
 from longnn.records import RunRecord

@@ -1,7 +1,6 @@
-"""The API reference: one page per public package, with every name that it exports.
+"""The API reference: one page per package that promises names, with each of them.
 
-Pages are written before Sphinx looks for them, so a new name needs no line here. A name that two
-packages export is explained where the first of them in ``PACKAGES`` has it.
+Pages are written before Sphinx looks for them, so a new name needs no line here.
 """
 
 import importlib
@@ -12,122 +11,87 @@ from types import ModuleType
 
 from sphinx.application import Sphinx
 
-import longnn
-
-#: Packages in the order of the reference, and for what they are.
+#: Packages with names that users may rely on, in the order of the reference, and for what they are.
 PACKAGES = {
     "runs": "train, load, predict, evaluate",
     "estimator": "the scikit-learn interface",
-    "explain": "why a prediction",
-    "explorer": "a page to explore a run",
     "data": "graphs by name and from files, splits",
+    "explain": "why a prediction",
+    "tuning": "the search",
     "config": "settings and their defaults",
-    "registry": "one entry per model",
     "recipes": "tuned settings",
     "nn": "layers and models",
-    "filters": "filters and least-squares fits",
+    "registry": "models by name",
+    "filters": "filters with learnable coefficients",
     "polynomials": "families of polynomials, their matrices and norms",
     "graphs": "the operator, the one loop, spectra",
-    "matrices": "sparse matrices and products",
     "store": "graphs on disk",
-    "training": "the training loop",
-    "tuning": "the search",
-    "records": "the schema of saved results",
-    "report": "figures, words and pages",
-    "bench": "how fast it is",
-    "studies": "the experiments",
-    "kernels": "Triton kernels for GPUs",
 }
-#: Letters of a constant's value that the reference shows.
-SHORT = 80
+#: What most people need, package by package; the first page shows them first.
+FIRST = {
+    "runs": ("train", "load_run", "Run"),
+    "data": ("load", "Source"),
+    "estimator": ("LONGNNClassifier", "LONGNNRegressor"),
+    "explain": ("explain_nodes",),
+    "tuning": ("tune",),
+    "nn": ("LONConv",),
+    "filters": ("PolynomialFilter",),
+    "graphs": ("GraphOperator", "apply_filter"),
+}
 
 
 def packages() -> dict[str, ModuleType]:
-    """The public packages that there are, by name, in the order of the reference."""
-    root = Path(longnn.__file__).parent
-    found = {p.parent.name for p in root.glob("*/__init__.py")} | {
-        p.stem for p in root.glob("*.py")
-    }
-    public = {name for name in found if not name.startswith("_")} - {"cli"}
-    ordered = [name for name in PACKAGES if name in public]
-    names = ordered + sorted(public - set(ordered))
-    return {name: importlib.import_module(f"longnn.{name}") for name in names}
+    """The packages of the reference by name, in its order."""
+    return {name: importlib.import_module(f"longnn.{name}") for name in PACKAGES}
 
 
 def exported(module: ModuleType) -> list[str]:
-    """The public names of a package, or of a module without ``__all__``."""
-    names = getattr(module, "__all__", None)
-    if names is None:
-        own = vars(module).items()
-        names = [n for n, o in own if getattr(o, "__module__", None) == module.__name__]
-    return [name for name in names if not name.startswith("_")]
+    """The names that a package promises."""
+    return list(module.__all__)
 
 
 def summary(found: object) -> str:
     """The first sentence of a docstring."""
-    if not (inspect.isclass(found) or inspect.isroutine(found) or inspect.ismodule(found)):
-        return ""
     lines = (inspect.getdoc(found) or "").partition("\n\n")[0].splitlines()
     return " ".join(lines)
-
-
-def _kind(found: object) -> str:
-    if inspect.ismodule(found):
-        return "module"
-    if inspect.isclass(found):
-        return "class"
-    return "function" if inspect.isroutine(found) else "data"
-
-
-def _directive(module: ModuleType, name: str) -> list[str]:
-    found, full = getattr(module, name), f"{module.__name__}.{name}"
-    kind = _kind(found)
-    if kind == "module":
-        return [f".. automodule:: {found.__name__}", "   :members:", "   :undoc-members:", ""]
-    if kind == "class":
-        return [f".. autoclass:: {full}", "   :members:", ""]
-    if kind == "function":
-        return [f".. autofunction:: {full}", ""]
-    lines = [f".. py:data:: {full}", f"   :type: {type(found).__name__}"]
-    value = " ".join(repr(found).split())
-    return [*lines, *([f"   :value: {value}"] if len(value) <= SHORT else []), ""]
 
 
 def page(module: ModuleType) -> str:
     """The page of a package in reStructuredText: a table of its names, then each in full."""
     title = module.__name__
     lines = [title, "=" * len(title), "", f".. automodule:: {title}", "   :no-members:", ""]
-    names = exported(module)
     lines += [".. list-table::", "   :class: names", "   :widths: auto", ""]
-    for name in names:
-        found = getattr(module, name)
-        role = {"class": "class", "function": "func"}.get(_kind(found), "data")
-        target = found.__name__ if inspect.ismodule(found) else f"{title}.{name}"
-        role = "mod" if inspect.ismodule(found) else role
-        lines += [f"   * - :py:{role}:`{name} <{target}>`", f"     - {summary(found)}"]
+    found = {name: getattr(module, name) for name in exported(module)}
+    for name, value in found.items():
+        role = "class" if inspect.isclass(value) else "func"
+        lines += [f"   * - :py:{role}:`{name} <{title}.{name}>`", f"     - {summary(value)}"]
     lines += ["", ""]
-    for name in names:
-        lines += _directive(module, name)
+    for name, value in found.items():
+        members = ["   :members:"] if inspect.isclass(value) else []
+        kind = "class" if inspect.isclass(value) else "function"
+        lines += [f".. auto{kind}:: {title}.{name}", *members, ""]
     return "\n".join(lines) + "\n"
 
 
+def _row(package: str, name: str) -> str:
+    """A line of a table in Markdown, with a link to where the name is explained."""
+    found = getattr(importlib.import_module(f"longnn.{package}"), name)
+    role = "class" if inspect.isclass(found) else "func"
+    words = re.sub(r":\w+:`~?([^`<]*\.)?([^`<]*)`", r"`\2`", summary(found)).replace("``", "`")
+    words = re.sub(r"`([^`<]*) <(http[^>]*)>`_", r"[\1](\2)", words)
+    return f"| {{py:{role}}}`{name} <longnn.{package}.{name}>` | {words} |"
+
+
 def table_of_names() -> str:
-    """What ``longnn`` itself exports, in Markdown, with links to where each is explained."""
-    homes = packages()
-    rows = ["| name | what it is |", "|---|---|"]
-    for name in sorted(exported(longnn), key=lambda n: (n.islower(), n.lower())):
-        found = getattr(longnn, name)
-        if inspect.ismodule(found):
-            continue
-        home = next(key for key, module in homes.items() if name in exported(module))
-        kind = "class" if inspect.isclass(found) else "func"
-        words = re.sub(r":\w+:`~?([^`<]*\.)?([^`<]*)`", r"`\2`", summary(found)).replace("``", "`")
-        words = re.sub(r"`([^`<]*) <(http[^>]*)>`_", r"[\1](\2)", words)
-        rows.append(f"| {{py:{kind}}}`{name} <longnn.{home}.{name}>` | {words} |")
-    about = [f"| {{py:mod}}`longnn.{key}` | {PACKAGES.get(key, '')} |" for key in homes]
-    return "\n".join(
-        [*rows, "", "## Packages", "", "| package | what it is for |", "|---|---|", *about, ""]
-    )
+    """In Markdown: what most people need, and every other name by package."""
+    head = ["| name | what it is |", "|---|---|"]
+    lines = [*head, *(_row(package, name) for package in FIRST for name in FIRST[package])]
+    for package, about in PACKAGES.items():
+        rest = [n for n in exported(packages()[package]) if n not in FIRST.get(package, ())]
+        if rest:
+            lines += ["", f"## {{py:mod}}`longnn.{package}`: {about}", "", *head]
+            lines += [_row(package, name) for name in rest]
+    return "\n".join([*lines, ""])
 
 
 def write(app: Sphinx) -> None:

@@ -33,8 +33,11 @@ from lab.bench._measure import growth, run_module
 from lab.textbook import TextbookLONGNN
 from longnn import training
 from longnn._base.precision import dense_products
-from longnn.config import RATES, Config
-from longnn.data import NodeDataset, Scaling, csbm, make_split
+from longnn.config import Config
+from longnn.config._config import RATES
+from longnn.data import NodeDataset, make_split
+from longnn.data._scaling import Scaling
+from longnn.data._synthetic import csbm
 from longnn.registry import PAPER_FORM
 from longnn.training import Population, Problem
 

@@ -42,9 +42,11 @@ from lab.bench._measure import (
 )
 from lab.bench._record import Record, begin
 from longnn import data, training
-from longnn.data import NodeDataset, Scaling
+from longnn.data import NodeDataset
+from longnn.data._scaling import Scaling
 from longnn.matrices import nonzero_share
-from longnn.nn import TOGETHER, Model, scores_together
+from longnn.nn import Model
+from longnn.nn._ensemble import TOGETHER, scores_together
 
 #: Members of the population, by part and device.
 POPULATION = {"epochs": {"cpu": 10, "cuda": 64}, "depth": {"cpu": 2, "cuda": 16}}

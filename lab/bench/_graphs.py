@@ -11,7 +11,8 @@ from torch_geometric.utils import grid, remove_self_loops
 
 from longnn.data import NodeDataset, from_data
 from longnn.graphs import GraphOperator
-from longnn.store import GraphStore, Manifest
+from longnn.store._graph import GraphStore
+from longnn.store._manifest import Manifest
 
 #: Mean degree of random graphs.
 MEAN_DEGREE = 10

@@ -24,8 +24,11 @@ from longnn.config import Config
 from longnn.data import make_split
 from longnn.graphs import GraphOperator, apply_filter
 from longnn.registry import FEATURES_FORM
-from longnn.runs import stream_predictions, write_stream
-from longnn.store import GraphStore, add_ones, load_stored, prepare, propagate
+from longnn.runs._predictions import stream_predictions, write_stream
+from longnn.store import prepare, propagate
+from longnn.store._graph import GraphStore
+from longnn.store._ones import add_ones
+from longnn.store._rows import load_stored
 from longnn.training import Job, Member, Population, Trained, make_model
 
 STAGES = ("ingest", "propagate", "train", "predict")

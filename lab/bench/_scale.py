@@ -44,7 +44,9 @@ from lab.bench._measure import (
     summarize,
 )
 from lab.bench._record import Record, begin
-from longnn.store import GraphStore, each_term, propagate
+from longnn.store import propagate
+from longnn.store._graph import GraphStore
+from longnn.store._terms import each_term
 
 CPU = torch.device("cpu")
 #: Bytes written and read to measure the disk.

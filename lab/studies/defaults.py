@@ -23,7 +23,9 @@ from lab.studies._core._protocol import QUICK_DATASETS, TEN, Space
 from lab.studies._core._table import ResultTable
 from longnn import data
 from longnn.config import Config
-from longnn.tuning import draw_random, load_space, tuning_seeds
+from longnn.tuning import load_space
+from longnn.tuning._space import draw_random
+from longnn.tuning._splits import tuning_seeds
 
 TITLE = "How the defaults were chosen (not in the paper)"
 ORDER = 100

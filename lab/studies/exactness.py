@@ -19,7 +19,8 @@ from lab.records import StudyRecord
 from lab.studies._core._context import Context, record_path
 from lab.studies._core._table import ResultTable
 from longnn.graphs import GraphOperator, apply_filter
-from longnn.polynomials import evaluate_series, jacobi
+from longnn.polynomials import jacobi
+from longnn.polynomials._chebyshev import evaluate_series
 
 TITLE = "How exact the basis and the filter are (not in the paper)"
 ORDER = 110

@@ -27,6 +27,7 @@ from lab.studies._core._table import ResultTable
 from longnn import data, training
 from longnn.config import Config
 from longnn.data import NodeDataset
+from longnn.data._scaling import Scaling
 from longnn.registry import PAPER_FORM
 from longnn.report import ORANGE, colours, in_style, new_figure
 
@@ -95,7 +96,7 @@ def _time_model(key: str, dataset: NodeDataset, context: Context) -> TimeCell:
     device = training.choose_device(context.device)
     epochs = EPOCHS[context.quick]
     config = Config.from_dict({"model": key, "epochs": epochs, **OPTIONS.get(key, {})})
-    problem = training.make_problem(dataset, config, data.Scaling("none"), device=device)
+    problem = training.make_problem(dataset, config, Scaling("none"), device=device)
     split = data.make_split(dataset, "published", 0)
     population = training.make_population([config], problem, [split])
     marks = [time.perf_counter()]

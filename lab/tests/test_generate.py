@@ -11,7 +11,9 @@ from lab.blockmodel import BlockModel
 from lab.generator import generate
 from lab.tests.commands import fail, run, succeed
 from longnn.data import DataError
-from longnn.store import GraphStore, StoreError, prepare
+from longnn.store import prepare
+from longnn.store._graph import GraphStore
+from longnn.store._manifest import StoreError
 from tests.commands import ROOT
 
 pytest.importorskip("duckdb")

@@ -104,11 +104,17 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 raise
             if isinstance(error, BrokenPipeError) and _reader_left():
                 leave_closed_pipe()
-            if is_first_rank() or not isinstance(error, longnn.store.RankLostError):
+            if is_first_rank() or not _is_of_lost_rank(error):
                 err.print(f"error: {_rank_text()}{message(error)}", markup=False)
             raise typer.Exit(1) from None
 
     return wrapped
+
+
+def _is_of_lost_rank(error: Exception) -> bool:
+    from longnn.store._ranks import RankLostError
+
+    return isinstance(error, RankLostError)
 
 
 def is_first_rank() -> bool:
@@ -184,12 +190,14 @@ def setting_meant(argument: str, following: list[str], own: Iterable[str]) -> st
     ('epochs=10', 'lr_transform=0.1')
     >>> setting_meant("--nonsense", ["1"], ["--set"])
     """
+    from longnn.config._config import settings_names
+
     option, assigned, value = argument.partition("=")
     if not option.startswith("--") or difflib.get_close_matches(option, own, n=1, cutoff=ALIKE):
         return None
     name = option.removeprefix("--").replace("-", "_").lower()
     name = OTHER_NAMES.get(name, name)
-    if name not in (*longnn.config.settings_names(), *longnn.registry.OPTIONS):
+    if name not in (*settings_names(), *longnn.registry.OPTIONS):
         return None
     if not assigned:
         value = following[0] if following and not following[0].startswith("--") else "VALUE"
@@ -205,7 +213,9 @@ def load_dataset(
 
 def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> "Source":
     """What was named on the command line, resolved."""
-    options = dict(longnn.config.parse_assignment(pair) for pair in pairs or [])
+    from longnn.config._values import parse_assignment
+
+    options = dict(parse_assignment(pair) for pair in pairs or [])
     return longnn.data.Source.resolve(graph, nodes, options=options)
 
 

@@ -14,7 +14,7 @@ from longnn.cli import _display as display
 from longnn.cli._base import DataOption, Json, err, out, read_source, show_notes
 
 if TYPE_CHECKING:
-    from longnn.store import GraphStore
+    from longnn.store._graph import GraphStore
 
 Output = Annotated[Path, typer.Option(help="Folder to make.")]
 Memory = Annotated[str, typer.Option(help="Memory for the whole program, e.g. 4G.")]
@@ -46,8 +46,10 @@ def prepare(
     json_: Json = False,
 ) -> None:
     """Write a graph of any size into a folder that training reads from disk."""
+    from longnn.store._prepare import Form
+
     source = read_source(graph, nodes, data_option)
-    form: Path | longnn.store.Form | None = like
+    form: Path | Form | None = like
     if like is not None and (like / longnn.records.RUN).exists():
         run = longnn.runs.load_run(like)
         form, source = run.trained, source if run.source is None else source.like(run.source)
@@ -67,6 +69,8 @@ def prepare(
 
 def show(graph: "GraphStore", *, quiet: bool, json_: bool) -> None:
     """The card of a graph, and what to do next."""
+    from longnn.store._graph import card_lines
+
     if json_:
         about = {k: v for k, v in graph.about.items() if k not in ("encoding", "scaling")}
         sizes = {"nodes": graph.num_nodes, "features": graph.num_features}
@@ -74,7 +78,7 @@ def show(graph: "GraphStore", *, quiet: bool, json_: bool) -> None:
         return
     if quiet:
         return
-    for line in longnn.store.card_lines(graph):
+    for line in card_lines(graph):
         out.print(line, markup=False)
     show_notes(graph.about["notes"])
     if graph.about["labelled"]:

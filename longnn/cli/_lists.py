@@ -25,7 +25,7 @@ from longnn.cli._base import (
 from longnn.registry import MODELS, find_model
 
 if TYPE_CHECKING:
-    from longnn.config import Explanation
+    from longnn.config._config import Explanation
 
 #: Width of the column of values on a narrow terminal, in characters.
 NARROW = 16
@@ -35,11 +35,13 @@ MANY = 60
 
 def _show_prepared(folder: str, json_: bool) -> None:
     """What a prepared folder holds, from its manifest alone."""
-    graph = longnn.store.GraphStore.open(folder)
+    from longnn.store._graph import GraphStore, card_lines
+
+    graph = GraphStore.open(folder)
     if json_:
         print(json.dumps({**graph.about, "nodes": graph.num_nodes}))
         return
-    for line in longnn.store.card_lines(graph):
+    for line in card_lines(graph):
         out.print(line, markup=False, highlight=False)
 
 
@@ -51,7 +53,10 @@ def info(
     json_: Json = False,
 ) -> None:
     """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
-    if longnn.store.is_prepared(graph):
+    from longnn.data._card import untested
+    from longnn.store._rows import is_prepared
+
+    if is_prepared(graph):
         _show_prepared(graph, json_)
         return
     dataset = load_dataset(graph, nodes, data_option, data_dir)
@@ -72,7 +77,7 @@ def info(
         out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
     out.print(f"  0 |{display.sparkline(density.histogram(50), out.encoding)}| 2", markup=False)
     show_notes(dataset.notes)
-    for warning in (*card.warnings, *longnn.data.untested(dataset)):
+    for warning in (*card.warnings, *untested(dataset)):
         err.print(f"warning: {warning}", markup=False)
 
 
@@ -87,10 +92,12 @@ def _operator(dataset: "longnn.data.NodeDataset") -> "longnn.GraphOperator":
 
 def datasets() -> None:
     """List the available datasets."""
+    from longnn.data._catalog import list_bundled, list_named
+
     columns = ["name", "nodes", "edges", "features", "classes", "what it is"]
     rows = [
         [e.name, f"{e.nodes:,}", f"{e.edges:,}", str(e.features), str(e.classes), e.description]
-        for e in longnn.data.list_named()
+        for e in list_named()
     ]
     right = {1, 2, 3, 4}
     if out.width < display.WIDE:
@@ -99,7 +106,7 @@ def datasets() -> None:
     _heading("named datasets, downloaded when first used")
     out.print(display.table(columns, rows, right=right))
     _heading("\nbundled datasets, no download")
-    bundled = [[entry.name, entry.description] for entry in longnn.data.list_bundled()]
+    bundled = [[entry.name, entry.description] for entry in list_bundled()]
     out.print(display.table(["name", "what it is"], bundled))
     tuned = ", ".join(dict.fromkeys(name for _, name in longnn.recipes.known_recipes()))
     out.print(f"\nwith a tuned recipe (train --recipe): {tuned}", soft_wrap=False)
@@ -118,10 +125,12 @@ def models(
     ] = False,
 ) -> None:
     """List the models; explain the options of one model, or the settings of training."""
+    from longnn.config._config import explain_settings
+
     if name is not None:
         _show_model(name)
     if settings:
-        _show_explanations([_as_trained(entry) for entry in longnn.config.explain_settings()])
+        _show_explanations([_as_trained(entry) for entry in explain_settings()])
     if name is None and not settings:
         rows = [[entry.name, entry.title, entry.summary] for entry in MODELS.values()]
         out.print(display.table(["--model", "title", "filter"], rows))
@@ -131,6 +140,8 @@ def models(
 
 def _show_model(name: str) -> None:
     """A model's paper, formula and options, and the datasets it has recipes for."""
+    from longnn.config._config import explain_options
+
     entry = find_model(name)
     _heading(f"{entry.title}: {entry.summary}")
     if entry.paper is not None:
@@ -141,7 +152,7 @@ def _show_model(name: str) -> None:
     out.print()
     out.print(Padding(Text(entry.formula), (0, 0, 0, 2)), soft_wrap=False)
     out.print()
-    _show_explanations(longnn.config.explain_options(name))
+    _show_explanations(explain_options(name))
     tuned = ", ".join(dataset for model, dataset in longnn.recipes.known_recipes() if model == name)
     if tuned:
         out.print(f"\nwith a tuned recipe (train --recipe): {tuned}", soft_wrap=False)

@@ -15,7 +15,7 @@ from longnn.cli._base import Json, err, is_first_rank, out
 from longnn.cli._display import block_progress, time_text
 
 if TYPE_CHECKING:
-    from longnn.store import BasisStore
+    from longnn.store._basis import BasisStore
 
 
 def propagate(

@@ -29,7 +29,10 @@ from longnn.cli._base import (
 
 if TYPE_CHECKING:
     from longnn.data import NodeDataset
-    from longnn.explain import Explanation, NodeExplanation, Overview
+    from longnn.explain import Explanation
+    from longnn.explain._nodes import NodeExplanation
+    from longnn.explain._overview import Overview
+    from longnn.store._graph import GraphStore
 
 #: Nodes that are printed one by one; the others are in the files.
 PRINTED = 10
@@ -61,14 +64,19 @@ def predict(
     cache: Cache = None,
 ) -> None:
     """Predict all nodes of the run's graph, or of a new graph with the same features."""
+    from longnn.runs._folder import folder_name
+    from longnn.runs._predictions import write_predictions
+    from longnn.store._cache import load_source
+    from longnn.store._rows import is_prepared
+
     found = longnn.runs.load_run(run, data_dir=data_dir)
     source = None if graph is None else read_source(graph, nodes, data_option)
-    if source is not None and not longnn.store.is_prepared(source.graph):
+    if source is not None and not is_prepared(source.graph):
         source = source if found.source is None else source.like(found.source)
     on_rows = _stored_graph(found, source, read_memory(memory), cache)
     if on_rows is not None:
         own = source is None
-        name = longnn.runs.folder_name(on_rows.about["name"])
+        name = folder_name(on_rows.about["name"])
         alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
         target = output or run / f"predictions-{name}{alone}.parquet"
         _predict_rows(found, None if own else on_rows, target, repeat_index, read_memory(memory))
@@ -76,11 +84,11 @@ def predict(
     if source is None:
         dataset = found.dataset
     else:
-        dataset = longnn.store.load_source(source, data_dir, rows=False)
+        dataset = load_source(source, data_dir, rows=False)
         dataset = found.trained.encode(dataset)
         show_notes(dataset.notes)
     alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
-    name = f"predictions-{longnn.runs.folder_name(dataset.name)}{alone}.csv"
+    name = f"predictions-{folder_name(dataset.name)}{alone}.csv"
     target = output or run / name
     if target.suffix != ".csv":
         raise ValueError(f"Expected --output to end in .csv (got {target})")
@@ -90,7 +98,7 @@ def predict(
         table = found.predictions(repeat_index)
     else:
         table = found.predict(dataset, repeat_index)
-    paths = longnn.runs.write_predictions(table, target)
+    paths = write_predictions(table, target)
     how = ""
     if repeat_index is not None:
         how = f" of repeat {repeat_index}"
@@ -104,12 +112,15 @@ def _stored_graph(
     source: "longnn.data.Source | None",
     memory: int | None,
     cache: Path | None,
-) -> "longnn.store.GraphStore | None":
+) -> "GraphStore | None":
     """The graph on disk that is to be predicted by rows, or None."""
+    from longnn.store._cache import stored_graph
+    from longnn.store._rows import StoredDataset
+
     if source is None:
         dataset = found.dataset
-        return dataset.graph if isinstance(dataset, longnn.store.StoredDataset) else None
-    return longnn.store.stored_graph(
+        return dataset.graph if isinstance(dataset, StoredDataset) else None
+    return stored_graph(
         source,
         memory=memory,
         like=found.trained,
@@ -120,12 +131,14 @@ def _stored_graph(
 
 def _predict_rows(
     found: "longnn.runs.Run",
-    graph: "longnn.store.GraphStore | None",
+    graph: "GraphStore | None",
     target: Path,
     repeat_index: int | None,
     memory: int | None,
 ) -> None:
     """Write the predictions of a graph on disk to a Parquet file, some rows at a time."""
+    from longnn.runs._predictions import write_stream
+
     if target.suffix != ".parquet":
         raise ValueError(
             f"Expected --output to end in .parquet for a graph that is read by rows (got {target})"
@@ -133,7 +146,7 @@ def _predict_rows(
     if not target.parent.is_dir():
         raise ValueError(f"Expected --output in an existing folder (got {target.parent})")
     tables = found.stream(repeat_index, graph, memory=memory)
-    rows = longnn.runs.write_stream(tables, target)
+    rows = write_stream(tables, target)
     out.print(f"{rows} predictions: {target}", markup=False)
 
 
@@ -257,8 +270,11 @@ def explain(
 
     Exact for a filter on class scores; else by integrated gradients, with the gap shown.
     """
+    from longnn.explain._nodes import check_path
+    from longnn.explain._subject import find_ids
+
     if output is not None:
-        longnn.explain.check_path(output)
+        check_path(output)
     _check_html(html, bool(ids))
     if not ids and (output_name is not None or against is not None):
         raise ValueError("Expected nodes where --class or --against is given (got none)")
@@ -268,7 +284,7 @@ def explain(
     dataset = _dataset(loaded, graph, nodes, data_option, data_dir)
     shared: dict[str, Any] = {"repeat": repeat_index, "features": features}
     if ids:
-        places = longnn.explain.find_ids(dataset.ids, ids)
+        places = find_ids(dataset.ids, ids)
         made: Any = longnn.explain.explain_nodes(
             loaded.trained, dataset, places, output=output_name, against=against, **shared
         )
@@ -326,10 +342,12 @@ def _dataset(
 
 
 def _show_nodes(explanation: "Explanation", top: int) -> None:
+    from longnn.explain._presentation import why
+
     out.print(f"{explanation.model}: {explanation.method}", markup=False)
     for e in explanation.nodes[:PRINTED]:
         out.print(f"\n{e.node}", style="bold", markup=False)
-        for line in longnn.explain.why(explanation, e):
+        for line in why(explanation, e):
             out.print(line, markup=False)
         _show_node(explanation, e, top)
     if len(explanation) > PRINTED:
@@ -340,16 +358,18 @@ def _show_nodes(explanation: "Explanation", top: int) -> None:
 
 
 def _show_node(explanation: "Explanation", e: "NodeExplanation", top: int) -> None:
-    tables = [longnn.explain.source_rows(e, top)]
-    tables.append((["by distance", "nodes", "contribution"], longnn.explain.ring_rows(e)))
+    from longnn.explain._presentation import feature_rows, ring_rows, source_rows, sums, way_rows
+
+    tables = [source_rows(e, top)]
+    tables.append((["by distance", "nodes", "contribution"], ring_rows(e)))
     if e.ways is not None:
-        tables.append((["by way", "contribution"], longnn.explain.way_rows(e)))
+        tables.append((["by way", "contribution"], way_rows(e)))
     if e.features is not None:
-        rows = longnn.explain.feature_rows(explanation, e, top)
+        rows = feature_rows(explanation, e, top)
         tables.append((["by feature", "contribution"], rows))
     for columns, rows in tables:
         _show_table(columns, rows)
-    out.print(f"\nsum: {longnn.explain.sums(e)}", markup=False)
+    out.print(f"\nsum: {sums(e)}", markup=False)
 
 
 def _show_table(columns: list[str], rows: list[list[str]]) -> None:
@@ -360,10 +380,11 @@ def _show_table(columns: list[str], rows: list[list[str]]) -> None:
 
 
 def _show_overview(overview: "Overview", top: int) -> None:
+    from longnn.explain._presentation import signed
+
     out.print(f"{overview.model}: {overview.method}", markup=False)
     out.print(f"explained: {overview.what}, of {overview.explained} nodes", markup=False)
     tables = {name: table.to_pylist() for name, table in overview.tables.items()}
-    signed = longnn.explain.signed
     groups = list(dict.fromkeys(row["output"] for row in tables["distances"]))
     hops = list(dict.fromkeys(row["distance"] for row in tables["distances"]))
     shares = {
@@ -397,9 +418,11 @@ def export(
 
     It takes encoded features; scaling and normalisation are inside.
     """
+    from longnn.runs._export import describe_program
+
     loaded = longnn.runs.load_run(run)
     written = loaded.export(path)
-    about = longnn.runs.describe_program(loaded.trained)
+    about = describe_program(loaded.trained)
     inputs = ", ".join(f"{name} {text.partition(':')[0]}" for name, text in about["inputs"].items())
     output = about["output"].partition(", columns")[0]
     out.print(f"program: {written}", markup=False)
@@ -411,7 +434,9 @@ def compare(
     output: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("comparison.html"),
 ) -> None:
     """Compare runs: print a table, write a page with all filters in one figure."""
-    records = longnn.report.name_apart([longnn.runs.read_record(folder) for folder in folders])
+    from longnn.runs._folder import read_record
+
+    records = longnn.report.name_apart([read_record(folder) for folder in folders])
     columns, *rows = longnn.report.comparison_rows(records)
     for line in _display.shared_cells(columns[:-1], rows):
         out.print(line, markup=False)

@@ -115,6 +115,9 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
 ) -> None:
     """Train a model and write a run folder with weights, predictions and a report."""
+    from longnn.config._values import parse_assignment, read_toml
+    from longnn.runs._folder import default_folder
+
     began = time.perf_counter()  # loading the program is part of what a time limit allows
     first = is_first_rank()
     quiet, json_ = quiet or not first, json_ and first
@@ -141,9 +144,9 @@ def train(
                 "Expected a graph: the name of a dataset or a file (see `longnn datasets`)"
             )
         source = read_source(graph, nodes, data_option)
-        table = longnn.config.read_toml(config) if config is not None else {}
+        table = read_toml(config) if config is not None else {}
         table.update({key: value for key, value in named.items() if value is not None})
-        table.update(longnn.config.parse_assignment(pair) for pair in set_ or [])
+        table.update(parse_assignment(pair) for pair in set_ or [])
         chosen = _with_recipe(table, source, quiet=quiet) if recipe else table
         source = _as_recipe_wants(source, chosen, quiet=quiet) if recipe else source
         checked = _config(chosen)  # what is wrong is said before the graph is read
@@ -157,9 +160,7 @@ def train(
             )
         kind = checked.model if kind == "fast" else kind
         again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        folder = output or longnn.runs.default_folder(
-            Path("runs"), source.name, kind, unfinished=again
-        )
+        folder = output or default_folder(Path("runs"), source.name, kind, unfinished=again)
         begin = lambda on_epoch: longnn.runs.train(  # noqa: E731
             source,
             chosen,

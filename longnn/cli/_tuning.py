@@ -26,7 +26,8 @@ from longnn.cli._base import (
 )
 
 if TYPE_CHECKING:
-    from longnn.tuning import Estimate, TuningResult
+    from longnn.tuning._cost import Estimate
+    from longnn.tuning._tune import TuningResult
 
 
 def tune(
@@ -86,19 +87,25 @@ def tune(
 
     Run the same command again to continue. Workers with the same --storage share the work.
     """
-    fixed = dict(longnn.config.parse_assignment(pair) for pair in set_ or [])
-    given = None if around is None else longnn.tuning.read_config(around)
+    from longnn.config._values import parse_assignment
+    from longnn.runs._folder import folder_name
+    from longnn.store._cache import load_source
+    from longnn.store._rows import is_prepared
+    from longnn.tuning._start import read_config, space_around
+
+    fixed = dict(parse_assignment(pair) for pair in set_ or [])
+    given = None if around is None else read_config(around)
     model = model or ("lon" if given is None else given.model)
     if given is not None and space is None:
-        chosen = longnn.tuning.space_around(given).fix(fixed)
+        chosen = space_around(given).fix(fixed)
     else:
         chosen = longnn.tuning.load_space(space or "default", model).fix(fixed)
     source = read_source(graph, nodes, data_option)
-    rows = None if longnn.store.is_prepared(source.graph) else False
-    dataset = longnn.store.load_source(source, data_dir, rows=rows, memory=read_memory(memory))
+    rows = None if is_prepared(source.graph) else False
+    dataset = load_source(source, data_dir, rows=rows, memory=read_memory(memory))
     # A stable name, so that the same command continues the search.
     kind = "tune" if given is None else "around"
-    folder = output or Path("runs") / longnn.runs.folder_name(f"{dataset.name}-{model}-{kind}")
+    folder = output or Path("runs") / folder_name(f"{dataset.name}-{model}-{kind}")
     if not quiet:
         show_notes(dataset.notes)
     try:
@@ -138,11 +145,13 @@ def tune(
 
 def _going_on(storage: str | None) -> str:
     """The command that continues the search; a URL may hold a password and is not repeated."""
+    from longnn.tuning._storage import shown_url
+
     arguments = sys.argv[1:]
     if storage is None:
         return f"continue with: {shlex.join(['longnn', *arguments])}"
     hidden = [argument.replace(storage, "STORAGE") for argument in arguments]
-    shown = longnn.tuning.shown_url(storage)
+    shown = shown_url(storage)
     return f"continue with: {shlex.join(['longnn', *hidden])} (STORAGE is the URL of {shown})"
 
 
@@ -152,8 +161,10 @@ def _announce(estimate: "Estimate") -> None:
 
 def _show(result: "TuningResult", searched: list[str], folder: Path) -> None:
     """The winner, and where its recipe and the report are."""
+    from longnn.tuning._cost import time_text
+
     record = result.record
-    took = longnn.tuning.time_text(record.seconds)
+    took = time_text(record.seconds)
     out.print(f"{result.sentence()}; found in {took} with", markup=False)
     for name in searched:
         out.print(f"  {name} = {record.best.params[name]}", markup=False)

@@ -6,43 +6,9 @@ split, the seed and the device. The command line, the estimator and the search f
 An unknown name is an error that names the nearest valid one.
 """
 
-from longnn.config._config import (
-    AFTERWARDS,
-    DIRECTIONS,
-    FREQUENCIES,
-    PRECISIONS,
-    PRESETS,
-    RARE,
-    RATES,
-    SCALINGS,
-    Config,
-    Explanation,
-    Settings,
-    explain_options,
-    explain_settings,
-    parse_class_weight,
-    settings_names,
-)
-from longnn.config._values import LIMITS, parse_assignment, read_toml, toml_value
+from longnn.config._config import Config, Settings
 
 __all__ = [
-    "AFTERWARDS",
-    "DIRECTIONS",
-    "FREQUENCIES",
-    "LIMITS",
-    "PRECISIONS",
-    "PRESETS",
-    "RARE",
-    "RATES",
-    "SCALINGS",
     "Config",
-    "Explanation",
     "Settings",
-    "explain_options",
-    "explain_settings",
-    "parse_assignment",
-    "parse_class_weight",
-    "read_toml",
-    "settings_names",
-    "toml_value",
 ]

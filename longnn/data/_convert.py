@@ -25,7 +25,7 @@ from longnn.data._errors import DataError
 from longnn.data._features import form, plain_tensor
 from longnn.data._relations import Relation, check_types, split_types
 from longnn.data._targets import read_answers
-from longnn.graphs import edge_weight_of
+from longnn.graphs._adjacency import edge_weight_of
 from longnn.matrices import compact
 
 

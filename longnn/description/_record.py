@@ -15,14 +15,13 @@ from longnn import data, report
 from longnn._base.provenance import environment
 from longnn.data import NodeDataset, Split
 from longnn.description._trust import calibration_of, curve_of, label_counts, residuals_of, shift_of
-from longnn.graphs import (
-    SpectralDensity,
-    extreme_eigenvalues,
-    outlying_eigenvalues,
-    spectral_density,
-)
+from longnn.graphs import extreme_eigenvalues, spectral_density
+from longnn.graphs._outliers import outlying_eigenvalues
+from longnn.graphs._spectrum import SpectralDensity
 from longnn.metrics import summarize
-from longnn.nn import Ensemble, Model, hears_types
+from longnn.nn import Model
+from longnn.nn._ensemble import Ensemble
+from longnn.nn._typed import hears_types
 from longnn.records import (
     BaselineRecord,
     Density,
@@ -39,7 +38,9 @@ from longnn.records import (
     summarize_repeats,
 )
 from longnn.report import mean_response
-from longnn.store import GraphStore, StoredDataset, StoredOperator
+from longnn.store._graph import GraphStore
+from longnn.store._operator import StoredOperator
+from longnn.store._rows import StoredDataset
 from longnn.training import (
     FIELDS,
     Fitted,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from longnn.data import NodeDataset, Split
 from longnn.records import Bins, Calibration, FrequencyShift, PrecisionRecall, Residuals
-from longnn.store import StoredDataset
+from longnn.store._rows import StoredDataset
 from longnn.training import Readout, class_counts
 
 #: Groups of predictions by how sure they are.

@@ -16,4 +16,7 @@ same features.
 
 from longnn.estimator._tasks import LONGNNClassifier, LONGNNRegressor
 
-__all__ = ["LONGNNClassifier", "LONGNNRegressor"]
+__all__ = [
+    "LONGNNClassifier",
+    "LONGNNRegressor",
+]

@@ -6,36 +6,11 @@ split by integrated gradients, with the gap shown. :func:`explain_nodes` explain
 :func:`explain_model` a model over its whole graph.
 """
 
-from longnn.explain._nodes import Explanation, NodeExplanation, check_path, explain_nodes
-from longnn.explain._overview import Overview, explain_model
-from longnn.explain._presentation import (
-    feature_rows,
-    ring_name,
-    ring_rows,
-    signed,
-    source_rows,
-    sums,
-    way_rows,
-    why,
-)
-from longnn.explain._subject import Subject, find_ids, neighbours
+from longnn.explain._nodes import Explanation, explain_nodes
+from longnn.explain._overview import explain_model
 
 __all__ = [
     "Explanation",
-    "NodeExplanation",
-    "Overview",
-    "Subject",
-    "check_path",
     "explain_model",
     "explain_nodes",
-    "feature_rows",
-    "find_ids",
-    "neighbours",
-    "ring_name",
-    "ring_rows",
-    "signed",
-    "source_rows",
-    "sums",
-    "way_rows",
-    "why",
 ]

@@ -35,9 +35,11 @@ from torch import Tensor
 from longnn.explain._integrated import Entries, captum_is_installed, integrate, to_csr
 from longnn.explain._parts import WAYS, Overall, Part, as_array
 from longnn.filters import PolynomialFilter
-from longnn.graphs import GraphOperator, apply_filter, chebyshev_stack
+from longnn.graphs import GraphOperator, apply_filter
+from longnn.graphs._propagate import chebyshev_stack
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix
-from longnn.nn import MLP, Directed, Model, SpectralGNN
+from longnn.nn import MLP, Directed, Model
+from longnn.nn._model import SpectralGNN
 
 #: Numbers held at a time while entries are weighed.
 CHUNK = 2**22

@@ -25,7 +25,8 @@ from longnn.explain._parts import Overall, Part, as_array
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix
-from longnn.nn import ARMA, GCN, ChebNet, Directed, Model, SpectralGNN
+from longnn.nn import ARMA, GCN, ChebNet, Directed, Model
+from longnn.nn._model import SpectralGNN
 
 #: Features, dense or sparse, or on two copies of every node.
 Entries = SparseMatrix | DenseMatrix | LiftedMatrix

@@ -31,7 +31,8 @@ from longnn.explain._integrated import IntegratedForm
 from longnn.explain._parts import Form
 from longnn.graphs import GraphOperator
 from longnn.metrics import Task
-from longnn.nn import Ensemble, Model
+from longnn.nn import Model
+from longnn.nn._ensemble import Ensemble
 from longnn.training import Readout, Trained, mean_prediction
 
 #: Points of the integral over the joint of several models.

@@ -12,12 +12,12 @@ import numpy as np
 
 from longnn import report
 from longnn._base.version import __version__
-from longnn.explain import Subject, find_ids
+from longnn.explain._subject import Subject, find_ids
 from longnn.explorer._graph import describe_graph, describe_operators, nodes_around, rows_of
 from longnn.explorer._page import pack
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator
-from longnn.nn import Ensemble
+from longnn.nn._ensemble import Ensemble
 from longnn.polynomials import Jacobi
 from longnn.records import History, RunRecord
 from longnn.registry import find_model

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from torch import Tensor
 
 from longnn.data import NodeDataset
-from longnn.explain import neighbours
+from longnn.explain._subject import neighbours
 from longnn.explorer._layout import place_nodes
 from longnn.explorer._page import pack
 from longnn.graphs import GraphOperator

@@ -22,18 +22,16 @@ from longnn.filters._coefficients import PCD, Parametrization, make_coefficients
 from longnn.filters._fused import jacobi_coefficients, jacobi_summary
 from longnn.filters._leastsquares import solve
 from longnn.graphs import GraphOperator, Operator, apply_filter
-from longnn.polynomials import (
-    Basis,
-    Jacobi,
-    OrthogonalBasis,
+from longnn.polynomials import Basis, Jacobi, get_basis
+from longnn.polynomials._chebyshev import (
     check_degree,
     evaluate_series,
-    get_basis,
-    jacobi_series,
     nodes,
     transform,
     uniform_gram,
 )
+from longnn.polynomials._families import OrthogonalBasis
+from longnn.polynomials._fused import jacobi_series
 
 Init = str | Tensor | Callable[[Tensor], Tensor] | None
 

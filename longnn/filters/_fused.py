@@ -21,7 +21,8 @@ from torch import Tensor
 from longnn import kernels
 from longnn._base.autograd import differentiable, first_alone, lean, plainly, to_front
 from longnn.filters._coefficients import decomposed_gradient
-from longnn.polynomials import jacobi_matrices, nodes, transform
+from longnn.polynomials._chebyshev import nodes, transform
+from longnn.polynomials._fused import jacobi_matrices
 
 
 def _factors(eta: Any, gamma: Any) -> tuple[Any, Any, Any]:

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longnn.graphs import GraphOperator, chebyshev_stack
+from longnn.graphs import GraphOperator
+from longnn.graphs._propagate import chebyshev_stack
 
 if TYPE_CHECKING:
     from longnn.filters._filter import PolynomialFilter

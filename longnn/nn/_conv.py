@@ -5,9 +5,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from longnn.filters import Init, Parametrization, PolynomialFilter
-from longnn.graphs import GraphOperator, SelfLoops, as_operator
-from longnn.polynomials import Basis, Jacobi, Weight
+from longnn.filters import PolynomialFilter
+from longnn.filters._coefficients import Parametrization
+from longnn.filters._filter import Init
+from longnn.graphs import GraphOperator
+from longnn.graphs._adjacency import SelfLoops
+from longnn.graphs._operator import as_operator
+from longnn.polynomials import Basis, Jacobi
+from longnn.polynomials._families import Weight
 
 
 class PolynomialConv(nn.Module):

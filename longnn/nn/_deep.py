@@ -16,14 +16,16 @@ import torch
 from torch import Tensor, nn
 
 from longnn.filters import PolynomialFilter
-from longnn.graphs import Operator, SelfLoops, check_self_loops
+from longnn.graphs import Operator
+from longnn.graphs._adjacency import SelfLoops, check_self_loops
 from longnn.nn._messages import Attention, Hop, Mean
 from longnn.nn._model import Model
 from longnn.nn._norm import NORMS, Norm
 from longnn.nn._polynomial import pagerank_response
 from longnn.nn._transform import Dropout, Features, Linear, as_features
 from longnn.nn._typed import TypedFilter
-from longnn.polynomials import Basis, OrthogonalBasis, get_basis
+from longnn.polynomials import Basis, get_basis
+from longnn.polynomials._families import OrthogonalBasis
 
 Jump = Literal["none", "max", "cat"]
 

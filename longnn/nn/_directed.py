@@ -5,7 +5,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from longnn.filters import PolynomialFilter
-from longnn.graphs import Direction, GraphOperator, Operator, directed_operator
+from longnn.graphs import GraphOperator, Operator, directed_operator
+from longnn.graphs._operator import Direction
 from longnn.matrices import DenseMatrix, LiftedMatrix
 from longnn.nn._model import Model
 from longnn.nn._transform import Features, as_features

@@ -10,7 +10,8 @@ from torch.func import vmap
 
 from longnn._base.torch_private import reparametrize
 from longnn.filters import PolynomialFilter
-from longnn.graphs import GraphOperator, Operator, SelfLoops
+from longnn.graphs import GraphOperator, Operator
+from longnn.graphs._adjacency import SelfLoops
 from longnn.nn._model import Model
 from longnn.nn._terms import OnRows, Terms
 from longnn.nn._transform import Features

@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from longnn.graphs import EdgeOperator, GraphOperator, Operator
+from longnn.graphs import GraphOperator, Operator
+from longnn.graphs._edges import EdgeOperator
 from longnn.matrices import SparseMatrix
 from longnn.nn._draw import xavier_uniform_
 from longnn.nn._transform import Linear

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from longnn.filters import PolynomialFilter
-from longnn.graphs import Direction, GraphOperator, Operator, SelfLoops, as_operator
+from longnn.graphs import GraphOperator, Operator
+from longnn.graphs._adjacency import SelfLoops
+from longnn.graphs._operator import Direction, as_operator
 from longnn.nn._norm import normalize_rows
 from longnn.nn._terms import OnRows, Terms
 from longnn.nn._transform import Dropout, Features, Linear, Transform, TransformKind

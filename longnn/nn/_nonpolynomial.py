@@ -10,12 +10,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from longnn.graphs import Operator, SelfLoops, lanczos_basis
+from longnn.graphs import Operator
+from longnn.graphs._adjacency import SelfLoops
+from longnn.graphs._lanczos import lanczos_basis
 from longnn.nn._draw import xavier_uniform_
 from longnn.nn._model import Model, Placement, SpectralGNN, check_placement
 from longnn.nn._terms import OnRows, Terms
 from longnn.nn._transform import Dropout, Features, Linear, Transform, as_features
-from longnn.polynomials import check_degree
+from longnn.polynomials._chebyshev import check_degree
 
 
 class _TwoLayers(Model):

@@ -11,11 +11,15 @@ from typing import Any, ClassVar, TypedDict
 import torch
 from torch import Tensor, nn
 
-from longnn.filters import Init, Parametrization, PolynomialFilter
-from longnn.graphs import SelfLoops, check_self_loops
+from longnn.filters import PolynomialFilter
+from longnn.filters._coefficients import Parametrization
+from longnn.filters._filter import Init
+from longnn.graphs._adjacency import SelfLoops, check_self_loops
 from longnn.nn._model import Placement, SpectralGNN
 from longnn.nn._typed import TypedFilter
-from longnn.polynomials import Basis, Favard, Jacobi, Monomial, Weight, check_degree, get_basis
+from longnn.polynomials import Basis, Favard, Jacobi, Monomial, get_basis
+from longnn.polynomials._chebyshev import check_degree
+from longnn.polynomials._families import Weight
 
 
 def personalized_pagerank(degree: int, restart: float) -> Tensor:

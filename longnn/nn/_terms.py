@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from longnn.graphs import SelfLoops
+from longnn.graphs._adjacency import SelfLoops
 
 
 @dataclasses.dataclass(frozen=True)

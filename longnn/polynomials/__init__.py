@@ -11,15 +11,8 @@ families as objects, which filters take.
 import torch
 from torch import Tensor
 
-from longnn.polynomials._chebyshev import (
-    check_degree,
-    evaluate_series,
-    nodes,
-    transform,
-    uniform_gram,
-)
+from longnn.polynomials._chebyshev import check_degree
 from longnn.polynomials._families import (
-    FAMILIES,
     Basis,
     Bernstein,
     Chebyshev,
@@ -29,12 +22,10 @@ from longnn.polynomials._families import (
     Jacobi,
     Legendre,
     Monomial,
-    OrthogonalBasis,
     Scalar,
     Weight,
     get_basis,
 )
-from longnn.polynomials._fused import jacobi_matrices, jacobi_series
 
 
 def _values(basis: Basis, x: Tensor, degree: int) -> Tensor:
@@ -124,7 +115,6 @@ def interpolation(x: Tensor, degree: int) -> Tensor:
 
 
 __all__ = [
-    "FAMILIES",
     "Basis",
     "Bernstein",
     "Chebyshev",
@@ -134,23 +124,6 @@ __all__ = [
     "Jacobi",
     "Legendre",
     "Monomial",
-    "OrthogonalBasis",
-    "Scalar",
-    "Weight",
-    "bernstein",
-    "chebyshev_t",
-    "chebyshev_u",
-    "check_degree",
-    "evaluate_series",
-    "gegenbauer",
     "get_basis",
-    "interpolation",
     "jacobi",
-    "jacobi_matrices",
-    "jacobi_series",
-    "legendre",
-    "monomial",
-    "nodes",
-    "transform",
-    "uniform_gram",
 ]

@@ -11,6 +11,8 @@ import tomllib
 from importlib import resources
 from typing import Any
 
+__all__ = ["known_recipes", "load_recipe"]
+
 _HERE = resources.files(__name__)
 
 

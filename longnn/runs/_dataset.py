@@ -10,7 +10,9 @@ from torch_geometric.data import Data
 
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, from_data
-from longnn.store import ON_ROWS, Ranks, StoredDataset, join_ranks, load_source
+from longnn.store._cache import load_source
+from longnn.store._ranks import Ranks, join_ranks
+from longnn.store._rows import ON_ROWS, StoredDataset
 from longnn.training import choose_device, members_of, row_degree_of
 
 OnNote = Callable[[str], None]

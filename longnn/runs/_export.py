@@ -18,8 +18,11 @@ from torch import Tensor, nn
 from longnn._base.files import atomic_path, writing
 from longnn._base.version import __version__
 from longnn.filters import PolynomialFilter
-from longnn.graphs import EdgeOperator, Operator, SelfLoops
-from longnn.nn import Ensemble, Model
+from longnn.graphs import Operator
+from longnn.graphs._adjacency import SelfLoops
+from longnn.graphs._edges import EdgeOperator
+from longnn.nn import Model
+from longnn.nn._ensemble import Ensemble
 from longnn.training import Readout, Trained, mean_prediction
 
 #: The name of the description inside the file.

@@ -18,7 +18,7 @@ from longnn._base.files import TEMPORARY, try_lock, writing
 from longnn.config import Config
 from longnn.data import DataError
 from longnn.records import RECORD, RUN, Request, RunRecord
-from longnn.store import Ranks
+from longnn.store._ranks import Ranks
 from longnn.training import (
     Population,
     StopTraining,

@@ -15,7 +15,8 @@ from torch import Tensor
 from longnn._base.files import atomic_path, writing
 from longnn._base.tables import write_table
 from longnn.data import DataError, NodeDataset, Split
-from longnn.store import GraphStore, StoredDataset
+from longnn.store._graph import GraphStore
+from longnn.store._rows import StoredDataset
 from longnn.training import Trained
 
 #: Rows of one table of a stream: of a group in a Parquet file.

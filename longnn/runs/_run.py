@@ -17,13 +17,15 @@ from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, Split, make_split
 from longnn.description import masks_of, score_sets
 from longnn.estimator import LONGNNClassifier, LONGNNRegressor
+from longnn.explain._subject import find_ids
 from longnn.metrics import summarize
 from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
 from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._export import export_trained
 from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
 from longnn.runs._predictions import predictions_table, sets_of, stream_predictions
-from longnn.store import GraphStore, StoredDataset
+from longnn.store._graph import GraphStore
+from longnn.store._rows import StoredDataset
 from longnn.training import Problem, Trained, TruncatedScore, mean_prediction, truncation_curve
 
 
@@ -194,7 +196,7 @@ class Run:
         """
         if nodes is None:
             return explain.explain_model(self.trained, self.dataset, **options)
-        places = explain.find_ids(self.dataset.ids, [str(node) for node in nodes])
+        places = find_ids(self.dataset.ids, [str(node) for node in nodes])
         return explain.explain_nodes(self.trained, self.dataset, places, **options)
 
     def evaluate(self) -> tuple[list[Scores], dict[str, dict[str, Summary]]]:

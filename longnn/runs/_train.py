@@ -48,7 +48,8 @@ from longnn.runs._folder import (
 )
 from longnn.runs._predictions import write_predictions, write_stream
 from longnn.runs._run import Run, load_run
-from longnn.store import Ranks, StoredDataset
+from longnn.store._ranks import Ranks
+from longnn.store._rows import StoredDataset
 from longnn.training import Fitted, Job, StopTraining, Trained, complete
 
 #: Seconds between checkpoints.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from longnn.graphs import SelfLoops, check_self_loops
+from longnn.graphs._adjacency import SelfLoops, check_self_loops
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import StoreError
 

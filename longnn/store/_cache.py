@@ -11,15 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from longnn._base.memory import LEAST, available_memory, in_words
-from longnn.data import (
-    STORED_SUFFIXES,
-    DataError,
-    NodeDataset,
-    Source,
-    StoredTable,
-    TextStream,
-    cache_root,
-)
+from longnn.data import DataError, NodeDataset, Source
+from longnn.data._rawfiles import cache_root
+from longnn.data._storedtable import STORED_SUFFIXES, StoredTable
+from longnn.data._text import TextStream
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import StoreError
 from longnn.store._parts import SUFFIXES, Parts, find_parts

@@ -17,17 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from longnn.data import (
-    TYPE_NAMES,
-    DataError,
-    StoredTable,
-    TextStream,
-    edge_columns,
-    line_in_parts,
-    read_ids,
-    unknown_note,
-    unknown_text,
-)
+from longnn.data import DataError
+from longnn.data._edgetable import TYPE_NAMES, edge_columns, unknown_note, unknown_text
+from longnn.data._nodetable import read_ids
+from longnn.data._storedtable import StoredTable, line_in_parts
+from longnn.data._text import TextStream
 from longnn.store._arrays import ArrayWriter
 from longnn.store._engine import Engine, named, quoted
 from longnn.store._graph import NEIGHBOURS, OFFSETS

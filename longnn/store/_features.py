@@ -13,20 +13,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data import (
-    Answers,
-    DataError,
-    Encoding,
-    NodeColumns,
-    Novelty,
-    Scaling,
-    StoredTable,
-    TableOptions,
-    encode_columns,
-    read_answers,
-    read_labels,
-    read_split,
-)
+from longnn.data import DataError
+from longnn.data._encoding import Encoding, Novelty, encode_columns
+from longnn.data._labels import read_labels
+from longnn.data._nodetable import NodeColumns, read_split
+from longnn.data._options import TableOptions
+from longnn.data._scaling import Scaling
+from longnn.data._storedtable import StoredTable
+from longnn.data._targets import Answers, read_answers
 from longnn.store._arrays import ArrayWriter
 from longnn.store._graph import LABELS, MASKS, NOBODY, ROLES
 

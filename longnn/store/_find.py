@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 
 from longnn._base.memory import LEAST
-from longnn.graphs import SelfLoops
+from longnn.graphs._adjacency import SelfLoops
 from longnn.store._basis import BasisStore
 from longnn.store._graph import GraphStore
 from longnn.store._manifest import NAME, StoreError, checksum

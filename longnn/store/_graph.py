@@ -15,7 +15,10 @@ import pyarrow.parquet as pq
 import torch
 
 from longnn._base.memory import in_words
-from longnn.data import Answers, Encoding, Scaling, Source
+from longnn.data import Source
+from longnn.data._encoding import Encoding
+from longnn.data._scaling import Scaling
+from longnn.data._targets import Answers
 from longnn.store._manifest import Manifest, StoreError, checksum
 
 #: The files of a graph. All of one length are by node, in the order of the ids.

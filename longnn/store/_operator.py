@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from longnn.graphs import SelfLoops
+from longnn.graphs._adjacency import SelfLoops
 from longnn.store._adjacency import Adjacency
 from longnn.store._graph import GraphStore
 

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from longnn.data import (
-    STORED_SUFFIXES,
-    TABLE_SUFFIXES,
-    DataError,
-    MissingFileError,
-    find_nodes_beside,
-    table_stem,
-    table_suffix,
-)
+from longnn.data import DataError
+from longnn.data._errors import MissingFileError
+from longnn.data._files import find_nodes_beside
+from longnn.data._readtable import TABLE_SUFFIXES
+from longnn.data._storedtable import STORED_SUFFIXES
+from longnn.data._text import table_stem, table_suffix
 
 SUFFIXES = tuple(dict.fromkeys((*TABLE_SUFFIXES, *STORED_SUFFIXES)))
 

@@ -19,21 +19,16 @@ import torch
 
 from longnn._base.files import try_lock, writing
 from longnn._base.memory import parse_size
-from longnn.data import (
-    Answers,
-    DataError,
-    Encoding,
-    NodeColumns,
-    NodeDataset,
-    Scaling,
-    Source,
-    StoredTable,
-    TableOptions,
-    added_note,
-    edge_notes,
-    graph_name,
-    isolated_note,
-)
+from longnn.data import DataError, NodeDataset, Source
+from longnn.data._arcs import edge_notes, isolated_note
+from longnn.data._edgetable import added_note
+from longnn.data._encoding import Encoding
+from longnn.data._files import graph_name
+from longnn.data._nodetable import NodeColumns
+from longnn.data._options import TableOptions
+from longnn.data._scaling import Scaling
+from longnn.data._storedtable import StoredTable
+from longnn.data._targets import Answers
 from longnn.store._arrays import ArrayWriter
 from longnn.store._edges import (
     Counts,

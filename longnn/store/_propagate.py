@@ -22,7 +22,7 @@ from torch import Tensor
 
 from longnn._base.files import TEMPORARY, try_lock, write_json, writing
 from longnn._base.memory import available_memory, in_words
-from longnn.graphs import SelfLoops
+from longnn.graphs._adjacency import SelfLoops
 from longnn.store._adjacency import Adjacency, forget
 from longnn.store._basis import ROWS, BasisStore, block_name
 from longnn.store._blocks import BlockFile, Finished, read_finished

@@ -18,7 +18,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn._base.memory import available_memory, in_words
-from longnn.data import DataError, NodeDataset, Scaling, Source
+from longnn.data import DataError, NodeDataset, Source
+from longnn.data._scaling import Scaling
 from longnn.store._graph import MASKS, GraphStore
 from longnn.store._manifest import NAME, StoreError
 

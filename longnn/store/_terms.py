@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from longnn.graphs import SelfLoops
+from longnn.graphs._adjacency import SelfLoops
 from longnn.store._adjacency import Adjacency, Stretch
 from longnn.store._graph import GraphStore
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longnn.nn import Terms
-from longnn.store import Ranks
+from longnn.nn._terms import Terms
+from longnn.store._ranks import Ranks
 from longnn.training._problem import Problem
 from longnn.training._rows import RowProblem
 

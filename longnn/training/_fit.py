@@ -13,12 +13,18 @@ import torch
 from torch import Tensor
 
 from longnn.config import Config
-from longnn.data import DataError, NodeDataset, Scaling, Split, undirected
-from longnn.graphs import GraphOperator, SelfLoops, directed_operator
+from longnn.data import DataError, NodeDataset, Split
+from longnn.data._convert import undirected
+from longnn.data._scaling import Scaling
+from longnn.graphs import GraphOperator, directed_operator
+from longnn.graphs._adjacency import SelfLoops
 from longnn.metrics import METRICS, headline, score_classes, score_labels, score_numbers
-from longnn.nn import Directed, Ensemble, Model, count_products, seeded, truncate_filters
+from longnn.nn import Directed, Model, truncate_filters
+from longnn.nn._draw import seeded
+from longnn.nn._ensemble import Ensemble
+from longnn.nn._truncate import count_products
 from longnn.registry import find_model, get_model
-from longnn.store import StoredDataset, stored_scaling
+from longnn.store._rows import StoredDataset, stored_scaling
 from longnn.training._memory import require_room
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem, loss_weights, self_loops_of

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 
-from longnn.config import AFTERWARDS, RATES, Config
-from longnn.store import Ranks
+from longnn.config import Config
+from longnn.config._config import AFTERWARDS, RATES
+from longnn.store._ranks import Ranks
 from longnn.training._memory import count_fitting, fits
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem

@@ -12,10 +12,13 @@ import torch
 from torch import Tensor
 
 from longnn.config import Config
-from longnn.data import NodeDataset, Scaling, Split
+from longnn.data import NodeDataset, Split
+from longnn.data._scaling import Scaling
 from longnn.metrics import check_monitor
-from longnn.nn import Ensemble, Model
-from longnn.store import Ranks, StoredDataset
+from longnn.nn import Model
+from longnn.nn._ensemble import Ensemble
+from longnn.store._ranks import Ranks
+from longnn.store._rows import StoredDataset
 from longnn.training._ensemble import ensemble_weights
 from longnn.training._fit import (
     Fitted,

@@ -4,10 +4,10 @@ import copy
 import dataclasses
 from collections.abc import Sequence
 
-from longnn import data
 from longnn.data import DataError, NodeDataset
+from longnn.data._relations import match_types
 from longnn.matrices import take_columns
-from longnn.store import GraphStore
+from longnn.store._graph import GraphStore
 
 
 def match_features(
@@ -94,5 +94,5 @@ def match_edge_types(dataset: NodeDataset, names: Sequence[str]) -> NodeDataset:
     """The dataset with the types of edges in the order of training."""
     if not names and not dataset.relations:
         return dataset
-    relations = data.match_types(dataset.relations, names) if names else ()
+    relations = match_types(dataset.relations, names) if names else ()
     return dataclasses.replace(dataset, relations=relations)

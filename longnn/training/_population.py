@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from longnn._base.precision import dense_products
 from longnn.config import Settings
-from longnn.store import Ranks
+from longnn.store._ranks import Ranks
 from longnn.training._feed import Batch, make_feed
 from longnn.training._history import History, Standing
 from longnn.training._objective import Objective

@@ -17,12 +17,13 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from longnn.config import AFTERWARDS, Config
+from longnn.config import Config
+from longnn.config._config import AFTERWARDS
 from longnn.data import NodeDataset
 from longnn.matrices import nonzero_share
 from longnn.recipes import known_recipes, load_recipe
 from longnn.registry import FEATURES_FORM, find_model, model_options
-from longnn.store import StoredDataset
+from longnn.store._rows import StoredDataset
 from longnn.training._fit import decide_direction
 
 #: Seeds of each member.

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from longnn._base.suggestions import did_you_mean
-from longnn.config import Config, parse_class_weight
-from longnn.graphs import GraphOperator, SelfLoops
+from longnn.config import Config
+from longnn.config._config import parse_class_weight
+from longnn.graphs import GraphOperator
+from longnn.graphs._adjacency import SelfLoops
 from longnn.matrices import (
     SPARSE_SHARE,
     DenseMatrix,
@@ -18,7 +20,7 @@ from longnn.matrices import (
 )
 from longnn.metrics import Task, headline
 from longnn.registry import find_model
-from longnn.store import Ranks
+from longnn.store._ranks import Ranks
 
 #: By the share of nonzeros: features are sparse up to the first, and up to the second without a
 #: dense copy at their side, through which a GPU takes products without dropout (on an H200).

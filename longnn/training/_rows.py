@@ -18,12 +18,17 @@ import torch
 from torch import Tensor
 
 from longnn.config import Config
-from longnn.data import DataError, Scaling
-from longnn.graphs import SelfLoops
+from longnn.data import DataError
+from longnn.data._scaling import Scaling
+from longnn.graphs._adjacency import SelfLoops
 from longnn.metrics import headline
-from longnn.nn import OnRows, Terms
+from longnn.nn._terms import OnRows, Terms
 from longnn.registry import find_model, get_model
-from longnn.store import BasisStore, GraphStore, Ranks, StoredDataset, ensure_basis, places_of
+from longnn.store._basis import BasisStore
+from longnn.store._find import ensure_basis, places_of
+from longnn.store._graph import GraphStore
+from longnn.store._ranks import Ranks
+from longnn.store._rows import StoredDataset
 from longnn.training._problem import Problem, self_loops_of
 
 #: Rows of a block, and blocks of a window, at least.

@@ -28,7 +28,7 @@ from torch.func import stack_module_state
 
 from longnn import kernels
 from longnn._base.torch_private import copy_each_, fused_adam_
-from longnn.nn import call_each
+from longnn.nn._ensemble import call_each
 
 #: Numbers to a multiple of which tables are filled up, so that each begins where a GPU reads
 #: well.

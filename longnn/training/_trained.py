@@ -10,13 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longnn import data  # the reader of tables is loaded when a model has columns of one
 from longnn._base.schema import Node
 from longnn.config import Config
-from longnn.data import DataError, NodeDataset, Scaling
+from longnn.data import DataError, NodeDataset
+from longnn.data._scaling import Scaling
 from longnn.metrics import Task, headline
-from longnn.nn import Ensemble, Model
-from longnn.store import GraphStore, StoredDataset
+from longnn.nn import Model
+from longnn.nn._ensemble import Ensemble
+from longnn.store._graph import GraphStore
+from longnn.store._rows import StoredDataset
 from longnn.training._fit import (
     ROWS,
     Fitted,
@@ -35,7 +37,7 @@ from longnn.training._rows import RowProblem, row_terms
 from longnn.training._trainedfile import read_trained, write_trained
 
 if TYPE_CHECKING:
-    from longnn.data import Encoding
+    from longnn.data._encoding import Encoding
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -191,7 +193,11 @@ class Trained:
         if self.encoding is not None:
             return dataset.encoded(self.encoding)
         known = set(self.feature_names) <= set(dataset.columns.names)
-        return dataset.encoded(data.Encoding.plain(self.feature_names)) if known else dataset
+        if not known:
+            return dataset
+        from longnn.data._encoding import Encoding
+
+        return dataset.encoded(Encoding.plain(self.feature_names))
 
     def predict_batches(
         self, problem: RowProblem, *, repeat: int | None = None, size: int = ROWS

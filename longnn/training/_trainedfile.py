@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from longnn import data  # the reader of tables is loaded when a model has columns of one
 from longnn._base.schema import Node
-from longnn.config import SCALINGS, Config
-from longnn.data import DataError, Scaling
+from longnn.config import Config
+from longnn.config._config import SCALINGS
+from longnn.data import DataError
+from longnn.data._scaling import Scaling
 from longnn.metrics import TASKS, Task
 from longnn.training._readout import Readout
 from longnn.training._tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
+    from longnn.data._encoding import Encoding
     from longnn.training._trained import Trained
 
 _FORMAT = "longnn.trained/1"
@@ -104,11 +106,18 @@ def _fields(about: Node, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
         "states": _states(tensors, len(readouts)),
         "readouts": readouts,
         "targets": targets,
-        "encoding": data.Encoding.from_dict(encoding.mapping()) if encoding.given else None,
+        "encoding": _encoding(encoding) if encoding.given else None,
         "open_features": opened,  # absent before there were any
         "members": _members(about["members"]),
         "edge_types": about["edge_types"].texts() if about["edge_types"].given else (),
     }
+
+
+def _encoding(node: Node) -> "Encoding":
+    # The reader of tables is loaded when a model has columns of one.
+    from longnn.data._encoding import Encoding
+
+    return Encoding.from_dict(node.mapping())
 
 
 def _members(node: Node) -> dict[str, Config]:

@@ -18,7 +18,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from longnn._base.files import write_json
 from longnn._base.schema import Node, Schema, from_plain
-from longnn.data import NodeDataset, known_names
+from longnn.data import NodeDataset
+from longnn.data._catalog import known_names
 from longnn.registry import find_model
 from longnn.tuning._ledger import Outcome, Scores, place_of, worker_of
 from longnn.tuning._space import Plain

@@ -14,7 +14,8 @@ from optuna.trial import FrozenTrial
 from longnn._base.provenance import environment
 from longnn._base.schema import from_plain
 from longnn.config import Config
-from longnn.data import NodeDataset, Scaling
+from longnn.data import NodeDataset
+from longnn.data._scaling import Scaling
 from longnn.training import Population, choose_device, fits, make_problem, shape_of
 from longnn.tuning._cost import Estimate, estimate
 from longnn.tuning._ledger import BEAT, FINISHED, Claim, Ledger, place_of, rank_trials, worker_of

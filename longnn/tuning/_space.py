@@ -26,7 +26,8 @@ import optuna
 from optuna.trial import BaseTrial
 
 from longnn._base.suggestions import did_you_mean
-from longnn.config import RATES, Config, Settings
+from longnn.config import Config, Settings
+from longnn.config._config import RATES
 from longnn.nn import Model
 from longnn.registry import MODELS, find_model, model_options
 from longnn.training import make_model

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
-from longnn.store import StoredDataset
+from longnn.store._rows import StoredDataset
 from longnn.training import Population, fit
 from longnn.tuning._record import FinalistRecord, Finalists, TrialRecord
 from longnn.tuning._training import best_score, finite

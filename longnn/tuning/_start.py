@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from longnn.config import AFTERWARDS, Config, settings_names
+from longnn.config import Config
+from longnn.config._config import AFTERWARDS, settings_names
 from longnn.data import NodeDataset
 from longnn.records import RunRecord
 from longnn.registry import model_options

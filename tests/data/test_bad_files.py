@@ -16,7 +16,9 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from longnn.data import DataError, MissingFileError, load_files
+from longnn.data import DataError
+from longnn.data._errors import MissingFileError
+from longnn.data._files import load_files
 from tests.data.examples import (
     EDGES,
     NODES,

@@ -10,7 +10,10 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily as pyg_homophily
 
-from longnn.data import csbm, describe, digits, from_data, homophily, load_files
+from longnn.data import describe, from_data
+from longnn.data._card import homophily
+from longnn.data._files import load_files
+from longnn.data._synthetic import csbm, digits
 from tests.data.examples import Write
 
 

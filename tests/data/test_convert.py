@@ -12,7 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from longnn.data import DataError, from_data, symmetrize
+from longnn.data import DataError, from_data
+from longnn.data._arcs import symmetrize
 
 NODES = 12
 

@@ -10,7 +10,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import NormalizeFeatures
 
-from longnn.data import DataError, DatasetUnavailable, NodeDataset, row_normalize
+from longnn.data import DataError, NodeDataset
+from longnn.data._errors import DatasetUnavailable
+from longnn.data._features import row_normalize
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0 - 1 - 2
 

@@ -15,18 +15,18 @@ from longnn.data import (
     DataError,
     NodeDataset,
     Source,
-    csbm,
     describe,
     from_data,
     from_networkx,
     from_pandas,
     from_scipy,
-    list_named,
     load,
-    load_files,
-    load_named,
-    undirected,
 )
+from longnn.data._catalog import list_named
+from longnn.data._convert import undirected
+from longnn.data._files import load_files
+from longnn.data._named import load_named
+from longnn.data._synthetic import csbm
 
 from .test_named import write_webkb
 

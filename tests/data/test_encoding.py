@@ -13,7 +13,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 
-from longnn.data import DataError, Encoding, load_files
+from longnn.data import DataError
+from longnn.data._encoding import Encoding
+from longnn.data._files import load_files
 from longnn.data._tables import Table
 from tests.data.examples import Write
 

@@ -15,7 +15,9 @@ import scipy.sparse as sp
 import torch
 
 from longnn import LONGNNClassifier
-from longnn.data import DataError, MissingFileError, NodeDataset, Source, load, load_files
+from longnn.data import DataError, NodeDataset, Source, load
+from longnn.data._errors import MissingFileError
+from longnn.data._files import load_files
 from longnn.matrices import DenseMatrix
 
 Write = Callable[[str, str], Path]

@@ -14,7 +14,9 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from longnn.data import DataError, MissingFileError, NodeDataset, from_data, load, load_files
+from longnn.data import DataError, NodeDataset, from_data, load
+from longnn.data._errors import MissingFileError
+from longnn.data._files import load_files
 from tests.data.examples import (
     EDGES,
     NODES,

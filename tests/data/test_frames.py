@@ -15,7 +15,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from longnn.data import DataError, from_networkx, from_pandas, from_scipy, load_files
+from longnn.data import DataError, from_networkx, from_pandas, from_scipy
+from longnn.data._files import load_files
 from tests.data.examples import PAIRS, WEIGHT, N, X, Y, adjacency, columns, reference
 
 MESSY = {

@@ -15,15 +15,8 @@ import torch
 from torch_geometric.data import Data
 
 from longnn import LONGNN, GraphOperator
-from longnn.data import (
-    DataError,
-    from_data,
-    from_networkx,
-    from_pandas,
-    from_scipy,
-    load,
-    load_named,
-)
+from longnn.data import DataError, from_data, from_networkx, from_pandas, from_scipy, load
+from longnn.data._named import load_named
 from longnn.data._pickles import read_pickle
 from longnn.records import FilterPath
 from longnn.report import density_top

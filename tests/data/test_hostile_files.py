@@ -21,7 +21,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from longnn.data import DataError, load_files
+from longnn.data import DataError
+from longnn.data._files import load_files
 
 E = np.array([[0, 1, 2], [1, 2, 0]])
 EDGES = torch.from_numpy(E)
@@ -234,7 +235,7 @@ def test_no_such_file_ends_the_process(tmp_path: Path) -> None:
         make(tmp_path / case / name)
     places = [str(tmp_path / case / BAD[case][0]) for case in CRASHES]
     code = (
-        "import sys; from longnn.data import DataError, load_files\n"
+        "import sys; from longnn.data._files import DataError, load_files\n"
         "for path in sys.argv[1:]:\n"
         "    try: load_files(path)\n"
         "    except DataError: print('clean')\n"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from longnn.data import DataError, load_files
+from longnn.data import DataError
+from longnn.data._files import load_files
 from tests.data.examples import Write
 
 EDGES = "source,target\na,b\nb,c\nc,d\n"

@@ -21,15 +21,12 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from longnn.data import (
-    DataError,
-    DatasetUnavailable,
-    find_named,
-    list_named,
-    load_named,
-    row_normalize,
-)
+from longnn.data import DataError
+from longnn.data._catalog import find_named, list_named
 from longnn.data._download import _SecureRedirects, fetch, known_sums
+from longnn.data._errors import DatasetUnavailable
+from longnn.data._features import row_normalize
+from longnn.data._named import load_named
 from longnn.data._rawfiles import cache_root, data_root
 from longnn.data._rawreaders import READERS, read_word_lists
 from tests.data.examples import write_webkb
@@ -79,7 +76,7 @@ def test_the_table_lists_what_was_promised() -> None:
 
 def test_the_lists_do_not_wait_for_torch() -> None:
     code = (
-        "import sys; from longnn import data\n"
+        "import sys; from longnn.data import _catalog as data\n"
         "names = [e.name for e in (*data.list_named(), *data.list_bundled())]\n"
         "assert set(names) == data.known_names() and data.find_named('Cora').nodes == 2708\n"
         "heavy = {'torch', 'numpy', 'torch_geometric', 'pyarrow', 'scipy', 'sklearn'}\n"
@@ -230,7 +227,7 @@ class TestFromRawFiles:
     def test_two_processes_at_once(self, home: Path) -> None:
         write_webkb(home / "data/texas/raw")
         code = (
-            "import sys; from longnn.data import load_named\n"
+            "import sys; from longnn.data._named import load_named\n"
             "print(load_named('texas', sys.argv[1]).fingerprint())"
         )
         env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

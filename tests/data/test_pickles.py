@@ -14,8 +14,9 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.datasets import Planetoid
 
-from longnn.data import DataError, load_named
+from longnn.data import DataError
 from longnn.data._catalog import find_named
+from longnn.data._named import load_named
 from longnn.data._pickles import read_pickle
 from longnn.data._rawreaders import READERS
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from longnn.data import describe, find_named, load_named
+from longnn.data import describe
+from longnn.data._catalog import find_named
+from longnn.data._named import load_named
 
 ROWS = [
     *("cora", "citeseer", "pubmed", "computers", "photo", "chameleon", "squirrel", "actor"),

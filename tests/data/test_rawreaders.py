@@ -11,7 +11,8 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.datasets import Amazon, HeterophilousGraphDataset, WebKB
 
-from longnn.data import DataError, find_named
+from longnn.data import DataError
+from longnn.data._catalog import find_named
 from longnn.data._rawreaders import READERS
 from tests.data.examples import write_webkb
 

@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from longnn.data import DataError, load
-from longnn.store import load_stored, prepare
+from longnn.store import prepare
+from longnn.store._rows import load_stored
 
 pytest.importorskip("duckdb")
 

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from longnn.data import DataError, NodeDataset, Scaling, csbm, row_normalize
+from longnn.data import DataError, NodeDataset
+from longnn.data._features import row_normalize
+from longnn.data._scaling import Scaling
+from longnn.data._synthetic import csbm
 
 
 def mixed(rows: int = 500, seed: int = 0) -> np.ndarray:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from longnn.data import DataError, NodeDataset, Source, csbm, load
+from longnn.data import DataError, NodeDataset, Source, load
+from longnn.data._synthetic import csbm
 from tests.commands import CLUB
 from tests.data.examples import EDGES, NODES, Write
 

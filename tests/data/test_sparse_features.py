@@ -12,15 +12,10 @@ from torch_geometric.data import Data
 
 from longnn import LONGNNClassifier
 from longnn.config import Config
-from longnn.data import (
-    DataError,
-    NodeDataset,
-    Scaling,
-    csbm,
-    describe,
-    from_data,
-    row_normalize,
-)
+from longnn.data import DataError, NodeDataset, describe, from_data
+from longnn.data._features import row_normalize
+from longnn.data._scaling import Scaling
+from longnn.data._synthetic import csbm
 from longnn.matrices import csr, csr_from_scipy, csr_to_scipy
 
 

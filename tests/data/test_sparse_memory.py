@@ -17,7 +17,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn.data import NodeDataset, Scaling, describe, load
+from longnn.data import NodeDataset, describe, load
+from longnn.data._scaling import Scaling
 from longnn.graphs import GraphOperator
 from longnn.matrices import SparseMatrix
 from longnn.training import Problem

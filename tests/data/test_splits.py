@@ -11,16 +11,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data import (
-    DataError,
-    NodeDataset,
-    csbm,
-    from_data,
-    load_named,
-    make_split,
-    untested,
-)
+from longnn.data import DataError, NodeDataset, from_data, make_split
+from longnn.data._card import untested
+from longnn.data._named import load_named
 from longnn.data._splits import PROTOCOLS
+from longnn.data._synthetic import csbm
 
 RANDOM = ("published", "stratified")
 

@@ -13,19 +13,12 @@ import torch
 from sklearn.datasets import load_digits
 from torch_geometric.utils import grid as pyg_grid
 
-from longnn.data import (
-    DataError,
-    ImageGrid,
-    MissingFileError,
-    csbm,
-    digits,
-    homophily,
-    image_grid,
-    list_bundled,
-    load,
-    read_image_grid,
-)
-from longnn.data._images import grid_edges
+from longnn.data import DataError, load
+from longnn.data._card import homophily
+from longnn.data._catalog import list_bundled
+from longnn.data._errors import MissingFileError
+from longnn.data._images import ImageGrid, grid_edges, image_grid, read_image_grid
+from longnn.data._synthetic import csbm, digits
 
 
 class TestCsbm:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from longnn.data import DataError, NodeDataset, load_files
+from longnn.data import DataError, NodeDataset
+from longnn.data._files import load_files
 from tests.data.examples import EDGES, NODES, Write, columns, reference
 
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import torch
 
-from longnn.data import Scaling
-from longnn.nn import Ensemble
+from longnn.data._scaling import Scaling
+from longnn.nn._ensemble import Ensemble
 from longnn.training import make_model
 from tests.test_export import FEATURES, HERE, THERE, make_trained
 

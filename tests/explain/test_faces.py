@@ -11,7 +11,9 @@ import torch
 
 from longnn import LONGNNClassifier, LONGNNRegressor, load_run
 from longnn.data import csbm
-from longnn.explain import Explanation, Overview, explain_nodes, why
+from longnn.explain import Explanation, explain_nodes
+from longnn.explain._overview import Overview
+from longnn.explain._presentation import why
 from tests.commands import CLUB, FAST, NEWCOMERS, fail, longnn, succeed, succeed_json
 from tests.explain.cases import HERE, make_trained
 from tests.report.pagecheck import check_page

@@ -10,7 +10,7 @@ import torch
 from longnn import runs
 from longnn.data import Source
 from longnn.explorer import collect, unpack, write_explorer
-from longnn.polynomials import evaluate_series
+from longnn.polynomials._chebyshev import evaluate_series
 
 
 def graph(**options):

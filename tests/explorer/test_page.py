@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from longnn.data import Scaling, from_data
+from longnn.data import from_data
+from longnn.data._scaling import Scaling
 from longnn.explorer import collect, make_server, render, unpack
 from longnn.polynomials import Jacobi, jacobi
 from longnn.report import chebyshev_response, jacobi_weight, mean_response

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 
 from longnn import LONGNNClassifier, report
-from longnn.data import csbm
+from longnn.data._synthetic import csbm
 from longnn.graphs import GraphOperator
-from longnn.runs import load_run, read_record, resume
+from longnn.runs import load_run, resume
+from longnn.runs._folder import read_record
 from longnn.tuning import read_record as read_search
 from tests.fuzz import material
 from tests.fuzz.archives import mutate_json, mutate_safetensors

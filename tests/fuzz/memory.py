@@ -10,7 +10,8 @@ import torch
 from torch_geometric.data import Data
 
 from longnn import LONGNNClassifier, LONGNNRegressor
-from longnn.data import csbm, from_data, from_networkx, from_pandas, from_scipy
+from longnn.data import from_data, from_networkx, from_pandas, from_scipy
+from longnn.data._synthetic import csbm
 from longnn.graphs import GraphOperator
 from tests.fuzz import material
 from tests.fuzz.arrays import (

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from longnn.config import parse_assignment
+from longnn.config._values import parse_assignment
 from longnn.data import DataError, load
 from tests.fuzz import campaign, sandbox
 from tests.fuzz.archives import canary

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import scipy.sparse as sp
 
-from longnn.data import load_named
+from longnn.data._named import load_named
 from tests.fuzz.archives import canary, npy, write_zip
 from tests.fuzz.arrays import lie, matrix_arrays, mutate_arrays, write_npz
 from tests.fuzz.cases import Case, fuzzed, learn

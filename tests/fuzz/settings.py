@@ -4,11 +4,15 @@ import functools
 import shutil
 
 from longnn import cli
-from longnn.config import Config, explain_options, explain_settings, parse_assignment
-from longnn.data import Source, csbm
+from longnn.config import Config
+from longnn.config._config import explain_options, explain_settings
+from longnn.config._values import parse_assignment
+from longnn.data import Source
+from longnn.data._synthetic import csbm
 from longnn.registry import MODELS, OPTIONS
 from longnn.runs import train
-from longnn.tuning import draw_random, load_space
+from longnn.tuning import load_space
+from longnn.tuning._space import draw_random
 from tests.fuzz import material
 from tests.fuzz.cases import QUICK, Case, fuzzed, learn, without_pages
 from tests.fuzz.draw import CELLS, mutate_bytes, mutate_lines

@@ -13,7 +13,7 @@ import pytest
 import safetensors.numpy
 
 import longnn
-from longnn.config import parse_assignment
+from longnn.config._values import parse_assignment
 from tests.fuzz.archives import mutate_npy, mutate_safetensors, mutate_zip, npy, write_zip, zip_bomb
 from tests.fuzz.campaign import choose
 from tests.fuzz.cases import load_formats

@@ -16,7 +16,8 @@ from longnn.matrices._sparse import SparseMatrix
 from longnn.nn._activation import activate, add_bias
 from longnn.nn._norm import by_kernel
 from longnn.nn._transform import fused_narrow_matmul
-from longnn.polynomials import Jacobi, nodes, transform
+from longnn.polynomials import Jacobi
+from longnn.polynomials._chebyshev import nodes, transform
 from longnn.training._history import Standing
 from longnn.training._stack import BETA1, BETA2, EPSILON, Packed
 

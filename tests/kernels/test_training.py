@@ -9,7 +9,8 @@ import torch
 
 from longnn import kernels
 from longnn.config import Config
-from longnn.data import csbm, make_split
+from longnn.data import make_split
+from longnn.data._synthetic import csbm
 from longnn.training._fit import Scaling, make_population, make_problem
 
 pytest.importorskip("triton")

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from longnn import GraphOperator, LONConv, apply_filter, get_model
-from longnn.graphs import lanczos_basis
+from longnn.graphs._lanczos import lanczos_basis
 from longnn.registry import MODELS
 
 from ..helpers import random_graph, random_tensor

@@ -6,20 +6,13 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch_geometric import nn as pyg
 
 from longnn import GraphOperator, get_model
-from longnn.graphs import EdgeOperator, typed_operator
-from longnn.nn import (
-    Block,
-    DeepGAT,
-    DeepGCN,
-    DeepLONGNN,
-    DeepSAGE,
-    Directed,
-    count_products,
-    truncate_filters,
-)
-from longnn.nn._deep import NORMS
+from longnn.graphs import typed_operator
+from longnn.graphs._edges import EdgeOperator
+from longnn.nn import DeepGAT, DeepGCN, DeepLONGNN, DeepSAGE, Directed, truncate_filters
+from longnn.nn._deep import NORMS, Block
 from longnn.nn._messages import Attention, Hop, Mean
-from longnn.polynomials import FAMILIES
+from longnn.nn._truncate import count_products
+from longnn.polynomials._families import FAMILIES
 
 from ..helpers import double_operator, random_graph, random_tensor
 

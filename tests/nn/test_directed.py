@@ -7,7 +7,9 @@ import torch
 
 from longnn.graphs import GraphOperator, apply_filter, directed_operator
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix
-from longnn.nn import GCN, LONGNN, MLP, Directed, Ensemble, seeded
+from longnn.nn import GCN, LONGNN, MLP, Directed
+from longnn.nn._draw import seeded
+from longnn.nn._ensemble import Ensemble
 from longnn.registry import MODELS, get_model
 
 from ..helpers import random_graph, random_tensor

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from longnn.graphs import GraphOperator
-from longnn.nn import GCN, LONGNN, MLP, Ensemble
+from longnn.nn import GCN, LONGNN, MLP
+from longnn.nn._ensemble import Ensemble
 
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
 X = torch.rand(4, 5, generator=torch.Generator().manual_seed(0))

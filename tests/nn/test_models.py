@@ -8,7 +8,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import add_self_loops
 
 from lab import textbook
-from longnn import LONGNN, GraphOperator, SparseMatrix, get_model
+from longnn import LONGNN, GraphOperator, get_model
+from longnn.matrices import SparseMatrix
 from longnn.nn._nonpolynomial import OptBasisFilter
 from longnn.nn._polynomial import personalized_pagerank
 from longnn.nn._transform import narrow_matmul, normalize_rows

@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from longnn.graphs import GraphOperator
-from longnn.nn import GCN, Ensemble, OnRows, Terms
+from longnn.nn import GCN
+from longnn.nn._ensemble import Ensemble
+from longnn.nn._terms import OnRows, Terms
 from longnn.registry import MODELS, get_model
 from tests.helpers import random_graph, random_tensor
 

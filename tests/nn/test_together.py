@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from longnn.graphs import GraphOperator
-from longnn.nn import LONGNN, Ensemble, OnRows, Terms
+from longnn.nn import LONGNN
 from longnn.nn import _ensemble as ensemble_module
 from longnn.nn import _ensemble as together_module
-from longnn.nn._ensemble import layout, scores_together
+from longnn.nn._ensemble import Ensemble, layout, scores_together
+from longnn.nn._terms import OnRows, Terms
 from longnn.registry import MODELS
 
 from .test_models import EDGES, NODES, as_sparse, build, features

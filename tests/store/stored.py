@@ -5,8 +5,9 @@ import pyarrow
 import pyarrow.parquet
 import torch
 
-from longnn.data import csbm
-from longnn.store import GraphStore, Manifest
+from longnn.data._synthetic import csbm
+from longnn.store._graph import GraphStore
+from longnn.store._manifest import Manifest
 
 
 def write_graph(folder, dataset, *, roles=None, ids=None):

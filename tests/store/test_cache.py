@@ -10,8 +10,9 @@ import pyarrow.parquet
 import pytest
 
 from longnn.data import DataError, Source
-from longnn.store import StoreError, load_source, prepare, stored_graph
-from longnn.store._cache import memory_of_files
+from longnn.store import prepare
+from longnn.store._cache import load_source, memory_of_files, stored_graph
+from longnn.store._manifest import StoreError
 from longnn.store._rows import bytes_needed
 from tests.commands import longnn, succeed
 

@@ -9,9 +9,11 @@ import pyarrow.parquet
 import pytest
 import torch
 
-from longnn.data import DataError, Scaling, describe, load, make_split
+from longnn.data import DataError, describe, load, make_split
+from longnn.data._scaling import Scaling
 from longnn.runs import train
-from longnn.store import load_stored, prepare
+from longnn.store import prepare
+from longnn.store._rows import load_stored
 from longnn.training import complete
 from tests.commands import CLUB, fail, succeed
 

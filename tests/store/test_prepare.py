@@ -11,8 +11,12 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from longnn.data import DataError, Scaling, load
-from longnn.store import GraphStore, StoreError, load_stored, prepare
+from longnn.data import DataError, load
+from longnn.data._scaling import Scaling
+from longnn.store import prepare
+from longnn.store._graph import GraphStore
+from longnn.store._manifest import StoreError
+from longnn.store._rows import load_stored
 from tests.commands import CLUB
 
 pytest.importorskip("duckdb")

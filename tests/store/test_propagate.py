@@ -7,9 +7,12 @@ import pytest
 import scipy.sparse
 import torch
 
-from longnn.graphs import GraphOperator, chebyshev_stack
-from longnn.store import StoreError, _plan, _stage, propagate, serving_basis
+from longnn.graphs import GraphOperator
+from longnn.graphs._propagate import chebyshev_stack
+from longnn.store import _plan, _stage, propagate
 from longnn.store._adjacency import Adjacency
+from longnn.store._find import serving_basis
+from longnn.store._manifest import StoreError
 from tests.store.graphs import exact_terms, random_graph, terms_of, write_graph
 
 MEMORY = 4 * 10**9

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from longnn._base.files import write_text
-from longnn.store import BasisStore, propagate
+from longnn.store import propagate
+from longnn.store._basis import BasisStore
 from tests.commands import ROOT
 from tests.store.graphs import random_graph, terms_of, write_graph
 from tests.store.test_propagate import MEMORY

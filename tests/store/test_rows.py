@@ -6,22 +6,21 @@ import numpy as np
 import pytest
 import torch
 
-from longnn.data import DataError, Scaling, make_split
+from longnn.data import DataError, make_split
+from longnn.data._scaling import Scaling
 from longnn.graphs import GraphOperator, spectral_density
-from longnn.store import (
-    BasisStore,
-    Manifest,
+from longnn.store import propagate
+from longnn.store._basis import BasisStore
+from longnn.store._find import ensure_basis, places_of, serving_basis
+from longnn.store._manifest import Manifest
+from longnn.store._ones import add_ones
+from longnn.store._operator import StoredOperator
+from longnn.store._rows import (
     StoredDataset,
-    StoredOperator,
-    add_ones,
-    ensure_basis,
     fits_memory,
     is_prepared,
     load_stored,
     memory_needed,
-    places_of,
-    propagate,
-    serving_basis,
     stored_scaling,
 )
 from tests.nn.test_terms import dense_terms

@@ -7,7 +7,8 @@ import torch
 from torch_geometric.data import Data
 
 from longnn.config import Config
-from longnn.data import csbm, from_data, make_split
+from longnn.data import from_data, make_split
+from longnn.data._synthetic import csbm
 from longnn.training import complete, data_defaults, fit
 
 RING = torch.stack([torch.arange(20), (torch.arange(20) + 1) % 20])

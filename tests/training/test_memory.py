@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from longnn.config import Config
-from longnn.data import csbm, make_split
+from longnn.data import make_split
+from longnn.data._synthetic import csbm
 from longnn.training import Population, Watcher
 from longnn.training import _fit as workflow
 from longnn.training import _group as groups

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from longnn.config import Config
-from longnn.data import csbm, make_split
+from longnn.data import make_split
+from longnn.data._synthetic import csbm
 from longnn.registry import MODELS
 from longnn.training import fit
 

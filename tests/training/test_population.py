@@ -7,7 +7,8 @@ import safetensors.torch
 import torch
 
 from longnn.config import Config, Settings
-from longnn.data import csbm, make_split
+from longnn.data import make_split
+from longnn.data._synthetic import csbm
 from longnn.registry import MODELS
 from longnn.training import Population, Readout, load_checkpoint, save_checkpoint
 from longnn.training import _history as history

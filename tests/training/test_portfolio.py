@@ -5,10 +5,12 @@ import time
 import pytest
 import torch
 
-from longnn.config import PRESETS, Config
-from longnn.data import Source, csbm, make_split
-from longnn.nn import Ensemble
+from longnn.config import Config
+from longnn.config._config import PRESETS
+from longnn.data import Source, make_split
+from longnn.data._synthetic import csbm
 from longnn.nn import _ensemble as ensemble_module
+from longnn.nn._ensemble import Ensemble
 from longnn.training import (
     FREE,
     SEEDS,

@@ -7,7 +7,8 @@ import torch
 
 from longnn.config import Config
 from longnn.data import make_split
-from longnn.store import RankLostError, Ranks, join_ranks, load_stored
+from longnn.store._ranks import RankLostError, Ranks, join_ranks
+from longnn.store._rows import load_stored
 from longnn.training import Job, StopTraining, Watcher
 from tests.ranks import forked
 from tests.shifted import roles_of, shifted_graph

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from sklearn.utils.class_weight import compute_class_weight
 
 from longnn._base.schema import Node
-from longnn.config import Config, parse_class_weight
+from longnn.config import Config
+from longnn.config._config import parse_class_weight
 from longnn.graphs import GraphOperator
 from longnn.training import Problem, Readout
 from longnn.training._problem import loss_weights

@@ -8,7 +8,8 @@ import torch
 
 from longnn.config import Config
 from longnn.data import DataError, make_split
-from longnn.store import BasisStore, load_stored
+from longnn.store._basis import BasisStore
+from longnn.store._rows import load_stored
 from longnn.training import Job, fit, load_checkpoint, save_checkpoint
 from longnn.training._rows import BLOCK, shuffled_windows
 from tests.store.stored import small, write_graph

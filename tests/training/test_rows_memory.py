@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from longnn.data import make_split
-from longnn.store import BasisStore, Manifest, load_stored
-from longnn.store._manifest import checksum
+from longnn.store._basis import BasisStore
+from longnn.store._manifest import Manifest, checksum
+from longnn.store._rows import load_stored
 from longnn.training import Job, Population
 from longnn.training._rows import WINDOW
 from tests.store.stored import small, write_graph
@@ -22,7 +23,7 @@ import re, sys
 import torch
 from longnn.config import Config
 from longnn.data import make_split
-from longnn.store import load_stored
+from longnn.store._rows import load_stored
 from longnn.training import fit
 torch.set_num_threads(1)
 rows = load_stored(sys.argv[1], rows=True)

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from longnn.config import RATES, Config
+from longnn.config import Config
+from longnn.config._config import RATES
 from longnn.registry import MODELS, model_options
 from longnn.training import VARYING, make_model, shape_of
 from tests.training.test_population import config, dataset, population  # noqa: F401

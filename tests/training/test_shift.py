@@ -7,7 +7,8 @@ import torch
 
 import longnn
 from longnn.config import Config
-from longnn.data import Split, csbm, make_split
+from longnn.data import Split, make_split
+from longnn.data._synthetic import csbm
 from longnn.training import Readout, fit, fit_shift, frequency_shift, score, shifted
 from longnn.training._readout import KNOWN
 from tests.shifted import balanced_split, shifted_graph

@@ -4,8 +4,9 @@ from collections import Counter
 
 import optuna
 
-from longnn.data import csbm
-from longnn.tuning import Halving, tune
+from longnn.data._synthetic import csbm
+from longnn.tuning import tune
+from longnn.tuning._training import Halving
 
 #: Seconds, not minutes: tiny and short, with a learning rate that decides.
 SPACE = {

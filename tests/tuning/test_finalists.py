@@ -10,8 +10,9 @@ from longnn.config import Config
 from longnn.data import make_split
 from longnn.training import Population
 from longnn.training._fit import Scaling, make_population, make_problem
-from longnn.tuning import Finalists, confirm, read_record
 from longnn.tuning import _splits as finalists
+from longnn.tuning import confirm, read_record
+from longnn.tuning._record import Finalists
 from tests.tuning.examples import SPACE, search, values
 from tests.tuning.test_splits import with_masks
 

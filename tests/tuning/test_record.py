@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from longnn.data import csbm
-from longnn.tuning import DatasetRecord, read_record
+from longnn.data._synthetic import csbm
+from longnn.tuning import read_record
+from longnn.tuning._record import DatasetRecord
 from tests.tuning.examples import search
 
 

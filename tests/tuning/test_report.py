@@ -8,9 +8,11 @@ from html.parser import HTMLParser
 import pytest
 
 from longnn.config import Config
-from longnn.data import csbm
-from longnn.tuning import Halving, read_record, write_page
+from longnn.data._synthetic import csbm
+from longnn.tuning import read_record
+from longnn.tuning._page import write_page
 from longnn.tuning._record import parameter_importance
+from longnn.tuning._training import Halving
 from tests.commands import succeed
 from tests.tuning.examples import SPACE, search
 

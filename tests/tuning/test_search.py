@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from longnn.config import Config
-from longnn.data import Scaling, from_data, make_split
+from longnn.data import from_data, make_split
+from longnn.data._scaling import Scaling
 from longnn.registry import MODELS
 from longnn.training import _fit as workflow
 from longnn.training import make_problem
-from longnn.tuning import Halving
-from longnn.tuning._training import Training
+from longnn.tuning._training import Halving, Training
 from tests.tuning.examples import SPACE, search, values
 from tests.tuning.test_splits import with_masks
 

@@ -6,8 +6,7 @@ import traceback
 import pytest
 
 from longnn.tuning import _storage as storages
-from longnn.tuning import open_storage
-from longnn.tuning._storage import reason, shown_url
+from longnn.tuning._storage import open_storage, reason, shown_url
 from tests.commands import TINY, longnn
 from tests.tuning.examples import SPACE, search
 

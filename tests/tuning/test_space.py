@@ -5,8 +5,8 @@ import pytest
 
 from longnn.registry import MODELS
 from longnn.training._fit import make_model
-from longnn.tuning import SearchSpace, draw_random, load_space, shipped_spaces
-from longnn.tuning._space import Choices, Range
+from longnn.tuning import SearchSpace, load_space
+from longnn.tuning._space import Choices, Range, draw_random, shipped_spaces
 
 RATES = (5e-4, 1e-3, 5e-3, 1e-2, 5e-2)
 DECAYS = (0.0, 5e-5, 1e-4, 5e-4, 1e-3)

@@ -6,13 +6,16 @@ import torch
 from torch_geometric.data import Data
 
 from longnn.config import Config
-from longnn.data import csbm, from_data
+from longnn.data import from_data
+from longnn.data._synthetic import csbm
 from longnn.registry import MODELS
 from longnn.training import complete
-from longnn.tuning import Halving, load_space, read_config, read_record, space_around
 from longnn.tuning import _cost as cost
+from longnn.tuning import load_space, read_record
 from longnn.tuning._cost import EpochCost, Estimate
 from longnn.tuning._space import Choices, Range
+from longnn.tuning._start import read_config, space_around
+from longnn.tuning._training import Halving
 from tests.commands import TINY, longnn, succeed
 from tests.tuning.examples import SPACE, search
 

@@ -15,9 +15,9 @@ from sqlalchemy import exc
 
 from longnn.tuning import _ledger as ledgers
 from longnn.tuning import _storage as storages
-from longnn.tuning import load_space, open_storage
+from longnn.tuning import load_space
 from longnn.tuning._ledger import FINISHED, Ledger, Outcome, Worker
-from longnn.tuning._storage import close_storage, quiet_optuna
+from longnn.tuning._storage import close_storage, open_storage, quiet_optuna
 from tests.commands import TINY, fail
 from tests.tuning.examples import FINE, KILLED, SPACE, finished, graph, search
 

@@ -18,7 +18,8 @@ from lab.studies._core._evaluation import Scores, train_splits
 from longnn import data
 from longnn.config import Config
 from longnn.data import NodeDataset
-from longnn.tuning import SearchSpace, confirm, load_space, tune, tuning_seeds
+from longnn.tuning import SearchSpace, confirm, load_space, tune
+from longnn.tuning._splits import tuning_seeds
 
 #: The graphs of the paper; and with the defective Cornell, which is the one that it has.
 TEN = DATASETS

@@ -11,6 +11,7 @@ from lab.studies._core._evaluation import train_splits
 from lab.studies._core._protocol import TEN, ConfigTable
 from longnn import data, training
 from longnn.config import Config
+from longnn.data._scaling import Scaling
 from longnn.graphs import spectral_density
 
 BUNDLED = ("csbm", "digits")
@@ -83,7 +84,7 @@ def measure(name: str, config: Config, seeds: int, context: Context) -> BasisCel
     (scores,) = train_splits(dataset, [config], range(seeds), device=context.device)
     assert scores.a is not None
     assert scores.b is not None
-    problem = training.make_problem(dataset, config, data.Scaling("none"))
+    problem = training.make_problem(dataset, config, Scaling("none"))
     density = spectral_density(problem.operator, degree=400, probes=64, points=4001)
     P = problem.operator.matrix.to_scipy()
     first, second = P.trace() / P.shape[0], P.power(2).sum() / P.shape[0]  # of x: tr P, tr P^2

@@ -28,7 +28,7 @@ from lab.studies.protocols._train import Entry, RowCell, train_rows
 from longnn import data
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
-from longnn.tuning import tuning_seeds
+from longnn.tuning._splits import tuning_seeds
 
 
 def run(context: Context) -> None:

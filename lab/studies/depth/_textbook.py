@@ -20,8 +20,9 @@ from torch import Tensor, nn
 
 from lab.studies.protocols._train import RowCell
 from longnn.data import NodeDataset, Split
-from longnn.graphs import GraphOperator, SelfLoops
-from longnn.nn import Hop, Mean
+from longnn.graphs import GraphOperator
+from longnn.graphs._adjacency import SelfLoops
+from longnn.nn._messages import Hop, Mean
 from longnn.training import choose_device
 
 

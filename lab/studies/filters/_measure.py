@@ -40,7 +40,7 @@ from lab.studies.filters._task import (
     make_targets,
 )
 from lab.studies.filters._training import NETWORKS, Trained, train, train_networks
-from longnn.data import ImageGrid
+from longnn.data._images import ImageGrid
 from longnn.filters import PolynomialFilter
 
 DEGREE = 10

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lab.studies.filters._task import Problems
 from longnn.filters import PolynomialFilter
-from longnn.nn import personalized_pagerank
+from longnn.nn._polynomial import personalized_pagerank
 from longnn.polynomials import Basis, Jacobi, Monomial, get_basis
 
 HIDDEN = 32  # channels between ChebNet's layers, and stacks of ARMA

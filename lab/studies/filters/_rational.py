@@ -18,7 +18,7 @@ import scipy.sparse.linalg
 from torch import Tensor
 
 from lab.studies.filters._task import grid_operator
-from longnn.data import ImageGrid
+from longnn.data._images import ImageGrid
 
 Array = np.ndarray
 PAIRS = 5

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
 from lab.studies.filters._task import Problems, grid_operator, quadratic_loss
-from longnn.data import ImageGrid
+from longnn.data._images import ImageGrid
 from longnn.nn import ARMA, ChebNet
 
 #: A loss this near to the floor, relatively, counts as having reached it.

@@ -15,6 +15,7 @@ from lab.studies._core._protocol import ConfigTable
 from lab.studies.overpassing._waveform import Move, amplitude, describe_move, movement
 from longnn import data, training
 from longnn.config import Config
+from longnn.data._scaling import Scaling
 from longnn.registry import PAPER_FORM
 from longnn.report import chebyshev_response
 from longnn.training import Objective, Population
@@ -154,7 +155,7 @@ def _config(model: str, changes: Mapping[str, float], epochs: int, device: str) 
 def train(dataset: data.NodeDataset, variants: Mapping[str, Config], seeds: int) -> VariantsCell:
     """All variants of one model on ``seeds`` published splits, as one population."""
     config = next(iter(variants.values()))
-    problem = training.make_problem(dataset, config, data.Scaling("none"))
+    problem = training.make_problem(dataset, config, Scaling("none"))
     splits = [data.make_split(dataset, "published", seed) for seed in range(seeds)]
     members = [(c.replace(seed=s.seed), s) for c in variants.values() for s in splits]
     configs, each = [c for c, _ in members], [s for _, s in members]

@@ -15,7 +15,7 @@ import dataclasses
 
 import numpy as np
 
-from longnn.polynomials import uniform_gram
+from longnn.polynomials._chebyshev import uniform_gram
 
 
 @dataclasses.dataclass(frozen=True)

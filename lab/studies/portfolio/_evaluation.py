@@ -27,7 +27,8 @@ from lab.studies.tables._data import HELD_BACK, STORIES
 from lab.studies.tables._run import TableCell, table_cell
 from longnn import data
 from longnn.config import Config
-from longnn.data import NodeDataset, Split, make_split, undirected
+from longnn.data import NodeDataset, Split, make_split
+from longnn.data._convert import undirected
 from longnn.metrics import headline
 from longnn.training import PATIENCE, SEED_STEP, SEEDS, Fitted, complete, fit
 

@@ -6,7 +6,7 @@ from lab.studies._core._context import load_records
 from lab.studies.portfolio._run import SELECTION
 from lab.studies.portfolio._select import Selection
 from longnn._base.files import write_text
-from longnn.config import toml_value
+from longnn.config._values import toml_value
 from longnn.training import FREE
 
 _HEAD = """\

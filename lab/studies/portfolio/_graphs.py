@@ -9,7 +9,8 @@ import numpy as np
 from lab.studies._core._graphs import as_dataset, between_classes
 from lab.studies.presets._data import DEVELOPMENT
 from longnn import data
-from longnn.data import NodeDataset, csbm, digits
+from longnn.data import NodeDataset
+from longnn.data._synthetic import csbm, digits
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,7 +23,8 @@ from lab.studies.portfolio._rows import NAMED, ONE, compared, paired
 from lab.studies.portfolio._run import CANDIDATES, FEW, SELECTION, CandidatesCell
 from lab.studies.portfolio._select import Selection
 from lab.studies.portfolio._unseen_tables import unseen_tables
-from longnn.config import AFTERWARDS, Config
+from longnn.config import Config
+from longnn.config._config import AFTERWARDS
 
 #: Without and with the shift towards the class frequencies of the validation nodes.
 Pair = tuple[Scored, Scored]

@@ -130,7 +130,7 @@ def _search(
 def count_untested(dataset: NodeDataset, splits: Sequence[Split]) -> ClassesCell:
     """Classes without test nodes on these splits, and on the published ones of the same seeds.
 
-    >>> graph = data.csbm(num_nodes=60, num_features=4)
+    >>> graph = data.load("csbm", num_nodes=60, num_features=4)
     >>> count_untested(graph, [make_split(graph, "stratified", 0)])
     ClassesCell(classes=2, untested=[0], published=[0])
     """

@@ -14,7 +14,7 @@ from lab.studies.protocols._plan import Plan
 from lab.studies.protocols._train import fit_all, score_of
 from longnn.config import Config
 from longnn.data import NodeDataset, make_split
-from longnn.tuning import draw_random
+from longnn.tuning._space import draw_random
 
 
 @dataclasses.dataclass(frozen=True)

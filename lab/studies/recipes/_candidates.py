@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from lab.studies._core._protocol import ConfigTable, Space
 from longnn.config import Config
-from longnn.nn import PLACEMENTS
+from longnn.nn._model import PLACEMENTS
 from longnn.registry import FEATURES_FORM, MODELS, PAPER_FORM, model_options
-from longnn.tuning import ONLY, STEPS, draw_random, load_space
+from longnn.tuning import load_space
+from longnn.tuning._space import draw_random
+from longnn.tuning._start import ONLY, STEPS
 
 #: Rows of ``accuracy`` that are LON-GNN.
 OWN_ROWS = ("lon", "lon-full", "lon-paper", "lon-default")

@@ -15,7 +15,7 @@ from lab.studies._core._protocol import ConfigTable
 from lab.studies.depth._plan import ARCS, DEEP, KEYS, PLANS, PUBLISHED, ROWS, TUNED
 from lab.studies.protocols._plan import Plan, record_name
 from lab.studies.protocols._train import RowCell
-from longnn.data import find_named
+from longnn.data._catalog import find_named
 
 #: Parts of the study, the first that has a graph gives its recipe: scores of different splits
 #: cannot be compared.

@@ -13,7 +13,7 @@ from lab.studies.recipes._candidates import complete
 from lab.studies.recipes._deep import deep_choices
 from lab.studies.recipes._selection import read_choices
 from longnn._base.files import write_text
-from longnn.config import AFTERWARDS
+from longnn.config._config import AFTERWARDS
 from longnn.metrics import METRICS, summarize
 
 #: Settings that a recipe leaves to whoever uses it.

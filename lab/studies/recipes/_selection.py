@@ -19,7 +19,7 @@ from lab.studies.search import SearchCell
 from longnn import data
 from longnn.config import Config
 from longnn.recipes import known_recipes, load_recipe
-from longnn.tuning import tuning_seeds
+from longnn.tuning._splits import tuning_seeds
 
 #: Nodes from which a graph is large.
 LARGE = 5000

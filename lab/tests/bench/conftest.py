@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from lab.bench import DATASETS
-from longnn.data import csbm
+from longnn.data._synthetic import csbm
 
 MACHINE = {"platform": "Linux", "cpu": "a processor", "cores": 2, "load": None, "threads": 2}
 

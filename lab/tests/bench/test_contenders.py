@@ -27,7 +27,8 @@ from lab.bench._contenders import (
 )
 from lab.bench._graphs import HIDDEN, MINES, MOST, minefield, random_dataset
 from longnn import data
-from longnn.data import csbm, make_split
+from longnn.data import make_split
+from longnn.data._synthetic import csbm
 from longnn.nn import DeepGCN, DeepLONGNN
 
 CPU = torch.device("cpu")

@@ -11,6 +11,7 @@ from lab.bench._growth import filter_call
 from lab.bench._measure import count_calls, operators, sparse_products
 from longnn import data, training
 from longnn.config import Config
+from longnn.data._scaling import Scaling
 from longnn.graphs import apply_filter
 from longnn.nn import LONGNN
 
@@ -84,7 +85,7 @@ def test_an_epoch_calls_few_operators(counts, kind):
 def test_every_polynomial_model_costs_three_times_its_degree(small, model):
     # BernNet as published needs of the order of K^2 products.
     config = Config.from_dict({"model": model, "degree": 7, "device": "cpu", "epochs": 5})
-    problem = training.make_problem(small, config, data.Scaling("none"))
+    problem = training.make_problem(small, config, Scaling("none"))
     split = data.make_split(small, "published", 0)
     population = training.make_population([config], problem, [split])
     assert filter_products(count_calls(population.step)) == 3 * 7

@@ -24,9 +24,10 @@ from lab.studies.depth._plan import (
     rows_of,
 )
 from lab.studies.protocols._search import draw_candidates
-from longnn.data import csbm, make_split
+from longnn.data import make_split
+from longnn.data._synthetic import csbm
 from longnn.graphs import GraphOperator
-from longnn.tuning import tuning_seeds
+from longnn.tuning._splits import tuning_seeds
 
 
 def at(*test):

@@ -24,7 +24,7 @@ from lab.studies.filters._task import (
     make_targets,
 )
 from lab.studies.filters._training import NETWORKS, train, train_networks
-from longnn.data import image_grid, read_image_grid
+from longnn.data._images import image_grid, read_image_grid
 from longnn.filters import PolynomialFilter
 
 SHARED = os.environ.get("LONGNN_DATA") or Path(__file__).parents[4] / "shared" / "data"

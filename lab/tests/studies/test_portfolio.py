@@ -49,7 +49,8 @@ from lab.studies.portfolio._select import (
 from lab.studies.presets._data import DEVELOPMENT
 from lab.studies.tables._data import HELD_BACK, STORIES
 from longnn.config import Config
-from longnn.data import Split, csbm, make_split
+from longnn.data import Split, make_split
+from longnn.data._synthetic import csbm
 from longnn.recipes import load_recipe
 from longnn.training import FREE as USERS
 from longnn.training import complete, fit, score, shape_of

@@ -11,7 +11,8 @@ from lab.studies.presets._run import KEY, HoldoutCell
 from lab.studies.presets._show import TIE, changes_of, mean_score, read
 from lab.studies.tables._data import HELD_BACK, STORIES
 from longnn.config import Config
-from longnn.data import homophily, make_split
+from longnn.data import make_split
+from longnn.data._card import homophily
 from longnn.metrics import headline, summarize
 from longnn.training import data_defaults
 from tests.commands import ROOT

@@ -18,7 +18,8 @@ from lab.studies._core._evaluation import (
 )
 from lab.studies._core._scores import average_ranks, difference_table, interval
 from longnn.config import Config
-from longnn.data import csbm, make_split
+from longnn.data import make_split
+from longnn.data._synthetic import csbm
 from longnn.registry import model_options
 
 SMALL = protocol.SearchPlan(trials=4, repeats=1, finalists=2, confirmations=1, splits=2, epochs=12)

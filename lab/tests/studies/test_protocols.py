@@ -19,7 +19,8 @@ from lab.studies.protocols._run import ClassesCell, count_untested
 from lab.studies.protocols._tables import scores_table, tables
 from lab.studies.protocols._train import Entry, RowCell, join_weights, train_rows
 from longnn.config import Config
-from longnn.data import csbm, from_data, make_split
+from longnn.data import from_data, make_split
+from longnn.data._synthetic import csbm
 from longnn.training import fit, score
 from tests.commands import ROOT
 

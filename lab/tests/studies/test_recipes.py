@@ -14,9 +14,10 @@ from lab.studies._core import _protocol as protocol
 from lab.studies.recipes import _candidates, _selection
 from lab.studies.recipes._files import recipe_texts, split_tables, write_recipes
 from longnn.config import Config
-from longnn.data import csbm
+from longnn.data._synthetic import csbm
 from longnn.recipes import load_recipe
-from longnn.tuning import load_space, tuning_seeds
+from longnn.tuning import load_space
+from longnn.tuning._splits import tuning_seeds
 
 ROOT = Path(__file__).parents[3]
 

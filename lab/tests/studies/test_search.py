@@ -5,7 +5,7 @@ import json
 from lab.studies import Context, run_study, search
 from lab.studies._core._evaluation import train_splits
 from longnn.config import Config
-from longnn.data import csbm
+from longnn.data._synthetic import csbm
 
 
 def test_search_is_recorded_and_its_winner_tested(tmp_path, monkeypatch):

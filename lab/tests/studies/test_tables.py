@@ -10,7 +10,8 @@ from lab.studies._core._graphs import as_dataset, between_classes, preferential,
 from lab.studies.tables._data import HELD_BACK, STORIES
 from lab.studies.tables._run import LABELS, TableCell
 from lab.studies.tables._show import best_baseline, differences, read
-from longnn.data import homophily, make_split
+from longnn.data import make_split
+from longnn.data._card import homophily
 from longnn.metrics import headline
 from longnn.training import data_defaults
 from tests.commands import ROOT

@@ -4,7 +4,7 @@ import json
 
 from lab.studies import Context, run_study
 from lab.studies import time as timing
-from longnn.data import csbm
+from longnn.data._synthetic import csbm
 
 
 def test_every_model_is_timed(tmp_path, monkeypatch):
