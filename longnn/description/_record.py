@@ -162,9 +162,11 @@ def _card(dataset: StoredDataset) -> dict[str, Any]:
     graph = dataset.graph
     degree = np.diff(graph.offsets)
     counts: dict[str, int] = {}
-    if dataset.task == "classification":
-        found = torch.bincount(dataset.data.y, minlength=dataset.num_classes).tolist()
-        counts = dict(zip(dataset.classes, found, strict=True))
+    if dataset.task != "regression":
+        y, classes = dataset.data.y, dataset.num_classes
+        several = dataset.task == "multilabel"
+        held = (y == 1).sum(0) if several else torch.bincount(y, minlength=classes)
+        counts = dict(zip(dataset.classes, held.tolist(), strict=True))
     present = [count for count in counts.values() if count]
     return {
         "name": dataset.name,
