@@ -149,7 +149,7 @@ def score_classes(
         return {}
     p, y = probabilities.double(), labels[None]
     said = (p.argmax(-1) if chosen is None else chosen)[None]
-    weight, classes = p.new_full(y.shape, 1 / len(labels)), p.shape[1]
+    weight, classes = p.new_ones(y.shape), p.shape[1]
     both = classes == 2 and bool((labels != labels[0]).any())
     return {
         key: float(of(p[None] if metric.ranks else said, y, weight, classes, positive))
@@ -346,7 +346,8 @@ def _rates(
 
 def class_accuracy(said: "Tensor", label: "Tensor", weight: "Tensor", *_: Any) -> "Tensor":
     """The share of nodes that are said to be of their class."""
-    return ((said == label) * weight).sum(-1)
+    # Weights add up to one in training, and are ones for a result, whose counts stay exact.
+    return ((said == label) * weight).sum(-1) / weight.sum(-1).round().clamp_min(1)
 
 
 def _class_balanced_accuracy(

@@ -175,6 +175,8 @@ def test_results_of_classes(classes: int) -> None:
         expected["roc_auc"] = metrics.roc_auc_score(y == 0, p[:, 0])
         expected["average_precision"] = metrics.average_precision_score(y == 0, p[:, 0])
     assert score_classes(p, y, chosen=chosen, positive=0) == pytest.approx(expected)
+    assert score_classes(p, y, chosen=y)["accuracy"] == 1  # exactly, of any number of nodes
+    assert score_classes(p[:39], y[:39], chosen=y[:39])["balanced_accuracy"] == 1
     one = y == 1
     assert set(score_classes(p[one], y[one])) == {"accuracy", "balanced_accuracy", "macro_f1"}
     assert score_classes(p[:0], y[:0]) == {}
