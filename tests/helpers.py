@@ -1,5 +1,6 @@
 """Small random graphs and exact spectral evaluation, shared by the tests."""
 
+import pytest
 import torch
 
 from longnn import GraphOperator
@@ -30,3 +31,16 @@ def double_operator(edge_index, nodes, **options):
     return GraphOperator.from_edge_index(
         edge_index, num_nodes=nodes, dtype=torch.float64, **options
     )
+
+
+#: One model of each architecture; the others differ from one of them in a basis or an option.
+ARCHITECTURES = ("lon", "bern", "favard", "optbasis", "cheb", "gcn", "arma", "mlp")
+ARCHITECTURES += ("lon-deep", "sage-deep", "gat-deep")
+
+
+def one_per_architecture(names):
+    """The names as parameters of a test; those that repeat an architecture are slow."""
+    return [
+        pytest.param(name, marks=() if name in ARCHITECTURES else pytest.mark.slow)
+        for name in names
+    ]

@@ -12,7 +12,7 @@ from longnn.nn._draw import seeded
 from longnn.nn._ensemble import Ensemble
 from longnn.registry import MODELS, get_model
 
-from ..helpers import random_graph, random_tensor
+from ..helpers import one_per_architecture, random_graph, random_tensor
 from ..test_arcs import ARCS, NODES, dense, normalized
 
 X = random_tensor(NODES, 5)
@@ -90,7 +90,7 @@ def test_where_edges_go_both_ways_it_is_the_model_itself():
     torch.testing.assert_close(model(X, EDGES), plain(X, EDGES))
 
 
-@pytest.mark.parametrize("name", GRAPHIC)
+@pytest.mark.parametrize("name", one_per_architecture(GRAPHIC))
 def test_every_model_sees_which_way_an_arc_goes(name):
     model = loosen(make(name))
     there, back = model(X, ARCS), model(X, ARCS.flip(0))
