@@ -49,6 +49,9 @@ def test_a_run_has_three_baselines_on_its_own_splits(graph: NodeDataset) -> None
     largest = y[split.train].bincount().argmax()
     expected = (y[split.test] == largest).double().mean().item()
     assert record.baselines[0].scores[0]["test"]["accuracy"] == pytest.approx(expected)
+    for baseline in record.baselines:
+        gain = record.score().mean - baseline.summary["accuracy"].mean
+        assert baseline.ahead["accuracy"].mean == pytest.approx(gain)
 
 
 def test_baselines_can_be_left_out(graph: NodeDataset) -> None:

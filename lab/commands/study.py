@@ -1,10 +1,15 @@
 """Studies: run by name, or their tables and figures made again from their records."""
 
 import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.cells import cell_len
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 import lab.studies
 from longnn.cli import _display as display
@@ -103,7 +108,7 @@ def _choose(names: list[str], saved: Path | None) -> list[str]:
 def _run(name: str, shared: "Context") -> "list[ResultTable]":
     """Run a study in its own folder, with progress; an interrupt is one line."""
     try:
-        with display.study_progress(err, name) as tell:
+        with _progress(name) as tell:
             folder = shared.folder / name
             return lab.studies.run_study(
                 name, dataclasses.replace(shared, folder=folder, tell=tell)
@@ -113,10 +118,43 @@ def _run(name: str, shared: "Context") -> "list[ResultTable]":
         raise typer.Exit(130) from None
 
 
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[str], None]]:
+    """A callback that prints one line per finished cell; a terminal shows that work goes on."""
+    if not err.is_terminal:
+        yield lambda line: err.print(f"{name}: {line}", markup=False)
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, refresh_per_second=5) as progress:
+        progress.add_task(name, total=None)
+        yield lambda line: progress.console.print(f"{name}: {line}", markup=False)
+
+
 def _show(title: str, tables: "list[ResultTable]") -> None:
     out.print(title, style="bold", markup=False)
     for table in tables:
         out.print(f"\n{table.caption}", markup=False)
-        for line in display.number_lines(table.columns, table.rows):
+        for line in number_lines(table.columns, table.rows):
             out.print(line)
     out.print()
+
+
+def number_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Text]:
+    """A table of names and numbers, one line per row and never wrapped: no number is cut.
+
+    Cells are written as in Markdown: ``**cell**`` is printed in bold.
+
+    >>> [line.plain for line in number_lines(["data", "loss"], [["cora", "**0.5**"]])]
+    ['data  loss', 'cora   0.5']
+    """
+    table = [[cell.strip("*") for cell in row] for row in (columns, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for n, (row, cells) in enumerate(zip(table, (columns, *rows), strict=True)):
+        line = Text()
+        for i, (text, cell, width) in enumerate(zip(row, cells, widths, strict=True)):
+            space = " " * (width - cell_len(text))
+            bold = "bold" if n == 0 or cell.startswith("**") else ""
+            line.append(f"  {space}{text}" if i else text + space, style=bold)
+        lines.append(line)
+    return lines

@@ -5,17 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -145,18 +136,6 @@ def time_text(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-@contextmanager
-def study_progress(console: Console, name: str) -> Iterator[Callable[[str], None]]:
-    """A callback that prints one line per finished cell; a terminal shows that work goes on."""
-    if not console.is_terminal:
-        yield lambda line: console.print(f"{name}: {line}", markup=False)
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as progress:
-        progress.add_task(name, total=None)
-        yield lambda line: progress.console.print(f"{name}: {line}", markup=False)
-
-
 def table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -182,27 +161,6 @@ def table(
     for row in rows:
         made.add_row(*map(Text, row))
     return made
-
-
-def number_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Text]:
-    """A table of names and numbers, one line per row and never wrapped: no number is cut.
-
-    Cells are written as in Markdown: ``**cell**`` is printed in bold.
-
-    >>> [line.plain for line in number_lines(["data", "loss"], [["cora", "**0.5**"]])]
-    ['data  loss', 'cora   0.5']
-    """
-    table = [[cell.strip("*") for cell in row] for row in (columns, *rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for n, (row, cells) in enumerate(zip(table, (columns, *rows), strict=True)):
-        line = Text()
-        for i, (text, cell, width) in enumerate(zip(row, cells, widths, strict=True)):
-            space = " " * (width - cell_len(text))
-            bold = "bold" if n == 0 or cell.startswith("**") else ""
-            line.append(f"  {space}{text}" if i else text + space, style=bold)
-        lines.append(line)
-    return lines
 
 
 def plain(value: Any) -> str:

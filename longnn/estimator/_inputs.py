@@ -12,12 +12,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn._base.suggestions import did_you_mean
 from longnn.data import NodeDataset
+from longnn.explain import find_ids
 from longnn.matrices import csr_from_scipy
 
-#: Ids among which the nearest to an unknown one is looked for.
-ALIKE = 20_000
 MASKS = ("train_mask", "val_mask", "test_mask")
 
 #: A PyG Data, a NodeDataset, or a tuple (X, edge_index) or (X, edge_index, y).
@@ -133,7 +131,7 @@ def find_nodes(ids: Sequence[Any], nodes: Any) -> np.ndarray:
     own = not (isinstance(ids, range) and ids == range(len(ids)))
     number = _whole(given)
     if number is None or (own and numbered):
-        return _look_up(ids, given if number is None else number)
+        return find_ids(ids, (given if number is None else number).tolist())
     outside = (number < 0) | (number >= len(ids))
     if outside.any():
         raise ValueError(
@@ -160,20 +158,6 @@ def _whole(given: np.ndarray) -> np.ndarray | None:
                 "the graph: LONGNNClassifier(graph=(X, edge_index)).fit(nodes, y)"
             )
     return given.astype(np.int64)
-
-
-def _look_up(ids: Sequence[Any], given: np.ndarray) -> np.ndarray:
-    place = {value: i for i, value in enumerate(ids)}
-    values = given.tolist()
-    missing = [value for value in values if value not in place]
-    if missing:
-        word = missing[0]
-        alike = [i for i in ids if isinstance(word, str) and str(i)[:1] == word[:1]][:ALIKE]
-        hint = did_you_mean(str(word), map(str, alike))
-        raise ValueError(
-            f"Expected ids of nodes of the graph (got {word!r}; it has {ids[0]!r}, ...){hint}"
-        )
-    return np.array([place[value] for value in values], dtype=np.int64)
 
 
 def check_mask(name: str, mask: Any, size: int) -> np.ndarray:

@@ -354,8 +354,10 @@ def distances(
     return found.T
 
 
-def find_ids(ids: Sequence[Any], given: Sequence[str]) -> np.ndarray:
-    """The places of nodes by their ids as text, int64 (given,).
+def find_ids(ids: Sequence[Any], given: Sequence[Any]) -> np.ndarray:
+    """The positions of nodes in a graph, by their ids, int64 (given,).
+
+    Ids are compared as text: 3 and "3" name the same node.
 
     Raises:
         DataError: where there is no such node; names the nearest.
@@ -363,11 +365,12 @@ def find_ids(ids: Sequence[Any], given: Sequence[str]) -> np.ndarray:
     >>> find_ids(["ann", "bob"], ["bob"]), find_ids(range(5), ["3"])
     (array([1]), array([3]))
     """
-    place = {str(value): k for k, value in enumerate(ids)}
-    for word in given:
-        if word not in place:
+    position = {str(value): k for k, value in enumerate(ids)}
+    for value in given:
+        word = str(value)
+        if word not in position:
             first = word[:1].casefold()
-            alike = [text for text in place if text[:1].casefold() == first][:ALIKE]
+            alike = [text for text in position if text[:1].casefold() == first][:ALIKE]
             hint = did_you_mean(word, alike) or f"; the first is {str(ids[0])!r}"
-            raise DataError(f"Expected ids of nodes of the graph (got {word!r}){hint}")
-    return np.array([place[word] for word in given], dtype=np.int64)
+            raise DataError(f"Expected ids of nodes of the graph (got {value!r}){hint}")
+    return np.array([position[str(value)] for value in given], dtype=np.int64)

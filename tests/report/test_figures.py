@@ -170,7 +170,7 @@ def test_the_response_has_channels_mean_repeats_and_density(runs):
     for channel in [*run.filters[0].response, run.filters[0].response.mean(axis=0)]:
         assert any(np.allclose(y, channel) for y in drawn)
     (area,) = figure.axes[1].collections
-    assert area.get_paths()[0].vertices[:, 1].max() == pytest.approx(run.data.density[1].max())
+    assert area.get_paths()[0].vertices[:, 1].max() == pytest.approx(run.data.density.density.max())
     assert list(figure.axes[1].get_yticks()) == []  # no scale that could be misread
     drawn = curves(filters.filter_response(runs["ten"]), 0)
     for repeat in runs["ten"].repeats:
