@@ -16,7 +16,6 @@ import optuna
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from longnn._base.files import write_json
 from longnn._base.schema import Node, Schema, from_plain
 from longnn.data import NodeDataset
 from longnn.data._catalog import known_names
@@ -306,11 +305,6 @@ class TuningProgress:
     eta: float | None
     training: int
     epoch: int
-
-
-def write_record(folder: Path, record: SearchRecord) -> None:
-    """Write ``tuning.json``, whole or not at all."""
-    write_json(folder / RECORD, record.to_dict())
 
 
 def read_record(folder: Path) -> SearchRecord:

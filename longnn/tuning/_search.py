@@ -16,7 +16,7 @@ from longnn._base.schema import from_plain
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.data._scaling import Scaling
-from longnn.training import Population, choose_device, fits, make_problem, shape_of
+from longnn.training import Population, choose_device, complete, fits, make_problem, shape_of
 from longnn.tuning._cost import Estimate, estimate
 from longnn.tuning._ledger import BEAT, FINISHED, Claim, Ledger, place_of, rank_trials, worker_of
 from longnn.tuning._record import (
@@ -30,7 +30,6 @@ from longnn.tuning._record import (
 )
 from longnn.tuning._space import Plain, SearchSpace
 from longnn.tuning._splits import train_finalists, tuning_seeds, tuning_splits
-from longnn.tuning._start import default_config
 from longnn.tuning._training import Halving, Training
 
 #: Trials trained together, by the kind of device.
@@ -111,7 +110,9 @@ class Search:
         if self.around is not None:
             once = {"seed": 0, "repeat": 1, "device": "auto"}
             return self.around.replace(**once, **values, **asked)
-        return default_config({"model": self.space.model, **values, **asked}, self.dataset)
+        # What plain training of one model would use on this data.
+        table = {"preset": "fast", "model": self.space.model, **values, **asked}
+        return complete(table, self.dataset)
 
     def estimate(self, ledger: Ledger, finalists: int) -> Estimate | None:
         """What is left to train and what that will cost; None if nothing is."""

@@ -71,11 +71,7 @@ class Choices:
         return self.values
 
     def widen(self, value: Plain) -> "Choices":
-        """The domain with one more value, among rising numbers in its place.
-
-        >>> Choices((0.1, 0.5)).widen(0.2)
-        Choices(values=(0.1, 0.2, 0.5))
-        """
+        """The domain with one more value, among rising numbers in its place."""
         if value in self.values:
             return self
         values = (*self.values, value)
@@ -101,9 +97,6 @@ class Range:
         step: draw only ``low``, ``low + step``, ``low + 2 step``, ...
         integer: draw integers.
         or_zero: the value may also be exactly 0.
-
-    >>> Range(0.0, 0.8, step=0.1).to_dict()
-    {'low': 0.0, 'high': 0.8, 'step': 0.1}
     """
 
     low: float
@@ -128,13 +121,7 @@ class Range:
         return (self.low, self.high, *((0,) if self.or_zero else ()))
 
     def widen(self, value: float) -> "Choices | Range":
-        """The smallest domain with one more value; between two steps it becomes choices.
-
-        >>> Range(0.1, 0.5).widen(0.7)
-        Range(low=0.1, high=0.7, log=False, step=None, integer=False, or_zero=False)
-        >>> Range(0.0, 0.4, step=0.2).widen(0.3)
-        Choices(values=(0.0, 0.2, 0.3, 0.4))
-        """
+        """The smallest domain with one more value; between two steps it becomes choices."""
         if self.or_zero and value == 0:
             return self
         if self.log and value <= 0:
@@ -222,11 +209,7 @@ class SearchSpace:
         return space
 
     def fix(self, values: Mapping[str, Any]) -> Self:
-        """A copy in which some entries have one value.
-
-        >>> load_space("paper", "sgc").fix({"degree": 3}).fixed["degree"]
-        3
-        """
+        """A copy in which some entries have one value."""
         for key, value in values.items():
             if isinstance(value, Mapping | list):
                 raise ValueError(f"Expected a plain value for `{key}` (got {value!r})")
@@ -243,11 +226,7 @@ class SearchSpace:
         return {**self.fixed, **chosen}
 
     def widen(self, values: Mapping[str, Any]) -> Self:
-        """A copy whose searched entries have these values among theirs.
-
-        >>> load_space({"a": {"choices": [0.0, 1.0]}}).widen({"a": 0.5}).search["a"].values
-        (0.0, 0.5, 1.0)
-        """
+        """A copy whose searched entries have these values among theirs."""
         search = {key: domain.widen(values[key]) for key, domain in self.search.items()}
         return dataclasses.replace(self, search=search)
 
@@ -288,9 +267,6 @@ def load_space(
 
     Raises:
         ValueError: for an unknown name or a damaged file, or as :meth:`SearchSpace.from_dict`.
-
-    >>> sorted(load_space("paper", "mlp").search)
-    ['dropout', 'input_dropout', 'lr_transform', 'wd_transform']
     """
     if isinstance(source, SearchSpace):
         if source.model != model:
@@ -321,23 +297,14 @@ def load_space(
 def draw_random(
     spaces: Sequence[SearchSpace], count: int, *, seed: int = 0
 ) -> list[dict[str, Plain]]:
-    """Random values for every entry, from the spaces in turn; equal seeds give equal values.
-
-    >>> (values,) = draw_random([load_space({"a": {"choices": [0.5]}, "degree": 3})], 1)
-    >>> values
-    {'degree': 3, 'a': 0.5}
-    """
+    """Random values for every entry, from the spaces in turn; equal seeds give equal values."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     search = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
     return [spaces[i % len(spaces)].suggest(search.ask()) for i in range(count)]
 
 
 def shipped_spaces() -> list[str]:
-    """The names of the spaces that come with the package.
-
-    >>> shipped_spaces()
-    ['compact', 'default', 'paper', 'wide']
-    """
+    """The names of the spaces that come with the package."""
     return sorted(p.name.removesuffix(".toml") for p in _shipped().iterdir())
 
 
@@ -449,11 +416,6 @@ def parse_domain(key: str, value: Any, *, integer: bool) -> Domain | Plain:
 
     Raises:
         ValueError: for a table that describes neither choices nor a range.
-
-    >>> parse_domain("degree", {"low": 2, "high": 8}, integer=True)
-    Range(low=2, high=8, log=False, step=None, integer=True, or_zero=False)
-    >>> parse_domain("degree", 5, integer=True)
-    5
     """
     if isinstance(value, list):
         raise ValueError(f"Expected `{key} = {{ choices = {value!r} }}` (got a list)")

@@ -108,12 +108,6 @@ def confirm(
 
     Returns:
         Scores (configs, seeds); -inf where training diverged at once.
-
-    >>> from longnn.data import csbm
-    >>> graph = csbm(num_nodes=60, num_features=8)
-    >>> scores = confirm(graph, [Config().replace(epochs=2)], [1000, 1001], device="cpu")
-    >>> [len(row) for row in scores]
-    [2]
     """
     splits, _ = tuning_splits(dataset, split, seeds)
     members = [config.replace(seed=s.seed) for config in configs for s in splits]

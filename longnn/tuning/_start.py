@@ -3,16 +3,13 @@
 Configurations only: nothing is trained here.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from longnn.config import Config
 from longnn.config._config import AFTERWARDS, settings_names
-from longnn.data import NodeDataset
 from longnn.records import RunRecord
 from longnn.registry import model_options
-from longnn.training import complete
 from longnn.tuning._space import RESERVED, SearchSpace
 
 #: Values along which a configuration is varied, step by step.
@@ -44,16 +41,6 @@ MEANT = ("lr_transform", "lr_coefficients", "lr_factors", "lr_basis", "restart")
 REACH = 2
 
 
-def default_config(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
-    """What plain training of one model would use on this data.
-
-    Args:
-        table: what is set, as :meth:`~longnn.config.Config.from_dict` takes it.
-        dataset: to train on.
-    """
-    return complete({"preset": "fast", **table}, dataset)
-
-
 def space_around(config: Config) -> SearchSpace:
     """The space around a configuration: its form, with nearby rates, decays, dropouts, a and b.
 
@@ -78,11 +65,7 @@ def space_around(config: Config) -> SearchSpace:
 
 
 def nearby(key: str, value: float) -> list[float]:
-    """A value between its neighbours of :data:`STEPS`.
-
-    >>> nearby("wd_coefficients", 5e-5)
-    [0.0, 5e-05, 0.0005, 0.005]
-    """
+    """A value between its neighbours of :data:`STEPS`."""
     below = [step for step in STEPS[key] if step < value][-REACH:]
     above = [step for step in STEPS[key] if step > value][:REACH]
     return [*below, value, *above]

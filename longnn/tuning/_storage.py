@@ -235,13 +235,13 @@ class Attempt:
     def _explain(self, error: BaseException) -> Exception:
         why = reason(error)
         if isinstance(error, UNREACHABLE) and not why.startswith("no such "):  # table, column
+            text = f"Expected to reach the storage {shown_url(self.url or '')}"
             if self.opens:
-                text = f"Expected to reach the storage {shown_url(self.url or '')} ({why})"
-                return ConnectionError(text)
+                return ConnectionError(f"{text} ({why})")
             waited = f" within {self.patience:g} s" if self._is_temporary(error) else ""
             return ConnectionError(
-                f"Expected to reach the storage {shown_url(self.url or '')}{waited} ({why}); "
-                "finished trials are kept, run the same search again to continue"
+                f"{text}{waited} ({why}); finished trials are kept, run the same search again to "
+                "continue"
             )
         return self.damaged(why)
 

@@ -164,9 +164,5 @@ def _best(result: Result, field: str) -> float:
 
 
 def finite(values: Iterable[float]) -> Scores:
-    """Numbers as JSON can hold them.
-
-    >>> finite([0.5, float("-inf")])
-    (0.5, None)
-    """
+    """Numbers as JSON can hold them."""
     return tuple(value if math.isfinite(value) else None for value in values)

@@ -7,14 +7,14 @@ from typing import Any
 
 from optuna.storages import BaseStorage, InMemoryStorage
 
-from longnn._base.files import write_text
+from longnn._base.files import write_json, write_text
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.report import metric_name
 from longnn.tuning._cost import Estimate
 from longnn.tuning._ledger import Ledger
 from longnn.tuning._page import RECIPE, gain_text, shown_score, write_page
-from longnn.tuning._record import VERSIONS, SearchRecord, TrialRecord, write_record
+from longnn.tuning._record import RECORD, VERSIONS, SearchRecord, TrialRecord
 from longnn.tuning._search import OnProgress, Search
 from longnn.tuning._space import SearchSpace, load_space
 from longnn.tuning._start import space_around
@@ -215,7 +215,7 @@ def tune(
                 close_storage(shared)
     result = TuningResult(search.config(record.best.params), record, folder)
     if folder is not None:
-        write_record(folder, record)
+        write_json(folder / RECORD, record.to_dict())
         result.write_recipe(folder / RECIPE)
         write_page(folder, record)
     return result

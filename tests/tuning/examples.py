@@ -1,10 +1,12 @@
 """A small graph and a small space that several tests search."""
 
+import dataclasses
 from collections import Counter
 
 import optuna
+import torch
 
-from longnn.data._synthetic import csbm
+from longnn.data import csbm, make_split
 from longnn.tuning import tune
 from longnn.tuning._training import Halving
 
@@ -26,6 +28,24 @@ KILLED = {"trials": 12, "batch": 4, "halving": Halving((3, 6), keep=1)}
 
 def graph(**options):
     return csbm(**{"num_nodes": 120, "num_features": 30, "seed": 3, **options})
+
+
+def with_masks(dataset, splits):
+    """The same graph with masks of its own."""
+    made = [make_split(dataset, "stratified", seed) for seed in range(splits)]
+    data = dataset.data.clone()
+    for name in ("train", "val", "test"):
+        masks = torch.stack([getattr(s, name) for s in made], 1)
+        data[f"{name}_mask"] = masks if splits > 1 else masks[:, 0]
+    return dataclasses.replace(dataset, data=data, default_split="fixed")
+
+
+def turn_over(masked):
+    """The same graph with other labels of the test nodes."""
+    data = masked.data.clone()
+    data.y = torch.where(data.test_mask, 1 - data.y, data.y)
+    assert not torch.equal(data.y, masked.data.y)
+    return dataclasses.replace(masked, data=data)
 
 
 def search(dataset, folder, space=SPACE, **options):

@@ -1,6 +1,5 @@
 """The search: it finds, it halves, it repeats exactly, and it never sees a test node."""
 
-import dataclasses
 import json
 from collections import Counter
 
@@ -14,15 +13,15 @@ from longnn.data._scaling import Scaling
 from longnn.registry import MODELS
 from longnn.training import _fit as workflow
 from longnn.training import make_problem
+from longnn.tuning._page import shown_score
 from longnn.tuning._training import Halving, Training
-from tests.tuning.examples import SPACE, search, values
-from tests.tuning.test_splits import with_masks
+from tests.tuning.examples import SPACE, finished, search, turn_over, values, with_masks
 
 
 def test_the_winner_beats_a_bad_configuration(dataset, tmp_path):
-    result = search(dataset, tmp_path, trials=12, batch=6)
+    result = search(dataset, None, trials=12, batch=6)
     bad = SPACE | {"lr_transform": {"choices": [1e-5]}, "dropout": 0.8}
-    worse = search(dataset, tmp_path / "bad", bad, trials=1, default=False)
+    worse = search(dataset, None, bad, trials=1, default=False)
     assert result.value > worse.value + 0.1
     assert result.config.settings.lr_transform >= 1e-2
     assert result.value == max(t.value for t in result.record.with_state("complete"))
@@ -30,7 +29,7 @@ def test_the_winner_beats_a_bad_configuration(dataset, tmp_path):
 
 def test_a_trials_value_is_what_its_trainings_give(dataset, tmp_path):
     """Trained again one by one, the winner has the same scores."""
-    result = search(dataset, tmp_path)
+    result = search(dataset, None)
     best = result.record.best
     problem = workflow.make_problem(dataset, result.config, workflow.Scaling("none"))
     for seed, score in zip(result.record.seeds, best.scores, strict=True):
@@ -40,13 +39,6 @@ def test_a_trials_value_is_what_its_trainings_give(dataset, tmp_path):
         kept = float(alone.history["val_score"][alone.best_epoch - 1])
         assert kept == pytest.approx(score, abs=1e-6)
     assert best.value == pytest.approx(sum(best.scores) / 2)
-
-
-def test_a_search_is_repeated_exactly(dataset, tmp_path):
-    first, second = (search(dataset, tmp_path / name, halving=Halving((4,))) for name in "ab")
-    assert values(first) == values(second)
-    other = search(dataset, tmp_path / "c", seed=1)
-    assert values(other) != values(first)
 
 
 def test_halving_selects_the_worse_half():
@@ -62,8 +54,8 @@ def test_halving_selects_the_worse_half():
 
 
 def test_halving_stops_the_worse_and_keeps_the_best(dataset, tmp_path):
-    whole = search(dataset, tmp_path / "whole", trials=8, batch=8, halving=False)
-    halved = search(dataset, tmp_path / "half", trials=8, batch=8, halving=Halving((3, 6)))
+    whole = search(dataset, None, trials=8, batch=8, halving=False)
+    halved = search(dataset, None, trials=8, batch=8, halving=Halving((3, 6)))
     assert [t.params for t in halved.trials] == [t.params for t in whole.trials]
     assert Counter(t.state for t in whole.trials) == {"complete": 8}
     assert Counter(t.state for t in halved.trials) == {"complete": 2, "pruned": 6}
@@ -81,101 +73,13 @@ def test_halving_stops_the_worse_and_keeps_the_best(dataset, tmp_path):
     assert max(gone) <= min(v for n, v in standing.items() if max(halved.trials[n].epochs) > 3)
 
 
-def test_a_trial_that_ends_at_a_rung_is_not_stopped(dataset, tmp_path):
-    """Nothing is learned, so that patience ends every trial at the epoch of the rung."""
-    still = {f"lr_{role}": 0.0 for role in ("transform", "coefficients", "factors", "basis")}
-    space = SPACE | still | {"patience": 3}
-    result = search(dataset, tmp_path, space, trials=6, batch=6, halving=Halving((4,)))
-    assert {t.state for t in result.trials} == {"complete"}
-    assert {why for t in result.trials for why in t.stopped} == {"patience"}
-
-
-def test_trials_of_different_shapes_share_a_batch(dataset, tmp_path):
-    space = SPACE | {"placement": {"choices": ["output", "hidden"]}, "degree": {"choices": [1, 2]}}
-    result = search(dataset, tmp_path, space, trials=8, batch=8)
-    shapes = {(t.params["placement"], t.params["degree"]) for t in result.trials}
-    assert len(shapes) > 2
-    assert len(result.trials) == 8
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_can_be_tuned(dataset, tmp_path, name):
     space = {**SPACE, "epochs": 2}
-    result = search(dataset, tmp_path, space, model=name, trials=2, batch=2)
-    assert Config.from_toml(tmp_path / "recipe.toml") == result.config
+    result = search(dataset, None, space, model=name, trials=2, batch=2)
+    recipe = result.write_recipe(tmp_path / "recipe.toml")
+    assert Config.from_toml(recipe) == result.config
     assert result.config.model == name
-
-
-def test_regression_is_tuned_by_r2(dataset, tmp_path):
-    data = dataset.data.clone()
-    data.y = dataset.data.x @ torch.linspace(-1, 1, dataset.num_features)
-    linear = dataclasses.replace(dataset, data=data, task="regression", classes=())
-    result = search(linear, tmp_path)
-    assert result.record.metric == "r2"
-    assert -5 < result.value < 1
-
-
-def test_test_labels_have_no_influence(dataset, tmp_path, monkeypatch):
-    """Labels of test nodes are turned over: every number of the search is the same."""
-    for name in ("score", "predict"):
-        monkeypatch.setattr(workflow, name, None)  # whoever scores predictions fails
-    masked = with_masks(dataset, 1)
-    turned = masked.data.clone()
-    turned.y = torch.where(masked.data.test_mask, 1 - masked.data.y, masked.data.y)
-    assert not torch.equal(turned.y, masked.data.y)
-    other = dataclasses.replace(masked, data=turned)
-    first = search(masked, tmp_path / "a", halving=Halving((4,)))
-    second = search(other, tmp_path / "b", halving=Halving((4,)))
-    assert values(first) == values(second)
-
-
-def test_diverging_trials_lose(dataset, tmp_path):
-    space = SPACE | {"lr_transform": {"choices": [1e38, 1e-2]}}
-    result = search(dataset, tmp_path, space, trials=6, batch=6, halving=False)
-    wild = [t for t in result.trials if t.params["lr_transform"] == 1e38]
-    assert wild
-    assert result.config.settings.lr_transform != 1e38
-    json.loads((tmp_path / "tuning.json").read_text(), parse_constant=lambda name: 1 / 0)
-
-
-def test_running_out_of_memory_halves_the_batch(dataset, tmp_path, monkeypatch):
-    sizes, run = [], Training.run
-
-    def limited(self):
-        sizes.append(len(self.claims))
-        if len(self.claims) > 2:
-            raise torch.OutOfMemoryError("fake")
-        run(self)
-
-    monkeypatch.setattr(Training, "run", limited)
-    result = search(dataset, tmp_path, trials=8, batch=5)
-    assert sizes == [5, 2, 2, 1, 2, 1]
-    assert len(result.trials) == 8
-    assert all(t.state in ("complete", "pruned") for t in result.trials)
-
-
-def test_memory_lost_half_way_keeps_what_is_finished(dataset, tmp_path, monkeypatch):
-    watch, failed = Training._watch, []
-
-    def fail_once(self, population):
-        watch(self, population)
-        if population.epoch == 6 and not failed:
-            failed.append(len([c for c in self.claims if c.done]))
-            raise torch.OutOfMemoryError("fake")
-
-    monkeypatch.setattr(Training, "_watch", fail_once)
-    result = search(dataset, tmp_path, trials=8, batch=8, halving=Halving((4,)))
-    assert failed == [4]
-    assert len(result.trials) == 8
-
-
-def test_one_trial_that_does_not_fit_is_an_error(dataset, tmp_path, monkeypatch):
-    def never(self):
-        raise torch.OutOfMemoryError("fake")
-
-    monkeypatch.setattr(Training, "run", never)
-    with pytest.raises(MemoryError, match="room for one trial of 2 repeats on cpu"):
-        search(dataset, tmp_path)
 
 
 def test_a_finished_search_is_not_run_again_but_can_be_extended(dataset, tmp_path):
@@ -205,7 +109,7 @@ def test_a_finished_search_is_not_run_again_but_can_be_extended(dataset, tmp_pat
 )
 def test_errors(dataset, tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
-        search(dataset, tmp_path, **options)
+        search(dataset, None, **options)
 
 
 @pytest.mark.parametrize(
@@ -222,14 +126,14 @@ def test_errors(dataset, tmp_path, options, message):
 )
 def test_a_search_is_not_mixed_with_another(dataset, tmp_path, change, message):
     storage = optuna.storages.InMemoryStorage()
-    search(dataset, tmp_path, trials=1, storage=storage)
+    search(dataset, None, trials=1, storage=storage)
     with pytest.raises(ValueError, match=message):
-        search(dataset, tmp_path, trials=2, storage=storage, **change)
+        search(dataset, None, trials=2, storage=storage, **change)
 
 
-def test_progress(dataset, tmp_path):
+def test_progress(dataset):
     seen = []
-    result = search(dataset, tmp_path, on_progress=seen.append)
+    result = search(dataset, None, on_progress=seen.append)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert seen[0].done == 0
     assert seen[0].best_value is seen[0].eta is None
@@ -243,6 +147,79 @@ def test_progress(dataset, tmp_path):
     assert {p.training for p in seen} >= {3}
 
 
+def test_a_search_is_repeated_exactly(dataset):
+    first, second = (search(dataset, None, halving=Halving((4,))) for _ in "ab")
+    assert values(first) == values(second)
+    assert values(search(dataset, None, seed=1)) != values(first)
+
+
+def test_a_trial_that_ends_at_a_rung_is_not_stopped(dataset):
+    """Nothing is learned, so that patience ends every trial at the epoch of the rung."""
+    still = {f"lr_{role}": 0.0 for role in ("transform", "coefficients", "factors", "basis")}
+    space = SPACE | still | {"patience": 3}
+    result = search(dataset, None, space, trials=6, batch=6, halving=Halving((4,)))
+    assert {t.state for t in result.trials} == {"complete"}
+    assert {why for t in result.trials for why in t.stopped} == {"patience"}
+
+
+def test_trials_of_different_shapes_share_a_batch(dataset):
+    space = SPACE | {"placement": {"choices": ["output", "hidden"]}, "degree": {"choices": [1, 2]}}
+    result = search(dataset, None, space, trials=8, batch=8)
+    assert len({(t.params["placement"], t.params["degree"]) for t in result.trials}) > 2
+    assert len(finished(result)) == 8
+
+
+def test_test_labels_have_no_influence(dataset, monkeypatch):
+    """Labels of test nodes are turned over: every number of the search is the same."""
+    for name in ("score", "predict"):
+        monkeypatch.setattr(workflow, name, None)  # whoever scores predictions fails
+    masked = with_masks(dataset, 1)
+    first = search(masked, None, halving=Halving((4,)))
+    assert values(first) == values(search(turn_over(masked), None, halving=Halving((4,))))
+
+
+def test_diverging_trials_lose(dataset, tmp_path):
+    space = SPACE | {"lr_transform": {"choices": [1e38, 1e-2]}}
+    result = search(dataset, tmp_path, space, trials=6, batch=6, halving=False)
+    assert [t for t in result.trials if t.params["lr_transform"] == 1e38]
+    assert result.config.settings.lr_transform != 1e38
+    json.loads((tmp_path / "tuning.json").read_text(), parse_constant=lambda name: 1 / 0)
+
+
+@pytest.mark.parametrize("room", [2, 0])
+def test_running_out_of_memory_halves_the_batch(dataset, monkeypatch, room):
+    sizes, run = [], Training.run
+
+    def limited(self):
+        sizes.append(len(self.claims))
+        if len(self.claims) > room:
+            raise torch.OutOfMemoryError("fake")
+        run(self)
+
+    monkeypatch.setattr(Training, "run", limited)
+    if room == 0:
+        with pytest.raises(MemoryError, match="room for one trial of 2 repeats on cpu"):
+            search(dataset, None, trials=1)
+        return
+    assert len(finished(search(dataset, None, trials=8, batch=5))) == 8
+    assert sizes == [5, 2, 2, 1, 2, 1]
+
+
+def test_memory_lost_half_way_keeps_what_is_finished(dataset, monkeypatch):
+    watch, failed = Training._watch, []
+
+    def fail_once(self, population):
+        watch(self, population)
+        if population.epoch == 6 and not failed:
+            failed.append(len([c for c in self.claims if c.done]))
+            raise torch.OutOfMemoryError("fake")
+
+    monkeypatch.setattr(Training, "_watch", fail_once)
+    result = search(dataset, None, trials=8, batch=8, halving=Halving((4,)))
+    assert failed == [4]
+    assert len(finished(result)) == 8
+
+
 def test_optuna_is_quiet_and_left_as_it_was(dataset, tmp_path, capfd):
     optuna.logging.set_verbosity(optuna.logging.INFO)
     try:
@@ -250,46 +227,39 @@ def test_optuna_is_quiet_and_left_as_it_was(dataset, tmp_path, capfd):
         assert optuna.logging.get_verbosity() == optuna.logging.INFO
     finally:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-    captured = capfd.readouterr()
-    assert captured.out == captured.err == ""
+    assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.slow
-def test_a_long_search_learns_from_itself(dataset, tmp_path):
-    """Later trials are better than the first ones, which were drawn at random."""
-    first, later = [], []
-    for seed in range(2):  # a single search may draw good trials at once
-        options = {"trials": 64, "batch": 8, "repeats": 3, "storage": None, "seed": seed}
-        result = search(dataset, tmp_path / str(seed), "paper", **options)
-        scores = [t.intermediate["40"] for t in result.trials]
-        first += scores[:16]
-        later += scores[-32:]
-    assert sum(later) / len(later) > sum(first) / len(first)
-
-
-def rare(dataset):
+def rare(data):
     """One class of few nodes."""
-    data = dataset.data.clone()
-    data.y = (torch.arange(dataset.num_nodes) % 16 == 0).long()
-    return from_data(data, classes=["usual", "rare"])
+    data.y = (torch.arange(data.num_nodes) % 16 == 0).long()
+    return from_data(data, classes=["usual", "rare"]), "average_precision", "average precision"
 
 
-def several(dataset):
+def several(data):
     """Two labels of yes or no."""
-    data = dataset.data.clone()
     data.y = torch.stack([data.y, 1 - data.y], 1).float()
-    return from_data(data)
+    return from_data(data), "average_precision", "average precision"
 
 
-@pytest.mark.parametrize("change", [rare, several])
+def numbers(data):
+    data.y = data.x @ torch.linspace(-1, 1, data.num_features)
+    return from_data(data), "r2", "R²"
+
+
+@pytest.mark.parametrize("change", [rare, several, numbers])
 def test_a_score_has_the_name_that_training_gives_it(dataset, tmp_path, change):
-    changed = change(dataset)
+    changed, metric, name = change(dataset.data.clone())
     result = search(changed, tmp_path, trials=2, repeats=1, split="stratified")
     problem = make_problem(changed, result.config, Scaling("none"))
-    assert result.record.metric == problem.metric == "average_precision"
-    page = (tmp_path / "tuning.html").read_text()
-    assert f"validation average precision of {100 * result.value:.2f} %" in page
+    assert result.record.metric == problem.metric == metric
+    assert (
+        f"validation {name} of {shown_score(result.record, result.value)}"
+        in (tmp_path / "tuning.html").read_text()
+    )
     assert "accuracy" not in result.sentence()
-    assert "points over the default" in result.sentence() or "default won" in result.sentence()
-    free = search(changed, None, SPACE | {"monitor": "macro_f1"}, trials=1, repeats=1)
-    assert free.record.metric == "macro_f1"
+    other = "mae" if metric == "r2" else "macro_f1"
+    free = search(changed, None, SPACE | {"monitor": other}, trials=1, repeats=1)
+    assert free.record.metric == other
+    assert (free.value < 0) == (other == "mae"), "of errors the smaller is better"
+    assert "-" not in shown_score(free.record, free.value)

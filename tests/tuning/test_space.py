@@ -70,21 +70,19 @@ def test_spaces_are_restricted_to_what_a_model_has():
 @pytest.mark.parametrize("space", shipped_spaces())
 def test_every_draw_of_every_shipped_space_builds(space, name):
     loaded = load_space(space, name)
+    assert {key: loaded.fixed[key] for key in MODELS[name].space} == MODELS[name].space
     for values in draw(loaded, 5):
         small = loaded.config(values).replace(hidden_channels=3)
         make_model(small, 4, 2)
 
 
-def test_the_wide_space_adds_to_that_of_the_paper():
-    paper, wide = load_space("paper", "lon"), load_space("wide", "lon")
-    added = {"penalty", "placement", "normalize", "weight", "transform"}
-    assert set(wide.search) == set(paper.search) | added
-    assert {k: v for k, v in wide.search.items() if k not in added} == paper.search
+def test_a_rate_may_be_exactly_zero():
+    wide = load_space("wide", "lon")
     drawn = [values["penalty"] for values in draw(wide, 60)]
     assert 10 < drawn.count(0.0) < 50
     assert all(v == 0 or 1e-6 <= v <= 1e-1 for v in drawn)
     assert wide.conditional
-    assert not paper.conditional
+    assert not load_space("paper", "lon").conditional
 
 
 def test_the_registry_stands_between_the_file_and_its_tables():
@@ -99,13 +97,6 @@ def test_the_registry_stands_between_the_file_and_its_tables():
     assert load_space(own, "sgc").fixed == {"degree": 4}
     assert load_space(own, "jacobi-orthnorm").fixed["restart"] == 0.9
     assert load_space(own, "sgc").fix({"degree": 5}).fixed == {"degree": 5}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_what_the_registry_says_holds_in_every_shipped_space(name):
-    for space in shipped_spaces():
-        loaded = load_space(space, name)
-        assert {key: loaded.fixed[key] for key in MODELS[name].space} == MODELS[name].space
 
 
 def test_ordered_numbers_are_searched_by_their_order():
@@ -143,6 +134,9 @@ def test_an_entry_can_be_fixed():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("epochs = ", r"Expected .*mine\.toml to be TOML"),
+        ("epochs = " + "7" * 5000, r"Expected .*mine\.toml to be TOML"),
+        ("a = " + "[" * 5000 + "]" * 5000, r"Expected .*mine\.toml to be TOML"),
         ("a = {choices = []}", r"mine\.toml: Expected `choices` of `a` to be a list"),
         ("dropout = {low = 0, high = 1}", r"mine\.toml: Expected 0 <= dropout < 1"),
         ("degre = 3", r"mine\.toml: Unknown option `degre`.*did you mean"),
@@ -162,10 +156,6 @@ def test_a_space_from_a_file(tmp_path):
     path.write_text("epochs = 5\nb = { choices = [1, 2] }\n[models.gcn]\ndropout = {choices=[0.1]}")
     assert load_space(path, "lon").name == "mine"
     assert list(load_space(path, "gcn").search) == ["dropout"]
-    for text in ("epochs = ", "epochs = " + "7" * 5000, "a = " + "[" * 5000 + "]" * 5000):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=r"Expected .*mine.toml to be TOML"):
-            load_space(path, "lon")
     with pytest.raises(ValueError, match=r"default, paper, wide or a TOML file \(got 'papr'\)"):
         load_space("papr")
 
@@ -228,19 +218,3 @@ def test_self_loops_are_the_same_in_all_trials():
     with pytest.raises(ValueError, match="one value for `direction`: all trials share the graph"):
         load_space(arcs, "lon")
     assert load_space({**arcs, "direction": "cover"}, "lon").fixed == {"direction": "cover"}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("dropout = ", "to be TOML"),
-        ("a = " + "[" * 5000, "to be TOML"),
-        ("dropout = { low = 0.9, high = 0.1 }", "Expected `low` < `high` in `dropout`"),
-        ("drpout = 0.5", "did you mean `dropout`"),
-        ("epochs = 5", "Expected an entry of model 'lon' to search"),
-    ],
-)
-def test_errors_name_the_file(tmp_path, text, message):
-    (tmp_path / "mine.toml").write_text(text)
-    with pytest.raises(ValueError, match=rf"mine\.toml.*{message}"):
-        load_space(tmp_path / "mine.toml", "lon")

@@ -51,11 +51,11 @@ def test_the_default_space_contains_what_plain_training_uses(kind, model):
 
 @pytest.mark.parametrize("kind", DATA)
 def test_the_first_trial_is_the_default(kind):
-    dataset = DATA[kind]()
-    result = search(dataset, None, "default", trials=2, batch=2, repeats=1, halving=False)
-    record = result.record
+    dataset, brief = DATA[kind](), {"model": "lon", "epochs": 3}
+    space = load_space("default").fix({"epochs": 3})
+    record = search(dataset, None, space, trials=2, batch=2, repeats=1, halving=False).record
     first = complete({"model": "lon", **record.trials[0].params}, dataset)
-    assert first == complete({"model": "lon"}, dataset)
+    assert first == complete(brief, dataset)
     assert (record.start.name, record.start.number) == ("default", 0)
     assert record.gain == record.value - record.trials[0].value >= 0
     other = complete({"model": "lon", **record.trials[1].params}, dataset)
@@ -65,16 +65,11 @@ def test_the_first_trial_is_the_default(kind):
 
 def test_the_space_of_the_paper_keeps_its_form():
     options = {"trials": 1, "batch": 1, "repeats": 1}
-    record = search(
-        table("classes"), None, load_space("paper").fix({"epochs": 2}), **options
-    ).record
+    space = load_space("paper").fix({"epochs": 2})
+    record = search(table("classes"), None, space, **options).record
     first = record.trials[0].params
-    assert (first["placement"], first["coefficients"], first["weight"]) == (
-        "output",
-        "pcd",
-        "paper",
-    )
-    assert first["degree_penalty"] == 0
+    kept = (first["placement"], first["coefficients"], first["weight"], first["degree_penalty"])
+    assert kept == ("output", "pcd", "paper", 0)
     assert first["lr_transform"] == 0.02, "the table's rate, which the paper's grid lacks"
     assert "The space was widened to contain the default: lr_transform = 0.02" in record.notes[-1]
 
