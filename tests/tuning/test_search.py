@@ -73,7 +73,13 @@ def test_halving_stops_the_worse_and_keeps_the_best(dataset, tmp_path):
     assert max(gone) <= min(v for n, v in standing.items() if max(halved.trials[n].epochs) > 3)
 
 
-@pytest.mark.parametrize("name", MODELS)
+#: One of each architecture; all others take long.
+FEW = ("lon", "gpr", "mlp", "gcn-deep")
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in MODELS]
+)
 def test_every_model_can_be_tuned(dataset, tmp_path, name):
     space = {**SPACE, "epochs": 2}
     result = search(dataset, None, space, model=name, trials=2, batch=2)

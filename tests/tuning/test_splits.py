@@ -2,6 +2,7 @@
 
 import json
 
+import optuna
 import pytest
 import torch
 
@@ -105,7 +106,7 @@ def test_a_finalist_that_diverges_loses(dataset, tmp_path, monkeypatch):
 
 def test_what_is_left_behind(dataset, tmp_path):
     result = search(dataset, tmp_path / "a", finalists=8)
-    again = search(dataset, tmp_path / "b", finalists=8)
+    again = search(dataset, None, finalists=8)
     assert again.record.finalists == result.record.finalists, "it repeats exactly"
     record = read_record(tmp_path / "a")
     assert record == result.record
@@ -119,19 +120,18 @@ def test_what_is_left_behind(dataset, tmp_path):
     assert f"{100 * result.value:.2f} %" in recipe
 
 
-def test_a_killed_final_is_held_again(dataset, tmp_path, monkeypatch):
+def test_a_killed_final_is_held_again(dataset, monkeypatch):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    options = {"storage": optuna.storages.InMemoryStorage(), "finalists": 2}
     with monkeypatch.context() as patch:
         patch.setattr(finalists, "confirm", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            search(dataset, tmp_path / "a", storage=None, finalists=2)
-    again = search(dataset, tmp_path / "a", storage=None, finalists=2)
-    whole = search(dataset, tmp_path / "b", storage=None, finalists=2)
+            search(dataset, None, **options)
+    again, whole = search(dataset, None, **options), search(dataset, None, finalists=2)
     assert again.record.finalists == whole.record.finalists
     assert values(again) == values(whole)
-
-
-def interrupt(*arguments, **options):
-    raise KeyboardInterrupt
 
 
 def test_seeds_are_disjoint_from_those_of_reports():

@@ -1,5 +1,7 @@
 """Where a search starts: with the default of the data, or with a given configuration."""
 
+import functools
+
 import optuna
 import pytest
 import torch
@@ -32,7 +34,11 @@ def table(task):
     return from_data(Data(x=x, edge_index=edges, y=y))
 
 
-DATA = {"named": csbm, "classes": lambda: table("classes"), "prices": lambda: table("regression")}
+DATA = {
+    "named": functools.cache(csbm),
+    "classes": functools.cache(lambda: table("classes")),
+    "prices": functools.cache(lambda: table("regression")),
+}
 
 
 @pytest.mark.parametrize("kind", DATA)
