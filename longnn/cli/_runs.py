@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import longnn
-from longnn._base.schema import to_plain
 from longnn.cli import _display
 from longnn.cli._base import (
     Cache,
@@ -160,6 +159,8 @@ def evaluate(
     ] = False,
 ) -> None:
     """Compute the scores of a finished run again, from its weights and data."""
+    from longnn._base.schema import to_plain  # it loads NumPy
+
     found = longnn.runs.load_run(run, data_dir=data_dir)
     if truncate:
         _show_truncation(found, json_)
