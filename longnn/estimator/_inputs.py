@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data import NodeDataset
-from longnn.explain import find_ids
+from longnn.explain._subject import find_ids
 from longnn.matrices import csr_from_scipy
 
 MASKS = ("train_mask", "val_mask", "test_mask")
