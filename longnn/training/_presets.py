@@ -19,6 +19,7 @@ from typing import Any
 
 from longnn.config import Config
 from longnn.config._config import AFTERWARDS
+from longnn.config._settings import Settings
 from longnn.data import NodeDataset
 from longnn.matrices import nonzero_share
 from longnn.recipes import known_recipes, load_recipe
@@ -101,7 +102,7 @@ def _recipe(dataset: NodeDataset) -> dict[str, tuple[Mapping[str, Any], int]]:
 #: More columns than this, nearly all values zero: words, which the usual defaults are for.
 WORDS, NONZERO = 200, 0.1
 
-#: Epochs of many steps without improvement before a training on rows stops.
+#: Epochs without improvement before a training on rows stops, where they have many steps.
 ROW_PATIENCE = 10
 
 #: What all tables have in common: the filter acts on hidden units and learns quickly. A penalty on
@@ -131,8 +132,7 @@ _CLASSIFICATION = {
 }
 
 
-#: A graph that is trained on rows: an MLP of filtered features, which has rows. Epochs have many
-#: steps: fewer of them, and smaller ones.
+#: A graph that is trained on rows: an MLP of filtered features, which has rows, in small steps.
 _ROWS = {
     **FEATURES_FORM,
     "lr_transform": 0.005,
@@ -142,9 +142,13 @@ _ROWS = {
     "dropout": 0.2,
     "filter_dropout": 0.0,
     "monitor": "loss",
-    "epochs": 100,
-    "patience": ROW_PATIENCE,
 }
+
+
+def _row_patience(dataset: NodeDataset) -> int:
+    """As many steps as in memory, where an epoch is one step; but some epochs at least."""
+    steps = -(-dataset.num_nodes // Settings().batch_rows)
+    return max(ROW_PATIENCE, PATIENCE // max(steps, 1))
 
 
 def data_defaults(dataset: NodeDataset) -> dict[str, Any]:
@@ -154,7 +158,7 @@ def data_defaults(dataset: NodeDataset) -> dict[str, Any]:
       tenth of the values nonzero): the defaults.
     - Regression on a table: one filter per hidden unit, and hardly any dropout.
     - Classification on a table: one filter for all hidden units, and some dropout.
-    - A graph that is trained on rows: a filter on the features, small steps, little patience.
+    - A graph that is trained on rows: a filter on the features, small steps.
 
     >>> import torch
     >>> from torch_geometric.data import Data
@@ -165,7 +169,7 @@ def data_defaults(dataset: NodeDataset) -> dict[str, Any]:
     ('hidden', 0.0)
     """
     if isinstance(dataset, StoredDataset):
-        return dict(_ROWS)
+        return {**_ROWS, "patience": _row_patience(dataset)}
     if dataset.ready or _has_words(dataset):
         return {}
     return dict(_REGRESSION if dataset.task == "regression" else _CLASSIFICATION)
@@ -224,7 +228,7 @@ def complete(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
                 f"Expected no `{key}` beside preset={preset!r}, whose models have their own (got "
                 f"{table[key]!r}); use preset='fast' to train one model"
             )
-    patience = ROW_PATIENCE if isinstance(dataset, StoredDataset) else PATIENCE
+    patience = data_defaults(dataset).get("patience", PATIENCE)
     return config if "patience" in table else config.replace(patience=patience)
 
 

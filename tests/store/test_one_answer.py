@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.csv
@@ -163,3 +164,15 @@ def test_what_needs_the_whole_graph_says_so(prepared):
     with pytest.raises(DataError, match=r"in memory for its (features|edges)"):
         describe(rows)
     assert describe(load_stored(prepared, rows=False)).degree_max == rows.graph.about["degree_max"]
+
+
+def test_patience_on_disk_is_that_in_memory(prepared, houses, monkeypatch):
+    """An epoch of one step is no reason to stop after ten, nor is a hundred epochs the end."""
+    stored, plain = load_stored(prepared, rows=True), load(houses, **OPTIONS)
+    for preset in ("default", "fast"):
+        on_disk, in_memory = (complete({"preset": preset}, d) for d in (stored, plain))
+        assert on_disk.settings.epochs == in_memory.settings.epochs
+        assert on_disk.settings.patience == 100
+    small_steps = lambda: SimpleNamespace(batch_rows=5)  # noqa: E731
+    monkeypatch.setattr("longnn.training._presets.Settings", small_steps)
+    assert complete({"preset": "fast"}, stored).settings.patience == 10  # epochs of 40 steps
