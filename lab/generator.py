@@ -16,12 +16,11 @@ from longnn._base.memory import parse_size
 from longnn.data._arcs import edge_notes, isolated_note
 from longnn.data._scaling import Scaling
 from longnn.data._targets import Answers
-from longnn.store._arrays import MatrixWriter
+from longnn.store._arrays import NAME, MatrixWriter, StoreError
 from longnn.store._edges import write_csr
 from longnn.store._engine import Engine
 from longnn.store._features import write_answers
 from longnn.store._graph import FEATURES, IDS, GraphStore, finish_graph
-from longnn.store._manifest import NAME, StoreError
 from longnn.store._prepare import OnProgress, Steps, reusable, working, write_id_list
 
 FORMATS = ("store", "parquet")

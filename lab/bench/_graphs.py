@@ -11,8 +11,8 @@ from torch_geometric.utils import grid, remove_self_loops
 
 from longnn.data import NodeDataset, from_data
 from longnn.graphs import GraphOperator
+from longnn.store._arrays import Manifest
 from longnn.store._graph import GraphStore
-from longnn.store._manifest import Manifest
 
 #: Mean degree of random graphs.
 MEAN_DEGREE = 10

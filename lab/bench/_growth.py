@@ -26,8 +26,8 @@ from longnn.graphs import GraphOperator, apply_filter
 from longnn.registry import FEATURES_FORM
 from longnn.runs._predictions import stream_predictions, write_stream
 from longnn.store import prepare, propagate
+from longnn.store._basis import add_ones
 from longnn.store._graph import GraphStore
-from longnn.store._ones import add_ones
 from longnn.store._rows import load_stored
 from longnn.training import Job, Member, Population, Trained, make_model
 

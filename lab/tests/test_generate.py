@@ -12,8 +12,8 @@ from lab.generator import generate
 from lab.tests.commands import fail, run, succeed
 from longnn.data import DataError
 from longnn.store import prepare
+from longnn.store._arrays import StoreError
 from longnn.store._graph import GraphStore
-from longnn.store._manifest import StoreError
 from tests.commands import ROOT
 
 pytest.importorskip("duckdb")

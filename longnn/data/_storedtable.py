@@ -1,21 +1,30 @@
-"""A table too large for memory: its columns are read one at a time, when asked for.
+"""A table too large for memory, in one or several files; columns are read when asked for.
 
 It is a :class:`~longnn.data._tables.Table` to all who read columns, so that labels, splits and
 features are made by the same code as in memory. Text is first stored as Parquet, batch by batch.
+A folder of parts is what Spark, DuckDB or Dask write: many files of one kind.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from longnn.data._errors import DataError
-from longnn.data._readtable import RAISED, plain_column
+from longnn.data._errors import DataError, MissingFileError
+from longnn.data._files import find_nodes_beside
+from longnn.data._readtable import RAISED, TABLE_SUFFIXES, plain_column
 from longnn.data._tables import Table
-from longnn.data._text import SEPARATORS, TextStream, check_names, table_suffix, unreadable
+from longnn.data._text import (
+    SEPARATORS,
+    TextStream,
+    check_names,
+    table_stem,
+    table_suffix,
+    unreadable,
+)
 
 IPC_SUFFIXES = (".arrow", ".feather")
 STORED_SUFFIXES = (".parquet", *IPC_SUFFIXES)
@@ -207,3 +216,102 @@ def _read_column(part: Path, name: str) -> pa.ChunkedArray:
             return pa.ipc.open_file(source, options=options).read_all()[name]
     with pq.ParquetFile(part) as file:
         return file.read(columns=[name])[name]
+
+
+PART_SUFFIXES = tuple(dict.fromkeys((*TABLE_SUFFIXES, *STORED_SUFFIXES)))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A table in one or several files.
+
+    Args:
+        path: the file or the folder.
+        files: in the order of their rows.
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> "Parts":
+        """The parts in a folder, or a file alone.
+
+        Raises:
+            DataError: for a folder without parts, or with parts of several kinds.
+        """
+        if not path.is_dir():
+            if not path.exists():
+                raise MissingFileError("Expected a file or a folder here (found none).", path=path)
+            return cls(path, (path,))
+        found = [
+            file
+            for file in sorted(path.rglob("*"))
+            if file.is_file()
+            and table_suffix(file) in PART_SUFFIXES
+            and not any(part[0] in "._" for part in file.relative_to(path).parts)
+        ]
+        kinds = sorted({table_suffix(file) for file in found})
+        if len(kinds) != 1:
+            got = ", ".join(kinds) or "none"
+            choices = ", ".join(PART_SUFFIXES)
+            raise DataError(
+                f"Expected a folder with parts of one kind, {choices} (got {got}).", path=path
+            )
+        return cls(path, tuple(found))
+
+    @property
+    def suffix(self) -> str:
+        """The kind of file."""
+        return table_suffix(self.files[0])
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return sum(file.stat().st_size for file in self.files)
+
+    def stamp(self) -> list[list[Any]]:
+        """Name, size and time of each file: whether they are still the same."""
+        states = [(file, file.stat()) for file in self.files]
+        return [[str(file), state.st_size, state.st_mtime_ns] for file, state in states]
+
+
+def find_parts(graph: Path, nodes: Path | None) -> tuple[Parts, Parts | None]:
+    """The edges, and the nodes if there are any.
+
+    Args:
+        graph: an edge file, a folder of its parts, or a folder with ``edges.*`` and perhaps
+            ``nodes.*``, each a file or a folder (then ``edges/`` and ``nodes/``).
+        nodes: the node file or a folder of its parts, where it is not beside the edges.
+
+    Raises:
+        DataError: where there is nothing, or more than one of a kind.
+    """
+    if not graph.is_dir():
+        beside = find_nodes_beside(graph) if nodes is None else nodes
+        return Parts.of(graph), None if beside is None else Parts.of(beside)
+    edges = _called("edges", graph)
+    if edges is None:
+        return Parts.of(graph), None if nodes is None else Parts.of(nodes)
+    if nodes is None:
+        nodes = _called("nodes", graph)
+    if any(table_stem(path) == "features" for path in graph.glob("features.*")):
+        raise DataError(
+            "Expected features in the node file (got a file features.*, which a prepared graph "
+            "cannot have); join it to the nodes.",
+            path=graph,
+        )
+    return Parts.of(edges), None if nodes is None else Parts.of(nodes)
+
+
+def _called(stem: str, folder: Path) -> Path | None:
+    """The file ``stem.*`` of any kind, or the folder ``stem``."""
+    found = [
+        path
+        for path in sorted([*folder.glob(stem), *folder.glob(f"{stem}.*")])
+        if (path.is_dir() or path.suffix) and table_stem(path) == stem
+    ]
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise DataError(f"Expected one {stem} file or folder (got {names}).", path=folder)
+    return found[0] if found else None

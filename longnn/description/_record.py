@@ -38,8 +38,8 @@ from longnn.records import (
     summarize_repeats,
 )
 from longnn.report import mean_response
+from longnn.store._adjacency import StoredOperator
 from longnn.store._graph import GraphStore
-from longnn.store._operator import StoredOperator
 from longnn.store._rows import StoredDataset
 from longnn.training import (
     FIELDS,

@@ -9,7 +9,7 @@ many entries the whole graph has.
 import mmap
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from longnn.graphs._adjacency import SelfLoops, check_self_loops
+from longnn.store._arrays import StoreError
 from longnn.store._graph import GraphStore
-from longnn.store._manifest import StoreError
 
 #: Entries that are read at once; far below 2^31, which offsets of 32 bits can count.
 ENTRIES = {"cpu": 1 << 20, "cuda": 1 << 26}
@@ -196,3 +196,54 @@ def forget(array: np.ndarray, begin: int, end: int) -> None:
     low, high = (-(-low // mmap.PAGESIZE) * mmap.PAGESIZE, high // mmap.PAGESIZE * mmap.PAGESIZE)
     if high > low:
         mapped.madvise(mmap.MADV_DONTNEED, low, high - low)
+
+
+#: Rows that are read at once, at most.
+ROWS = 1 << 20
+
+
+class StoredOperator:
+    """The operator of a graph on disk, in float64 on the CPU.
+
+    Args:
+        graph: whose neighbours are read anew for each product.
+        self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
+        rows: to read at once, at most.
+    """
+
+    device = torch.device("cpu")
+
+    def __init__(
+        self, graph: GraphStore, self_loops: SelfLoops = "keep", *, rows: int = ROWS
+    ) -> None:
+        self.adjacency = Adjacency(graph, self_loops, resident=False)
+        self.stretches = self.adjacency.stretches(rows)
+        self.root = self.adjacency.degree.double().sqrt()[:, None]  # (nodes, 1)
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes."""
+        return self.adjacency.nodes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(nodes, nodes)."""
+        return self.num_nodes, self.num_nodes
+
+    @property
+    def matrix(self) -> "StoredOperator":
+        """Itself: what an estimator of the spectrum multiplies with."""
+        return self
+
+    def to(self, target: Any) -> "StoredOperator":
+        """Itself: it has one type and one device."""
+        return self
+
+    def __matmul__(self, signal: Tensor) -> Tensor:  # (nodes, columns)
+        scaled = signal.double() / self.root
+        out = torch.empty_like(scaled)
+        for span in self.stretches:
+            some = self.adjacency.read(*span)
+            out[some.first : some.last] = self.adjacency.product(some, scaled)
+            self.adjacency.done(some)
+        return out / self.root

@@ -1,4 +1,9 @@
-r"""The Chebyshev terms :math:`T_0(P) X, \dots, T_K(P) X` on disk, by blocks of columns."""
+r"""The Chebyshev terms :math:`T_0(P) X, \dots, T_K(P) X` on disk, by blocks of columns.
+
+Beside those of the features stand the terms of a constant, :math:`T_j(P) 1`. They make the others
+exact for any bias and any shift of a feature: with mean m and deviation d,
+:math:`T_j(P) (x - m 1) / d = (T_j(P) x - m\, T_j(P) 1) / d`.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,8 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from longnn.store._manifest import Manifest, StoreError
+from longnn._base.files import atomic_path
+from longnn.store._arrays import Manifest, StoreError, describe
+from longnn.store._graph import GraphStore
+from longnn.store._terms import each_term
 
 #: Which node each row is, where only some are kept.
 ROWS = "rows.npy"
@@ -128,3 +138,40 @@ def _read_rows(array: np.memmap, rows: np.ndarray) -> np.ndarray:
                 raise StoreError(f"Expected {len(array):,} rows in {array.filename} (it is cut)")
             start = end
     return out
+
+
+def add_ones(basis: BasisStore, graph: GraphStore) -> BasisStore:
+    """The terms with those of a constant among them, computed and written if they are not there.
+
+    Args:
+        basis: the terms of some or all nodes.
+        graph: whose they are.
+    """
+    if basis.ones is not None:
+        return basis
+    kept = None if basis.rows is None else np.array(basis.rows)
+    with atomic_path(basis.folder / ONES) as temporary:
+        shape = (basis.num_rows, basis.degree + 1)
+        out = np.lib.format.open_memmap(temporary, mode="w+", dtype="<f4", shape=shape)
+
+        def put(j: int, first: int, term: Tensor) -> None:  # (rows, 1)
+            values, last = term[:, 0].numpy(), first + len(term)
+            if kept is None:
+                out[first:last, j] = values
+            else:
+                low, high = np.searchsorted(kept, (first, last))
+                out[low:high, j] = values[kept[low:high] - first]
+
+        each_term(
+            graph,
+            lambda first, last: torch.ones(last - first, 1),
+            put,
+            columns=1,
+            degree=basis.degree,
+            self_loops=basis.about["self_loops"],
+            resident=False,
+        )
+        out.flush()
+    files = {**basis.manifest.files, ONES: describe(basis.folder / ONES)}
+    dataclasses.replace(basis.manifest, files=files).write(basis.folder)
+    return BasisStore.open(basis.folder)

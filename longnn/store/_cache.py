@@ -13,11 +13,10 @@ from pathlib import Path
 from longnn._base.memory import LEAST, available_memory, in_words
 from longnn.data import DataError, NodeDataset, Source
 from longnn.data._rawfiles import cache_root
-from longnn.data._storedtable import STORED_SUFFIXES, StoredTable
+from longnn.data._storedtable import PART_SUFFIXES, STORED_SUFFIXES, Parts, StoredTable, find_parts
 from longnn.data._text import TextStream
+from longnn.store._arrays import StoreError
 from longnn.store._graph import GraphStore
-from longnn.store._manifest import StoreError
-from longnn.store._parts import SUFFIXES, Parts, find_parts
 from longnn.store._prepare import FOREIGN_OPTIONS, Form, OnProgress, how_made, prepare
 from longnn.store._ranks import Ranks
 from longnn.store._rows import SHARE, bytes_needed, fits_memory, is_prepared, load_stored
@@ -198,7 +197,7 @@ def size_of_files(source: Source) -> tuple[int, int, int] | None:
     nodes = None if source.nodes is None else Path(source.nodes)
     try:
         parts = find_parts(Path(source.graph), nodes)
-        if any(part is not None and part.suffix not in SUFFIXES for part in parts):
+        if any(part is not None and part.suffix not in PART_SUFFIXES for part in parts):
             return None
         (edges, _), (rows, columns) = (
             (0, 0) if part is None else _table_size(part) for part in parts

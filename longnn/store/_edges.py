@@ -20,13 +20,11 @@ import pyarrow.dataset as ds
 from longnn.data import DataError
 from longnn.data._edgetable import TYPE_NAMES, edge_columns, unknown_note, unknown_text
 from longnn.data._nodetable import read_ids
-from longnn.data._storedtable import StoredTable, line_in_parts
+from longnn.data._storedtable import Parts, StoredTable, line_in_parts
 from longnn.data._text import TextStream
-from longnn.store._arrays import ArrayWriter
+from longnn.store._arrays import ArrayWriter, StoreError
 from longnn.store._engine import Engine, named, quoted
 from longnn.store._graph import NEIGHBOURS, OFFSETS
-from longnn.store._manifest import StoreError
-from longnn.store._parts import Parts
 
 Share = Callable[[float], None]
 #: The most nodes that int32 can number.

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from longnn._base.memory import in_words
-from longnn.store._manifest import StoreError
+from longnn.store._arrays import StoreError
 
 #: Share of the memory given that DuckDB may take; the rest is for the arrays in Python.
 SHARE = 0.5

@@ -19,7 +19,7 @@ from longnn.data import Source
 from longnn.data._encoding import Encoding
 from longnn.data._scaling import Scaling
 from longnn.data._targets import Answers
-from longnn.store._manifest import Manifest, StoreError, checksum
+from longnn.store._arrays import Manifest, StoreError, checksum
 
 #: The files of a graph. All of one length are by node, in the order of the ids.
 OFFSETS, NEIGHBOURS = "offsets.npy", "neighbours.npy"

@@ -27,9 +27,9 @@ from longnn.data._files import graph_name
 from longnn.data._nodetable import NodeColumns
 from longnn.data._options import TableOptions
 from longnn.data._scaling import Scaling
-from longnn.data._storedtable import StoredTable
+from longnn.data._storedtable import PART_SUFFIXES, Parts, StoredTable, find_parts
 from longnn.data._targets import Answers
-from longnn.store._arrays import ArrayWriter
+from longnn.store._arrays import NAME, ArrayWriter, StoreError
 from longnn.store._edges import (
     Counts,
     number_edges,
@@ -52,8 +52,6 @@ from longnn.store._graph import (
     GraphStore,
     finish_graph,
 )
-from longnn.store._manifest import NAME, StoreError
-from longnn.store._parts import SUFFIXES, Parts, find_parts
 
 FILES = (OFFSETS, NEIGHBOURS, FEATURES, LABELS, ROLES, IDS)
 ROOM = ".preparing"
@@ -220,7 +218,7 @@ def _parts(source: Source) -> tuple[Parts, Parts | None] | None:
     edges, nodes = find_parts(
         Path(source.graph), None if source.nodes is None else Path(source.nodes)
     )
-    if any(part is not None and part.suffix not in SUFFIXES for part in (edges, nodes)):
+    if any(part is not None and part.suffix not in PART_SUFFIXES for part in (edges, nodes)):
         return None
     return edges, nodes
 

@@ -20,8 +20,8 @@ from torch_geometric.data import Data
 from longnn._base.memory import available_memory, in_words
 from longnn.data import DataError, NodeDataset, Source
 from longnn.data._scaling import Scaling
+from longnn.store._arrays import NAME, StoreError
 from longnn.store._graph import MASKS, GraphStore
-from longnn.store._manifest import NAME, StoreError
 
 #: Of the free memory, the share that a graph may take to be trained on whole.
 SHARE = 0.5

@@ -18,8 +18,7 @@ from importlib import resources
 from typing import Any
 
 from longnn.config import Config
-from longnn.config._config import AFTERWARDS
-from longnn.config._settings import Settings
+from longnn.config._config import AFTERWARDS, Settings
 from longnn.data import NodeDataset
 from longnn.matrices import nonzero_share
 from longnn.recipes import known_recipes, load_recipe

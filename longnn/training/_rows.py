@@ -25,8 +25,8 @@ from longnn.metrics import headline
 from longnn.nn._terms import OnRows, Terms
 from longnn.registry import find_model, get_model
 from longnn.store._basis import BasisStore
-from longnn.store._find import ensure_basis, places_of
 from longnn.store._graph import GraphStore
+from longnn.store._propagate import ensure_basis, places_of
 from longnn.store._ranks import Ranks
 from longnn.store._rows import StoredDataset
 from longnn.training._problem import Problem, self_loops_of

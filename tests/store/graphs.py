@@ -5,8 +5,8 @@ import scipy.sparse
 import torch
 
 from longnn.graphs import GraphOperator
+from longnn.store._arrays import Manifest
 from longnn.store._graph import GraphStore
-from longnn.store._manifest import Manifest
 
 FILES = ["offsets.npy", "neighbours.npy", "features.npy", "labels.npy"]
 

@@ -6,8 +6,8 @@ import pyarrow.parquet
 import torch
 
 from longnn.data._synthetic import csbm
+from longnn.store._arrays import Manifest
 from longnn.store._graph import GraphStore
-from longnn.store._manifest import Manifest
 
 
 def write_graph(folder, dataset, *, roles=None, ids=None):

@@ -11,8 +11,8 @@ import pytest
 
 from longnn.data import DataError, Source
 from longnn.store import prepare
+from longnn.store._arrays import StoreError
 from longnn.store._cache import load_source, memory_of_files, stored_graph
-from longnn.store._manifest import StoreError
 from longnn.store._rows import bytes_needed
 from tests.commands import longnn, succeed
 

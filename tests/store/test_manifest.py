@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from longnn.store._arrays import Manifest, StoreError
 from longnn.store._basis import BasisStore
 from longnn.store._graph import GraphStore
-from longnn.store._manifest import Manifest, StoreError
 
 
 @pytest.fixture

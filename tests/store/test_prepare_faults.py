@@ -13,9 +13,9 @@ import pytest
 from lab.generator import generate
 from longnn.data import DataError
 from longnn.store import prepare
+from longnn.store._arrays import StoreError
 from longnn.store._engine import Engine
 from longnn.store._graph import GraphStore
-from longnn.store._manifest import StoreError
 from tests.commands import CLUB, fail, longnn, start, succeed, succeed_json
 
 pytest.importorskip("duckdb")

@@ -9,10 +9,10 @@ import torch
 
 from longnn.graphs import GraphOperator
 from longnn.graphs._propagate import chebyshev_stack
-from longnn.store import _plan, _stage, propagate
+from longnn.store import _blocks, _plan, propagate
 from longnn.store._adjacency import Adjacency
-from longnn.store._find import serving_basis
-from longnn.store._manifest import StoreError
+from longnn.store._arrays import StoreError
+from longnn.store._propagate import serving_basis
 from tests.store.graphs import exact_terms, random_graph, terms_of, write_graph
 
 MEMORY = 4 * 10**9
@@ -110,7 +110,7 @@ def test_memory_and_threads_do_not_change_a_bit(
     whole = terms_of(propagate(graph, degree=6, dtype="float16", memory=MEMORY))
     cut(monkeypatch, columns=2, staged=staged, resident=resident, ahead=ahead)
     monkeypatch.setitem(Adjacency.stretches.__globals__["ENTRIES"], "cpu", 40)
-    monkeypatch.setattr(_stage, "PIECE", 1000)
+    monkeypatch.setattr(_blocks, "PIECE", 1000)
     options = {"degree": 6, "dtype": "float16", "memory": MEMORY, "threads": threads}
     basis = propagate(graph, **options, output=tmp_path / "other")
     assert basis.columns == [2, 2, 1]
@@ -125,8 +125,8 @@ def test_torch_keeps_its_threads(graph):
 
 
 def test_a_large_graph_measures_its_rounding_on_a_sample(tmp_path, monkeypatch):
-    monkeypatch.setattr(_stage, "SAMPLE", 3)
-    keeper = _stage.Keeper(None, torch.float16, None, 0, 10**6)
+    monkeypatch.setattr(_blocks, "SAMPLE", 3)
+    keeper = _blocks.Keeper(None, torch.float16, None, 0, 10**6)
     assert keeper.step == 3
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from longnn.store import _propagate, propagate
+from longnn.store._arrays import StoreError
 from longnn.store._basis import BasisStore, block_name
 from longnn.store._graph import GraphStore
-from longnn.store._manifest import StoreError
 from tests.commands import fail, succeed, succeed_json
 from tests.kills import finish, forked
 from tests.store.graphs import random_graph, terms_of, write_graph

@@ -10,11 +10,10 @@ from longnn.data import DataError, make_split
 from longnn.data._scaling import Scaling
 from longnn.graphs import GraphOperator, spectral_density
 from longnn.store import propagate
-from longnn.store._basis import BasisStore
-from longnn.store._find import ensure_basis, places_of, serving_basis
-from longnn.store._manifest import Manifest
-from longnn.store._ones import add_ones
-from longnn.store._operator import StoredOperator
+from longnn.store._adjacency import StoredOperator
+from longnn.store._arrays import Manifest
+from longnn.store._basis import BasisStore, add_ones
+from longnn.store._propagate import ensure_basis, places_of, serving_basis
 from longnn.store._rows import (
     StoredDataset,
     fits_memory,

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from longnn.data import make_split
+from longnn.store._arrays import Manifest, checksum
 from longnn.store._basis import BasisStore
-from longnn.store._manifest import Manifest, checksum
 from longnn.store._rows import load_stored
 from longnn.training import Job, Population
 from longnn.training._rows import WINDOW
