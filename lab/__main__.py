@@ -25,15 +25,10 @@ def results(
 ) -> None:
     """Make tables, figures, pages, recipes and portfolios again from the committed records."""
     from lab.bench import rebuild_bench
-    from lab.studies._core._pages import rebuild_all
-    from lab.studies.portfolio import write_portfolio
-    from lab.studies.recipes._files import write_recipes
+    from lab.studies import build, write_files
 
-    records = root / "results"
-    pages = [root / "README.md", *sorted((root / "docs" / "results").glob("*.md"))]
-    print("made again:", *rebuild_all(records, pages), *rebuild_bench(records / "bench"))
-    write_recipes(records, root / "longnn" / "recipes")
-    write_portfolio(records, root / "longnn" / "training" / "portfolio.toml")
+    rebuild_bench(root / "results" / "bench")
+    write_files(build(root))
 
 
 def picture(

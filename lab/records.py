@@ -1,24 +1,27 @@
-"""The record of a study: one JSON file of cells, each computed once.
+"""The record of a study: one JSON file of cells, each a plain table that was computed once.
 
 A cell is written as soon as it is there, so that an interrupted study continues where it stopped.
-The record knows nothing of what its cells mean: a study gives each kind of cell a dataclass.
 
 .. code-block:: json
 
-    {"plan": {}, "machines": [{}], "cells": {"KEY": {"...": 0, "made": {"machine": 0}}}}
+    {"plan": {}, "machines": [{}], "cells": {"KEY": {"test": [0.5], "made": {"machine": 0}}}}
 """
 
-import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from longnn._base.files import write_json
 from longnn._base.provenance import describe_code
-from longnn._base.schema import Node, from_plain, to_plain
+from longnn._base.schema import Node
+from longnn.config import Config
+from longnn.registry import model_options
 
-T = TypeVar("T")
+#: Hardware and versions, as :func:`longnn._base.provenance.environment` describes them.
+Machine = Mapping[str, str | int | float | None]
+#: A :class:`~longnn.config.Config` as a flat table, whole or some of it.
+ConfigTable = Mapping[str, Any]
 
 #: Names that configurations no longer have, each with the one value that was ever recorded: it does
 #: nothing, so that a configuration without the name trains the same model.
@@ -27,26 +30,6 @@ RETIRED: dict[str, object] = {
     "reversed_sign": False,  # JacobiConv's recurrence with the slip of its authors' code
 }
 
-#: Hardware and versions, as :func:`longnn._base.provenance.environment` describes them.
-Machine = dict[str, str | int | float | None]
-
-
-@dataclasses.dataclass(frozen=True)
-class Made:
-    """How a cell came about.
-
-    Args:
-        seconds: that it took.
-        machine: number of the machine among those of the record.
-        commit: of the code; None where it is not known.
-        dirty: whether files differed from that commit; None where it is not known.
-    """
-
-    seconds: float
-    machine: int
-    commit: str | None = None
-    dirty: bool | None = None
-
 
 def without_retired(value: Any) -> Any:
     """Plain data without the names that are :data:`RETIRED`, at any depth.
@@ -54,7 +37,7 @@ def without_retired(value: Any) -> Any:
     >>> without_retired({"config": {"degree": 4, "wd_basis": 0.0}})
     {'config': {'degree': 4}}
     """
-    if isinstance(value, list):
+    if isinstance(value, list) and value and isinstance(value[0], dict):
         return [without_retired(item) for item in value]
     if not isinstance(value, dict):
         return value
@@ -65,88 +48,96 @@ def without_retired(value: Any) -> Any:
     }
 
 
-class StudyRecord:
+def config_of(table: ConfigTable) -> Config:
+    """A recorded configuration; what it does not say was the model's own default."""
+    return Config.from_dict({**model_options(str(table["model"])), **table})
+
+
+class Values(dict[str, Any]):
+    """An object of a record. Where a key is missing, the error names the file and the place."""
+
+    def __init__(self, values: Mapping[str, Any], place: str) -> None:
+        super().__init__({key: _placed(v, f"{place}.{key}") for key, v in values.items()})
+        self.place = place
+
+    def __missing__(self, key: str) -> None:
+        raise ValueError(f"{self.place}: Expected {key!r} (got {', '.join(self) or 'nothing'})")
+
+    def scores(self, key: str) -> list[float]:
+        """A list of numbers."""
+        values = self[key]
+        if not isinstance(values, list) or not all(_is_number(value) for value in values):
+            raise ValueError(f"{self.place}.{key}: Expected a list of numbers (got {values!r:.40})")
+        return values
+
+
+def _placed(value: Any, place: str) -> Any:
+    """The value with the place of every object in it; lists hold values of one kind."""
+    if isinstance(value, dict):
+        return Values(value, place)
+    if isinstance(value, list) and value and not all(_is_number(v) for v in value):
+        kinds = {float if _is_number(v) else type(v) for v in value}
+        if len(kinds) > 1:
+            raise ValueError(f"{place}: Expected a list of values of one kind (got {value!r:.60})")
+        return [_placed(v, f"{place}[{i}]") for i, v in enumerate(value)]
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class Record:
     """Cells of a study by key, kept in a file.
 
     Args:
         path: of the JSON file; what it already holds is kept.
-        plan: a dataclass of what all cells share. A file that was begun with another plan is
-            refused: its numbers would not belong together.
-        commit: to record when the code is not a git checkout.
+        plan: what all cells share. A file that was begun with another plan is refused: its numbers
+            would not belong together. None reads a file whatever its plan.
 
     >>> import tempfile
-    >>> @dataclasses.dataclass
-    ... class Loss:
-    ...     loss: float
     >>> path = Path(tempfile.mkdtemp()) / "record.json"
-    >>> StudyRecord(path, Loss(0.0)).cell("low", Loss, lambda: Loss(0.5), machine={"cpu": "any"})
-    Loss(loss=0.5)
-    >>> StudyRecord.load(path).get("low", Loss)
-    Loss(loss=0.5)
+    >>> Record(path, {"steps": 5}).add("low", lambda: {"loss": 0.5}, machine={"cpu": "any"})
+    >>> Record(path)["low"]["loss"]
+    0.5
     """
 
-    def __init__(self, path: Path, plan: object, *, commit: str | None = None) -> None:
-        self.path, self.commit = path, commit
-        shared = to_plain(plan)
-        self._record: dict[str, Any] = {"plan": shared, "machines": [], "cells": {}}
-        if path.exists():
-            self._record = Node.load(path).mapping()
-            before = without_retired(self._record["plan"])
-            if before != shared:
-                changed = sorted(k for k in {*before, *shared} if before.get(k) != shared.get(k))
-                raise ValueError(
-                    f"Expected the plan that {path} was begun with (changed: "
-                    f"{', '.join(changed)}); choose another folder, or remove the file"
-                )
+    def __init__(self, path: Path, plan: Mapping[str, Any] | None = None) -> None:
+        self.path = path
+        self._record: dict[str, Any] = {"plan": plan, "machines": [], "cells": {}}
+        if plan is None or path.exists():
+            node = Node.load(path)
+            for key in ("plan", "cells"):
+                node[key].mapping()
+            self._record = node.mapping()
+        #: What all cells share.
+        self.plan = self._values("plan", self._record["plan"])
+        self._cells = {key: self._values(key, v) for key, v in self._record["cells"].items()}
+        if plan is not None and self.plan != plan:
+            keys = sorted({*self.plan, *plan})
+            changed = [key for key in keys if self.plan.get(key) != plan.get(key)]
+            raise ValueError(
+                f"Expected the plan that {path} was begun with (changed: {', '.join(changed)}); "
+                "choose another folder, or remove the file"
+            )
 
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a record, whatever its plan.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            ValueError: if the file is damaged or is not a record of a study.
-        """
-        made = cls.__new__(cls)
-        made.path, made.commit = path, None
-        record = Node.load(path)
-        for key in ("plan", "cells"):
-            record[key].mapping()
-        made._record = record.mapping()
-        return made
+    def _values(self, key: str, values: Mapping[str, Any]) -> Values:
+        return Values(without_retired(values), f"{self.path}: {key}")
 
     def __contains__(self, key: str) -> bool:
-        return key in self._record["cells"]
+        return key in self._cells
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._record["cells"])
+        return iter(self._cells)
 
-    def plan(self, kind: type[T]) -> T:
-        """What all cells share."""
-        return from_plain(kind, without_retired(self._record["plan"]), "plan", file=self.path)
+    def __getitem__(self, key: str) -> Values:
+        if key not in self:
+            raise ValueError(f"{self.path}: Expected a cell {key!r} (got {', '.join(self)})")
+        return self._cells[key]
 
-    def has_plan_of(self, other: "StudyRecord") -> bool:
-        """Whether another record was made by the same plan."""
-        mine, theirs = (without_retired(r._record["plan"]) for r in (self, other))
-        return bool(mine == theirs)
-
-    def get(self, key: str, kind: type[T]) -> T:
-        """The cell of a key."""
-        values = {k: v for k, v in self._record["cells"][key].items() if k != "made"}
-        return from_plain(kind, without_retired(values), key, file=self.path)
-
-    def all(self, kind: type[T], *, prefix: str = "") -> dict[str, T]:
-        """Every cell whose key begins so, by what follows."""
-        keys = [key for key in self if key.startswith(prefix)]
-        return {key.removeprefix(prefix): self.get(key, kind) for key in keys}
-
-    def made(self, key: str) -> Made:
-        """How the cell of a key came about."""
-        return from_plain(Made, self._record["cells"][key]["made"], f"{key}.made", file=self.path)
-
-    def machine(self, key: str) -> Machine:
-        """The machine on which the cell of a key was computed."""
-        return self.machines[self.made(key).machine]
+    def below(self, prefix: str) -> dict[str, Values]:
+        """The cells whose keys begin so, by what follows."""
+        return {key.removeprefix(prefix): self[key] for key in self if key.startswith(prefix)}
 
     @property
     def machines(self) -> list[Machine]:
@@ -154,24 +145,33 @@ class StudyRecord:
         machines: list[Machine] = self._record["machines"]
         return machines
 
-    def cell(self, key: str, kind: type[T], compute: Callable[[], T], *, machine: Machine) -> T:
-        """The cell of a key; computed, timed and written down if it is not there yet.
+    def machine(self, key: str) -> Machine:
+        """The machine on which the cell of a key was computed."""
+        return self.machines[self[key]["made"]["machine"]]
+
+    def add(
+        self,
+        key: str,
+        compute: Callable[[], Mapping[str, Any]],
+        *,
+        machine: Machine,
+        commit: str | None = None,
+    ) -> None:
+        """Compute a cell, time it and write it down; values that are None are left out.
 
         Args:
             key: its name.
-            kind: its dataclass.
             compute: makes it.
             machine: that this process runs on.
+            commit: to record when the code is not a git checkout.
         """
-        if key not in self:
-            started = time.perf_counter()
-            values = to_plain(compute())
-            seconds = round(time.perf_counter() - started, 3)
-            made = {"seconds": seconds, "machine": self._number(machine)}
-            self._put(key, {**values, "made": {**made, **describe_code(self.commit)}})
-        return self.get(key, kind)
+        started = time.perf_counter()
+        values = {name: value for name, value in compute().items() if value is not None}
+        seconds = round(time.perf_counter() - started, 3)
+        made = {"seconds": seconds, "machine": self._number(machine), **describe_code(commit)}
+        self._put(key, {**values, "made": made})
 
-    def take(self, key: str, other: "StudyRecord") -> None:
+    def take(self, key: str, other: Self) -> None:
         """Copy a cell of another record, with the machine that it was made on."""
         cell = other._record["cells"][key]
         made = {**cell["made"], "machine": self._number(other.machine(key))}
@@ -183,7 +183,8 @@ class StudyRecord:
             self.machines.append(machine)
         return self.machines.index(machine)
 
-    def _put(self, key: str, cell: dict[str, Any]) -> None:
+    def _put(self, key: str, cell: Mapping[str, Any]) -> None:
         self._record["cells"][key] = cell
+        self._cells[key] = self._values(key, cell)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_json(self.path, self._record)

@@ -8,20 +8,26 @@ A second table has an MLP of filtered features, normalised, with LON-GNN's basis
 basis fixed, and with GPRGNN's: where that form gains, it shows whether the basis has a share.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from lab.studies._core._context import Context
-from lab.studies._core._protocol import TEN, Results, Row, Space, read_results, run_rows
-from lab.studies._core._scores import (
-    accuracy_table,
+from matplotlib.figure import Figure
+
+from lab.records import Record
+from lab.studies import accuracy
+from lab.studies._engine import Cells, Context
+from lab.studies._printed import TEN
+from lab.studies._search import Row, Space, row_cells
+from lab.studies._views import (
+    ResultTable,
     difference_table,
+    dot_plot,
+    gain,
     interval,
-    paired_difference,
-    percent,
-    save_dot_plot,
+    minus_base,
+    models_table,
+    pivot,
 )
-from lab.studies._core._table import ResultTable
-from lab.studies.accuracy import ROWS as ACCURACY_ROWS
 from longnn.registry import FEATURES_FORM, PAPER_FORM
 
 TITLE = "Table 4: the ablation, with rows that the paper does not have"
@@ -37,11 +43,11 @@ _LON_FEATURES: Space = {
 _START: Space = {"restart": {"choices": [0.1, 0.3, 1.0]}}
 
 ROWS = {
-    "jacobi": ACCURACY_ROWS["jacobi"],
+    "jacobi": accuracy.ROWS["jacobi"],
     "jacobi-mlp": Row("JacobiConv after an MLP", "jacobi", fixed={"transform": "mlp"}),
     "jacobi-orthnorm": Row("Jacobi+OrthNorm", "jacobi-orthnorm"),
     "jacobi-learnable": Row("Jacobi+Learnable", "jacobi-learnable"),
-    "lon-paper": ACCURACY_ROWS["lon-paper"],
+    "lon-paper": accuracy.ROWS["lon-paper"],
     "probability": Row(
         "LON-GNN, probability weight", "lon", fixed={**PAPER_FORM, "weight": "probability"}
     ),
@@ -75,91 +81,69 @@ FILTERED_LABELS = {
     **{key: row.label for key, row in FILTERED.items()},
 }
 
+#: From JacobiConv to LON-GNN in single steps: what changes, to which row from which.
+STEPS = {
+    "a linear transform to an MLP": ("jacobi-mlp", "jacobi"),
+    "Jacobi polynomials to orthonormal ones": ("jacobi-orthnorm", "jacobi-mlp"),
+    "fixed a and b to learned ones": ("lon-paper", "jacobi-orthnorm"),
+}
 
-def run(context: Context) -> None:
-    """Search, confirm and report every row on every graph, as far as the records lack it."""
-    run_rows(context, {**ROWS, **FILTERED}, TEN, borrow="accuracy")
+
+def cells(context: Context) -> Cells:
+    """Search, confirm and report every row on every graph."""
+    return row_cells(context, {**ROWS, **FILTERED}, TEN, borrow="accuracy")
 
 
 def tables(folder: Path) -> list[ResultTable]:
     """Accuracies, paired differences, single steps, filtered features, and dropout left on."""
-    results = read_results(folder)
-    filtered = {d: cells for d, cells in results.items() if any(k in cells for k in FILTERED)}
+    records = accuracy.read(folder)
+    grid = pivot(records)
+    filtered = {g: row for g, row in grid.items() if any(k in row for k in FILTERED)}
     accuracies = (
         "Test accuracy in %, mean ± half the 95 % bootstrap interval over the published splits; "
         "the best of each column in bold."
     )
     return [
-        accuracy_table(results, LABELS, "ablation", accuracies),
-        difference_table(
-            results,
-            LABELS,
-            "lon-paper",
+        models_table("ablation", accuracies, grid, LABELS),
+        minus_base(
             "ablation-differences",
             "Accuracy minus that of LON-GNN in the paper's form on the same splits, in points, "
             "mean and 95 % bootstrap interval; bold if the interval excludes zero.",
+            grid,
+            LABELS,
+            "lon-paper",
         ),
-        _steps(results),
-        accuracy_table(filtered, FILTERED_LABELS, "filtered", accuracies),
         difference_table(
-            filtered,
-            FILTERED_LABELS,
-            "features",
+            "steps",
+            "From JacobiConv to LON-GNN in the paper's form, one change at a time: gain in test "
+            "accuracy on the same splits, in points, mean and 95 % bootstrap interval; bold if the "
+            "interval excludes zero.",
+            grid,
+            STEPS,
+            "from ... to ...",
+        ),
+        models_table("filtered", accuracies, filtered, FILTERED_LABELS),
+        minus_base(
             "filtered-differences",
             "Accuracy minus that of LON-GNN on filtered features on the same splits, in points, "
             "mean and 95 % bootstrap interval; bold if the interval excludes zero.",
+            filtered,
+            FILTERED_LABELS,
+            "features",
         ),
-        _dropout_on(results),
+        _dropout_on(records),
     ]
 
 
-#: From JacobiConv to LON-GNN in single steps: what changes, from which row to which.
-STEPS = (
-    ("a linear transform to an MLP", "jacobi", "jacobi-mlp"),
-    ("Jacobi polynomials to orthonormal ones", "jacobi-mlp", "jacobi-orthnorm"),
-    ("fixed a and b to learned ones", "jacobi-orthnorm", "lon-paper"),
-)
-
-
-def _steps(results: Results) -> ResultTable:
-    """What each step on the way to LON-GNN gains."""
-    rows = [
-        [
-            what,
-            *(
-                paired_difference(cells[after], cells[before])
-                if before in cells and after in cells
-                else ""
-                for cells in results.values()
-            ),
-        ]
-        for what, before, after in STEPS
-    ]
-    return ResultTable(
-        "steps",
-        "From JacobiConv to LON-GNN in the paper's form, one change at a time: gain in test "
-        "accuracy on the same splits, in points, mean and 95 % bootstrap interval; bold if the "
-        "interval excludes zero.",
-        ["from ... to ...", *results],
-        rows,
-    )
-
-
-def _dropout_on(results: Results) -> ResultTable:
+def _dropout_on(records: Mapping[str, Record]) -> ResultTable:
     """A bug of the authors' code: the hidden dropout stays on at evaluation."""
     rows = []
-    for d, cells in results.items():
-        cell = cells.get("lon-paper")
-        if cell is not None and cell.test_dropout_on is not None:
-            rows.append(
-                [
-                    d,
-                    interval(cell.test),
-                    interval(cell.test_dropout_on),
-                    f"{percent(cell.test_dropout_on) - percent(cell.test):+.2f}",
-                    f"{cell.config['dropout']:g}",
-                ]
-            )
+    for graph, record in records.items():
+        if "lon-paper" in record and "test_dropout_on" in record["lon-paper"]:
+            cell = record["lon-paper"]
+            off, on = cell.scores("test"), cell.scores("test_dropout_on")
+            rate = f"{cell['config']['dropout']:g}"
+            rows.append([graph, interval(off), interval(on), f"{gain(on, off):+.2f}", rate])
     return ResultTable(
         "dropout-on",
         "What evaluation as in the authors' code costs: the same trained weights of LON-GNN in the "
@@ -170,6 +154,7 @@ def _dropout_on(results: Results) -> ResultTable:
     )
 
 
-def draw(folder: Path) -> list[Path]:
+def figures(folder: Path) -> dict[str, Figure]:
     """Mean and interval of every row on every graph."""
-    return save_dot_plot(folder, read_results(folder), LABELS, ["lon-paper"], "ablation")
+    grid = pivot(accuracy.read(folder))
+    return {"ablation": dot_plot(grid, LABELS, ["lon-paper"])} if grid else {}

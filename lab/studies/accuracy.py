@@ -5,30 +5,22 @@ too, the same with the forms that came later, the first with more trials, the pa
 untuned default. Both versions of Cornell are there, by name.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from lab.records import StudyRecord
-from lab.studies._core._context import Context, record_path
-from lab.studies._core._printed import ACCURACY
-from lab.studies._core._protocol import (
-    PAPER,
-    TEN,
-    ConfigTable,
-    Results,
-    Row,
-    Space,
-    read_results,
-    run_rows,
-)
-from lab.studies._core._scores import accuracy_table, difference_table, percent, save_dot_plot
-from lab.studies._core._table import ResultTable
+from matplotlib.figure import Figure
+
+from lab.records import ConfigTable, Record
+from lab.studies._engine import Cells, Context, read_records
+from lab.studies._printed import ACCURACY, PAPER, QUICK_DATASETS, TEN
+from lab.studies._search import Row, Space, row_cells
+from lab.studies._views import ResultTable, dot_plot, minus_base, models_table, percent, pivot
 from longnn.metrics import summarize
 from longnn.registry import FEATURES_FORM, PAPER_FORM
 
 TITLE = "Table 3: accuracy of every model, one protocol, one search budget"
 ORDER = 20
 
-DATASETS = PAPER
 #: One filter for all channels, with coefficients of its own that start between a strong low-pass
 #: and the identity. Orthonormal polynomials are large at the ends of the spectrum, where the rates
 #: of the space, which suit other bases, would make such a filter jump: it learns at slower ones.
@@ -83,36 +75,45 @@ ROWS = {
 LABELS = {key: row.label for key, row in ROWS.items()}
 #: The rows of LON-GNN that were searched for.
 OWN = tuple(key for key, row in ROWS.items() if row.model == "lon" and row.tuned)
+MODELS = {key: row.model for key, row in ROWS.items()}
+#: One row per model, all with the same budget of search.
+EQUAL = tuple(key for key, row in ROWS.items() if key == "lon" or row.model != "lon")
 
 
-def run(context: Context) -> None:
-    """Search, confirm and report every model on every graph, as far as the records lack it."""
-    run_rows(context, ROWS, DATASETS)
+def cells(context: Context) -> Cells:
+    """Search, confirm and report every model on every graph."""
+    return row_cells(context, ROWS, PAPER)
+
+
+def read(folder: Path) -> dict[str, Record]:
+    """Graph -> its record, of any study with the protocol of this one."""
+    return read_records(folder, (*PAPER, *QUICK_DATASETS))
 
 
 def tables(folder: Path) -> list[ResultTable]:
     """Accuracies, paired differences, how the choices held up, and the untuned defaults."""
-    results = read_results(folder)
+    records = read(folder)
+    grid = pivot(records)
     return [
-        accuracy_table(
-            results,
-            LABELS,
+        models_table(
             "accuracy",
             "Test accuracy in %, mean ± half the 95 % bootstrap interval over the published "
             "splits (seeds 0 to 9); the best of each column in bold. The average rank is over "
             "the graphs that a row has, among the other models, each by its row of 64 trials.",
-            {key: row.model for key, row in ROWS.items()},
-        ),
-        difference_table(
-            results,
+            grid,
             LABELS,
-            "lon",
+            MODELS,
+        ),
+        minus_base(
             "differences",
             "Accuracy minus that of LON-GNN on the same splits, in points, mean and 95 % "
             "bootstrap interval; bold if the interval excludes zero.",
+            grid,
+            LABELS,
+            "lon",
         ),
-        _selection(folder, results),
-        _untuned(results),
+        _selection(records),
+        _untuned(records),
     ]
 
 
@@ -128,27 +129,19 @@ def _form(config: ConfigTable) -> str:
     return str(config["placement"]) + transform + shared + loops
 
 
-def _selection(folder: Path, results: Results) -> ResultTable:
-    """What the choice was made by, and how it held up."""
+def _selection(records: Mapping[str, Record]) -> ResultTable:
     rows = []
-    for d, cells in results.items():
-        record = StudyRecord.load(record_path(folder, d))
+    for graph, record in records.items():
         for key in OWN:
-            cell = cells.get(key)
-            if cell is None or cell.search is None:
+            search = record[key].get("search") if key in record else None
+            if search is None:
                 continue
-            winner = cell.search.winner
-            rows.append(
-                [
-                    f"{d}, {LABELS[key]}",
-                    f"{100 * winner.search:.2f}",
-                    f"{percent(winner.confirmed):.2f}",
-                    f"{percent(cell.val):.2f}",
-                    f"{percent(cell.test):.2f}",
-                    _form(cell.config),
-                    f"{record.made(key).seconds:.0f}",
-                ]
-            )
+            winner = search["finalists"][search["chosen"]]
+            shown = [100 * winner["search"], percent(winner.scores("confirmed"))]
+            shown += [percent(record[key].scores(nodes)) for nodes in ("val", "test")]
+            form, seconds = _form(record[key]["config"]), record[key]["made"]["seconds"]
+            numbers = [f"{value:.2f}" for value in shown]
+            rows.append([f"{graph}, {LABELS[key]}", *numbers, form, f"{seconds:.0f}"])
     return ResultTable(
         "selection",
         "How the choices held up: validation accuracy in % in the search, on the further tuning "
@@ -159,24 +152,15 @@ def _selection(folder: Path, results: Results) -> ResultTable:
     )
 
 
-def _untuned(results: Results) -> ResultTable:
-    """The default configuration against the paper's LON-GNN."""
+def _untuned(records: Mapping[str, Record]) -> ResultTable:
     rows = []
-    for d in TEN:
-        cell = results.get(d, {}).get("lon-default")
-        if cell is not None:
-            s = summarize([100 * v for v in cell.test])
-            difference = s["mean"] - ACCURACY["lon"][d]
-            rows.append(
-                [
-                    d,
-                    f"{s['mean']:.2f}",
-                    f"{s['low']:.2f} to {s['high']:.2f}",
-                    f"{percent(cell.val):.2f}",
-                    f"{ACCURACY['lon'][d]:.2f}",
-                    f"{difference:+.2f}",
-                ]
-            )
+    for graph in TEN:
+        if graph in records and "lon-default" in records[graph]:
+            cell, printed = records[graph]["lon-default"], ACCURACY["lon"][graph]
+            s = summarize([100 * v for v in cell.scores("test")])
+            span = f"{s['low']:.2f} to {s['high']:.2f}"
+            shown = [f"{s['mean']:.2f}", span, f"{percent(cell.scores('val')):.2f}"]
+            rows.append([graph, *shown, f"{printed:.2f}", f"{s['mean'] - printed:+.2f}"])
     return ResultTable(
         "untuned",
         "LON-GNN with the package's defaults, nothing tuned: test accuracy in % over the ten "
@@ -186,6 +170,7 @@ def _untuned(results: Results) -> ResultTable:
     )
 
 
-def draw(folder: Path) -> list[Path]:
+def figures(folder: Path) -> dict[str, Figure]:
     """Mean and interval of every model on every graph."""
-    return save_dot_plot(folder, read_results(folder), LABELS, OWN, "accuracy")
+    grid = pivot(read(folder))
+    return {"accuracy": dot_plot(grid, LABELS, OWN)} if grid else {}

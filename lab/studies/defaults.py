@@ -10,18 +10,18 @@ graphs. The choice of an earlier, smaller study of this kind joins the second ro
 tuning splits are used: no test node is looked at, and nothing printed in the paper enters.
 """
 
-import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from lab.studies._core._context import Context, load_records, record_path
-from lab.studies._core._evaluation import SMALL, holdout_scores
-from lab.studies._core._protocol import QUICK_DATASETS, TEN, Space
-from lab.studies._core._table import ResultTable
-from longnn import data
+from lab.studies._engine import Cell, Cells, Context, read_records, record_path
+from lab.studies._printed import QUICK_DATASETS, TEN
+from lab.studies._search import Space
+from lab.studies._training import SMALL, holdout_scores
+from lab.studies._views import ResultTable, percent
 from longnn.config import Config
 from longnn.tuning import load_space
 from longnn.tuning._space import draw_random
@@ -68,105 +68,76 @@ EARLIER: Space = {
     "restart": 1.0,
 }
 
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """The size of the choice.
-
-    Args:
-        candidates: that are drawn.
-        kept: those that stay for the second round.
-        splits: of the first and of the second round.
-        small: how many times as many splits a small graph has: 18 nodes give a score there.
-        epochs: most epochs of a training.
-    """
-
-    candidates: int
-    kept: int
-    splits: list[int]
-    small: int
-    epochs: int
+#: Candidates that are drawn, those kept for the second round, splits of both rounds, how many times
+#: as many a small graph has (18 nodes give a score there), and most epochs of a training.
+FULL = {"candidates": 96, "kept": 12, "splits": [2, 8], "small": 6, "epochs": 1000}
+QUICK = {"candidates": 4, "kept": 2, "splits": [1, 1], "small": 1, "epochs": 30}
 
 
-FULL = Plan(candidates=96, kept=12, splits=[2, 8], small=6, epochs=1000)
-QUICK = Plan(candidates=4, kept=2, splits=[1, 1], small=1, epochs=30)
-
-
-@dataclasses.dataclass(frozen=True)
-class RoundCell:
-    """One round on one graph.
-
-    Args:
-        fingerprint: of the dataset.
-        holdout: number of the candidate -> holdout scores over the splits.
-    """
-
-    fingerprint: str
-    holdout: dict[str, list[float]]
-
-
-def candidates(plan: Plan) -> list[Space]:
+def candidates(plan: Mapping[str, Any]) -> list[Space]:
     """Random configurations, in a fixed order, and last the earlier choice.
 
     >>> len(candidates(QUICK))
     5
     """
-    space = load_space({**SPACE, "epochs": plan.epochs}, "lon")
-    drawn = draw_random([space], plan.candidates)
-    return [*drawn, {**EARLIER, "epochs": plan.epochs}]
+    space = load_space({**SPACE, "epochs": plan["epochs"]}, "lon")
+    drawn = draw_random([space], plan["candidates"])
+    return [*drawn, {**EARLIER, "epochs": plan["epochs"]}]
 
 
-def run(context: Context) -> None:
-    """Two rounds, each over all graphs, as far as the records lack them."""
+def cells(context: Context) -> Cells:
+    """Two rounds, each over all graphs."""
     plan = QUICK if context.quick else FULL
     graphs = QUICK_DATASETS if context.quick else TEN
     drawn = candidates(plan)
+    last = len(drawn) - 1
+
+    def one_round(name: str, key: str, numbers: Sequence[int]) -> Cell:
+        some = {i: drawn[i] for i in numbers}
+        return Cell(name, plan, key, partial(_train, context, name, plan, key, some))
+
     for name in context.choose("datasets", graphs):
-        _round(context, plan, name, "first", dict(enumerate(drawn[:-1])))
+        yield one_round(name, "first", range(last))
     missing = [name for name in graphs if not record_path(context.folder, name).is_file()]
     if missing:
         context.tell("the second round waits for the first on " + ", ".join(missing))
         return
-    kept = best_of(_regrets(_means(context.folder, ["first"])), plan.kept)
+    kept = best_of(_regrets(_means(context.folder, ["first"])), plan["kept"])
     for name in context.choose("datasets", graphs):
-        _round(context, plan, name, "second", {i: drawn[i] for i in kept})
-        _round(context, plan, name, "earlier", {len(drawn) - 1: drawn[-1]})
-
-
-def _round(context: Context, plan: Plan, name: str, key: str, drawn: Mapping[int, Space]) -> None:
-    record = context.record(name, plan)
-    if key not in record:
-        compute = functools.partial(_train, name, context, plan, key, drawn)
-        record.cell(key, RoundCell, compute, machine=context.machine())
-        context.tell(f"{name}: {key} round" if key != "earlier" else f"{name}: the earlier choice")
+        yield one_round(name, "second", kept)
+        yield one_round(name, "earlier", [last])
 
 
 def _train(
-    name: str, context: Context, plan: Plan, key: str, drawn: Mapping[int, Space]
-) -> RoundCell:
-    dataset = data.load(name, data_dir=context.data_dir)
-    times = plan.small if dataset.num_nodes <= SMALL else 1
-    first, second = (times * count for count in plan.splits)
+    context: Context, name: str, plan: Mapping[str, Any], key: str, drawn: Mapping[int, Space]
+) -> dict[str, Any]:
+    """Holdout scores over the splits of a round, by the number of the candidate."""
+    dataset = context.load(name)
+    times = plan["small"] if dataset.num_nodes <= SMALL else 1
+    first, second = (times * count for count in plan["splits"])
     seeds = tuning_seeds(first + second)
     seeds = seeds[:first] if key == "first" else seeds[first:]
     configs = [Config.from_dict({"model": "lon", **keys}) for keys in drawn.values()]
     scores = holdout_scores(dataset, configs, seeds, device=context.device)
     holdout = {str(i): of for i, of in zip(drawn, scores, strict=True)}
-    return RoundCell(dataset.fingerprint(), holdout)
+    return {"fingerprint": dataset.fingerprint(), "holdout": holdout}
 
 
 def _means(folder: Path, rounds: Sequence[str]) -> dict[str, dict[int, float]]:
-    """Dataset -> candidate -> mean holdout score in per cent, where all these rounds are done."""
-    found = {}
-    for name, record in load_records(folder, (*TEN, *QUICK_DATASETS)).items():
-        if all(key in record for key in rounds):
-            scores = [i for key in rounds for i in record.get(key, RoundCell).holdout.items()]
-            found[name] = {int(i): 100 * float(np.mean(v)) for i, v in scores}
-    return found
+    """Graph -> candidate -> mean holdout score in per cent, where all these rounds are done."""
+    return {
+        name: {
+            int(i): percent(scores)
+            for key in rounds
+            for i, scores in record[key]["holdout"].items()
+        }
+        for name, record in read_records(folder, (*TEN, *QUICK_DATASETS)).items()
+        if all(key in record for key in rounds)
+    }
 
 
 def _regrets(means: Mapping[str, Mapping[int, float]]) -> dict[int, dict[str, float]]:
-    """Candidate -> dataset -> how far it is below the best candidate there."""
+    """Candidate -> graph -> how far it is below the best candidate there."""
     best = {name: max(values.values()) for name, values in means.items()}
     numbers = next(iter(means.values()))
     return {i: {name: best[name] - means[name][i] for name in means} for i in numbers}
@@ -203,8 +174,3 @@ def tables(folder: Path) -> list[ResultTable]:
             rows,
         )
     ]
-
-
-def draw(folder: Path) -> list[Path]:
-    """No figures."""
-    return []

@@ -4,20 +4,18 @@ Gram matrices of the orthonormal Jacobi basis by Gauss-Jacobi quadrature, the fi
 exact eigendecomposition, and the peak memory of forward and backward at a low and a high degree.
 """
 
-import dataclasses
-import functools
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import scipy.special
 import torch
 
-from lab.records import StudyRecord
-from lab.studies._core._context import Context, record_path
-from lab.studies._core._table import ResultTable
+from lab.studies._engine import Cell, Cells, Context, read_record
+from lab.studies._views import ResultTable
 from longnn.graphs import GraphOperator, apply_filter
 from longnn.polynomials import jacobi
 from longnn.polynomials._chebyshev import evaluate_series
@@ -29,48 +27,26 @@ PAIRS = [(0, 0), (-0.5, -0.5), (-0.9, -0.9), (-0.9, 20), (20, -0.9), (20, 20), (
 EDGE = [(-0.999, -0.999), (-0.999, 0), (-0.999, 20)]
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 DEGREES = (5, 100)
+#: Degree of the Gram matrix; nodes and degree of the filter; nodes of the memory.
+FULL = {"gram_degree": 100, "nodes": 500, "degree": 50, "memory_nodes": 200_000}
+QUICK = {"gram_degree": 20, "nodes": 100, "degree": 10, "memory_nodes": 2_000}
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """Sizes: degree of the Gram matrix; nodes and degree of the filter; nodes of the memory."""
+def cells(context: Context) -> Cells:
+    """One number per cell, an error or MiB of memory; on the CPU."""
+    plan = QUICK if context.quick else FULL
 
-    gram_degree: int = 100
-    nodes: int = 500
-    degree: int = 50
-    memory_nodes: int = 200_000
-
-
-QUICK = Plan(gram_degree=20, nodes=100, degree=10, memory_nodes=2_000)
-
-
-@dataclasses.dataclass(frozen=True)
-class ValueCell:
-    """One measured number: an error, or MiB of memory."""
-
-    value: float
-
-
-def run(context: Context) -> None:
-    """Measure what the record lacks; on the CPU."""
-    plan = QUICK if context.quick else Plan()
-    record = context.record("record", plan)
-
-    def measure(key: str, compute: Callable[[], float]) -> None:
-        found = record.cell(
-            key,
-            ValueCell,
-            lambda: ValueCell(float(f"{compute():.3g}")),
-            machine=context.machine("cpu"),
-        )
-        context.tell(f"{key}: {found.value:g}")
+    def cell(key: str, measure: Callable[[], float]) -> Cell:
+        compute = lambda: {"value": float(f"{measure():.3g}")}  # noqa: E731
+        return Cell("record", plan, key, compute, device="cpu")
 
     for a, b in PAIRS + EDGE:
-        measure(f"gram/{a:g}/{b:g}", functools.partial(gram_error, a, b, plan.gram_degree))
+        yield cell(f"gram/{a:g}/{b:g}", partial(gram_error, a, b, plan["gram_degree"]))
     for name, dtype in DTYPES.items():
-        measure(f"filter/{name}", functools.partial(filter_error, dtype, plan.nodes, plan.degree))
+        measure = partial(filter_error, dtype, plan["nodes"], plan["degree"])
+        yield cell(f"filter/{name}", measure)
     for degree in DEGREES:
-        measure(f"memory/{degree}", functools.partial(peak_memory, degree, plan.memory_nodes))
+        yield cell(f"memory/{degree}", partial(peak_memory, degree, plan["memory_nodes"]))
 
 
 def gram_error(a: float, b: float, degree: int) -> float:
@@ -122,27 +98,21 @@ def peak_memory(degree: int, nodes: int) -> float:
 
 def tables(folder: Path) -> list[ResultTable]:
     """Errors and memory."""
-    record = StudyRecord.load(record_path(folder))
-    plan = record.plan(Plan)
-    rows = []
-    for key, cell in record.all(ValueCell, prefix="gram/").items():
+    record = read_record(folder)
+    plan, rows = record.plan, []
+    for key, cell in record.below("gram/").items():
         a, b = key.split("/")
-        what = f"Gram matrix against the identity, a = {a}, b = {b}, degree {plan.gram_degree}"
-        rows.append([what, f"{cell.value:.1e}"])
-    for key, cell in record.all(ValueCell, prefix="filter/").items():
-        what = f"filter of degree {plan.degree} against the eigendecomposition, {key}"
-        rows.append([what, f"{cell.value:.1e}"])
-    for key, cell in record.all(ValueCell, prefix="memory/").items():
-        what = f"memory of forward and backward, degree {key}, {plan.memory_nodes:,} nodes"
-        rows.append([what, f"{cell.value:.0f} MiB"])
+        what = f"Gram matrix against the identity, a = {a}, b = {b}, degree {plan['gram_degree']}"
+        rows.append([what, f"{cell['value']:.1e}"])
+    for key, cell in record.below("filter/").items():
+        what = f"filter of degree {plan['degree']} against the eigendecomposition, {key}"
+        rows.append([what, f"{cell['value']:.1e}"])
+    for key, cell in record.below("memory/").items():
+        what = f"memory of forward and backward, degree {key}, {plan['memory_nodes']:,} nodes"
+        rows.append([what, f"{cell['value']:.0f} MiB"])
     caption = (
         "Largest error of an entry of the Gram matrix (SciPy's quadrature, float64); relative "
-        f"error of a random filter on a graph of {plan.nodes} nodes; peak memory that one forward "
-        "and backward pass adds, 64 channels, float32."
+        f"error of a random filter on a graph of {plan['nodes']} nodes; peak memory that one "
+        "forward and backward pass adds, 64 channels, float32."
     )
     return [ResultTable("exactness", caption, ["what", "measured"], rows)]
-
-
-def draw(folder: Path) -> list[Path]:
-    """No figures."""
-    return []

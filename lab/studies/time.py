@@ -7,23 +7,22 @@ that ours took: it is the same model. A CPU and a GPU have separate records. Tim
 once; for comparisons with quartiles and rivals see ``python -m lab bench``.
 """
 
-import dataclasses
-import functools
 import itertools
 import statistics
 import time
 from collections.abc import Mapping
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 
 from lab.bench import Workload, make_contender, plan, time_calls
-from lab.records import StudyRecord
-from lab.studies._core._context import Context, record_path, save_figure
-from lab.studies._core._printed import EPOCH_MS, TOTAL_S
-from lab.studies._core._protocol import QUICK_DATASETS, TEN, ConfigTable
-from lab.studies._core._table import ResultTable
+from lab.records import ConfigTable, Record
+from lab.studies._engine import Cell, Cells, Context, read_records
+from lab.studies._printed import EPOCH_MS, QUICK_DATASETS, TEN, TOTAL_S
+from lab.studies._views import ResultTable
 from longnn import data, training
 from longnn.config import Config
 from longnn.data import NodeDataset
@@ -53,67 +52,37 @@ KINDS = {"cpu": "time", "cuda": "time-gpu"}
 TURN = 1.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """Most epochs of a training, and threads of the CPU."""
-
-    epochs: int
-    threads: int
-
-
-@dataclasses.dataclass(frozen=True)
-class TimeCell:
-    """What one training took.
-
-    Args:
-        epoch_ms: milliseconds per epoch, the median.
-        total_s: seconds in total; None for the textbook, which is not trained to the end.
-        epochs: that were trained, likewise.
-    """
-
-    epoch_ms: float
-    total_s: float | None = None
-    epochs: int | None = None
-
-
-def run(context: Context) -> None:
-    """Train and time every model on every graph, as far as the records lack it."""
+def cells(context: Context) -> Cells:
+    """Train and time every model on every graph; a GPU has records of its own."""
     kind = training.choose_device(context.device).type
+    settings = {"epochs": EPOCHS[context.quick], "threads": torch.get_num_threads()}
     for name in context.choose("datasets", QUICK_DATASETS if context.quick else TEN):
-        plan = Plan(EPOCHS[context.quick], torch.get_num_threads())
-        record = context.record(_record_name(name, kind), plan)
-        missing = [k for k in context.choose("models", list(LABELS)) if k not in record]
-        dataset = data.load(name, data_dir=context.data_dir) if missing else None
-        for key in missing:
-            assert dataset is not None
-            measure = _time_textbook if key == "textbook" else functools.partial(_time_model, key)
-            compute = functools.partial(measure, dataset, context)
-            cell = record.cell(key, TimeCell, compute, machine=context.machine())
-            context.tell(f"{name}, {LABELS[key]}: {cell.epoch_ms:.2f} ms per epoch")
+        load = cache(partial(context.load, name))
+        for key in context.choose("models", list(LABELS)):
+            yield Cell(_record_name(name, kind), settings, key, partial(_time, key, load, context))
 
 
-def _time_model(key: str, dataset: NodeDataset, context: Context) -> TimeCell:
+def _time(key: str, load: Any, context: Context) -> dict[str, Any]:
+    """Milliseconds per epoch, the median; seconds in total and epochs, if trained to the end."""
+    dataset: NodeDataset = load()
     device = training.choose_device(context.device)
-    epochs = EPOCHS[context.quick]
-    config = Config.from_dict({"model": key, "epochs": epochs, **OPTIONS.get(key, {})})
+    if key == "textbook":
+        contender = make_contender("textbook", dataset, Workload(), device, population=1)
+        count, _ = plan(contender.epoch, TURN, 1, device)
+        return {"epoch_ms": round(1e3 * time_calls(contender.epoch, count, device), 3)}
+    config = Config.from_dict(
+        {"model": key, "epochs": EPOCHS[context.quick], **OPTIONS.get(key, {})}
+    )
     problem = training.make_problem(dataset, config, Scaling("none"), device=device)
     split = data.make_split(dataset, "published", 0)
     population = training.make_population([config], problem, [split])
     marks = [time.perf_counter()]
     (result,) = population.run(lambda p: marks.append(time.perf_counter()))
-    seconds = marks[-1] - marks[0]
     # On a GPU a mark is set every ten epochs, and the first ones compile and capture.
     gaps = [b - a for a, b in itertools.pairwise(marks)]
-    interval = max(1, round(result.epochs / len(gaps)))
-    epoch = statistics.median(gaps) / interval
-    return TimeCell(round(1e3 * epoch, 4), round(seconds, 3), result.epochs)
-
-
-def _time_textbook(dataset: NodeDataset, context: Context) -> TimeCell:
-    device = training.choose_device(context.device)
-    contender = make_contender("textbook", dataset, Workload(), device, population=1)
-    count, _ = plan(contender.epoch, TURN, 1, device)
-    return TimeCell(round(1e3 * time_calls(contender.epoch, count, device), 3))
+    epoch = statistics.median(gaps) / max(1, round(result.epochs / len(gaps)))
+    total = round(marks[-1] - marks[0], 3)
+    return {"epoch_ms": round(1e3 * epoch, 4), "total_s": total, "epochs": result.epochs}
 
 
 def _record_name(name: str, kind: str) -> str:
@@ -125,34 +94,36 @@ def _record_name(name: str, kind: str) -> str:
     return name if kind == "cpu" else f"{name}-{kind}"
 
 
-def _read(folder: Path, kind: str) -> dict[str, StudyRecord]:
-    """Dataset -> the record of a kind of device."""
-    names = (*TEN, *QUICK_DATASETS)
-    files = {name: record_path(folder, _record_name(name, kind)) for name in names}
-    return {name: StudyRecord.load(path) for name, path in files.items() if path.is_file()}
+def read(folder: Path, kind: str) -> dict[str, Record]:
+    """Graph -> the record of a kind of device."""
+    names = {_record_name(name, kind): name for name in (*TEN, *QUICK_DATASETS)}
+    return {names[key]: record for key, record in read_records(folder, list(names)).items()}
 
 
 def tables(folder: Path) -> list[ResultTable]:
     """Measured times of each kind of device, and the printed ones."""
-    found = {kind: _read(folder, kind) for kind in KINDS}
-    known = [d for d in (*TEN, *QUICK_DATASETS) if any(d in records for records in found.values())]
-    measured = [_measured(kind, records) for kind, records in found.items() if records]
-    printed = [
-        [LABELS[key], *(_printed(key, d) if d in TEN else "" for d in known)] for key in EPOCH_MS
-    ]
+    found = {kind: records for kind in KINDS if (records := read(folder, kind))}
+    graphs = [g for g in (*TEN, *QUICK_DATASETS) if any(g in of for of in found.values())]
+
+    def both(key: str, graph: str) -> str:
+        return f"{EPOCH_MS[key][graph]:.1f} / {TOTAL_S[key][graph]:.1f}" if graph in TEN else ""
+
+    printed = [[LABELS[key], *(both(key, graph) for graph in graphs)] for key in EPOCH_MS]
     caption = "The same as printed in the paper's Table 5, on a V100."
-    return [*measured, ResultTable("time-paper", caption, ["model", *known], printed)]
+    return [
+        *(_measured(kind, records) for kind, records in found.items()),
+        ResultTable("time-paper", caption, ["model", *graphs], printed),
+    ]
 
 
-def _measured(kind: str, records: Mapping[str, StudyRecord]) -> ResultTable:
-    cells = {name: record.all(TimeCell) for name, record in records.items()}
+def _measured(kind: str, records: Mapping[str, Record]) -> ResultTable:
     rows = [
-        [label, *(_shown(key, of) for of in cells.values())]
+        [label, *(_shown(key, record) for record in records.values())]
         for key, label in LABELS.items()
-        if any(key in of for of in cells.values())
+        if any(key in record for record in records.values())
     ]
     machines = {
-        str(m["gpu"] or f"{m['cpu']}, {record.plan(Plan).threads} threads")
+        str(m["gpu"] or f"{m['cpu']}, {record.plan['threads']} threads")
         for record in records.values()
         for m in record.machines
     }
@@ -161,28 +132,22 @@ def _measured(kind: str, records: Mapping[str, StudyRecord]) -> ResultTable:
         "Milliseconds per epoch / seconds in total, one training on published split 0 until it "
         f"stops. Measured on {'; '.join(sorted(machines))}. The textbook's total is its epoch "
         "times the epochs of LON-GNN.",
-        ["model", *cells],
+        ["model", *records],
         rows,
     )
 
 
-def _printed(key: str, name: str) -> str:
-    return f"{EPOCH_MS[key][name]:.1f} / {TOTAL_S[key][name]:.1f}"
-
-
-def _shown(key: str, cells: Mapping[str, TimeCell]) -> str:
-    if key not in cells:
+def _shown(key: str, record: Record) -> str:
+    if key not in record:
         return ""
-    cell = cells[key]
-    total = cell.total_s
-    if total is None and "lon" in cells:
-        epochs = cells["lon"].epochs
-        total = None if epochs is None else epochs * cell.epoch_ms / 1e3
-    return f"{cell.epoch_ms:.2f}" + ("" if total is None else f" / {total:.1f}")
+    epoch, total = record[key]["epoch_ms"], record[key].get("total_s")
+    if total is None and "lon" in record:
+        total = record["lon"]["epochs"] * epoch / 1e3
+    return f"{epoch:.2f}" + ("" if total is None else f" / {total:.1f}")
 
 
 @in_style
-def _figure(found: Mapping[str, Mapping[str, StudyRecord]]) -> Figure:
+def _figure(found: Mapping[str, Mapping[str, Record]]) -> Figure:
     title, count = "Time per epoch: training step and evaluation", len(found)
     figure, grid = new_figure(title, height=1.0 + 3.0 * count, rows=count)
     markers = ("o", "D", "s", "^", "v", "<", "P", "X")
@@ -190,7 +155,7 @@ def _figure(found: Mapping[str, Mapping[str, StudyRecord]]) -> Figure:
     for axes, (kind, records) in zip(grid[:, 0], found.items(), strict=True):
         for (key, label), marker, shade in zip(LABELS.items(), markers, shades, strict=True):
             times = [
-                (i, record.get(key, TimeCell).epoch_ms)
+                (i, record[key]["epoch_ms"])
                 for i, record in enumerate(records.values())
                 if key in record
             ]
@@ -206,9 +171,7 @@ def _figure(found: Mapping[str, Mapping[str, StudyRecord]]) -> Figure:
     return figure
 
 
-def draw(folder: Path) -> list[Path]:
+def figures(folder: Path) -> dict[str, Figure]:
     """Time per epoch of every model on every graph."""
-    found = {kind: records for kind in KINDS if (records := _read(folder, kind))}
-    if not found:
-        return []
-    return [save_figure(folder, "time", _figure(found))]
+    found = {kind: records for kind in KINDS if (records := read(folder, kind))}
+    return {"time": _figure(found)} if found else {}

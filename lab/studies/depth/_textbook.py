@@ -12,13 +12,12 @@ with the best validation accuracy counts. A test compares them with PyTorch Geom
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lab.studies.protocols._train import RowCell
 from longnn.data import NodeDataset, Split
 from longnn.graphs import GraphOperator
 from longnn.graphs._adjacency import SelfLoops
@@ -93,13 +92,13 @@ class _Network(nn.Module):
 
 def train_textbook(
     dataset: NodeDataset, book: Textbook, splits: Sequence[Split], *, device: str = "auto"
-) -> RowCell:
+) -> dict[str, Any]:
     """Train a network on every split; the seed of the split draws its weights.
 
     >>> from longnn.data import csbm, make_split
     >>> data = csbm(num_nodes=60, num_features=4)
     >>> book = Textbook("gcn", 8, 2, 0.5, residual=True, epochs=3)
-    >>> train_textbook(data, book, [make_split(data, "stratified", 0)], device="cpu").epochs
+    >>> train_textbook(data, book, [make_split(data, "stratified", 0)], device="cpu")["epochs"]
     [3]
     """
     where = choose_device(device)
@@ -109,16 +108,16 @@ def train_textbook(
     operator = GraphOperator.from_edge_index(
         dataset.data.edge_index, num_nodes=len(x), self_loops=loops
     ).to(where)
-    found = [_train(book, x, y, operator, split) for split in splits]
-    return RowCell(
-        val=[val for val, _, _ in found],
-        test=[test for _, test, _ in found],
-        epochs=[book.epochs] * len(found),
-        best_epochs=[epoch for _, _, epoch in found],
-        fingerprint=dataset.fingerprint(),
-        metric="accuracy",
-        configs=[{**dataclasses.asdict(book), "lr": RATE, "weight_decay": DECAY}],
-    )
+    runs = [_train(book, x, y, operator, split) for split in splits]
+    return {
+        "val": [val for val, _, _ in runs],
+        "test": [test for _, test, _ in runs],
+        "epochs": [book.epochs] * len(runs),
+        "best_epochs": [epoch for _, _, epoch in runs],
+        "fingerprint": dataset.fingerprint(),
+        "metric": "accuracy",
+        "configs": [{**dataclasses.asdict(book), "lr": RATE, "weight_decay": DECAY}],
+    }
 
 
 def _train(

@@ -1,45 +1,49 @@
-"""What is measured: each function makes one cell of the record."""
+"""What is measured: each function makes the values of one cell of the record.
+
+Losses are by filter and image, rounded to nine digits; times are CPU times of one thread.
+"""
 
 import dataclasses
+import math
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from lab.studies.filters._cells import (
-    ByImage,
-    ClosedCell,
-    FloorCell,
-    Milliseconds,
-    OwnFloorsCell,
-    RationalCell,
-    SensitivityCell,
-    TrainedCell,
-)
+from lab.records import Values
 from lab.studies.filters._models import (
     MODELS,
+    NETWORKS,
+    FilterModel,
     GivenBasis,
     Start,
+    Trained,
     best_starts,
     comparison_bases,
     conditions,
+    lon,
     own_bases,
+    train,
+    train_networks,
 )
-from lab.studies.filters._rational import PAIRS, factorize, find_poles, fit_rational
 from lab.studies.filters._task import (
     FILTERS,
+    PAIRS,
     Block,
     Problems,
     eigenblocks,
     exact_floor,
+    factorize,
+    find_poles,
+    fit_rational,
     grid_operator,
     make_problems,
     make_targets,
 )
-from lab.studies.filters._training import NETWORKS, Trained, train, train_networks
 from longnn.data._images import ImageGrid
 from longnn.filters import PolynomialFilter
 
@@ -102,21 +106,21 @@ class Task:
         return self.problems.by_filter(self.problems.rho)
 
 
-def measure_floor(task: Task) -> FloorCell:
+def measure_floor(task: Task) -> dict[str, Any]:
     """The floor by the eigendecomposition, and the least loss of every degree."""
     exact = torch.from_numpy(exact_floor(task.grid, task.blocks, task.targets, DEGREE))
     degrees = list(range(2, HIGHEST + 1))
     by_degree = [task.highest.at_degree(k) for k in degrees]
-    return FloorCell(
-        losses=_by_filter(exact),
-        starts=[list(start) for start in task.starts],
-        energy=dict(zip(FILTERS, _energy(task), strict=True)),
-        degrees=degrees,
-        by_degree={
+    return {
+        "losses": _by_filter(exact),
+        "starts": [list(start) for start in task.starts],
+        "energy": dict(zip(FILTERS, _energy(task), strict=True)),
+        "degrees": degrees,
+        "by_degree": {
             name: [rounded(float(p.by_filter(p.rho)[f].mean())) for p in by_degree]
             for f, name in enumerate(FILTERS)
         },
-    )
+    }
 
 
 def _energy(task: Task) -> list[float]:
@@ -124,7 +128,7 @@ def _energy(task: Task) -> list[float]:
     return [rounded(float(v)) for v in task.targets[:, task.grid.mask].square().sum(1).mean(1)]
 
 
-def solve_closed(task: Task, degree: int) -> ClosedCell:
+def solve_closed(task: Task, degree: int) -> dict[str, Any]:
     """The library's closed form, one image at a time, with its time."""
     operator, grid = grid_operator(task.grid), task.grid
     losses = torch.empty(len(FILTERS), grid.num_images, dtype=torch.float64)
@@ -138,10 +142,10 @@ def solve_closed(task: Task, degree: int) -> ClosedCell:
             x, y = grid.signals[:, k], task.targets[f, :, k]
             losses[f, k] = model.fit_least_squares(operator, x, y, grid.mask).squared_error[0]
             seconds.append(clock() - began)
-    return ClosedCell(_by_filter(losses), milliseconds(seconds))
+    return {"losses": _by_filter(losses), "ms": milliseconds(seconds)}
 
 
-def fit_rationals(task: Task) -> RationalCell:
+def fit_rationals(task: Task) -> dict[str, Any]:
     """Rational filters with as many coefficients as the polynomial has."""
     grid = task.grid
     losses = torch.empty(len(FILTERS), grid.num_images, dtype=torch.float64)
@@ -157,16 +161,16 @@ def fit_rationals(task: Task) -> RationalCell:
             x, y = grid.signals[:, k], task.targets[f, :, k]
             losses[f, k] = fit_rational(factors, x, y, grid.mask)
             seconds.append(clock() - began)
-    return RationalCell(
-        losses=_by_filter(losses),
-        ms=milliseconds(seconds),
-        ms_before=milliseconds(before),
-        pairs=PAIRS,
-        poles=poles,
-    )
+    return {
+        "losses": _by_filter(losses),
+        "ms": milliseconds(seconds),
+        "ms_before": milliseconds(before),
+        "pairs": PAIRS,
+        "poles": poles,
+    }
 
 
-def measure_own_floors(task: Task) -> OwnFloorsCell:
+def measure_own_floors(task: Task) -> dict[str, Any]:
     """The least losses of two models that are not free polynomials of P."""
     operator, grid = grid_operator(task.grid), task.grid
     bern = torch.empty(len(FILTERS), grid.num_images, dtype=torch.float64)
@@ -177,10 +181,10 @@ def measure_own_floors(task: Task) -> OwnFloorsCell:
             bern[f, k] = model.fit_least_squares(operator, x, y, grid.mask).squared_error[0]
     loops = task.with_loops
     gpr = loops.by_filter(loops.rho)
-    return OwnFloorsCell({"BernNet": _by_filter(bern), "GPRGNN": _by_filter(gpr)})
+    return {"losses": {"BernNet": _by_filter(bern), "GPRGNN": _by_filter(gpr)}}
 
 
-def fit_model(task: Task, name: str, rates: Sequence[float], steps: int) -> TrainedCell:
+def fit_model(task: Task, name: str, rates: Sequence[float], steps: int) -> dict[str, Any]:
     """A polynomial model of the table, trained on every image."""
     problems = task.with_loops if name == "GPRGNN" else task.problems
     modules = task.modules(name)
@@ -188,7 +192,7 @@ def fit_model(task: Task, name: str, rates: Sequence[float], steps: int) -> Trai
     return describe(trained, task.floor)
 
 
-def fit_network(task: Task, name: str, steps: int, device: torch.device) -> TrainedCell:
+def fit_network(task: Task, name: str, steps: int, device: torch.device) -> dict[str, Any]:
     """A network with a ReLU: every step runs on the whole grid, so few images and steps."""
     some = dataclasses.replace(task.grid, signals=task.grid.signals[:, :SAMPLE])
     trained = train_networks(
@@ -199,22 +203,20 @@ def fit_network(task: Task, name: str, steps: int, device: torch.device) -> Trai
         steps=max(steps // SAMPLE_SHARE, 1),
         device=device,
     )
-    found = describe(trained, task.floor[:, :SAMPLE])
-    return dataclasses.replace(found, images=SAMPLE, rates=list(SAMPLE_RATES))
+    described = describe(trained, task.floor[:, :SAMPLE])
+    return {**described, "images": SAMPLE, "rates": list(SAMPLE_RATES)}
 
 
-def measure_sensitivity(
-    task: Task, trained: Mapping[str, TrainedCell], steps: int
-) -> SensitivityCell:
+def measure_sensitivity(task: Task, trained: Mapping[str, Values], steps: int) -> dict[str, Any]:
     """Table 6: the learning rate of a and b, that of the coefficients as chosen before."""
     found = {}
     for name in ("LON-GNN", "LON-GNN, a = b = 0"):
         if name in trained:
-            chosen, modules = trained[name].chosen, task.modules(name)
+            chosen, modules = trained[name]["chosen"], task.modules(name)
             found[name] = {
                 f"{rate:g}": _means_at(task, modules, chosen, rate, steps) for rate in BASIS_RATES
             }
-    return SensitivityCell(found)
+    return {"losses": found}
 
 
 def _means_at(
@@ -246,56 +248,109 @@ def basis_modules(task: Task) -> dict[str, list[GivenBasis]]:
 
 def fit_basis(
     task: Task, modules: Sequence[GivenBasis], rates: Sequence[float], steps: int
-) -> TrainedCell:
+) -> dict[str, Any]:
     """How well a basis conditions the task, and how fast it learns."""
     matrix = torch.stack([module.matrix for module in modules])
     trained = train(modules, task.problems, rates=rates, steps=steps)
     plain = conditions(matrix, task.problems).median()
     scaled = conditions(matrix, task.problems, scaled=True).median()
-    return dataclasses.replace(
-        describe(trained, task.floor),
-        losses=None,
-        condition=rounded(float(plain)),
-        condition_scaled=rounded(float(scaled)),
-    )
+    described = {k: v for k, v in describe(trained, task.floor).items() if k != "losses"}
+    conditioned = {"condition": plain, "condition_scaled": scaled}
+    return {**described, **{k: rounded(float(v)) for k, v in conditioned.items()}}
 
 
-def describe(trained: Trained, floor: Tensor) -> TrainedCell:
+def describe(trained: Trained, floor: Tensor) -> dict[str, Any]:
     """What is kept of a training."""
     chosen, fastest = trained.chosen(), trained.fastest(floor)
     steps = trained.steps_to(floor)
     last = len(trained.curve)
     marks = sorted({round(last ** (i / (MARKS - 1))) for i in range(MARKS)})
-    return TrainedCell(
-        losses=_by_filter(trained.losses()),
-        chosen={name: trained.rates[r] for name, r in zip(FILTERS, chosen, strict=True)},
-        fastest={name: trained.rates[r] for name, r in zip(FILTERS, fastest, strict=True)},
-        steps=last,
-        steps_to={name: int(steps[fastest[f], f]) for f, name in enumerate(FILTERS)},
-        marks=marks,
-        curve={
+    return {
+        "losses": _by_filter(trained.losses()),
+        "chosen": {name: trained.rates[r] for name, r in zip(FILTERS, chosen, strict=True)},
+        "fastest": {name: trained.rates[r] for name, r in zip(FILTERS, fastest, strict=True)},
+        "steps": last,
+        "steps_to": {name: int(steps[fastest[f], f]) for f, name in enumerate(FILTERS)},
+        "marks": marks,
+        "curve": {
             name: [rounded(float(trained.curve[m - 1, fastest[f], f])) for m in marks]
             for f, name in enumerate(FILTERS)
         },
-    )
+    }
 
 
-def _by_filter(losses: Tensor) -> ByImage:
+def _by_filter(losses: Tensor) -> dict[str, list[float]]:
     return {
         name: [rounded(v) for v in row] for name, row in zip(FILTERS, losses.tolist(), strict=True)
     }
 
 
-def milliseconds(seconds: list[float]) -> Milliseconds:
+def milliseconds(seconds: list[float]) -> dict[str, float]:
     """Median and largest of times in seconds.
 
     >>> milliseconds([0.001, 0.003, 0.002])
-    Milliseconds(median=2.0, max=3.0)
+    {'median': 2.0, 'max': 3.0}
     """
     times = [1e3 * s for s in seconds]
-    return Milliseconds(rounded(statistics.median(times), 4), rounded(max(times), 4))
+    return {"median": rounded(statistics.median(times), 4), "max": rounded(max(times), 4)}
 
 
 def rounded(value: float, digits: int = 9) -> float:
     """The number rounded to so many digits."""
     return float(f"{value:.{digits}g}")
+
+
+def measure_times(task: Task, lon_cell: Values) -> dict[str, Any]:
+    """Gradient training of LON-GNN until it is near the floor, all images at once and one alone.
+
+    Everything counts: sparse products, the choice of the start, and every step.
+    """
+    steps = math.ceil((max(lon_cell["steps_to"].values()) or lon_cell["steps"]) / 10) * 10
+    together, alone, plain, ratio = [], [], [], []
+    first = dataclasses.replace(task.grid, signals=task.grid.signals[:, :1])
+    for f, name in enumerate(FILTERS):
+        rate = lon_cell["fastest"][name]
+        began = clock()
+        problems = make_problems(task.grid, task.targets[f : f + 1], DEGREE)
+        modules = [lon(DEGREE, start) for start in best_starts(problems)]
+        trained = train(modules, problems, rates=[rate], steps=steps, basis_rate=BASIS_RATE)
+        together.append((clock() - began) / task.grid.num_images)
+        ratio.append(float(trained.best.mean() / task.floor[f].mean()))
+
+        began = clock()
+        problem = make_problems(first, task.targets[f : f + 1, :, :1], DEGREE)
+        model = lon(DEGREE, best_starts(problem)[0])
+        loss = lambda p=problem, m=model: p.losses(m()[None])[0]  # noqa: E731
+        _descend(model, loss, rate, steps)
+        alone.append(clock() - began)
+        plain.append(_time_plainly(task, f, rate, steps))
+    return {
+        "steps": steps,
+        "ratio": dict(zip(FILTERS, map(rounded, ratio), strict=True)),
+        "ms_together": milliseconds(together),
+        "ms_alone": milliseconds(alone),
+        "ms_plain": milliseconds(plain),
+    }
+
+
+def _descend(model: FilterModel, loss: Callable[[], Tensor], rate: float, steps: int) -> None:
+    """Adam on one model by autograd, as :func:`train` does for many."""
+    basis = list(model.filter.raw_basis.values())
+    others = list(model.filter.coefficients.parameters())
+    groups = [{"params": others, "lr": rate}, {"params": basis, "lr": BASIS_RATE}]
+    optimizer = torch.optim.Adam(groups, fused=True)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss().backward()
+        optimizer.step()
+
+
+def _time_plainly(task: Task, f: int, rate: float, steps: int) -> float:
+    """Seconds of the same for the first image with a pass of sparse products every step."""
+    operator, mask = grid_operator(task.grid), task.grid.mask[:, None]
+    x, y = task.grid.signals[:, :1], task.targets[f, :, :1]
+    model = lon(DEGREE, task.starts[0])
+    began = clock()
+    few = min(steps, 20)
+    _descend(model, lambda: ((model.filter(operator, x) - y) * mask).square().sum(), rate, few)
+    return (clock() - began) * steps / few

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.studies._core._evaluation import as_trained
+from lab.studies._training import as_trained
 from longnn.config import Config
 from longnn.recipes import known_recipes, load_recipe
 from longnn.registry import model_options

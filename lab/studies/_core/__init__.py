@@ -1,1 +1,0 @@
-"""What studies share: context, catalogue, protocol, evaluation, scores, tables, printed numbers."""

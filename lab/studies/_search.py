@@ -1,0 +1,261 @@
+"""Searches: a row is a model with a space, and validation nodes alone choose its configuration.
+
+*The protocol*, the same for every model of a table:
+
+1. A search of a fixed budget in one space, on tuning splits (seeds from 1000).
+2. Its best few trials again on further tuning splits: the best of many trials on few splits is
+   partly luck. The best mean over these further splits wins.
+3. The winner on the published splits, seeds 0 to 9. Test nodes are looked at here only.
+
+*Draws* are smaller: random configurations on the first splits, whose test nodes are dropped.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lab.studies._engine import Cell, Cells, Context
+from lab.studies._printed import QUICK_DATASETS
+from lab.studies._training import as_trained, fit_all, make_splits, score_of, train_splits
+from longnn.config import Config
+from longnn.data import NodeDataset
+from longnn.tuning import SearchSpace, confirm, load_space, tune
+from longnn.tuning._space import draw_random
+from longnn.tuning._splits import tuning_seeds
+
+#: Settings that say nothing about what was chosen.
+_PASSING = ("seed", "repeat", "device", "split", "scale", "precision")
+#: Entries of a search space, as its TOML has them: a value, or a table of choices or a range.
+Space = Mapping[str, object]
+Plan = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of a table: a model, what is fixed of it, and what else is searched.
+
+    Args:
+        label: as tables name it.
+        model: its short name.
+        fixed: entries that are not searched.
+        forms: variants of the model between which the search decides too; each gets its share of
+            the trials. A value may be fixed, or searched as in a space's TOML.
+        searched: entries that replace or extend those of the space, as its TOML has them.
+        budget: a multiple of the trials. Above one, twice as many finalists are confirmed on twice
+            as many further splits.
+        tuned: False trains the default configuration without any search.
+        leave_dropout_on: also score with the hidden dropout left on.
+
+    >>> Row("GCN", "gcn").budget
+    1
+    """
+
+    label: str
+    model: str
+    fixed: Space = dataclasses.field(default_factory=dict)
+    forms: Sequence[Space] = ({},)
+    searched: Space = dataclasses.field(default_factory=dict)
+    budget: int = 1
+    tuned: bool = True
+    leave_dropout_on: bool = False
+
+
+#: What is spent on a row, the same for every row: trials of the search, tuning splits of each
+#: (repeats), best trials that are confirmed and further splits of each, and reported splits.
+PROTOCOL: Plan = {
+    "trials": 64,
+    "repeats": 2,
+    "finalists": 5,
+    "confirmations": 5,
+    "splits": 10,
+    "space": "compact",
+    "epochs": 1000,
+}
+QUICK: Plan = {
+    **PROTOCOL,
+    "trials": 4,
+    "repeats": 1,
+    "finalists": 2,
+    "confirmations": 1,
+    "splits": 2,
+    "epochs": 60,
+}
+
+
+def split_plan(
+    protocol: str,
+    metric: str,
+    splits: int,
+    epochs: int,
+    *,
+    members: int = 0,
+    draws: tuple[int, int, int, int] | None = None,
+) -> dict[str, Any]:
+    """The plan of rows that are trained on given splits.
+
+    Args:
+        protocol: of the splits, their seeds from 0 on.
+        metric: of the scores.
+        splits: that are reported.
+        epochs: most epochs of a training.
+        members: most members of an ensemble; 0 is all.
+        draws: random configurations of each row, splits on whose validation nodes they are
+            compared, their most epochs, their patience; None where nothing is drawn.
+    """
+    names = ("candidates", "splits", "epochs", "patience")
+    plan = {"protocol": protocol, "metric": metric, "splits": splits, "epochs": epochs}
+    drawn = {} if draws is None else {"draws": dict(zip(names, draws, strict=True))}
+    return {**plan, "members": members, **drawn}
+
+
+def row_cells(
+    context: Context, rows: Mapping[str, Row], datasets: Sequence[str], *, borrow: str = ""
+) -> Cells:
+    """A cell for every row on every graph, one record per graph.
+
+    Args:
+        context: how to run.
+        rows: to compute, by key.
+        datasets: to compute them on.
+        borrow: name of a study beside this one; its cells of the same plan are copied.
+    """
+    plan = QUICK if context.quick else PROTOCOL
+    chosen = context.choose("models", list(rows))
+    for name in context.choose("datasets", QUICK_DATASETS if context.quick else datasets):
+        load = functools.cache(functools.partial(context.load, name))
+        for key in chosen:
+            compute = functools.partial(run_row, load, rows[key], plan, context.device)
+            yield Cell(name, plan, key, compute, borrow=borrow)
+
+
+def run_row(load: Callable[[], NodeDataset], row: Row, plan: Plan, device: str) -> dict[str, Any]:
+    """Search, confirm and report one row on one graph."""
+    dataset = load()
+    if row.tuned:
+        config, search = _choose(dataset, row, plan, device)
+    else:
+        config, search = Config.from_dict({"model": row.model, **row.fixed}), None
+        config = config.replace(epochs=min(config.settings.epochs, plan["epochs"]))
+    (scores,) = train_splits(
+        dataset,
+        [config],
+        range(plan["splits"]),
+        device=device,
+        leave_dropout_on=row.leave_dropout_on,
+    )
+    kept = {k: v for k, v in config.to_dict().items() if k not in _PASSING}
+    return {**scores, "fingerprint": dataset.fingerprint(), "config": kept, "search": search}
+
+
+def _choose(
+    dataset: NodeDataset, row: Row, plan: Plan, device: str
+) -> tuple[Config, dict[str, Any]]:
+    """The configuration that validation prefers, and how it was found."""
+    candidates: list[tuple[float, Config]] = []
+    trials, seconds = 0, 0.0
+    for form in row.forms:
+        space = search_space(row, form, plan)
+        result = tune(
+            dataset,
+            space,
+            model=row.model,
+            trials=row.budget * plan["trials"] // len(row.forms),
+            repeats=plan["repeats"],
+            batch=plan["trials"],
+            split="published",
+            scale="none",
+            default=False,  # the sampler alone, as in the paper
+            folder=None,
+            finalists=0,  # they are confirmed below, over all forms
+            device=device,
+        )
+        trials += result.record.finished
+        seconds += result.record.seconds
+        candidates += [
+            (trial.value, space.config(trial.params, scale="none"))
+            for trial in result.record.with_state("complete")
+            if trial.value is not None
+        ]
+    twice = 1 if row.budget == 1 else 2
+    candidates = sorted(candidates, key=lambda c: -c[0])[: twice * plan["finalists"]]
+    configs = [config for _, config in candidates]
+    repeats = plan["repeats"]
+    further = tuning_seeds(repeats + twice * plan["confirmations"])[repeats:]
+    confirmed = confirm(dataset, configs, further, split="published", device=device)
+    best = max(range(len(configs)), key=lambda i: (sum(confirmed[i]), -i))
+    finalists = [
+        {"search": round(value, 6), "confirmed": [round(score, 6) for score in again]}
+        for (value, _), again in zip(candidates, confirmed, strict=True)
+    ]
+    spent = {"trials": trials, "seconds": round(seconds, 2)}
+    return configs[best], {**spent, "finalists": finalists, "chosen": best}
+
+
+def search_space(row: Row, form: Space, plan: Plan) -> SearchSpace:
+    """The plan's space with what the row fixes or adds."""
+    table = {**load_space(plan["space"], row.model).source, "epochs": plan["epochs"]}
+    models = table.get("models", {})
+    entries = {**models.get(row.model, {}), **row.searched, **row.fixed, **form}
+    return load_space({**table, "models": {**models, row.model: entries}}, row.model)
+
+
+def draw_candidates(row: Row, plan: Plan, precision: str = "float32") -> list[Config]:
+    """Random configurations of a row, its forms in turn, as many as the draws of the plan say.
+
+    Trainings are stopped by the metric of the plan, unless the row says by what.
+    """
+    spaces = [search_space(row, form, {**PROTOCOL, "epochs": plan["epochs"]}) for form in row.forms]
+    settings = {"precision": precision}
+    if "monitor" not in row.searched:
+        settings["monitor"] = plan["metric"]
+    return [
+        spaces[i % len(spaces)].config(drawn, scale="none").replace(**settings)
+        for i, drawn in enumerate(draw_random(spaces, plan["draws"]["candidates"]))
+    ]
+
+
+def shortened(configs: Sequence[Config], plan: Plan) -> list[Config]:
+    """The configurations with the epochs and the patience of the draws."""
+    limits = {key: plan["draws"][key] for key in ("epochs", "patience")}
+    return [config.replace(**limits) for config in configs]
+
+
+def drawn_cell(
+    dataset: NodeDataset, configs: Sequence[Config], val: Sequence[Sequence[float]]
+) -> dict[str, Any]:
+    """The candidates, their scores by split, and the number of the best."""
+    best = int(np.argmax([np.mean(scores) for scores in val]))
+    tables = [config.to_dict() for config in configs]
+    return {
+        "fingerprint": dataset.fingerprint(), "configs": tables, "val": val, "chosen": best
+    }  # fmt: skip
+
+
+def search_families(
+    dataset: NodeDataset,
+    families: Mapping[str, Row],
+    plan: Plan,
+    *,
+    device: str,
+    precision: str = "float32",
+) -> dict[str, dict[str, Any]]:
+    """The draws of every family, judged by the validation nodes of the first splits.
+
+    The candidates of all families are trained by one call.
+    """
+    draws = plan["draws"]["splits"]
+    splits = [s.without_test() for s in make_splits(dataset, plan["protocol"], draws)]
+    drawn = {key: draw_candidates(row, plan, precision) for key, row in families.items()}
+    every = [as_trained(c) for configs in drawn.values() for c in shortened(configs, plan)]
+    fitted = iter(fit_all(dataset, every, splits, device=device, scale="none"))
+    cells = {}
+    for key, configs in drawn.items():
+        val = [
+            [score_of(f.predicted, dataset, f.split.val, plan["metric"]) for f in next(fitted)]
+            for _ in configs
+        ]
+        cells[key] = drawn_cell(dataset, configs, val)
+    return cells

@@ -1,0 +1,190 @@
+"""LON-GNN's recipes as ensembles: several seeds, with one filter and with blocks, together.
+
+On the graphs of the paper and the published splits, beside single models. Each ensemble also with
+its probabilities shifted towards the class frequencies of the validation nodes: under the published
+split these differ from those of the training nodes.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lab.records import Values, config_of
+from lab.studies._engine import Cell, Cells, Context, read_records
+from lab.studies._printed import PAPER, QUICK_DATASETS, printed_cells
+from lab.studies._training import make_splits
+from lab.studies._views import (
+    Grid,
+    ResultTable,
+    means_in_bold,
+    paired,
+    pairs_table,
+    percent,
+)
+from lab.studies.depth import load
+from lab.studies.depth._rows import PLANS, PUBLISHED, ROWS, rows_of
+from lab.studies.portfolio import fit_seeds
+from lab.studies.portfolio._members import (
+    BLOCK,
+    BLOCKS,
+    ENSEMBLES,
+    IN_USE,
+    ONE,
+    SEEDS,
+    SHIFTED,
+    TOGETHER,
+    Predictions,
+    join_every_way,
+    read_ensembles,
+)
+from lab.studies.protocols import record_name
+from longnn.config import Config
+from longnn.data import NodeDataset
+from longnn.recipes import load_recipe
+from longnn.training import Fitted
+
+TITLE = "LON-GNN's recipes as ensembles (not in the paper)"
+ORDER, AFTER = 107, ("recipes", "depth")
+
+#: Seeds of the recipe with one filter, and of that with blocks; most epochs, whatever a recipe
+#: says (0: those of the recipe).
+FULL = {"protocol": "published", "splits": 10, "seeds": 8, "blocks": 2, "epochs": 0}
+QUICK = {"protocol": "stratified", "splits": 2, "seeds": 2, "blocks": 1, "epochs": 3}
+#: Rows as tables name them.
+NAMED = {
+    ONE: "recipe",
+    SEEDS: "seeds of it",
+    BLOCK: "blocks",
+    BLOCKS: "seeds of them",
+    TOGETHER: "all seeds",
+}
+#: The strategy that gives every member the same weight; ends of titles by the way to join.
+AVERAGE = "average"
+ENDS = {IN_USE: "", SHIFTED: ", shifted"}
+
+
+def cells(context: Context) -> Cells:
+    """Seeds of LON-GNN's recipes, joined, one graph after the other."""
+    plan = QUICK if context.quick else FULL
+    for name in context.choose("datasets", QUICK_DATASETS if context.quick else PAPER):
+        yield Cell(name, plan, ENSEMBLES, partial(_compute, context, name, plan))
+
+
+def _compute(context: Context, name: str, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Row -> way to join -> scores over the splits. Rows with blocks are there if ``depth`` has a
+    recipe with blocks for the graph.
+    """
+    dataset = context.load(name)
+    splits = make_splits(dataset, plan["protocol"], plan["splits"])
+
+    def train(config: Config, seen: NodeDataset, seeds: int) -> list[list[Fitted]]:
+        if plan["epochs"]:
+            config = config.replace(epochs=min(config.settings.epochs, plan["epochs"]))
+        return fit_seeds(seen, [(config, k) for k in range(seeds)], splits, context.device)
+
+    fitted = train(Config.from_dict(load_recipe("lon", name)), dataset, plan["seeds"])
+    blocks = blocks_recipe(context, name)
+    if blocks is not None:
+        fitted += train(*blocks, plan["blocks"])
+    p = Predictions.collect(dataset, fitted)
+    members = {ONE: range(1), SEEDS: range(plan["seeds"])}
+    if blocks is not None:
+        others = range(plan["seeds"], len(fitted))
+        members |= {BLOCK: others[:1], BLOCKS: others, TOGETHER: range(len(fitted))}
+    rows = {row: join_every_way(p, chosen) for row, chosen in members.items()}
+    return {"fingerprint": dataset.fingerprint(), "rows": rows}
+
+
+def blocks_recipe(context: Context, name: str) -> tuple[Config, NodeDataset] | None:
+    """The model with blocks that ``depth`` chose on the published split, and the graph as it sees
+    it; nothing where there is no record of that.
+    """
+    records = read_records(context.folder.parent / "depth", [record_name(name, PUBLISHED)])
+    if name not in PLANS[PUBLISHED] or not records:
+        return None
+    (key,), (record,) = rows_of(PUBLISHED, name), records.values()
+    return config_of(record[key]["configs"][0]), load(context, name, ROWS[key])
+
+
+def grid_of(rows: Mapping[str, Mapping[str, Values]]) -> dict[str, dict[str, list[float]]]:
+    """Graph -> title -> test scores: every row as in use, shifted, and as a plain average."""
+    ends = {**ENDS, AVERAGE: ", averaged"}
+    return {
+        graph: {
+            NAMED[row] + end: of[row][way].scores("test")
+            for row in of
+            for way, end in ends.items()
+            if way in of[row]
+        }
+        for graph, of in rows.items()
+    }
+
+
+def tables(folder: Path) -> list[ResultTable]:
+    """Nothing before there is a record."""
+    grid = grid_of(read_ensembles(folder))
+    if not grid:
+        return []
+    every = NAMED[TOGETHER]
+    return [
+        _scores(
+            "scores",
+            "Mean test accuracy in % over ten published splits, the best of ours in bold. Single "
+            "models: LON-GNN's recipe with one filter, and with blocks. Ensembles: eight seeds of "
+            "the first, two of the second, and all ten, joined by votes. Printed: the paper's "
+            "LON-GNN, and the best found anywhere; both are of the defective Cornell.",
+            grid,
+            ENDS[IN_USE],
+        ),
+        _scores(
+            "shifted",
+            "The same, with the class frequencies of the validation nodes; printed numbers have no "
+            "such shift.",
+            grid,
+            ENDS[SHIFTED],
+        ),
+        pairs_table(
+            "differences",
+            "Differences in test accuracy, split by split, in points: mean and 95 % bootstrap "
+            "interval over the ten splits, bold if it excludes zero.",
+            grid,
+            [
+                (NAMED[SEEDS], NAMED[ONE]),
+                (every, NAMED[SEEDS]),
+                (every + ENDS[SHIFTED], every),
+            ],
+        ),
+        _averages(grid),
+    ]
+
+
+def _scores(name: str, caption: str, grid: Grid, end: str) -> ResultTable:
+    titles = [title + end for title in NAMED.values()]
+    rows = [[g, *means_in_bold(row, titles), *printed_cells(g)] for g, row in grid.items()]
+    columns = ["graph", *NAMED.values(), "paper's LON-GNN", "best printed"]
+    return ResultTable(name, caption, columns, rows)
+
+
+def _averages(grid: Grid) -> ResultTable:
+    """Plain averages beside votes."""
+    titles = [NAMED[row] + end for row in (SEEDS, TOGETHER) for end in (", averaged", "")]
+    rows = []
+    for graph, row in grid.items():
+        shown = [f"{percent(row[title]):.2f}" if title in row else "" for title in titles]
+        most = NAMED[TOGETHER if NAMED[TOGETHER] in row else SEEDS]
+        rows.append([graph, *shown, paired(row, f"{most}, averaged", most, 1)])
+    columns = [title if title.endswith("averaged") else f"{title}, votes" for title in titles]
+    return ResultTable(
+        "averages",
+        "The same ensembles as plain averages and joined by votes, as trained: mean test accuracy "
+        "in % over ten published splits, and the average minus the votes of all seeds that there "
+        "are, split by split, in points with the 95 % bootstrap interval (bold without zero).",
+        ["graph", *columns, "averaged minus votes"],
+        rows,
+    )
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """The numbers of the page."""
+    return {}

@@ -1,0 +1,366 @@
+"""Members of a set: what they predict on one graph, and what they are worth joined.
+
+Predictions of all candidates are kept as float16 beside the records, for the choice.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lab.records import Values
+from lab.studies._engine import read_records
+from lab.studies._printed import PAPER
+from longnn._base.files import atomic_path
+from longnn.data import NodeDataset
+from longnn.metrics import Task, headline
+from longnn.training import (
+    DRAWS as VOTES,
+)
+from longnn.training import PRIOR, ROUNDS, Fitted, class_counts, combine, ensemble_weights, shifted
+
+#: Scores of one model, or of several joined, over the splits: on the validation nodes (``val``),
+#: which chose the epoch and the weights, and on nodes that chose nothing (``test``).
+Scored = dict[str, list[float]]
+#: The score of a model that diverged, where a record needs a number.
+DIVERGED = -1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Some nodes of one split.
+
+    Args:
+        predicted: (candidates, nodes, classes) probabilities, or (candidates, nodes) values.
+        labels: (nodes,).
+    """
+
+    predicted: Tensor
+    labels: Tensor
+
+    def take(self, chosen: Sequence[int]) -> Tensor:
+        """The predictions of some candidates."""
+        return self.predicted[list(chosen)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Predictions:
+    """Of all candidates on one graph, by split.
+
+    Args:
+        task, metric, positive: what is predicted, and how it is scored.
+        val, holdout: validation nodes and selection holdout of each split.
+        train: of each split how many training nodes each class has, (classes,); none for values,
+            and none where it was read from a file.
+    """
+
+    task: Task
+    metric: str
+    positive: int
+    val: tuple[Part, ...]
+    holdout: tuple[Part, ...]
+    train: tuple[Tensor, ...] = ()
+
+    @classmethod
+    def collect(cls, dataset: NodeDataset, fitted: Sequence[Sequence[Fitted]]) -> Self:
+        """From trained members, (candidates, splits); values around their mean, in deviations."""
+        y = dataset.data.y
+        mean, unit = 0.0, 1.0
+        if dataset.task == "regression":
+            known = y[dataset.labelled].double()
+            mean, unit = float(known.mean()), float(known.std())
+            y = (y.double() - mean) / unit
+        metric, positive = headline(dataset.data.y, dataset.task)
+        val: list[Part] = []
+        holdout: list[Part] = []
+        for s, first in enumerate(fitted[0]):
+            for parts, mask in ((val, first.split.val), (holdout, first.split.test)):
+                rows = torch.stack([runs[s].predicted[mask].double() for runs in fitted])
+                parts.append(Part((rows - mean) / unit, y[mask]))
+        train = [
+            class_counts(y, first.split.train, dataset.outputs)
+            for first in (fitted[0] if dataset.task == "classification" else ())
+        ]
+        return cls(dataset.task, metric, positive, tuple(val), tuple(holdout), tuple(train))
+
+    def write(self, path: Path) -> None:
+        """As compressed arrays; probabilities keep three digits."""
+        arrays = {"about": np.array([self.task, self.metric, str(self.positive)])}
+        for name, parts in (("val", self.val), ("holdout", self.holdout)):
+            for s, part in enumerate(parts):
+                arrays[f"{name} {s}"] = part.predicted.numpy().astype(np.float16)
+                arrays[f"{name} {s} labels"] = part.labels.numpy()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """What :meth:`write` wrote."""
+        with np.load(path) as file:
+            arrays = {key: file[key] for key in file.files}
+        task, metric, positive = arrays["about"].tolist()
+
+        def parts(name: str) -> tuple[Part, ...]:
+            count = sum(key.startswith(f"{name} ") for key in arrays) // 2
+            return tuple(
+                Part(
+                    torch.from_numpy(arrays[f"{name} {s}"].astype(np.float64)),
+                    torch.from_numpy(arrays[f"{name} {s} labels"]),
+                )
+                for s in range(count)
+            )
+
+        return cls(task, metric, int(positive), parts("val"), parts("holdout"))
+
+    @functools.cached_property
+    def val_scores(self) -> list[np.ndarray]:
+        """The headline metric of each candidate on the validation nodes, by split."""
+        return [self.scores(part.predicted, part.labels).round(12) for part in self.val]
+
+    @functools.cached_property
+    def val_losses(self) -> list[np.ndarray]:
+        """The loss of each candidate on the validation nodes; infinite where one diverged."""
+        found = []
+        for part in self.val:
+            if self.task == "regression":
+                losses = (part.predicted - part.labels).square().mean(1)
+            else:
+                place = part.labels.expand(len(part.predicted), -1)[..., None]
+                own = part.predicted.gather(2, place)[..., 0]
+                losses = -own.clamp_min(1e-12).log().mean(1)
+            found.append(losses.nan_to_num(torch.inf).numpy())
+        return found
+
+    def score(self, predicted: Tensor, labels: Tensor) -> float:
+        """The headline metric of predictions of some nodes, for a record; higher is better.
+
+        >>> one = Predictions("regression", "r2", 1, (), ())
+        >>> one.score(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
+        1.0
+        """
+        found = float(self.scores(predicted[None], labels)[0])
+        return found if math.isfinite(found) else DIVERGED
+
+    def scores(self, predicted: Tensor, labels: Tensor) -> np.ndarray:
+        """The same of many candidates at once; minus infinity where one diverged."""
+        sound = torch.isfinite(predicted).flatten(1).all(1).numpy()
+        if self.metric == "r2":
+            squares = (labels - predicted).square().sum(1)
+            found = (1 - squares / (labels - labels.mean()).square().sum()).double().numpy()
+        elif self.metric == "average_precision":
+            hit = (labels == self.positive).numpy()
+            found = _average_precisions(predicted[..., self.positive].numpy(), hit)
+        else:
+            weight = torch.full(labels.shape, 1 / len(labels), dtype=torch.float64)
+            if self.metric == "balanced_accuracy":
+                _, place, count = labels.unique(return_inverse=True, return_counts=True)
+                weight = 1 / (len(count) * count[place].double())
+            found = ((predicted.argmax(2) == labels).double() @ weight).numpy()
+        return np.where(sound, found, -math.inf)
+
+    def sample(self, nodes: int) -> Self:
+        """A fixed sample of at most so many nodes of each part."""
+        draw = functools.partial(_sample, nodes=nodes)
+        val, holdout = tuple(map(draw, self.val)), tuple(map(draw, self.holdout))
+        return dataclasses.replace(self, val=val, holdout=holdout)
+
+
+def _sample(part: Part, nodes: int) -> Part:
+    if len(part.labels) <= nodes:
+        return part
+    order = torch.randperm(len(part.labels), generator=torch.Generator().manual_seed(0))[:nodes]
+    return Part(part.predicted[:, order], part.labels[order])
+
+
+def _average_precisions(
+    predicted: np.ndarray,  # (candidates, nodes)
+    hit: np.ndarray,  # (nodes,)
+) -> np.ndarray:
+    """The average precision of each row: the mean precision at the hits, equal scores together."""
+    order = np.argsort(-predicted, axis=1, kind="stable")
+    ordered, hits = np.take_along_axis(predicted, order, 1), hit[order]
+    place = np.arange(len(hit))
+    last = np.concatenate([ordered[:, 1:] != ordered[:, :-1], np.ones((len(order), 1), bool)], 1)
+    after = np.where(last, place, len(hit) - 1)  # the end of each group of equal scores
+    end = np.minimum.accumulate(after[:, ::-1], axis=1)[:, ::-1]
+    precision = np.take_along_axis(hits.cumsum(1) / (place + 1), end, 1)
+    return np.asarray((precision * hits).sum(1) / max(hit.sum(), 1))
+
+
+#: The rows of a record of ``ensembles``: one model of the graph's recipe, several seeds of it, the
+#: same of the recipe with blocks, and all together.
+ONE, SEEDS, BLOCK, BLOCKS, TOGETHER = "one", "seeds", "block", "blocks", "together"
+#: The key of its cell.
+ENSEMBLES = "ensembles"
+
+
+def read_ensembles(folder: Path) -> dict[str, Values]:
+    """Graph -> row -> way to join -> scores, of the study ``ensembles``."""
+    records = read_records(folder, PAPER)
+    return {n: record[ENSEMBLES]["rows"] for n, record in records.items() if ENSEMBLES in record}
+
+
+#: Weights of the members of a set from the validation nodes of one split.
+Strategy = Callable[[Predictions, int, Sequence[int]], Tensor]
+
+
+def _best(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
+    """The member with the best validation score; among equals the one of the least loss."""
+    scores, losses = p.val_scores[split][chosen], p.val_losses[split][chosen]
+    weights = torch.zeros(len(chosen), dtype=torch.float64)
+    weights[np.lexsort((losses, -scores))[0]] = 1.0
+    return weights
+
+
+def _average(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
+    return torch.full((len(chosen),), 1 / len(chosen), dtype=torch.float64)
+
+
+def _half(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
+    """The plain average of the half with the least validation losses."""
+    order = p.val_losses[split][chosen].argsort(kind="stable")[: (len(chosen) + 1) // 2]
+    weights = torch.zeros(len(chosen), dtype=torch.float64)
+    weights[torch.from_numpy(order)] = 1 / len(order)
+    return weights
+
+
+def _voting(draws: int, rounds: int = ROUNDS, prior: float = 0) -> Strategy:
+    def votes(p: Predictions, split: int, chosen: Sequence[int]) -> Tensor:
+        val = p.val[split]
+        return ensemble_weights(
+            val.take(chosen), val.labels, p.task, draws=draws, rounds=rounds, prior=prior
+        )
+
+    return votes
+
+
+#: The way to join members by which ways and portfolios are compared.
+JOINED = "votes on draws"
+STRATEGIES: dict[str, Strategy] = {
+    "best by validation": _best,
+    "average": _average,
+    "average of the better half": _half,
+    "votes on all nodes": _voting(0),
+    "25 votes on all nodes": _voting(0, 25),
+    "votes on draws": _voting(VOTES),
+    "25 votes on draws": _voting(VOTES, 25),
+}
+
+
+#: As presets do it: votes that few nodes do not decide alone; and then a shift of the whole towards
+#: the class frequencies of the validation nodes, where these differ from those of training.
+IN_USE, SHIFTED = "votes in use", "votes in use, shifted"
+
+
+def join(
+    p: Predictions, chosen: Sequence[int], strategies: Collection[str] = tuple(STRATEGIES)
+) -> dict[str, Scored]:
+    """Strategy -> scores of the members joined by it."""
+    found: dict[str, Scored] = {name: {"val": [], "test": []} for name in strategies}
+    for split, (val, holdout) in enumerate(zip(p.val, p.holdout, strict=True)):
+        for name, scored in found.items():
+            weights = STRATEGIES[name](p, split, list(chosen))
+            for part, scores in ((val, scored["val"]), (holdout, scored["test"])):
+                scores.append(p.score(combine(part.take(chosen), weights), part.labels))
+    return found
+
+
+def join_in_use(p: Predictions, chosen: Sequence[int]) -> dict[str, Scored]:
+    """The scores of the members joined as in use, without and with the shift."""
+    found: dict[str, Scored] = {way: {"val": [], "test": []} for way in (IN_USE, SHIFTED)}
+    votes = _voting(VOTES, prior=PRIOR)
+    for split, (val, holdout) in enumerate(zip(p.val, p.holdout, strict=True)):
+        weights = votes(p, split, list(chosen))
+        said = [combine(part.take(chosen), weights) for part in (val, holdout)]
+        moved = _shift(p, split, said)
+        for scored, (of_val, of_holdout) in zip(found.values(), (said, moved), strict=True):
+            scored["val"].append(p.score(of_val, val.labels))
+            scored["test"].append(p.score(of_holdout, holdout.labels))
+    return found
+
+
+def _shift(p: Predictions, split: int, said: list[Tensor]) -> list[Tensor]:
+    """Probabilities of the validation nodes and of the holdout, shifted as a run shifts them."""
+    if not p.train or p.metric == "balanced_accuracy":
+        return said
+    parts = (p.val[split], p.holdout[split])
+    sizes = [len(part.labels) for part in parts]
+    val = torch.arange(sum(sizes)) < sizes[0]
+    labels = torch.cat([part.labels for part in parts])
+    return list(shifted(torch.cat(said), labels, p.train[split], val).split(sizes))
+
+
+def join_every_way(p: Predictions, chosen: Sequence[int]) -> dict[str, Scored]:
+    """The scores of the members by each strategy, and as in use."""
+    return {**join(p, chosen), **join_in_use(p, chosen)}
+
+
+def evaluate(
+    p: Predictions, chosen: Sequence[int], strategies: Collection[str] = tuple(STRATEGIES)
+) -> dict[str, list[float]]:
+    """Strategy -> holdout scores over the splits."""
+    return {name: scored["test"] for name, scored in join(p, chosen, strategies).items()}
+
+
+#: Validation nodes that are left, draws of them, and what is compared.
+LEFT, DRAWS, PRIORS = (10, 20, 40, 100, 300), 4, (0, 10, 20, 40)
+
+
+def compare_priors(
+    graphs: Mapping[str, Predictions], chosen: Mapping[str, Sequence[int]]
+) -> dict[str, Any]:
+    """How votes are taken best where there is little to go by; train nothing.
+
+    The votes of a portfolio are taken on draws of few of the validation nodes of every graph, and
+    scored on the selection holdout. What is compared is how many nodes the plain average of the
+    better half should count as.
+
+    Args:
+        graphs: what all candidates predict.
+        chosen: the members on each graph.
+
+    Returns:
+        ``scores``: nodes -> prior -> graph -> mean; a graph with fewer nodes is left out.
+    """
+    scores: dict[str, dict[str, dict[str, float]]] = {}
+    for nodes in LEFT:
+        for name, p in graphs.items():
+            if min(len(part.labels) for part in p.val) < nodes:
+                continue
+            for prior in PRIORS:
+                found = [
+                    _score(_take(val, nodes, draw), p, holdout, chosen[name], prior)
+                    for val, holdout in zip(p.val, p.holdout, strict=True)
+                    for draw in range(DRAWS)
+                ]
+                own = scores.setdefault(str(nodes), {}).setdefault(str(prior), {})
+                own[name] = float(np.mean(found))
+    return {"scores": scores}
+
+
+def _take(part: Part, nodes: int, draw: int) -> Part:
+    order = torch.randperm(len(part.labels), generator=torch.Generator().manual_seed(draw))[:nodes]
+    return Part(part.predicted[:, order], part.labels[order])
+
+
+def _score(val: Part, p: Predictions, holdout: Part, chosen: Sequence[int], prior: int) -> float:
+    weights = ensemble_weights(val.take(chosen), val.labels, p.task, prior=prior)
+    return p.score(combine(holdout.take(chosen), weights), holdout.labels)
+
+
+def gains_of_prior(
+    by_prior: Mapping[str, Mapping[str, float]],  # prior -> graph -> score
+    prior: str,
+) -> list[float]:
+    """Over no prior, in points, graph by graph; where values are predicted it can be any, so a
+    graph counts with at most ten.
+    """
+    pairs = [(by_prior[prior][graph], by_prior["0"][graph]) for graph in by_prior[prior]]
+    return [100 * float(np.clip(scored - none, -0.1, 0.1)) for scored, none in pairs]

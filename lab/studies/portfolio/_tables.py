@@ -1,0 +1,389 @@
+"""The tables of the study: who was chosen, what it is worth, and which way to join members."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lab.records import Values
+from lab.studies._engine import read_records
+from lab.studies._invented import HELD_BACK, STORIES
+from lab.studies._printed import PAPER, printed_cells
+from lab.studies._views import (
+    Grid,
+    ResultTable,
+    means_in_bold,
+    metric_words,
+    paired,
+    pairs_table,
+    percent,
+)
+from lab.studies.portfolio._graphs import GRAPHS, UNSEEN
+from lab.studies.portfolio._members import (
+    IN_USE,
+    JOINED,
+    ONE,
+    PRIORS,
+    SEEDS,
+    SHIFTED,
+    STRATEGIES,
+    gains_of_prior,
+    read_ensembles,
+)
+from lab.studies.portfolio._select import SELECTION, member_config
+from lab.studies.tables import LABELS
+from longnn.config import Config
+from longnn.config._config import AFTERWARDS
+from longnn.data import NodeDataset
+
+#: The keys of the cells: candidates of a graph, votes of few nodes, the test; and on graphs of
+#: unseen kinds rivals, as the study ``tables`` trains them, and arcs made two-way.
+CANDIDATES, FEW, TEST, TWO_WAY = "candidates", "few", "test", "two-way"
+RIVALS = ("boosting", "gcn")
+TABLES: dict[str, Callable[[], NodeDataset]] = {**STORIES, **HELD_BACK}
+#: Every graph of the test: those of the paper by their names, tables with a mark; and with another
+#: mark -> name graphs of kinds that are not in the collection.
+TESTED = (*PAPER, *(f"table-{name}" for name in TABLES))
+TESTED_UNSEEN = {f"unseen-{name}": name for name in UNSEEN}
+#: The portfolios as tables name them.
+NAMED = {"default": "portfolio", "best": "large portfolio"}
+SMALL, LARGE = NAMED.values()
+#: The title of the smaller portfolio on the same graph with every arc made two-way.
+BOTH_WAYS = "portfolio, two-way"
+#: The way to join members that takes one of them.
+BEST_MEMBER = "best by validation"
+_PRINTED = ("paper's LON-GNN", "best printed")
+
+
+def read_tests(folder: Path) -> dict[str, Values]:
+    """Graph or table -> the test of the portfolios on it."""
+    names = {f"test-{name}": name for name in (*TESTED, *TESTED_UNSEEN)}
+    records = read_records(folder, list(names))
+    return {names[key]: record[TEST] for key, record in records.items()}
+
+
+def read_unseen(folder: Path) -> dict[str, dict[str, list[float]]]:
+    """Graph of an unseen kind -> title -> test scores: rivals, one model, portfolios."""
+    grid: dict[str, dict[str, list[float]]] = {}
+    for key, record in read_records(folder, [f"test-{name}" for name in TESTED_UNSEEN]).items():
+        row = {LABELS[rival]: record[rival].scores("test") for rival in RIVALS}
+        row |= compared(record[TEST])
+        if TWO_WAY in record:
+            both = record[TWO_WAY]["portfolios"]["default"]["joined"][JOINED]
+            row[BOTH_WAYS] = both.scores("test")
+        grid[TESTED_UNSEEN[key.removeprefix("test-")]] = row
+    return grid
+
+
+def compared(cell: Values, recipe: Mapping[str, Any] | None = None) -> dict[str, list[float]]:
+    """What is compared on a graph, by its title: test scores.
+
+    Args:
+        cell: of the test.
+        recipe: what the graph's own recipe reaches, by the study ``ensembles``.
+    """
+    row = {"default": cell["default"]["test"]}
+    for key, portfolio in cell["portfolios"].items():
+        row[f"{NAMED[key]}, best member"] = portfolio["joined"][BEST_MEMBER].scores("test")
+        row[NAMED[key]] = portfolio["joined"][JOINED].scores("test")
+    if recipe is not None:
+        row["recipe"] = recipe[ONE]["average"]["test"]
+        row["recipe, average of seeds"] = recipe[SEEDS]["average"]["test"]
+        row["recipe, votes on seeds"] = recipe[SEEDS][JOINED]["test"]
+    return row
+
+
+def in_use(cell: Values, recipe: Mapping[str, Any] | None = None) -> dict[str, list[float]]:
+    """What presets are as they are in use, without and with the shift, by title: test scores."""
+    row = {"default": cell["default"]["test"], "default, shifted": cell["default_shifted"]["test"]}
+    ways = {NAMED[key]: portfolio["joined"] for key, portfolio in cell["portfolios"].items()}
+    if recipe is not None:
+        ways["recipe"] = recipe[ONE]
+    for title, joined in ways.items():
+        row[title] = joined[IN_USE]["test"]
+        row[f"{title}, shifted"] = joined[SHIFTED]["test"]
+    return row
+
+
+def tables(folder: Path) -> list[ResultTable]:
+    """Nothing before the choice is made."""
+    records = read_records(folder, [SELECTION])
+    if not records:
+        return []
+    selection = records[SELECTION][SELECTION]
+    candidates = {n: r[CANDIDATES] for n, r in read_records(folder, list(GRAPHS)).items()}
+    made = [_members(selection), _scores(selection, candidates), _strategies(selection)]
+    if FEW in records[SELECTION]:
+        made.append(_few(records[SELECTION][FEW]))
+    tests = read_tests(folder)
+    recipes = read_ensembles(folder.parent / "ensembles")
+    graphs = {name: cell for name, cell in tests.items() if name in PAPER}
+    if graphs:
+        shown = {name: compared(cell, recipes.get(name)) for name, cell in graphs.items()}
+        made += [_test(shown), _differences(shown), _families(graphs)]
+    shifted = {
+        name: in_use(cell, recipes.get(name))
+        for name, cell in graphs.items()
+        if "default_shifted" in cell
+    }
+    if shifted:
+        made += [_shifted(shifted), _in_use(shifted)]
+    tables = {n.removeprefix("table-"): cell for n, cell in tests.items() if n.startswith("table-")}
+    if tables:
+        made.append(_own(tables))
+    unseen = read_unseen(folder)
+    if unseen:
+        metrics = {name: tests[f"unseen-{name}"]["metric"] for name in unseen}
+        made += [_unseen(unseen, metrics), _unseen_differences(unseen)]
+    return made
+
+
+def differing(config: Config) -> str:
+    """Where a configuration differs from the defaults of LON-GNN, as one line of text.
+
+    >>> differing(Config.from_dict({"degree": 4, "lr_basis": 0.01}))
+    'degree 4, lr_basis 0.01'
+    """
+    usual = {k: v for k, v in Config().to_dict().items() if k not in AFTERWARDS}
+    changed = {k: v for k, v in config.to_dict().items() if k in usual and v != usual[k]}
+    shown = {k: f"{v:g}" if isinstance(v, float) else str(v) for k, v in changed.items()}
+    return ", ".join(f"{key} {value}" for key, value in shown.items())
+
+
+def _members(selection: Values) -> ResultTable:
+    """Each member, what it is, and how often it is chosen with something left out."""
+    rows = []
+    for key, portfolio in selection["portfolios"].items():
+        for name in portfolio["members"]:
+            again = [
+                f"{sum(name in left for left in choices.values())} of {len(choices)}"
+                for choices in (portfolio["without_kind"], portfolio["without_graph"])
+            ]
+            config = member_config(selection, name)
+            text = differing(config) or "nothing"
+            rows.append([name, NAMED[key], config.model, *again, text])
+    return ResultTable(
+        "members",
+        "The members of both portfolios in the order of their choice; in how many of the choices "
+        "without one kind, and without one graph, a member is chosen again; and where its "
+        "configuration differs from the defaults of LON-GNN.",
+        ["member", "of", "model", "without a kind", "without a graph", "differs"],
+        rows,
+    )
+
+
+def _scores(selection: Values, candidates: Mapping[str, Values]) -> ResultTable:
+    """What it costs that a graph, or its kind, took no part in the choice."""
+    rows = []
+    for name, cell in candidates.items():
+        shown = [f"{percent(cell['holdout'][cell['usual']]):.1f}"]
+        for portfolio in selection["portfolios"].values():
+            for where in ("inside", "outside_graph", "outside_kind"):
+                scores = portfolio[where].get(name)
+                shown.append("" if scores is None else f"{percent(scores[JOINED]):.1f}")
+        oracle = f"{100 * selection['oracle'][name]:.1f}"
+        rows.append([name, GRAPHS[name].kind, metric_words(cell["metric"]), *shown, oracle])
+    ways = ("with the graph", "without it", "without its kind")
+    titles = [f"{NAMED[key]} chosen {way}" for key in selection["portfolios"] for way in ways]
+    return ResultTable(
+        "scores",
+        "Mean score in % on the selection holdout over the splits: one model with the defaults; "
+        "each portfolio, joined by votes, chosen with the graph, without it and its recipes "
+        "(where it has any), and without all graphs of its kind; and the best single candidate, "
+        "known only afterwards.",
+        ["graph", "kind", "score", "default", *titles, "oracle"],
+        rows,
+    )
+
+
+def _titles(grid: Mapping[str, Iterable[str]]) -> list[str]:
+    """Everything that is compared on some graph; what a recipe reaches may be missing."""
+    return list(dict.fromkeys(title for row in grid.values() for title in row))
+
+
+def _test(grid: Grid) -> ResultTable:
+    columns = _titles(grid)
+    rows = [[n, *means_in_bold(row, columns), *printed_cells(n)] for n, row in grid.items()]
+    return ResultTable(
+        "test",
+        "Mean test accuracy in % over ten published splits, the best of ours in bold: one model "
+        "with the defaults; the portfolios that were chosen without the graph and its recipes, as "
+        "their best member by validation and joined by votes; the graph's own recipe of LON-GNN, "
+        "and eight seeds of it as plain average and joined by votes; and printed numbers: the "
+        "paper's tuned LON-GNN, and the best found anywhere.",
+        ["graph", *columns, *_PRINTED],
+        rows,
+    )
+
+
+def _shifted(grid: Grid) -> ResultTable:
+    """What following the class frequencies of the validation nodes is worth."""
+    columns = _titles(grid)
+    rows = [[n, *means_in_bold(row, columns), *printed_cells(n)] for n, row in grid.items()]
+    return ResultTable(
+        "shifted",
+        "Mean test accuracy in % over ten published splits, the best of ours in bold: one model "
+        "with the defaults, both portfolios chosen without the graph and joined as presets do, and "
+        "one model of the graph's recipe, each as trained and then shifted towards the class "
+        "frequencies of the validation nodes; and printed numbers, none of which was made so.",
+        ["graph", *columns, *_PRINTED],
+        rows,
+    )
+
+
+def _in_use(grid: Grid) -> ResultTable:
+    """What the shift gains, and paired differences between presets as they are in use."""
+    plain = [title for title in _titles(grid) if not title.endswith(", shifted")]
+    pairs = [(SMALL, "default"), (LARGE, "default"), (LARGE, SMALL), (LARGE, "recipe")]
+    rows = []
+    for name, row in grid.items():
+        gains = [paired(row, f"{title}, shifted", title, 1) for title in plain]
+        between = [paired(row, f"{a}, shifted", f"{b}, shifted", 1) for a, b in pairs]
+        rows.append([name, *gains, *between])
+    return ResultTable(
+        "in_use",
+        "What the shift gains, and then differences between what is shifted: points of test "
+        "accuracy, split by split, mean and 95 % bootstrap interval over the ten splits, bold if "
+        "it excludes zero.",
+        [
+            "graph",
+            *(f"{title}, shifted minus as trained" for title in plain),
+            *(f"{one} minus {other}" for one, other in pairs),
+        ],
+        rows,
+    )
+
+
+def _differences(grid: Grid) -> ResultTable:
+    votes = "recipe, votes on seeds"
+    return pairs_table(
+        "differences",
+        "Differences in test accuracy, split by split, in points: mean and 95 % bootstrap interval "
+        "over the ten splits, bold if it excludes zero.",
+        grid,
+        [
+            (SMALL, "default"),
+            (LARGE, "default"),
+            (LARGE, SMALL),
+            (votes, "recipe"),
+            (votes, "recipe, average of seeds"),
+            (LARGE, "recipe"),
+            (LARGE, votes),
+        ],
+    )
+
+
+def _families(tests: Mapping[str, Values]) -> ResultTable:
+    """Which family wins within the large portfolio."""
+    best = {name: cell["portfolios"]["best"] for name, cell in tests.items()}
+    models = _titles({name: portfolio["families"] for name, portfolio in best.items()})
+    rows = []
+    for name, portfolio in best.items():
+        shown = []
+        for model in models:
+            of = portfolio["families"].get(model)
+            both = [percent(of[key]["test"]) for key in ("equal", "whole")] if of else []
+            shown.append(f"{both[0]:.2f} / {both[1]:.2f} ({of['members']})" if of else "")
+        rows.append([name, *shown, f"{percent(portfolio['joined'][JOINED]['test']):.2f}"])
+    return ResultTable(
+        "families",
+        "Mean test accuracy in % of the members of one family in the large portfolio, joined by "
+        "votes: of its first two members / of all (their number); and of the whole portfolio.",
+        ["graph", *models, "all families"],
+        rows,
+    )
+
+
+def _own(tests: Mapping[str, Values]) -> ResultTable:
+    """Test scores on tables that no choice has seen."""
+    rows, pairs = [], [(SMALL, "default"), (LARGE, "default")]
+    grid = {name: compared(cell) for name, cell in tests.items()}
+    for name, row in grid.items():
+        means = [f"{percent(scores):.1f}" for scores in row.values()]
+        gains = [paired(row, *two, 1) for two in pairs]
+        rows.append([name, metric_words(tests[name]["metric"]), *means, *gains])
+    return ResultTable(
+        "own",
+        "Mean test score in % over five stratified splits of tables that no choice has seen: one "
+        "model with the defaults, the whole portfolios as their best member by validation and "
+        "joined by votes; and their difference to one model in points with the 95 % bootstrap "
+        "interval, bold if it excludes zero.",
+        ["table", "score", *_titles(grid), *(f"{one} minus {other}" for one, other in pairs)],
+        rows,
+    )
+
+
+def _strategies(selection: Values) -> ResultTable:
+    """The mean difference of each way to join members to the best single one by validation."""
+    rows = []
+    for key, portfolio in selection["portfolios"].items():
+        for strategy in STRATEGIES:
+            gains = {
+                name: percent(scores[strategy]) - percent(scores[BEST_MEMBER])
+                for name, scores in portfolio["outside_kind"].items()
+            }
+            values = list(gains.values())
+            worst = min(gains, key=lambda name: gains[name])
+            numbers = [
+                f"{sum(values) / len(values):+.2f}",
+                str(sum(value > 0.5 for value in values)),
+                str(sum(value < -0.5 for value in values)),
+            ]
+            rows.append([strategy, NAMED[key], *numbers, f"{worst} {gains[worst]:+.1f}"])
+    return ResultTable(
+        "strategies",
+        "Ways to join the members of a portfolio, minus its best member by validation: points on "
+        "the selection holdout, mean over graphs, each with the portfolio chosen without its kind; "
+        "on how many graphs it is better or worse by over half a point; and the worst graph.",
+        ["joined by", "of", "mean", "better", "worse", "worst graph"],
+        rows,
+    )
+
+
+def _few(cell: Values) -> ResultTable:
+    """What a prior gains over none, by the number of validation nodes."""
+    rows = []
+    for nodes, by_prior in cell["scores"].items():
+        gains = [gains_of_prior(by_prior, prior) for prior in by_prior if prior != "0"]
+        rows.append([nodes, str(len(gains[0])), *(f"{sum(g) / len(g):+.2f}" for g in gains)])
+    priors = [str(prior) for prior in PRIORS if prior]
+    return ResultTable(
+        "few",
+        "Few validation nodes: the plain average of the better half counted as so many nodes, "
+        "minus votes alone, in points on the selection holdout, mean over the graphs with enough "
+        "nodes, each cut at ten points; four draws of the nodes of each split.",
+        ["validation nodes", "graphs", *(f"counts as {prior}" for prior in priors)],
+        rows,
+    )
+
+
+def _unseen(grid: Grid, metrics: Mapping[str, str]) -> ResultTable:
+    titles = [*(LABELS[rival] for rival in RIVALS), "default", SMALL, LARGE]
+    rows = [
+        [name, UNSEEN[name].kind, metric_words(metrics[name]), *means_in_bold(row, titles, 1)]
+        for name, row in grid.items()
+    ]
+    return ResultTable(
+        "unseen",
+        "Mean test score in % over five stratified splits of graphs of kinds that are not in the "
+        "collection, the best of each row in bold: gradient boosting without the graph, a GCN and "
+        "a LON-GNN with the defaults, and the whole portfolios, joined by votes.",
+        ["graph", "kind", "score", *titles],
+        rows,
+    )
+
+
+def _unseen_differences(grid: Grid) -> ResultTable:
+    rivals = [(SMALL, LABELS[rival]) for rival in RIVALS]
+    return pairs_table(
+        "unseen_differences",
+        "Differences in test score on graphs of unseen kinds, split by split, in points: mean and "
+        "95 % bootstrap interval over the five splits, bold if it excludes zero. The last column "
+        "is what the portfolio gains by arcs, against the same graph with every arc made two-way.",
+        grid,
+        [(SMALL, "default"), (LARGE, "default"), *rivals, (SMALL, BOTH_WAYS)],
+    )
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """The numbers of the page."""
+    return {}

@@ -1,0 +1,463 @@
+"""The models of Table 3 again under honest protocols, side by side with the published split.
+
+A. The published split, which leaves whole classes out of the test set: from the records of
+   ``accuracy``, not computed again.
+B. A plain stratified 60/20/20, seeds 0 to 9.
+C. The ten fixed geom-gcn masks, where a graph has them.
+
+Nothing is searched for B and C: every model trains with the configuration that the equal-budget
+search of ``accuracy`` chose for it on that graph. Minesweeper and Tolokers have ten fixed masks and
+are scored by ROC AUC; nothing was tuned on them before, so every model family has the same small
+random search there.
+
+To add an ensemble, add an entry to :data:`ENSEMBLES`. The next run trains this row alone.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import spearmanr
+
+from lab.records import Record, Values, config_of
+from lab.studies import accuracy
+from lab.studies._engine import Cell, Cells, Context, read_records, record_path, together
+from lab.studies._printed import FIXED_MASKS, PAPER, QUICK_DATASETS, UNIFORM_SPLIT
+from lab.studies._search import Plan, Row, search_families, split_plan
+from lab.studies._training import Entry, Join, make_splits, train_rows
+from lab.studies._views import (
+    Grid,
+    ResultTable,
+    Scores,
+    average_ranks,
+    dot_plot,
+    interval,
+    minus_base,
+    models_table,
+    percent,
+    pivot,
+)
+from lab.studies.portfolio._graphs import GRAPHS as COLLECTION
+from lab.studies.portfolio._select import SELECTION, member_config
+from longnn.config import Config
+from longnn.data import NodeDataset, Split, make_split
+from longnn.recipes import known_recipes, load_recipe
+from longnn.registry import FEATURES_FORM
+from longnn.training import PATIENCE
+from longnn.training import SEEDS as PRESET_SEEDS
+
+TITLE = "Honest protocols: the models of Table 3 on stratified splits and fixed masks"
+ORDER, AFTER = 95, ("accuracy", "recipes")
+
+#: The parts, by name: protocols B and C, and the graphs that are searched here.
+STRATIFIED, GEOM_GCN, SEARCHED = "stratified", "geom-gcn", "searched"
+PLANS = {
+    STRATIFIED: split_plan("stratified", "accuracy", 10, 1000),
+    GEOM_GCN: split_plan("geom-gcn", "accuracy", 10, 1000),
+    SEARCHED: split_plan("fixed", "roc_auc", 10, 1000, draws=(16, 2, 500, 100)),
+}
+#: Graphs of each part. Cora, Citeseer and Pubmed are read from files that have no geom-gcn masks,
+#: and there are none for Computers and Photo.
+GRAPHS = {
+    STRATIFIED: PAPER,
+    GEOM_GCN: ("chameleon", "squirrel", "actor", "texas", "cornell", "cornell-legacy"),
+    SEARCHED: ("minesweeper", "tolokers"),
+}
+#: A look at bundled data, which come without masks.
+QUICK_PLANS = {
+    STRATIFIED: split_plan("stratified", "accuracy", 2, 5, members=2),
+    SEARCHED: split_plan("stratified", "roc_auc", 2, 5, members=2, draws=(2, 1, 5, 5)),
+}
+#: The keys of LON-GNN's recipe as a single model, and of the cell about classes; how the keys of
+#: searches begin.
+RECIPE, CLASSES, SEARCH = "lon-recipe", "classes", "search "
+#: Seeds of an ensemble of one configuration, and how far they are apart.
+SEEDS, STRIDE = 8, 1000
+#: Most epochs of a member of a portfolio.
+MOST = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Ensemble:
+    """A row whose predictions are those of several trained members.
+
+    Args:
+        label: as tables name it; it says that this is an ensemble.
+        members: the configurations on a graph, by its name and the folder that holds one folder
+            per study; none leaves the row out. A configuration's own seed is added to that of the
+            split.
+        join: ``"average"``, or ``"votes"`` on the validation nodes
+            (:func:`longnn.training.ensemble_weights`).
+    """
+
+    label: str
+    members: Callable[[str, Path], Sequence[Config]]
+    join: Join
+
+
+def recipe_of(name: str) -> dict[str, Config]:
+    """LON-GNN's recipe for a graph as a row, if there is one.
+
+    >>> recipe_of("csbm")[RECIPE].model
+    'lon'
+    """
+    there = ("lon", name) in known_recipes()
+    return {RECIPE: config_of(load_recipe("lon", name))} if there else {}
+
+
+def _seeds_of_recipe(name: str, results: Path) -> list[Config]:
+    recipes = recipe_of(name).values()
+    return [recipe.replace(seed=STRIDE * k) for recipe in recipes for k in range(SEEDS)]
+
+
+def _portfolio(preset: str, name: str, results: Path) -> list[Config]:
+    """The portfolio that was chosen without the graph, or without all of its kind where no recipe
+    is of this graph alone; nothing where it was not left out.
+    """
+    records = read_records(results / "portfolio", [SELECTION])
+    if not records:
+        return []
+    selection = records[SELECTION][SELECTION]
+    portfolio = selection["portfolios"][preset]
+    members = portfolio["without_graph"].get(name, [])
+    if not members and name in COLLECTION:
+        members = portfolio["without_kind"][COLLECTION[name].kind]
+    limits = {"epochs": MOST, "patience": PATIENCE}
+    configs = [member_config(selection, member, limits) for member in members]
+    seeds = range(PRESET_SEEDS[preset])
+    return [c.replace(seed=c.seed + STRIDE * k) for k in seeds for c in configs]
+
+
+ENSEMBLES: dict[str, Ensemble] = {
+    "lon-recipe-seeds": Ensemble(
+        f"ensemble: LON-GNN's recipe, {SEEDS} seeds averaged", _seeds_of_recipe, "average"
+    ),
+    "portfolio": Ensemble(
+        "ensemble: portfolio chosen without the graph", partial(_portfolio, "default"), "votes"
+    ),
+    "portfolio-best": Ensemble(
+        "ensemble: portfolio of best, without the graph", partial(_portfolio, "best"), "votes"
+    ),
+}
+#: Single models: the rows of Table 3, and the recipe.
+SINGLE = {**accuracy.LABELS, RECIPE: "LON-GNN's recipe"}
+#: Single row -> the model that it is a variant of.
+MODELS = {**accuracy.MODELS, RECIPE: "lon"}
+LABELS = {**SINGLE, **{key: ensemble.label for key, ensemble in ENSEMBLES.items()}}
+#: What a quick run looks at.
+QUICK_ROWS = ("lon", "gpr", "gcn", RECIPE, "lon-recipe-seeds")
+#: One row per model: what the order of models is taken from.
+EQUAL = accuracy.EQUAL
+#: What is searched on Minesweeper and Tolokers: the same models, LON-GNN also on filtered features.
+FAMILIES: dict[str, Row] = {
+    **{key: accuracy.ROWS[key] for key in EQUAL},
+    "lon": dataclasses.replace(
+        accuracy.ROWS["lon"], forms=(*accuracy.FORMS, {**accuracy.FORMS[0], **FEATURES_FORM})
+    ),
+}
+
+
+def record_name(graph: str, part: str) -> str:
+    """The name of the record of one graph in one part.
+
+    >>> record_name("cora", STRATIFIED)
+    'cora-stratified'
+    """
+    return f"{graph}-{part}"
+
+
+def read_part(
+    folder: Path, part: str, graphs: Sequence[str], keys: Sequence[str]
+) -> dict[str, dict[str, list[float]]]:
+    """The test scores of one part; without graphs that were only begun."""
+    names = {record_name(graph, part): graph for graph in (*graphs, *QUICK_DATASETS)}
+    records = {names[n]: record for n, record in read_records(folder, list(names)).items()}
+    return {graph: row for graph, row in pivot(records, keys).items() if row}
+
+
+def cells(context: Context) -> Cells:
+    """Every row on every graph and part."""
+    plans = QUICK_PLANS if context.quick else PLANS
+    graphs = dict.fromkeys(plans, QUICK_DATASETS) if context.quick else GRAPHS
+    names = list(dict.fromkeys(name for part in plans for name in graphs[part]))
+    for name in context.choose("datasets", names):
+        for part in [part for part in plans if name in graphs[part]]:
+            yield from _part_cells(context, name, part, plans[part])
+
+
+def _part_cells(context: Context, name: str, part: str, plan: Plan) -> Cells:
+    """All rows of a record are trained by one call, as far as it lacks them."""
+    path = record_path(context.folder, record_name(name, part))
+    recorded = set(Record(path, plan)) if path.is_file() else set()
+    asked = context.choose("models", list(LABELS))
+    if context.quick and not context.models:
+        asked = list(QUICK_ROWS)
+    missing = [key for key in asked if key not in recorded]
+    if not missing:
+        return
+    dataset = context.load(name)
+    splits = make_splits(dataset, plan["protocol"], plan["splits"])
+    cell = partial(Cell, record_name(name, part), plan)
+    yield cell(CLASSES, partial(count_untested, dataset, splits), device="cpu")
+    results = context.folder.parent
+    if part == SEARCHED:
+        configs = {}
+        families = [key for key in FAMILIES if key in missing]
+        rows = {key: FAMILIES[key] for key in families if SEARCH + key not in recorded}
+        search = together(partial(search_families, dataset, rows, plan, device=context.device))
+        for key in families:
+            drawn = yield cell(SEARCH + key, search(key))
+            configs[key] = config_of(drawn["configs"][drawn["chosen"]])
+    elif context.quick and not record_path(results / "accuracy", name).is_file():
+        configs = default_configs(name)
+    else:
+        configs = chosen_configs(results, name)
+    every = entries(configs, name, results, plan)
+    rows_to_train = {key: every[key] for key in missing if key in every}
+    options = {"metric": plan["metric"], "device": context.device}
+    train = together(partial(train_rows, dataset, rows_to_train, splits, **options))
+    for key in rows_to_train:
+        yield cell(key, train(key))
+
+
+def count_untested(dataset: NodeDataset, splits: Sequence[Split]) -> dict[str, Any]:
+    """Classes without test nodes on these splits, and on the published ones of the same seeds."""
+    there = set(dataset.data.y[dataset.labelled].tolist())
+
+    def untested(split: Split) -> int:
+        return len(there - set(dataset.data.y[split.test].tolist()))
+
+    published = [make_split(dataset, "published", split.seed) for split in splits]
+    return {
+        "classes": len(there),
+        "untested": [*map(untested, splits)],
+        "published": [*map(untested, published)],
+    }
+
+
+def chosen_configs(results: Path, name: str) -> dict[str, Config]:
+    """Row -> what the equal-budget search of ``accuracy`` chose on a graph, and the recipe.
+
+    Args:
+        results: the folder that holds one folder per study.
+        name: of the graph.
+
+    Raises:
+        ValueError: if ``accuracy`` has no record of the graph.
+    """
+    records = read_records(results / "accuracy", [name])
+    if not records:
+        raise ValueError(
+            f"Expected the record of `accuracy` for {name!r} (there is none in {results}); run "
+            f"`python -m lab study accuracy --dataset {name}` first, or choose its folder by "
+            "--output"
+        )
+    record = records[name]
+    chosen = {key: config_of(record[key]["config"]) for key in accuracy.ROWS if key in record}
+    return {**chosen, **recipe_of(name)}
+
+
+def default_configs(name: str) -> dict[str, Config]:
+    """Row -> the default configuration of its model: for a quick look before any search."""
+    rows = accuracy.ROWS.items()
+    defaults = {key: Config.from_dict({"model": row.model, **row.fixed}) for key, row in rows}
+    return {**defaults, **recipe_of(name)}
+
+
+def entries(
+    configs: Mapping[str, Config], name: str, results: Path, plan: Plan
+) -> dict[str, Entry]:
+    """All rows on one graph: the single models, then the ensembles."""
+    made = {key: Entry([config]) for key, config in configs.items()}
+    for key, ensemble in ENSEMBLES.items():
+        members = list(ensemble.members(name, results))
+        if members:
+            made[key] = Entry(members[: plan["members"] or None], ensemble.join)
+    return {key: entry.limited(plan["epochs"]) for key, entry in made.items()}
+
+
+_MEANING = (
+    "mean ± half the 95 % bootstrap interval over ten splits; the best single model of each column "
+    "in bold. The average rank is among the other models, each by its row of equal budget. An "
+    "ensemble is ranked nowhere and never in bold."
+)
+
+
+def tables(folder: Path) -> list[ResultTable]:
+    """Scores of each part, the order of models, and the differences to LON-GNN under B."""
+    published = pivot(accuracy.read(folder.parent / "accuracy"))
+    grids = {part: read_part(folder, part, GRAPHS[part], list(LABELS)) for part in GRAPHS}
+    stratified, masks, searched = (grids[part] for part in (STRATIFIED, GEOM_GCN, SEARCHED))
+    return [
+        scores_table(
+            "stratified",
+            "Protocol B: test accuracy in % on a stratified 60/20/20 (seeds 0 to 9), " + _MEANING,
+            stratified,
+            UNIFORM_SPLIT,
+        ),
+        scores_table(
+            "geom-gcn",
+            "Protocol C: test accuracy in % on the ten geom-gcn masks, " + _MEANING,
+            masks,
+        ),
+        scores_table(
+            "masks",
+            "Minesweeper and Tolokers: test ROC AUC in % on their ten fixed masks, " + _MEANING,
+            searched,
+            FIXED_MASKS,
+        ),
+        order_table(published, stratified, masks, read_classes(folder)),
+        ranks_table(published, stratified, masks),
+        minus_base(
+            "differences",
+            "Protocol B: accuracy minus that of LON-GNN (64 trials) on the same splits, in points, "
+            "mean and 95 % bootstrap interval; bold if the interval excludes zero.",
+            stratified,
+            LABELS,
+            "lon",
+        ),
+    ]
+
+
+def scores_table(
+    name: str, caption: str, grid: Grid, printed: Mapping[str, float] | None = None
+) -> ResultTable:
+    """Single models, then ensembles, then what others printed and how far the best single is."""
+    table = models_table(name, caption, grid, SINGLE, MODELS)
+    graphs = table.columns[1:-1]
+    rows = [*table.rows]
+    for key, ensemble in ENSEMBLES.items():
+        if any(key in grid[g] for g in graphs):
+            shown = [interval(grid[g][key]) if key in grid[g] else "" for g in graphs]
+            rows.append([ensemble.label, *shown, ""])
+    if printed and any(g in printed for g in graphs):
+        rows += [[*row, ""] for row in printed_rows(grid, graphs, printed, "best single model")]
+        caption += (
+            " Printed: tuned GCN, GraphSAGE or GAT with normalisation and residual connections, "
+            "on splits of the same kind."
+        )
+    return dataclasses.replace(table, rows=rows, caption=caption)
+
+
+def printed_rows(
+    grid: Grid, graphs: Sequence[str], printed: Mapping[str, float], best: str
+) -> list[list[str]]:
+    """Two rows of a table: what others printed, and the best here (no ensemble) minus that."""
+    single = {g: [percent(v) for k, v in grid[g].items() if k not in ENSEMBLES] for g in graphs}
+    numbers = [f"{printed[g]:.1f}" if g in printed else "" for g in graphs]
+    away = [f"{max(single[g]) - printed[g]:+.1f}" if g in printed else "" for g in graphs]
+    return [["printed by others", *numbers], [f"{best} minus printed", *away]]
+
+
+def read_classes(folder: Path) -> dict[str, list[Values]]:
+    """Graph -> its counts of classes without test nodes, under B and then under C."""
+    counts: dict[str, list[Values]] = {}
+    for part in (STRATIFIED, GEOM_GCN):
+        for graph in (*GRAPHS[part], *QUICK_DATASETS):
+            for record in read_records(folder, [record_name(graph, part)]).values():
+                counts.setdefault(graph, []).append(record[CLASSES])
+    return counts
+
+
+def rank_correlation(one: Mapping[str, Scores], other: Mapping[str, Scores]) -> float | None:
+    """Spearman's correlation of the mean scores of the models that both have.
+
+    >>> up = {"lon": [0.9], "gcn": [0.8], "mlp": [0.7]}
+    >>> down = {"lon": [0.1], "gcn": [0.2], "mlp": [0.3]}
+    >>> rank_correlation(up, down)
+    -1.0
+    """
+    shared = [key for key in EQUAL if key in one and key in other]
+    means = [[percent(row[key]) for key in shared] for row in (one, other)]
+    if len(shared) < 2 or any(np.ptp(values) == 0 for values in means):
+        return None
+    return round(float(spearmanr(*means).statistic), 12)
+
+
+def winner(row: Mapping[str, Scores]) -> str:
+    """The model with the best mean test score, the first of equals; empty where there is none."""
+    means = {key: percent(row[key]) for key in EQUAL if key in row}
+    return max(means, key=lambda key: means[key], default="")
+
+
+def order_table(
+    published: Grid, stratified: Grid, masks: Grid, classes: Mapping[str, Sequence[Values]]
+) -> ResultTable:
+    """One line per graph of protocol B: how the order of the models depends on the protocol."""
+    rows = []
+    for graph, b in stratified.items():
+        a, c = published.get(graph, {}), masks.get(graph, {})
+        correlations = [rank_correlation(*two) for two in ((a, b), (a, c), (b, c))]
+        rows.append(
+            [
+                graph,
+                _untested(classes.get(graph, ())),
+                *(SINGLE.get(winner(row), "") for row in (a, b, c)),
+                *("" if value is None else f"{value:.2f}" for value in correlations),
+                " / ".join(_rank(row) for row in (a, b, c)),
+            ]
+        )
+    pairs = ("A and B", "A and C", "B and C")
+    return ResultTable(
+        "order",
+        f"Order of the {len(EQUAL)} models with one search budget each under the published split "
+        "(A), the stratified one (B) and the geom-gcn masks (C): classes without test nodes, of "
+        "all, under A / B / C; the model with the best mean; Spearman's rank correlation of the "
+        "means; the rank of LON-GNN.",
+        ["graph", "untested classes", *(f"best, {p}" for p in "ABC"), *pairs, "rank of LON-GNN"],
+        rows,
+    )
+
+
+def ranks_table(published: Grid, stratified: Grid, masks: Grid) -> ResultTable:
+    """Average ranks of the models under each protocol, on the same graphs."""
+    columns: dict[str, Grid] = {
+        "A": {g: published[g] for g in stratified if g in published},
+        "B": stratified,
+        "A, graphs with masks": {g: published[g] for g in masks if g in published},
+        "B, graphs with masks": {g: stratified[g] for g in masks if g in stratified},
+        "C": masks,
+    }
+    models = {key: key for key in EQUAL}
+    ranks = [average_ranks(grid, models) for grid in columns.values()]
+    shown = [key for key in EQUAL if any(key in of for of in ranks)]
+    return ResultTable(
+        "ranks",
+        "Average rank (1 is best) of the models with one search budget each, over all graphs under "
+        "A and B, and over the graphs that have geom-gcn masks under A, B and C.",
+        ["model", *columns],
+        [[SINGLE[k], *(f"{of[k]:.1f}" if k in of else "" for of in ranks)] for k in shown],
+    )
+
+
+def _rank(row: Mapping[str, Scores]) -> str:
+    ranks = average_ranks({"": row}, {key: key for key in EQUAL})
+    return f"{ranks['lon']:g}" if "lon" in ranks else "-"
+
+
+def _untested(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Classes without test nodes under A, B and C, and how many classes there are.
+
+    >>> _untested([{"classes": 10, "untested": [0, 0], "published": [6, 6]}])
+    '6 / 0 / - of 10'
+    """
+    if not cells:
+        return ""
+    counts = [cells[0]["published"], *(cell["untested"] for cell in cells)]
+    shown = [_span(numbers) for numbers in counts] + ["-"] * (3 - len(counts))
+    return f"{' / '.join(shown)} of {cells[0]['classes']}"
+
+
+def _span(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def figures(folder: Path) -> dict[str, Figure]:
+    """Mean and interval of every row on every graph under protocol B."""
+    grid = read_part(folder, STRATIFIED, GRAPHS[STRATIFIED], list(LABELS))
+    return {"stratified": dot_plot(grid, LABELS, [*accuracy.OWN, RECIPE])} if grid else {}

@@ -1,0 +1,166 @@
+"""Own tables with nothing set: is LON-GNN below what the columns alone give?
+
+Two stories (house prices, frauds) and ten held-back tables, on five stratified splits each. The
+defaults for own data (:func:`longnn.training.preset`) were chosen on other tables, by validation.
+Rivals: a constant, ridge or logistic regression, gradient boosting, our MLP and our GCN with the
+same settings.
+"""
+
+from collections.abc import Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from lab.records import Values
+from lab.studies._engine import Cell, Cells, Context, read_records
+from lab.studies._invented import HELD_BACK, STORIES
+from lab.studies._training import make_splits, train_table
+from lab.studies._views import (
+    ResultTable,
+    best_in_bold,
+    metric_words,
+    percent,
+    points,
+    signed_interval,
+)
+from longnn.config import Config
+from longnn.metrics import summarize
+from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure
+
+TITLE = "Own tables with nothing set, against what the columns alone give (not in the paper)"
+ORDER = 105
+
+TABLES = {**STORIES, **HELD_BACK}
+LABELS = {
+    "lon": "LON-GNN",
+    "constant": "constant",
+    "linear": "linear",
+    "mlp": "MLP",
+    "boosting": "boosting",
+    "histogram-boosting": "histogram boosting",
+    "gcn": "GCN",
+}
+#: What a default must not be below: rivals that know the columns alone.
+BASELINES = ("constant", "linear", "mlp")
+#: How many splits, and the most epochs of a training (0: as preset).
+FULL, QUICK = {"splits": 5, "epochs": 0}, {"splits": 2, "epochs": 20}
+
+
+def cells(context: Context) -> Cells:
+    """Every model on every split of every table; one record per table."""
+    plan = QUICK if context.quick else FULL
+    for name in context.choose("datasets", ["wine"] if context.quick else list(TABLES)):
+        load = cache(TABLES[name])
+        for model in context.choose("models", list(LABELS)):
+            yield Cell(name, plan, model, partial(_compute, model, load, plan), device="cpu")
+
+
+def _compute(model: str, load: Any, plan: Mapping[str, int]) -> dict[str, Any]:
+    splits = make_splits(load(), "stratified", plan["splits"])
+    return train_table(model, load(), splits, plan["epochs"])
+
+
+def read(folder: Path) -> dict[str, dict[str, Values]]:
+    """Table -> model -> its cell, of the tables that have them all."""
+    records = read_records(folder, list(TABLES))
+    return {
+        name: {model: record[model] for model in LABELS}
+        for name, record in records.items()
+        if all(model in record for model in LABELS)
+    }
+
+
+def best_of(models: Mapping[str, Mapping[str, Any]], names: tuple[str, ...]) -> str:
+    """The model of the highest mean test score: a choice that favours the rivals."""
+    return max(names, key=lambda m: percent(models[m]["test"]))
+
+
+def tables(folder: Path) -> list[ResultTable]:
+    """Scores of all models, differences of LON-GNN to the rivals, and the settings."""
+    results = read(folder)
+    return [_scores(results), _differences(results), _settings(results)]
+
+
+def _scores(results: Mapping[str, Mapping[str, Values]]) -> ResultTable:
+    rows = []
+    for name, models in results.items():
+        means = best_in_bold([percent(cell.scores("test")) for cell in models.values()])
+        rows.append([name, metric_words(models["lon"]["metric"]), *means])
+    return ResultTable(
+        "scores",
+        "Mean test score in % over five stratified splits, nothing set; the best of each row in "
+        "bold. LON-GNN, MLP and GCN are ours, the others those of scikit-learn, trained on the "
+        "same nodes.",
+        ["table", "score", *LABELS.values()],
+        rows,
+    )
+
+
+def _differences(results: Mapping[str, Mapping[str, Values]]) -> ResultTable:
+    rows = []
+    for name, models in results.items():
+        best = best_of(models, BASELINES)
+        rivals = (best, "linear", "mlp", best_of(models, ("boosting", "histogram-boosting")))
+        tests = [(models["lon"].scores("test"), models[rival].scores("test")) for rival in rivals]
+        rows.append([name, LABELS[best], *(signed_interval(points(*two)) for two in tests)])
+    return ResultTable(
+        "differences",
+        "LON-GNN's test score minus that of a rival on the same splits, in points: mean and 95 % "
+        "bootstrap interval over five splits; bold if the interval excludes zero. The best "
+        "baseline (constant, linear, MLP) and the better boosting are those of the highest mean "
+        "test score.",
+        ["table", "best baseline", "to it", "to linear", "to MLP", "to the better boosting"],
+        rows,
+    )
+
+
+def _settings(results: Mapping[str, Mapping[str, Values]]) -> ResultTable:
+    """Where LON-GNN's configuration differs from the defaults."""
+    defaults = Config().to_dict()
+    rows = []
+    for name, models in results.items():
+        changed = [
+            f"{key} {value}"
+            for key, value in models["lon"]["config"].items()
+            if key != "device" and value != defaults.get(key)
+        ]
+        epochs = models["lon"]["best_epochs"]
+        rows.append([name, ", ".join(changed) or "as elsewhere", f"{min(epochs)} to {max(epochs)}"])
+    return ResultTable(
+        "settings",
+        "What the data filled in for LON-GNN, where it differs from the defaults for named graphs, "
+        "and the epochs that were kept.",
+        ["table", "filled in", "kept epochs"],
+        rows,
+    )
+
+
+def figures(folder: Path) -> dict[str, Figure]:
+    """How far LON-GNN is above the best baseline and above boosting on every table."""
+    results = read(folder)
+    return {"differences": draw_differences(results)} if results else {}
+
+
+@in_style
+def draw_differences(results: Mapping[str, Mapping[str, Values]]) -> Figure:
+    """Paired differences with their intervals, one line per table."""
+    drawn, ((axes,),) = new_figure(
+        "LON-GNN with nothing set, minus a rival on the same splits",
+        height=0.9 + 0.3 * len(results),
+    )
+    axes.axvline(0, color=GREY, lw=0.8)
+    for y, models in enumerate(reversed(list(results.values()))):
+        rivals = ((best_of(models, BASELINES), ORANGE, 0.12), ("histogram-boosting", NAVY, -0.12))
+        for rival, colour, shift in rivals:
+            s = summarize(points(models["lon"]["test"], models[rival]["test"]))
+            axes.plot([s["low"], s["high"]], [y + shift] * 2, color=colour, lw=1.4)
+            axes.plot(s["mean"], y + shift, "o", color=colour, ms=4)
+    axes.plot([], [], "o-", color=ORANGE, ms=4, label="best of constant, linear, MLP")
+    axes.plot([], [], "o-", color=NAVY, ms=4, label=LABELS["histogram-boosting"])
+    axes.legend(fontsize=7, loc="center right")
+    axes.set_yticks(range(len(results)))
+    axes.set_yticklabels(list(results)[::-1], fontsize=8)
+    axes.set_xlabel("test score, points: mean and 95 % interval over the splits", fontsize=8)
+    return drawn
