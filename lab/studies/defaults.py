@@ -70,8 +70,8 @@ EARLIER: Space = {
 
 #: Candidates that are drawn, those kept for the second round, splits of both rounds, how many times
 #: as many a small graph has (18 nodes give a score there), and most epochs of a training.
-FULL = {"candidates": 96, "kept": 12, "splits": [2, 8], "small": 6, "epochs": 1000}
-QUICK = {"candidates": 4, "kept": 2, "splits": [1, 1], "small": 1, "epochs": 30}
+FULL: dict[str, Any] = {"candidates": 96, "kept": 12, "splits": [2, 8], "small": 6, "epochs": 1000}
+QUICK: dict[str, Any] = {"candidates": 4, "kept": 2, "splits": [1, 1], "small": 1, "epochs": 30}
 
 
 def candidates(plan: Mapping[str, Any]) -> list[Space]:

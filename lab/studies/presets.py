@@ -139,7 +139,7 @@ def read(folder: Path) -> dict[str, Record]:
     return read_records(folder, list(DEVELOPMENT))
 
 
-def changes_of(records: Mapping[str, Mapping[str, Any]], candidate: str) -> dict[str, float]:
+def changes_of(records: Mapping[str, Any], candidate: str) -> dict[str, float]:
     """Table -> mean difference of a candidate to the preset in points, where it was trained."""
     scores = {name: record[KEY]["holdout"] for name, record in records.items()}
     return {

@@ -215,7 +215,8 @@ def _test_cells(context: Context, selection: Values, name: str, plan: Plan) -> C
 
 
 def _train_rival(rival: str, load: Any, plan: Plan) -> dict[str, Any]:
-    return train_table(rival, *load(), plan["epochs"])
+    dataset, splits = load()
+    return train_table(rival, dataset, splits, plan["epochs"])
 
 
 def _load(context: Context, name: str, plan: Plan) -> tuple[NodeDataset, list[Split]]:

@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch_geometric.nn import GCNConv, SAGEConv
 
-from lab.studies import Context, run_study
-from lab.studies._core._evaluation import Scores
-from lab.studies._core._protocol import TEN
-from lab.studies._core._scores import dot_plot
-from lab.studies.depth import _run, _tables, _textbook
-from lab.studies.depth._plan import (
+from lab.records import Record
+from lab.studies import Context, depth, run_study
+from lab.studies._engine import compute_cells, record_path
+from lab.studies._printed import TEN
+from lab.studies._search import draw_candidates
+from lab.studies.depth import _textbook
+from lab.studies.depth._rows import (
     ARCS,
     DEEP,
     GONE,
@@ -23,15 +24,9 @@ from lab.studies.depth._plan import (
     TUNED,
     rows_of,
 )
-from lab.studies.protocols._search import draw_candidates
-from longnn.data import make_split
-from longnn.data._synthetic import csbm
+from longnn.data import csbm, make_split
 from longnn.graphs import GraphOperator
 from longnn.tuning._splits import tuning_seeds
-
-
-def at(*test):
-    return Scores(val=[], test=[*test], epochs=[], best_epochs=[])
 
 
 @functools.cache
@@ -41,7 +36,7 @@ def candidates(key, part, graph):
 
 def test_a_quick_run_fills_every_part_and_is_not_repeated(tmp_path, monkeypatch):
     graph = csbm(num_nodes=60, num_features=6, seed=1)
-    monkeypatch.setattr(_run.data, "load", lambda name, data_dir=None, **_: graph)
+    monkeypatch.setattr(Context, "load", lambda self, name, **_: graph)
     told = []
     context = Context(tmp_path / "depth", device="cpu", quick=True, tell=told.append)
     made = {table.name: table for table in run_study("depth", context)}
@@ -62,11 +57,11 @@ def test_a_quick_run_fills_every_part_and_is_not_repeated(tmp_path, monkeypatch)
 def test_every_row_has_as_many_candidates(part):
     first, *others = PLANS[part].items()
     drawn = {key: candidates(key, part, first[0]) for key in KEYS[part] if key in ROWS}
-    assert {len(configs) for configs in drawn.values()} == {first[1].draws.candidates}
+    assert {len(configs) for configs in drawn.values()} == {first[1]["draws"]["candidates"]}
     for graph, plan in (first, *others):  # which row makes no difference to the number
         configs = candidates(KEYS[part][0], part, graph)
-        assert len(configs) == plan.draws.candidates
-        watched = ROWS[KEYS[part][0]].row.searched.get("monitor", plan.metric)
+        assert len(configs) == plan["draws"]["candidates"]
+        watched = ROWS[KEYS[part][0]].row.searched.get("monitor", plan["metric"])
         assert {c.settings.monitor for c in configs} == {watched}
 
 
@@ -94,26 +89,11 @@ def test_few_nodes_are_stopped_by_either_and_scored_on_another_half(monkeypatch)
         seen.extend([len(configs), *seeds])
         return [[0.1 * number] * len(seeds) for number in range(len(configs))]
 
-    monkeypatch.setattr(_run, "holdout_scores", scores)
-    cell = _run.search_halves(graph, ROWS["few"], plan, device="cpu")
-    assert seen == [plan.draws.candidates, *tuning_seeds(plan.draws.splits)]
-    assert cell.chosen == plan.draws.candidates - 1
+    monkeypatch.setattr(depth, "holdout_scores", scores)
+    cell = depth.search_halves(graph, ROWS["few"], plan, device="cpu")
+    assert seen == [plan["draws"]["candidates"], *tuning_seeds(plan["draws"]["splits"])]
+    assert cell["chosen"] == plan["draws"]["candidates"] - 1
     assert not set(seen[1:]) & set(range(10))
-
-
-def test_only_rows_of_arcs_see_them():
-    assert {key for key, deep in ROWS.items() if deep.directed} == {
-        "lon-arcs",
-        "lon-deep-arcs",
-        "gcn-deep-arcs",
-        "words-arcs",
-        "wider-arcs",
-        "two-arcs",
-        "hops-arcs",
-    }
-    assert not any(ROWS[key].directed for key in KEYS[DEEP])
-    assert not GONE.keys() & ROWS.keys()
-    assert GONE.keys() <= set(KEYS[ARCS])  # shown where they were measured
 
 
 def test_longer_searches_take_features_as_they_are():
@@ -159,13 +139,13 @@ def test_a_network_as_printed_learns_and_its_epoch_is_chosen_by_validation():
     splits = [make_split(graph, "stratified", seed) for seed in range(2)]
     book = _textbook.Textbook("gcn", 64, 2, dropout=0.5, residual=True, epochs=60)
     cell = _textbook.train_textbook(graph, book, splits, device="cpu")
-    assert all(value > 0.6 for value in cell.test)
-    assert all(0 <= epoch < 60 for epoch in cell.best_epochs)
+    assert all(value > 0.6 for value in cell["test"])
+    assert all(0 <= epoch < 60 for epoch in cell["best_epochs"])
 
 
 def test_a_textbook_row_is_trained_without_a_search(tmp_path, monkeypatch):
     graph = csbm(num_nodes=60, num_features=6, seed=1)
-    monkeypatch.setattr(_run.data, "load", lambda name, data_dir=None, **_: graph)
+    monkeypatch.setattr(Context, "load", lambda self, name, **_: graph)
     quick = _textbook.Textbook("sage", 4, 1, dropout=0.0, residual=False, epochs=2)
     monkeypatch.setitem(_textbook.TEXTBOOK["textbook-sage"], "photo", quick)
     context = Context(
@@ -175,24 +155,15 @@ def test_a_textbook_row_is_trained_without_a_search(tmp_path, monkeypatch):
         models=["textbook-sage"],
         tell=lambda line: None,
     )
-    _run.run(context)
-    found = _tables.read_part(tmp_path / "depth", TUNED)["photo"]
-    assert list(found) == ["textbook-sage"]
-    assert found["textbook-sage"].epochs == [2] * 10
+    compute_cells(depth, context)
+    record = Record(record_path(tmp_path / "depth", "photo-tuned"))
+    assert list(record) == ["textbook-sage"]
+    assert record["textbook-sage"]["epochs"] == [2] * 10
 
 
-def test_direction_is_the_difference_of_one_model(monkeypatch):
-    cells = {"lon": at(0.5, 0.6), "lon-arcs": at(0.6, 0.7), "lon-deep": at(0.6, 0.6)}
-    table = _tables._arcs_against_both_ways({"chameleon": cells})
-    (row,) = table.rows
-    assert row[0] == "LON-GNN, one filter, arcs"
-    assert row[1].startswith("**+10.00")
-
-
-def test_figures_name_the_score_of_each_graph():
-    results = {"minesweeper": {"lon": at(0.9, 0.8)}, "photo": {"lon": at(0.9, 0.8)}}
-    figure = dot_plot(results, {"lon": "LON-GNN"}, [], {"minesweeper": "ROC AUC"})
-    assert [axes.get_xlabel() for axes in figure.axes] == ["ROC AUC, %", "accuracy, %"]
-    assert figure.get_suptitle().startswith("Test score:")
-    plain = dot_plot(results, {"lon": "LON-GNN"}, [])
-    assert plain.get_suptitle().startswith("Test accuracy:")
+def test_only_rows_of_arcs_see_them():
+    arcs = {key for key in ROWS if key.endswith("-arcs")}
+    assert {key for key, deep in ROWS.items() if deep.directed} == arcs
+    assert not any(ROWS[key].directed for key in KEYS[DEEP])
+    assert not GONE.keys() & ROWS.keys()
+    assert GONE.keys() <= set(KEYS[ARCS])  # shown where they were measured

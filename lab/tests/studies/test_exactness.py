@@ -1,14 +1,14 @@
 """The core is exact: a small version of the study finds errors near rounding."""
 
-from lab.records import StudyRecord
+from lab.records import Record
 from lab.studies import Context, exactness, run_study
 
 
 def test_errors_are_near_rounding(tmp_path):
     context = Context(tmp_path, quick=True, tell=lambda line: None)
     (table,) = run_study("exactness", context)
-    record = StudyRecord.load(tmp_path / "records" / "record.json")
-    found = {key: cell.value for key, cell in record.all(exactness.ValueCell).items()}
+    record = Record(tmp_path / "records" / "record.json")
+    found = {key: record[key]["value"] for key in record}
     for a, b in exactness.PAIRS + exactness.EDGE:  # errors grow near the edge of the domain
         assert found[f"gram/{a:g}/{b:g}"] < (1e-11 if (a, b) in exactness.PAIRS else 1e-9)
     assert found["filter/float64"] < 1e-13

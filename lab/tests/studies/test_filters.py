@@ -8,22 +8,31 @@ import numpy as np
 import pytest
 import torch
 
-from lab.records import StudyRecord
+from lab.records import Record
 from lab.studies import Context, filters, run_study
-from lab.studies.filters._cells import ClosedCell, FloorCell, Plan, TrainedCell
-from lab.studies.filters._models import MODELS, best_starts, conditions, lon, own_bases
-from lab.studies.filters._rational import factorize, find_poles, fit_rational
+from lab.studies.filters._models import (
+    MODELS,
+    NETWORKS,
+    best_starts,
+    conditions,
+    lon,
+    own_bases,
+    train,
+    train_networks,
+)
 from lab.studies.filters._task import (
     FILTERS,
     apply_exactly,
     eigenblocks,
     exact_floor,
+    factorize,
+    find_poles,
+    fit_rational,
     grid_operator,
     load_images,
     make_problems,
     make_targets,
 )
-from lab.studies.filters._training import NETWORKS, train, train_networks
 from longnn.data._images import image_grid, read_image_grid
 from longnn.filters import PolynomialFilter
 
@@ -159,13 +168,10 @@ def test_quick_run_from_end_to_end(tmp_path):
     tables = {table.name: table for table in run_study("filters", context)}
     assert set(tables) == {"losses", "printed", "times", "sensitivity", "bases"}
     assert {path.name for path in tmp_path.glob("figures/*.png")} == {"degrees.png", "steps.png"}
-    record = StudyRecord.load(tmp_path / "records" / "record.json")
-    assert record.plan(Plan).images == "photographs"
-    assert len(record.get("model/LON-GNN", TrainedCell).losses["low"]) == 3
-    floor, closed = (
-        record.get("floor", FloorCell).losses,
-        record.get("closed/10", ClosedCell).losses,
-    )
+    record = Record(tmp_path / "records" / "record.json")
+    assert record.plan["images"] == "photographs"
+    assert len(record["model/LON-GNN"]["losses"]["low"]) == 3
+    floor, closed = record["floor"]["losses"], record["closed/10"]["losses"]
     for name in FILTERS:
         np.testing.assert_allclose(closed[name], floor[name], rtol=1e-6)
     assert str(tmp_path) not in record.path.read_text()

@@ -3,51 +3,29 @@
 import dataclasses
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, r2_score
 
-from lab.studies import Context
-from lab.studies._core._joined import ENSEMBLES, ONE, SEEDS, EnsemblesCell, Scored
-from lab.studies.portfolio import _run, tables
-from lab.studies.portfolio._candidates import (
-    FAMILIES,
-    FORMS,
-    KNOWN,
-    UNLIKE,
-    candidates,
-    tuned_on,
-)
-from lab.studies.portfolio._evaluation import FULL as EVALUATION
-from lab.studies.portfolio._evaluation import (
-    EvaluationCell,
-    FamilyCell,
-    PortfolioCell,
-    run_test,
-)
-from lab.studies.portfolio._files import portfolio_text, write_portfolio
-from lab.studies.portfolio._graphs import GRAPHS, KINDS, kind_of, related
-from lab.studies.portfolio._join import (
+from lab.records import Record
+from lab.studies import Context, ensembles, portfolio
+from lab.studies._engine import compute_cells, record_path
+from lab.studies._invented import DEVELOPMENT
+from lab.studies.portfolio._candidates import FAMILIES, FORMS, KNOWN, UNLIKE, candidates, tuned_on
+from lab.studies.portfolio._graphs import KINDS, kind_of, related
+from lab.studies.portfolio._members import (
     IN_USE,
     JOINED,
     SHIFTED,
     STRATEGIES,
+    Part,
+    Predictions,
     evaluate,
     join_in_use,
 )
-from lab.studies.portfolio._judge import Judge
-from lab.studies.portfolio._predictions import Part, Predictions
-from lab.studies.portfolio._run import _usual
-from lab.studies.portfolio._select import (
-    Candidate,
-    Limits,
-    Portfolio,
-    Selection,
-    choose_all,
-)
-from lab.studies.presets._data import DEVELOPMENT
-from lab.studies.tables._data import HELD_BACK, STORIES
+from lab.studies.portfolio._select import Candidate, Judge, Limits, choose_all
 from longnn.config import Config
 from longnn.data import Split, make_split
 from longnn.data._synthetic import csbm
@@ -98,31 +76,31 @@ def limits(size: int, shapes: int = 9, *, only_own: bool = False) -> dict[str, L
 
 def chosen(
     known: dict[str, Candidate], graphs: dict[str, Predictions], own: dict[str, Limits]
-) -> Portfolio:
-    return choose_all(known, graphs, KIND, own).portfolios["one"]
+) -> dict[str, Any]:
+    return choose_all(known, graphs, KIND, own)["portfolios"]["one"]
 
 
 def test_complementary_candidates_are_chosen(three: dict[str, Predictions]) -> None:
     found = choose_all(FREE, three, KIND, limits(2))
-    assert set(found.portfolios["one"].members) == {"x", "y"}
+    assert set(found["portfolios"]["one"]["members"]) == {"x", "y"}
     best = max(evaluate(three["x1"], [i])["average"][0] for i in range(3))
-    assert found.oracle["x1"] == pytest.approx(best)
+    assert found["oracle"]["x1"] == pytest.approx(best)
 
 
 def test_a_kind_that_is_left_out_has_no_say(three: dict[str, Predictions]) -> None:
     found = chosen(FREE, three, limits(1))
-    assert found.without_kind == {"x": ["y"], "y": ["x"]}
-    assert found.without_graph == {}
-    assert found.outside_kind["x1"]["average"] == evaluate(three["x1"], [2])["average"]
+    assert found["without_kind"] == {"x": ["y"], "y": ["x"]}
+    assert found["without_graph"] == {}
+    assert found["outside_kind"]["x1"]["average"] == evaluate(three["x1"], [2])["average"]
 
 
 def test_what_was_tuned_on_a_graph_is_left_out_with_it(three: dict[str, Predictions]) -> None:
     found = chosen(TUNED, three, limits(3))
-    assert set(found.members) == {"fair", "x", "y"}
-    assert set(found.without_graph["x1"]) == {"fair", "y"}
-    assert set(found.without_kind["x"]) == {"fair", "y"}
-    assert set(found.without_kind["y"]) == {"fair", "x", "y"}
-    assert set(found.outside_graph) == {"x1"}
+    assert set(found["members"]) == {"fair", "x", "y"}
+    assert set(found["without_graph"]["x1"]) == {"fair", "y"}
+    assert set(found["without_kind"]["x"]) == {"fair", "y"}
+    assert set(found["without_kind"]["y"]) == {"fair", "x", "y"}
+    assert set(found["outside_graph"]) == {"x1"}
 
 
 def test_the_defective_cornell_counts_as_texas_and_as_cornell() -> None:
@@ -132,7 +110,7 @@ def test_the_defective_cornell_counts_as_texas_and_as_cornell() -> None:
     known = {name: Candidate(i, graph=name, kind="pages") for i, name in enumerate(pages)}
     known["free"] = Candidate(3)
     kinds = dict.fromkeys(graphs, "pages")
-    found = choose_all(known, graphs, kinds, limits(4)).portfolios["one"].without_graph
+    found = choose_all(known, graphs, kinds, limits(4))["portfolios"]["one"]["without_graph"]
     members = {name: set(own) for name, own in found.items()}
     assert members == {
         "texas": {"cornell", "free"},
@@ -151,16 +129,16 @@ def test_shapes_are_few_and_the_portfolio_is_full(three: dict[str, Predictions])
         for name, p in three.items()
     }
     known = {**FREE, "fair too": Candidate(0), "fair again": Candidate(0)}
-    members = chosen(known, graphs, limits(4, shapes=2)).members
+    members = chosen(known, graphs, limits(4, shapes=2))["members"]
     assert len(members) == 4
     assert len({known[name].shape for name in members}) == 2
-    assert set(chosen(known, graphs, limits(2, shapes=2)).members) == {"x", "y"}
+    assert set(chosen(known, graphs, limits(2, shapes=2))["members"]) == {"x", "y"}
 
 
 def test_a_portfolio_may_be_of_our_own_models(three: dict[str, Predictions]) -> None:
     known = {**FREE, "x": Candidate(1, is_own=False)}
-    assert set(chosen(known, three, limits(3, only_own=True)).members) == {"fair", "y"}
-    assert set(chosen(known, three, limits(3)).members) == {"fair", "x", "y"}
+    assert set(chosen(known, three, limits(3, only_own=True))["members"]) == {"fair", "y"}
+    assert set(chosen(known, three, limits(3))["members"]) == {"fair", "x", "y"}
 
 
 def test_the_judge_scores_sets_as_they_are_joined(three: dict[str, Predictions]) -> None:
@@ -262,15 +240,15 @@ def test_every_recipe_belongs_to_a_kind() -> None:
 def test_candidates_alone_choose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many processes train candidates side by side; none of them begins the choice or the test."""
     few = {name: candidates({"epochs": 2})[name] for name in ("default", "gcn cora")}
-    monkeypatch.setattr(_run, "candidates", lambda limits: few)
+    monkeypatch.setattr(portfolio, "candidates", lambda limits: few)
     context = Context(tmp_path, device="cpu", quick=True, datasets=["xor"], tell=lambda _: None)
-    _run.run(context)
+    compute_cells(portfolio, context)
     assert [path.name for path in (tmp_path / "records").iterdir()] == ["xor.json"]
-    assert _run.predictions_path(tmp_path, "xor").is_file()
+    assert portfolio.predictions_path(tmp_path, "xor").is_file()
 
 
 def test_members_are_known_by_their_model_and_graph() -> None:
-    found = {name: _run.describe(name, config) for name, config in candidates({}).items()}
+    found = {name: portfolio.describe(name, config) for name, config in candidates({}).items()}
     assert found["recipe cora"].is_own
     assert found["recipe cora"].kind == "citations"
     assert found["recipe citeseer"].is_own
@@ -278,110 +256,36 @@ def test_members_are_known_by_their_model_and_graph() -> None:
     assert found["scores 0"].shape == found["recipe computers"].shape
 
 
+@pytest.mark.slow
 def test_a_test_joins_members_and_seeds() -> None:
     dataset = csbm(num_nodes=60, num_features=8)
     splits = [make_split(dataset, "stratified", seed) for seed in (0, 1)]
     chosen_ones = {"default": ["scores 0", "mlp 0"], "best": ["mlp 0", "scores 0", "scores 1"]}
     known = candidates({"epochs": 3, "patience": 3})
-    cell = run_test(dataset, splits, known, chosen_ones, device="cpu")
-    best = cell.portfolios["best"]
-    assert best.alone["mlp 0"] == cell.portfolios["default"].alone["mlp 0"]
-    assert {model: own.members for model, own in best.families.items()} == {"mlp": 1, "lon": 2}
-    assert best.families["mlp"].whole == best.families["mlp"].equal
-    assert set(best.joined) == {*STRATEGIES, IN_USE, SHIFTED}
+    cell = portfolio.run_test(dataset, splits, known, chosen_ones, device="cpu")
+    best = cell["portfolios"]["best"]
+    assert best["alone"]["mlp 0"] == cell["portfolios"]["default"]["alone"]["mlp 0"]
+    assert {model: of["members"] for model, of in best["families"].items()} == {"mlp": 1, "lon": 2}
+    assert best["families"]["mlp"]["whole"] == best["families"]["mlp"]["equal"]
+    assert set(best["joined"]) == {*STRATEGIES, IN_USE, SHIFTED}
     seeds = [known["mlp 0"].replace(seed=seed) for seed in (0, 1, 1000, 1001)]
     fitted = fit(dataset, seeds, [*splits, *splits])
     own = Predictions.collect(dataset, [fitted[:2], fitted[2:]])
-    assert best.families["mlp"].whole.test == evaluate(own, [0, 1])[JOINED]
+    assert best["families"]["mlp"]["whole"]["test"] == evaluate(own, [0, 1])[JOINED]
     accuracy = score(fitted[1].predicted, dataset, splits[1].test)["accuracy"]
-    assert best.alone["mlp 0"].test[1] == pytest.approx(accuracy)
-
-
-def test_tables_come_from_records(tmp_path: Path) -> None:
-    """Numbers of a graph of the paper, of both portfolios, families and recipe, where they go."""
-
-    def scored(*test: float) -> Scored:
-        return Scored([0.5] * len(test), list(test))
-
-    def cell(votes: Scored) -> PortfolioCell:
-        joined = {**dict.fromkeys(STRATEGIES, scored(0.8, 0.8)), JOINED: votes}
-        family = FamilyCell(3, whole=scored(0.85, 0.85), equal=scored(0.84, 0.84))
-        return PortfolioCell(["mlp 0"], {"mlp 0": scored(0.8, 0.8)}, joined, {"mlp": family})
-
-    both = {"default": cell(scored(0.9, 0.9)), "best": cell(scored(0.92, 0.94))}
-    seeds = dict.fromkeys(STRATEGIES, scored(0.89, 0.89))
-    own_rows = {ONE: {"average": scored(0.87, 0.89)}, SEEDS: seeds}
-    test = EvaluationCell("0", "accuracy", scored(0.88, 0.88), both)
-    chosen_ones = Portfolio(["mlp 0"], {"x": ["mlp 0"]}, {}, {}, {"x": joined_scores()}, {})
-    configs = {"mlp 0": candidates({})["mlp 0"].to_dict()}
-    selection = Selection({"default": chosen_ones, "best": chosen_ones}, {}, configs)
-    context = Context(tmp_path / "portfolio", device="cpu")
-    machine = context.machine("cpu")
-    record = context.record("selection", _run.SELECTED)
-    record.cell("selection", Selection, lambda: selection, machine=machine)
-    recipes = Context(tmp_path / "ensembles", device="cpu").record("cora", EVALUATION)
-    recipes.cell(ENSEMBLES, EnsemblesCell, lambda: EnsemblesCell("0", own_rows), machine=machine)
-    for name in ("cora", "cornell"):
-        own = context.record(f"test-{name}", EVALUATION)
-        own.cell("test", EvaluationCell, lambda: test, machine=machine)
-    made = {table.name: table for table in tables(tmp_path / "portfolio")}
-    assert list(made) == ["members", "scores", "strategies", "test", "differences", "families"]
-    cora, cornell = made["test"].rows
-    ours = ["88.00", "80.00", "90.00", "80.00", "**93.00**", "88.00", "89.00", "89.00"]
-    assert cora == ["cora", *ours, "89.44", "90.82"]
-    assert cornell[-2:] == ["", ""], "printed numbers are those of the defective one"
-    assert cornell[-5:-2] == ["", "", ""], "no record of its recipe"
-    shown = dict(zip(made["differences"].columns, made["differences"].rows[0], strict=True))
-    assert shown["portfolio minus default"] == "**+2.0 [+2.0, +2.0]**"
-    assert shown["large portfolio minus recipe"] == "**+5.0 [+5.0, +5.0]**"
-    assert made["families"].rows[0] == ["cora", "84.00 / 85.00 (3)", "93.00"]
-
-
-def joined_scores() -> dict[str, list[float]]:
-    return {name: [0.5, 0.5] for name in STRATEGIES}
-
-
-def test_portfolios_are_written_as_toml(tmp_path: Path) -> None:
-    empty = Portfolio(["features 5", "recipe cora"], {}, {}, {}, {}, {})
-    configs = {name: candidates({})[name].to_dict() for name in empty.members}
-    selection = Selection({"default": empty, "best": empty}, {}, configs)
-    context = Context(tmp_path / "portfolio", device="cpu", quick=True)
-    assert portfolio_text(context.folder) is None
-    record = context.record("selection", _run.QUICK_SELECTED)
-    record.cell("selection", Selection, lambda: selection, machine=context.machine("cpu"))
-    write_portfolio(tmp_path, tmp_path / "portfolio.toml")
-    read = tomllib.loads((tmp_path / "portfolio.toml").read_text(encoding="utf-8"))
-    assert list(read) == ["default", "best"]
-    assert list(read["best"]) == ["features 5", "recipe cora"]
-    for name, table in read["default"].items():
-        assert not USERS & set(table)
-        made = Config.from_dict({**table, "precision": "float32", "frequencies": "train"})
-        assert made == candidates({})[name], name
-
-
-def test_the_committed_portfolios_are_those_of_the_record() -> None:
-    file = ROOT / "longnn" / "training" / "portfolio.toml"
-    if not file.is_file():
-        pytest.skip("the portfolios have not been chosen yet")
-    text = portfolio_text(ROOT / "results" / "portfolio")
-    assert file.read_text(encoding="utf-8") == text, "run `make results`"
+    assert best["alone"]["mlp 0"]["test"][1] == pytest.approx(accuracy)
 
 
 def test_the_usual_candidate_is_the_default() -> None:
     """What is compared as the default is what a user gets, but for its stopping rule."""
     for dataset in (csbm(num_nodes=60), DEVELOPMENT["diabetes"](), DEVELOPMENT["cancer"]()):
-        usual = candidates({})[_usual(dataset)].replace(monitor="loss")
+        usual = candidates({})[portfolio.usual_candidate(dataset)].replace(monitor="loss")
         given = {"preset": "fast", "frequencies": "train"}
         assert usual == complete(given, dataset).replace(monitor="loss")
     assert {"default", "table, classes", "table, numbers"} == set(KNOWN)
 
 
-def test_no_held_back_table_is_in_the_collection() -> None:
-    assert not {*HELD_BACK, *STORIES} & {*GRAPHS} - {"fraud", "digits"}
-    assert GRAPHS["fraud"].make(None).fingerprint() == DEVELOPMENT["fraud"]().fingerprint()
-    assert len(KINDS) > 8
-
-
+@pytest.mark.slow
 def test_a_shift_in_the_study_is_that_of_a_preset() -> None:
     """The same votes, the same temperature and shift, and so the same scores to the last node."""
     dataset = csbm(num_nodes=400, num_features=8, phi=0.3)
@@ -401,4 +305,44 @@ def test_a_shift_in_the_study_is_that_of_a_preset() -> None:
         if shown is None:
             (plain,) = fit(dataset, [config.replace(frequencies="train")], [split])
             shown = plain.predicted
-        assert scored.test == [pytest.approx(score(shown, dataset, split.test)["accuracy"])]
+        assert scored["test"] == [pytest.approx(score(shown, dataset, split.test)["accuracy"])]
+
+
+def test_portfolios_are_written_as_toml(tmp_path: Path) -> None:
+    members = ["features 5", "recipe cora"]
+    configs = {name: candidates({})[name].to_dict() for name in members}
+    both = {key: {"members": members} for key in ("default", "best")}
+    selection = {"portfolios": both, "configs": configs}
+    folder = tmp_path / "results" / "portfolio"
+    assert portfolio.files(tmp_path) == {}
+    Record(record_path(folder, "selection"), {}).add("selection", lambda: selection, machine={})
+    (text,) = portfolio.files(tmp_path).values()
+    read = tomllib.loads(text)
+    assert list(read) == ["default", "best"]
+    assert list(read["best"]) == members
+    for name, table in read["default"].items():
+        assert not USERS & set(table)
+        config = Config.from_dict({**table, "precision": "float32", "frequencies": "train"})
+        assert config == candidates({})[name], name
+
+
+def test_without_a_recipe_with_blocks_seeds_of_a_recipe_are_joined(tmp_path: Path) -> None:
+    folder = tmp_path / "ensembles"
+    compute_cells(ensembles, Context(folder, device="cpu", quick=True, tell=lambda _: None))
+    rows = Record(record_path(folder, "csbm"))["ensembles"]["rows"]
+    assert set(rows) == {"one", "seeds"}
+    assert len(rows["seeds"][SHIFTED]["test"]) == ensembles.QUICK["splits"]
+    assert rows["seeds"][SHIFTED] == rows["seeds"][IN_USE], "stratified splits have no shift"
+
+
+def test_the_model_with_blocks_is_that_of_the_study_of_depth(monkeypatch) -> None:
+    """The winner of its search on the published split, with the features that it saw."""
+    monkeypatch.setattr(Context, "load", lambda self, name, **options: (name, options))
+    context = Context(ROOT / "results" / "ensembles")
+    found = ensembles.blocks_recipe(context, "squirrel")
+    assert found is not None
+    config, seen = found
+    cell = Record(record_path(ROOT / "results" / "depth", "squirrel-published"))["linked"]
+    assert config.to_dict() == {**config.to_dict(), **cell["configs"][0]}
+    assert seen == ("squirrel", {"row_normalize": False})
+    assert ensembles.blocks_recipe(context, "cornell-legacy") is None

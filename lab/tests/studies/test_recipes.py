@@ -1,83 +1,85 @@
 """Recipes come from the records, by validation on splits that no search has seen."""
 
-import dataclasses
 import json
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import eval_jacobi, roots_jacobi
 
-from lab.studies import Context, run_study
-from lab.studies._core import _protocol as protocol
-from lab.studies.recipes import _candidates, _selection
-from lab.studies.recipes._files import recipe_texts, split_tables, write_recipes
+from lab.records import config_of, without_retired
+from lab.studies import Context, _search, run_study
+from lab.studies import recipes as study
+from lab.studies._training import as_trained
+from lab.studies.depth._rows import KEYS, ROWS
+from lab.studies.recipes import _choices, _files
+from lab.studies.recipes._choices import read_choices
+from lab.studies.recipes._files import recipe_texts, split_tables
+from longnn import LONGNNClassifier, recipes
 from longnn.config import Config
-from longnn.data._synthetic import csbm
+from longnn.data import Source, csbm
 from longnn.recipes import load_recipe
 from longnn.tuning import load_space
 from longnn.tuning._splits import tuning_seeds
+from tests.commands import ROOT, TINY, longnn
 
-ROOT = Path(__file__).parents[3]
+CHOICES = {(c.model, c.graph): c for c in _files.deep_choices(ROOT / "results")}
 
 
 @pytest.mark.slow
 def test_the_winner_of_holdout_splits_is_the_recipe(tmp_path, monkeypatch):
-    plan = protocol.SearchPlan(
-        trials=2, repeats=1, finalists=1, confirmations=1, splits=2, epochs=8
-    )
-    monkeypatch.setattr(protocol, "QUICK", plan)
+    few = {"trials": 2, "repeats": 1, "finalists": 1, "confirmations": 1, "splits": 2, "epochs": 8}
+    monkeypatch.setattr(_search, "QUICK", {**_search.PROTOCOL, **few})
     small = csbm(num_nodes=100, num_features=12, seed=1)
-    monkeypatch.setattr(protocol.data, "load", lambda name, data_dir=None: small)
-    quick = dataclasses.replace(_selection.QUICK, epochs=5)
-    monkeypatch.setattr(_selection, "QUICK", quick)
+    monkeypatch.setattr(Context, "load", lambda self, name: small)
+    quick = {**study.QUICK, "epochs": 5}
+    monkeypatch.setattr(study, "QUICK", quick)
     options = {"device": "cpu", "quick": True, "tell": lambda line: None}
     rows = ["lon-paper", "lon-default", "gpr", "jacobi"]
     run_study("accuracy", Context(tmp_path / "accuracy", models=rows, **options))
     run_study("recipes", Context(tmp_path / "recipes", **options))
     cells = json.loads((tmp_path / "recipes" / "records" / "csbm.json").read_text())["cells"]
     cell = cells["lon"]
-    rounds = [cells[f"round {i + 1}"]["means"] for i in range(len(quick.rounds))]
+    rounds = [cells[f"round {i + 1}"]["means"] for i in range(len(quick["rounds"]))]
     known = [*rows, "recipe"]  # the package has one for this graph
-    named = {*known, *(f"{row}, {word}" for row in known for word in _candidates.SLOWER)}
-    assert named | {f"random {i}" for i in range(quick.random)} == set(rounds[0])
-    kept = list(rounds[0])[: quick.kept]
+    named = {*known, *(f"{row}, {word}" for row in known for word in _choices.SLOWER)}
+    assert named | {f"random {i}" for i in range(quick["random"])} == set(rounds[0])
+    kept = list(rounds[0])[: quick["kept"]]
     assert set(kept) < set(rounds[1])
-    assert len(rounds[1]) == quick.kept + quick.children
+    assert len(rounds[1]) == quick["kept"] + quick["children"]
     children = set(rounds[1]) - set(kept)
     assert {child.partition(" > ")[0] for child in children} == set(kept)
     assert all(list(means.values()) == sorted(means.values(), reverse=True) for means in rounds)
-    assert {*cell["holdout"]} == {*list(rounds[1])[: quick.kept], "recipe"}
+    assert {*cell["holdout"]} == {*list(rounds[1])[: quick["kept"]], "recipe"}
     finalists = {"recipe": known_recipe("csbm"), **cells["round 2"]["kept"]}
     assert cell["config"] == finalists[cell["chosen"]]
     means = {key: np.mean(values) for key, values in cell["holdout"].items()}
     assert means[cell["chosen"]] == max(means.values())
-    assert _selection.read_choices(tmp_path)["csbm"].scores.test == cell["test"]
+    assert read_choices(tmp_path)["csbm"].cell["test"] == cell["test"]
 
 
 def known_recipe(name):
-    return _candidates.complete(load_recipe("lon", name)).to_dict()
+    return config_of(load_recipe("lon", name)).to_dict()
 
 
 def test_a_relative_is_carried_over_with_its_rates():
     keys = {"model": "gpr", "restart": 0.2, "lr_transform": 0.01, "dropout": 0.3, "degree": 10}
-    found = _candidates.candidates({"gpr": keys})["gpr"]
+    found = _choices.candidates({"gpr": keys})["gpr"]
     assert found.model == "lon"
     assert found.options["self_loops"] == "add"
     assert found.options["restart"] == 0.2
     assert found.options["dropout"] == 0.3
     assert found.settings.lr_transform == 0.01
-    slow = _candidates.candidates({"gpr": keys})["gpr, slow"]
-    assert slow == found.replace(**_candidates.SLOWER["slow"])
+    slow = _choices.candidates({"gpr": keys})["gpr, slow"]
+    assert slow == found.replace(**_choices.SLOWER["slow"])
 
 
 def test_no_split_is_used_twice():
-    for plan in _selection.SIZES.values():
-        groups = _selection.round_seeds(plan)
-        assert [len(g) for g in groups] == [*plan.rounds, plan.holdout]
+    for plan in study.SIZES.values():
+        groups = study.round_seeds(plan)
+        assert [len(g) for g in groups] == [*plan["rounds"], plan["holdout"]]
         seeds = [seed for group in groups for seed in group]
-        assert len({*seeds, *tuning_seeds(plan.used)}) == len(seeds) + plan.used
+        assert len({*seeds, *tuning_seeds(plan["used"])}) == len(seeds) + plan["used"]
 
 
 @pytest.mark.parametrize("form", [{"coefficients": "pcd"}, {"coefficients": "free", "a": 0.4}])
@@ -85,12 +87,12 @@ def test_a_child_differs_in_a_few_values_that_matter_to_it(form):
     parent, generator = Config.from_dict({"model": "lon", **form}), random.Random(3)
     before, seen = parent.to_dict(), set()
     for _ in range(300):
-        child = _candidates.vary(parent, generator).to_dict()
+        child = _choices.vary(parent, generator).to_dict()
         changed = {key for key in before if child[key] != before[key]}
         assert 1 <= len(changed) <= 3
         seen |= changed
     other = {"restart"} if form["coefficients"] == "pcd" else {"gamma", "lr_factors"}
-    assert seen == {*_candidates.STEPS, *_candidates.SWITCHES} - other
+    assert seen == {*_choices.STEPS, *_choices.SWITCHES} - other
 
 
 def test_how_far_a_step_of_adam_moves_the_filter():
@@ -107,12 +109,88 @@ def test_how_far_a_step_of_adam_moves_the_filter():
     assert np.isclose(slowest * np.abs(low / norms).sum(), 0.28, atol=0.005)
 
 
-def test_committed_recipes_are_what_the_records_give(tmp_path):
-    target = ROOT / "longnn" / "recipes"
-    texts = recipe_texts(ROOT / "results", target)
-    assert {path.name for path in target.glob("*.toml")} == set(texts)
-    for name, text in texts.items():
-        assert (target / name).read_text() == text, f"{name}: run `make results`"
-    write_recipes(ROOT / "results", tmp_path)  # where there are none, those of records alone
-    made = split_tables((tmp_path / "lon.toml").read_text())
-    assert set(split_tables(texts["lon.toml"])) - set(made) == {"csbm"}
+def test_recipes_that_no_record_gives_stay_in_their_file(tmp_path):
+    texts = recipe_texts(ROOT / "results", ROOT / "longnn" / "recipes")
+    made = recipe_texts(ROOT / "results", tmp_path)  # where there are none, those of records alone
+    assert set(split_tables(texts["lon.toml"])) - set(split_tables(made["lon.toml"])) == {"csbm"}
+
+
+def cells(graph, part):
+    """The rows of a record, read without the study's code."""
+    path = ROOT / "results" / "depth" / "records" / f"{graph}-{part}.json"
+    return json.loads(path.read_text())["cells"]
+
+
+@pytest.mark.parametrize(("graph", "part"), [("wisconsin", "arcs"), ("squirrel", "arcs")])
+def test_the_recipe_has_the_best_validation_scores(graph, part):
+    rows = {
+        key: cell
+        for key, cell in cells(graph, part).items()
+        if key in KEYS[part] and key in ROWS and ROWS[key].row.model == "lon-deep"
+    }
+    assert len(rows) > 1
+    best = max(rows, key=lambda key: np.mean(rows[key]["val"]))
+    chosen = CHOICES["lon-deep", graph]
+    assert chosen.cell["val"] == rows[best]["val"]
+    recipe = recipes.load_recipe("lon-deep", graph)
+    said = as_trained(Config.from_dict(without_retired(rows[best]["configs"][0]))).to_dict()
+    assert recipe == {k: said[k] for k in recipe if k != "direction"} | (
+        {"direction": "cover"} if ROWS[best].directed else {}
+    )
+    assert ("direction" in recipe) == ROWS[best].directed
+
+
+def test_a_longer_search_comes_first():
+    """But only where it saw the features that the graph has by its name."""
+    (longer,) = (cell for key, cell in cells("minesweeper", "tuned").items() if key == "narrow")
+    assert CHOICES["lon-deep", "minesweeper"].cell["val"] == longer["val"]
+    assert "wide" in cells("photo", "tuned")  # of raw features
+    assert CHOICES["lon-deep", "photo"].cell["val"] == cells("photo", "deep")["lon-deep"]["val"]
+
+
+def test_every_choice_is_committed():
+    """The test of all recipes compares the text; this one that none is missing."""
+    assert CHOICES
+    known = {pair for pair in recipes.known_recipes() if pair[0].endswith("-deep")}
+    assert known == set(CHOICES)
+
+
+def test_the_words_above_a_recipe_name_its_score_and_splits():
+    text = recipe_texts(ROOT / "results", ROOT / "longnn" / "recipes")["lon-deep.toml"]
+    blocks = {b.partition("]")[0].rpartition("[")[2]: b for b in text.split("\n\n")}
+    mean = 100 * np.mean(CHOICES["lon-deep", "minesweeper"].cell["test"])
+    assert f"# Test ROC AUC {mean:.2f} % (" in blocks["minesweeper"]
+    assert "over the fixed splits 0 to 9." in blocks["minesweeper"]
+    for (model, graph), chosen in CHOICES.items():
+        if model == "lon-deep":
+            arcs = chosen.config.get("direction") is not None
+            assert ("directed=true" in blocks[graph]) == arcs
+
+
+def test_a_recipe_of_arcs_keeps_them(monkeypatch, tmp_path):
+    """The command line loads the graph with its arcs, unless it is told not to."""
+    recipe = {"model": "lon-deep", "direction": "cover", "blocks": 2}
+    monkeypatch.setattr(recipes, "known_recipes", lambda: [("lon-deep", "squirrel")])
+    monkeypatch.setattr(recipes, "load_recipe", lambda model, graph: recipe)
+    asked = []
+
+    def train(source, config, *rest, **options):
+        asked.append(source.options)
+        raise ValueError("Expected nothing to be trained here")
+
+    monkeypatch.setattr("longnn.runs.train", train)
+    command = ("train", "squirrel", "--model", "lon-deep", "--recipe", "--output", tmp_path / "r")
+    said = longnn(*command).stderr
+    assert "note: arcs are kept, as the recipe wants (directed=true)" in said
+    longnn(*command, "--data", "directed=false")
+    assert asked == [{"directed": True}, {"directed": False}]
+    load = "longnn.estimator._parameters.load_recipe"
+    monkeypatch.setattr(load, lambda model, graph: dict(recipe))
+    assert LONGNNClassifier.from_recipe("squirrel", model="lon-deep").directed is True
+    assert Source.resolve("squirrel").options == {}
+
+
+def test_without_arcs_nothing_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
+    flags = ("--recipe", "--set", "epochs=2", "--device", "cpu", "--output", tmp_path / "run")
+    assert "arcs" not in longnn("train", *TINY, *flags).stderr

@@ -5,7 +5,7 @@ import pytest
 import scipy.integrate
 import scipy.special
 
-from lab.records import StudyRecord
+from lab.records import Record
 from lab.studies import Context, regularization, run_study
 
 
@@ -41,13 +41,13 @@ def test_bernstein_by_adaptive_integration():
 def test_run(tmp_path):
     context = Context(tmp_path, quick=True, tell=lambda _: None)
     (table,) = run_study("regularization", context)
-    record = StudyRecord.load(tmp_path / "records" / "record.json")
-    cells = record.all(regularization.SphereCell)
-    assert all(cell.difference < 1e-12 for cell in cells.values())
+    record = Record(tmp_path / "records" / "record.json")
+    cells = record.below("")
+    assert all(cell["difference"] < 1e-12 for cell in cells.values())
     for key, cell in cells.items():
         if key.startswith("orthonormal"):
-            assert cell.quadrature == cell.ours == [5.0, 5.0]
+            assert cell["quadrature"] == cell["ours"] == [5.0, 5.0]
         else:
-            assert cell.ours[1] / cell.ours[0] > 1.2
+            assert cell["ours"][1] / cell["ours"][0] > 1.2
     assert len(table.rows) == len(cells)
     assert (tmp_path / "figures" / "sphere.png").stat().st_size < 200_000

@@ -1,0 +1,71 @@
+"""What is committed is what the committed records say: nothing was pasted by hand."""
+
+import json
+import re
+
+import pytest
+
+from lab.records import RETIRED, without_retired
+from lab.studies import build, study_names
+from lab.studies._engine import pages
+from longnn.config import Config
+from tests.commands import ROOT
+
+RESULTS = ROOT / "results"
+
+
+@pytest.fixture(scope="module")
+def built():
+    return build(ROOT)
+
+
+def test_every_file_is_that_of_the_records(built):
+    """Tables, figures, pages, recipes and portfolios, to the byte."""
+    changed = [
+        str(path.relative_to(ROOT))
+        for path, content in built.items()
+        if not path.is_file() or path.read_bytes() != content
+    ]
+    assert not changed, "run `make results`"
+
+
+def test_every_result_has_a_study_and_every_file_is_made(built):
+    folders = {path.name for path in RESULTS.iterdir() if path.is_dir()} - {"bench"}
+    assert folders <= set(study_names())
+    made = {*built}
+    for folder in folders:
+        for kind in ("tables", "figures"):
+            assert {*(RESULTS / folder / kind).glob("*")} <= made
+    assert {*(ROOT / "longnn" / "recipes").glob("*.toml")} <= made
+    assert ROOT / "longnn" / "training" / "portfolio.toml" in made
+
+
+@pytest.mark.parametrize("page", list(pages(ROOT)), ids=lambda page: page.stem)
+def test_links_of_pages_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert link.startswith("http") or (page.parent / link).exists(), link
+
+
+def test_every_recorded_configuration_is_still_one():
+    """Names that went with the one value that did nothing; one operator of arcs went, too."""
+    read, gone = 0, set()
+    for path in sorted(RESULTS.glob("*/records/*.json")):
+        for table in _configurations(json.loads(path.read_text(encoding="utf-8"))):
+            if table.get("direction") == "magnetic":
+                gone.add(path.name)
+                continue
+            config = Config.from_dict(without_retired(table))
+            left_out = {k: v for k, v in table.items() if k not in config.to_dict()}
+            assert left_out.items() <= RETIRED.items(), (path, left_out)
+            read += 1
+    assert read > 2500
+    assert gone == {"wisconsin-arcs.json", "chameleon-arcs.json"}
+
+
+def _configurations(value):
+    """The complete tables of configurations in a record, at any depth."""
+    if isinstance(value, dict) and {"model", "lr_transform", "epochs", "seed"} <= value.keys():
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _configurations(item)
