@@ -47,7 +47,7 @@ WITHOUT_EXAMPLE = {
     "longnn.data._named": "needs downloaded files",
     "longnn.graphs._spectrum": "estimates by random probes; tests have tolerances",
     "longnn.store": "needs a prepared folder",
-    "longnn.training._checkpoint": "needs a population in training",
+    "longnn.training._files": "needs a population in training",
     "longnn.tuning._page": "needs the record of a search",
 }
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}

@@ -27,7 +27,7 @@ from longnn.estimator._inputs import (
     to_arrays,
     without_masks,
 )
-from longnn.estimator._progress import Progress
+from longnn.estimator._presentation import Progress
 from longnn.metrics import Task
 from longnn.training import FIELDS, Fitted, Job, Trained, Watcher, complete
 

@@ -13,9 +13,8 @@ from torch import Tensor
 from longnn._base.schema import Node
 from longnn.data import DataError, NodeDataset, Split
 from longnn.estimator._inputs import find_nodes, per_node, without_masks
-from longnn.estimator._page import write_page
 from longnn.estimator._parameters import Parameters
-from longnn.estimator._plots import draw_filter, draw_training, new_axes
+from longnn.estimator._presentation import draw_filter, draw_training, new_axes, write_page
 from longnn.metrics import Task
 from longnn.nn import Model
 from longnn.training import FittedMember, Result, Trained

@@ -3,8 +3,8 @@
 :func:`fit` is what every face calls; :class:`Trained` is what it leaves behind.
 """
 
-from longnn.training._checkpoint import load_checkpoint, save_checkpoint, saved_members
 from longnn.training._ensemble import DRAWS, PRIOR, ROUNDS, combine, ensemble_weights
+from longnn.training._files import load_checkpoint, save_checkpoint, saved_members
 from longnn.training._fit import (
     SHARES,
     Fitted,
