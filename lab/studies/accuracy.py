@@ -5,16 +5,32 @@ too, the same with the forms that came later, the first with more trials, the pa
 untuned default. Both versions of Cornell are there, by name.
 """
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from lab.records import ConfigTable, Record
 from lab.studies._engine import Cells, Context, read_records
 from lab.studies._printed import ACCURACY, PAPER, QUICK_DATASETS, TEN
 from lab.studies._search import Row, Space, row_cells
-from lab.studies._views import ResultTable, dot_plot, minus_base, models_table, percent, pivot
+from lab.studies._views import (
+    ResultTable,
+    average_ranks,
+    dot_plot,
+    gain,
+    is_clear,
+    listed,
+    minus_base,
+    models_table,
+    percent,
+    pivot,
+    points,
+    word,
+)
 from longnn.metrics import summarize
 from longnn.registry import FEATURES_FORM, PAPER_FORM
 
@@ -174,3 +190,42 @@ def figures(folder: Path) -> dict[str, Figure]:
     """Mean and interval of every model on every graph."""
     grid = pivot(read(folder))
     return {"accuracy": dot_plot(grid, LABELS, OWN)} if grid else {}
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """The numbers and names of the summary."""
+    grid = pivot(read(folder))
+    ranks = average_ranks(grid, MODELS)
+    order = sorted((key for key in EQUAL if key in ranks), key=lambda key: ranks[key])
+    five = order[:5]
+    pairs = [
+        points(row[one], row[other])
+        for row in grid.values()
+        for one, other in itertools.combinations(five, 2)
+    ]
+    first: dict[str, list[str]] = {}
+    for graph in TEN:
+        row = grid[graph]
+        first.setdefault(max(row, key=lambda key: percent(row[key])), []).append(graph)
+    others = [f"{LABELS[k]} on {listed(g)}" for k, g in first.items() if k not in OWN]
+    forms = {g: points(row["lon-forms"], row["lon"]) for g, row in grid.items()}
+    clear = [graph for graph, differences in forms.items() if is_clear(differences)]
+    better = [graph for graph in clear if np.mean(forms[graph]) > 0]
+    searches = pivot(read_records(folder.parent / "search", TEN))
+    return {
+        "pairs": len(pairs),
+        "within": sum(not is_clear(pair) for pair in pairs),
+        "five": listed((LABELS[key] for key in five), plain=True),
+        "all_forms": ranks["lon-forms"],
+        "rank_of_all_forms": 1 + sum(ranks[key] < ranks["lon-forms"] for key in order),
+        "ahead": " and ".join(f"{LABELS[key]} ({ranks[key]:.1f})" for key in order[:2]),
+        "four_forms": ranks["lon"],
+        "rank_of_four_forms": 1 + order.index("lon"),
+        "first_long": listed(first["lon-full"]),
+        "first_forms": listed(first["lon-forms"]),
+        "first_others": ", ".join(others),
+        "better": listed(better),
+        "worse": listed(graph for graph in clear if graph not in better),
+        "unclear": word(len(forms) - len(clear)),
+        "longer": np.mean([gain(searches[g]["winner"], grid[g]["lon-paper"]) for g in TEN]),
+    }

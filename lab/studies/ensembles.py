@@ -183,8 +183,3 @@ def _averages(grid: Grid) -> ResultTable:
         ["graph", *columns, "averaged minus votes"],
         rows,
     )
-
-
-def facts(folder: Path) -> dict[str, Any]:
-    """The numbers of the page."""
-    return {}

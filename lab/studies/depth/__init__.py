@@ -254,8 +254,3 @@ def figures(folder: Path) -> dict[str, Figure]:
             metrics = {g: "ROC AUC" for g, plan in plans if plan["metric"] == "roc_auc"}
             drawn[part] = dot_plot(grid, labels, shown, metrics)
     return drawn
-
-
-def facts(folder: Path) -> dict[str, Any]:
-    """The numbers of the page."""
-    return {}

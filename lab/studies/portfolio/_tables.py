@@ -382,8 +382,3 @@ def _unseen_differences(grid: Grid) -> ResultTable:
         grid,
         [(SMALL, "default"), (LARGE, "default"), *rivals, (SMALL, BOTH_WAYS)],
     )
-
-
-def facts(folder: Path) -> dict[str, Any]:
-    """The numbers of the page."""
-    return {}

@@ -29,12 +29,14 @@ from lab.studies._engine import Cell, Cells, Context, read_records
 from lab.studies._printed import (
     ACCURACY,
     BEST_ANYWHERE,
+    LEGACY,
     PAPER,
     QUICK_DATASETS,
+    TEN,
     best_of_paper,
 )
 from lab.studies._training import SMALL, holdout_scores, train_splits
-from lab.studies._views import ResultTable, percent
+from lab.studies._views import ResultTable, listed, percent, word
 from lab.studies.recipes._choices import (
     OTHERS,
     OWN_ROWS,
@@ -283,5 +285,18 @@ def _describe(config: ConfigTable) -> str:
 
 
 def facts(folder: Path) -> dict[str, Any]:
-    """The numbers of the page."""
-    return {}
+    """The numbers and names of the summary; the paper's Cornell is the defective one."""
+    choices = read_choices(folder.parent)
+    graphs = [LEGACY if graph == "cornell" else graph for graph in TEN]
+    ours = {g: percent(choices[g].cell.scores("test")) for g in graphs}
+    marks = {g: g.removesuffix("-legacy") for g in graphs}
+    behind = {g: best_of_paper(m) - ours[g] for g, m in marks.items() if ours[g] < best_of_paper(m)}
+    below = {g: BEST_ANYWHERE[m] - ours[g] for g, m in marks.items()}
+    reached = [g for g in graphs if below[g] <= 0]
+    return {
+        "of_paper": word(sum(ours[g] >= ACCURACY["lon"][m] for g, m in marks.items())),
+        "of_best": word(len(graphs) - len(behind)),
+        "of_anywhere": listed(reached),
+        "behind": "; ".join(f"{listed([g])} by {gap:.2f} points" for g, gap in behind.items()),
+        "below": below,
+    }
