@@ -1,30 +1,39 @@
-"""Trained models without training, on one small graph."""
+"""Trained models without training, on a small graph and on one of arcs."""
 
+import copy
 import dataclasses
 
 import torch
+from torch_geometric.data import Data
 
+from longnn.data import from_data
 from longnn.data._scaling import Scaling
 from longnn.nn._ensemble import Ensemble
-from longnn.training import make_model
+from tests.helpers import random_tensor
+from tests.test_arcs import random_arcs
 from tests.test_export import FEATURES, HERE, THERE, make_trained
 
-__all__ = ["HERE", "THERE", "double_model", "make_ensemble", "make_trained"]
+__all__ = ["ARROWS", "COUNT", "HERE", "THERE", "double_model", "make_ensemble", "make_trained"]
+
+COUNT = HERE.num_nodes
 
 
-def double_model(trained, repeat=0):
-    """The model of a repeat in float64, and its operator and features, made apart."""
-    problem = dataclasses.replace(
-        trained, config=trained.config.replace(precision="float64")
-    ).problem(HERE)
-    model = make_model(
-        trained.config, FEATURES, problem.outputs if trained.task != "regression" else 1
-    )
-    model = model.double().eval()
-    with torch.no_grad():
-        for name, p in model.named_parameters():
-            p.copy_(trained.states[repeat][name].double())
-    return model, problem
+def arrows(edges, weight):
+    """A graph that keeps its arcs, with as many nodes and features as the other."""
+    x = random_tensor(COUNT, FEATURES, seed=5).float()
+    data = Data(x=x, edge_index=edges, edge_weight=weight, y=torch.arange(COUNT) % 3)
+    return from_data(data, directed=True)
+
+
+_ARCS = random_arcs(COUNT, isolated=1, seed=3)
+ARROWS = arrows(_ARCS, 1.0 + (_ARCS[0] + 2 * _ARCS[1]) % 3)
+
+
+def double_model(trained, graph=HERE):
+    """The model of the first repeat in float64, and its operator and features."""
+    config = trained.config.replace(precision="float64")
+    problem = dataclasses.replace(trained, config=config).problem(graph)
+    return copy.deepcopy(trained.models[0]).double().eval(), problem
 
 
 def make_ensemble(*models, task="classification", repeats=1, **table):

@@ -9,40 +9,53 @@ from longnn.explain._exact import has_exact_form
 from longnn.explain._integrated import IntegratedForm
 from longnn.explain._subject import Question
 from longnn.registry import MODELS
-from tests.explain.cases import HERE, double_model, make_ensemble, make_trained
+from tests.explain.cases import ARROWS, HERE, double_model, make_ensemble, make_trained
 
 NODES = [3, 7]
+ON_ARCS = [f"{name}, on arcs" for name in ("lon", "mlp", "cheb", "arma", "gat-deep")]
 
 
-@pytest.mark.parametrize("name", MODELS)
+def on_graph(name):
+    """A model, the graph it is trained on, and its options; deep ones have two blocks."""
+    model = name.removesuffix(", on arcs")
+    options = {"blocks": 2} if model.endswith("deep") else {}
+    if model == name:
+        return model, HERE, options
+    return model, ARROWS, {**options, "direction": "cover"}
+
+
+@pytest.mark.parametrize("name", [*MODELS, *ON_ARCS])
 def test_every_model_is_explained(name):
-    trained = make_trained(name, repeats=1)
-    found = explain_nodes(trained, HERE, NODES)
-    model, problem = double_model(trained)
+    name, graph, options = on_graph(name)
+    trained = make_trained(name, repeats=1, **options)
+    explained = explain_nodes(trained, graph, NODES)
+    model, problem = double_model(trained, graph)
     scores = model.scores(problem.features, problem.operator).detach()
     exact = has_exact_form(model)
-    assert found.exact == exact
-    assert found.method == ("exact" if exact else "integrated gradients")
-    for i, e in zip(NODES, found.nodes, strict=True):
+    assert explained.exact == exact
+    assert explained.method == ("exact" if exact else "integrated gradients")
+    for i, e in zip(NODES, explained.nodes, strict=True):
         assert e.score == pytest.approx(float(scores[i].max()), abs=1e-10)
         limit = 1e-12 if exact else 0.05 * max(1, abs(e.score))  # of 64 points and many kinks
         assert abs(e.gap) < limit
         assert abs(e.feature_gap) < limit
 
 
-@pytest.mark.parametrize("name", ["gcn", "cheb", "arma", "lon"])
-def test_gradients_are_taken_within_reach_only(name):
+@pytest.mark.parametrize(
+    ("name", "hops"),
+    [("gcn", 2), ("cheb", 4), ("arma", 2), ("lon", 4), ("gcn, on arcs", 2), ("cheb, on arcs", 4)],
+)
+def test_gradients_are_taken_within_reach_only(name, hops):
     """On the nodes within reach the scores are those of the whole graph."""
-    options = {"placement": "both", "degree": 2} if name == "lon" else {}
-    trained = make_trained(name, repeats=1, **options)
-    model, problem = double_model(trained)
+    name, graph, options = on_graph(name)
+    options |= {"placement": "both", "degree": 2} if name == "lon" else {}
+    model, problem = double_model(make_trained(name, repeats=1, **options), graph)
     form = IntegratedForm(model, problem.features, problem.operator)
     near, operator = form._neighbourhood(7)
-    part = form._features[near].toarray()
     with torch.no_grad():
-        local = model.scores(torch.from_numpy(part), operator)
+        local = model.scores(torch.from_numpy(form._features[near].toarray()), operator)
     torch.testing.assert_close(local[list(near).index(7)], form.scores[7])
-    assert form.hops == {"gcn": 2, "cheb": 4, "arma": 2, "lon": 4}[name]
+    assert form.hops == hops
 
 
 def test_integrated_gradients_of_a_linear_function_are_exact():
@@ -103,21 +116,26 @@ def test_several_targets_by_name():
     assert (low.score, high.score) == pytest.approx(predicted[7].tolist(), abs=1e-5)
 
 
-@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel", "on arcs"])
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_ensembles_of_exact_members_add_up(task, repeats):
-    """Members with their own self loops; what is explained is the averaged prediction."""
-    trained = make_ensemble("lon", "gpr", "mlp", task=task, repeats=repeats)
-    found = explain_nodes(trained, HERE, NODES)
+    """Members with their own self loops, or that ignore the graph and so have no copies on arcs;
+    what is explained is the averaged prediction."""
+    arcs = task == "on arcs"
+    graph, options = (ARROWS, {"direction": "cover"}) if arcs else (HERE, {"task": task})
+    trained = make_ensemble("lon", "gpr", "mlp", repeats=repeats, **options)
+    found = explain_nodes(trained, graph, NODES)
     assert found.exact
-    predicted = trained.predict(trained.problem(HERE)).double()
+    predicted = trained.predict(trained.problem(graph)).double()
     for i, e in zip(NODES, found.nodes, strict=True):
         assert abs(e.gap) < 1e-9
         assert abs(e.feature_gap) < 1e-9
         assert e.chebyshev.sum() == pytest.approx(e.contribution.sum())
+        if arcs:
+            assert e.ways.sum() == pytest.approx(e.contribution.sum())
         if task == "regression":
             assert e.score == pytest.approx(float(predicted[i]), abs=1e-5)
-        elif task == "classification" and repeats == 2:
+        elif task != "multilabel" and repeats == 2:
             assert e.score == pytest.approx(float(predicted[i].max().log()), abs=1e-5)
 
 
