@@ -6,13 +6,14 @@ import pytest
 
 from longnn.records import RunRecord
 from longnn.report import write_report
-from tests.report.examples import write_all
+from tests.report.examples import KINDS, write_run
 
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Never changed by a test."""
-    return write_all(tmp_path_factory.mktemp("runs"))
+    folder = tmp_path_factory.mktemp("runs")
+    return {name: write_run(folder / name, **options) for name, options in KINDS.items()}
 
 
 @pytest.fixture(scope="session")
