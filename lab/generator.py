@@ -13,7 +13,7 @@ import torch
 from lab.blockmodel import BlockModel
 from longnn._base.files import writing
 from longnn._base.memory import parse_size
-from longnn.data._arcs import edge_notes, isolated_note
+from longnn.data._convert import edge_notes, isolated_note
 from longnn.data._scaling import Scaling
 from longnn.data._targets import Answers
 from longnn.store._arrays import NAME, MatrixWriter, StoreError

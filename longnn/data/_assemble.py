@@ -15,13 +15,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data._arcs import keep_arcs, symmetrize
-from longnn.data._convert import edge_weights, from_data, node_numbers
+from longnn.data._convert import edge_weights, from_data, keep_arcs, node_numbers, symmetrize
 from longnn.data._dataset import MASKS, NodeDataset
 from longnn.data._edgetable import Edges, read_edges, whole_numbers, with_unknown
-from longnn.data._errors import DataError
+from longnn.data._errors import DataError, require_memory
 from longnn.data._features import DEGREES
-from longnn.data._limits import require_memory
 from longnn.data._nodetable import NodeColumns, Nodes, read_nodes
 from longnn.data._options import TableOptions
 from longnn.data._relations import check_types

@@ -17,11 +17,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn.data._columns import Boolean, Date, LeftOut, Number
+from longnn.data._columns import Boolean, Category, Date, LeftOut, Number, Text, guess_kind
 from longnn.data._errors import DataError
-from longnn.data._kinds import guess_kind
 from longnn.data._tables import Table
-from longnn.data._words import Category, Text
 from longnn.matrices import SPARSE_SHARE, csr_from_scipy
 
 Column: TypeAlias = Number | Boolean | Date | Category | Text | LeftOut

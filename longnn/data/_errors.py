@@ -1,9 +1,12 @@
-"""What can be wrong with data, as exceptions that name the place.
+"""What can be wrong with data, as exceptions that name the place; and numbers in sentences.
 
-One base class, so that a command line can turn each of them into one line.
+One base class, so that a command line can turn each of them into one line. Whether what a file asks
+for fits into memory is known before any of it is allocated.
 """
 
 from pathlib import Path
+
+from longnn._base import memory
 
 
 class DataError(ValueError):
@@ -67,3 +70,43 @@ def _rebuild(kind: type[DataError], text: str, fields: dict[str, object]) -> Dat
     error = kind(text)
     error.__dict__.update(fields)
     return error
+
+
+def require_memory(needed: float, what: str, *, path: str | Path | None = None) -> None:
+    """Raise unless so many bytes are free.
+
+    Args:
+        needed: in bytes; an upper bound is not needed, the order of magnitude is.
+        what: what they are for, for the message.
+        path: the file that asks for them.
+
+    Raises:
+        DataError: naming both numbers.
+
+    >>> require_memory(1e18, "its features")
+    Traceback (most recent call last):
+    longnn.data._errors.DataError: Expected its features to fit into memory (got 1 EB, ... free).
+    """
+    free = memory.available_memory()
+    if free is not None and needed > free:
+        raise DataError(
+            f"Expected {what} to fit into memory (got {memory.in_words(needed)}, "
+            f"{memory.in_words(free)} are free).",
+            path=path,
+            value=needed,
+        )
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: "1 node", "2 nodes"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def was(number: int) -> str:
+    """The verb after a number of things that something was done to."""
+    return "was" if number == 1 else "were"
+
+
+def have(number: int) -> str:
+    """The verb after a number of things that have something."""
+    return "has" if number == 1 else "have"

@@ -18,8 +18,7 @@ from longnn.data._edgetable import whole_numbers
 from longnn.data._errors import DataError, MissingFileError
 from longnn.data._features import side_by_side
 from longnn.data._nodetable import ID_NAMES, Nodes
-from longnn.data._readtable import TABLE_SUFFIXES, read_table
-from longnn.data._tables import Table
+from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
 from longnn.data._text import table_suffix
 from longnn.matrices import csr_from_scipy
 

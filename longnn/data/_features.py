@@ -12,8 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn.data._errors import DataError
-from longnn.data._limits import require_memory
+from longnn.data._errors import DataError, require_memory
 from longnn.matrices import check_sparse, csr, csr_from_scipy, csr_to_scipy, is_canonical
 
 #: Names of the features that are made of degrees: undirected; of arcs out and of arcs in.

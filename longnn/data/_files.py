@@ -1,7 +1,7 @@
 """The user's own graph, from files: an edge file, perhaps a node file, → :class:`NodeDataset`.
 
 This module finds the files and reads them. How each format is read is the business of
-:mod:`longnn.data._readtable` and :mod:`longnn.data._arrays`, how they become a graph that of
+:mod:`longnn.data._tables` and :mod:`longnn.data._arrays`, how they become a graph that of
 :mod:`longnn.data._assemble`.
 """
 
@@ -11,17 +11,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from longnn.data._arcs import Directed
-from longnn.data._arrays import ARRAY_SUFFIXES, read_arrays
+from longnn.data._arrays import ARRAY_SUFFIXES, is_called_symmetric, read_arrays
 from longnn.data._assemble import Arrays, assemble
+from longnn.data._convert import Directed
 from longnn.data._dataset import NodeDataset, Task
 from longnn.data._encoding import Missing
 from longnn.data._errors import DataError, MissingFileError
 from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
-from longnn.data._matrixmarket import is_called_symmetric
 from longnn.data._options import Features, TableOptions, UnknownIds
-from longnn.data._readtable import TABLE_SUFFIXES, read_table
-from longnn.data._tables import Table
+from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
 from longnn.data._text import table_stem, table_suffix
 
 OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack

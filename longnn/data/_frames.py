@@ -20,8 +20,7 @@ from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
 from longnn.data._nodetable import ID_NAMES
 from longnn.data._options import TableOptions
-from longnn.data._readtable import from_arrow
-from longnn.data._tables import Table
+from longnn.data._tables import Table, from_arrow
 
 
 def from_pandas(edges: Any, nodes: Any = None, **options: Any) -> NodeDataset:

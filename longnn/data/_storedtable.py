@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 
 from longnn.data._errors import DataError, MissingFileError
 from longnn.data._files import find_nodes_beside
-from longnn.data._readtable import RAISED, TABLE_SUFFIXES, plain_column
-from longnn.data._tables import Table
+from longnn.data._tables import RAISED, TABLE_SUFFIXES, Table, plain_column
 from longnn.data._text import (
     SEPARATORS,
     TextStream,

@@ -8,8 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data._dataset import MASKS, TASKS, UNLABELLED, Task, known_labels
-from longnn.data._english import counted, have, was
-from longnn.data._errors import DataError
+from longnn.data._errors import DataError, counted, have, was
 from longnn.data._features import plain_tensor
 
 #: More distinct whole numbers than this may be classes or a quantity: a note names the other.

@@ -21,8 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as pacsv
 
-from longnn.data._errors import DataError
-from longnn.data._limits import require_memory
+from longnn.data._errors import DataError, require_memory
 
 #: What the name promises; ``None`` promises nothing.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None}

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from longnn._base.files import atomic_path, write_text
-from longnn.data._npz import Archive
+from longnn.data._arrays import Archive
 
 HISTORY_COLUMNS = ("repeat", "epoch", "train_loss", "val_loss", "val_score")
 OPTIONAL_COLUMNS = ("amplitude", "a", "b")

@@ -20,7 +20,7 @@ import torch
 from longnn._base.files import try_lock, writing
 from longnn._base.memory import parse_size
 from longnn.data import DataError, NodeDataset, Source
-from longnn.data._arcs import edge_notes, isolated_note
+from longnn.data._convert import edge_notes, isolated_note
 from longnn.data._edgetable import added_note
 from longnn.data._encoding import Encoding
 from longnn.data._files import graph_name

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from longnn.data import DataError, from_data
-from longnn.data._arcs import symmetrize
+from longnn.data._convert import symmetrize
 
 NODES = 12
 

@@ -23,11 +23,10 @@ from torch_geometric.data import Data
 
 from longnn.data import DataError
 from longnn.data._catalog import find_named, list_named
-from longnn.data._download import _SecureRedirects, fetch, known_sums
 from longnn.data._errors import DatasetUnavailable
 from longnn.data._features import row_normalize
 from longnn.data._named import load_named
-from longnn.data._rawfiles import cache_root, data_root
+from longnn.data._rawfiles import _SecureRedirects, cache_root, data_root, fetch, known_sums
 from longnn.data._rawreaders import READERS, read_word_lists
 from tests.data.examples import write_webkb
 
