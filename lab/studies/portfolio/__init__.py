@@ -52,6 +52,7 @@ from lab.studies.portfolio._tables import (
     TESTED,
     TESTED_UNSEEN,
     TWO_WAY,
+    facts,
     tables,
 )
 from longnn.config import Config
@@ -70,7 +71,7 @@ from longnn.training import (
     shape_of,
 )
 
-__all__ = ["AFTER", "ORDER", "TITLE", "cells", "files", "tables"]
+__all__ = ["AFTER", "ORDER", "TITLE", "cells", "facts", "files", "tables"]
 
 TITLE = "Which few configurations serve all kinds of graphs (not in the paper)"
 ORDER, AFTER = 105, ("ensembles",)

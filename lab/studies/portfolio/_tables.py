@@ -7,15 +7,18 @@ from typing import Any
 from lab.records import Values
 from lab.studies._engine import read_records
 from lab.studies._invented import HELD_BACK, STORIES
-from lab.studies._printed import PAPER, printed_cells
+from lab.studies._printed import PAPER, TEN, printed_cells
 from lab.studies._views import (
     Grid,
     ResultTable,
+    gain,
     means_in_bold,
     metric_words,
     paired,
     pairs_table,
     percent,
+    points,
+    word,
 )
 from lab.studies.portfolio._graphs import GRAPHS, UNSEEN
 from lab.studies.portfolio._members import (
@@ -382,3 +385,36 @@ def _unseen_differences(grid: Grid) -> ResultTable:
         grid,
         [(SMALL, "default"), (LARGE, "default"), *rivals, (SMALL, BOTH_WAYS)],
     )
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """The numbers of the summary."""
+    tests = read_tests(folder)
+    shown = {graph: in_use(tests[graph]) for graph in TEN}
+    gains = {g: gain(row[f"{SMALL}, shifted"], row["default, shifted"]) for g, row in shown.items()}
+    rest = [value for graph, value in gains.items() if graph != "squirrel"]
+    shifts = [gain(row[f"{t}, shifted"], row[t]) for row in shown.values() for t in (SMALL, LARGE)]
+    tables = [compared(cell) for name, cell in tests.items() if name.startswith("table-")]
+    on_tables = [gain(row[SMALL], row["default"]) for row in tables]
+    unseen = read_unseen(folder)
+    mean = lambda one, other: sum(points(one, other)) / len(one)  # noqa: E731
+    versus = {
+        name: {g: mean(row[SMALL], row[title]) for g, row in unseen.items() if title in row}
+        for name, title in (("one", "default"), *((r, LABELS[r]) for r in RIVALS))
+    }
+    arcs = {g: mean(row[SMALL], row[BOTH_WAYS]) for g, row in unseen.items() if BOTH_WAYS in row}
+    return {
+        "better": word(sum(value > 0 for value in gains.values())),
+        "squirrel": gains["squirrel"],
+        "least": min(rest),
+        "most": max(rest),
+        "shift": max(shifts),
+        "tables": word(sum(value >= 0.5 for value in on_tables)),
+        "best_table": max(on_tables),
+        "worst_table": -min(on_tables),
+        "unseen": max(versus["one"].values()),
+        "unseen_lost": -min(versus["one"].values()),
+        "boosting": [min(versus["boosting"].values()), max(versus["boosting"].values())],
+        "gcn": [min(versus["gcn"].values()), max(versus["gcn"].values())],
+        "arcs": arcs,
+    }
