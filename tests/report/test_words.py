@@ -36,36 +36,19 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("kind", KNOWN)
-@pytest.mark.parametrize("amplitude", [0.02, 1.0, 300.0])
-def test_kind_does_not_depend_on_the_amplitude(kind, amplitude):
-    words = describe_filter(LAM, amplitude * KNOWN[kind])
-    assert words.startswith(kind)
-    assert f"height {number_text(amplitude)}" in words
-
-
-@pytest.mark.parametrize("kind", KNOWN)
-def test_kind_does_not_depend_on_the_grid(kind):
-    uneven = 1 - np.cos(np.linspace(0, np.pi, 77))  # Chebyshev points
-    assert describe_filter(uneven, np.interp(uneven, LAM, KNOWN[kind])).startswith(kind)
-    few = np.linspace(0, 2, 21)
-    assert describe_filter(few, np.interp(few, LAM, KNOWN[kind])).startswith(kind)
-
-
-@pytest.mark.parametrize("kind", KNOWN)
-def test_kind_survives_ripples(kind):
-    """Five per cent of ripple, as a polynomial of high degree has it."""
-    assert describe_filter(LAM, KNOWN[kind] + 0.05 * np.cos(40 * LAM)).startswith(kind)
-
-
-@pytest.mark.parametrize("kind", KNOWN)
-def test_kind_survives_a_polynomial_fit_of_degree_ten(kind):
-    fit = np.polynomial.Chebyshev.fit(LAM, KNOWN[kind], 10)
+def test_a_kind_is_called_by_its_name(kind):
+    """Whatever the amplitude, the grid, ripples, and the fit by a polynomial."""
+    response = KNOWN[kind]
+    for amplitude in (0.02, 1.0, 300.0):
+        words = describe_filter(LAM, amplitude * response)
+        assert words.startswith(kind)
+        assert f"height {number_text(amplitude)}" in words
+    for grid in (1 - np.cos(np.linspace(0, np.pi, 77)), np.linspace(0, 2, 21)):
+        assert describe_filter(grid, np.interp(grid, LAM, response)).startswith(kind)
+    # Five per cent of ripple, as a polynomial of high degree has it.
+    assert describe_filter(LAM, response + 0.05 * np.cos(40 * LAM)).startswith(kind)
+    fit = np.polynomial.Chebyshev.fit(LAM, response, 10)
     assert describe_filter(LAM, fit(LAM)).startswith(kind)
-
-
-def test_mirroring_the_spectrum_swaps_low_and_high():
-    assert describe_filter(LAM, LOW) == "low-pass, peak at 0, height 1"
-    assert describe_filter(LAM, LOW[::-1]) == "high-pass, peak at 2, height 1"
 
 
 @pytest.mark.parametrize("centre", [0.5, 0.8, 1.0, 1.4])
@@ -75,11 +58,6 @@ def test_bands_are_placed(centre):
     assert f"band-stop, centre {centre:.1f}" in describe_filter(LAM, 1 - bump)
 
 
-def test_plateaus_peak_at_the_end_of_the_spectrum():
-    assert "peak at 2" in describe_filter(LAM, HIGH)
-    assert "peak at 0.1" in describe_filter(LAM, 0.8 * np.exp(-10 * (LAM - 0.1) ** 2))
-
-
 @pytest.mark.parametrize(
     ("response", "words"),
     [
@@ -87,6 +65,9 @@ def test_plateaus_peak_at_the_end_of_the_spectrum():
         (-0.4 + 0.7 * LAM, "peak at 2, height 1, inverts low frequencies (-0.4 at 0)"),
         (1 - LAM, "band-stop, centre 1.0, height 1, inverts high frequencies (-1 at 2)"),
         (-LOW, "low-pass, peak at 0, height 1, negative throughout"),
+        (LOW[::-1], "high-pass, peak at 2, height 1"),
+        (HIGH, "peak at 2"),
+        (0.8 * np.exp(-10 * (LAM - 0.1) ** 2), "peak at 0.1"),
         (1 - 1.5 * BAND, "inverts middle frequencies (-0.5 at 1)"),
         (np.sin(np.pi * LAM), "comb, 2 pass bands, peak at 0.5, height 1, inverts high"),
         (1 - 0.2 * LAM, "mild low-pass"),
@@ -102,32 +83,20 @@ def test_small_negative_ripples_are_not_called_inversion():
     assert "inverts" not in describe_filter(LAM, LOW - 0.05)
 
 
-def test_signs_of_channels_do_not_cancel():
-    """The sign of a whole channel is a convention; a plain mean would be zero here."""
-    assert describe_filter(LAM, np.stack([LOW, -LOW])) == describe_filter(LAM, LOW)
-    mixed = np.stack([1 - 0.7 * LAM, 0.7 * LAM - 1, 1 - 0.7 * LAM])
-    assert "inverts high frequencies (-0.4 at 2)" in describe_filter(LAM, mixed)
-
-
-def test_most_channels_decide_and_the_rest_is_said():
-    words = describe_filter(LAM, np.stack([LOW] * 5 + [HIGH]))
-    assert words == "low-pass (5 of 6 channels), peak at 0, height 1"
-
-
-def test_low_and_high_channels_are_no_band_stop():
-    words = describe_filter(LAM, np.stack([LOW] * 3 + [LOW[::-1]] * 3))
-    assert words.startswith("mixed (6 channels: 3 low-pass, 3 high-pass)")
-
-
-def test_dead_channels_have_no_say():
-    assert describe_filter(LAM, np.stack([LOW, 1e-4 * HIGH, 1e-5 * BAND])).startswith("low-pass,")
-
-
-def test_lists_and_tensors_are_taken():
-    assert describe_filter(LAM.tolist(), [LOW.tolist()]) == describe_filter(LAM, LOW)
-    assert describe_filter(torch.from_numpy(LAM), torch.from_numpy(LOW)) == describe_filter(
-        LAM, LOW
-    )
+@pytest.mark.parametrize(
+    ("channels", "words"),
+    [
+        ([LOW, -LOW], "low-pass, peak at 0, height 1"),  # a plain mean would be zero
+        ([1 - 0.7 * LAM, 0.7 * LAM - 1, 1 - 0.7 * LAM], "inverts high frequencies (-0.4 at 2)"),
+        ([LOW] * 5 + [HIGH], "low-pass (5 of 6 channels), peak at 0, height 1"),
+        ([LOW] * 3 + [LOW[::-1]] * 3, "mixed (6 channels: 3 low-pass, 3 high-pass)"),
+        ([LOW, 1e-4 * HIGH, 1e-5 * BAND], "low-pass, peak at 0, height 1"),  # the dead say nothing
+    ],
+)
+def test_channels_are_described_together(channels, words):
+    """The sign of a whole channel is a convention."""
+    assert words in describe_filter(LAM, np.stack(channels))
+    assert words in describe_filter(torch.from_numpy(LAM), torch.tensor(np.stack(channels)))
 
 
 @pytest.mark.parametrize("response", [np.ones(7), np.ones((2, 7)), np.ones((1, 2, 101))])
@@ -154,11 +123,6 @@ def test_intervals(summary, options, text):
     assert interval_text(Summary(*summary), **options) == text
 
 
-def test_the_records_own_mapping_is_taken():
-    mapping = {"mean": 0.5, "low": 0.4, "high": 0.6, "std": 0.2, "count": 2}
-    assert interval_text(mapping) == interval_text(Summary(**mapping))
-
-
 def test_no_negative_zero(runs):
     run = runs["single"]
     start = dataclasses.replace(run.filters[0], start={"a": -1e-4, "b": 0.0})
@@ -166,25 +130,17 @@ def test_no_negative_zero(runs):
     assert "from a = 0.00, b = 0.00" in learned_text(dataclasses.replace(run, repeats=(first,)))[1]
 
 
-def test_scores():
-    assert score_text(1.0) == "100.0 %"
-    assert score_text(-0.25, "r2") == "-0.250"
-
-
 def test_headlines(runs):
-    mean = score_text(runs["ten"].score().mean)
-    assert headline(runs["ten"]).startswith(f"LON-GNN on cora: test accuracy {mean} ± 0.")
-    assert headline(runs["ten"]).endswith(" over 10 published splits")
+    ten = runs["ten"]
+    mean = score_text(ten.score().mean)
+    assert headline(ten).startswith(f"LON-GNN on cora: test accuracy {mean} ± 0.")
+    assert headline(ten).endswith(" over 10 published splits")
     assert headline(runs["single"]).endswith(" % on one published split")
     assert "test R² 0.7" in headline(runs["regression"])
-
-
-def test_headline_without_test_nodes_gives_the_validation_score(runs):
-    run = dataclasses.replace(runs["ten"], summary={"val": runs["ten"].summary["val"]})
-    assert "validation accuracy" in headline(run)
-    assert headline(dataclasses.replace(run, summary={})).startswith(
-        "LON-GNN on cora: accuracy not scored"
-    )
+    untested = dataclasses.replace(ten, summary={"val": ten.summary["val"]})
+    assert "validation accuracy" in headline(untested)
+    unscored = headline(dataclasses.replace(ten, summary={}))
+    assert unscored.startswith("LON-GNN on cora: accuracy not scored")
 
 
 def test_repeats_of_one_split_are_not_called_splits(runs):
@@ -275,22 +231,15 @@ def test_coordinates_keep_lengths_and_waveforms(degree):
     )
 
 
-def test_waveform_distance_ignores_the_amplitude():
+def test_waveform_distance():
+    """It ignores the amplitude; shapes that have nothing in common are sqrt(2) apart."""
     shape = np.exp(-LAM)[None]
     response = np.stack([5 * shape, 0.1 * shape, -2 * shape, shape])
     np.testing.assert_allclose(waveform_distance(response), [0, 0, 2, 0], atol=1e-12)
-
-
-def test_waveform_distance_of_unrelated_shapes():
     lam = np.linspace(0, 2, 200, endpoint=False)
-    response = np.stack([np.sin(np.pi * lam), np.cos(np.pi * lam)])[:, None]
-    assert waveform_distance(response)[0] == pytest.approx(np.sqrt(2))
-
-
-def test_a_zero_filter_has_no_waveform():
-    distance = waveform_distance(np.stack([np.zeros((2, 5)), np.ones((2, 5))]))
-    assert np.isnan(distance[0])
-    assert distance[1] == 0
+    response = np.stack([np.sin(np.pi * lam), np.cos(np.pi * lam), 0 * lam])[:, None]
+    assert waveform_distance(response[:2])[0] == pytest.approx(np.sqrt(2))
+    assert np.isnan(waveform_distance(response[[2, 0]])[0])  # a zero filter has none
 
 
 def test_alignment_turns_the_minority():
