@@ -54,7 +54,7 @@ def changed(run, which=None, **values):
 # The page of one run
 
 
-@pytest.mark.parametrize("name", ["single", "ten", "wide", "gcn", "regression", "bern", "deep"])
+@pytest.mark.parametrize("name", ["single", "gcn", "bern", "deep"])
 def test_page_is_whole(pages, runs, name):
     page, run = check_page(pages[name]), runs[name]
     assert headline(run) in page.text
@@ -70,8 +70,8 @@ def test_page_is_whole(pages, runs, name):
         assert text in page.text
 
 
-def test_page_holds_every_repeat(pages, runs):
-    page = check_page(pages["ten"])
+def test_page_holds_every_repeat(runs):
+    page = page_of(runs["ten"])
     (table,) = [t for t in page.tables if t[0][0] == "seed"]
     assert len(table) == 11
     column = table[0].index("test accuracy")
@@ -81,28 +81,30 @@ def test_page_holds_every_repeat(pages, runs):
     assert "(published splits), train / val / test nodes: 1624 / 542 / 542" in page.text
 
 
-@pytest.mark.parametrize("name", ["single", "ten"])
-def test_what_everybody_asks_comes_first_and_the_rest_is_folded(pages, name):
-    first, _, rest = pages[name].partition("<details>")
+def test_page_says_first_what_everybody_asks(pages):
+    text = pages["single"]
+    first, _, rest = text.partition("<details>")
     titles = re.findall(r"<h2>(.*?)</h2>", first)
     assert titles == ["How well it works", "What was learned", "Where it errs"]
-    folds = re.findall(r"<summary><h2>(.*?)</h2></summary>", pages[name])
+    folds = re.findall(r"<summary><h2>(.*?)</h2></summary>", text)
     assert folds[-3:] == ["How the numbers were obtained", "The data", "Reproduce the run"]
     assert "<details open" not in rest
-
-
-def test_page_describes_the_data(pages):
-    page = check_page(pages["single"])
+    page = check_page(text)
     rows = {row[0]: row[1] for table in page.tables for row in table if len(row) == 2}
     assert rows["nodes"] == "2,708"
     assert rows["neighbours per node"] == "1 to 168, median 3, mean 3.9"
     assert rows["edges within a class (edge homophily)"] == "0.810"
     (classes,) = [t for t in page.tables if t[0][:2] == ["class", "nodes"]]
     assert classes[4] == ["3", "818", "30.2 %"]
+    for rule in ("prefers-color-scheme: dark", "@media print", "@media (max-width", "viewport"):
+        assert rule in text  # for light, dark, paper and phone
+    style = text.partition("</style>")[0]
+    assert ".picture img { display: block; width: 100%; max-width" in style
+    assert "min-width" not in style
 
 
-def test_regression_has_no_classes_and_no_percent(pages):
-    page = check_page(pages["regression"])
+def test_regression_has_no_classes_and_no_percent(runs):
+    page = page_of(runs["regression"])
     assert not [t for t in page.tables if t[0][0] == "class"]
     (scores,) = [t for t in page.tables if t[0][0] == "score"]
     assert [row[0] for row in scores[1:]] == ["R²", "mean absolute error"]
@@ -155,15 +157,16 @@ def test_an_ensemble_says_what_joining_gained(runs, tmp_path):
     assert "of 0.800 alone; together they have 0.700 (+0.100), on" in " ".join(text_summary(errors))
 
 
-def test_what_is_absent_is_said(pages, copy):
+def test_what_is_absent_is_said(pages, runs, copy):
     assert "has no polynomial filter" in check_page(pages["gcn"]).text
     assert "There is only one repeat" in check_page(pages["single"]).text
     assert "BernNet has a fixed basis" in check_page(pages["bern"]).text
-    assert "no confusion matrix" in check_page(pages["wide"]).text
+    assert "no confusion matrix" in page_of(runs["wide"]).text
     run = edit_record(copy("single"), lambda record: empty_rows(record, {0: list(range(7))}))
-    page = page_of(run, drawn=True)
-    assert "confusion" not in [attrs["id"] for attrs in page.all("figure")]
-    assert "The first repeat has no test nodes, so there is no confusion matrix." in page.text
+    assert "confusion" not in [plate.name for plate in plates(run)]
+    assert (
+        "The first repeat has no test nodes, so there is no confusion matrix." in page_of(run).text
+    )
 
 
 def empty_rows(record, classes):
@@ -231,13 +234,6 @@ def test_optional_pieces_may_be_missing(copy):
         assert said in page.text
 
 
-def test_a_damaged_record_writes_no_page(tmp_path):
-    (tmp_path / "record.json").write_text('{"repeats": ')
-    with pytest.raises(ValueError, match=r"record\.json: Expected a JSON record"):
-        write_report(RunRecord.read(tmp_path))
-    assert [file.name for file in tmp_path.iterdir()] == ["record.json"]
-
-
 def test_hostile_text_stays_text(tmp_path):
     """On the page of a run and of a comparison; of folders, classes, columns, and all else."""
     name = 'x"><img src=x onerror=alert(1)>'
@@ -282,14 +278,6 @@ def test_large_drawings_become_pixels(copy, monkeypatch):
     monkeypatch.setattr(html, "LARGEST_SVG", sum(sizes) // 2)
     images = [image["src"][11:14] for image in page_of(run, drawn=True).all("img")]
     assert images == ["svg" if size < max(sizes) else "png" for size in sizes]
-
-
-def test_page_is_for_light_dark_print_and_phone(pages):
-    for rule in ("prefers-color-scheme: dark", "@media print", "@media (max-width", "viewport"):
-        assert rule in pages["single"]
-    style = pages["wide"].partition("</style>")[0]
-    assert ".picture img { display: block; width: 100%; max-width" in style
-    assert "min-width" not in style
 
 
 def test_same_run_same_page(runs, pages):
@@ -412,10 +400,8 @@ def test_what_went_wrong_is_said(run, name):
     sentences = checks(change(run))
     assert len(sentences) == bool(start)
     assert not start or sentences[0].startswith(start)
-
-
-def test_few_test_nodes_are_counted_in_the_headline(run):
-    assert "test nodes 9 of 10 right" in headline(CHECKS["few"][0](run))
+    if name == "few":
+        assert "test nodes 9 of 10 right" in headline(change(run))
 
 
 @pytest.mark.parametrize(
@@ -435,12 +421,9 @@ def test_few_test_nodes_are_counted_in_the_headline(run):
 def test_what_the_graph_adds(run, ahead, said):
     assert graph_text(beside(run, *ahead)).startswith(said)
     assert graph_text(run) == ""
-
-
-def test_where_less_is_better_signs_turn(run):
-    better = beside(dataclasses.replace(run, metric="mae"), -0.1, -0.15, -0.05)
-    better = dataclasses.replace(better, baselines=better.baselines[1:])
-    assert "adds 0.100" in graph_text(better)
+    if ahead[0] == 0.1 and ahead[1] > 0:  # of an error, less is better: signs turn
+        error = beside(dataclasses.replace(run, metric="mae"), *(-value for value in ahead[:3]))
+        assert "adds 0.100" in graph_text(dataclasses.replace(error, baselines=error.baselines[1:]))
 
 
 def test_rows_of_classes_are_those_of_scikit_learn(run):
