@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse
 import torch
 
-from longnn.data import DataError
 from longnn.explorer import collect, pack, place_nodes, render, unpack
 from longnn.explorer._graph import nodes_around
 from longnn.explorer._layout import _into_square
@@ -149,13 +148,6 @@ def test_repeats_are_left_out_where_there_is_no_room(run, monkeypatch):
     monkeypatch.setattr("longnn.explorer._data.CHARACTERS", 1)
     [found] = collect([run])["runs"]
     assert (found["repeats"], found["others"]) == (2, [])
-
-
-def test_wrong_options(run):
-    with pytest.raises(ValueError, match=r"Expected --limit of at least 1 node \(got 0\)"):
-        collect([run], limit=0)
-    with pytest.raises(DataError, match=r"Expected ids of nodes of the graph \(got 'nobody'\)"):
-        collect([run], node="nobody")
 
 
 def test_arrays_survive():

@@ -5,6 +5,7 @@ One page of all kinds of runs, opened anew for each test.
 
 import csv
 import dataclasses
+import itertools
 import re
 import threading
 import xml.etree.ElementTree as ET
@@ -16,13 +17,13 @@ import torch
 
 from longnn.data import from_data
 from longnn.data._scaling import Scaling
-from longnn.explorer import collect, make_server, render, unpack
+from longnn.explorer import collect, make_server, render
 from longnn.polynomials import Jacobi, jacobi
 from longnn.report import chebyshev_response, jacobi_weight, mean_response
 from longnn.runs import Run
 from tests.test_arcs import random_arcs
 
-from .examples import View, dense_filter, dense_operator, graph, train, write_page
+from .examples import View, dense_filter, graph, train, write_page
 
 NODE = 7
 #: Names that would break a page that does not escape them.
@@ -130,8 +131,7 @@ def beta_of(run):
     return run.trained.models[0].filters()[0].chebyshev_coefficients().detach().numpy()
 
 
-@pytest.mark.parametrize("weight", ["paper", "probability"])
-def test_polynomials_are_those_of_python(view, weight):
+def test_polynomials_are_those_of_python(view):
     x = np.linspace(-1, 1, 9)
     program = """([xs, K, a, b, weight]) => {
       const { jacobi, basisMatrix, jacobiWeight } = window.longnn.polynomials;
@@ -139,7 +139,8 @@ def test_polynomials_are_those_of_python(view, weight):
               basisMatrix(K, a, b, weight).map((row) => [...row]),
               [0.3, 1, 1.9].map((l) => jacobiWeight(l, a, b))];
     }"""
-    for a, b in [(0.0, 0.0), (-0.5, -0.5), (-0.9, -0.8), (3.5, -0.7), (7.0, 8.0)]:
+    pairs = [(0.0, 0.0), (-0.5, -0.5), (-0.9, -0.8), (3.5, -0.7), (7.0, 8.0)]
+    for (a, b), weight in itertools.product(pairs, ("paper", "probability")):
         values, matrix, mass = view.evaluate(program, [x.tolist(), 12, a, b, weight])
         expected = jacobi(torch.from_numpy(x), 12, a, b, weight=weight).numpy()
         np.testing.assert_allclose(np.array(values).T, expected, rtol=1e-9, atol=1e-9)
@@ -214,44 +215,27 @@ def test_amplitude_and_waveform_are_those_of_the_report(view, run):
     np.testing.assert_allclose(distance, expected, atol=1e-5)
 
 
-def test_a_signal_is_filtered_on_the_graph(view, run):
+@pytest.mark.parametrize("name", ["one filter per class", "cover"])
+def test_a_signal_is_filtered_on_the_graph(view, runs, name):
+    """On arcs the mean over the copies of g(B) (x; x)."""
+    run = runs[name]
+    choose(view, runs, name)
     view.set("#signal", "label.1")
-    view.set("#channel", "0")
+    if name != "cover":  # with one filter for all
+        view.set("#channel", "0")
     assert view.page.locator("#colour").input_value() == "filtered"
     after, before = view.evaluate(
         "() => [[...window.longnn.network.colouring.value], "
         "[...window.longnn.network.colouring.before]]"
     )
-    data = collect([run])
-    [one], [shown] = data["graphs"], data["runs"]
-    x = (unpack(one["label"]) == 1).astype(float)
-    np.testing.assert_allclose(before, x - x.mean(), atol=1e-12)
-    model = shown["models"][0]
-    P = dense_operator(one["operators"][model["operator"]])
-    G = dense_filter(P, unpack(model["filter"]["beta"]))
-    np.testing.assert_allclose(after, G[0] @ (x - x.mean()), atol=1e-8)
-    L = np.eye(60) - P
-    frequency = (x - x.mean()) @ L @ (x - x.mean()) / ((x - x.mean()) ** 2).sum()
-    assert f"Mean frequency {frequency:#.3g} before" in view.text("#signal-text")
-
-
-def test_a_signal_is_filtered_on_arcs(view, runs):
-    """The mean over the copies of g(B) (x; x), by dense products."""
-    run = runs["cover"]
-    choose(view, runs, "cover")
-    view.set("#signal", "label.1")
-    found = view.evaluate("() => [...window.longnn.network.colouring.value]")
-    B = run.problem.operator.to_dense().double().numpy()
-    f = run.trained.models[0].filters()[0]
-    beta = f.chebyshev_coefficients().detach().double().numpy().mean(1)
+    P = run.problem.operator.to_dense().double().numpy()
     x = (run.dataset.data.y == 1).double().numpy()
-    both = np.concatenate([x - x.mean()] * 2)
-    terms = [both, B @ both]
-    while len(terms) < len(beta):
-        terms.append(2 * B @ terms[-1] - terms[-2])
-    after = sum(b * t for b, t in zip(beta, terms, strict=False))
-    np.testing.assert_allclose(found, (after[:60] + after[60:]) / 2, atol=1e-6)
-    frequency = both @ (both - B @ both) / (both @ both)
+    x -= x.mean()
+    np.testing.assert_allclose(before, x, atol=1e-12)
+    copies = np.tile(x, len(P) // 60)
+    filtered = dense_filter(P, beta_of(run)[:, :1])[0] @ copies
+    np.testing.assert_allclose(after, filtered.reshape(-1, 60).mean(0), atol=1e-6)
+    frequency = copies @ (copies - P @ copies) / (copies @ copies)
     assert f"Mean frequency {frequency:#.3g} before" in view.text("#signal-text")
 
 
@@ -313,26 +297,19 @@ def test_a_click_shows_what_explain_computes(view, runs, name):
     if name in ARCS:
         assert "arcs" in view.text("#about")
         assert view.page.locator("#neighbourhood .arrow").count() > 0
+    if name == "one filter per class":  # another class has other contributions
+        classes = runs[name].dataset.classes
+        [other] = [k for k, output in enumerate(classes) if output != e.output]
+        view.set("#output", str(other))
+        check_shown(view, runs[name].explain([NODE], output=classes[other])[0])
+        view.page.locator("#graph").click(position={"x": 2, "y": 2})  # beside all nodes
+        view.settle()
+        assert "Click a node" in view.text("#node-body")
     if name == "labels":  # the first label is not the most probable everywhere
         explained = runs[name].explain(list(range(60)))
         other = next(k for k, e in enumerate(explained.nodes) if e.output != outputs[0])
         click(view, other)
         check_shown(view, explained[other])
-
-
-def test_another_class_has_other_contributions(view, run):
-    click(view, NODE)
-    chosen = run.explain([NODE])[0].output
-    [other] = [name for name in run.dataset.classes if name != chosen]
-    view.set("#output", str(run.dataset.classes.index(other)))
-    check_shown(view, run.explain([NODE], output=other)[0])
-
-
-def test_a_click_beside_all_nodes_selects_none(view):
-    click(view, NODE)
-    view.page.locator("#graph").click(position={"x": 2, "y": 2})
-    view.settle()
-    assert "Click a node" in view.text("#node-body")
 
 
 def test_what_does_not_hold_is_said(view, runs):
