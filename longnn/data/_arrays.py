@@ -24,7 +24,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data._dataset import MASKS, UNLABELLED
-from longnn.data._errors import DataError, MissingFileError, require_memory
+from longnn.data._errors import DataError, require_file, require_memory
 from longnn.data._features import plain_tensor
 from longnn.data._pickles import read_pyg
 from longnn.data._text import unreadable
@@ -180,7 +180,7 @@ class Archive(Mapping[str, np.ndarray]):
 
         def read() -> np.ndarray:
             with zipfile.ZipFile(self.path) as archive, archive.open(info) as stream:
-                return _read_array(stream, info.file_size)
+                return _read_array(stream, info.file_size, self.path)
 
         return self._guarded(name, read)
 
@@ -233,23 +233,26 @@ class Archive(Mapping[str, np.ndarray]):
             ) from error
 
 
-def _read_array(stream: IO[bytes], size: int) -> np.ndarray:
+def _read_array(stream: IO[bytes], size: int, path: Path) -> np.ndarray:
     """The array of a member that holds ``size`` bytes."""
     shape, dtype, by_column, start = _read_header(stream)
     needed = math.prod(shape) * dtype.itemsize
     if needed != size - start:
         raise ValueError(f"an array of {needed} bytes in a member that has {size - start}")
-    content = bytearray(needed)
-    view, place = memoryview(content), 0
-    while place < needed:
-        piece = stream.read(min(needed - place, 2**24))
+    if dtype.kind not in "US":  # small numbers become float32
+        require_memory(needed + 4.0 * math.prod(shape), "its numbers", path=path)
+    content = bytearray()  # grows with what is there, whatever the directory promises
+    while len(content) < needed:
+        piece = stream.read(min(needed - len(content), 2**24))
         if not piece:
-            raise EOFError(f"{place} of {needed} bytes")
-        view[place : place + len(piece)] = piece
-        place += len(piece)
+            raise EOFError(f"{len(content)} of {needed} bytes")
+        content += piece
     stream.read(1)  # the end, where the checksum is compared
     array = np.frombuffer(content, dtype).reshape(shape, order="F" if by_column else "C")
-    return array.astype(_plain(dtype), copy=False)
+    array = array.astype(_plain(dtype), copy=False)
+    if dtype.kind == "U" and array.size and array.reshape(-1).view(np.uint32).max() > 0x10FFFF:
+        raise ValueError("text with a code point beyond 0x10FFFF")
+    return np.char.decode(array, "utf-8") if dtype.kind == "S" else array
 
 
 def _plain(dtype: np.dtype) -> np.dtype:
@@ -339,8 +342,7 @@ def read_arrays(path: str | Path, *, as_features: bool = False) -> tuple[Data, t
     (Data(y=[2], edge_index=[2, 1]), ('cat', 'dog'))
     """
     path = Path(path)
-    if not path.exists():
-        raise MissingFileError("Expected a file here (found none).", path=path)
+    require_file(path)
     suffix = path.suffix.lower()
     try:
         if path.stat().st_size == 0:
@@ -373,7 +375,7 @@ def as_arrays(fields: dict[str, object], path: Path | None = None) -> tuple[Data
     if isinstance(y, np.ndarray) and y.dtype.kind in "USO":
         if y.ndim != 1:
             raise DataError(f"Expected `y` of one dimension (got {y.shape}).", path=path)
-        known = np.array([value is not None and value == value for value in y.tolist()])
+        known = np.array([v is not None and v == v for v in y.tolist()], dtype=bool)
         names, codes = np.unique(y[known].astype(str), return_inverse=True)
         labels = np.full(len(y), UNLABELLED)
         labels[known] = codes

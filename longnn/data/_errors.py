@@ -1,7 +1,7 @@
 """What can be wrong with data, as exceptions that name the place; and numbers in sentences.
 
-One base class, so that a command line can turn each of them into one line. Whether what a file asks
-for fits into memory is known before any of it is allocated.
+One base class, so that a command line can turn each of them into one line. Whether a file ends, and
+whether what it asks for fits into memory, is known before any of it is read or allocated.
 """
 
 from pathlib import Path
@@ -70,6 +70,19 @@ def _rebuild(kind: type[DataError], text: str, fields: dict[str, object]) -> Dat
     error = kind(text)
     error.__dict__.update(fields)
     return error
+
+
+def require_file(path: Path) -> None:
+    """Raise unless there is a file (or a folder): devices and pipes may have no end.
+
+    >>> require_file(Path("/dev/null"))
+    Traceback (most recent call last):
+    longnn.data._errors.DataError: /dev/null: Expected a regular file (got a device or a pipe).
+    """
+    if not path.exists():
+        raise MissingFileError("Expected a file here (found none).", path=path)
+    if not path.is_file() and not path.is_dir():
+        raise DataError("Expected a regular file (got a device or a pipe).", path=path)
 
 
 def require_memory(needed: float, what: str, *, path: str | Path | None = None) -> None:

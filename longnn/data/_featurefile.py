@@ -15,7 +15,7 @@ from torch import Tensor
 
 from longnn.data._arrays import read_arrays
 from longnn.data._edgetable import whole_numbers
-from longnn.data._errors import DataError, MissingFileError
+from longnn.data._errors import DataError, require_file
 from longnn.data._features import side_by_side
 from longnn.data._nodetable import ID_NAMES, Nodes
 from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
@@ -53,8 +53,7 @@ def find_feature_file(edges: Path, given: str | Path | None, features: str) -> P
             f"Expected no `feature_file` with features={features!r}; leave one of the two out.",
             path=path,
         )
-    if not path.exists():
-        raise MissingFileError("Expected a file here (found none).", path=path)
+    require_file(path)
     if table_suffix(path) not in _SUFFIXES:
         raise DataError(
             f"Expected a file of type {', '.join(_SUFFIXES)} (got {path.suffix!r}).", path=path

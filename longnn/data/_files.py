@@ -16,7 +16,7 @@ from longnn.data._assemble import Arrays, assemble
 from longnn.data._convert import Directed
 from longnn.data._dataset import NodeDataset, Task
 from longnn.data._encoding import Missing
-from longnn.data._errors import DataError, MissingFileError
+from longnn.data._errors import DataError, MissingFileError, require_file
 from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
 from longnn.data._options import Features, TableOptions, UnknownIds
 from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
@@ -268,8 +268,7 @@ def _find_files(edges: Path, nodes: Path | None) -> tuple[Path, Path | None]:
     for path in (edges, nodes):
         if path is None:
             continue
-        if not path.exists():
-            raise MissingFileError("Expected a file here (found none).", path=path)
+        require_file(path)
         if table_suffix(path) not in SUFFIXES:
             raise DataError(
                 f"Expected a file of type {', '.join(SUFFIXES)} (got {path.suffix!r}).", path=path

@@ -118,14 +118,16 @@ READERS: dict[str, Callable[[Sequence[Path]], Data]] = {
 }
 
 
-def _read_geom_gcn(paths: Sequence[Path], words: Callable[[Path, list[str]], Tensor]) -> Data:
+def _read_geom_gcn(
+    paths: Sequence[Path], words: Callable[[Path, list[tuple[int, str]]], Tensor]
+) -> Data:
     rows = _rows(paths[0], cells=3)
-    numbers = [_number(row[0], paths[0], i) for i, row in enumerate(rows)]
+    numbers = [_number(cells[0], paths[0], line) for line, cells in rows]
     if sorted(numbers) != list(range(len(rows))):
         raise DataError(f"Expected the nodes 0..{len(rows) - 1}, each once.", path=paths[0])
-    order = np.argsort(numbers)
-    x = words(paths[0], [rows[i][1] for i in order])
-    y = torch.tensor([_number(rows[i][2], paths[0], i) for i in order])
+    rows = [rows[i] for i in np.argsort(numbers)]
+    x = words(paths[0], [(line, cells[1]) for line, cells in rows])
+    y = torch.tensor([_number(cells[2], paths[0], line) for line, cells in rows])
     arcs = _arcs(_whole_numbers(paths[1], skip=1, cells=2).T, len(x), paths[1])
     masks: dict[str, list[Tensor]] = {"train_mask": [], "val_mask": [], "test_mask": []}
     for path in paths[2:]:
@@ -139,22 +141,22 @@ def _read_geom_gcn(paths: Sequence[Path], words: Callable[[Path, list[str]], Ten
     return Data(x=x, edge_index=coalesce(arcs, num_nodes=len(x)), y=y, **stacked)
 
 
-def _words_in_full(path: Path, texts: list[str]) -> Tensor:
-    width = texts[0].count(",") + 1
+def _words_in_full(path: Path, texts: list[tuple[int, str]]) -> Tensor:
+    width = texts[0][1].count(",") + 1
     rows = []
-    for i, text in enumerate(texts):
+    for line, text in texts:
         cells = text.split(",")
         try:
             rows.append(np.array([float(cell) for cell in cells], dtype=np.float32))
         except ValueError as error:
-            raise DataError(f"Expected numbers ({error}).", path=path, row=i + 2) from error
+            raise DataError(f"Expected numbers ({error}).", path=path, row=line) from error
         if len(cells) != width:
-            raise DataError(f"Expected {width} features (got {len(cells)}).", path=path, row=i + 2)
+            raise DataError(f"Expected {width} features (got {len(cells)}).", path=path, row=line)
     return torch.from_numpy(np.stack(rows))
 
 
-def _words_by_number(path: Path, texts: list[str]) -> Tensor:
-    found = [[_number(cell, path, i) for cell in text.split(",")] for i, text in enumerate(texts)]
+def _words_by_number(path: Path, texts: list[tuple[int, str]]) -> Tensor:
+    found = [[_number(cell, path, line) for cell in text.split(",")] for line, text in texts]
     width = max(max(numbers) for numbers in found) + 1
     require_memory(4.0 * len(texts) * width, f"{width} features of {len(texts)} nodes", path=path)
     x = torch.zeros(len(texts), width)
@@ -212,30 +214,30 @@ def _labels(archive: Archive, key: str, nodes: int) -> Tensor:
     return torch.from_numpy(labels.astype(np.int64))
 
 
-def _rows(path: Path, *, cells: int, skip: int = 1) -> list[list[str]]:
-    """The cells of each line of a text file, without the header."""
+def _rows(path: Path, *, cells: int, skip: int = 1) -> list[tuple[int, list[str]]]:
+    """The number and the cells of each line of a text file, without the header."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()[skip:]
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"Expected a text file (got {error}).", path=path) from error
-    rows = [line.split("\t") for line in lines if line.strip()]
-    wrong = next((i for i, row in enumerate(rows) if len(row) != cells), None)
-    if wrong is not None or not rows:
-        got = "no line" if wrong is None else len(rows[wrong])
-        raise DataError(f"Expected {cells} cells in a line (got {got}).", path=path, row=wrong)
+    rows = [(line, text.split("\t")) for line, text in lines if line > skip and text.strip()]
+    wrong = [(line, len(row)) for line, row in rows if len(row) != cells]
+    if wrong or not rows:
+        line, got = wrong[0] if wrong else (None, "no line")
+        raise DataError(f"Expected {cells} cells in a line (got {got}).", path=path, row=line)
     return rows
 
 
 def _whole_numbers(path: Path, *, skip: int = 0, cells: int = 1) -> np.ndarray:  # (lines, cells)
     rows = _rows(path, cells=cells, skip=skip)
-    return np.array([[_number(cell, path, i) for cell in row] for i, row in enumerate(rows)])
+    return np.array([[_number(cell, path, line) for cell in row] for line, row in rows])
 
 
-def _number(text: str, path: Path, row: int) -> int:
+def _number(text: str, path: Path, line: int) -> int:
     """A whole number from 0 up to what an index can be."""
     plain = text.strip()
     if not (plain.isascii() and plain.isdecimal() and len(plain) < 16):
-        raise DataError(f"Expected a whole number (got {text[:40]!r}).", path=path, row=row + 1)
+        raise DataError(f"Expected a whole number (got {text[:40]!r}).", path=path, row=line)
     return int(plain)
 
 

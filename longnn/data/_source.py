@@ -209,6 +209,8 @@ def _is_place(value: Any) -> TypeGuard[str]:
 
 
 def _absolute(path: str | Path) -> str:
+    if "\0" in str(path):
+        raise DataError(f"Expected a path without null bytes (got {str(path)!r}).", value=path)
     return str(Path(path).expanduser().resolve())
 
 
@@ -317,13 +319,15 @@ def _text(value: Any) -> str:
     """Text; a number too, since columns may be called 0, 1, ..."""
     if not isinstance(value, str | numbers.Real):
         raise TypeError("text is needed")
+    if "\0" in str(value):
+        raise ValueError("text without null bytes is needed")
     return str(value)
 
 
 def _texts(value: Any) -> list[str]:
     """A list of text, or text that lists it with commas."""
     if isinstance(value, str):
-        return [part.strip() for part in value.split(",")]
+        return [part.strip() for part in _text(value).split(",")]
     if isinstance(value, numbers.Real):
         return [str(value)]
     if not isinstance(value, Sequence):

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from longnn.data._errors import DataError, MissingFileError
+from longnn.data._errors import DataError, require_file
 from longnn.data._files import find_nodes_beside
 from longnn.data._tables import RAISED, TABLE_SUFFIXES, Table, plain_column
 from longnn.data._text import (
@@ -240,8 +240,7 @@ class Parts:
             DataError: for a folder without parts, or with parts of several kinds.
         """
         if not path.is_dir():
-            if not path.exists():
-                raise MissingFileError("Expected a file or a folder here (found none).", path=path)
+            require_file(path)
             return cls(path, (path,))
         found = [
             file

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from longnn._base.memory import in_words
-from longnn.data._errors import DataError, MissingFileError, require_memory
+from longnn.data._errors import DataError, require_file, require_memory
 from longnn.data._text import (
     COMPRESSED,
     MISSING,
@@ -194,6 +194,8 @@ class Table:
             raise self.error(f"Expected lists of numbers (got {array.type}).", column=column)
         lengths = pc.list_value_length(array)
         width = next((n for n in lengths.drop_null()[:1].to_pylist()), 0)
+        if width == 0 and array.null_count < len(array):
+            raise self.error("Expected lists of numbers (got empty lists).", column=column)
         other = pc.index(pc.not_equal(lengths, width), True).as_py()
         if other >= 0:
             value = array[other].as_py()
@@ -249,8 +251,7 @@ def read_table(path: str | Path) -> Table:
     (('id', 'age'), ['007'], array([41.]))
     """
     path = Path(path)
-    if not path.exists():
-        raise MissingFileError("Expected a file here (found none).", path=path)
+    require_file(path)
     suffix = table_suffix(path)
     if suffix not in TABLE_SUFFIXES:
         raise DataError(

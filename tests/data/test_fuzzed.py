@@ -123,6 +123,30 @@ def test_flaws_of_a_named_dataset_name_its_folder(tmp_path, monkeypatch):
         load_named("minesweeper", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("out1_node_feature_label.txt", "head\n0\t1,0\n", "line 2: Expected 3 cells"),
+        ("out1_node_feature_label.txt", "head\n\n0\t1\t0\n1\t1\tx\n", "line 4: Expected a whole"),
+        ("out1_node_feature_label.txt", "head\n1\t1,x\t0\n0\t1,0\t1\n", "line 2: Expected numbers"),
+        ("out1_graph_edges.txt", "head\n0\t1\n\n1\tb\n", "line 4: Expected a whole number"),
+    ],
+)
+def test_lines_of_a_named_dataset_are_counted_from_its_top(
+    name, content, place, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    raw = tmp_path / "texas" / "raw"
+    raw.mkdir(parents=True)
+    (raw / "out1_node_feature_label.txt").write_text("head\n1\t1,0\t0\n0\t0,1\t1\n")
+    (raw / "out1_graph_edges.txt").write_text("head\n0\t1\n")
+    (raw / name).write_text(content)
+    for i in range(10):
+        (raw / f"texas_split_0.6_0.2_{i}.npz").touch()
+    with pytest.raises(DataError, match=rf"{name}, {place}"):
+        load_named("texas", tmp_path)
+
+
 def test_a_density_at_the_end_of_numbers():
     assert np.isfinite(1.35 * density_top(np.linspace(0, 2, 5), np.full(5, 1e308)))
 

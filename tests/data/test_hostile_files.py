@@ -6,9 +6,11 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +23,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from longnn.data import DataError
+from longnn.data import DataError, load
 from longnn.data._files import load_files
+from longnn.store import prepare
 
 E = np.array([[0, 1, 2], [1, 2, 0]])
 EDGES = torch.from_numpy(E)
@@ -153,6 +156,13 @@ BAD: dict[str, tuple[str, Make, str]] = {
     "table of text": ("g.npz", npz(edge_index=E, y=np.array([["a"]])), "`y` of one dimension"),
     "negative label": ("g.npz", npz(edge_index=E, y=np.array([0, -7, 1])), "labels >= 0, or -1"),
     "rounded label": ("g.npz", npz(edge_index=E, y=np.array([2.0**60, 0, 1])), "Expected"),
+    "half a text": ("g.npz", npz(edge_index=E, y=np.array([b"a", b"\xff"])), "decode .*array 'y'"),
+    "no character": (
+        "g.npz",
+        npz(edge_index=E, y=np.array([0x110000] * 3, np.uint32).view("<U1")),
+        "a code point beyond 0x10FFFF in its array 'y'",
+    ),
+    "no labels": ("g.npz", npz(edge_index=E, y=np.array([], "<U1")), r"nodes 0\.\.-1"),
     # Tensors.
     "expanded": ("g.pt", saved(x=torch.ones(1).expand(10**6, 10**6)), "fit into memory .got 8 TB"),
     "sparse index": ("g.pt", saved(x=sparse([[9**9], [0]])), r"indices below \(3, 3\)"),
@@ -195,6 +205,11 @@ BAD: dict[str, tuple[str, Make, str]] = {
         "column 'source': Expected text",
     ),
     "a map": ("g.parquet", table(source=[{"a": 1}], target=["b"]), "one value per cell"),
+    "empty lists": (
+        "g.parquet",
+        table(source=["a"], target=["b"], weight=[[]]),
+        r"g\.parquet, column 'weight': Expected lists of numbers \(got empty lists\)",
+    ),
     "Arabic digits": ("g.csv", text("source,target,weight\na,b,٣\n"), "column 'weight': .*got '٣'"),
     "underscore": (
         "g.csv",
@@ -254,6 +269,10 @@ def big_archive(path: Path) -> None:
     np.savez_compressed(path, edge_index=E, x=np.zeros((3, 10**6)))
 
 
+def small_numbers(path: Path) -> None:
+    np.savez_compressed(path, edge_index=E, x=np.zeros((3, 10**6), dtype=bool))
+
+
 def big_texts(path: Path) -> None:
     texts = pa.DictionaryArray.from_arrays(
         pa.array(np.zeros(20_000, dtype=np.int32)), pa.array(["x" * 1000])
@@ -272,6 +291,7 @@ def packed(compress: Callable[[bytes], bytes]) -> Make:
 
 BOMBS: dict[str, tuple[str, Make, str]] = {
     "archive": ("g.npz", big_archive, "48 MB"),
+    "narrow": ("g.npz", small_numbers, "15 MB"),
     "texts": ("g.parquet", big_texts, "40 MB"),
     "column": ("g.parquet", big_column, r"32 MB|3[2-9]\.?\d* MB"),
     "gz": ("g.csv.gz", packed(gzip.compress), "20 MB"),
@@ -291,6 +311,56 @@ def test_a_small_file_that_becomes_a_large_one(
     monkeypatch.setattr("longnn._base.memory.available_memory", lambda: 10_000_000)
     with pytest.raises(DataError, match=rf"{name}.* fit into memory \(got {size}, 10 MB are free"):
         load_files(tmp_path / name)
+
+
+def test_an_archive_whose_directory_lies(tmp_path: Path) -> None:
+    """Memory grows with what is there, not with what is promised."""
+    path, size = tmp_path / "g.npz", 2**26
+    array_of(header("|i1", f"({size},)"))(path)
+    content = bytearray(path.read_bytes())
+    for mark, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = content.find(mark) + place
+        content[at : at + 4] = struct.pack("<I", size + 10 + len(header("|i1", f"({size},)")))
+    path.write_bytes(bytes(content))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="array 'edge_index'"):
+            load_files(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize("name", ["edges.csv", "nodes.csv.gz", "edges.npz", "features.parquet"])
+def test_a_file_without_end(name: str, kind: str, tmp_path: Path) -> None:
+    """Refused before it is opened: reading would wait, or fill the memory."""
+    if not name.startswith("edges"):
+        (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    if kind == "pipe":
+        os.mkfifo(tmp_path / name)
+    else:
+        (tmp_path / name).symlink_to("/dev/zero")
+    message = rf"{name}: Expected a regular file \(got a device or a pipe\)"
+    with pytest.raises(DataError, match=message):
+        load_files(tmp_path)
+    if not name.startswith("features"):  # which a graph on disk does not have
+        with pytest.raises(DataError, match=message):
+            prepare(tmp_path, output=tmp_path / "prepared")
+
+
+@pytest.mark.parametrize(
+    ("graph", "options"),
+    [
+        ("a\0b.csv", {}),
+        ("edges.csv", {"feature_file": "a\0b"}),
+        ("edges.csv", {"feature_columns": "a\0b"}),
+        ("edges.csv", {"name": "a\0b"}),
+    ],
+)
+def test_zero_bytes_in_options(graph: str, options: dict[str, str]) -> None:
+    with pytest.raises(DataError, match="without null bytes"):
+        load(graph, **options)
 
 
 def test_texts_beyond_what_a_column_can_hold(tmp_path: Path) -> None:

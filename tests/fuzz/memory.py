@@ -46,18 +46,17 @@ def _shown(fields):
 def _lying_tensor(draw):
     """A torch sparse tensor whose indices were never checked."""
     arrays = lie(draw, matrix_arrays(adjacency(draw).asformat(draw.choice(("csr", "csc", "coo")))))
-    size = tuple(int(n) for n in np.asarray(arrays["shape"]).reshape(-1)[:2])
-    parts = {
-        k: torch.from_numpy(_number(v)) for k, v in arrays.items() if k not in ("format", "shape")
-    }
     with torch.sparse.check_sparse_tensor_invariants(False):
         try:
+            size = tuple(int(n) for n in np.asarray(arrays["shape"]).reshape(-1)[:2])
+            held = {k: v for k, v in arrays.items() if k not in ("format", "shape")}
+            parts = {k: torch.from_numpy(_number(v)) for k, v in held.items()}
             if "row" in parts:
                 index = torch.stack([parts["row"], parts["col"]]).long()
                 return torch.sparse_coo_tensor(index, parts["data"], size)
             make = draw.choice((torch.sparse_csr_tensor, torch.sparse_csc_tensor))
             return make(parts["indptr"].long(), parts["indices"].long(), parts["data"], size)
-        except (RuntimeError, TypeError, ValueError):
+        except (OverflowError, RuntimeError, TypeError, ValueError):
             return torch.eye(4).to_sparse()
 
 
