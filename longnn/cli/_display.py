@@ -168,30 +168,21 @@ def plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def shared_cells(columns: list[str], rows: list[list[str]]) -> list[str]:
-    """What all rows of a table have in common, one line each; nothing for a single row.
+def split_shared(
+    columns: list[str], rows: list[list[str]]
+) -> tuple[list[str], list[str], list[list[str]]]:
+    """What all rows of a table share, one line each, and the table of the rest.
 
-    >>> shared_cells(["run", "data"], [["a", "cora"], ["b", "cora"]])
-    ['data: cora']
+    A single row shares nothing, and the first column names the rows.
+
+    >>> split_shared(["run", "data"], [["a", "cora"], ["b", "cora"]])
+    (['data: cora'], ['run'], [['a'], ['b']])
     """
-    same = _same(rows, len(columns))
-    return [f"{columns[i]}: {rows[0][i]}" for i in sorted(same) if rows[0][i]]
-
-
-def differing_cells(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """The table without the columns that :func:`shared_cells` reports.
-
-    >>> differing_cells(["run", "data"], [["a", "cora"], ["b", "cora"]])
-    (['run'], [['a'], ['b']])
-    """
-    kept = [i for i in range(len(columns)) if i not in _same(rows, len(columns))]
-    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
-
-
-def _same(rows: list[list[str]], width: int) -> set[int]:
-    if len(rows) < 2:
-        return set()
-    return {i for i in range(1, width) if len({row[i] for row in rows}) == 1}
+    several = range(1, len(columns)) if len(rows) > 1 else range(0)
+    same = [i for i in several if len({row[i] for row in rows}) == 1]
+    kept = [i for i in range(len(columns)) if i not in same]
+    lines = [f"{columns[i]}: {rows[0][i]}" for i in same if rows[0][i]]
+    return lines, [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
 
 
 def seconds_text(seconds: Mapping[str, float]) -> str:

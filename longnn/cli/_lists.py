@@ -33,18 +33,6 @@ NARROW = 16
 MANY = 60
 
 
-def _show_prepared(folder: str, json_: bool) -> None:
-    """What a prepared folder holds, from its manifest alone."""
-    from longnn.store._graph import GraphStore, card_lines
-
-    graph = GraphStore.open(folder)
-    if json_:
-        print(json.dumps({**graph.about, "nodes": graph.num_nodes}))
-        return
-    for line in card_lines(graph):
-        out.print(line, markup=False, highlight=False)
-
-
 def info(
     graph: Graph,
     nodes: Nodes = None,
@@ -54,10 +42,16 @@ def info(
 ) -> None:
     """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
     from longnn.data._card import untested
+    from longnn.store._graph import GraphStore, card_lines
     from longnn.store._rows import is_prepared
 
     if is_prepared(graph):
-        _show_prepared(graph, json_)
+        prepared = GraphStore.open(graph)
+        if json_:
+            print(json.dumps({**prepared.about, "nodes": prepared.num_nodes}))
+            return
+        for line in card_lines(prepared):
+            out.print(line, markup=False, highlight=False)
         return
     dataset = load_dataset(graph, nodes, data_option, data_dir)
     card = longnn.data.describe(dataset)
@@ -130,7 +124,8 @@ def models(
     if name is not None:
         _show_model(name)
     if settings:
-        _show_explanations([_as_trained(entry) for entry in explain_settings()])
+        preset, *others = explain_settings()  # longnn train takes another one by default
+        _show_explanations([dataclasses.replace(preset, default="default"), *others])
     if name is None and not settings:
         rows = [[entry.name, entry.title, entry.summary] for entry in MODELS.values()]
         out.print(display.table(["--model", "title", "filter"], rows))
@@ -172,11 +167,6 @@ def _show_explanations(entries: "Sequence[Explanation]") -> None:
     most = {2: NARROW} if out.width < display.WIDE else None
     columns = ["--set", "default", "values", "meaning"]
     out.print(display.table(columns, rows, whole={0, 1}, most=most))
-
-
-def _as_trained(entry: "Explanation") -> "Explanation":
-    """The preset is that of ``longnn train``, not of a configuration that names none."""
-    return dataclasses.replace(entry, default="default") if entry.name == "preset" else entry
 
 
 def _values(entry: "Explanation") -> str:

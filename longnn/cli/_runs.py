@@ -29,7 +29,6 @@ from longnn.cli._base import (
 if TYPE_CHECKING:
     from longnn.data import NodeDataset
     from longnn.explain import Explanation
-    from longnn.explain._nodes import NodeExplanation
     from longnn.explain._overview import Overview
     from longnn.store._graph import GraphStore
 
@@ -64,7 +63,7 @@ def predict(
 ) -> None:
     """Predict all nodes of the run's graph, or of a new graph with the same features."""
     from longnn.runs._folder import folder_name
-    from longnn.runs._predictions import write_predictions
+    from longnn.runs._predictions import write_predictions, write_stream
     from longnn.store._cache import load_source
     from longnn.store._rows import is_prepared
 
@@ -73,12 +72,13 @@ def predict(
     if source is not None and not is_prepared(source.graph):
         source = source if found.source is None else source.like(found.source)
     on_rows = _stored_graph(found, source, read_memory(memory), cache)
+    alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
     if on_rows is not None:
-        own = source is None
-        name = folder_name(on_rows.about["name"])
-        alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
-        target = output or run / f"predictions-{name}{alone}.parquet"
-        _predict_rows(found, None if own else on_rows, target, repeat_index, read_memory(memory))
+        name = f"predictions-{folder_name(on_rows.about['name'])}{alone}.parquet"
+        target = _checked(output or run / name, ".parquet for a graph that is read by rows")
+        other = None if source is None else on_rows
+        tables = found.stream(repeat_index, other, memory=read_memory(memory))
+        out.print(f"{write_stream(tables, target)} predictions: {target}", markup=False)
         return
     if source is None:
         dataset = found.dataset
@@ -86,13 +86,8 @@ def predict(
         dataset = load_source(source, data_dir, rows=False)
         dataset = found.trained.encode(dataset)
         show_notes(dataset.notes)
-    alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
     name = f"predictions-{folder_name(dataset.name)}{alone}.csv"
-    target = output or run / name
-    if target.suffix != ".csv":
-        raise ValueError(f"Expected --output to end in .csv (got {target})")
-    if not target.parent.is_dir():
-        raise ValueError(f"Expected --output in an existing folder (got {target.parent})")
+    target = _checked(output or run / name, ".csv")
     if graph is None:
         table = found.predictions(repeat_index)
     else:
@@ -128,25 +123,13 @@ def _stored_graph(
     )
 
 
-def _predict_rows(
-    found: "longnn.runs.Run",
-    graph: "GraphStore | None",
-    target: Path,
-    repeat_index: int | None,
-    memory: int | None,
-) -> None:
-    """Write the predictions of a graph on disk to a Parquet file, some rows at a time."""
-    from longnn.runs._predictions import write_stream
-
-    if target.suffix != ".parquet":
-        raise ValueError(
-            f"Expected --output to end in .parquet for a graph that is read by rows (got {target})"
-        )
+def _checked(target: Path, ending: str) -> Path:
+    """The file to write, if it ends so; what is said of the ending may follow it."""
+    if target.suffix != ending.split()[0]:
+        raise ValueError(f"Expected --output to end in {ending} (got {target})")
     if not target.parent.is_dir():
         raise ValueError(f"Expected --output in an existing folder (got {target.parent})")
-    tables = found.stream(repeat_index, graph, memory=memory)
-    rows = write_stream(tables, target)
-    out.print(f"{rows} predictions: {target}", markup=False)
+    return target
 
 
 def evaluate(
@@ -343,34 +326,25 @@ def _dataset(
 
 
 def _show_nodes(explanation: "Explanation", top: int) -> None:
-    from longnn.explain._presentation import why
+    from longnn.explain import _presentation as shown
 
     out.print(f"{explanation.model}: {explanation.method}", markup=False)
     for e in explanation.nodes[:PRINTED]:
         out.print(f"\n{e.node}", style="bold", markup=False)
-        for line in why(explanation, e):
+        for line in shown.why(explanation, e):
             out.print(line, markup=False)
-        _show_node(explanation, e, top)
+        _show_table(*shown.source_rows(e, top))
+        _show_table(["by distance", "nodes", "contribution"], shown.ring_rows(e))
+        _show_table(["by way", "contribution"], shown.way_rows(e))
+        if e.features is not None:
+            rows = shown.feature_rows(explanation, e, top)
+            _show_table(["by feature", "contribution"], rows)
+        out.print(f"\nsum: {shown.sums(e)}", markup=False)
     if len(explanation) > PRINTED:
         rest = len(explanation) - PRINTED
         out.print(f"\n{rest} more explained; --output and --html write all of them", markup=False)
     for note in explanation.notes:
         err.print(f"note: {note}", markup=False)
-
-
-def _show_node(explanation: "Explanation", e: "NodeExplanation", top: int) -> None:
-    from longnn.explain._presentation import feature_rows, ring_rows, source_rows, sums, way_rows
-
-    tables = [source_rows(e, top)]
-    tables.append((["by distance", "nodes", "contribution"], ring_rows(e)))
-    if e.ways is not None:
-        tables.append((["by way", "contribution"], way_rows(e)))
-    if e.features is not None:
-        rows = feature_rows(explanation, e, top)
-        tables.append((["by feature", "contribution"], rows))
-    for columns, rows in tables:
-        _show_table(columns, rows)
-    out.print(f"\nsum: {sums(e)}", markup=False)
 
 
 def _show_table(columns: list[str], rows: list[list[str]]) -> None:
@@ -439,9 +413,10 @@ def compare(
 
     records = longnn.report.name_apart([read_record(folder) for folder in folders])
     columns, *rows = longnn.report.comparison_rows(records)
-    for line in _display.shared_cells(columns[:-1], rows):
+    shared, differing, cells = _display.split_shared(columns[:-1], rows)
+    for line in shared:
         out.print(line, markup=False)
-    out.print(_display.table(*_display.differing_cells(columns[:-1], rows)))
+    out.print(_display.table(differing, cells))
     out.print("\nlearned filters", style="bold")
     for row in rows:
         out.print(f"  {row[0]}: {row[-1]}", markup=False)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import shlex
@@ -33,7 +34,6 @@ from longnn.cli._base import (
 )
 
 if TYPE_CHECKING:
-    from longnn.config import Config
     from longnn.data import Source
 
 #: As in :mod:`longnn.runs`, which is not loaded for a page of help.
@@ -135,9 +135,14 @@ def train(
         given |= {"--set": set_, "--output": output, "--data": data_option}
         given |= {"--recipe": recipe or None, "--memory": memory, "--cache": cache}
         flags = {f"--{key.replace('_', '-')}": value for key, value in named.items()}
-        _require_alone({**given, **flags})
+        extra = [key for key, value in {**given, **flags}.items() if value not in (None, [])]
+        if extra:
+            raise ValueError(
+                "Expected --resume RUN alone: a run continues with its own settings "
+                f"(got {extra[0]} too)"
+            )
         folder = resume
-        begin = lambda on_epoch: longnn.runs.resume(folder, on_epoch=on_epoch, **options)  # noqa: E731
+        begin = functools.partial(longnn.runs.resume, folder)
     else:
         if graph is None:
             raise ValueError(
@@ -149,7 +154,8 @@ def train(
         table.update(parse_assignment(pair) for pair in set_ or [])
         chosen = _with_recipe(table, source, quiet=quiet) if recipe else table
         source = _as_recipe_wants(source, chosen, quiet=quiet) if recipe else source
-        checked = _config(chosen)  # what is wrong is said before the graph is read
+        # What is wrong is said before the graph is read.
+        checked = longnn.config.Config.from_dict(chosen)
         kind = longnn.training.preset_of(chosen)
         if not quiet and not recipe and kind == "fast" and "preset" not in chosen:
             which = longnn.training.keys_of_one(chosen)[0]
@@ -161,22 +167,21 @@ def train(
         kind = checked.model if kind == "fast" else kind
         again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
         folder = output or default_folder(Path("runs"), source.name, kind, unfinished=again)
-        begin = lambda on_epoch: longnn.runs.train(  # noqa: E731
+        begin = functools.partial(
+            longnn.runs.train,
             source,
             chosen,
             folder,
-            command=_command(),
-            on_epoch=on_epoch,
+            command=shlex.join(["longnn", *sys.argv[1:]]),
             on_note=on_note,
             memory=read_memory(memory),
             cache=cache,
-            **options,
         )
     with (
         _explained(folder, quiet=not first),
         _display.training_progress(err, quiet=quiet or json_) as on_epoch,
     ):
-        run = begin(on_epoch)
+        run = begin(on_epoch=on_epoch, **options)
     if json_:
         print(json.dumps({"run": str(folder), **run.record.to_dict()}, allow_nan=False))
     elif not quiet:
@@ -215,23 +220,10 @@ def _explained(folder: Path, *, quiet: bool) -> Iterator[None]:
         raise OSError(f"{message(error)}; when this is solved, {going_on}") from error
 
 
-def _require_alone(given: dict[str, Any]) -> None:
-    """Raise where something was given beside --resume."""
-    extra = [key for key, value in given.items() if value not in (None, [])]
-    if extra:
-        raise ValueError(
-            "Expected --resume RUN alone: a run continues with its own settings "
-            f"(got {extra[0]} too)"
-        )
-
-
-def _config(table: dict[str, Any]) -> "Config":
-    return longnn.config.Config.from_dict(table)
-
-
 def _with_recipe(table: dict[str, Any], source: "Source", *, quiet: bool) -> dict[str, Any]:
     """A shipped recipe with changes; where there is none, one line and exit code 2."""
-    model = _config({"model": table["model"]} if "model" in table else {}).model
+    given = {"model": table["model"]} if "model" in table else {}
+    model = longnn.config.Config.from_dict(given).model
     try:
         if not source.is_named:
             having = ", ".join(dict.fromkeys(name for _, name in longnn.recipes.known_recipes()))
@@ -257,7 +249,3 @@ def _as_recipe_wants(source: "Source", chosen: dict[str, Any], *, quiet: bool) -
     if not quiet:
         err.print("note: arcs are kept, as the recipe wants (directed=true)", markup=False)
     return dataclasses.replace(source, options={**source.options, "directed": True})
-
-
-def _command() -> str:
-    return shlex.join(["longnn", *sys.argv[1:]])
