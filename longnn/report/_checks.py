@@ -153,9 +153,13 @@ def _one_class(run: RunRecord) -> str:
     matrix = matrices[alone.index(True)]
     assert matrix is not None
     name = class_names(run, len(matrix))[int(matrix.sum(0).argmax())]
+    # Weights were measured to help with more than two classes: study `weights`.
+    advice = "Try --set class_weight=balanced."
+    if len(matrix) == 2:
+        advice = "Look at ROC AUC: the probabilities may tell them apart all the same."
     return _sentence(
         f"{_share(run, alone)}every test node was predicted to be {name!r}: the model does not "
-        "tell the classes apart. Try --set class_weight=balanced."
+        f"tell the classes apart. {advice}"
     )
 
 
