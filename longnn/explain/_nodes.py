@@ -137,37 +137,68 @@ class Explanation:
     def __repr__(self) -> str:
         return f"Explanation({len(self)} nodes, model={self.model!r}, method={self.method!r})"
 
-    def _repeat(self, counts: Sequence[int]) -> list[Any]:
-        """The id of each explained node, as often as it has rows."""
-        return [e.node for e, n in zip(self.nodes, counts, strict=True) for _ in range(n)]
-
     def arrow(self) -> dict[str, pyarrow.Table]:
         """All tables by name, as Arrow has them."""
+        nodes = self.nodes
+        rings = [
+            (e.node, d if d >= 0 else None, count, total)
+            for e in nodes
+            for d, (count, total) in e.rings.items()
+        ]
+        features = [
+            (e.node, self.feature_names[int(f)], float(e.features[f]))
+            for e in nodes
+            if e.features is not None
+            for f in np.argsort(-np.abs(e.features), kind="stable")
+            if e.features[f]
+        ]
+        degrees = [
+            (e.node, basis, k, float(v))
+            for e in nodes
+            for basis, values in (("chebyshev", e.chebyshev), (self.basis, e.terms))
+            if values is not None
+            for k, v in enumerate(values)
+        ]
+        ways = [
+            (e.node, way, float(v))
+            for e in nodes
+            if e.ways is not None
+            for way, v in zip(WAYS, e.ways, strict=True)
+        ]
+        summary = [
+            (
+                *(e.node, e.predicted, e.output, e.probability, e.score, e.constant),
+                *(float(e.contribution.sum()), e.gap, e.base),
+                None if e.features is None else float(e.features.sum()),
+                e.feature_gap,
+            )
+            for e in nodes
+        ]
+        scores = ["node", "predicted", "output", "probability", "score", "constant"]
+        scores += ["contributions", "gap", "base", "features", "feature_gap"]
         return {
             "contributions": self._contributions(),
-            "rings": self._rings(),
-            "features": self._features(),
-            "degrees": self._degrees(),
-            "ways": self._ways(),
-            "summary": self._summary(),
+            "rings": to_table(["node", "distance", "sources", "contribution"], rings),
+            "features": to_table(["node", "feature", "contribution"], features),
+            "degrees": to_table(["node", "basis", "term", "contribution"], degrees),
+            "ways": to_table(["node", "way", "contribution"], ways),
+            "summary": to_table(scores, summary),
         }
 
     def _contributions(self) -> pyarrow.Table:
-        each = [e.order for e in self.nodes]
+        """By columns: there may be millions of rows."""
+        orders = [e.order for e in self.nodes]
 
         def column(name: str) -> np.ndarray:
-            nothing = lambda e: np.full(len(e.sources), np.nan)  # noqa: E731
-            values = [getattr(e, name) for e in self.nodes]
-            filled = [
-                nothing(e) if v is None else v for e, v in zip(self.nodes, values, strict=True)
-            ]
-            return np.concatenate([v[o] for v, o in zip(filled, each, strict=True)])
+            values = ((e, getattr(e, name)) for e in self.nodes)
+            filled = [np.full(len(e.sources), np.nan) if v is None else v for e, v in values]
+            return np.concatenate([v[order] for v, order in zip(filled, orders, strict=True)])
 
-        sources = [e.sources[k] for e, order in zip(self.nodes, each, strict=True) for k in order]
+        sources = [e.sources[k] for e, order in zip(self.nodes, orders, strict=True) for k in order]
         distance = column("distance").astype(np.int64)
         return pyarrow.table(
             {
-                "node": pyarrow.array(self._repeat([len(o) for o in each])),
+                "node": pyarrow.array([e.node for e in self.nodes for _ in e.sources]),
                 "source": pyarrow.array(sources),
                 "distance": pyarrow.array(distance, mask=distance < 0),
                 "weight": pyarrow.array(column("weight"), from_pandas=True),
@@ -175,55 +206,6 @@ class Explanation:
                 "contribution": pyarrow.array(column("contribution")),
             }
         )
-
-    def _rings(self) -> pyarrow.Table:
-        rows = [
-            (e.node, d if d >= 0 else None, count, total)
-            for e in self.nodes
-            for d, (count, total) in e.rings.items()
-        ]
-        return _table(["node", "distance", "sources", "contribution"], rows)
-
-    def _features(self) -> pyarrow.Table:
-        rows = []
-        for e in self.nodes:
-            if e.features is None:
-                continue
-            used = np.flatnonzero(e.features)
-            used = used[np.argsort(-np.abs(e.features[used]), kind="stable")]
-            rows += [(e.node, self.feature_names[int(f)], float(e.features[f])) for f in used]
-        return _table(["node", "feature", "contribution"], rows)
-
-    def _degrees(self) -> pyarrow.Table:
-        rows = []
-        for e in self.nodes:
-            for basis, values in (("chebyshev", e.chebyshev), (self.basis, e.terms)):
-                if values is not None:
-                    rows += [(e.node, basis, k, float(v)) for k, v in enumerate(values)]
-        return _table(["node", "basis", "term", "contribution"], rows)
-
-    def _ways(self) -> pyarrow.Table:
-        rows = [
-            (e.node, way, float(v))
-            for e in self.nodes
-            if e.ways is not None
-            for way, v in zip(WAYS, e.ways, strict=True)
-        ]
-        return _table(["node", "way", "contribution"], rows)
-
-    def _summary(self) -> pyarrow.Table:
-        columns = ["node", "predicted", "output", "probability", "score", "constant"]
-        columns += ["contributions", "gap", "base", "features", "feature_gap"]
-        rows = [
-            (
-                *(e.node, e.predicted, e.output, e.probability, e.score, e.constant),
-                *(float(e.contribution.sum()), e.gap, e.base),
-                None if e.features is None else float(e.features.sum()),
-                e.feature_gap,
-            )
-            for e in self.nodes
-        ]
-        return _table(columns, rows)
 
     @property
     def contributions(self) -> Any:
@@ -233,27 +215,27 @@ class Explanation:
     @property
     def rings(self) -> Any:
         """One row per explained node and distance."""
-        return to_frame(self._rings())
+        return to_frame(self.arrow()["rings"])
 
     @property
     def features(self) -> Any:
         """One row per explained node and feature that counts; empty where there is no split."""
-        return to_frame(self._features())
+        return to_frame(self.arrow()["features"])
 
     @property
     def degrees(self) -> Any:
         """One row per explained node and term of the filter, in Chebyshev's and its own basis."""
-        return to_frame(self._degrees())
+        return to_frame(self.arrow()["degrees"])
 
     @property
     def ways(self) -> Any:
         """One row per explained node and way of the arcs to it; empty where there are none."""
-        return to_frame(self._ways())
+        return to_frame(self.arrow()["ways"])
 
     @property
     def summary(self) -> Any:
         """One row per explained node: its score, and what the parts add up to."""
-        return to_frame(self._summary())
+        return to_frame(self.arrow()["summary"])
 
     def why(self, place: int = 0) -> str:
         """The explanation of one node in a few sentences."""
@@ -289,11 +271,13 @@ class Explanation:
         }
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pyarrow.Table:
-    arrays: Mapping[str, Any] = {
-        name: pyarrow.array([row[k] for row in rows]) for k, name in enumerate(columns)
-    }
-    return pyarrow.table(arrays)
+def to_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pyarrow.Table:
+    """An Arrow table of rows.
+
+    >>> to_table(["node", "value"], [("ann", 1.5)]).to_pylist()
+    [{'node': 'ann', 'value': 1.5}]
+    """
+    return pyarrow.table({name: [row[k] for row in rows] for k, name in enumerate(columns)})
 
 
 def to_frame(table: pyarrow.Table) -> Any:

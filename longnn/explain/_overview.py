@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 from longnn.data import NodeDataset
-from longnn.explain._nodes import BLOCK, save_tables, to_frame
+from longnn.explain._nodes import BLOCK, save_tables, to_frame, to_table
 from longnn.explain._parts import join
 from longnn.explain._subject import Subject, distances
 from longnn.training import Trained
@@ -128,9 +128,11 @@ def explain_model(
         notes.append(
             f"distances are counted over {count} nodes of {len(everyone)}, drawn at random"
         )
+    influence = np.sum([one.influence for one in split], axis=0)
+    order = np.argsort(-np.abs(influence), kind="stable")
+    ids = pyarrow.array([subject.ids[int(v)] for v in order])
     if features and each is None:
         notes.append("no split by feature: it needs captum here, which is not installed")
-    units = _units(subject)
     return Overview(
         model=trained.config.model if not trained.members else "ensemble",
         what=what,
@@ -141,8 +143,8 @@ def explain_model(
         tables={
             "distances": _distances(subject, rings.sum(0), chosen[drawn].numpy()),
             "features": _features(subject, A, chosen, split, each, drawn),
-            "influence": _influence(subject, np.sum([one.influence for one in split], axis=0)),
-            "stability": _stability(units, rings, split),
+            "influence": pyarrow.table({"node": ids, "influence": influence[order]}),
+            "stability": _stability(_units(subject), rings, split),
         },
     )
 
@@ -191,8 +193,7 @@ def _distances(subject: Subject, rings: np.ndarray, chosen: np.ndarray) -> pyarr
             if d < last or size[d] > 0:
                 at = None if d == last else d
                 rows.append((name, int(who.sum()), at, float(mean[d]), float(shares[d])))
-    columns = ["output", "nodes", "distance", "contribution", "share"]
-    return pyarrow.table({c: [row[k] for row in rows] for k, c in enumerate(columns)})
+    return to_table(["output", "nodes", "distance", "contribution", "share"], rows)
 
 
 def _features(
@@ -224,14 +225,7 @@ def _features(
         size = np.abs(each[near]).mean(0)
         order = np.argsort(-size, kind="stable")
         rows += [(name, names[f], float(total[f]), float(size[f])) for f in order if size[f]]
-    columns = ("output", "feature", "contribution", "size")
-    return pyarrow.table({c: [row[k] for row in rows] for k, c in enumerate(columns)})
-
-
-def _influence(subject: Subject, influence: np.ndarray) -> pyarrow.Table:
-    order = np.argsort(-np.abs(influence), kind="stable")
-    ids = pyarrow.array([subject.ids[int(v)] for v in order])
-    return pyarrow.table({"node": ids, "influence": influence[order]})
+    return to_table(["output", "feature", "contribution", "size"], rows)
 
 
 def _units(subject: Subject) -> list[list[int]]:
@@ -259,7 +253,7 @@ def _stability(units: list[list[int]], rings: np.ndarray, split: Sequence[Any]) 
         for name, vectors in pairs.items():
             each = [np.sum([vectors[k] for k in unit], axis=0) for unit in units]
             rows.append((f"mean rank correlation, {name}", rank_agreement(each)))
-    return pyarrow.table({"measure": [r[0] for r in rows], "value": [r[1] for r in rows]})
+    return to_table(["measure", "value"], rows)
 
 
 def rank_agreement(vectors: Sequence[np.ndarray]) -> float:
