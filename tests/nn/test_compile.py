@@ -58,8 +58,11 @@ def check_compiled(model, form, backend, x=X):
 
 @TORCHS_OWN
 @pytest.mark.parametrize("form", ["operator", "edges"])
-def test_training_step_compiles_whole(form):
-    check_compiled(build("lon", degree=3), form, "aot_eager")
+@pytest.mark.parametrize(
+    "name", [n if n == "lon" else pytest.param(n, marks=pytest.mark.slow) for n in MODELS]
+)
+def test_training_step_compiles_whole(name, form):
+    check_compiled(build(name, **({"degree": 3} if name == "lon" else {})), form, "aot_eager")
 
 
 @TORCHS_OWN
@@ -77,14 +80,6 @@ def test_checks_of_the_graph_stay_when_compiled():
     compiled = torch.compile(model, backend="aot_eager")
     with pytest.raises(ValueError, match="Expected an undirected graph"):
         compiled(X, torch.tensor([[0], [1]]))
-
-
-@pytest.mark.slow
-@TORCHS_OWN
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("form", ["operator", "edges"])
-def test_every_model_compiles_whole(name, form):
-    check_compiled(build(name), form, "aot_eager")
 
 
 @pytest.mark.slow

@@ -1,79 +1,144 @@
-"""Several models that answer as one give the weighted average of what they predict."""
+"""Several models that answer as one give the weighted average of what they predict; models of one
+architecture in one pass say what each says alone."""
 
 import pytest
 import torch
 
 from longnn.graphs import GraphOperator
-from longnn.nn import GCN, LONGNN, MLP
-from longnn.nn._ensemble import Ensemble
+from longnn.nn import GCN, LONGNN, MLP, Directed
+from longnn.nn import _ensemble as module
+from longnn.nn._ensemble import Ensemble, layout, scores_together
+from longnn.nn._terms import OnRows, Terms
 
-EDGES = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
-X = torch.rand(4, 5, generator=torch.Generator().manual_seed(0))
+from .test_models import ARCS, CLASSES, EDGES, FEATURES, NODES, alike, build, features
+
+SIZES = (FEATURES, 8, CLASSES)
+X = features(torch.float32)
 WEIGHTS = {"one": 0.25, "two": 0.75}
 TEMPERATURES = {"one": 2.0, "two": 0.5}
 
 
-def members(*kinds, outputs=3):
+def pair(*kinds):
     torch.manual_seed(1)
-    return dict(zip(WEIGHTS, (kind(5, 8, outputs).eval() for kind in kinds), strict=True))
+    return dict(zip(WEIGHTS, (kind(*SIZES).eval() for kind in kinds), strict=True))
 
 
-def each(models):
-    return [
-        models[name](X, EDGES) / TEMPERATURES[name] for name in WEIGHTS
-    ]  # every member on the operator that it makes for itself
+MEANS = {
+    "classification": lambda s: s.softmax(1),
+    "multilabel": torch.sigmoid,
+    "regression": lambda s: s,
+}
 
 
+@pytest.mark.parametrize("kinds", [(LONGNN, MLP), (LONGNN, GCN)], ids=["mlp", "other self loops"])
+@pytest.mark.parametrize("task", MEANS)
 @torch.no_grad()
-def test_probabilities_are_averaged_each_with_its_temperature():
-    models = members(LONGNN, MLP)
-    both = Ensemble(models, WEIGHTS, TEMPERATURES, "classification")
-    one, two = (s.softmax(1) for s in each(models))
-    torch.testing.assert_close(both(X, EDGES).softmax(1), 0.25 * one + 0.75 * two)
-
-
-@torch.no_grad()
-def test_probabilities_of_labels_are_averaged():
-    models = members(LONGNN, MLP)
-    both = Ensemble(models, WEIGHTS, TEMPERATURES, "multilabel")
-    one, two = (s.sigmoid() for s in each(models))
-    torch.testing.assert_close(both(X, EDGES).sigmoid(), 0.25 * one + 0.75 * two)
-
-
-@torch.no_grad()
-def test_values_are_averaged_without_temperature():
-    models = members(LONGNN, MLP, outputs=1)
-    both = Ensemble(models, WEIGHTS, TEMPERATURES, "regression")
-    one, two = (models[name](X, EDGES) for name in WEIGHTS)
-    torch.testing.assert_close(both(X, EDGES), 0.25 * one + 0.75 * two)
-
-
-@torch.no_grad()
-def test_members_may_differ_in_self_loops():
-    models = members(LONGNN, GCN)
-    both = Ensemble(models, WEIGHTS, TEMPERATURES)
-    one, two = (s.softmax(1) for s in each(models))
-    torch.testing.assert_close(both(X, EDGES).softmax(1), 0.25 * one + 0.75 * two)
-    with pytest.raises(ValueError, match="treat self loops alike"):
-        both(X, GraphOperator.from_edge_index(EDGES))
-
-
-def test_filters_are_those_of_the_leading_member_that_has_any():
-    models = members(LONGNN, MLP)
-    both = Ensemble(models, WEIGHTS, TEMPERATURES)
+def test_predictions_are_averaged_each_with_its_temperature(task, kinds):
+    """Each member on the operator that it makes for itself; values have no temperature."""
+    models, mean = pair(*kinds), MEANS[task]
+    both = Ensemble(models, WEIGHTS, TEMPERATURES, task)
+    by = dict.fromkeys(WEIGHTS, 1.0) if task == "regression" else TEMPERATURES
+    expected = sum(WEIGHTS[n] * mean(m(X, EDGES) / by[n]) for n, m in models.items())
+    torch.testing.assert_close(mean(both(X, EDGES)), expected)
+    backwards = Ensemble(dict(reversed(models.items())), WEIGHTS, TEMPERATURES, task)
+    assert list(both.state_dict()) == list(backwards.state_dict())
+    assert torch.equal(both(X, EDGES), backwards(X, EDGES))
     assert both.leader == "one"
     assert both.filters() == models["one"].filters()
 
 
-@torch.no_grad()
-def test_the_order_of_members_does_not_matter():
-    models = members(LONGNN, MLP)
-    backwards = dict(reversed(models.items()))
-    one, two = (Ensemble(m, WEIGHTS, TEMPERATURES) for m in (models, backwards))
-    assert list(one.state_dict()) == list(two.state_dict())
-    assert torch.equal(one(X, EDGES), two(X, EDGES))
-
-
-def test_an_ensemble_has_a_member():
+def test_errors():
+    with pytest.raises(ValueError, match="treat self loops alike"):
+        Ensemble(pair(LONGNN, GCN), WEIGHTS, TEMPERATURES)(X, GraphOperator.from_edge_index(EDGES))
     with pytest.raises(ValueError, match="at least one member"):
         Ensemble({}, {}, {})
+
+
+@torch.no_grad()
+def test_members_on_arcs():
+    twice = (2 * FEATURES, *SIZES[1:])
+    members = {"gcn": Directed(GCN(*twice)), "lon": Directed(LONGNN(*twice)), "mlp": MLP(*SIZES)}
+    equal = dict.fromkeys(members, 1 / 3)
+    both = Ensemble(members, equal, dict.fromkeys(members, 1.0)).eval()
+    assert both.direction == "cover"
+    expected = torch.stack([m(X, ARCS if n != "mlp" else EDGES) for n, m in members.items()])
+    torch.testing.assert_close(both(X, ARCS).softmax(1), expected.softmax(2).mean(0))
+
+
+@torch.no_grad()
+def test_one_pass_for_models_that_differ_in_a_fixed_basis_and_on_rows():
+    """Of members of every architecture see test_models.py."""
+    torch.manual_seed(0)
+    given = [LONGNN(*SIZES, a=a, b=0.5, learn_basis=False).eval() for a in (0.0, 0.5, 1.5)]
+    operator = GraphOperator.from_edge_index(EDGES, num_nodes=NODES)
+    for model, scores in zip(given, scores_together(given, X, operator), strict=True):
+        torch.testing.assert_close(scores, model.scores(X, operator), rtol=1e-5, atol=1e-6)
+    given = [LONGNN(*SIZES, placement="features", degree=2).eval() for _ in range(3)]
+    terms = Terms({"keep": torch.rand(3, 5, FEATURES)}, {"keep": torch.rand(3, 5)})
+    rows = OnRows("keep", 5, torch.device("cpu"), torch.float32)
+    for model, scores in zip(given, scores_together(given, terms, rows), strict=True):
+        torch.testing.assert_close(scores, model.scores(terms, rows))
+
+
+@pytest.mark.parametrize(
+    ("room", "count", "chunks"), [(1, 5, []), (2, 5, [2]), (100, 5, [100]), (100, 2, [])]
+)
+def test_where_memory_is_short_few_are_asked_at_once(room, count, chunks, monkeypatch):
+    """One by one where room is for one, or for two models; gradients reach the weights of each."""
+    models, x = alike("lon", count=count), features()
+    operator = models[0].make_operator(EDGES, num_nodes=NODES, dtype=torch.float64)
+    monkeypatch.setattr(module, "ROOM", room * NODES * models[0].hidden_channels)
+    seen, vmap = [], module.vmap
+    monkeypatch.setattr(module, "vmap", lambda f, chunk_size: seen.append(chunk_size) or vmap(f))
+    weights = [p for model in models for p in model.parameters()]
+    apart = torch.stack([model.scores(x, operator) for model in models])
+    together = torch.stack(scores_together(models, x, operator))
+    torch.testing.assert_close(together, apart)
+    grads = [torch.autograd.grad(s.square().sum(), weights) for s in (together, apart)]
+    torch.testing.assert_close(*grads)
+    assert seen == chunks
+
+
+class TestPasses:
+    """Which members are asked in one pass."""
+
+    @staticmethod
+    def make(keys, **options):
+        torch.manual_seed(2)
+        members = {name: LONGNN(*SIZES, **options.get(name, {})).eval() for name in keys}
+        even = dict.fromkeys(keys, 1 / len(keys))
+        return Ensemble(members, even, dict.fromkeys(keys, 1.0), alike=keys)
+
+    @pytest.fixture(autouse=True)
+    def _one_pass(self, monkeypatch):
+        monkeypatch.setattr(module, "pays", lambda x: True)
+
+    @torch.no_grad()
+    def test_members_alike_are_asked_together(self, monkeypatch):
+        joined, x = self.make({"a": 1, "b": 2, "c": 1, "d": 1}), X
+        assert joined._passes(x) == [["a", "c", "d"], ["b"]]
+        together = joined(x, EDGES)
+        monkeypatch.setattr(module, "pays", lambda x: False)
+        assert joined._passes(x) == [["a"], ["b"], ["c"], ["d"]]
+        torch.testing.assert_close(together, joined(x, EDGES), rtol=1e-5, atol=1e-6)
+
+    def test_what_cannot_be_stacked_is_not(self):
+        other = {"b": {"degree": 4}, "c": {"self_loops": "add"}}
+        joined = self.make({"a": 1, "b": 1, "c": 1, "d": 1}, **other)
+        assert joined._passes(features()) == [["a", "d"], ["b"], ["c"]]
+
+    def test_dropout_is_drawn_for_each(self):
+        joined = self.make({"a": 1, "b": 1})
+        joined.train()
+        assert joined._passes(features()) == [["a"], ["b"]]
+
+    def test_a_member_without_a_key_is_asked_alone(self):
+        joined = self.make({"a": 1, "b": 1})
+        joined.alike = {}
+        assert joined._passes(features()) == [["a"], ["b"]]
+
+
+def test_on_a_cpu_members_are_asked_one_after_the_other():
+    assert not module.pays(features())
+    assert layout(build("lon")) == layout(build("lon"))
+    assert layout(build("lon")) != layout(build("lon", degree=3))

@@ -12,8 +12,6 @@ from tests.helpers import random_graph, random_tensor
 
 NODES, FEATURES, DEGREE = 40, 6, 5
 FORM = {"placement": "features"}
-#: Every polynomial model of the registry that takes the form, with its filter shared or not.
-POLYNOMIAL = [name for name, e in MODELS.items() if {"placement", "degree"} <= e.options.keys()]
 
 
 def dense_terms(operator, x, degree):
@@ -65,50 +63,34 @@ def build(name, **options):
     return randomize(get_model(name, FEATURES, 8, 3, **{k: given[k] for k in given if k in known}))
 
 
-@pytest.mark.parametrize("name", POLYNOMIAL)
-def test_same_weights_same_scores(world, name):
-    x, operators, terms = world
-    if name == "optbasis":  # its basis depends on the signal
-        assert build(name).row_degree is None
-        return
-    model = build(name).eval()
-    assert model.row_degree == DEGREE
-    whole = model.scores(x, operators[model.self_loops])
-    rows = torch.tensor([5, 3, 39, 0, 7])
-    found = model.scores(rows_of(terms, rows), on_rows(model, len(rows)))
-    assert torch.allclose(found, whole[rows], atol=1e-5, rtol=1e-5)
+#: Every polynomial model of the registry that takes the form; forms of LON-GNN; models without a
+#: hidden layer, which have rows wherever their filter is.
+CASES = [
+    *((n, {}) for n, e in MODELS.items() if {"placement", "degree"} <= e.options.keys()),
+    *(
+        ("lon", {"shared": shared, "self_loops": loops, "normalize": normalize})
+        for shared in (True, False)
+        for loops in ("keep", "add", "remove")
+        for normalize in (True, False)
+    ),
+    *((name, {"placement": "output", "transform": "linear"}) for name in ("sgc", "jacobi")),
+    ("lon", {"placement": "hidden", "transform": "linear"}),
+    ("mlp", {}),
+]
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("loops", ["keep", "add", "remove"])
-@pytest.mark.parametrize("normalize", [True, False])
-def test_forms_of_lon_agree(world, shared, loops, normalize):
-    x, operators, terms = world
-    model = build("lon", shared=shared, self_loops=loops, normalize=normalize).eval()
-    whole = model.scores(x, operators[loops])
-    assert torch.allclose(model.scores(terms, on_rows(model)), whole, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("sgc", {"placement": "output", "transform": "linear"}),
-        ("jacobi", {"placement": "output", "transform": "linear"}),
-        ("lon", {"placement": "hidden", "transform": "linear"}),
-    ],
-)
-def test_linear_models_have_rows_wherever_their_filter_is(world, name, options):
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+def test_same_weights_same_scores(world, name, options):
     x, operators, terms = world
     model = build(name, **options).eval()
+    if name == "optbasis":  # its basis depends on the signal
+        assert model.row_degree is None
+        return
+    assert model.row_degree == (0 if name == "mlp" else DEGREE)
     whole = model.scores(x, operators[model.self_loops])
-    assert torch.allclose(model.scores(terms, on_rows(model)), whole, atol=1e-5, rtol=1e-5)
-
-
-def test_an_mlp_needs_the_features_alone(world):
-    x, operators, terms = world
-    model = randomize(get_model("mlp", FEATURES, 8, 3)).eval()
-    assert model.row_degree == 0
-    assert torch.equal(model.scores(terms, on_rows(model)), model.scores(x, operators["keep"]))
+    rows = torch.tensor([5, 3, 39, 0, 7])
+    answers = model.scores(rows_of(terms, rows), on_rows(model, len(rows)))
+    assert torch.allclose(answers, whole[rows], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("shared", [True, False])
