@@ -33,15 +33,6 @@ def double_operator(edge_index, nodes, **options):
     )
 
 
-def normalized_arcs(arcs, weight, nodes):
-    """N of a directed graph, dense: rows over roots of out-degrees, columns of in-degrees."""
-    A = torch.zeros(nodes, nodes, dtype=torch.float64)
-    values = torch.ones(arcs.shape[1], dtype=torch.float64) if weight is None else weight
-    A = A.index_put((arcs[0], arcs[1]), values, accumulate=True)
-    out, into = (torch.where(d > 0, d, 1.0).sqrt() for d in (A.sum(1), A.sum(0)))
-    return A / (out[:, None] * into)
-
-
 #: One model of each architecture; the others differ from one of them in a basis or an option.
 ARCHITECTURES = ("lon", "bern", "favard", "optbasis", "cheb", "gcn", "arma", "mlp")
 ARCHITECTURES += ("lon-deep", "sage-deep", "gat-deep")

@@ -56,12 +56,6 @@ def test_the_cover_holds_the_arcs_and_their_transpose(weight):
     torch.testing.assert_close(eigenvalues, -eigenvalues.flip(0), atol=1e-12, rtol=0)
 
 
-def test_operators_are_their_own_adjoint():
-    operator = double(weight=WEIGHT)
-    x, y = random_tensor(2 * NODES, 3), random_tensor(2 * NODES, 3, seed=1)
-    torch.testing.assert_close((y * (operator @ x)).sum(), ((operator @ y) * x).sum())
-
-
 def test_a_polynomial_has_the_blocks_of_the_singular_value_decomposition():
     """Even degrees: U p(S) U^T and V p(S) V^T; odd ones: U q(S) V^T and its transpose."""
     operator = double(weight=WEIGHT)

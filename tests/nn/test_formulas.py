@@ -28,7 +28,8 @@ from longnn.nn._typed import TypedFilter
 from longnn.polynomials._families import FAMILIES
 from longnn.registry import PAPER_FORM
 
-from ..helpers import double_operator, normalized_arcs, random_graph, random_tensor
+from ..helpers import double_operator, random_graph, random_tensor
+from ..test_arcs import dense, normalized
 from .test_models import (
     ARCS,
     CLASSES,
@@ -638,7 +639,7 @@ def test_a_filter_on_arcs_has_the_blocks_of_the_formula():
     """Y = (U e U^T + V o U^T) t_s + (U o V^T + V e V^T) t_t, by a dense decomposition."""
     model = build("lon", form="arcs", transform="linear", shared=False)
     beta = model.filters()[0].chebyshev_coefficients().double()  # (degree+1, classes)
-    U, S, Vh = torch.linalg.svd(normalized_arcs(ARCS, None, NODES))
+    U, S, Vh = torch.linalg.svd(normalized(dense(ARCS, None, NODES)))
     degrees = torch.arange(len(beta))
     T = torch.cos(degrees[:, None] * torch.arccos(S.clamp(-1, 1)))  # T_j(s)
     even, odd = (((degrees % 2 == rest)[:, None] * beta).T @ T for rest in (0, 1))
