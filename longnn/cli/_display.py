@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 import longnn
+from longnn.metrics import metric_of
 
 if TYPE_CHECKING:
     from longnn.training import Population
@@ -61,7 +62,8 @@ def tuning_progress(console: Console, *, quiet: bool) -> Progressing:
         if state.training:
             parts.append(f"{state.training} in training, epoch {state.epoch}")
         if state.best_value is not None:
-            best = longnn.report.score_text(state.best_value, state.metric, digits=2)
+            value = metric_of(state.metric).sign * state.best_value  # of an error the negative
+            best = longnn.report.score_text(value, state.metric, digits=2)
             parts.append(f"best validation {best}")
         if state.eta is not None:
             parts.append(f"about {state.eta / 60:.0f} min left")

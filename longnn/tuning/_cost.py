@@ -6,6 +6,8 @@ epoch; early stopping says when the last ones end, which nobody knows before: he
 """
 
 import dataclasses
+import itertools
+import statistics
 import time
 from collections.abc import Sequence
 
@@ -28,34 +30,20 @@ SHORT, LONG = 2.0, 5.0
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """What a search is expected to cost.
-
-    Args:
-        trials: to train.
-        repeats: splits of each trial.
-        populations: in which they are trained, about.
-        epochs: of a training at most.
-        low: seconds if all trainings stop early.
-        high: seconds if they stop late.
-    """
+    """What a search is expected to cost."""
 
     trials: int
     repeats: int
-    populations: int
-    epochs: int
-    low: float
-    high: float
+    populations: int  # about
+    epochs: int  # of a training at most
+    low: float  # seconds if all trainings stop early
+    high: float  # if they stop late
 
     def text(self) -> str:
-        """One line.
-
-        >>> Estimate(64, 2, 8, 1000, 170.0, 480.0).text()
-        '64 trials of 2 splits in 8 populations, at most 1000 epochs each: about 3 to 8 minutes \
-on this machine'
-        """
+        """One line."""
         return (
-            f"{_count(self.trials, 'trial')} of {_count(self.repeats, 'split')} in "
-            f"{_count(self.populations, 'population')}, at most {_count(self.epochs, 'epoch')} "
+            f"{counted(self.trials, 'trial')} of {counted(self.repeats, 'split')} in "
+            f"{counted(self.populations, 'population')}, at most {counted(self.epochs, 'epoch')} "
             f"each: about {range_text(self.low, self.high)} on this machine"
         )
 
@@ -83,36 +71,32 @@ def estimate(
     halving: Halving | None,
     finalists: int,
 ) -> Estimate:
-    """Time a few epochs of the start, and say what the search will cost.
+    """Time a few epochs of a configuration like those of the trials; say what the search will cost.
 
     Args:
-        space: what is searched.
-        start: a configuration like those of the trials.
-        problem: the graph, its features and labels.
         splits: of each trial.
-        trials: that are left to train.
-        batch: trials trained together.
-        halving: when trials are stopped.
+        trials: that are left to train, ``batch`` of them together.
         finalists: trials that are trained again.
     """
-    together = min(batch, trials)
-    cost = _measure(start, problem, splits, together)
-    # Of the shapes that the space has, so many are expected in a batch.
-    shapes = _shapes(space)
-    groups = max(1.0, shapes * (1 - (1 - 1 / shapes) ** together))
-    batches = trials / together
+    batch = min(batch, trials)
+    cost = _measure(start, problem, splits, batch)
+    shapes = 1  # that trials may have; only those of one shape are trained together
+    for key, domain in space.search.items():
+        if key not in VARYING:
+            shapes *= len(domain.values) if isinstance(domain, Choices) else 10
+    groups = max(1.0, shapes * (1 - (1 - 1 / shapes) ** batch))  # so many are expected in a batch
+    populations = trials / batch * groups
     again = min(groups, finalists)  # populations of finalists
-    limit, patience = start.settings.epochs, start.settings.patience
+    limit, patience, repeats = start.settings.epochs, start.settings.patience, len(splits)
     ends = [min(limit, round(factor * patience) + 1) for factor in (SHORT, LONG)]
-    repeats = len(splits)
     low, high = (
-        batches * groups * _group_seconds(cost, together / groups, repeats, halving, end)
+        populations * _group_seconds(cost, batch / groups, repeats, halving, end)
         + end * again * cost.seconds(finalists * FURTHER / max(again, 1.0))
         + STORED * trials
         + WRITTEN
         for end in ends
     )
-    return Estimate(trials, repeats, round(batches * groups + 0.49), limit, low, high)
+    return Estimate(trials, repeats, round(populations + 0.49), limit, low, high)
 
 
 def _group_seconds(
@@ -132,44 +116,29 @@ def _group_seconds(
 def _measure(config: Config, problem: Problem, splits: Sequence[Split], trials: int) -> EpochCost:
     """The two parts of an epoch's cost, from one trial alone and from a whole batch."""
     one = _time_epoch(config, problem, splits)
-    if trials == 1 or one > PROBE:
-        return EpochCost(0.0, one / len(splits))
     count = max(2, min(trials, int(PROBE / one)))  # a large graph: a part of the batch will do
     many: list[float] = []
     # Where a batch does not fit, the search makes it smaller; one trial says enough.
-    if not fits(
-        lambda: many.append(_time_epoch(config, problem, [*splits] * count)), problem.device
-    ):
+    if trials > 1 and one <= PROBE:
+        probe = lambda: many.append(_time_epoch(config, problem, [*splits] * count))  # noqa: E731
+        fits(probe, problem.device)
+    if not many:
         return EpochCost(0.0, one / len(splits))
     member = max(many[0] - one, 0.0) / ((count - 1) * len(splits))
     return EpochCost(max(one - member * len(splits), 0.0), member)
 
 
 def _time_epoch(config: Config, problem: Problem, splits: Sequence[Split]) -> float:
-    """Seconds of one epoch of a population with one member per split."""
+    """The median of the seconds of an epoch of a population with one member per split."""
     members = [config.replace(seed=split.seed) for split in splits]
     population = make_population(members, problem, splits)
-    times: list[float] = []
-    begin = time.perf_counter()
-    for _ in range(min(EPOCHS, config.settings.epochs)):
+    clock = [time.perf_counter()]
+    while len(clock) <= min(EPOCHS, config.settings.epochs) and clock[-1] - clock[0] <= PROBE:
         population.step()
         if problem.device.type == "cuda":
             torch.cuda.synchronize(problem.device)
-        now = time.perf_counter()
-        times.append(now - begin - sum(times))
-        if now - begin > PROBE:
-            break
-    times.sort()
-    return times[len(times) // 2]
-
-
-def _shapes(space: SearchSpace) -> int:
-    """How many shapes the trials of a space may have; only those of one are trained together."""
-    shapes = 1
-    for key, domain in space.search.items():
-        if key not in VARYING:
-            shapes *= len(domain.values) if isinstance(domain, Choices) else 10
-    return shapes
+        clock.append(time.perf_counter())
+    return statistics.median_high(end - begin for begin, end in itertools.pairwise(clock))
 
 
 def range_text(low: float, high: float) -> str:
@@ -194,11 +163,12 @@ def time_text(seconds: float) -> str:
     """
     if seconds < 90:
         shown = max(1, round(seconds)) if seconds < 20 else 5 * round(seconds / 5)
-        return _count(shown, "second")
+        return counted(shown, "second")
     if seconds < 5400:
-        return _count(round(seconds / 60), "minute")
+        return counted(round(seconds / 60), "minute")
     return f"{seconds / 3600:.1f} hours"
 
 
-def _count(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """A number of things."""
     return f"{number} {what}{'s' * (number != 1)}"

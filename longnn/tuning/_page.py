@@ -1,38 +1,16 @@
 """The page of a search: one HTML file with its figures, from its record alone."""
 
-import math
 from pathlib import Path
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from longnn import report
 from longnn.metrics import metric_of
 from longnn.registry import find_model
-from longnn.report import (
-    GREY,
-    NARROW,
-    NAVY,
-    ORANGE,
-    SKY,
-    Plate,
-    alert,
-    code_block,
-    document,
-    embed,
-    heading,
-    in_style,
-    metric_name,
-    new_figure,
-    pairs,
-    paragraph,
-    plain,
-    score_text,
-    section,
-    table,
-    value_text,
-    write_atomically,
-)
+from longnn.tuning._cost import counted
 from longnn.tuning._record import RECORD, SearchRecord, read_record
 
 #: The page, and the file of the winner, in the folder of a search.
@@ -46,7 +24,7 @@ METHOD = (
     "Each trial was trained once per repeat, on splits that no reported result uses. The score of "
     "a trial is the mean over its repeats of the best validation score. No test node was used: not "
     "for training, not for stopping trials early, and not for choosing the winner. The score of "
-    "the winner is the highest of many, so expect a slightly lower one on new splits."
+    "the winner is the best of many, so expect a slightly worse one on new splits."
 )
 
 
@@ -55,85 +33,74 @@ def write_page(folder: str | Path, record: SearchRecord | None = None) -> Path:
 
     Args:
         folder: where to write them, and where the recipe of the search is.
-        record: of the search; read from ``tuning.json`` in the folder if it is not given.
-
-    Returns:
-        The page.
-
-    Raises:
-        FileNotFoundError: if the folder has no record.
-        ValueError: if its record is damaged.
+        record: of the search; None to read it from the folder.
     """
     folder = Path(folder)
     if record is None:
         record = read_record(folder)
     title = f"Tuning {find_model(record.model).title} on {record.dataset.name}"
-    pictures = embed(plates(record), folder / "figures")
-    winner = pairs("Its configuration", record.best.params)
-    too_few = paragraph("There are too few trials to say which settings mattered.", kind="soft")
-    content = document(
+    origin = (
+        f"{counted(record.finished, 'trial')} with {counted(record.repeats, 'repeat')} each, "
+        f"search {record.search}, finished "
+        f"{record.created.replace('T', ' ').replace('+00:00', ' UTC')}"
+    )
+    files = "" if record.dataset.graph else ", with the files of the graph for GRAPH"
+    few = report.paragraph("There are too few trials to say which settings mattered.", kind="soft")
+    space = record.space
+    dropped = f"This model does not have: {', '.join(space.dropped)}."
+    content = report.document(
         title=title,
-        header=heading(title) + paragraph(_origin(record), kind="soft"),
+        header=report.heading(title) + report.paragraph(origin, kind="soft"),
         main=[
-            f'<div class="learned">{paragraph(_finding(record))}</div>',
-            alert(list(record.notes)),
-            section("The winner", winner, _use(record, folder.resolve() / RECIPE)),
-            *_finalists(record),
-            section(
+            f'<div class="learned">{report.paragraph(_finding(record))}</div>',
+            report.alert(list(record.notes)),
+            report.section(
+                "The winner",
+                report.pairs("Its configuration", record.best.params),
+                report.paragraph(f"To train it on the reporting splits{files}:"),
+                report.code_block(record.train_command(folder.resolve() / RECIPE)),
+            ),
+            _finalists(record),
+            report.section(
                 "The search",
-                *pictures.values(),
-                "" if record.importance else too_few,
+                *report.embed(plates(record), folder / "figures").values(),
+                "" if record.importance else few,
                 _trials(record),
             ),
-            section("How the numbers were obtained", paragraph(METHOD), _method(record)),
-            section("The space", _space(record)),
-            section("Versions and machine", pairs("Environment", record.environment)),
+            report.section(
+                "How the numbers were obtained", report.paragraph(METHOD), _method(record)
+            ),
+            report.section(
+                "The space",
+                report.pairs(f"Searched, space {space.name}", space.search),
+                report.pairs("The same in all trials", space.fixed),
+                report.paragraph(dropped) if space.dropped else "",
+            ),
+            report.section("Versions and machine", report.pairs("Environment", record.environment)),
         ],
-        footer=paragraph(
+        footer=report.paragraph(
             f"Written by longnn {record.environment['longnn']} from {RECORD}. The page is "
             "complete: it needs no network and no other file."
         ),
     )
-    return write_atomically(folder / PAGE, content)
-
-
-def _origin(record: SearchRecord) -> str:
-    return (
-        f"{_count(record.finished, 'trial')} with {_count(record.repeats, 'repeat')} each, search "
-        f"{record.search}, "
-        f"finished {record.created.replace('T', ' ').replace('+00:00', ' UTC')}"
-    )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+    return report.write_atomically(folder / PAGE, content)
 
 
 def _finding(record: SearchRecord) -> str:
     gain = f" On the same splits: {gain_text(record)}." if record.start is not None else ""
     first = list(record.importance)[:2]
     mattered = f" What mattered most: {' and '.join(first)}." if first else ""
-    splits = _count(record.repeats + len(record.finalists.seeds), "tuning split")
+    splits = counted(record.repeats + len(record.finalists.seeds), "tuning split")
     return (
         f"Trial {_number(record, record.best.number)} won with a validation "
-        f"{metric_name(record.metric)} of {shown_score(record, record.value)}, "
+        f"{report.metric_name(record.metric)} of {shown_score(record, record.value)}, "
         f"the mean over {splits}.{gain}{mattered}"
     )
 
 
-def _use(record: SearchRecord, recipe: Path) -> str:
-    """The command that trains the winner, ready to copy."""
-    text = "To train it on the reporting splits:"
-    if record.dataset.graph is None:
-        text = "To train it on the reporting splits, with the files of the graph for GRAPH:"
-    return paragraph(text) + code_block(record.train_command(recipe))
-
-
-def _finalists(record: SearchRecord) -> list[str]:
+def _finalists(record: SearchRecord) -> str:
     """The best trials of the search on further splits; nothing where there were none."""
     finals = record.finalists
-    if not finals.trials:
-        return []
     rows = [
         [
             _number(record, final.number),
@@ -142,19 +109,18 @@ def _finalists(record: SearchRecord) -> list[str]:
         for final in finals.trials
     ]
     caption = (
-        f"The search chose these trials on {_count(record.repeats, 'split')}. They were trained "
-        f"again on {_count(len(finals.seeds), 'further split')}, and the mean over all decided"
+        f"The search chose these trials on {counted(record.repeats, 'split')}. They were trained "
+        f"again on {counted(len(finals.seeds), 'further split')}, and the mean over all decided"
     )
     columns = ["trial", "in the search", "on further splits", "over all"]
-    return [section("The finalists", table(caption, columns, rows, words=[]))]
+    finalists = report.table(caption, columns, rows, words=[])
+    return report.section("The finalists", finalists) if rows else ""
 
 
 def _number(record: SearchRecord, number: int) -> str:
     """The number of a trial; that of the start is marked."""
     start = record.start
-    return (
-        f"{number} ({start.name})" if start is not None and start.number == number else f"{number}"
-    )
+    return f"{number} ({start.name})" if start and start.number == number else f"{number}"
 
 
 def _trials(record: SearchRecord) -> str:
@@ -169,7 +135,7 @@ def _trials(record: SearchRecord) -> str:
             _number(record, trial.number),
             shown_score(record, trial.value),
             str(max(trial.epochs)),
-            *(value_text(trial.params.get(key)) for key in searched),
+            *(report.value_text(trial.params.get(key)) for key in searched),
         ]
         for trial in shown
     ]
@@ -177,18 +143,18 @@ def _trials(record: SearchRecord) -> str:
     caption = f"The best {best} of {len(complete)} trials trained to the end"
     if len(rows) > best and record.start is not None:
         caption += f", and the {record.start.name} one"
-    return table(caption, ["trial", "validation", "epochs", *searched], rows, words=[])
+    return report.table(caption, ["trial", "validation", "epochs", *searched], rows, words=[])
 
 
 def _method(record: SearchRecord) -> str:
     halving = record.halving
-    return pairs(
+    return report.pairs(
         "The search in numbers",
         {
             "trials trained to the end": len(record.with_state("complete")),
             "trials stopped early": len(record.with_state("pruned")),
             "trials lost and trained again, or returned": len(record.with_state("fail")),
-            "halving": f"at epochs {value_text(list(halving.rungs))}" if halving else "none",
+            "halving": f"at epochs {report.value_text(list(halving.rungs))}" if halving else "none",
             "split protocol": record.protocol,
             "seeds of splits, weights and dropout": list(record.seeds),
             "seed of the sampler": record.seed,
@@ -198,23 +164,13 @@ def _method(record: SearchRecord) -> str:
     )
 
 
-def _space(record: SearchRecord) -> str:
-    space = record.space
-    dropped = f"This model does not have: {', '.join(space.dropped)}."
-    return (
-        pairs(f"Searched, space {space.name}", space.search)
-        + pairs("The same in all trials", space.fixed)
-        + (paragraph(dropped) if space.dropped else "")
-    )
-
-
 def shown_score(record: SearchRecord, value: float | None) -> str:
     """A score with as many digits as tell close trials apart; of an error, which the search counts
     as negative, its size.
     """
     if value is None:
         return "diverged"
-    return score_text(metric_of(record.metric).sign * value, record.metric, digits=2)
+    return report.score_text(metric_of(record.metric).sign * value, record.metric, digits=2)
 
 
 def gain_text(record: SearchRecord) -> str:
@@ -231,68 +187,56 @@ def gain_text(record: SearchRecord) -> str:
     return f"{gain} over {name} ({shown})"
 
 
-def plates(record: SearchRecord) -> list[Plate]:
+def plates(record: SearchRecord) -> list[report.Plate]:
     """The figures of a search, in reading order."""
-    best = record.best
-    found = [
-        Plate(
-            "tuning_history",
-            lambda: draw_history(record),
-            "The search",
-            "Each mark is one trial. Dots were trained to the end. Crosses were stopped early, "
-            "because the better half had higher scores at the same epoch. The line shows the best "
-            "score until then.",
-            f"Validation scores of {record.finished} trials in their order; the best is trial "
-            f"{best.number} with {score_text(best.value or 0.0, record.metric, digits=2)}.",
-        )
-    ]
-    if record.importance:
-        top = list(record.importance.items())[:3]
-        first = ", ".join(f"{key} {value:.2f}" for key, value in top)
-        found.append(
-            Plate(
-                "tuning_importance",
-                lambda: draw_importance(record),
-                "What mattered",
-                "How much each setting decided whether a trial was among the best fifth "
-                "(PED-ANOVA; the bars sum to one). A low bar means that the values that were tried "
-                "made little difference, not that every value is good.",
-                f"Importance of the searched settings, highest first: {first}.",
-            )
-        )
-    return found
+    history = report.Plate(
+        "tuning_history",
+        lambda: draw_history(record),
+        "The search",
+        "Each mark is one trial. Dots were trained to the end. Crosses were stopped early, because "
+        "the better half was ahead at the same epoch. The line shows the best score until then.",
+        f"Validation scores of {record.finished} trials in their order; the best is trial "
+        f"{record.best.number} with {shown_score(record, record.best.value)}.",
+    )
+    top = [f"{key} {value:.2f}" for key, value in record.importance.items()][:3]
+    importance = report.Plate(
+        "tuning_importance",
+        lambda: draw_importance(record),
+        "What mattered",
+        "How much each setting decided whether a trial was among the best fifth (PED-ANOVA; the "
+        "bars sum to one). A low bar means that the values that were tried made little difference, "
+        "not that every value is good.",
+        f"Importance of the searched settings, highest first: {', '.join(top)}.",
+    )
+    return [history, importance] if record.importance else [history]
 
 
-@in_style
+@report.in_style
 def draw_history(record: SearchRecord) -> Figure:
     """The score of each trial in their order, and the best until then."""
     title = f"{find_model(record.model).title} on {record.dataset.name}: {record.finished} trials"
-    figure, grid = new_figure(title, height=3.6, width=NARROW)
+    figure, grid = report.new_figure(title, height=3.6, width=report.NARROW)
     axes = grid[0, 0]
     metric = metric_of(record.metric)
-    scale = metric.scale
-    known = [(t.state, t.number, scale * t.value) for t in record.trials if t.value is not None]
+    scale = metric.sign * metric.scale  # of an error the search counts the negative
+    points = [(t.state, t.number, scale * t.value) for t in record.trials if t.value is not None]
     for state, marker, colour, label in (
-        ("pruned", "x", GREY, "stopped early"),
-        ("complete", "o", SKY, "trained to the end"),
+        ("pruned", "x", report.GREY, "stopped early"),
+        ("complete", "o", report.SKY, "trained to the end"),
     ):
-        points = [(number, value) for at, number, value in known if at == state]
-        if points:
-            x, y = zip(*points, strict=True)
-            axes.scatter(x, y, marker=marker, c=colour, s=22, linewidths=1.2, label=label)
-    best, steps = -math.inf, []
-    for number, value in ((n, v) for state, n, v in known if state == "complete"):
-        best = max(best, value)
-        steps.append((number, best))
-    axes.step(*zip(*steps, strict=True), where="post", color=NAVY, label="best until then")
-    winner = record.best
+        xy = [(number, value) for at, number, value in points if at == state]
+        if xy:
+            axes.scatter(*np.transpose(xy), marker=marker, c=colour, s=22, lw=1.2, label=label)
+    best = (np.maximum if metric.higher else np.minimum).accumulate([value for _, value in xy])
+    axes.step([n for n, _ in xy], best, where="post", color=report.NAVY, label="best until then")
+    winner, start = record.best, record.start
     assert winner.value is not None, "the winner was trained to the end"
     top = scale * winner.value
-    axes.scatter([winner.number], [top], marker="*", s=140, c=ORANGE, zorder=3, label="winner")
-    start = [(n, v) for _, n, v in known if record.start is not None and n == record.start.number]
-    if record.start is not None and start and record.start.number != winner.number:
-        axes.scatter(*start[0], marker="D", s=36, c=NAVY, zorder=3, label=record.start.name)
-    _focus(axes, [score for *_, score in known], top)
+    axes.scatter(winner.number, top, marker="*", s=140, c=report.ORANGE, zorder=3, label="winner")
+    xy = [(n, value) for _, n, value in points if start is not None and n == start.number]
+    if start is not None and xy and start.number != winner.number:
+        axes.scatter(*np.transpose(xy), marker="D", s=36, c=report.NAVY, zorder=3, label=start.name)
+    _focus(axes, np.sort([metric.sign * value for *_, value in points]), metric.sign)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("trial")
     axes.set_ylabel(f"validation {metric.axis}")
@@ -300,24 +244,25 @@ def draw_history(record: SearchRecord) -> Figure:
     return figure
 
 
-def _focus(axes: Axes, values: list[float], best: float) -> None:
-    """Cut off the few worst trials where they would flatten all others."""
-    ordered = sorted(values)
-    low = ordered[len(ordered) // 10]
-    if best > low > ordered[0]:
+def _focus(axes: Axes, values: np.ndarray, sign: int) -> None:
+    """Cut off the few worst trials where they would flatten all others; values rise to the best."""
+    worst, low, best = values[0], values[len(values) // 10], values[-1]
+    if best > low > worst:
         margin = 0.15 * (best - low)
-        axes.set_ylim(max(ordered[0] - margin, low - 4 * (best - low)), best + margin)
+        ends = max(worst - margin, low - 4 * (best - low)), best + margin
+        axes.set_ylim(*sorted(sign * end for end in ends))
 
 
-@in_style
+@report.in_style
 def draw_importance(record: SearchRecord) -> Figure:
     """Bars of importance, the highest first."""
     importance = list(record.importance.items())[:SHOWN]
     title = f"{find_model(record.model).title} on {record.dataset.name}: what mattered"
-    figure, grid = new_figure(title, height=1.2 + 0.26 * len(importance), width=NARROW)
+    height = 1.2 + 0.26 * len(importance)
+    figure, grid = report.new_figure(title, height=height, width=report.NARROW)
     axes = grid[0, 0]
-    names = [plain(key) for key, _ in importance]
-    axes.barh(names, [value for _, value in importance], color=NAVY, height=0.65)
+    names = [report.plain(key) for key, _ in importance]
+    axes.barh(names, [value for _, value in importance], color=report.NAVY, height=0.65)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(left=0)

@@ -4,23 +4,23 @@ Figures, page and recipe are made from it alone.
 """
 
 import dataclasses
-import json
 import math
 import shlex
 import warnings
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import optuna
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from longnn._base.schema import Node, Schema, from_plain
+from longnn._base.schema import Node, Schema
 from longnn.data import NodeDataset
 from longnn.data._catalog import known_names
-from longnn.registry import find_model
-from longnn.tuning._ledger import Outcome, Scores, place_of, worker_of
+from longnn.registry import MODELS
+from longnn.tuning._ledger import FINISHED, Outcome, Scores, place_of, worker_of
 from longnn.tuning._space import Plain
 from longnn.tuning._training import Halving
 
@@ -28,35 +28,23 @@ from longnn.tuning._training import Halving
 RECORD = "tuning.json"
 #: Packages whose versions every record has.
 VERSIONS = ("longnn", "torch", "optuna")
-#: The states of trials, and a bound for their numbers.
-STATES, MOST = ("complete", "pruned", "running", "fail"), 10**9
+#: The states of trials: trained to the end, stopped by halving or diverged, in training, and lost
+#: with its worker or given up to a faster one.
+State = Literal["complete", "pruned", "running", "fail"]
 #: Of importance: the fewest trials, with fewer it is noise, and the share that counts as the best.
 LEAST, BEST = 20, 0.2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialRecord(Outcome):
-    """One trial of a search, with the outcome of its trainings.
+    """One trial of a search, with the outcome of its trainings."""
 
-    Args:
-        number: of the trial in Optuna's storage.
-        place: in the order in which trials were drawn; a trial that was lost and the one that
-            repeats it have the same.
-        state: ``"complete"``, ``"pruned"`` (stopped by halving, or diverged), ``"running"`` or
-            ``"fail"`` (lost with its worker, or another worker was faster).
-        params: the value of every entry of the space.
-        value: the mean over the repeats of the best validation score.
-        intermediate: that mean at the epochs of halving.
-        seconds: from its start to its end.
-        worker: the id of the worker that trained it.
-    """
-
-    number: int
-    place: int
-    state: str
-    params: Mapping[str, Plain]
-    value: float | None = None
-    intermediate: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    number: int  # in Optuna's storage
+    place: int  # in the order of drawing; a lost trial and the one that repeats it share theirs
+    state: State
+    params: Mapping[str, Plain]  # of every entry of the space
+    value: float | None = None  # mean over repeats of the best validation score; -error
+    intermediate: Mapping[str, float] = dataclasses.field(default_factory=dict)  # epoch -> mean
     seconds: float | None = None
     worker: str = ""
 
@@ -68,7 +56,7 @@ class TrialRecord(Outcome):
         return cls(
             number=trial.number,
             place=place_of(trial),
-            state=trial.state.name.lower(),
+            state=cast(State, trial.state.name.lower()),
             params=trial.user_attrs["values"],
             value=trial.values[0] if trial.values and math.isfinite(trial.values[0]) else None,
             intermediate={str(epoch): score for epoch, score in scores if math.isfinite(score)},
@@ -80,22 +68,12 @@ class TrialRecord(Outcome):
 
 @dataclasses.dataclass(frozen=True)
 class FinalistRecord:
-    """One of the best trials, trained again on further splits.
+    """One of the best trials, trained again on further splits."""
 
-    Args:
-        number: of the trial.
-        searched: its score in the search.
-        confirmed: its score on each further split.
-        value: the mean over the splits of the search and the further ones.
-
-    >>> FinalistRecord(4, 0.8, (0.7, 0.9), 0.8).further
-    0.8
-    """
-
-    number: int
-    searched: float
-    confirmed: Scores
-    value: float | None = None
+    number: int  # of the trial
+    searched: float  # its score in the search
+    confirmed: Scores  # on each further split
+    value: float | None = None  # the mean over all splits
 
     @property
     def further(self) -> float | None:
@@ -112,62 +90,44 @@ class Finalists:
     trials: tuple[FinalistRecord, ...] = ()
 
 
+StartName = Literal["default", "given"]
+
+
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """The trial that a search starts with, to compare the winner with.
+    """The trial that a search starts with, to compare the winner with."""
 
-    Args:
-        name: ``"default"``, what plain training of one model uses, or ``"given"``.
-        number: of the trial.
-        value: its mean score on the splits of the winner's; None where it diverged.
-    """
-
-    name: str
-    number: int
-    value: float | None = None
+    name: StartName  # "default": what plain training of one model uses
+    number: int  # of the trial
+    value: float | None = None  # its mean on the splits of the winner's; None where it diverged
 
 
 @dataclasses.dataclass(frozen=True)
 class DatasetRecord:
-    """The graph of a search, and how to name it on the command line.
-
-    Args:
-        name: of the dataset.
-        fingerprint: of its data.
-        graph: its name, or the path of its files; None for a graph that was built in Python.
-        nodes: the path of the node file, where one was given.
-        options: of the loader.
-        data_dir: the folder of the named datasets, where one was given.
-    """
+    """The graph of a search, and how to name it on the command line."""
 
     name: str
     fingerprint: str
-    graph: str | None = None
-    nodes: str | None = None
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    data_dir: str | None = None
+    graph: str | None = None  # its name, or the path of its files; None where built in Python
+    nodes: str | None = None  # the path of the node file
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the loader
+    data_dir: str | None = None  # the folder of the named datasets
 
     @classmethod
     def describe(cls, dataset: NodeDataset, data_dir: str | Path | None = None) -> "DatasetRecord":
         """From a dataset; one without a source is named where its name is that of a dataset."""
         source = getattr(dataset, "source", None)
-        fingerprint = dataset.fingerprint()
-        if source is None:
-            graph = dataset.name if dataset.name in known_names() else None
-            record = cls(dataset.name, fingerprint, graph)
-        else:
-            options = dict(source.options)
-            record = cls(dataset.name, fingerprint, source.graph, source.nodes, options)
-        if data_dir is None or record.graph not in known_names():
-            return record
-        return dataclasses.replace(record, data_dir=str(Path(data_dir).absolute()))
+        graph = dataset.name if dataset.name in known_names() else None
+        nodes, options = None, {}
+        if source is not None:
+            graph, nodes, options = source.graph, source.nodes, dict(source.options)
+        folder = None
+        if data_dir is not None and graph in known_names():
+            folder = str(Path(data_dir).absolute())
+        return cls(dataset.name, dataset.fingerprint(), graph, nodes, options, folder)
 
     def arguments(self) -> list[str]:
-        """The arguments of ``longnn train`` that name this graph.
-
-        >>> DatasetRecord("csbm", "", "csbm", options={"phi": 0.5}).arguments()
-        ['csbm', '--data', 'phi=0.5']
-        """
+        """The arguments of ``longnn train`` that name this graph."""
         arguments = [self.graph or "GRAPH"]
         if self.nodes is not None:
             arguments += ["--nodes", self.nodes]
@@ -195,55 +155,30 @@ class SpaceRecord:
 
 @dataclasses.dataclass(frozen=True)
 class SearchRecord(Schema):
-    """A finished search, of all its workers.
-
-    Args:
-        created: when it was finished.
-        dataset: the graph.
-        model: the name of the model.
-        metric: what validation scores are: a key of :data:`longnn.metrics.METRICS`.
-        search: the name of the search in its storage.
-        finished: trials that were trained to the end or stopped by halving.
-        repeats: trainings per trial.
-        protocol: the split protocol.
-        seeds: of splits, weights and dropout, one per repeat.
-        seed: of the sampler.
-        notes: sentences the user ought to read.
-        best: the winner.
-        value: its mean validation score, over the splits of the finalists too.
-        finalists: the best trials on further splits.
-        importance: of the searched settings, in falling order.
-        space: what was searched.
-        seconds: of this worker.
-        environment: machine and versions.
-        trials: all of them in the order of their numbers.
-        start: the trial that it started with; None if that was drawn, too.
-        halving: when trials were stopped; None if never.
-        storage: the URL of the storage without its password; None if the caller opened it.
-    """
+    """A finished search, of all its workers."""
 
     created: str
     dataset: DatasetRecord
     model: str
-    metric: str
-    search: str
-    finished: int
+    metric: str  # a key of longnn.metrics.METRICS
+    search: str  # its name in the storage
+    finished: int  # trials that were trained to the end or stopped by halving
     repeats: int
     protocol: str
-    seeds: tuple[int, ...]
-    seed: int
+    seeds: tuple[int, ...]  # of splits, weights and dropout, one per repeat
+    seed: int  # of the sampler
     notes: tuple[str, ...]
     best: TrialRecord
-    value: float
+    value: float  # of the best, over the splits of the finalists too
     finalists: Finalists
-    importance: Mapping[str, float]
+    importance: Mapping[str, float]  # of the searched settings, falling
     space: SpaceRecord
-    seconds: float
+    seconds: float  # of this worker
     environment: Mapping[str, Any]
-    trials: tuple[TrialRecord, ...]
-    start: Start | None = None
+    trials: tuple[TrialRecord, ...]  # by their numbers
+    start: Start | None = None  # None where that was drawn, too
     halving: Halving | None = None
-    storage: str | None = None
+    storage: str | None = None  # its URL without secrets; None where the caller opened it
 
     @property
     def gain(self) -> float | None:
@@ -262,49 +197,34 @@ class SearchRecord(Schema):
         return shlex.join(["longnn", "train", *self.dataset.arguments(), *options])
 
     def check(self, node: Node) -> None:
-        """Check what the page relies on and types do not say.
-
-        Raises:
-            ValueError: where the record contradicts itself.
-        """
-        find_model(self.model)
-        missing = [name for name in VERSIONS if name not in self.environment]
-        if missing:
-            raise ValueError(f"Expected the version of {missing[0]} in `record.environment`")
-        if not self.seeds or self.best.value is None:
-            raise ValueError("Expected `record` to have seeds and a best trial with a value")
-        for trial in (self.best, *self.trials):
-            if trial.state not in STATES or not 0 <= trial.number < MOST:
-                raise ValueError(f"Expected trials with a state and a number (got {trial!r:.60})")
+        """Check what the page relies on and types do not say."""
+        if self.model not in MODELS:
+            node["model"].fail("the name of a model")
+        for name in VERSIONS:
+            if name not in self.environment:
+                node["environment"].fail(f"an object with the version of {name}")
+        if not self.seeds:
+            node["seeds"].fail("a list of at least one seed")
+        if self.best.value is None:
+            node["best"]["value"].fail("a number")
+        for at, trial in zip(node["trials"], self.trials, strict=True):
             if trial.state == "complete" and not trial.epochs:
-                raise ValueError(f"Expected trial {trial.number} to have epochs (got none)")
+                at["epochs"].fail("a list of at least one number")
 
 
 @dataclasses.dataclass(frozen=True)
 class TuningProgress:
-    """The state of a search, given to its callback.
+    """The state of a search, given to its callback."""
 
-    Args:
-        metric: what scores are: a key of :data:`longnn.metrics.METRICS`.
-        done: trials that all workers together have finished.
-        total: trials to finish.
-        best_value: the best mean validation score until now; None at first.
-        best_params: the values that gave it; empty at first.
-        elapsed: seconds since this worker started.
-        eta: estimated seconds left; None until this worker has finished a trial.
-        training: trials that this worker is training.
-        epoch: the epoch they have reached.
-    """
-
-    metric: str
-    done: int
+    metric: str  # a key of longnn.metrics.METRICS
+    done: int  # trials that all workers have finished
     total: int
-    best_value: float | None
+    best_value: float | None  # mean validation score, negative of an error; None at first
     best_params: Mapping[str, Plain]
-    elapsed: float
-    eta: float | None
-    training: int
-    epoch: int
+    elapsed: float  # seconds since this worker started
+    eta: float | None  # seconds left; None until this worker has finished a trial
+    training: int  # trials that this worker is training
+    epoch: int  # that they have reached
 
 
 def read_record(folder: Path) -> SearchRecord:
@@ -314,16 +234,9 @@ def read_record(folder: Path) -> SearchRecord:
         FileNotFoundError: if the folder has none.
         ValueError: if it is damaged, or is not the record of a search.
     """
-    try:
-        table = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"Expected {RECORD} in {folder} (there is none)") from error
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"Expected {folder / RECORD} to be JSON (it is damaged)") from error
-    try:
-        record = from_plain(SearchRecord, table, "record")
-    except ValueError as error:
-        raise ValueError(f"{folder / RECORD}: {error}") from error
+    if not (folder / RECORD).exists():
+        raise FileNotFoundError(f"Expected {RECORD} in {folder} (there is none)")
+    record: SearchRecord = Node.load(folder / RECORD).read(SearchRecord)
     return record
 
 
@@ -336,8 +249,12 @@ def parameter_importance(trials: Sequence[FrozenTrial]) -> dict[str, float]:
     trials count too: below the finished ones, and the later stopped the higher. Empty with fewer
     than :data:`LEAST` trials, or where all are equally good.
     """
-    ranked = [t for t in trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED) and t.params]
-    scores = [_standing(t) for t in ranked]
+    ranked = [t for t in trials if t.state in FINISHED and t.params]
+    scores = []  # finished above stopped, later stopped above earlier, then by value
+    for trial in ranked:
+        stopped = 0 if trial.state == TrialState.COMPLETE else 1 + (trial.last_step or 0)
+        value = trial.values[0] if trial.values else -math.inf
+        scores.append((not stopped, stopped, value))
     levels = {score: float(level) for level, score in enumerate(sorted(set(scores)))}
     if len(ranked) < LEAST or len(levels) < 2:
         return {}
@@ -349,18 +266,16 @@ def parameter_importance(trials: Sequence[FrozenTrial]) -> dict[str, float]:
         ]
     )
     evaluator = PedAnovaImportanceEvaluator(target_quantile=BEST)
-    with warnings.catch_warnings():
-        # Constant or conditional settings; the result is checked below.
+    with warnings.catch_warnings():  # of constant or conditional settings; the result is checked
         warnings.filterwarnings("ignore", module=r"optuna\.importance.*")
         try:
-            found = get_param_importances(search, evaluator=evaluator)
+            shares = get_param_importances(search, evaluator=evaluator)
         except (RuntimeError, ValueError):
             return {}
-    merged: dict[str, float] = {}
-    for name, value in found.items():  # "penalty?" and "penalty" are one setting
-        key = name.removesuffix("?")
-        merged[key] = merged.get(key, 0.0) + value
-    if not merged or not all(map(math.isfinite, merged.values())):
+    merged = defaultdict[str, float](float)
+    for name, value in shares.items():  # "penalty?" and "penalty" are one setting
+        merged[name.removesuffix("?")] += value
+    if not all(map(math.isfinite, merged.values())):
         return {}
     return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))
 

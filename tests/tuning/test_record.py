@@ -1,43 +1,26 @@
 """What a search leaves behind: record, recipe, figures and page; and a record that is damaged."""
 
 import dataclasses
+import io
 import json
 import shlex
-from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
+from longnn.cli._display import tuning_progress
 from longnn.config import Config
-from longnn.data import csbm
+from longnn.data import csbm, from_data
 from longnn.tuning import read_record
-from longnn.tuning._page import write_page
-from longnn.tuning._record import DatasetRecord
+from longnn.tuning._page import draw_history, write_page
+from longnn.tuning._record import DatasetRecord, TuningProgress
 from longnn.tuning._training import Halving
 from tests.commands import succeed
+from tests.report.pagecheck import Page, check_page
 from tests.tuning.examples import SPACE, search
 
-VOID = {"meta", "img", "br", "link", "input", "hr"}
 NAME = "<b>&\"gra\nph'</b>"
-
-
-class Balanced(HTMLParser):
-    """Fails on a tag that is closed and was not open; collects text and attributes."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text, self.tags = [], [], []
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 @pytest.fixture(scope="module")
@@ -96,20 +79,14 @@ def test_importance_finds_the_learning_rate(found):
 
 def test_page_stands_alone_and_is_well_formed(found):
     folder, result = found
-    page = (folder / "tuning.html").read_text()
-    parser = Balanced()
-    parser.feed(page)
-    assert parser.open == []
-    assert not {tag for tag, _ in parser.tags} & {"script", "b iframe", "object"}
-    assert not [t for t in parser.tags if t[0] == "b" and t[1]]
-    assert "<b>&" not in page
-    sources = [a["src"] for tag, a in parser.tags if tag == "img"]
-    assert len(sources) == 2
-    assert all(source.startswith("data:image/") for source in sources)
-    assert "http" not in page.replace("http://www.w3.org", "")
-    text = " ".join(parser.text)
-    assert f"{100 * result.value:.2f} %" in text
-    assert "No test node was used" in text
+    html = (folder / "tuning.html").read_text()
+    page = check_page(html)
+    assert not page.all("b iframe")
+    assert not [attributes for attributes in page.all("b") if attributes]
+    assert "<b>&" not in html
+    assert len(page.all("img")) == 2
+    assert f"{100 * result.value:.2f} %" in page.text
+    assert "No test node was used" in page.text
     for name in ("tuning_history", "tuning_importance"):
         assert (folder / "figures" / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
         assert b"<svg" in (folder / "figures" / f"{name}.svg").read_bytes()
@@ -127,9 +104,9 @@ def test_page_is_made_of_the_record_alone(found, tmp_path):
 
 def printed_command(page):
     """The command that a page prints, as a shell reads it."""
-    parser = Balanced()
-    parser.feed(page.read_text())
-    (command,) = [text for text in parser.text if text.startswith("longnn train")]
+    (command,) = [
+        line for line in Page(page.read_text()).text.splitlines() if "longnn train" in line
+    ]
     return shlex.split(command)
 
 
@@ -167,49 +144,24 @@ def test_one_of_a_thing_is_not_several(tmp_path):
     assert not (tmp_path / "figures" / "tuning_importance.png").exists()
 
 
-def test_the_graph_is_named_on_the_command_line():
-    named = DatasetRecord("texas", "abc", "texas", data_dir="/my data")
-    assert shlex.join(named.arguments()) == "texas --data-dir '/my data'"
-
-
-def test_a_damaged_record_is_one_sentence_that_names_the_file(found, tmp_path):
+def test_a_file_that_is_no_record_is_named(found, tmp_path):
     path = tmp_path / "tuning.json"
-    whole = json.loads((found[0] / "tuning.json").read_text())
-    for text in ("{", "[" * 100_000, '{"seed": ' + "7" * 5000 + "}"):
+    for text in ("{", "[" * 100_000, '{"seed": ' + "7" * 5000 + "}", "[]", "5"):
         path.write_text(text)
-        with pytest.raises(ValueError, match=r"Expected .*tuning\.json to be JSON \(it is damaged"):
+        with pytest.raises(ValueError, match=r"tuning\.json: Expected a JSON"):
             read_record(tmp_path)
-    trial = {**whole["best"], "intermediate": 5}
-    other = [{**whole, "best": trial}, {**whole, "trials": 5}, {**whole, "dataset": None}, [], 5]
-    for table in (*other, {**whole, "space": "x"}):
-        path.write_text(json.dumps(table))
-        with pytest.raises(ValueError, match=r"tuning\.json: Expected 'record"):
-            read_record(tmp_path)
-    del whole["seeds"]
-    path.write_text(json.dumps(whole))
-    with pytest.raises(ValueError, match=r"tuning\.json: Expected 'record.seeds' .*\(got nothing"):
-        read_record(tmp_path)
-
-
-def test_the_command_finds_the_files_of_a_named_dataset(dataset, tmp_path):
-    keys = {"trials": 1, "repeats": 1, "finalists": 0, "data_dir": tmp_path / "my data"}
-    record = search(dataset, None, **keys).record
-    assert f"--data-dir '{tmp_path / 'my data'}'" in record.train_command(tmp_path)
-    own = dataclasses.replace(dataset, name="mine")
-    record = search(own, None, **keys).record
-    assert "--data-dir" not in record.train_command(tmp_path), "only named datasets have one"
 
 
 def test_a_dataset_is_named_by_its_source(tmp_path):
     graph = csbm(num_nodes=40, num_features=4)
-    assert DatasetRecord.describe(graph).arguments() == ["csbm"]
-    own = dataclasses.replace(graph, name="mine")
-    assert DatasetRecord.describe(own).arguments() == ["GRAPH"]
+    named = DatasetRecord.describe(graph, tmp_path / "my data").arguments()
+    assert shlex.join(named) == f"csbm --data-dir '{tmp_path / 'my data'}'"
+    mine = dataclasses.replace(graph, name="mine")
+    assert DatasetRecord.describe(mine, tmp_path).arguments() == ["GRAPH"]
     options = {"label_column": "my topic", "directed": True, "feature_columns": ["age", "height"]}
     source = SimpleNamespace(graph="/data/my edges.csv", nodes="/data/nodes.csv", options=options)
     loaded = SimpleNamespace(name="mine", fingerprint=lambda: "abc", source=source)
-    arguments = DatasetRecord.describe(loaded).arguments()
-    assert shlex.join(arguments) == (
+    assert shlex.join(DatasetRecord.describe(loaded, tmp_path).arguments()) == (
         "'/data/my edges.csv' --nodes /data/nodes.csv --data 'label_column=my topic' "
         "--data directed=true --data feature_columns=age,height"
     )
@@ -218,31 +170,53 @@ def test_a_dataset_is_named_by_its_source(tmp_path):
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (["model"], [], r"Expected 'record.model' to be text \(got \[\]\)"),
-        (["model"], "lonn", "did you mean `lon`"),
-        (["repeats"], None, r"Expected 'record.repeats' to be a whole number \(got None\)"),
-        (["created"], 3, "Expected 'record.created' to be text"),
-        (["environment"], {}, "Expected the version of longnn in `record.environment`"),
-        (["seeds"], [], "to have seeds and a best trial with a value"),
-        (["best", "value"], None, "to have seeds and a best trial with a value"),
-        (["trials", 0, "state"], "done", "Expected trials with a state and a number"),
-        (["trials", 0, "number"], 10**40, r"'record.trials\[0\].number' to be a whole number"),
-        (["trials", 0, "epochs"], [], "Expected trial 0 to have epochs"),
-        (
-            ["trials", 0, "intermediate"],
-            [],
-            "intermediate' to be an object",
-        ),
-        (["trials", 0, "params"], {"a": []}, r"Expected 'record.trials\[0\].params.a' to be"),
+        (["model"], [], r"'model' to be text \(got \[\]\)"),
+        (["model"], "lonn", "'model' to be the name of a model"),
+        (["repeats"], None, r"'repeats' to be a whole number \(got None\)"),
+        (["dataset"], None, "'dataset' to be an object"),
+        (["environment"], {}, "'environment' to be an object with the version of longnn"),
+        (["seeds"], [], "'seeds' to be a list of at least one seed"),
+        (["start", "name"], "best", "'start.name' to be one of default, given"),
+        (["best", "value"], None, "'best.value' to be a number"),
+        (["trials", 0, "state"], "done", r"'trials\[0\].state' to be one of complete, pruned"),
+        (["trials", 0, "number"], 10**40, r"'trials\[0\].number' to be a whole number"),
+        (["trials", 0, "epochs"], [], r"'trials\[0\].epochs' to be a list of at least one"),
+        (["trials", 0, "params"], {"a": []}, r"'trials\[0\].params.a' to be"),
     ],
 )
 def test_damage_is_named_with_its_file(found, tmp_path, place, value, message):
     table = json.loads((found[0] / "tuning.json").read_text())
+    table["trials"].sort(key=lambda trial: trial["state"])  # a complete one first
     *way, last = place
     node = table
     for key in way:
         node = node[key]
     node[last] = value
     (tmp_path / "tuning.json").write_text(json.dumps(table))
-    with pytest.raises(ValueError, match=rf"tuning\.json: .*{message}"):
+    with pytest.raises(ValueError, match=rf"tuning\.json: Expected {message}"):
         read_record(tmp_path)
+
+
+def test_errors_are_shown_as_positive_numbers(tmp_path):
+    """The search counts the negative of an error; the page, its figure and the terminal do not."""
+    graph = csbm(num_nodes=60, num_features=8)
+    data = graph.data.clone()
+    data.y = data.x.sum(1) * 100
+    space = SPACE | {"monitor": "mae"}
+    record = search(from_data(data), tmp_path, space, trials=6, batch=6, repeats=1).record
+    scores = [-trial.value for trial in record.trials]
+    assert record.metric == "mae"
+    assert -record.value == min(scores) > 0, "of errors the smaller is better"
+    axes = draw_history(record).axes[0]
+    (line,) = axes.lines
+    assert line.get_ydata() == pytest.approx([min(scores[: k + 1]) for k in range(6)])
+    assert axes.get_ylim()[0] < min(scores)
+    assert axes.get_ylim()[0] < axes.get_ylim()[1]
+    assert "&#x27;-" not in (tmp_path / "tuning.html").read_text()
+    shown = f"{min(scores):.4f}"
+    assert f"is trial {record.best.number} with {shown}" in (tmp_path / "tuning.html").read_text()
+    console = Console(file=io.StringIO(), force_terminal=True, width=200)
+    state = TuningProgress("mae", 3, 6, record.value, {}, 1.0, None, 0, 0)
+    with tuning_progress(console, quiet=False) as on_progress:
+        on_progress(state)
+    assert f"best validation {shown}" in console.file.getvalue()
