@@ -11,17 +11,15 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in ("optuna", "sqlalchemy"):
         raise
-    raise MissingPackageError(error.name) from None
+    raise MissingPackageError(
+        f"Expected the package {error.name} for a search (it is not installed); "
+        'pip install "longnn[tune]"',
+        name=error.name,
+    ) from None
 
 from longnn.tuning._record import read_record
 from longnn.tuning._space import SearchSpace, load_space
 from longnn.tuning._splits import confirm
 from longnn.tuning._tune import tune
 
-__all__ = [
-    "SearchSpace",
-    "confirm",
-    "load_space",
-    "read_record",
-    "tune",
-]
+__all__ = ["SearchSpace", "confirm", "load_space", "read_record", "tune"]

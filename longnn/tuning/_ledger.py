@@ -12,6 +12,7 @@ import dataclasses
 import math
 import os
 import platform
+import reprlib
 import sys
 import time
 import uuid
@@ -44,19 +45,12 @@ ACTIVE: set[str] = set()
 
 @dataclasses.dataclass(frozen=True)
 class Worker:
-    """One process that works on a search.
+    """One process that works on a search."""
 
-    Args:
-        id: random.
-        machine: see :func:`machine_id`.
-        pid: the number of the process.
-        started: when it started. A later process may have the same number.
-    """
-
-    id: str
+    id: str  # random
     machine: str
     pid: int
-    started: str
+    started: str  # when: a later process may have the same number
 
     @classmethod
     def here(cls) -> "Worker":
@@ -75,21 +69,13 @@ class Worker:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What the trainings of one trial gave, one entry per repeat; empty before it is closed.
+    """What the trainings of one trial gave, one entry per repeat; empty before it is closed."""
 
-    Args:
-        scores: the best validation score of each repeat.
-        losses: the validation loss at the epoch of that score.
-        epochs: how many epochs were trained.
-        best_epochs: the epoch of the best score.
-        stopped: why training ended: ``"epochs"``, ``"patience"``, ``"pruned"`` or ``"diverged"``.
-    """
-
-    scores: Scores = ()
-    losses: Scores = ()
-    epochs: tuple[int, ...] = ()
+    scores: Scores = ()  # the best of validation
+    losses: Scores = ()  # of validation, at the epoch of that score
+    epochs: tuple[int, ...] = ()  # how many were trained
     best_epochs: tuple[int, ...] = ()
-    stopped: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()  # by "epochs", "patience", "pruned" or "diverged"
 
     @classmethod
     def of(cls, trial: FrozenTrial) -> "Outcome":
@@ -98,59 +84,38 @@ class Outcome:
 
     @property
     def loss(self) -> float:
-        """The mean loss; infinite where a repeat has none.
-
-        >>> Outcome(losses=(1.0, 2.0)).loss, Outcome(losses=(1.0, None)).loss
-        (1.5, inf)
-        """
+        """The mean loss; infinite where a repeat has none."""
         losses = [math.inf if loss is None else loss for loss in self.losses]
         return sum(losses) / len(losses) if losses else math.inf
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What a search writes to each of Optuna's trials.
-
-    Args:
-        place: of the trial in the search.
-        values: of every entry of the space.
-        worker: who trains it.
-        result: of its trainings, before it is finished.
-    """
+    """What a search writes to each of Optuna's trials."""
 
     place: int
-    values: Mapping[str, Plain]
+    values: Mapping[str, Plain]  # of every entry of the space
     worker: Worker
     result: Outcome = dataclasses.field(default_factory=Outcome)
 
 
 @dataclasses.dataclass
 class Claim:
-    """A trial that this worker is to train.
+    """A trial that this worker is to train."""
 
-    Args:
-        id: of the trial in Optuna's storage.
-        place: of the trial in the search.
-        values: of every entry of the space.
-        start: it is where the search starts; halving does not stop it.
-        done: whether it is closed.
-    """
-
-    id: int
+    id: int  # in Optuna's storage
     place: int
     values: Mapping[str, Plain]
-    start: bool
-    done: bool = False
+    start: bool  # the search starts with it: halving does not stop it
+    done: bool = False  # closed
 
 
 class Ledger:
     """The trials of one search. As a context it signs this worker on and off.
 
     Args:
-        storage: where they are stored.
         name: of the search, which is created if it does not exist.
         agreement: what all workers must agree on (data, model, splits, space); plain data.
-        space: what to search.
         trials: how many to finish in total.
         seed: of the sampler.
         start: the values of the first trial; None to draw it, too.
@@ -192,10 +157,10 @@ class Ledger:
             raise self.attempt.damaged("it does not say what its workers agreed on")
         for key, value in agreement.items():
             if written.get(key) != value:
+                given, before = (reprlib.repr(v) for v in (value, written.get(key)))
                 raise ValueError(
-                    f"Expected the {key} that the search {name!r} was started with "
-                    f"(got {_short(value)}, not {_short(written.get(key))}); use the same "
-                    "arguments, or choose another folder or name"
+                    f"Expected the {key} that the search {name!r} was started with (got {given}, "
+                    f"not {before}); use the same arguments, or choose another folder or name"
                 )
 
     def __enter__(self) -> "Ledger":
@@ -225,7 +190,11 @@ class Ledger:
 
     def claim(self, most: int) -> list[Claim]:
         """Take places until this worker has ``most``; none if others have all."""
-        self._bury()
+        attributes = self.attempt(lambda: self.study.user_attrs)
+        for trial in self.get_trials(TrialState.RUNNING):
+            worker = worker_of(trial)
+            if not worker.is_alive(attributes.get(f"beat:{worker.id}", 0.0)):
+                self._close(trial._trial_id, TrialState.FAIL)
         claims = self._keep_first()
         while len(claims) < most:
             trials = self.get_trials()
@@ -239,14 +208,6 @@ class Ledger:
             claims = self._keep_first()
         return claims
 
-    def _bury(self) -> None:
-        """Mark the trials of dead workers as failed."""
-        attributes = self.attempt(lambda: self.study.user_attrs)
-        for trial in self.get_trials(TrialState.RUNNING):
-            worker = worker_of(trial)
-            if not worker.is_alive(attributes.get(f"beat:{worker.id}", 0.0)):
-                self._close(trial._trial_id, TrialState.FAIL)
-
     def _fill(self, places: Sequence[int], trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
         """Trials for places: those that were lost again, the others by TPE.
 
@@ -254,9 +215,7 @@ class Ledger:
         """
         mirror = optuna.create_study(direction="maximize")
         mirror.add_trials(trial for trial in trials if trial.state != TrialState.FAIL)
-        lost: dict[int, FrozenTrial] = {}
-        for trial in trials:
-            lost.setdefault(place_of(trial), trial)
+        lost = {place_of(trial): trial for trial in reversed(trials)}
         filled = []
         for place in places:
             drawn: FrozenTrial | optuna.Trial
@@ -301,7 +260,7 @@ class Ledger:
         return [claims[place] for place in sorted(claims)]
 
     def report(self, claim: Claim, epoch: int, score: float) -> None:
-        """Store the score of a trial at an epoch."""
+        """Store a trial's score at an epoch."""
         if np.isfinite(score):
             try:
                 self.attempt(self.storage.set_trial_intermediate_value, claim.id, epoch, score)
@@ -325,8 +284,7 @@ class Ledger:
 
 def place_of(trial: FrozenTrial) -> int:
     """The place of a trial in its search."""
-    place: int = trial.user_attrs["place"]
-    return place
+    return int(trial.user_attrs["place"])
 
 
 def worker_of(trial: FrozenTrial) -> Worker:
@@ -371,8 +329,3 @@ def _start_time(pid: int) -> str | None:
     except PermissionError:
         pass
     return ""
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -68,7 +68,11 @@ class TrialRecord(Outcome):
 
 @dataclasses.dataclass(frozen=True)
 class FinalistRecord:
-    """One of the best trials, trained again on further splits."""
+    """One of the best trials, trained again on further splits.
+
+    >>> FinalistRecord(4, 0.8, (0.7, 0.9), 0.8).further
+    0.8
+    """
 
     number: int  # of the trial
     searched: float  # its score in the search

@@ -14,18 +14,16 @@ table ``[models.NAME]`` of the file has what is true in this space; it overrides
 import dataclasses
 import functools
 import itertools
-import math
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Self, cast
 
 import optuna
 from optuna.trial import BaseTrial
 
-from longnn._base.suggestions import did_you_mean
+from longnn._base.schema import from_plain, stored, to_plain
 from longnn.config import Config, Settings
 from longnn.config._config import RATES
 from longnn.nn import Model
@@ -38,27 +36,26 @@ RESERVED = (
 )
 #: Options that decide which parameters a model has.
 SHAPING = ("coefficients", "learn_basis", "orthonormal")
-
-
+_SPACES = resources.files("longnn.tuning").joinpath("spaces")
 #: A value of a configuration, as TOML and JSON have it.
 Plain = bool | int | float | str
 
 
 @dataclasses.dataclass(frozen=True)
 class Choices:
-    """One of several values. Three or more rising numbers are searched as an ordered scale.
+    """One of several values. Three or more rising numbers are searched as an ordered scale."""
 
-    >>> Choices((0.5, 1.0, 1.5)).ordered, Choices(("paper", "probability")).ordered
-    (True, False)
-    """
-
-    values: tuple[Plain, ...]
+    values: tuple[Plain, ...] = stored(key="choices")
 
     @property
     def ordered(self) -> bool:
         """Whether the sampler is told that one choice lies between two others."""
-        numbers = [v for v in self.values if _is_number(v)]
-        return len(numbers) == len(self.values) > 2 and numbers == sorted(numbers, key=float)
+        return len(self.values) > 2 and self._rise
+
+    @property
+    def _rise(self) -> bool:
+        numbers = all(map(_is_number, self.values))
+        return numbers and list(self.values) == sorted(self.values, key=float)
 
     def suggest(self, trial: BaseTrial, key: str) -> Plain:
         """A value for one trial."""
@@ -66,45 +63,29 @@ class Choices:
             return self.values[trial.suggest_int(key, 0, len(self.values) - 1)]
         return cast(Plain, trial.suggest_categorical(key, self.values))  # None is no choice
 
-    def edges(self) -> tuple[Plain, ...]:
-        """The values to check before a search: all of them."""
-        return self.values
-
     def widen(self, value: Plain) -> "Choices":
         """The domain with one more value, among rising numbers in its place."""
         if value in self.values:
             return self
         values = (*self.values, value)
-        if all(map(_is_number, values)) and list(self.values) == sorted(self.values, key=float):
-            values = tuple(sorted(values, key=float))
-        return Choices(values)
+        rising = self._rise and _is_number(value)
+        return Choices(tuple(sorted(values, key=float)) if rising else values)
 
     def encode(self, key: str, value: Plain) -> dict[str, Plain]:
         """Optuna's parameters for which :meth:`suggest` gives this value."""
         return {key: self.values.index(value) if self.ordered else value}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The domain as TOML has it."""
-        return {"choices": list(self.values)}
-
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """A number from ``low`` to ``high``, both included.
+    """A number from ``low`` to ``high``, both included."""
 
-    Args:
-        log: draw uniformly on a logarithmic scale.
-        step: draw only ``low``, ``low + step``, ``low + 2 step``, ...
-        integer: draw integers.
-        or_zero: the value may also be exactly 0.
-    """
-
-    low: float
-    high: float
-    log: bool = False
-    step: float | None = None
-    integer: bool = False
-    or_zero: bool = False
+    low: int | float
+    high: int | float
+    log: bool = False  # drawn uniformly on a logarithmic scale
+    step: int | float | None = None  # only low, low + step, low + 2 step, ...
+    integer: bool = stored(file=False, default=False)
+    or_zero: bool = False  # or exactly 0
 
     def suggest(self, trial: BaseTrial, key: str) -> Plain:
         """A value for one trial."""
@@ -115,10 +96,6 @@ class Range:
             return trial.suggest_int(key, int(self.low), int(self.high), step=step, log=self.log)
         value = trial.suggest_float(key, self.low, self.high, step=self.step, log=self.log)
         return float(f"{value:.12g}") if self.step else value  # 0.3, not 0.30000000000000004
-
-    def edges(self) -> tuple[Plain, ...]:
-        """The values to check before a search: the ends, and 0 where it is allowed."""
-        return (self.low, self.high, *((0,) if self.or_zero else ()))
 
     def widen(self, value: float) -> "Choices | Range":
         """The smallest domain with one more value; between two steps it becomes choices."""
@@ -140,11 +117,6 @@ class Range:
         whether: dict[str, Plain] = {f"{key}?": value != 0} if self.or_zero else {}
         return whether if self.or_zero and value == 0 else {**whether, key: value}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The domain as TOML has it."""
-        shown: dict[str, Any] = {"low": self.low, "high": self.high}
-        return shown | {k: v for k in ("log", "step", "or_zero") if (v := getattr(self, k))}
-
 
 Domain = Choices | Range
 
@@ -152,14 +124,6 @@ Domain = Choices | Range
 @dataclasses.dataclass(frozen=True)
 class SearchSpace:
     """What a search may choose for one model. Make one with :func:`load_space`.
-
-    Args:
-        model: the name of the model.
-        name: of the space, for the record.
-        search: the entries to search, each with its domain.
-        fixed: the entries that have the same value in every trial.
-        dropped: entries of the file that the model does not have.
-        source: the table of the file.
 
     >>> table = {"degree": 4, "a": {"choices": [0.5, 1.0, 1.5]}, "heads": 2}
     >>> space = SearchSpace.from_dict(table, "lon")
@@ -171,8 +135,8 @@ class SearchSpace:
     name: str
     search: Mapping[str, Domain]
     fixed: Mapping[str, Plain]
-    dropped: tuple[str, ...] = ()
-    source: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    dropped: tuple[str, ...] = ()  # entries of the file that the model does not have
+    source: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)  # of the file
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], model: str, *, name: str = "custom") -> Self:
@@ -182,26 +146,29 @@ class SearchSpace:
             ValueError: for an entry that no model has (naming the nearest valid one), a value that
                 the model does not accept, or a space with nothing to search.
         """
-        find_model(model)
-        entries = _parse(_merge(table, model))
-        for key in entries:
-            _check_key(key, model)
-        own = {k: v for k, v in entries.items() if k in model_options(model) or _is_training(k)}
-        search = {k: v for k, v in own.items() if isinstance(v, Domain)}
+        entries = _entries(table, model)
+        owned = {k: v for k, v in entries.items() if k in _training() or k in model_options(model)}
+        search = {k: v for k, v in owned.items() if isinstance(v, Domain)}
+        fixed = {k: v for k, v in owned.items() if not isinstance(v, Domain)}
         for key in ("self_loops", "direction"):
             if key in search:
                 raise ValueError(f"Expected one value for `{key}`: all trials share the graph")
-        fixed = {k: v for k, v in own.items() if not isinstance(v, Domain)}
-        for key, domain in own.items():
-            for value in domain.edges() if isinstance(domain, Domain) else (domain,):
-                _check_value(model, {**_options(model, fixed), key: value}, key)
-        idle = _idle_keys(list(_probes(model, search, fixed)))
+        for key, domain in owned.items():
+            for value in _edges(domain):
+                config = Config.from_dict({"model": model, **fixed, key: value})
+                if key == "hidden_channels" or key in model_options(model):
+                    make_model(config, 2, 2)  # an invalid option shows here and not in a trial
+        shaping = [k for k in SHAPING if k in search]
+        shapes = itertools.product(*(_edges(search[k]) for k in shaping))
+        tables = [{**fixed, **dict(zip(shaping, values, strict=True))} for values in shapes]
+        configs = [Config.from_dict({"model": model, **each}) for each in tables]
+        idle = _idle_keys([make_model(config, 2, 2) for config in configs])
         space = cls(
             model,
             name,
             {k: v for k, v in search.items() if k not in idle},
             {k: v for k, v in fixed.items() if k not in idle},
-            tuple(k for k in entries if k not in own or k in idle),
+            tuple(k for k in entries if k not in owned or k in idle),
             table,
         )
         if not space.search:
@@ -213,11 +180,9 @@ class SearchSpace:
         for key, value in values.items():
             if isinstance(value, Mapping | list):
                 raise ValueError(f"Expected a plain value for `{key}` (got {value!r})")
-            _check_key(key, self.model)
-            Config.from_dict({"model": self.model, key: value})
         tables = _tables(self.source)
-        own = {**tables.get(self.model, {}), **values}
-        table = {**self.source, "models": {**tables, self.model: own}}
+        entries = {**tables.get(self.model, {}), **values}
+        table = {**self.source, "models": {**tables, self.model: entries}}
         return self.from_dict(table, self.model, name=self.name)
 
     def suggest(self, trial: BaseTrial) -> dict[str, Plain]:
@@ -246,10 +211,13 @@ class SearchSpace:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the record; equal spaces give equal data."""
+        search = {key: to_plain(domain) for key, domain in self.search.items()}
         return {
             "name": self.name,
             "model": self.model,
-            "search": {key: domain.to_dict() for key, domain in self.search.items()},
+            "search": {
+                k: {n: v for n, v in d.items() if v is not False} for k, d in search.items()
+            },
             "fixed": dict(self.fixed),
             "dropped": list(self.dropped),
         }
@@ -263,7 +231,6 @@ def load_space(
     Args:
         source: the name of a shipped space (:func:`shipped_spaces`), a TOML file, its table, or a
             space, which is returned.
-        model: the name of the model.
 
     Raises:
         ValueError: for an unknown name or a damaged file, or as :meth:`SearchSpace.from_dict`.
@@ -275,8 +242,8 @@ def load_space(
     if isinstance(source, Mapping):
         return SearchSpace.from_dict(source, model)
     if str(source) in shipped_spaces():
-        text = _shipped(f"{source}.toml").read_text(encoding="utf-8")
-        return SearchSpace.from_dict(tomllib.loads(text), model, name=str(source))
+        table = tomllib.loads((_SPACES / f"{source}.toml").read_text(encoding="utf-8"))
+        return SearchSpace.from_dict(table, model, name=str(source))
     path = Path(source)
     if not path.is_file():
         raise ValueError(
@@ -305,11 +272,7 @@ def draw_random(
 
 def shipped_spaces() -> list[str]:
     """The names of the spaces that come with the package."""
-    return sorted(p.name.removesuffix(".toml") for p in _shipped().iterdir())
-
-
-def _shipped(*parts: str) -> Traversable:
-    return resources.files("longnn.tuning").joinpath("spaces", *parts)
+    return sorted(p.name.removesuffix(".toml") for p in _SPACES.iterdir())
 
 
 def _tables(table: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -324,69 +287,35 @@ def _tables(table: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     return tables
 
 
-def _merge(table: Mapping[str, Any], model: str) -> dict[str, object]:
+def _entries(table: Mapping[str, Any], model: str) -> dict[str, Domain | Plain]:
     """The entries for one model: the file's common ones < the registry's < ``[models.NAME]``."""
-    own = _tables(table).get(model, {})
-    for key in own:
-        if not _is_training(key) and key not in model_options(model):
-            Config.from_dict({"model": model, key: 0})  # raises, naming the nearest
     common = {k: v for k, v in table.items() if k != "models"}
-    return {**common, **find_model(model).space, **own}
-
-
-def _parse(entries: Mapping[str, object]) -> dict[str, Domain | Plain]:
-    return {k: parse_domain(k, v, integer=isinstance(_default(k), int)) for k, v in entries.items()}
+    registered, special = find_model(model).space, _tables(table).get(model, {})
+    options = {k: v for name in MODELS for k, v in model_options(name).items()}
+    for key in (*common, *special):
+        if key in RESERVED:
+            raise ValueError(f"Expected `{key}` outside the search space: it is set for all trials")
+        if key not in {**_training(), **(model_options(model) if key in special else options)}:
+            Config.from_dict({"model": model, key: 0})  # raises, naming the nearest
+    defaults = {**options, **_training()}
+    return {
+        key: parse_domain(key, value, integer=isinstance(defaults.get(key), int))
+        for key, value in {**common, **registered, **special}.items()
+    }
 
 
 @functools.cache
-def _training_defaults() -> dict[str, Plain]:
+def _training() -> dict[str, Plain]:
+    """Entries that every model has, with their defaults."""
     top = {"hidden_channels": 64, "direction": Config.direction}
     return {**top, **dataclasses.asdict(Settings())}
 
 
-def _is_training(key: str) -> bool:
-    return key in _training_defaults()
-
-
-@functools.cache
-def _all_options() -> dict[str, Plain]:
-    return {k: v for name in MODELS for k, v in model_options(name).items()}
-
-
-def _default(key: str) -> Plain | None:
-    return {**_all_options(), **_training_defaults()}.get(key)
-
-
-def _check_key(key: str, model: str) -> None:
-    if key in RESERVED:
-        raise ValueError(f"Expected `{key}` outside the search space: it is set for all trials")
-    if not _is_training(key) and key not in _all_options():
-        Config.from_dict({"model": model, key: 0})  # raises, naming the nearest
-
-
-def _options(model: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
-    return {k: v for k, v in values.items() if k in model_options(model)}
-
-
-def _check_value(model: str, values: Mapping[str, Any], key: str) -> None:
-    """Raise for a value of an entry that is invalid; rates and the like are none of a model's."""
-    if _is_training(key) and key != "hidden_channels":
-        Config.from_dict({"model": model, **values})
-    else:
-        _probe(model, values)
-
-
-def _probe(model: str, values: Mapping[str, Any]) -> Model:
-    """A tiny model with these values: if they are invalid, it shows here and not in a trial."""
-    config = Config.from_dict({"model": model, **values})
-    return make_model(config, 2, 2)
-
-
-def _probes(model: str, search: Mapping[str, Domain], fixed: Mapping[str, Any]) -> Iterable[Model]:
-    """Tiny models, one for each set of parameters that the space allows."""
-    shaping = [k for k in SHAPING if k in search]
-    for values in itertools.product(*(search[k].edges() for k in shaping)):
-        yield _probe(model, {**_options(model, fixed), **dict(zip(shaping, values, strict=True))})
+def _edges(domain: Domain | Plain) -> tuple[Plain, ...]:
+    """The values to check before a search."""
+    if isinstance(domain, Range):
+        return (domain.low, domain.high, *((0,) if domain.or_zero else ()))
+    return domain.values if isinstance(domain, Choices) else (domain,)
 
 
 def _idle_keys(models: list[Model]) -> set[str]:
@@ -403,9 +332,6 @@ def _idle_keys(models: list[Model]) -> set[str]:
     return idle
 
 
-_FIELDS = ("choices", "low", "high", "log", "step", "or_zero")
-
-
 def parse_domain(key: str, value: Any, *, integer: bool) -> Domain | Plain:
     """The domain that a TOML value describes, or the value itself, which is then fixed.
 
@@ -413,71 +339,32 @@ def parse_domain(key: str, value: Any, *, integer: bool) -> Domain | Plain:
         key: named in errors.
         value: a plain value, or a table with ``choices`` or with ``low`` and ``high``.
         integer: whether the entry takes integers only.
-
-    Raises:
-        ValueError: for a table that describes neither choices nor a range.
     """
     if isinstance(value, list):
         raise ValueError(f"Expected `{key} = {{ choices = {value!r} }}` (got a list)")
     if not isinstance(value, Mapping):
         plain: Plain = value
         return plain
-    for field in value:
-        if field not in _FIELDS:
-            raise ValueError(
-                f"Expected {', '.join(_FIELDS)} in `{key}` (got {field!r})"
-                + did_you_mean(field, _FIELDS)
-            )
     if "choices" in value:
-        return _parse_choices(key, value)
-    return _parse_range(key, value, integer)
-
-
-def _parse_choices(key: str, value: Mapping[str, Any]) -> Choices:
-    if len(value) > 1:
-        raise ValueError(f"Expected `{key}` to have choices or a range (got both)")
-    choices = value["choices"]
-    if not isinstance(choices, list | tuple) or not choices:
-        raise ValueError(f"Expected `choices` of `{key}` to be a list (got {choices!r})")
-    if any(isinstance(v, Mapping | list) for v in choices):
-        raise ValueError(f"Expected plain values in `choices` of `{key}` (got {choices!r})")
-    if len(set(choices)) < len(choices):
-        raise ValueError(f"Expected different `choices` of `{key}` (got {choices!r})")
-    return Choices(tuple(choices))
-
-
-def _parse_range(key: str, value: Mapping[str, Any], integer: bool) -> Range:
-    low, high = (_parse_number(key, name, value.get(name)) for name in ("low", "high"))
-    step = None if value.get("step") is None else _parse_number(key, "step", value["step"])
-    log, or_zero = value.get("log", False), value.get("or_zero", False)
-    if not isinstance(log, bool) or not isinstance(or_zero, bool):
-        raise ValueError(f"Expected `log` and `or_zero` of `{key}` to be true or false")
+        choices = from_plain(Choices, value, key)
+        if not choices.values or len(set(choices.values)) < len(choices.values):
+            raise ValueError(f"Expected different `choices` of `{key}` (got {value['choices']!r})")
+        return choices
+    domain = from_plain(Range, value, key)
+    low, high, step = domain.low, domain.high, domain.step
     if not low < high:
         raise ValueError(f"Expected `low` < `high` in `{key}` (got {low!r}, {high!r})")
-    if log and (low <= 0 or step is not None):
+    if domain.log and (low <= 0 or step is not None):
         raise ValueError(
             f"Expected `low` > 0 and no `step` with `log` in `{key}`; to include zero, add "
             f"`or_zero = true` (got {dict(value)!r})"
         )
-    if step is not None:
-        _check_step(key, low, high, step)
-    numbers: Sequence[float] = (low, high) if step is None else (low, high, step)
-    whole = all(isinstance(n, int) for n in numbers)
-    return Range(low, high, log, step, integer and whole, or_zero)
-
-
-def _parse_number(key: str, name: str, number: Any) -> float:
-    if not _is_number(number) or not math.isfinite(number):
-        raise ValueError(f"Expected `{name}` of `{key}` to be a number (got {number!r})")
-    value: float = number
-    return value
-
-
-def _check_step(key: str, low: float, high: float, step: float) -> None:
-    if not 0 < step <= high - low:
+    if step is not None and not 0 < step <= high - low:
         raise ValueError(f"Expected 0 < `step` <= high - low in `{key}` (got {step!r})")
-    if abs((high - low) / step - round((high - low) / step)) > 1e-9:
+    if step is not None and abs((high - low) / step - round((high - low) / step)) > 1e-9:
         raise ValueError(f"Expected `high` a whole number of steps above `low` in `{key}`")
+    whole = all(number is None or isinstance(number, int) for number in (low, high, step))
+    return dataclasses.replace(domain, integer=integer and whole)
 
 
 def _is_number(value: object) -> bool:

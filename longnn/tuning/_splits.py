@@ -46,11 +46,6 @@ def tuning_splits(
     with several, the test nodes of one are training nodes of another and would leak: random splits
     are drawn instead.
 
-    Args:
-        dataset: the graph.
-        protocol: the split protocol; None for the dataset's own.
-        seeds: one per split, not those of reports.
-
     Raises:
         ValueError: for a seed of reports, or a graph that stays on disk.
     """
@@ -60,26 +55,25 @@ def tuning_splits(
             "give more --memory, or search on a part of the graph and train on the whole with the "
             "recipe: longnn train GRAPH --config recipe.toml"
         )
-    for seed in seeds:
-        if seed in REPORTING_SEEDS:
-            raise ValueError(
-                f"Expected tuning seeds from {FIRST_SEED} on (got {seed}, a seed of reports)"
-            )
-    chosen = protocol or dataset.default_split
-    notes: list[str] = []
-    if chosen in SHIPPED and dataset.num_splits == 1:
-        notes.append(
-            f"The search uses the {chosen} training and validation nodes; repeats differ in their "
-            "seed. The test nodes are not used."
+    for seed in set(seeds) & set(REPORTING_SEEDS):
+        raise ValueError(
+            f"Expected tuning seeds from {FIRST_SEED} on (got {seed}, a seed of reports)"
         )
-    elif chosen in SHIPPED and dataset.num_splits > 1:
+    protocol = protocol or dataset.default_split
+    notes: list[str] = []
+    if protocol in SHIPPED and dataset.num_splits == 1:
         notes.append(
-            f"The {dataset.num_splits} {chosen} splits share their nodes: a choice made on one "
+            f"The search uses the {protocol} training and validation nodes; repeats differ in "
+            "their seed. The test nodes are not used."
+        )
+    elif protocol in SHIPPED and dataset.num_splits > 1:
+        notes.append(
+            f"The {dataset.num_splits} {protocol} splits share their nodes: a choice made on one "
             "would use test nodes of another. The search uses random splits of the published "
             "protocol."
         )
-        chosen = "published"
-    splits = [make_split(dataset, chosen, seed).without_test() for seed in seeds]
+        protocol = "published"
+    splits = [make_split(dataset, protocol, seed).without_test() for seed in seeds]
     notes += dict.fromkeys(note for split in splits for note in split.notes)
     return splits, notes
 
@@ -99,20 +93,18 @@ def confirm(
     node is used.
 
     Args:
-        dataset: the graph, its features and labels.
         configs: what to train, of any models. Their own seeds are ignored.
         seeds: of splits, weights and dropout. The seeds of reports are refused.
         split: the split protocol; None for the dataset's own.
-        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         on_epoch: called with a population after each of its epochs.
 
     Returns:
-        Scores (configs, seeds); -inf where training diverged at once.
+        Scores (configs, seeds), negative of an error; -inf where training diverged at once.
     """
     splits, _ = tuning_splits(dataset, split, seeds)
     members = [config.replace(seed=s.seed) for config in configs for s in splits]
     fitted = fit(dataset, members, [*splits] * len(configs), device=device, on_epoch=on_epoch)
-    scores = [best_score(one.result) for one in fitted]
+    scores = [best_score(member.result) for member in fitted]
     return [scores[i : i + len(splits)] for i in range(0, len(scores), len(splits))]
 
 
@@ -126,15 +118,9 @@ def train_finalists(
     device: str,
     on_epoch: OnEpoch,
 ) -> Finalists:
-    """Train finalists on the splits that come after the ``repeats`` of their search.
+    """Train finalists, the best first, on the splits after the ``repeats`` of their search.
 
-    Args:
-        trials: the finalists, the best of the search first.
-        configs: of the finalists.
-        repeats: splits that the search used.
-
-    Returns:
-        The finalists, the best mean over all splits first; of equals in the order of the search.
+    Returns them with the best mean over all splits first; equals keep their order.
     """
     if not trials:
         return Finalists()

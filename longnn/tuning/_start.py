@@ -46,29 +46,19 @@ def space_around(config: Config) -> SearchSpace:
 
     Each searched value is the configuration's own, or one of the two nearest of :data:`STEPS` below
     it and above it.
-
-    >>> space = space_around(Config(options={"a": 0.6}))
-    >>> space.search["a"].values, space.fixed["placement"]
-    ((0.0, 0.5, 0.6, 1.0, 1.5), 'output')
     """
     flat = config.to_dict()
-    known = {*settings_names(), *model_options(config.model)}
-    circumstances = {*RESERVED, *AFTERWARDS}
-    table: dict[str, Any] = {
-        key: value for key, value in flat.items() if key in known - circumstances
-    }
-    for key in (key for key in STEPS if key in table and key not in FORM):
-        kind = flat.get("coefficients")
-        if ONLY.get(key, kind) == kind and not (key in MEANT and flat[key] == 0):
-            table[key] = {"choices": nearby(key, flat[key])}
+    keys = {*settings_names(), *model_options(config.model)} - {*RESERVED, *AFTERWARDS}
+    table: dict[str, Any] = {key: value for key, value in flat.items() if key in keys}
+    kind = flat.get("coefficients")
+    for key, steps in STEPS.items():
+        if key not in table or key in FORM or (key in MEANT and flat[key] == 0):
+            continue
+        if ONLY.get(key, kind) == kind:
+            below = [step for step in steps if step < flat[key]][-REACH:]
+            above = [step for step in steps if step > flat[key]][:REACH]
+            table[key] = {"choices": [*below, flat[key], *above]}
     return SearchSpace.from_dict({"models": {config.model: table}}, config.model, name="around")
-
-
-def nearby(key: str, value: float) -> list[float]:
-    """A value between its neighbours of :data:`STEPS`."""
-    below = [step for step in STEPS[key] if step < value][-REACH:]
-    above = [step for step in STEPS[key] if step > value][:REACH]
-    return [*below, value, *above]
 
 
 def read_config(path: str | Path) -> Config:

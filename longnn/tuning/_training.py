@@ -27,9 +27,6 @@ class Halving:
     Args:
         rungs: epochs at which trials are compared, rising.
         keep: the number of trials of a population that are never stopped.
-
-    >>> Halving().select([0.9, 0.5, 0.7, 0.8], [1.0, 1.0, 1.0, 1.0])
-    [1, 2]
     """
 
     rungs: tuple[int, ...] = (40, 100, 250)
@@ -48,16 +45,9 @@ class Halving:
 
 
 class Training:
-    """Trains claimed trials of one shape, each with one member per repeat.
+    """Trains claimed trials of one shape, each with one member per split.
 
-    Args:
-        claims: the trials.
-        configs: their configurations, all of one shape (:func:`~longnn.training.shape_of`).
-        problem: the graph, its features and labels.
-        splits: one per repeat. Its seed is also that of the member's weights and dropout.
-        ledger: where the trials are closed.
-        halving: when to stop the worse half; None to train all trials to the end.
-        on_epoch: called after each epoch.
+    The seed of a split is also that of the member's weights and dropout.
     """
 
     def __init__(
@@ -67,7 +57,6 @@ class Training:
         problem: Problem,
         splits: Sequence[Split],
         ledger: Ledger,
-        *,
         halving: Halving | None,
         on_epoch: Callable[[Population], None],
     ) -> None:
@@ -85,10 +74,10 @@ class Training:
 
     def _watch(self, population: Population) -> None:
         self._close_finished()
-        if self.rungs and population.epoch >= self.rungs[0]:
-            rungs = [r for r in self.rungs if r <= population.epoch]
-            self.rungs = self.rungs[len(rungs) :]
-            self._halve(rungs[-1])
+        passed = [rung for rung in self.rungs if rung <= population.epoch]
+        if passed:
+            self.rungs = self.rungs[len(passed) :]
+            self._halve(passed[-1])
         self.on_epoch(population)
 
     def _members(self, trial: int) -> range:
@@ -103,12 +92,12 @@ class Training:
 
     def _close(self, trial: int) -> None:
         results = [self.population.results[m] for m in self._members(trial)]
-        mean = sum(map(best_score, results)) / len(results)
-        pruned = any(r.stopped == "pruned" for r in results)
+        scores = [best_score(result) for result in results]
+        mean = sum(scores) / len(scores)
         # Where a repeat diverged at once there is no score to compare.
-        complete = math.isfinite(mean) and not pruned
+        complete = math.isfinite(mean) and all(result.stopped != "pruned" for result in results)
         outcome = Outcome(
-            scores=finite(map(best_score, results)),
+            scores=finite(scores),
             losses=finite(_best(result, "val_loss") for result in results),
             epochs=tuple(result.epochs for result in results),
             best_epochs=tuple(result.best_epoch for result in results),
@@ -125,7 +114,7 @@ class Training:
         active = [
             i
             for i, claim in enumerate(self.claims)
-            if not claim.done and any(m in alive for m in self._members(i))
+            if not claim.done and not alive.isdisjoint(self._members(i))
         ]
         for i in active:
             self.ledger.report(self.claims[i], rung, scores[i])

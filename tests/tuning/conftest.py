@@ -31,15 +31,9 @@ def start_worker():
 
     def start(storage, trials, *, pause=0.0):
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        arguments = (storage, trials, pause)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.tuning.worker", *map(str, arguments)],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command = [sys.executable, "-m", "tests.tuning.worker", storage, str(trials), str(pause)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
         started.append(process)
         return process
 
@@ -51,34 +45,28 @@ def start_worker():
 
 def _find_server():
     """The newest PostgreSQL of the machine, and how to run it: it refuses to run as root."""
-    folders = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin"),
-        key=lambda path: [int(n) if n.isdigit() else 0 for n in path.parent.name.split(".")],
-    )
     on_path = shutil.which("initdb")
-    folders += [Path(on_path).parent] if on_path else []
+    folders = [
+        *Path("/usr/lib/postgresql").glob("*/bin"),
+        *([Path(on_path).parent] if on_path else []),
+    ]
     folders = [f for f in folders if (f / "initdb").exists() and (f / "postgres").exists()]
     if not folders:
         pytest.skip("no PostgreSQL server: apt-get install postgresql")
+    newest = max(folders, key=lambda f: [int(n) for n in f.parent.name.split(".") if n.isdigit()])
     if os.geteuid() != 0:
-        return folders[-1], None
+        return newest, None
     try:
         user = pwd.getpwnam("postgres")
     except KeyError:
         pytest.skip("running as root without a user `postgres` to run the server as")
     if shutil.which("runuser") is None:
         pytest.skip("running as root without `runuser` to leave it")
-    return folders[-1], user
+    return newest, user
 
 
 class Server:
-    """A PostgreSQL server of the tests, which can be restarted and killed.
-
-    Args:
-        folder: of its data, its log and its socket.
-        programs: the folder of its programs.
-        user: who runs it; None for the user of the tests.
-    """
+    """A PostgreSQL server that can be restarted and killed; the user runs it, not root."""
 
     def __init__(self, folder, programs, user):
         self.folder, self.programs, self.user = folder, programs, user
@@ -144,9 +132,9 @@ def postgresql(server):
     return server.url(name)
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "journal"])
+@pytest.fixture
 def storage_url(request, tmp_path):
-    """The URL of a new storage, of each kind."""
+    """The URL of a new storage of a kind."""
     if request.param == "postgresql":
         return request.getfixturevalue("postgresql")
     names = {"sqlite": "sqlite:///{}/search.db", "journal": "journal://{}/search.log"}

@@ -65,15 +65,15 @@ def search(dataset, folder, space=SPACE, **options):
 def values(result):
     """What is the same when a search is repeated exactly."""
     keys = ("number", "state", "params", "value", "intermediate", "epochs", "best_epochs")
-    return [{key: getattr(trial, key) for key in keys} for trial in result.trials]
+    return [{key: getattr(trial, key) for key in keys} for trial in result.record.trials]
 
 
 def finished(result):
     """The finished trials by their places: every place has exactly one, whatever was killed."""
-    trials = [t for t in result.trials if t.state in ("complete", "pruned")]
+    trials = [t for t in result.record.trials if t.state in ("complete", "pruned")]
     assert sorted(t.place for t in trials) == list(range(result.record.finished))
-    assert not [t for t in result.trials if t.state == "running"]
-    lost = {t.place: t.params for t in reversed(result.trials) if t.state == "fail"}
+    assert not [t for t in result.record.trials if t.state == "running"]
+    lost = {t.place: t.params for t in reversed(result.record.trials) if t.state == "fail"}
     found = {trial.place: trial for trial in trials}
     assert all(found[place].params == params for place, params in lost.items())
     draws = Counter(str(trial.params) for trial in trials)

@@ -63,7 +63,7 @@ def test_a_full_disk_tears_no_journal(dataset, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "damage", [b"\0\0\0\n", b"[1]\n", b"{}\n", b'{"op_code": 99}\n', b'{"op_code": 5}\n', b"\xff\n"]
+    "damage", [b"\0\0\0\n", b"[1]\n", b'{"op_code": 99}\n', b'{"op_code": 5}\n', b"\xff\n"]
 )
 def test_a_damaged_journal_is_named(dataset, stored, tmp_path, damage):
     path = tmp_path / "s.log"
@@ -72,20 +72,6 @@ def test_a_damaged_journal_is_named(dataset, stored, tmp_path, damage):
     message = rf"Expected {path} to hold a search \(it is damaged.*\); restore a copy of {path}, or"
     with pytest.raises(ValueError, match=message):
         run(dataset, f"journal://{path}")
-
-
-def overwrite(path):
-    path.write_text("not a database " * 400)
-
-
-def cut(path):
-    path.write_bytes(path.read_bytes()[:5000])
-
-
-def zero_pages(path):
-    data = bytearray(path.read_bytes())
-    data[4096 : len(data)] = bytes(len(data) - 4096)
-    path.write_bytes(data)
 
 
 def execute(statement):
@@ -101,9 +87,9 @@ def execute(statement):
 @pytest.mark.parametrize(
     "damage",
     [
-        overwrite,
-        cut,
-        zero_pages,
+        lambda path: path.write_text("not a database " * 400),
+        lambda path: path.write_bytes(path.read_bytes()[:5000]),
+        lambda path: path.write_bytes(path.read_bytes()[:4096] + bytes(path.stat().st_size - 4096)),
         execute("UPDATE trials SET state = 'NONSENSE'"),
         execute("UPDATE trial_user_attributes SET value_json = '{'"),
         execute("UPDATE trial_user_attributes SET value_json = '3'"),

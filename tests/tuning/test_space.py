@@ -43,8 +43,9 @@ def test_the_space_of_lon_is_that_of_the_paper():
     grid = (-0.95, *(-0.75 + 0.25 * k for k in range(11)))
     assert space.search["a"].values == space.search["b"].values == grid
     assert space.search["gamma"].values == (0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
-    drawn = {values["dropout"] for values in draw(space, 300)}
-    assert drawn == {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}
+    drawn = draw(space, 300)
+    assert {values["dropout"] for values in drawn} == {k / 10 for k in range(9)}
+    assert {values["a"] for values in drawn} == set(grid), "the last of ordered choices, too"
     assert len(space.search) == 13
     assert space.dropped == ()
 
@@ -137,11 +138,7 @@ def test_an_entry_can_be_fixed():
         ("epochs = ", r"Expected .*mine\.toml to be TOML"),
         ("epochs = " + "7" * 5000, r"Expected .*mine\.toml to be TOML"),
         ("a = " + "[" * 5000 + "]" * 5000, r"Expected .*mine\.toml to be TOML"),
-        ("a = {choices = []}", r"mine\.toml: Expected `choices` of `a` to be a list"),
-        ("dropout = {low = 0, high = 1}", r"mine\.toml: Expected 0 <= dropout < 1"),
         ("degre = 3", r"mine\.toml: Unknown option `degre`.*did you mean"),
-        ("degree = {choices = ['a', 3]}", r"mine\.toml: Expected `degree` to be an integer"),
-        ("models = 5", r"mine\.toml: Expected tables \[models\.NAME\]"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_name(tmp_path, text, message):
@@ -177,19 +174,20 @@ GOOD = {"gamma": {"choices": [1.0, 2.0]}}
         ({"lr_basis": "fast"}, "`lr_basis` to be a number"),
         ({"epochs": 0}, "Expected 1 <= `epochs`"),
         ({"gamma": [1, 2]}, r"choices = \[1, 2\]"),
-        ({"gamma": {"choices": []}}, "`choices` of `gamma` to be a list"),
+        ({"gamma": {"choices": []}}, "different `choices`"),
+        ({"gamma": {"choices": 3}}, r"'gamma.choices' to be a list \(got 3\)"),
         ({"gamma": {"choices": [1, 1]}}, "different `choices`"),
-        ({"gamma": {"choices": [[1]]}}, "plain values"),
-        ({"gamma": {"choices": [1], "low": 0}}, "got both"),
-        ({"gamma": {"low": 1}}, r"`high` of `gamma` to be a number \(got None\)"),
-        ({"gamma": {"low": 1, "high": True}}, "`high` of `gamma`"),
-        ({"gamma": {"low": 1, "high": float("nan")}}, "`high` of `gamma`"),
+        ({"gamma": {"choices": [[1]]}}, r"'gamma.choices\[0\]' to be text \(got \[1\]\)"),
+        ({"gamma": {"choices": [1], "low": 0}}, "fields among choices, without 'low'"),
+        ({"gamma": {"low": 1}}, r"'gamma.high' to be a number \(got nothing\)"),
+        ({"gamma": {"low": 1, "high": True}}, "'gamma.high' to be a number"),
+        ({"gamma": {"low": 1, "high": float("nan")}}, "`low` < `high`"),
         ({"gamma": {"low": 2, "high": 1}}, "`low` < `high`"),
         ({"gamma": {"low": 1, "high": 2, "step": 3}}, "`step` <= high - low"),
         ({"gamma": {"low": 1, "high": 2, "step": 0.3}}, "whole number of steps"),
-        ({"gamma": {"low": 1, "high": 2, "log": 1}}, "true or false"),
+        ({"gamma": {"low": 1, "high": 2, "log": 1}}, "'gamma.log' to be true or false"),
         ({"penalty": {"low": 0.0, "high": 1.0, "log": True}}, "or_zero = true"),
-        ({"gamma": {"low": 1, "hihg": 2}}, "did you mean `high`"),
+        ({"gamma": {"low": 1, "hihg": 2}}, "among low, high, log, step, or_zero, without 'hihg'"),
         ({"models": 3}, r"tables \[models.NAME\]"),
         ({"models": {"lonn": {}}}, "did you mean `lon`"),
         ({"models": {"lon": 3}}, r"table \[models.lon\]"),

@@ -8,13 +8,12 @@ import torch
 
 from longnn.config import Config
 from longnn.data import make_split
-from longnn.training import Population
 from longnn.training._fit import Scaling, make_population, make_problem
 from longnn.tuning import _splits as finalists
-from longnn.tuning import confirm, read_record
+from longnn.tuning import confirm
 from longnn.tuning._record import Finalists
 from longnn.tuning._splits import REPORTING_SEEDS, tuning_seeds, tuning_splits
-from tests.tuning.examples import search, turn_over, values, with_masks
+from tests.tuning.examples import search, values, with_masks
 
 TINY = {"epochs": 6, "degree": 2, "hidden_channels": 4, "device": "cpu"}
 
@@ -41,28 +40,6 @@ def test_a_score_is_that_of_its_training(dataset):
 def test_seeds_of_reports_are_refused(dataset):
     with pytest.raises(ValueError, match=r"tuning seeds from 1000 on \(got 3"):
         confirm(dataset, [Config.from_dict(TINY)], [1000, 3])
-
-
-def test_no_test_node_is_used(dataset):
-    masked = with_masks(dataset, 1)
-    graphs = (masked, turn_over(masked))
-    first, second = (confirm(d, [Config.from_dict(TINY)], [1003]) for d in graphs)
-    assert first == second
-
-
-def test_memory_that_runs_out_changes_nothing(dataset, monkeypatch):
-    configs = [Config.from_dict({**TINY, "a": a}) for a in (0.0, 0.5, 1.0)]
-    whole = confirm(dataset, configs, [1003, 1004])
-    run = Population.run
-
-    def limited(self, *arguments, **options):
-        if self.count > 2:
-            raise torch.OutOfMemoryError("fake")
-        return run(self, *arguments, **options)
-
-    monkeypatch.setattr(Population, "run", limited)
-    for row, expected in zip(confirm(dataset, configs, [1003, 1004]), whole, strict=True):
-        assert row == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_best_over_all_splits_wins(dataset, tmp_path, monkeypatch):
@@ -104,23 +81,7 @@ def test_a_finalist_that_diverges_loses(dataset, tmp_path, monkeypatch):
     assert "diverged" in (tmp_path / "tuning.html").read_text()
 
 
-def test_what_is_left_behind(dataset, tmp_path):
-    result = search(dataset, tmp_path / "a", finalists=8)
-    again = search(dataset, None, finalists=8)
-    assert again.record.finalists == result.record.finalists, "it repeats exactly"
-    record = read_record(tmp_path / "a")
-    assert record == result.record
-    assert len(record.finalists.trials) == len(record.with_state("complete"))
-    page = (tmp_path / "a" / "tuning.html").read_text()
-    assert "The finalists" in page
-    assert f"{100 * result.value:.2f} %" in page
-    assert "the mean over 7 tuning splits" in page
-    recipe = (tmp_path / "a" / "recipe.toml").read_text()
-    assert "seeds 1000 to 1006" in recipe
-    assert f"{100 * result.value:.2f} %" in recipe
-
-
-def test_a_killed_final_is_held_again(dataset, monkeypatch):
+def test_a_killed_final_is_held_again(dataset, tmp_path, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
@@ -129,9 +90,15 @@ def test_a_killed_final_is_held_again(dataset, monkeypatch):
         patch.setattr(finalists, "confirm", interrupt)
         with pytest.raises(KeyboardInterrupt):
             search(dataset, None, **options)
-    again, whole = search(dataset, None, **options), search(dataset, None, finalists=2)
+    again = search(dataset, None, **options)
+    whole = search(dataset, tmp_path, finalists=2)
     assert again.record.finalists == whole.record.finalists
     assert values(again) == values(whole)
+    page, recipe = ((tmp_path / name).read_text() for name in ("tuning.html", "recipe.toml"))
+    assert "The finalists" in page
+    assert "the mean over 7 tuning splits" in page
+    assert "seeds 1000 to 1006" in recipe
+    assert all(f"{100 * whole.value:.2f} %" in text for text in (page, recipe))
 
 
 def test_seeds_are_disjoint_from_those_of_reports():

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import Counter
 
-import optuna
 import pytest
 from optuna.trial import TrialState
 from sqlalchemy import exc
@@ -20,6 +19,9 @@ from longnn.tuning._ledger import FINISHED, Ledger, Outcome, Worker
 from longnn.tuning._storage import close_storage, open_storage, quiet_optuna
 from tests.commands import TINY, fail
 from tests.tuning.examples import FINE, KILLED, SPACE, finished, graph, search
+
+KINDS = ("sqlite", "journal", "postgresql")
+FILES = pytest.mark.parametrize("storage_url", KINDS[:2], indirect=True)
 
 
 class InterruptError(Exception):
@@ -39,7 +41,7 @@ def test_an_interrupted_search_goes_on(dataset, tmp_path):
     seen = []
     result = search(dataset, None, FINE, **options, on_progress=seen.append)
     assert 4 <= seen[0].done < 8
-    lost = [t for t in result.trials if t.state == "fail"]
+    lost = [t for t in result.record.trials if t.state == "fail"]
     assert len(lost) == 8 - seen[0].done
     assert len(finished(result)) == 12
     after, whole = finished(result), finished(search(dataset, None, FINE, **KILLED))
@@ -59,45 +61,51 @@ def read_from_outside(url):
     return {t.user_attrs["place"]: (t.user_attrs["values"], t.values[0]) for t in done}
 
 
-def kill_again_and_again(url, start_worker, trials, kills, *, seed):
-    """Kill workers of a search at random moments; returns how many were killed at work."""
-    moments, killed = random.Random(seed), 0
-    while killed < kills:
-        process = start_worker(url, trials, pause=0.05)
+#: Trials and kills of a search on each kind of storage; a file once is quick.
+KILLS = [
+    ("sqlite", 12, 1),
+    ("journal", 12, 1),
+    *[pytest.param("postgresql", 12, 1, marks=pytest.mark.slow)],
+    *[pytest.param(kind, 40, 8, marks=pytest.mark.slow) for kind in KINDS],
+]
+
+
+@pytest.mark.parametrize(("storage_url", "trials", "kills"), KILLS, indirect=["storage_url"])
+def test_killed_and_resumed(storage_url, trials, kills, start_worker, dataset):
+    """kill -9 at random moments: what was finished stays as it was, what was lost is trained with
+    its values.
+    """
+    moments = random.Random(trials)
+    for killed in range(kills):
+        process = start_worker(storage_url, trials, pause=0.05)
         assert process.stdout.readline() == "at work\n", process.communicate()[1]
         time.sleep(moments.uniform(0.2, 1.8))
         if process.poll() is not None:
+            assert killed >= 5
             break
         process.kill()
         process.communicate()
-        killed += 1
-    return killed
-
-
-def test_killed_and_resumed(storage_url, start_worker, dataset):
-    """kill -9: what was finished stays as it was, what was lost is trained with its values."""
-    assert kill_again_and_again(storage_url, start_worker, 12, 1, seed=1) == 1
-    before = read_from_outside(storage_url)
-    ran, options = [], {**KILLED, "storage": storage_url, "on_progress": lambda p: ran.append(p)}
+    before, ran = read_from_outside(storage_url), []
+    options = {**KILLED, "trials": trials, "storage": storage_url, "on_progress": ran.append}
     result = search(dataset, None, FINE, **options)
-    assert ran[0].done == len(before) < 12
-    assert len(finished(result)) == 12
-    assert Counter(t.state for t in result.trials)["fail"] in range(1, 5)
+    assert ran[0].done == len(before)
+    assert len(finished(result)) == trials
+    if kills == 1:
+        assert len(before) < trials
+        assert Counter(t.state for t in result.record.trials)["fail"] in range(1, 5)
     after = {place: (trial.params, trial.value) for place, trial in finished(result).items()}
     assert {place: after[place] for place in before} == before
 
 
 @pytest.mark.slow
-def test_killed_eight_times(storage_url, start_worker, dataset):
-    killed = kill_again_and_again(storage_url, start_worker, 40, 8, seed=2)
-    assert killed >= 5
-    options = {**KILLED, "trials": 40, "storage": storage_url}
-    assert len(finished(search(dataset, None, FINE, **options))) == 40
-
-
-def check_two_workers(url, start_worker, *, trials=10, killed=False):
-    """Both work, and together they finish what was asked, no more."""
-    processes = [start_worker(url, trials, pause=0.05) for _ in range(2)]
+@pytest.mark.parametrize("storage_url", KINDS, indirect=True)
+@pytest.mark.parametrize("killed", [False, True])
+def test_two_workers_share_a_search(storage_url, killed, start_worker):
+    """Together they finish what was asked, no more; if one is killed, the other trains its trials
+    and ends without a word.
+    """
+    trials = 16 if killed else 10
+    processes = [start_worker(storage_url, trials, pause=0.05) for _ in range(2)]
     for process in processes:
         assert process.stdout.readline() == "at work\n", process.communicate()[1]
     if killed:
@@ -105,25 +113,10 @@ def check_two_workers(url, start_worker, *, trials=10, killed=False):
     for process in processes:
         _, errors = process.communicate(timeout=120)
         assert (process.returncode, errors) == (0, "")
-    result = search(graph(), None, FINE, **KILLED | {"trials": trials}, storage=url)
+    result = search(graph(), None, FINE, **KILLED | {"trials": trials}, storage=storage_url)
     assert len(finished(result)) == trials
     assert killed or len({trial.worker for trial in finished(result).values()}) == 2
-    assert [t.number for t in result.trials] == list(range(len(result.trials)))
-
-
-def test_two_workers_on_sqlite(start_worker, tmp_path):
-    check_two_workers(f"sqlite:///{tmp_path}/search.db", start_worker)
-
-
-@pytest.mark.slow
-def test_two_workers_elsewhere(storage_url, start_worker):
-    check_two_workers(storage_url, start_worker)
-
-
-@pytest.mark.slow
-def test_one_of_two_workers_is_killed(storage_url, start_worker):
-    """The other one trains what it held, and ends without a word."""
-    check_two_workers(storage_url, start_worker, trials=16, killed=True)
+    assert [t.number for t in result.record.trials] == list(range(len(result.record.trials)))
 
 
 def terminate(server):
@@ -148,12 +141,10 @@ def kill_server(server):
     server.start()
 
 
-SLOW = [pytest.param(f, marks=pytest.mark.slow) for f in (leave_for_six_seconds, kill_server)]
-
-
-@pytest.mark.parametrize("fault", [terminate, restart, *SLOW])
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [terminate, restart, leave_for_six_seconds, kill_server])
 def test_a_search_survives_its_server(fault, server, postgresql, dataset):
-    """It goes on by itself, and finds what it would have found."""
+    """It goes on alone, and ends with what it would have without the fault."""
     happened = []
 
     def harm(progress):
@@ -164,9 +155,8 @@ def test_a_search_survives_its_server(fault, server, postgresql, dataset):
     result = search(dataset, None, FINE, **KILLED, storage=postgresql, on_progress=harm)
     assert happened
     whole = finished(search(dataset, None, FINE, **KILLED))
-    assert {p: t.scores for p, t in finished(result).items()} == {
-        p: t.scores for p, t in whole.items()
-    }
+    scores = {place: trial.scores for place, trial in whole.items()}
+    assert {place: trial.scores for place, trial in finished(result).items()} == scores
 
 
 @pytest.mark.slow
@@ -191,6 +181,7 @@ def test_a_search_survives_at_any_moment(server, postgresql, dataset, capfd):
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_away(server, postgresql, dataset, monkeypatch):
     """One line says what to do; then the search is continued."""
 
@@ -232,18 +223,15 @@ def finish(ledger, claims, value=0.5):
         ledger.finish(claim, TrialState.COMPLETE, value, Outcome(losses=(1.0,)))
 
 
-@pytest.fixture(params=["memory", "sqlite", "journal"])
-def storage(request, tmp_path):
-    urls = {"sqlite": f"sqlite:///{tmp_path}/s.db", "journal": f"journal://{tmp_path}/s.log"}
+@pytest.fixture
+def storage(storage_url):
     with quiet_optuna():
-        if request.param == "memory":
-            yield optuna.storages.InMemoryStorage()
-        else:
-            opened = open_storage(urls[request.param])
-            yield opened
-            close_storage(opened)
+        opened = open_storage(storage_url)
+        yield opened
+        close_storage(opened)
 
 
+@FILES
 def test_workers_at_once_share_the_places(storage, monkeypatch):
     """Both look before either claims: of two trials for one place the first counts."""
     start = {**SPACE, "lr_transform": 1e-3, "dropout": 0.2, "a": 0.0}
@@ -267,6 +255,7 @@ def test_workers_at_once_share_the_places(storage, monkeypatch):
     assert one.claim(3) == two.claim(3) == []
 
 
+@FILES
 def test_a_trial_that_was_written_twice_is_given_up(storage, monkeypatch):
     """The connection broke after a trial was stored and before the answer came."""
     ledger, fill = book(storage, 3), Ledger._fill
@@ -276,6 +265,7 @@ def test_a_trial_that_was_written_twice_is_given_up(storage, monkeypatch):
     assert states == {"COMPLETE": 3, "FAIL": 3}
 
 
+@FILES
 def test_what_a_dead_worker_held_is_taken_up(storage):
     dead, alive = book(storage), book(storage)
     done, *lost = dead.claim(3)
@@ -291,6 +281,7 @@ def test_what_a_dead_worker_held_is_taken_up(storage):
     assert [t.values[0] for t in alive.get_trials(*FINISHED)] == [0.5] * 5
 
 
+@FILES
 def test_a_smaller_budget_counts_what_is_finished(storage):
     """Of places in any order; a larger one goes on."""
     ledger = book(storage, 6)
@@ -301,6 +292,7 @@ def test_a_smaller_budget_counts_what_is_finished(storage):
             assert [claim.place for claim in smaller.claim(9)] == left
 
 
+@FILES
 def test_scores_that_are_no_numbers_are_not_stored(storage):
     ledger = book(storage)
     (claim,) = ledger.claim(1)
