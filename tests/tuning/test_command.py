@@ -1,16 +1,9 @@
 """What ``longnn tune`` prints."""
 
-from longnn.tuning import read_record
 from tests.commands import CLUB, TINY, fail, longnn, succeed
 
 SHORT = (*("--trials", "1", "--repeats", "1", "--finalists", "0", "--space", "compact"),)
 FAST = (*TINY, *SHORT, "--set", "epochs=2", "--device", "cpu")
-
-
-def test_the_score_is_in_per_cent_as_everywhere(tmp_path):
-    printed = succeed("tune", *FAST, "--output", tmp_path)
-    value = read_record(tmp_path).value
-    assert f"validation accuracy {100 * value:.2f} %, " in printed
 
 
 def test_quiet_prints_nothing(tmp_path):

@@ -10,13 +10,20 @@ import torch
 from longnn.config import Config
 from longnn.data import from_data
 from longnn.data._scaling import Scaling
-from longnn.registry import MODELS
 from longnn.training import _fit as workflow
 from longnn.training import make_problem
 from longnn.tuning import confirm
 from longnn.tuning._page import shown_score
 from longnn.tuning._training import Halving, Training
-from tests.tuning.examples import SPACE, finished, search, turn_over, values, with_masks
+from tests.tuning.examples import (
+    MODELS_ONCE,
+    SPACE,
+    finished,
+    search,
+    turn_over,
+    values,
+    with_masks,
+)
 
 
 def test_the_winner_beats_a_bad_configuration(dataset, tmp_path):
@@ -71,13 +78,7 @@ def test_halving_stops_the_worse_and_keeps_the_best(dataset, tmp_path):
     )
 
 
-#: One of each architecture; all others take long.
-FEW = ("lon", "gpr", "mlp", "gcn-deep")
-
-
-@pytest.mark.parametrize(
-    "name", [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in MODELS]
-)
+@pytest.mark.parametrize("name", MODELS_ONCE)
 def test_every_model_can_be_tuned(dataset, tmp_path, name):
     space = {**SPACE, "epochs": 2}
     result = search(dataset, None, space, model=name, trials=2, batch=2)
