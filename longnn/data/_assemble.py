@@ -77,11 +77,6 @@ def assemble(
 
     Raises:
         DataError: naming the place of what is wrong.
-
-    >>> import pyarrow
-    >>> edges = Table({"source": pyarrow.array(["a", "b"]), "target": pyarrow.array(["b", "c"])})
-    >>> assemble(edges, None, TableOptions(), name="path").ids
-    ['a', 'b', 'c']
     """
     want_features = options.features in ("auto", "columns")
     if isinstance(nodes, Table):

@@ -89,11 +89,16 @@ class GraphCard:
 
     def lines(self) -> list[str]:
         """The card for a terminal, without notes and warnings."""
+        edges = f"{self.edges:,}{', weighted' if self.weighted else ''}"
+        if self.directed:
+            edges += f", directed: {self.one_way:,} have no reverse"
+        share = 1 if self.directed else 2  # both directions of an edge are listed
+        types = [f"{name}: {n // share:,}" for name, n in self.edge_types.items()]
         rows = [
             ("graph", self.name),
             ("nodes", f"{self.nodes:,}"),
-            self._edges_row(),
-            *self._types_row(),
+            ("arcs" if self.directed else "edges", edges),
+            *([("edge types", ", ".join(types))] if types else []),
             ("features", f"{self.features:,} ({100 * self.feature_density:.1f} % nonzero)"),
             (
                 "degree",
@@ -123,17 +128,6 @@ class GraphCard:
             rows.append(("homophily", shown))
         return [f"{name:<12}{value}" for name, value in rows]
 
-    def _edges_row(self) -> tuple[str, str]:
-        weighted = ", weighted" if self.weighted else ""
-        if not self.directed:
-            return "edges", f"{self.edges:,}{weighted}"
-        return "arcs", f"{self.edges:,}{weighted}, directed: {self.one_way:,} have no reverse"
-
-    def _types_row(self) -> list[tuple[str, str]]:
-        share = 1 if self.directed else 2  # both directions of an edge are listed
-        counts = [f"{name}: {n // share:,}" for name, n in self.edge_types.items()]
-        return [("edge types", ", ".join(counts))] if counts else []
-
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON; of an undirected graph without a word on arcs."""
         fields = dataclasses.asdict(self)
@@ -155,7 +149,9 @@ def describe(dataset: NodeDataset) -> GraphCard:
     """
     row, col = dataset.data.edge_index
     nodes, degree = dataset.num_nodes, dataset.degrees
-    components, largest = _components(row, col, nodes)
+    ones = np.ones(len(row), dtype=np.int8)
+    adjacency = sp.coo_array((ones, (row.numpy(), col.numpy())), shape=(nodes, nodes))
+    components, component = connected_components(adjacency.tocsr(), directed=False)
     counts = _class_counts(dataset)
     present = [count for count in counts.values() if count]
     edge, node, adjusted = homophily(dataset)
@@ -171,8 +167,8 @@ def describe(dataset: NodeDataset) -> GraphCard:
         degree_median=float(np.median(degree.numpy())),
         degree_mean=float(degree.double().mean()),
         degree_max=int(degree.max()),
-        components=components,
-        largest_component_share=largest,
+        components=int(components),
+        largest_component_share=float(np.bincount(component).max() / nodes),
         isolated_nodes=int((degree == 0).sum()),
         class_counts=counts,
         imbalance=max(present) / min(present) if present else None,
@@ -182,7 +178,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
         adjusted_homophily=adjusted,
         feature_density=nonzero_share(x),
         duplicate_rows=_count_duplicates(x),
-        zero_rows=_count_zero_rows(x),
+        zero_rows=int((x.crow_indices().diff() if is_sparse(x) else x.any(1)).logical_not().sum()),
         notes=dataset.notes,
         warnings=(),
         fingerprint=dataset.fingerprint(),
@@ -242,11 +238,7 @@ def _describe_targets(dataset: NodeDataset) -> dict[str, dict[str, float | None]
 
 
 def _target_text(name: str, found: dict[str, float | None]) -> str:
-    """A number to predict, in one line.
-
-    >>> _target_text("rent", {"min": 310.0, "max": 2500.5, "neighbours": 0.4})
-    'rent: min 310, max 2500.5; correlation of neighbours 0.400'
-    """
+    """A number to predict, in one line."""
     alike = found.get("neighbours")
     values = [f"{key} {found[key]:g}" for key in ("min", "median", "mean", "max") if key in found]
     last = "" if alike is None else f"; correlation of neighbours {alike:.3f}"
@@ -258,13 +250,6 @@ def _repeats_by_chance(dataset: NodeDataset) -> bool:
     names = dataset.feature_names
     made = bool(names) and all(name in DEGREES for name in names)
     return made or (dataset.encoding is not None and dataset.num_features < FEW_COLUMNS)
-
-
-def _components(row: Tensor, col: Tensor, nodes: int) -> tuple[int, float]:
-    ones = np.ones(len(row), dtype=np.int8)
-    adjacency = sp.coo_array((ones, (row.numpy(), col.numpy())), shape=(nodes, nodes))
-    count, label = connected_components(adjacency.tocsr(), directed=False)
-    return int(count), float(np.bincount(label).max() / nodes)
 
 
 def _count_duplicates(x: Tensor) -> int:  # float32 (nodes, features)
@@ -292,12 +277,6 @@ def _row_bytes(rows: np.ndarray | sp.csr_array) -> Iterator[bytes]:
         return (row.tobytes() for row in rows)
     ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
     return (rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in ends)
-
-
-def _count_zero_rows(x: Tensor) -> int:
-    if is_sparse(x):
-        return int((x.crow_indices().diff() == 0).sum())
-    return int((x == 0).all(dim=1).sum())
 
 
 def _class_counts(dataset: NodeDataset) -> dict[str, int]:
@@ -338,12 +317,7 @@ def _warnings(card: GraphCard, by_chance: bool) -> list[str]:
 
 
 def untested(dataset: NodeDataset) -> tuple[str, ...]:
-    """What test scores under the dataset's own split protocol will not say, in sentences.
-
-    >>> from longnn.data import csbm
-    >>> untested(csbm(num_nodes=40, num_features=8))
-    ()
-    """
+    """What test scores under the dataset's own split protocol will not say, in sentences."""
     try:
         return make_split(dataset).test_notes
     except DataError:  # there is nothing to split: training will say why

@@ -39,9 +39,6 @@ class NamedDataset:
         row_normalize: whether its features are row-normalised, as in the tables of the literature.
         note: a sentence the user ought to read.
         arcs: whether the files tell which way an edge goes.
-
-    >>> find_named("cora").reader
-    'planetoid'
     """
 
     name: str
@@ -298,11 +295,7 @@ def known_names() -> set[str]:
 
 
 def canonical_name(text: str) -> str:
-    """A name as the tables have it: case, spaces and underscores do not matter.
-
-    >>> canonical_name(" Roman_Empire ")
-    'roman-empire'
-    """
+    """A name as the tables have it: case, spaces and underscores do not matter."""
     return text.strip().lower().replace("_", "-").replace(" ", "-")
 
 
@@ -311,9 +304,6 @@ def find_named(name: str) -> NamedDataset:
 
     Raises:
         DataError: for an unknown name, with the nearest ones.
-
-    >>> find_named("Cora").nodes
-    2708
     """
     key = canonical_name(name)
     if key in CATALOG:

@@ -37,12 +37,6 @@ class Number:
         fill: the median of what is known; one per entry of a list column.
         gaps: how many cells were missing.
         many: whether each cell is a list.
-
-    >>> table = Table({"age": pa.array(["3", "", "5"])})
-    >>> values = Number.parse(table, "age")
-    >>> age = Number.fit("age", values)
-    >>> age.names, age.encode(values).tolist()
-    (('age', 'age missing'), [[3.0, 0.0], [4.0, 1.0], [5.0, 0.0]])
     """
 
     kind: ClassVar[str] = "number"
@@ -272,11 +266,7 @@ def _filled(values: np.ndarray, fill: tuple[float, ...], flag: bool) -> np.ndarr
 
 
 def flag_name(column: str, gaps: int) -> tuple[str, ...]:
-    """The name of the feature that marks gaps, if there is one.
-
-    >>> flag_name("age", 3), flag_name("age", 0)
-    (('age missing',), ())
-    """
+    """The name of the feature that marks gaps, if there is one."""
     return (f"{column} missing",) if gaps else ()
 
 
@@ -299,13 +289,6 @@ class Category:
         values: the frequent values.
         rare: how many other values there were; if any, new values count as such.
         gaps: how many cells were missing.
-
-    >>> cells = pa.array(["Paris", "Rome", "Paris", None, "Oslo", "Rome"])
-    >>> city = Category.fit("city", cells)
-    >>> city.names
-    ('city=Paris', 'city=Rome', 'city=(other)', 'city missing')
-    >>> city.encode(pa.array(["Lima", None])).toarray().tolist()
-    [[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
     """
 
     kind: ClassVar[str] = "category"

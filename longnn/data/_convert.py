@@ -116,9 +116,6 @@ def keep_arcs(
     """Arcs as they are listed, sorted, each once, and notes on what was changed.
 
     The weights of an arc listed several times are added.
-
-    >>> keep_arcs(torch.tensor([[1, 0, 1], [0, 1, 2]]), num_nodes=3).one_way
-    1
     """
     key, weight, dropped, repeats = _distinct(index, weight, num_nodes, self_loops)
     row, col = _rows_and_columns(key, num_nodes)
@@ -151,11 +148,7 @@ def _distinct(
 def edge_notes(
     one_way: int, edges: int, loops: int, repeats: int, *, weighted: bool = False
 ) -> tuple[str, ...]:
-    """What was done to edges, in sentences.
-
-    >>> edge_notes(2, 2, 1, 0)
-    ('All 2 edges were listed one way; each was made two-way.', '1 self loop was dropped.')
-    """
+    """What was done to edges, in sentences."""
     notes = [_one_way_note(one_way, edges)] if one_way else []
     if loops:
         notes.append(f"{counted(loops, 'self loop')} {was(loops)} dropped.")
@@ -289,13 +282,7 @@ def _clean(
 
 
 def undirected(dataset: NodeDataset) -> NodeDataset:
-    """The same graph with every edge in both directions, as if it had been loaded so.
-
-    >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.arange(2))
-    >>> undirected(from_data(data, directed=True)).data.edge_index
-    tensor([[0, 1],
-            [1, 0]])
-    """
+    """The same graph with every edge in both directions, as if it had been loaded so."""
     weight, nodes = dataset.data.get("edge_weight"), dataset.num_nodes
     edges = symmetrize(dataset.data.edge_index, weight, num_nodes=nodes, self_loops=True)
     data = copy.copy(dataset.data)

@@ -258,11 +258,7 @@ class NodeDataset:
 
 
 def known_labels(y: Tensor, task: Task) -> Tensor:
-    """Which nodes have a label, or at least one of several, bool (nodes,).
-
-    >>> known_labels(torch.tensor([[1.0, torch.nan], [torch.nan, torch.nan]]), "multilabel")
-    tensor([ True, False])
-    """
+    """Which nodes have a label, or at least one of several, bool (nodes,)."""
     if task == "classification":
         return y != UNLABELLED
     return ~torch.isnan(y) if y.dim() == 1 else ~torch.isnan(y).all(dim=1)

@@ -100,12 +100,6 @@ def with_unknown(
         edges: one edge per row.
         wanted: the source, target and weight columns the user named, if any.
         type_column: the column of types, if the user named one.
-
-    >>> edges = Table({"source": pa.array(["a", "b"]), "target": pa.array(["b", "c"])})
-    >>> people = Table({"id": pa.array(["a", "b"]), "age": pa.array(["41", "7"])})
-    >>> made = with_unknown(people, "id", edges, (None, None, None))
-    >>> made.columns["id"].to_pylist(), made.columns["age"].to_pylist()
-    (['a', 'b', 'c'], ['41', '7', None])
     """
     kind = edges.find(type_column, TYPE_NAMES, "type")
     source, target, _ = edge_columns(edges, wanted, kind)
@@ -138,21 +132,13 @@ def _ends(table: Table, source: str, target: str) -> list[Any]:
 
 
 def unused_note(table: str, columns: Sequence[str], *, weighted: bool) -> str:
-    """Which columns of the edges mean nothing to longnn.
-
-    >>> unused_note("e.csv", ["when"], weighted=True)
-    'Columns of e.csv not used: when.'
-    """
+    """Which columns of the edges mean nothing to longnn."""
     hint = "" if weighted else "; if one is the weight of an edge, name it with weight_column"
     return f"Columns of {table} not used: {', '.join(columns)}{hint}."
 
 
 def unknown_note(dropped: int, rows: int, source: str) -> str:
-    """What ``unknown_ids="drop"`` has done.
-
-    >>> unknown_note(2, 1500, "nodes.csv")
-    'Edges with an end that is not in nodes.csv were dropped: 2 of 1,500.'
-    """
+    """What ``unknown_ids="drop"`` has done."""
     return f"Edges with an end that is not in {source} were dropped: {dropped:,} of {rows:,}."
 
 
@@ -164,10 +150,6 @@ def unknown_text(value: str, count: int, rows: int, source: str) -> str:
         count: edges with such an end.
         rows: all edges.
         source: what the table of nodes is called.
-
-    >>> unknown_text("eve", 1, 3, "nodes.csv")
-    "Expected the id of a node in nodes.csv (got 'eve'); 1 of 3 edges has such an end. Leave these
-    edges out with unknown_ids=drop, or add the nodes with unknown_ids=add."
     """
     expected = f"Expected the id of a node in {source} (got {value!r});"
     if count == rows:

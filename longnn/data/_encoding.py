@@ -80,12 +80,7 @@ class Encoding:
 
     @classmethod
     def plain(cls, names: Sequence[str]) -> "Encoding":
-        """Columns of numbers as they are; a gap stays a gap.
-
-        >>> Encoding.plain(["age"]).apply(Table({"age": pa.array(["3", "4"])}))
-        tensor([[3.],
-                [4.]])
-        """
+        """Columns of numbers as they are; a gap stays a gap."""
         return cls(tuple(Number(name, (float("nan"),)) for name in names))
 
     @property
@@ -137,11 +132,7 @@ class Encoding:
                 )
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Column, kind, and what was done, for each column.
-
-        >>> Encoding.fit(Table({"f": pa.array(["1", "2", "NA"])}))[0].rows()
-        [('f', 'number', 'a number; 1 gap filled with the median 1.5, and marked in a feature')]
-        """
+        """Column, kind, and what was done, for each column."""
         return [(column.column, column.kind, column.done) for column in self.columns]
 
     @property
@@ -182,12 +173,7 @@ class Encoding:
 
 
 def join_blocks(blocks: Sequence[Block]) -> Tensor | None:  # (nodes, features)
-    """The features of all columns: CSR if they are many and mostly zeros, else dense.
-
-    >>> join_blocks([np.ones((2, 1), np.float32), sp.eye_array(2, dtype=np.float32)])
-    tensor([[1., 1., 0.],
-            [1., 0., 1.]])
-    """
+    """The features of all columns: CSR if they are many and mostly zeros, else dense."""
     width = sum(block.shape[1] for block in blocks)
     if width == 0:
         return None
@@ -214,12 +200,7 @@ def encode_columns(
     category_columns: Sequence[str] = (),
     missing: Missing = "fill",
 ) -> Iterator[tuple[Column, Block | None]]:
-    """What each column is, and its features; one column is read at a time.
-
-    >>> table = Table({"age": pa.array(["3", "5"]), "city": pa.array(["Rome", "Oslo"])})
-    >>> [(column.kind, block is None) for column, block in encode_columns(table, table.names)]
-    [('number', False), ('left out', True)]
-    """
+    """What each column is, and its features; one column is read at a time."""
     for name in names:
         if missing == "error":
             _refuse_gaps(table, name)

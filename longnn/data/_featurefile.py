@@ -35,9 +35,6 @@ def find_feature_file(edges: Path, given: str | Path | None, features: str) -> P
         edges: an edge file or a folder.
         given: the file the user named, if any.
         features: what the user wants for features; only columns are read from files.
-
-    >>> find_feature_file(Path("edges.csv"), None, "auto") is None
-    True
     """
     wanted = features in ("auto", "columns")
     if given is None:
@@ -62,11 +59,7 @@ def find_feature_file(edges: Path, given: str | Path | None, features: str) -> P
 
 
 def is_matrix(path: Path | None) -> bool:
-    """Whether a feature file is a matrix: its rows, not ids, then say which node is meant.
-
-    >>> is_matrix(Path("features.npz")), is_matrix(Path("features.csv")), is_matrix(None)
-    (True, False, False)
-    """
+    """Whether a feature file is a matrix: its rows, not ids, then say which node is meant."""
     return path is not None and path.suffix.lower() in MATRIX_SUFFIXES
 
 

@@ -20,11 +20,7 @@ DEGREES = ("log_degree", "log_out_degree", "log_in_degree")
 
 
 def is_sparse(x: Tensor) -> bool:
-    """Whether features are in the sparse one of the two forms.
-
-    >>> is_sparse(torch.eye(2)), is_sparse(torch.eye(2).to_sparse_csr())
-    (False, True)
-    """
+    """Whether features are in the sparse one of the two forms."""
     return x.layout is torch.sparse_csr
 
 
@@ -59,12 +55,7 @@ def with_values(x: Tensor, values: Tensor) -> Tensor:
 
 
 def side_by_side(left: Tensor, right: Tensor) -> Tensor:
-    """The columns of one after those of the other; sparse if one of them is.
-
-    >>> side_by_side(torch.ones(2, 1), torch.zeros(2, 1))
-    tensor([[1., 0.],
-            [1., 0.]])
-    """
+    """The columns of one after those of the other; sparse if one of them is."""
     if right.shape[1] == 0:
         return left
     if not is_sparse(left) and not is_sparse(right):
@@ -74,11 +65,7 @@ def side_by_side(left: Tensor, right: Tensor) -> Tensor:
 
 
 def feature_arrays(x: Tensor) -> Iterator[tuple[str, np.ndarray]]:
-    """The arrays that make up the features, each with a name: what a fingerprint hashes.
-
-    >>> [name for name, _ in feature_arrays(torch.eye(3).to_sparse_csr())]
-    ['x.shape', 'x.crow', 'x.col', 'x.values']
-    """
+    """The arrays that make up the features, each with a name: what a fingerprint hashes."""
     if not is_sparse(x):
         yield "x", x.detach().cpu().numpy()
         return
@@ -138,9 +125,6 @@ def plain_tensor(value: Tensor, key: str, path: Path | None = None) -> Tensor:
 
     Sparse ones are checked, since compiled code trusts their indices; one that is a view of fewer
     numbers than it shows (an expanded one) must fit into memory.
-
-    >>> plain_tensor(torch.eye(2), "x").shape
-    torch.Size([2, 2])
     """
     if value.is_meta or value.is_quantized or value.is_nested or value.is_complex():
         kind = "no numbers" if value.is_meta else "a nested" if value.is_nested else value.dtype
@@ -162,11 +146,7 @@ def plain_tensor(value: Tensor, key: str, path: Path | None = None) -> Tensor:
 
 
 def form(value: object) -> str:
-    """What a value is, in an error message.
-
-    >>> form(torch.zeros(2, 3)), form(None)
-    ('torch.float32 (2, 3)', 'NoneType')
-    """
+    """What a value is, in an error message."""
     if isinstance(value, Tensor):
         return f"{value.dtype} {tuple(value.shape)}"
     return type(value).__name__

@@ -5,7 +5,6 @@ This module finds the files and reads them. How each format is read is the busin
 :mod:`longnn.data._assemble`.
 """
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -110,13 +109,6 @@ def load_files(
 
     Raises:
         DataError: naming file, line, column and value of what is wrong.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     edges = Path(folder, "edges.csv")
-    ...     _ = edges.write_text("source,target\\nann,bob\\nbob,eve\\n")
-    ...     load_files(edges, name="friends").ids
-    ['ann', 'bob', 'eve']
     """
     options = TableOptions(
         id_column=id_column,
@@ -137,7 +129,12 @@ def load_files(
         self_loops=self_loops,
         name=name,
     )
-    _check_optional(optional_columns)
+    for column in optional_columns:
+        if column not in OPTIONAL:
+            raise DataError(
+                f"Expected `optional_columns` among {', '.join(OPTIONAL)} (got {column!r}).",
+                value=column,
+            )
     edge_path, node_path = _find_files(Path(edges), None if nodes is None else Path(nodes))
     if directed is True and edge_path.suffix == ".mtx" and is_called_symmetric(edge_path):
         raise DataError(
@@ -145,7 +142,9 @@ def load_files(
             "directed=false.",
             path=edge_path,
         )
-    found = node_path if nodes is None and not Path(edges).is_dir() else None
+    beside = []
+    if nodes is None and node_path is not None and not Path(edges).is_dir():
+        beside = [f"The nodes are those of {node_path.name}, beside the edges."]
     feature_path = find_feature_file(Path(edges), feature_file, features)
     if node_path is None and is_matrix(feature_path) and table_suffix(edge_path) in TABLE_SUFFIXES:
         node_path, feature_path = feature_path, None  # its rows are the nodes 0, 1, ...
@@ -158,36 +157,20 @@ def load_files(
             _read_arrays(node_path, as_features=True) if node_table is None else node_table,
             options,
             name=graph_name(edge_path),
-            notes=[]
-            if found is None
-            else [f"The nodes are those of {found.name}, beside the edges."],
+            notes=beside,
             extend=functools.partial(add_feature_file, path=feature_path),
         )
     except DataError as error:  # of the whole graph, which is in no one place
         raise error.named(edge_path if node_path is None else node_path) from error.__cause__
 
 
-def _check_optional(columns: Sequence[str]) -> None:
-    for column in columns:
-        if column not in OPTIONAL:
-            raise DataError(
-                f"Expected `optional_columns` among {', '.join(OPTIONAL)} (got {column!r}).",
-                value=column,
-            )
-
-
 def _read_node_table(
     path: Path | None, options: TableOptions, optional: Sequence[str]
 ) -> tuple[Table | None, TableOptions]:
     """The node file as a table if it is one; optional columns it lacks leave the options."""
-    given = {key: getattr(options, key) for key in _NODE_COLUMNS}
-    table = _table_or_none(path, {k: v for k, v in given.items() if k not in optional})
-    lost: dict[str, Any] = {}
-    for key in optional:
-        wanted = (given[key],) if isinstance(given[key], str) else given[key] or ()
-        if table is None or any(column not in table.columns for column in wanted):
-            lost[key] = None
-    return table, dataclasses.replace(options, **lost)
+    required = {key: getattr(options, key) for key in _NODE_COLUMNS if key not in optional}
+    table = _table_or_none(path, required)
+    return table, options.without_absent(optional, () if table is None else table.columns)
 
 
 def _read_arrays(path: Path | None, *, as_features: bool = False) -> Any:
@@ -198,11 +181,7 @@ def _read_arrays(path: Path | None, *, as_features: bool = False) -> Any:
 
 
 def graph_name(edges: Path) -> str:
-    """A name for the graph of an edge file, or of a folder with ``edges.*``.
-
-    >>> graph_name(Path("club/edges.csv")), graph_name(Path("friends.csv"))
-    ('club', 'friends')
-    """
+    """A name for the graph of an edge file, or of a folder with ``edges.*``."""
     if edges.is_dir():
         return edges.name
     stem = table_stem(edges)
@@ -228,11 +207,7 @@ def _table_or_none(
 
 
 def find_nodes_beside(edges: Path) -> Path | None:
-    """The file ``nodes.*`` beside a file ``edges.*``, if there is just one.
-
-    >>> find_nodes_beside(Path("nowhere/edges.csv")) is None
-    True
-    """
+    """The file ``nodes.*`` beside a file ``edges.*``, if there is just one."""
     if edges.is_dir() or table_stem(edges) != "edges" or not edges.parent.is_dir():
         return None
     found = _files_called("nodes", edges.parent)

@@ -128,12 +128,7 @@ def read_image_grid(path: str | Path) -> ImageGrid:
 
 
 def grid_edges(height: int, width: int) -> Tensor:  # (2, arcs)
-    """The 4-neighbour grid, column-major, both directions, sorted.
-
-    >>> grid_edges(2, 1)
-    tensor([[0, 1],
-            [1, 0]])
-    """
+    """The 4-neighbour grid, column-major, both directions, sorted."""
     node = torch.arange(height * width).reshape(width, height)  # [column, row]
     down = torch.stack([node[:, :-1].reshape(-1), node[:, 1:].reshape(-1)])
     right = torch.stack([node[:-1].reshape(-1), node[1:].reshape(-1)])

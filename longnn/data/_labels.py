@@ -29,12 +29,7 @@ Labels = tuple[Tensor, tuple[str, ...] | None, tuple[str, ...], Task]
 
 
 def find_labels(table: Table, wanted: Sequence[str] | None) -> tuple[str, ...]:
-    """The label columns that the user named, else the one that is called so, if any.
-
-    >>> table = Table({"id": pa.array(["a"]), "y": pa.array(["1"])})
-    >>> find_labels(table, None), find_labels(table, ["id"])
-    (('y',), ('id',))
-    """
+    """The label columns that the user named, else the one that is called so, if any."""
     if wanted:
         for column in wanted:
             table.find(column, (), "label")

@@ -78,11 +78,6 @@ class NodeColumns:
         labels: perhaps several.
         split: or None.
         features: those that are named, else all that have no other role.
-
-    >>> import pyarrow
-    >>> table = Table({name: pyarrow.array(["1"]) for name in ("id", "age", "y")})
-    >>> NodeColumns.find(table, TableOptions(), ids_needed=True)
-    NodeColumns(key='id', labels=('y',), split=None, features=('age',))
     """
 
     key: str | None

@@ -1,7 +1,7 @@
 """How tables become a graph: the options that all loaders of tables share, checked once."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from longnn._base.suggestions import did_you_mean
@@ -72,6 +72,16 @@ class TableOptions:
     def ends(self) -> tuple[str | None, str | None, str | None]:
         """The source, target and weight columns that are named."""
         return self.source_column, self.target_column, self.weight_column
+
+    def without_absent(self, keys: Sequence[str], columns: Collection[str]) -> "TableOptions":
+        """The options; of these keys only those whose columns are all there."""
+        lost = {}
+        for key in keys:
+            value = getattr(self, key)
+            wanted = (value,) if isinstance(value, str) else value or ()
+            if any(column not in columns for column in wanted):
+                lost[key] = None
+        return replace(self, **lost)
 
     @classmethod
     def from_dict(cls, options: dict[str, Any]) -> "TableOptions":

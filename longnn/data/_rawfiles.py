@@ -38,11 +38,7 @@ RAISED = (OSError, ValueError, http.client.HTTPException, zipfile.BadZipFile, zl
 
 @functools.cache
 def known_sums() -> Mapping[str, str]:
-    """The SHA-256 sum of each published file that is known, by its path in the data folder.
-
-    >>> known_sums()["Cora/raw/ind.cora.graph"][:8]
-    '58f13302'
-    """
+    """The SHA-256 sum of each published file that is known, by its path in the data folder."""
     text = importlib.resources.files("longnn.data").joinpath("sha256sums.txt").read_text("utf-8")
     pairs = (line.split(maxsplit=1) for line in text.splitlines() if line)
     return {name: digest for digest, name in pairs}
@@ -151,11 +147,7 @@ def cache_root(cache: str | Path | None = None) -> Path:
 
 
 def data_root(data_dir: str | Path | None = None) -> Path:
-    """The data folder: the argument, else ``$LONGNN_DATA``, else one in the user's cache.
-
-    >>> data_root("data").name
-    'data'
-    """
+    """The data folder: the argument, else ``$LONGNN_DATA``, else one in the user's cache."""
     chosen = data_dir or os.environ.get("LONGNN_DATA")
     return Path(chosen).expanduser() if chosen else cache_root() / "data"
 

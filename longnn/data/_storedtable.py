@@ -102,14 +102,6 @@ class StoredTable(Table):
 
     Args:
         sources: the files as the user has them.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "nodes.csv")
-    ...     _ = path.write_text("id,age\\n007,41\\n")
-    ...     table = StoredTable.open([path], path, Path(folder))
-    ...     table.names, len(table), table.texts("id").to_pylist(), table.numbers("age")
-    (('id', 'age'), 1, ['007'], array([41.]))
     """
 
     sources: tuple[Path, ...] = ()

@@ -241,14 +241,6 @@ def read_table(path: str | Path) -> Table:
     Raises:
         MissingFileError: if there is no such file.
         DataError: if it is empty, truncated or not of the format that its name says.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "nodes.csv")
-    ...     _ = path.write_text("id,age\\n007,41\\n")
-    ...     table = read_table(path)
-    >>> table.names, table.texts("id").to_pylist(), table.numbers("age")
-    (('id', 'age'), ['007'], array([41.]))
     """
     path = Path(path)
     require_file(path)

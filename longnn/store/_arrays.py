@@ -148,13 +148,6 @@ class Manifest:
         kind: ``"graph"`` or ``"basis"``.
         about: plain data on the whole: counts, names, how it was made.
         files: by name.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> np.save(folder / "labels.npy", np.arange(3))
-    >>> Manifest.of("graph", {"nodes": 3}, folder, ["labels.npy"]).write(folder)
-    >>> Manifest.read(folder, "graph").array(folder, "labels.npy")
-    memmap([0, 1, 2])
     """
 
     kind: str

@@ -27,11 +27,7 @@ ONES = "ones.npy"
 
 
 def block_name(index: int) -> str:
-    """The file of one block of columns.
-
-    >>> block_name(3)
-    'block-0003.npy'
-    """
+    """The file of one block of columns."""
     return f"block-{index:04d}.npy"
 
 

@@ -275,12 +275,6 @@ class Outgoing:
     Args:
         on_done: called in the caller's thread for each block that is written.
         ahead: write in a thread; else :meth:`put` returns when the block is written.
-
-    >>> done = []
-    >>> with Outgoing(lambda: done.append("written"), ahead=False) as outgoing:
-    ...     outgoing.put(lambda: Path(__file__))
-    ...     done
-    ['written']
     """
 
     def __init__(self, on_done: Callable[[], None], *, ahead: bool) -> None:

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from longnn._base.memory import LEAST, available_memory, in_words
+from longnn._base.memory import LEAST, in_words
 from longnn.data import DataError, NodeDataset, Source
 from longnn.data._rawfiles import cache_root
 from longnn.data._storedtable import PART_SUFFIXES, STORED_SUFFIXES, Parts, StoredTable, find_parts
@@ -19,12 +19,10 @@ from longnn.store._arrays import StoreError
 from longnn.store._graph import GraphStore
 from longnn.store._prepare import FOREIGN_OPTIONS, Form, OnProgress, how_made, prepare
 from longnn.store._ranks import Ranks
-from longnn.store._rows import SHARE, bytes_needed, fits_memory, is_prepared, load_stored
+from longnn.store._rows import bytes_needed, fits_memory, is_prepared, limit_of, load_stored
 
 #: How much larger a compressed text is, about, when it is read.
 PACKED = 4
-#: Memory of a system that does not say how much is free.
-UNKNOWN = 1 << 42
 
 
 def load_source(
@@ -166,23 +164,9 @@ def _require_room(source: Source, place: Path) -> None:
         )
 
 
-def limit_of(memory: int | None) -> int:
-    """Bytes that a graph in memory may take: those given, or a share of what is free."""
-    free = available_memory()
-    if memory is not None:
-        return memory
-    return UNKNOWN if free is None else int(SHARE * free)
-
-
 def memory_of_files(source: Source) -> int | None:
     """Bytes that training on files in memory takes, roughly; None where a prepared folder cannot
     hold them, or they cannot be read: whoever reads them says why.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "edges.csv").write_text("source,target\\n" + "1,2\\n" * 1000)
-    >>> 120_000 < memory_of_files(Source.resolve(folder)) < 140_000
-    True
     """
     size = size_of_files(source)
     if size is None:

@@ -33,6 +33,10 @@ MOST_NODES = 2**31 - 1
 PER_ARC = 160
 #: Ranges of nodes whose arcs are counted, to choose how many are sorted at once.
 RANGES = 4096
+NO_WEIGHTS = (
+    "Expected edges without weights: a prepared graph keeps none; use the graph in memory, or "
+    "treat all edges alike with --ignore-weights."
+)
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _SQL = {pa.int64(): "BIGINT", pa.string(): "VARCHAR"}
 
@@ -174,11 +178,7 @@ def open_edges(
             column=kind,
         )
     if weight is not None and not ignore_weights:
-        raise head.error(
-            "Expected edges without weights: a prepared graph keeps none; use the graph in memory, "
-            "or treat all edges alike with --ignore-weights.",
-            column=weight,
-        )
+        raise head.error(NO_WEIGHTS, column=weight)
     notes = list(head.notes)
     if not head.has_header:
         notes.append(f"{head.name} has no header: its first line was read as an edge.")

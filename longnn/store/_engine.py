@@ -34,12 +34,6 @@ class Engine:
         room: the folder, for tables and for what does not fit into memory.
         memory: bytes that the whole program may take; :attr:`memory` is what is left for the work.
         threads: by default as many as there are cores.
-
-    >>> import tempfile
-    >>> with Engine(Path(tempfile.mkdtemp()), 10**9) as engine:
-    ...     engine.run("CREATE TABLE t AS SELECT range AS k FROM range(3)")
-    ...     engine.table("SELECT k FROM t ORDER BY k DESC")["k"].to_pylist()
-    [2, 1, 0]
     """
 
     def __init__(self, room: Path, memory: float, threads: int | None = None) -> None:

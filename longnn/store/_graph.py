@@ -85,6 +85,12 @@ class GraphStore:
         """int32 (nodes,), -1 for an unlabelled node; for regression float32 with NaN."""
         return self.manifest.array(self.folder, LABELS)
 
+    @property
+    def labelled(self) -> np.ndarray:
+        """int64 (count,): the nodes with a label, ascending."""
+        known = self.labels >= 0 if self.labels.dtype.kind == "i" else ~np.isnan(self.labels)
+        return np.flatnonzero(known.reshape(len(known), -1).any(axis=1))
+
     @cached_property
     def roles(self) -> np.memmap | None:
         """int8 (nodes,) or (nodes, splits) of ``TRAIN``, ``VAL``, ``TEST``, ``NOBODY``; None
@@ -210,17 +216,7 @@ def finish_graph(
 
 
 def card_lines(graph: GraphStore) -> list[str]:
-    """What a prepared graph holds, in words, from its manifest alone.
-
-    >>> import tempfile
-    >>> from longnn.store import prepare
-    >>> options = {"num_nodes": 40, "num_features": 8}
-    >>> for line in card_lines(prepare("csbm", output=tempfile.mkdtemp(), options=options))[:3]:
-    ...     print(line)
-    graph       csbm
-    nodes       40
-    edges       ...
-    """
+    """What a prepared graph holds, in words, from its manifest alone."""
     about = graph.about
     mean, isolated = 2 * about["edges"] / graph.num_nodes, about["isolated"]
     names = about["classes"]

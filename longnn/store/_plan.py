@@ -132,10 +132,6 @@ def make_plan(size: Size, memory: int) -> Plan:
 
     Raises:
         MemoryError: where not even one column fits.
-
-    >>> big = Size(nodes=10**7, entries=2 * 10**8, columns=64, kept=10**7, term_bytes=22)
-    >>> make_plan(big, 4 * 10**9).columns, make_plan(big, 8 * 10**9).columns
-    ([8, 8, 8, 8, 8, 8, 8, 8], [16, 16, 16, 16])
     """
     free = memory - min(RESERVE, memory // 2) - 8 * size.nodes // size.row_ranks
     resident = size.graph_bytes <= free // 2
@@ -168,10 +164,6 @@ def make_plan(size: Size, memory: int) -> Plan:
 
 
 def starts(columns: list[int]) -> list[tuple[int, int]]:
-    """First and last column of each block.
-
-    >>> starts([16, 4])
-    [(0, 16), (16, 20)]
-    """
+    """First and last column of each block."""
     ends: list[Any] = np.cumsum(columns).tolist()
     return [(end - width, end) for end, width in zip(ends, columns, strict=True)]

@@ -31,6 +31,7 @@ from longnn.data._storedtable import PART_SUFFIXES, Parts, StoredTable, find_par
 from longnn.data._targets import Answers
 from longnn.store._arrays import NAME, ArrayWriter, StoreError
 from longnn.store._edges import (
+    NO_WEIGHTS,
     Counts,
     number_edges,
     number_nodes,
@@ -70,10 +71,6 @@ LENGTHS = {
 #: The feature of a graph that has none.
 DEGREE = "log_degree"
 _NODE_OPTIONS = ("id_column", "label_column", "split_column", "feature_columns", "category_columns")
-_NO_WEIGHTS = (
-    "Expected edges without weights: a prepared graph keeps none; use the graph in memory, "
-    "or treat all edges alike with --ignore-weights."
-)
 
 #: Called with the name of the step and the share of the whole that is done.
 OnProgress = Callable[[str, float], None]
@@ -395,13 +392,7 @@ class _Ingest:
                 )
             return None, None, options
         table = StoredTable.open(parts.files, parts.path, self.room)
-        lost: dict[str, Any] = {}
-        for key in optional:
-            value = getattr(options, key)
-            wanted = (value,) if isinstance(value, str) else value or ()
-            if any(column not in table.columns for column in wanted):
-                lost[key] = None
-        options = replace(options, **lost)
+        options = options.without_absent(optional, table.columns)
         if options.features == "degree":
             options = replace(options, feature_columns=(), category_columns=None)
         columns = NodeColumns.find(table, options, ids_needed=True)
@@ -499,7 +490,7 @@ def _write_dataset(
 ) -> None:
     """A dataset in memory as a prepared graph: for named datasets, and for files of arrays."""
     if dataset.data.get("edge_weight") is not None and not source["ignore_weights"]:
-        raise DataError(_NO_WEIGHTS)
+        raise DataError(NO_WEIGHTS)
     if model is not None and model.encoding is not None and dataset.columns is not None:
         dataset = dataset.encoded(model.encoding)
     if model is not None and tuple(dataset.feature_names) != tuple(model.feature_names):

@@ -167,12 +167,10 @@ def _kept_nodes(graph: GraphStore, rows: Kept) -> np.ndarray | None:
         return None
     if rows != "labelled":
         raise ValueError(f"Expected `rows` to be 'all' or 'labelled' (got {rows!r})")
-    labels = np.asarray(graph.labels)
-    known = labels >= 0 if labels.dtype.kind == "i" else np.isfinite(labels)
-    known = known.reshape(len(labels), -1).any(axis=1)
-    if not known.any():
+    labelled = graph.labelled
+    if len(labelled) == 0:
         raise StoreError(f"Expected labelled nodes in {graph.folder} (got none); keep all rows")
-    return np.flatnonzero(known)
+    return labelled
 
 
 def _size(
@@ -275,18 +273,15 @@ class _Job:
         share = rows_per_rank(graph.num_nodes, ranks.row_ranks)
         self.first = min(share * ranks.row_rank, graph.num_nodes)
         self.last = min(self.first + share, graph.num_nodes)
-        self.own = self._own_rows()
+        #: The rows of a block's file that this rank writes.
+        self.own = (self.first, self.last)
+        if kept is not None:
+            low, high = np.searchsorted(kept, self.own)
+            self.own = (int(low), int(high))
         self.scaling = graph.scaling
         # Arrays that the next block of the same width takes over: new ones would be cleared first.
         self._recurrence: Recurrence | None = None
         self._spare: list[Memory] = []
-
-    def _own_rows(self) -> tuple[int, int]:
-        """The rows of a block's file that this rank writes."""
-        if self.kept is None:
-            return self.first, self.last
-        low, high = np.searchsorted(self.kept, (self.first, self.last))
-        return int(low), int(high)
 
     def run(self, hands: Team, tell: Tell) -> None:
         """Compute the blocks of this rank that are missing."""
@@ -410,19 +405,15 @@ class _Job:
             with writing(self.folder / ROWS):
                 np.save(self.folder / ROWS, self.kept)
             files[ROWS] = describe(self.folder / ROWS)
+        error, norm = sum(block.error for block in found), sum(block.norm for block in found)
         about: dict[str, Any] = {
             **dataclasses.asdict(self.recipe),
             "nodes": self.graph.num_nodes,
             "columns": self.plan.columns,
-            "rounding": _rounding(found),
+            # the relative error of what is on disk, in the Frobenius norm, with three digits
+            "rounding": float(f"{(error / norm) ** 0.5:.3g}") if norm > 0 else 0.0,
         }
         Manifest("basis", about, files).write(self.folder)
-
-
-def _rounding(blocks: list[Finished]) -> float:
-    """The relative error of what is on disk, in the Frobenius norm, with three digits."""
-    error, norm = sum(b.error for b in blocks), sum(b.norm for b in blocks)
-    return float(f"{(error / norm) ** 0.5:.3g}") if norm > 0 else 0.0
 
 
 class _Clock:

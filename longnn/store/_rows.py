@@ -7,7 +7,6 @@ edges are not: whoever trains on it reads rows of the terms.
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,8 @@ SHARE = 0.5
 #: Bytes per value of the features, per entry of the graph, and per node: features and their scaled
 #: copy, arrays while an operator is made, and a few signals of 64 hidden units.
 VALUE_BYTES, ENTRY_BYTES, NODE_BYTES = 12, 64, 3_000
+#: Memory of a system that does not say how much is free.
+UNKNOWN = 1 << 42
 #: The first letters of the fingerprint of a dataset of rows.
 ON_ROWS = "rows:"
 
@@ -117,16 +118,17 @@ def bytes_needed(*, nodes: int, features: int, entries: int) -> int:
     return VALUE_BYTES * nodes * features + ENTRY_BYTES * entries + NODE_BYTES * nodes
 
 
-def fits_memory(graph: GraphStore, memory: int | None = None) -> bool:
-    """Whether a graph can be trained on whole, in the memory given or in a share of what is free.
-
-    Args:
-        graph: the stored graph.
-        memory: bytes that may be used; by default :data:`SHARE` of what is free.
-    """
+def limit_of(memory: int | None) -> int:
+    """Bytes that a graph in memory may take: those given, or :data:`SHARE` of what is free."""
+    if memory is not None:
+        return memory
     free = available_memory()
-    limit = memory if memory is not None else None if free is None else int(SHARE * free)
-    return limit is None or memory_needed(graph) <= limit
+    return UNKNOWN if free is None else int(SHARE * free)
+
+
+def fits_memory(graph: GraphStore, memory: int | None = None) -> bool:
+    """Whether a graph can be trained on whole, see :func:`limit_of`."""
+    return memory_needed(graph) <= limit_of(memory)
 
 
 def load_stored(
@@ -144,7 +146,9 @@ def load_stored(
     """
     try:
         graph = GraphStore.open(folder)
-        source = Source.resolve(Path(folder), options=_read_options(graph))
+        read = graph.source  # its options are those that another graph is read with, too
+        options = {} if read is None or read.is_named else read.options
+        source = Source.resolve(Path(folder), options=options)
         rows = not fits_memory(graph, memory) if rows is None else rows
         made = _labelled_rows(graph, source, memory) if rows else _whole(graph, source)
     except StoreError as error:
@@ -152,17 +156,8 @@ def load_stored(
     return made
 
 
-def _read_options(graph: GraphStore) -> Mapping[str, Any]:
-    """The options of the loader that a graph was read with: another one is read likewise."""
-    source = graph.source
-    return {} if source is None or source.is_named else source.options
-
-
 def _labelled_rows(graph: GraphStore, source: Source, memory: int | None) -> StoredDataset:
-    labels = graph.labels
-    known = labels >= 0 if labels.dtype.kind == "i" else ~np.isnan(labels)
-    known = known if known.ndim == 1 else known.any(1)
-    nodes = np.flatnonzero(known)
+    nodes = graph.labelled
     if len(nodes) == 0:
         raise DataError("Expected a graph with labelled nodes to train on (got none)")
     data = _Answers(y=_labels(graph, nodes), **_masks(graph, nodes))
