@@ -75,7 +75,7 @@ class TableOptions:
 
     def without_absent(self, keys: Sequence[str], columns: Collection[str]) -> "TableOptions":
         """The options; of these keys only those whose columns are all there."""
-        lost = {}
+        lost: dict[str, Any] = {}
         for key in keys:
             value = getattr(self, key)
             wanted = (value,) if isinstance(value, str) else value or ()

@@ -1,10 +1,7 @@
 """Fixtures of the data tests: a private cache, the shared raw files, small graphs."""
 
-from __future__ import annotations
-
 import os
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,12 +12,12 @@ with warnings.catch_warnings():  # PyG 2.8 calls a deprecated torch.jit.script o
 
 
 @pytest.fixture(scope="session")
-def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache_home(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(autouse=True)
-def private_cache(cache_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def private_cache(cache_home, monkeypatch):
     """No test reads or writes the user's own cache or data folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_home))
     monkeypatch.delenv("LONGNN_DATA", raising=False)
@@ -30,7 +27,7 @@ _SHARED = os.environ.get("LONGNN_DATA") or Path(__file__).parents[3] / "shared" 
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
+def shared_data():
     folder = Path(_SHARED)
     if not (folder / "README.md").is_file():
         pytest.skip(f"no raw datasets in {folder}; set LONGNN_DATA to a folder that has them")
@@ -38,10 +35,10 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str], Path]:
+def write(tmp_path):
     """Write a text file into the test's folder."""
 
-    def write_text(name: str, text: str) -> Path:
+    def write_text(name, text):
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
         return path

@@ -1,10 +1,8 @@
 """Small graphs, and ways to write them to files."""
 
-from __future__ import annotations
-
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from longnn.data import NodeDataset, from_data
+from longnn.data import from_data
 
 Write = Callable[[str, str], Path]
 
@@ -34,7 +32,7 @@ X = RNG.integers(-8, 9, (N, 3)) / 8
 Y = np.array([0, 1, 2, 0, 1, 2, 0, 1, -1])
 
 
-def reference() -> NodeDataset:
+def reference():
     return from_data(
         Data(
             x=torch.from_numpy(X),
@@ -45,27 +43,37 @@ def reference() -> NodeDataset:
     )
 
 
-def adjacency() -> sp.csr_array:
+def adjacency():
     half = sp.coo_array((WEIGHT, (PAIRS[:, 0], PAIRS[:, 1])), shape=(N, N))
     return sp.csr_array(half + half.T)
 
 
-def columns() -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+def columns():
     edges = {"src": PAIRS[:, 0].tolist(), "dst": PAIRS[:, 1].tolist(), "weight": WEIGHT.tolist()}
-    nodes: dict[str, list[Any]] = {"node_id": list(range(N))}
+    nodes = {"node_id": list(range(N))}
     nodes |= {f"f{k}": X[:, k].tolist() for k in range(3)}
     nodes["y"] = [None if label < 0 else int(label) for label in Y]
     return edges, nodes
 
 
-def as_text(table: dict[str, list[Any]], delimiter: str) -> str:
+def as_text(table, delimiter):
     rows = [table.keys(), *zip(*table.values(), strict=True)]
     return "".join(
         delimiter.join("" if cell is None else str(cell) for cell in row) + "\n" for row in rows
     )
 
 
-def write_table(path: Path, table: dict[str, list[Any]]) -> Path:
+class Trap:
+    """Unpickled without care, this makes a folder."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def write_table(path, table):
     if path.suffix == ".parquet":
         pq.write_table(pa.table(table), path)
     else:
@@ -73,7 +81,7 @@ def write_table(path: Path, table: dict[str, list[Any]]) -> Path:
     return path
 
 
-def write_webkb(folder: Path, school: str = "texas") -> None:
+def write_webkb(folder, school="texas"):
     """Raw files of a tiny WebKB graph: 4 pages, edges 0-1 (both ways), 1-2, a loop at 3."""
     folder.mkdir(parents=True)
     words = ["1,1,0", "0,3,1", "0,0,0", "2,0,2"]

@@ -1,7 +1,5 @@
 """The card agrees with definitions written out node by node."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -13,12 +11,11 @@ from torch_geometric.utils import homophily as pyg_homophily
 from longnn.data import describe, from_data
 from longnn.data._card import homophily
 from longnn.data._files import load_files
-from longnn.data._synthetic import csbm, digits
-from tests.data.examples import Write
+from longnn.data._synthetic import csbm
 
 
 @pytest.mark.parametrize("phi", [-0.8, 0.0, 0.8])
-def test_homophily_is_pygs(phi: float) -> None:
+def test_homophily_is_pygs(phi):
     d = csbm(phi=phi, num_nodes=300, num_features=4)
     edge, node, adjusted = homophily(d)
     index, y = d.data.edge_index, d.data.y
@@ -34,7 +31,7 @@ def test_homophily_is_pygs(phi: float) -> None:
     assert adjusted == pytest.approx((edge - chance) / (1 - chance))
 
 
-def test_homophily_ignores_unlabelled_ends_and_loops() -> None:
+def test_homophily_ignores_unlabelled_ends_and_loops():
     # 0(a) - 1(a) - 2(?) and 3(b) - 1, a loop at 0: labelled edges are 0-1 (same), 1-3 (not)
     index = torch.tensor([[0, 1, 1, 0], [1, 2, 3, 0]])
     y = torch.tensor([0, 0, -1, 1])
@@ -43,7 +40,7 @@ def test_homophily_ignores_unlabelled_ends_and_loops() -> None:
     assert homophily(d)[1] == pytest.approx((1 + 1 / 2 + 0) / 3)
 
 
-def test_permuting_nodes_changes_nothing() -> None:
+def test_permuting_nodes_changes_nothing():
     d = csbm(num_nodes=120, num_features=6, seed=3)
     order = torch.randperm(120, generator=torch.Generator().manual_seed(0))
     place = torch.empty_like(order)
@@ -62,7 +59,7 @@ def test_permuting_nodes_changes_nothing() -> None:
             assert second[key] == value, key
 
 
-def test_a_graph_counted_by_hand() -> None:
+def test_a_graph_counted_by_hand():
     # a triangle, an edge, and a node alone; features repeat
     index = torch.tensor([[0, 1, 2, 3], [1, 2, 0, 4]])
     x = torch.tensor([[1.0, 0], [1, 0], [0, 2], [0, 0], [0, 0], [3, 1]])
@@ -86,11 +83,11 @@ def test_a_graph_counted_by_hand() -> None:
     )
 
 
-def test_warnings_on_labels() -> None:
+def test_warnings_on_labels():
     index = torch.stack([torch.arange(39), torch.arange(1, 40)])
     x = torch.eye(40)
 
-    def warn(y: torch.Tensor, classes: list[str]) -> tuple[str, ...]:
+    def warn(y, classes):
         return describe(from_data(Data(x=x, edge_index=index, y=y), classes=classes)).warnings
 
     assert warn(torch.zeros(40).long(), ["only"]) == (
@@ -105,7 +102,7 @@ def test_warnings_on_labels() -> None:
     )
 
 
-def test_no_edges_and_regression() -> None:
+def test_no_edges_and_regression():
     empty = torch.empty(2, 0, dtype=torch.long)
     y = torch.tensor([0.5, 1.5])
     card = describe(from_data(Data(x=torch.eye(2), edge_index=empty, y=y)))
@@ -115,7 +112,7 @@ def test_no_edges_and_regression() -> None:
     assert card.warnings[0] == "There are no edges: a graph filter has nothing to work on."
 
 
-def test_numbers_to_predict_are_described() -> None:
+def test_numbers_to_predict_are_described():
     """Against NumPy, over both directions of the edges between labelled nodes."""
     index = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
     y = torch.tensor([1.0, 2.0, 4.0, 3.0, float("nan")])
@@ -132,7 +129,7 @@ def test_numbers_to_predict_are_described() -> None:
     assert json.loads(json.dumps(card.to_dict()))["targets"]["rent"] == found
 
 
-def test_a_line_names_the_first_classes() -> None:
+def test_a_line_names_the_first_classes():
     index = torch.stack([torch.arange(79), torch.arange(1, 80)])
     names = [f"c{k:02}" for k in range(40)]
     d = from_data(Data(x=torch.eye(80), edge_index=index, y=torch.arange(80) % 40), classes=names)
@@ -140,7 +137,7 @@ def test_a_line_names_the_first_classes() -> None:
     assert line.endswith("c18: 2, c19: 2, and 20 more")
 
 
-def test_few_columns_and_degrees_repeat_by_chance(write: Write) -> None:
+def test_few_columns_and_degrees_repeat_by_chance(write):
     edges = write("e.csv", "source,target\na,b\nb,c\nc,a\n")
     for nodes in ("id,size,label\na,0,x\nb,0,y\nc,0.5,x\n", "id,label\na,x\nb,y\nc,x\n"):
         card = describe(load_files(edges, write("n.csv", nodes)))
@@ -148,14 +145,7 @@ def test_few_columns_and_degrees_repeat_by_chance(write: Write) -> None:
         assert not [text for text in card.warnings if "features" in text]
 
 
-def test_dict_is_plain_json() -> None:
-    card = describe(digits())
-    assert json.loads(json.dumps(card.to_dict())) == card.to_dict()
-    assert card.edge_homophily is not None
-    assert card.edge_homophily > 0.9
-
-
-def test_duplicates_are_counted_bit_by_bit() -> None:
+def test_duplicates_are_counted_bit_by_bit():
     x = torch.randint(-1, 2, (400, 4), generator=torch.Generator().manual_seed(0)).float()
     x[::3] *= 0.1
     assert 0 < len({row.tobytes() for row in x.numpy()}) < 400

@@ -1,14 +1,9 @@
 """Any listing of the same edges gives the same graph."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
@@ -18,20 +13,20 @@ from longnn.data._convert import symmetrize
 NODES = 12
 
 
-def random_arcs(seed: int) -> Tensor:
+def random_arcs(seed):
     return torch.randint(0, NODES, (2, 40), generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("seed", range(5))
 class TestSymmetrize:
-    def test_is_pygs_to_undirected(self, seed: int) -> None:
+    def test_is_pygs_to_undirected(self, seed):
         arcs = random_arcs(seed)
         expected = to_undirected(remove_self_loops(arcs)[0], num_nodes=NODES)
         assert torch.equal(symmetrize(arcs, num_nodes=NODES)[0], expected)
         looped = symmetrize(arcs, num_nodes=NODES, self_loops=True)[0]
         assert torch.equal(looped, to_undirected(arcs, num_nodes=NODES))
 
-    def test_weights_are_the_mean_of_the_given_directions(self, seed: int) -> None:
+    def test_weights_are_the_mean_of_the_given_directions(self, seed):
         arcs = random_arcs(seed)
         weight = torch.rand(40, generator=torch.Generator().manual_seed(seed)) + 0.1
         index, result, *_ = symmetrize(arcs, weight, num_nodes=NODES)
@@ -44,7 +39,7 @@ class TestSymmetrize:
         dense[tuple(index.numpy())] = result
         np.testing.assert_allclose(dense, expected, rtol=1e-6)
 
-    def test_order_and_direction_of_lines_do_not_matter(self, seed: int) -> None:
+    def test_order_and_direction_of_lines_do_not_matter(self, seed):
         arcs = symmetrize(random_arcs(seed), num_nodes=NODES)[0]
         weight = (arcs.sum(0) + arcs.prod(0)).float()  # a symmetric weight
         full = symmetrize(arcs, weight, num_nodes=NODES)
@@ -65,7 +60,7 @@ class TestSymmetrize:
         assert one_way == int(once.sum())
 
 
-def test_says_what_it_changed() -> None:
+def test_says_what_it_changed():
     arcs = torch.tensor([[0, 0, 1, 2, 2], [1, 1, 0, 2, 1]])
     assert symmetrize(arcs, num_nodes=3).notes == (
         "1 of 2 edges were listed one way; each was made two-way.",
@@ -79,7 +74,7 @@ def test_says_what_it_changed() -> None:
 EDGE = torch.tensor([[0], [1]])
 
 
-def test_brings_types_to_one_form_and_leaves_the_input_alone() -> None:
+def test_brings_types_to_one_form_and_leaves_the_input_alone():
     data = Data(
         x=torch.eye(3, dtype=torch.int64).to_sparse(),
         edge_index=EDGE.int(),
@@ -116,7 +111,7 @@ def test_brings_types_to_one_form_and_leaves_the_input_alone() -> None:
         (torch.tensor([True, False]), None, ("classification", [1, 0])),
     ],
 )
-def test_task_follows_the_labels_unless_given(y: Any, task: Any, expected: Any) -> None:
+def test_task_follows_the_labels_unless_given(y, task, expected):
     d = from_data(Data(x=torch.eye(2), edge_index=EDGE, y=y), task=task)
     labels = [None if v != v else v for v in d.data.y.tolist()]
     assert (d.task, labels) == expected
@@ -142,16 +137,16 @@ def test_task_follows_the_labels_unless_given(y: Any, task: Any, expected: Any) 
         ),
     ],
 )
-def test_refuses(changes: dict[str, Any], message: str) -> None:
+def test_refuses(changes, message):
     fields = {"x": torch.eye(2), "edge_index": EDGE, **changes}
     with pytest.raises(DataError, match=message):
         from_data(Data(**fields), task="classification")
     with pytest.raises(DataError, match="one of classification, regression"):
-        from_data(Data(x=torch.eye(2), edge_index=EDGE), task="ranking")  # type: ignore[arg-type]
+        from_data(Data(x=torch.eye(2), edge_index=EDGE), task="ranking")
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 1)])
-def test_an_edge_attribute_with_one_value_per_edge_is_the_weight(shape: tuple[int, ...]) -> None:
+def test_an_edge_attribute_with_one_value_per_edge_is_the_weight(shape):
     edges = torch.tensor([[0, 1], [1, 2]])
     value = torch.tensor([2.0, 3.0]).reshape(shape)
     d = from_data(Data(x=torch.eye(3), edge_index=edges, edge_attr=value))
@@ -160,7 +155,7 @@ def test_an_edge_attribute_with_one_value_per_edge_is_the_weight(shape: tuple[in
     assert from_data(both).data.edge_weight.tolist() == [2, 2, 3, 3]
 
 
-def test_edge_attributes_that_are_no_weights_are_refused() -> None:
+def test_edge_attributes_that_are_no_weights_are_refused():
     data = Data(x=torch.eye(2), edge_index=EDGE, edge_attr=torch.ones(1, 3))
     message = r"`edge_attr` of shape \(1,\) or \(1, 1\), one weight per edge \(got \(1, 3\)\)"
     with pytest.raises(DataError, match=message):

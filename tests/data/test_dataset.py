@@ -1,33 +1,30 @@
 """`NodeDataset` accepts one form only, and its fingerprint depends on content alone."""
 
-from __future__ import annotations
-
 import pickle
-from typing import Any
 
 import pytest
 import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import NormalizeFeatures
 
-from longnn.data import DataError, NodeDataset
+from longnn.data import DataError, NodeDataset, describe, from_data, make_split
 from longnn.data._errors import DatasetUnavailable
 from longnn.data._features import row_normalize
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0 - 1 - 2
 
 
-def path_graph(**changes: Any) -> Data:
+def path_graph(**changes):
     fields = {"x": torch.eye(3), "edge_index": PATH, "y": torch.tensor([0, 1, -1])}
     return Data(**{**fields, **changes})
 
 
-def dataset(*, task: Any = "classification", **changes: Any) -> NodeDataset:
+def dataset(*, task="classification", **changes):
     classes = ("a", "b") if task == "classification" else ()
     return NodeDataset("path", path_graph(**changes), task=task, classes=classes)
 
 
-def test_counts_and_labels() -> None:
+def test_counts_and_labels():
     d = dataset(train_mask=torch.ones(3, 4, dtype=torch.bool))
     assert (d.num_nodes, d.num_edges, d.num_features, d.num_classes) == (3, 2, 3, 2)
     assert d.labelled.tolist() == [True, True, False]
@@ -37,18 +34,18 @@ def test_counts_and_labels() -> None:
     )
 
 
-def test_self_loop_counts_once() -> None:
+def test_self_loop_counts_once():
     d = dataset(edge_index=torch.tensor([[0, 0, 1], [0, 1, 0]]))
     assert d.num_edges == 2
 
 
-def test_regression_marks_unlabelled_by_nan() -> None:
+def test_regression_marks_unlabelled_by_nan():
     d = dataset(task="regression", y=torch.tensor([0.5, float("nan"), 2.0]))
     assert d.labelled.tolist() == [True, False, True]
     assert "regression" in repr(d)
 
 
-def test_fingerprint_is_of_content_only() -> None:
+def test_fingerprint_is_of_content_only():
     base = dataset().fingerprint()
     masks = dataset(train_mask=torch.ones(3, dtype=torch.bool))
     strided = dataset(x=torch.eye(6)[:3, :3].t().contiguous().t())
@@ -56,7 +53,7 @@ def test_fingerprint_is_of_content_only() -> None:
     assert base == masks.fingerprint() == strided.fingerprint() == renamed.fingerprint()
 
 
-def test_fingerprint_is_the_same_on_every_machine() -> None:
+def test_fingerprint_is_the_same_on_every_machine():
     expected = "526d4393b4c30b98613e3eb518ba59b38155c6ba21bd1257efe8dd6e55be85f3"
     assert dataset().fingerprint() == expected
 
@@ -72,7 +69,7 @@ def test_fingerprint_is_the_same_on_every_machine() -> None:
         {"y": torch.tensor([0, 1, 1])},
     ],
 )
-def test_fingerprint_sees_every_part(changes: dict[str, Any]) -> None:
+def test_fingerprint_sees_every_part(changes):
     assert dataset(**changes).fingerprint() != dataset().fingerprint()
 
 
@@ -114,12 +111,12 @@ NAN = float("nan")
         ({"task": "regression", "y": torch.full((3,), float("inf"))}, r"row 1: .*finite .got inf"),
     ],
 )
-def test_refuses_what_is_not_of_the_form(changes: dict[str, Any], message: str) -> None:
+def test_refuses_what_is_not_of_the_form(changes, message):
     with pytest.raises(DataError, match=message):
         dataset(**changes)
 
 
-def test_refuses_wrong_ids_and_names() -> None:
+def test_refuses_wrong_ids_and_names():
     with pytest.raises(DataError, match=r"Expected 3 ids, one per node \(got 2\)"):
         NodeDataset("p", path_graph(), classes=("a", "b"), ids=["u", "v"])
     with pytest.raises(DataError, match=r"row 3: Expected unique ids \(got 'u' twice\)"):
@@ -134,7 +131,7 @@ def test_refuses_wrong_ids_and_names() -> None:
         NodeDataset("p", path_graph(y=torch.zeros(3)), task="regression", classes=("a",))
 
 
-def test_errors_survive_pickling_and_are_one_line() -> None:
+def test_errors_survive_pickling_and_are_one_line():
     error = DatasetUnavailable("no\n  network", path="f.csv", row=2, column="c", value="v")
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error) == "f.csv, line 2, column 'c': no network"
@@ -143,14 +140,62 @@ def test_errors_survive_pickling_and_are_one_line() -> None:
     assert isinstance(error, ValueError)
 
 
+# Several labels, and several numbers to predict
+
+RING = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+
+
+def graph(y, **options):
+    return from_data(Data(x=torch.eye(4), edge_index=RING, y=y), **options)
+
+
+def test_columns_of_zeros_and_ones_are_labels_of_yes_or_no():
+    data = graph(torch.tensor([[1, 0], [0, 0], [1, 1], [0, 1]]), classes=("red", "round"))
+    assert (data.task, data.classes, data.outputs) == ("multilabel", ("red", "round"), 2)
+    assert describe(data).class_counts == {"red": 2, "round": 2}
+    assert "labels=2" in repr(data)
+
+
+def test_other_columns_are_numbers_to_predict():
+    data = graph(torch.tensor([[1.5, 0], [0, 0], [1, NAN], [NAN, NAN]]), targets=("price", "rent"))
+    assert (data.task, data.targets, data.outputs) == ("regression", ("price", "rent"), 2)
+    assert data.labelled.tolist() == [True, True, True, False]
+    assert "targets=2" in repr(data)
+
+
+def test_a_split_is_random_over_the_nodes_with_a_label():
+    y = torch.zeros(10, 2)
+    y[3] = NAN
+    data = from_data(Data(x=torch.eye(10), edge_index=RING, y=y))
+    split = make_split(data, "stratified", seed=0)
+    assert not bool((split.train | split.val | split.test)[3])
+    assert split.sizes == (5, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        (torch.zeros(4, 2, dtype=torch.int64), {"task": "classification"}, "task='multilabel'"),
+        (torch.full((4, 2), 2.0), {"task": "multilabel"}, r"0, 1 or NaN \(got 2.0\)"),
+        (torch.zeros(4, 2), {"classes": ("a",)}, r"\(4, 1\) for multilabel"),
+        (torch.rand(4, 2), {"targets": ("a",)}, "name the 2 columns of `y`"),
+        (torch.zeros(4), {"targets": ("a",), "task": "classification"}, "for classification"),
+        (torch.zeros(4, 0), {}, r"\(4, targets\) \(got \(4, 0\)\)"),
+    ],
+)
+def test_what_does_not_fit_is_refused(y, options, message):
+    with pytest.raises(DataError, match=message):
+        graph(y, **options)
+
+
 class TestRowNormalize:
-    def test_is_pygs_for_nonnegative_features(self) -> None:
+    def test_is_pygs_for_nonnegative_features(self):
         x = torch.randint(0, 3, (50, 20), generator=torch.Generator().manual_seed(0)).float()
         x[7] = 0
         expected = NormalizeFeatures()(Data(x=x.clone())).x
         torch.testing.assert_close(row_normalize(x), expected, rtol=1e-6, atol=0)
 
-    def test_laws(self) -> None:
+    def test_laws(self):
         x = torch.randn(30, 8, generator=torch.Generator().manual_seed(1))
         x[3] = 0
         once = row_normalize(x)

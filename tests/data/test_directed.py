@@ -1,7 +1,5 @@
 """Arcs are kept where asked; without a word the graph is undirected, byte for byte as ever."""
 
-from pathlib import Path
-
 import networkx
 import numpy as np
 import pyarrow
@@ -33,11 +31,11 @@ from .test_named import write_webkb
 ARCS = torch.tensor([[2, 0, 1, 1, 2], [0, 1, 0, 2, 2]])  # 0 <-> 1 -> 2 -> 0, and a loop
 
 
-def data(**entries: object) -> Data:
+def data(**entries):
     return Data(x=torch.eye(3), edge_index=ARCS, y=torch.tensor([0, 1, 0]), **entries)
 
 
-def test_arcs_are_sorted_and_counted() -> None:
+def test_arcs_are_sorted_and_counted():
     d = from_data(data(), directed=True)
     assert d.directed
     assert d.data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 0]]
@@ -51,7 +49,7 @@ def test_arcs_are_sorted_and_counted() -> None:
     assert looped.one_way == 2  # a loop is its own reverse
 
 
-def test_auto_says_what_it_found() -> None:
+def test_auto_says_what_it_found():
     found = from_data(data(), directed="auto")
     assert found.directed
     assert found.notes[0] == "Arcs are kept: 2 of 4 have no reverse."
@@ -71,10 +69,10 @@ def test_auto_says_what_it_found() -> None:
     assert asked.directed
     assert "directed=true tells no more" in asked.notes[0]
     with pytest.raises(DataError, match=r"`directed` to be true, false or 'auto' \(got 'yes'\)"):
-        from_data(both, directed="yes")  # type: ignore[arg-type]
+        from_data(both, directed="yes")
 
 
-def test_undirected_is_what_loading_without_arcs_gives() -> None:
+def test_undirected_is_what_loading_without_arcs_gives():
     weight = torch.tensor([1.0, 2.0, 4.0, 8.0, 1.0])
     for entries in ({}, {"edge_weight": weight}):
         plain, kept = from_data(data(**entries)), from_data(data(**entries), directed=True)
@@ -83,7 +81,7 @@ def test_undirected_is_what_loading_without_arcs_gives() -> None:
         assert undirected(kept).one_way == plain.one_way
 
 
-def test_the_fingerprint_of_undirected_graphs_is_as_ever() -> None:
+def test_the_fingerprint_of_undirected_graphs_is_as_ever():
     """Records and caches of earlier versions hold it."""
     expected = "c04f3dc72d8a3d026fff8ed0467f166293a0e02e7252390cc950cc133adb3eb1"
     assert from_data(data()).fingerprint() == expected
@@ -92,7 +90,7 @@ def test_the_fingerprint_of_undirected_graphs_is_as_ever() -> None:
     assert from_data(graph).fingerprint() != from_data(graph, directed=True).fingerprint()
 
 
-def test_the_form_is_checked() -> None:
+def test_the_form_is_checked():
     arc = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.arange(2))
     with pytest.raises(DataError, match=r"both directions of each edge .* set `directed`"):
         NodeDataset("pair", arc, classes=("a", "b"))
@@ -102,7 +100,7 @@ def test_the_form_is_checked() -> None:
         NodeDataset("pair", arc, classes=("a", "b"), directed=True)
 
 
-def test_the_card_says_so() -> None:
+def test_the_card_says_so():
     plain, kept = describe(from_data(data())), describe(from_data(data(), directed=True))
     assert any(line.startswith("arcs        4, directed: 2 have no") for line in kept.lines())
     assert any(line.startswith("edges       3") for line in plain.lines())
@@ -114,7 +112,7 @@ def test_the_card_says_so() -> None:
     assert describe(from_data(alone, directed=True)).isolated_nodes == 1
 
 
-def test_files_keep_arcs(tmp_path: Path) -> None:
+def test_files_keep_arcs(tmp_path):
     path = tmp_path / "e.csv"
     path.write_text("source,target\na,b\nb,a\nb,c\n")
     kept = load(str(path), directed="auto")
@@ -132,7 +130,7 @@ def test_files_keep_arcs(tmp_path: Path) -> None:
     assert from_pandas(frame, directed=True).one_way == 2
 
 
-def test_matrices_keep_arcs(tmp_path: Path) -> None:
+def test_matrices_keep_arcs(tmp_path):
     matrix = scipy.sparse.csr_array(np.array([[0, 2.0, 0], [0, 0, 3.0], [0, 0, 0]]))
     kept = from_scipy(matrix, features=np.eye(3), directed=True)
     assert kept.data.edge_index.tolist() == [[0, 1], [1, 2]]
@@ -145,7 +143,7 @@ def test_matrices_keep_arcs(tmp_path: Path) -> None:
     assert not load_files(tmp_path / "half.mtx", directed="auto").directed
 
 
-def test_networkx_knows_whether_it_is_directed() -> None:
+def test_networkx_knows_whether_it_is_directed():
     arcs = networkx.DiGraph([("a", "b"), ("b", "c")])
     assert from_networkx(arcs, directed=True).num_edges == 2
     assert from_networkx(arcs, directed="auto").directed
@@ -156,7 +154,7 @@ def test_networkx_knows_whether_it_is_directed() -> None:
         from_networkx(edges, directed=True)
 
 
-def test_named_datasets_have_arcs_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_datasets_have_arcs_or_not(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_webkb(tmp_path / "texas/raw")
     kept, plain = (load_named("texas", tmp_path, directed=d) for d in (True, False))

@@ -1,9 +1,6 @@
 """Columns of every kind become features, as scikit-learn's transformers make them."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,18 +14,17 @@ from longnn.data import DataError
 from longnn.data._encoding import Encoding
 from longnn.data._files import load_files
 from longnn.data._tables import Table
-from tests.data.examples import Write
 
 
-def table(**columns: list[Any]) -> Table:
+def table(**columns):
     return Table({name: pa.array(cells) for name, cells in columns.items()}, frame="nodes")
 
 
-def through_json(encoding: Encoding) -> Encoding:
+def through_json(encoding):
     return Encoding.from_dict(json.loads(json.dumps(encoding.to_dict(), allow_nan=False)))
 
 
-def dense(x: torch.Tensor | None) -> np.ndarray:
+def dense(x):
     assert x is not None
     return x.to_dense().numpy()
 
@@ -36,8 +32,8 @@ def dense(x: torch.Tensor | None) -> np.ndarray:
 WORDS = ["red apple pie", "green apple", "red car", "", "blue car and a pie", "green car"]
 
 
-def messy(rng: np.random.Generator, rows: int) -> tuple[Table, dict[str, list[Any]]]:
-    cells: dict[str, list[Any]] = {
+def messy(rng, rows):
+    cells = {
         "age": [None if rng.random() < 0.2 else float(rng.normal()) for _ in range(rows)],
         "city": [None if rng.random() < 0.1 else "abcdefghij"[int(rng.geometric(0.4)) % 10]
                  for _ in range(rows)],
@@ -47,7 +43,7 @@ def messy(rng: np.random.Generator, rows: int) -> tuple[Table, dict[str, list[An
     return table(**text), cells
 
 
-def test_equals_scikit_learn_on_both_tables() -> None:
+def test_equals_scikit_learn_on_both_tables():
     rng = np.random.default_rng(0)
     first, raw = messy(rng, 60)
     second, other = messy(rng, 25)
@@ -74,12 +70,12 @@ def test_equals_scikit_learn_on_both_tables() -> None:
     assert np.array_equal(dense(encoding.apply(first)), dense(x))
 
 
-def column(cells: list[Any]) -> np.ndarray:
+def column(cells):
     return np.array([[np.nan if c is None else c] for c in cells])
 
 
 @pytest.mark.parametrize("word", ["", "NA", "n/a", "NaN", "NULL", "None", "?", "-", " na "])
-def test_words_for_missing(word: str) -> None:
+def test_words_for_missing(word):
     encoding, x = Encoding.fit(table(f=["1", word, "4"], g=["x", "y", "x"]))
     assert encoding.feature_names[:2] == ("f", "f missing")
     assert dense(x)[:, :2].tolist() == [[1, 0], [2.5, 1], [4, 0]]
@@ -87,12 +83,12 @@ def test_words_for_missing(word: str) -> None:
     assert dense(after)[:, :2].tolist() == [[7, 0], [8, 0]]
 
 
-def test_a_gap_without_a_flag_is_filled() -> None:
+def test_a_gap_without_a_flag_is_filled():
     encoding, _ = Encoding.fit(table(f=["1", "2", "9"]))
     assert dense(encoding.apply(table(f=["", "5"]))).tolist() == [[2], [5]]
 
 
-def test_booleans() -> None:
+def test_booleans():
     encoding, x = Encoding.fit(
         table(
             a=["yes", "no", "YES", "no"],
@@ -110,7 +106,7 @@ def test_booleans() -> None:
         encoding.apply(table(a=["yes", "maybe"], b=["true", "true"], c=[True, True]))
 
 
-def test_categories_rare_missing_and_unseen() -> None:
+def test_categories_rare_missing_and_unseen():
     cities = ["Paris"] * 5 + ["Rome"] * 4 + ["Oslo", "Lima", ""]
     encoding, x = Encoding.fit(table(city=cities))
     assert encoding.feature_names == ("city=Paris", "city=Rome", "city=(other)", "city missing")
@@ -121,14 +117,14 @@ def test_categories_rare_missing_and_unseen() -> None:
     assert dense(without.apply(table(city=["Bonn"]))).tolist() == [[0, 0]]
 
 
-def test_numbers_are_categories_if_named_so() -> None:
+def test_numbers_are_categories_if_named_so():
     cells = table(zip=["1", "2", "1", "2", "2", ""], n=[1, 2, 1, 2, 1, 2])
     encoding, _ = Encoding.fit(cells, category_columns=["zip", "n"])
     assert encoding.feature_names == ("zip=1", "zip=2", "zip missing", "n=1", "n=2")
     assert Encoding.fit(cells)[0].feature_names == ("zip", "zip missing", "n")
 
 
-def test_at_most_fifty_features_a_column() -> None:
+def test_at_most_fifty_features_a_column():
     cells = [f"v{i:03}" for i in range(300) for _ in range(300 - i)]
     encoding, x = Encoding.fit(table(c=cells))
     assert len(encoding.feature_names) == 50
@@ -138,9 +134,9 @@ def test_at_most_fifty_features_a_column() -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "date", "timestamp", "zone", "dots", "padded dots"])
-def test_dates(kind: str) -> None:
+def test_dates(kind):
     days = np.array(["1970-01-02", "2024-05-31", "2000-02-29"], dtype="datetime64[D]")
-    cells: Any = [str(d) for d in days]
+    cells = [str(d) for d in days]
     if kind == "date":
         cells = pa.array(days)
     elif kind == "timestamp":
@@ -158,7 +154,7 @@ def test_dates(kind: str) -> None:
     np.testing.assert_allclose(dense(x), np.stack([t, np.sin(angle), np.cos(angle)], 1), atol=1e-5)
 
 
-def test_times_and_gaps_of_dates() -> None:
+def test_times_and_gaps_of_dates():
     cells = ["2024-05-31 06:00", "", "2024-06-01T18:00:00"]
     encoding, x = Encoding.fit(table(d=cells))
     assert encoding.feature_names[3:] == ("d day sin", "d day cos", "d missing")
@@ -170,7 +166,7 @@ def test_times_and_gaps_of_dates() -> None:
     assert dense(x)[1, -1] == 1
 
 
-def test_what_is_left_out_and_why() -> None:
+def test_what_is_left_out_and_why():
     cells = table(
         name=[f"Person {i}" for i in range(6)],
         f=list("123456"),
@@ -195,13 +191,13 @@ def test_what_is_left_out_and_why() -> None:
     assert through_json(encoding) == encoding
 
 
-def test_constant_columns_stay_if_there_are_no_others() -> None:
+def test_constant_columns_stay_if_there_are_no_others():
     encoding, x = Encoding.fit(table(f=["3"], g=["5"]))
     assert dense(x).tolist() == [[3, 5]]
     assert encoding.note == ""
 
 
-def test_text_is_sparse_where_it_is() -> None:
+def test_text_is_sparse_where_it_is():
     rng = np.random.default_rng(0)
     words = [f"word{i}" for i in range(400)]
     texts = [" ".join(rng.choice(words, 12)) for _ in range(300)]
@@ -219,12 +215,12 @@ def test_text_is_sparse_where_it_is() -> None:
     assert y.layout is torch.strided
 
 
-def test_text_without_shared_words_is_left_out() -> None:
+def test_text_without_shared_words_is_left_out():
     encoding, _ = Encoding.fit(table(t=["one", "two", ""], f=list("123")), text_columns=["t"])
     assert ("t", "left out", "no word occurs at two nodes") in encoding.rows()
 
 
-def test_lists_of_numbers_with_gaps() -> None:
+def test_lists_of_numbers_with_gaps():
     lists = pa.array([[1.0, 2.0], None, [3.0, None], [5.0, 8.0]])
     encoding, x = Encoding.fit(Table({"v": lists}))
     assert encoding.feature_names == ("v[0]", "v[1]", "v missing")
@@ -248,7 +244,7 @@ def test_lists_of_numbers_with_gaps() -> None:
         ([b"\x00", b"\x01"], r"column 'f': Expected numbers, text, dates .*\(got binary\)"),
     ],
 )  # fmt: skip
-def test_cells_that_do_not_fit(cells: list[Any], message: str) -> None:
+def test_cells_that_do_not_fit(cells, message):
     with pytest.raises(DataError, match=message):
         Encoding.fit(table(f=cells))
 
@@ -256,13 +252,13 @@ def test_cells_that_do_not_fit(cells: list[Any], message: str) -> None:
 @pytest.mark.parametrize(
     "cells", [["1", "", "2"], ["a", "?", "a"], [1.0, None, 2.0], [1.0, np.nan, 2.0]]
 )
-def test_gaps_can_be_errors(cells: list[Any]) -> None:
+def test_gaps_can_be_errors(cells):
     with pytest.raises(DataError, match=r"row 2, column 'f': Expected a value .*missing='fill'"):
         Encoding.fit(table(f=cells), missing="error")
     Encoding.fit(table(f=["1", "2"]), missing="error")
 
 
-def test_apply_names_what_is_missing_and_ignores_what_is_new() -> None:
+def test_apply_names_what_is_missing_and_ignores_what_is_new():
     encoding, _ = Encoding.fit(table(f=["1", "2"], g=["3", "5"]))
     assert dense(encoding.apply(table(h=["x"], g=["4"], f=["0"]))).tolist() == [[0, 4]]
     with pytest.raises(DataError, match=r"missing column 'g'; nodes has f, h"):
@@ -272,12 +268,12 @@ def test_apply_names_what_is_missing_and_ignores_what_is_new() -> None:
 
 
 @pytest.mark.parametrize("fields", [{}, {"columns": [{"kind": "magic"}]}, {"columns": [{"x": 1}]}])
-def test_refuses_what_is_no_encoding(fields: dict[str, Any]) -> None:
+def test_refuses_what_is_no_encoding(fields):
     with pytest.raises(DataError, match="Expected an encoding of columns"):
         Encoding.from_dict(fields)
 
 
-def test_a_dataset_is_encoded_again(write: Write) -> None:
+def test_a_dataset_is_encoded_again(write):
     edges = write("e.csv", "source,target\na,b\nb,c\nc,d\n")
     first = load_files(edges, write("n.csv", "id,f,team\na,1,x\nb,,y\nc,3,x\nd,9,y\n"))
     second = load_files(
@@ -296,7 +292,7 @@ def test_a_dataset_is_encoded_again(write: Write) -> None:
         degree.encoded(first.encoding)
 
 
-def test_options_name_columns(write: Write) -> None:
+def test_options_name_columns(write):
     edges = write("e.csv", "source,target\na,b\nb,c\n")
     nodes = write("n.csv", "id,f,about,label\na,1,red car,x\nb,2,red pie,y\nc,3,blue pie,x\n")
     d = load_files(edges, nodes, feature_columns=["f"], text_columns=["about"])
@@ -311,10 +307,10 @@ def test_options_name_columns(write: Write) -> None:
     )
     for options, message in cases:
         with pytest.raises(DataError, match=message):
-            load_files(edges, nodes, **options)  # type: ignore[arg-type]
+            load_files(edges, nodes, **options)
 
 
-def test_only_names_leave_no_features(write: Write) -> None:
+def test_only_names_leave_no_features(write):
     edges = write("e.csv", "source,target\na,b\nb,c\n")
     nodes = write("n.csv", "id,who\na,Ann\nb,Bob\nc,Cid\n")
     d = load_files(edges, nodes)

@@ -1,7 +1,5 @@
 """Feature files: a matrix or a long table gives what the same numbers in a node file give."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +13,7 @@ import scipy.sparse as sp
 import torch
 
 from longnn import LONGNNClassifier
-from longnn.data import DataError, NodeDataset, Source, load
+from longnn.data import DataError, Source, load
 from longnn.data._errors import MissingFileError
 from longnn.data._files import load_files
 from longnn.matrices import DenseMatrix
@@ -28,12 +26,12 @@ LONG = "id,feature,value\neve,pear,2\nann,apple,1.5\nann,pear,1\nann,apple,0.5\n
 LONG_X = [[2.0, 1.0], [0.0, 0.0], [0.0, 2.0]]
 
 
-def dense(dataset: NodeDataset) -> list[list[float]]:
+def dense(dataset):
     return dataset.data.x.to_dense().tolist()
 
 
 @pytest.fixture
-def words() -> sp.csr_array:
+def words():
     """Few words per node, each word at some node."""
     rng = np.random.default_rng(0)
     found = sp.random_array((40, 30), density=0.1, rng=rng).toarray().astype(np.float32)
@@ -41,21 +39,21 @@ def words() -> sp.csr_array:
     return sp.csr_array(found)
 
 
-def ring(size: int = 40) -> str:
+def ring(size=40):
     return "source,target\n" + "".join(f"{i},{(i + 1) % size}\n" for i in range(size))
 
 
-def labels(size: int = 40) -> str:
+def labels(size=40):
     return "id,label\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(size))
 
 
-def long_table(matrix: sp.csr_array, name: Callable[[int], str] = "w{:02d}".format) -> str:
+def long_table(matrix, name="w{:02d}".format):
     found = matrix.tocoo()
     lines = zip(found.row.tolist(), found.col.tolist(), found.data.tolist(), strict=True)
     return "id,feature,value\n" + "".join(f"{r},{name(c)},{v!r}\n" for r, c, v in lines)
 
 
-def test_a_long_table(write: Write) -> None:
+def test_a_long_table(write):
     path = write("f.csv", LONG)
     edges, nodes = write("e.csv", EDGES), write("n.csv", "id,label\nann,x\nbob,y\neve,x\n")
     d = load_files(edges, nodes, feature_file=str(path))
@@ -67,7 +65,7 @@ def test_a_long_table(write: Write) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tsv", "parquet", "no value", "no header", "other names"])
-def test_forms_of_a_long_table(kind: str, write: Write, tmp_path: Path) -> None:
+def test_forms_of_a_long_table(kind, write, tmp_path):
     edges = write("e.csv", "source,target\n0,1\n1,2\n")
     expected = [[1, 2.0], [0, 0], [0, 1]]
     path = tmp_path / "f.csv"
@@ -91,7 +89,7 @@ def test_forms_of_a_long_table(kind: str, write: Write, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".npz", ".mtx"])
 @pytest.mark.parametrize("nodes", [True, False])
-def test_a_matrix(suffix: str, nodes: bool, words: sp.csr_array, write: Write) -> None:
+def test_a_matrix(suffix, nodes, words, write):
     path = write(f"f{suffix}", "")
     if suffix == ".npz":
         sp.save_npz(path, words)
@@ -104,7 +102,7 @@ def test_a_matrix(suffix: str, nodes: bool, words: sp.csr_array, write: Write) -
     assert (d.feature_names, d.open_features) == ((), 0)
 
 
-def test_a_matrix_beside_an_adjacency(words: sp.csr_array, tmp_path: Path) -> None:
+def test_a_matrix_beside_an_adjacency(words, tmp_path):
     adjacency = sp.random_array((40, 40), density=0.2, rng=np.random.default_rng(1))
     sp.save_npz(tmp_path / "edges.npz", sp.csr_array(adjacency))
     sp.save_npz(tmp_path / "features.npz", words)
@@ -116,7 +114,7 @@ def test_a_matrix_beside_an_adjacency(words: sp.csr_array, tmp_path: Path) -> No
     assert load(tmp_path).data.x.layout is torch.sparse_csr
 
 
-def test_columns_and_file_side_by_side(write: Write, words: sp.csr_array, tmp_path: Path) -> None:
+def test_columns_and_file_side_by_side(write, words, tmp_path):
     long = load_files(
         write("e.csv", EDGES), write("n.csv", NODES), feature_file=str(write("f.csv", LONG))
     )
@@ -138,7 +136,7 @@ def test_columns_and_file_side_by_side(write: Write, words: sp.csr_array, tmp_pa
     assert degrees.feature_names == ("log_degree",)
 
 
-def test_errors(write: Write, words: sp.csr_array, tmp_path: Path) -> None:
+def test_errors(write, words, tmp_path):
     edges, nodes = write("e.csv", EDGES), write("n.csv", NODES)
     sp.save_npz(tmp_path / "m.npz", words)
     np.savez(tmp_path / "y.npz", y=np.arange(3))
@@ -177,9 +175,7 @@ def test_errors(write: Write, words: sp.csr_array, tmp_path: Path) -> None:
         load(folder)
 
 
-def test_the_source_keeps_the_path(
-    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_source_keeps_the_path(write, monkeypatch, tmp_path):
     write("e.csv", EDGES)
     write("f.csv", LONG)
     monkeypatch.chdir(tmp_path)
@@ -193,9 +189,7 @@ def test_the_source_keeps_the_path(
     assert own.options["feature_file"] == str(Path("/g.csv").resolve())
 
 
-def test_another_graph_may_have_other_words(
-    words: sp.csr_array, write: Write, tmp_path: Path
-) -> None:
+def test_another_graph_may_have_other_words(words, write, tmp_path):
     edges, nodes = write("e.csv", ring()), write("n.csv", labels())
     write("f.csv", long_table(words))
     d = load_files(edges, nodes, feature_file=str(tmp_path / "f.csv"))
@@ -223,11 +217,11 @@ def test_another_graph_may_have_other_words(
         loaded.predict_proba(columns)
 
 
-def test_fixed_columns_stay_fixed(write: Write) -> None:
+def test_fixed_columns_stay_fixed(write):
     """Of two files only the long table is an open vocabulary, by name on each side."""
     edges = write("e.csv", EDGES)
 
-    def graph(nodes: str, long: str) -> NodeDataset:
+    def graph(nodes, long):
         path = str(write("f.csv", long))
         return load_files(edges, write("n.csv", nodes), feature_file=path)
 
@@ -246,7 +240,7 @@ def test_fixed_columns_stay_fixed(write: Write) -> None:
         trained.problem(load_files(edges, write("n.csv", NODES)))
 
 
-def test_identity_is_sparse(write: Write) -> None:
+def test_identity_is_sparse(write):
     d = load_files(write("e.csv", ring()), features="identity")
     assert d.data.x.layout is torch.sparse_csr
     assert torch.equal(d.data.x.to_dense(), torch.eye(40))

@@ -1,10 +1,5 @@
 """The user's files: every format gives the same graph, every flaw its own clear line."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,8 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from longnn.data import DataError, NodeDataset, from_data, load
-from longnn.data._errors import MissingFileError
+from longnn.data import DataError, from_data, load
 from longnn.data._files import load_files
 from tests.data.examples import (
     EDGES,
@@ -23,7 +17,6 @@ from tests.data.examples import (
     PAIRS,
     WEIGHT,
     N,
-    Write,
     X,
     Y,
     adjacency,
@@ -33,15 +26,13 @@ from tests.data.examples import (
 )
 
 
-def ids_and_labels(d: NodeDataset) -> dict[Any, int]:
+def ids_and_labels(d):
     return dict(zip(d.ids, d.data.y.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("edge_format", [".csv", ".tsv", ".parquet", ".npz", ".mtx"])
 @pytest.mark.parametrize("node_format", [".csv", ".tsv", ".parquet", ".npz"])
-def test_every_pair_of_formats_gives_the_same_graph(
-    edge_format: str, node_format: str, tmp_path: Path
-) -> None:
+def test_every_pair_of_formats_gives_the_same_graph(edge_format, node_format, tmp_path):
     edges, nodes = columns()
     edge_path, node_path = tmp_path / f"edges{edge_format}", tmp_path / f"nodes{node_format}"
     if edge_format == ".npz":
@@ -64,7 +55,7 @@ def test_every_pair_of_formats_gives_the_same_graph(
 
 
 @pytest.mark.parametrize("form", ["data", "dict", "processed", "npz"])
-def test_one_file_with_everything(form: str, tmp_path: Path) -> None:
+def test_one_file_with_everything(form, tmp_path):
     ref = reference()
     path = tmp_path / ("graph.npz" if form == "npz" else "graph.pt")
     mask = np.arange(N) < 4
@@ -82,18 +73,7 @@ def test_one_file_with_everything(form: str, tmp_path: Path) -> None:
     assert d.default_split == "own"
 
 
-@pytest.mark.parametrize("form", [".pt", ".npz"])
-def test_edge_attributes_of_a_file_are_weights(form: str, tmp_path: Path) -> None:
-    path = tmp_path / f"graph{form}"
-    fields = {"x": X, "y": Y, "edge_index": PAIRS.T, "edge_attr": WEIGHT[:, None]}
-    if form == ".npz":
-        np.savez(path, **fields)
-    else:
-        torch.save(Data(**{key: torch.from_numpy(v) for key, v in fields.items()}), path)
-    assert load_files(path).fingerprint() == reference().fingerprint()
-
-
-def test_sparse_features_and_text_labels(tmp_path: Path) -> None:
+def test_sparse_features_and_text_labels(tmp_path):
     sp.save_npz(tmp_path / "edges.npz", adjacency())
     sp.save_npz(tmp_path / "nodes.npz", sp.csr_array(X))
     d = load_files(tmp_path / "edges.npz", tmp_path / "nodes.npz")
@@ -104,7 +84,7 @@ def test_sparse_features_and_text_labels(tmp_path: Path) -> None:
     assert d.data.y.tolist() == [0, 1, 2] * 3
 
 
-def test_adjacency_of_ones_has_no_weights(tmp_path: Path) -> None:
+def test_adjacency_of_ones_has_no_weights(tmp_path):
     ones = adjacency()
     ones.data[:] = 1
     scipy.io.mmwrite(tmp_path / "g.mtx", ones, field="pattern")
@@ -114,7 +94,7 @@ def test_adjacency_of_ones_has_no_weights(tmp_path: Path) -> None:
     assert d.feature_names == ("log_degree",)
 
 
-def test_a_graph_of_named_nodes(write: Write) -> None:
+def test_a_graph_of_named_nodes(write):
     d = load_files(write("e.csv", EDGES), write("n.csv", NODES))
     assert list(d.ids) == ["a", "b", "c", "d"]
     assert d.classes == ("cat", "dog")
@@ -128,7 +108,7 @@ def test_a_graph_of_named_nodes(write: Write) -> None:
     assert d.notes == ("All 3 edges were listed one way; each was made two-way.",)
 
 
-def test_order_of_rows_does_not_change_the_graph(write: Write) -> None:
+def test_order_of_rows_does_not_change_the_graph(write):
     head, *rows = NODES.splitlines()
     first = load_files(write("e.csv", EDGES), write("n.csv", NODES))
     second = load_files(
@@ -142,7 +122,7 @@ def test_order_of_rows_does_not_change_the_graph(write: Write) -> None:
     assert {*map(tuple, flipped.t().tolist())} == {*map(tuple, second.data.edge_index.t().tolist())}
 
 
-def test_columns_can_be_named(write: Write) -> None:
+def test_columns_can_be_named(write):
     edges = write("e.csv", "when,x1,x2,strength\n9,a,b,2\n9,b,c,3\n")
     nodes = write("n.csv", "f,who,kind,part,g\n1,a,u,train,5\n2,b,v,test,6\n3,c,u,,7\n")
     d = load_files(
@@ -177,7 +157,7 @@ def test_columns_can_be_named(write: Write) -> None:
         ("é 東京 NA", ["é", "東京", "NA"]),
     ],
 )
-def test_ids_of_any_type(ids: str, expected: list[Any], write: Write, tmp_path: Path) -> None:
+def test_ids_of_any_type(ids, expected, write, tmp_path):
     a, b, c = ids.split()
     edges = write("e.csv", f"from,to\n{a},{b}\n{b} , {c}\n")
     d = load_files(edges, write("n.csv", f"node,f\n{a},1\n{b},2\n{c},3\n"))
@@ -198,7 +178,7 @@ def test_ids_of_any_type(ids: str, expected: list[Any], write: Write, tmp_path: 
         ("+1,1\n", ["+1", "1"]),
     ],
 )
-def test_ids_that_only_edges_name(rows: str, expected: list[Any], write: Write) -> None:
+def test_ids_that_only_edges_name(rows, expected, write):
     d = load_files(write("e.csv", "from,to\n" + rows))
     assert list(d.ids) == expected
     ends = [line.split(",") for line in rows.split()]
@@ -206,7 +186,7 @@ def test_ids_that_only_edges_name(rows: str, expected: list[Any], write: Write) 
     assert arcs == {(a, b) for a, b in ends} | {(b, a) for a, b in ends}
 
 
-def test_integer_column_made_float_by_a_null_still_matches(tmp_path: Path) -> None:
+def test_integer_column_made_float_by_a_null_still_matches(tmp_path):
     pq.write_table(pa.table({"s": [1.0, 2.0], "t": [2.0, 3.0]}), tmp_path / "edges.parquet")
     nodes = {"id": [1, 2, 3], "f": [1, 2, 3], "label": [5.0, None, 7.0]}
     pq.write_table(pa.table(nodes), tmp_path / "nodes.parquet")
@@ -218,7 +198,7 @@ def test_integer_column_made_float_by_a_null_still_matches(tmp_path: Path) -> No
     assert d.data.y.tolist() == [0, -1, 1]
 
 
-def test_parquet_types(tmp_path: Path) -> None:
+def test_parquet_types(tmp_path):
     nodes = pa.table(
         {
             "id": pa.array(["a", "b"]).dictionary_encode(),
@@ -234,7 +214,7 @@ def test_parquet_types(tmp_path: Path) -> None:
     assert d.feature_names == ("vec[0]", "vec[1]", "flag", "n")
 
 
-def test_text_files_as_they_come(write: Write) -> None:
+def test_text_files_as_they_come(write):
     """A byte-order mark, Windows line ends, blank lines, quotes, spaces, booleans."""
     nodes = write("n.csv", '\ufeffid, f ,label\r\n"a, b", 1.5 ,"x ""y"""\r\n\r\nc,TRUE,z\r\n')
     d = load_files(write("e.tsv", "u\tv\na, b\tc\n\n"), nodes)
@@ -244,7 +224,7 @@ def test_text_files_as_they_come(write: Write) -> None:
     assert d.feature_names == ("f",)
 
 
-def test_no_header(write: Write) -> None:
+def test_no_header(write):
     d = load_files(write("e.csv", "0,1\n1,2\n"), write("n.csv", "0,0.5\n1,0.6\n2,0.7\n"))
     assert d.num_edges == 2
     assert d.num_nodes == 3
@@ -265,7 +245,7 @@ def test_no_header(write: Write) -> None:
         (["", "", ""], None, ("classification", (), [-1, -1, -1])),
     ],
 )
-def test_labels(cells: list[str], task: Any, expected: Any, write: Write) -> None:
+def test_labels(cells, task, expected, write):
     rows = "".join(f"{i},1,{cell}\n" for i, cell in zip("abc", cells, strict=True))
     edges = write("e.csv", "source,target\na,b\n")
     d = load_files(edges, write("n.csv", "id,f,class\n" + rows), task=task)
@@ -273,7 +253,7 @@ def test_labels(cells: list[str], task: Any, expected: Any, write: Write) -> Non
     assert (d.task, d.classes, labels) == expected
 
 
-def test_many_whole_numbers_are_a_quantity(write: Write) -> None:
+def test_many_whole_numbers_are_a_quantity(write):
     rows = "".join(f"n{i},1,{1900 + i}\n" for i in range(150))
     nodes, edges = write("n.csv", "id,f,y\n" + rows), write("e.csv", "source,target\nn0,n1\n")
     d = load_files(edges, nodes)
@@ -283,9 +263,7 @@ def test_many_whole_numbers_are_a_quantity(write: Write) -> None:
 
 
 @pytest.mark.parametrize(("distinct", "told"), [(20, 0), (21, 1)])
-def test_whole_numbers_that_may_be_a_quantity_are_said(
-    distinct: int, told: int, write: Write
-) -> None:
+def test_whole_numbers_that_may_be_a_quantity_are_said(distinct, told, write):
     rows = "".join(f"n{i},1,{18 + i % distinct}\n" for i in range(60))
     nodes, edges = write("n.csv", "id,f,age\n" + rows), write("e.csv", "source,target\nn0,n1\n")
     said = "distinct whole numbers and was taken for classes; use task='regression'"
@@ -301,7 +279,7 @@ def test_whole_numbers_that_may_be_a_quantity_are_said(
     assert not any("distinct whole numbers" in note for note in named.notes)
 
 
-def test_made_features(write: Write) -> None:
+def test_made_features(write):
     edges = write("e.csv", "source,target\na,b\nb,c\nb,a\nc,c\n")
     degree = load_files(edges, features="degree")
     torch.testing.assert_close(degree.data.x[:, 0].expm1(), torch.tensor([1.0, 2, 1]))
@@ -313,7 +291,7 @@ def test_made_features(write: Write) -> None:
     assert torch.equal(chosen.data.x, degree.data.x)  # the text column is not looked at
 
 
-def test_weights_loops_and_direction(write: Write) -> None:
+def test_weights_loops_and_direction(write):
     both = write("e.csv", "source,target,weight\na,b,2\nb,a,2\nb,b,1\nb,c,0\na,c,1\nc,a,3\n")
     d = load_files(both)
     assert d.data.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
@@ -326,21 +304,7 @@ def test_weights_loops_and_direction(write: Write) -> None:
     assert arcs.data.edge_weight.tolist() == [2, 1, 2, 3]
 
 
-def test_load_prefers_names_and_explains_unknown_ones(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "csbm").mkdir()
-    write("csbm/edges.csv", EDGES)
-    assert load("csbm", num_features=4).num_features == 4
-    assert load("./csbm").num_edges == load(Path("csbm")).num_edges == 3
-    with pytest.raises(DataError, match=r"got 'digit'.*Did you mean digits.*Names: cora, "):
-        load("digit")
-    with pytest.raises(MissingFileError):
-        load("graph.csv")
-
-
-def test_edges_of_unknown_nodes_can_be_dropped(write: Write) -> None:
+def test_edges_of_unknown_nodes_can_be_dropped(write):
     """What is left is the graph of the other lines, weights too."""
     nodes = write("nodes.csv", NODES)
     edges = "source,target,weight\na,b,2\nghost,a,7\nb,c,3\nc,ghost,9\nc,d,4\n"
@@ -352,7 +316,7 @@ def test_edges_of_unknown_nodes_can_be_dropped(write: Write) -> None:
     assert [n for n in dropped.notes if n not in plain.notes] == [note]
 
 
-def test_unknown_nodes_can_be_added(write: Write) -> None:
+def test_unknown_nodes_can_be_added(write):
     """As if the node file had a line of gaps for each; the graph keeps all edges."""
     edges = write("edges.csv", "source,target\na,b\nghost,a\nb,c\nc,spirit\nc,d\n")
     added = load_files(edges, write("nodes.csv", NODES), unknown_ids="add", name="one")
@@ -369,9 +333,95 @@ def test_unknown_nodes_can_be_added(write: Write) -> None:
         load_files(edges, full, unknown_ids="add", missing="error")
 
 
-def test_dropping_all_edges_is_an_error(write: Write) -> None:
-    nodes, edges = write("nodes.csv", NODES), write("edges.csv", "source,target\nu,v\nv,w\n")
-    with pytest.raises(DataError, match=r"got 'u'\); no edge has two known ends.*id_column"):
-        load_files(edges, nodes, unknown_ids="drop")
-    with pytest.raises(DataError, match=r"`unknown_ids` to be one of .*'drop'.*got 'keep'"):
-        load_files(edges, nodes, unknown_ids="keep")  # type: ignore[arg-type]
+# Tables as people have them
+
+
+def rows(header, *lines):
+    return "\n".join([header, *lines]) + "\n"
+
+
+def test_several_columns_of_0_and_1_are_labels(write):
+    nodes = rows("id,f,red,round", "a,1,1,true", "b,2,0,", "c,4,,False", "d,3,,")
+    d = load_files(write("e.csv", EDGES), write("n.csv", nodes), label_column=["red", "round"])
+    assert d.task == "multilabel"
+    assert d.classes == ("red", "round")
+    assert d.targets == ()
+    assert d.feature_names == ("f",)
+    expected = torch.tensor([[1, 1], [0, torch.nan], [torch.nan, 0], [torch.nan, torch.nan]])
+    torch.testing.assert_close(d.data.y, expected, equal_nan=True)
+    assert d.labelled.tolist() == [True, True, True, False]
+    as_numbers = load_files(
+        write("e.csv", EDGES),
+        write("n.csv", nodes),
+        label_column=["red", "round"],
+        task="regression",
+    )
+    assert as_numbers.task == "regression"
+    assert as_numbers.targets == ("red", "round")
+
+
+def test_several_columns_of_numbers_are_quantities(write):
+    nodes = rows("id;f;price;rent", "a;1;1,5;3", "b;2;;2", "c;4;0;NA", "d;3;1;1")
+    d = load_files(write("e.csv", EDGES), write("n.csv", nodes), label_column=["price", "rent"])
+    assert d.task == "regression"
+    assert d.targets == ("price", "rent")
+    assert d.classes == ()
+    nan = float("nan")
+    expected = torch.tensor([[1.5, 3], [nan, 2], [0, nan], [1, 1]])
+    torch.testing.assert_close(d.data.y, expected, equal_nan=True)
+
+
+def test_one_label_column_by_text_or_list(write):
+    edges, nodes = (
+        write("e.csv", EDGES),
+        write("n.csv", rows("id,f,k", *["a,1,x", "b,2,y", "c,3,"], "d,9,y")),
+    )
+    one, same = (load_files(edges, nodes, label_column=name) for name in ("k", ["k"]))
+    assert one.classes == same.classes == ("x", "y")
+    assert one.data.y.tolist() == [0, 1, -1, 1]
+    single = rows("id,f,k", "a,1,1", "b,2,0", "c,3,", "d,9,1")
+    yes_or_no = load_files(edges, write("m.csv", single), label_column="k", task="multilabel")
+    assert yes_or_no.classes == ("k",)
+    assert yes_or_no.data.y.shape == (4, 1)
+
+
+def test_optional_labels_are_all_there_or_none(write):
+    edges = write("e.csv", EDGES)
+    nodes = write("n.csv", rows("id,f,p", "a,1,0", "b,2,1", "c,3,0", "d,4,1"))
+    d = load_files(edges, nodes, label_column=["p", "q"], optional_columns=["label_column"])
+    assert not d.labelled.any()
+
+
+def test_the_remedies_work(write):
+    edges = write("e.csv", EDGES)
+    nodes = write("n.csv", rows("id,f,g", "a,1,5", "b,abc,6", "c,1,7", "d,1,8"))
+    d = load_files(edges, nodes, category_columns=["f"])
+    assert d.feature_names == ("f=1", "f=(other)", "g")
+    assert load_files(edges, nodes, feature_columns=["g"]).feature_names == ("g",)
+    gaps = write("m.csv", rows("id,f,g", "a,1,5", "b,,6", "c,1,7", "d,1,8"))
+    with pytest.raises(
+        DataError, match=r"m\.csv, line 3, column 'f': Expected a value \(got an em"
+    ):
+        load_files(edges, gaps, missing="error")
+    assert load_files(edges, gaps, feature_columns=["g"], missing="error").num_features == 1
+
+
+def test_ids_with_spaces_and_a_column_without_a_name(write):
+    edges = write("e.csv", "from;to\nNew York;San José\nSan José;Rome\n")
+    nodes = write("n.csv", "city;pop;\nNew York;8,3;1\nSan José;1;2\n Rome ;2,8;4\n")
+    d = load_files(edges, nodes, id_column="city")
+    assert list(d.ids) == ["New York", "San José", "Rome"]
+    assert d.feature_names == ("pop", "column_3")
+    np.testing.assert_allclose(d.data.x[:, 0], [8.3, 1, 2.8], rtol=1e-6)
+
+
+def test_one_note_for_all_columns(write):
+    """However many columns there are, the note stays short."""
+    header = ",".join(["id", *(f"c{i}" for i in range(40)), "f"])
+    lines = [",".join([name, *["7"] * 40, str(i)]) for i, name in enumerate("abcd")]
+    d = load_files(write("e.csv", EDGES), write("n.csv", rows(header, *lines)))
+    (note,) = [note for note in d.notes if note.startswith("Columns: ")]
+    assert "c0 (constant)" in note
+    assert note.endswith("and 35 more.")
+    assert d.encoding is not None
+    assert len(d.encoding.rows()) == 41

@@ -1,11 +1,5 @@
 """Data frames, NetworkX graphs and matrices give the same graph as the files they could be."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -17,7 +11,7 @@ import torch
 
 from longnn.data import DataError, from_networkx, from_pandas, from_scipy
 from longnn.data._files import load_files
-from tests.data.examples import PAIRS, WEIGHT, N, X, Y, adjacency, columns, reference
+from tests.data.examples import PAIRS, WEIGHT, N, X, Y, adjacency, columns, reference, write_table
 
 MESSY = {
     "id": ["a", "b", "c", "d"],
@@ -32,14 +26,14 @@ EDGES = {"source": ["a", "b", "c"], "target": ["b", "c", "d"], "weight": [1.0, 2
 class Interchange:
     """A frame that offers nothing but the interchange protocol."""
 
-    def __init__(self, table: dict[str, list[Any]]) -> None:
+    def __init__(self, table):
         self.frame = pd.DataFrame(table)
 
-    def __dataframe__(self, **options: Any) -> Any:
+    def __dataframe__(self, **options):
         return self.frame.__dataframe__(**options)
 
 
-FRAMES: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
+FRAMES = {
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,
     "arrow": pa.table,
@@ -48,12 +42,10 @@ FRAMES: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_frames_equal_files(kind: str, tmp_path: Path) -> None:
+def test_frames_equal_files(kind, tmp_path):
     d = from_pandas(FRAMES[kind](EDGES), FRAMES[kind](MESSY), name="g")
     for name, table in (("edges", EDGES), ("nodes", MESSY)):
-        rows = [table, *zip(*table.values(), strict=True)]
-        text = "".join(",".join("" if c is None else str(c) for c in row) + "\n" for row in rows)
-        (tmp_path / f"{name}.csv").write_text(text)
+        write_table(tmp_path / f"{name}.csv", table)
     files = load_files(tmp_path)
     assert d.fingerprint() == files.fingerprint()
     assert d.feature_names == files.feature_names
@@ -64,7 +56,7 @@ def test_frames_equal_files(kind: str, tmp_path: Path) -> None:
     assert d.source is None
 
 
-def test_numbers_in_every_frame() -> None:
+def test_numbers_in_every_frame():
     edges, nodes = columns()
     for make in FRAMES.values():
         d = from_pandas(make(edges), make(nodes))
@@ -73,12 +65,12 @@ def test_numbers_in_every_frame() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*interchange.*")
-def test_the_interchange_protocol_is_enough() -> None:
+def test_the_interchange_protocol_is_enough():
     numbers = {"source": [0, 1], "target": [1, 2]}
     assert from_pandas(Interchange(numbers)).num_edges == 2
 
 
-def test_the_index_of_pandas_is_the_id_only_without_an_id_column() -> None:
+def test_the_index_of_pandas_is_the_id_only_without_an_id_column():
     edges = pd.DataFrame({"u": ["a", "b"], "v": ["b", "c"]})
     nodes = pd.DataFrame({"f": [1, 2, 3], "g": [3.5, 1, 2]}, index=["a", "b", "c"])
     d = from_pandas(edges, nodes)
@@ -95,7 +87,7 @@ def test_the_index_of_pandas_is_the_id_only_without_an_id_column() -> None:
         from_pandas(edges, nodes, id_column="nope")
 
 
-def test_types_of_frames() -> None:
+def test_types_of_frames():
     nodes = pd.DataFrame(
         {
             "id": [1, 2, 3, 4],
@@ -113,7 +105,7 @@ def test_types_of_frames() -> None:
     assert made <= set(d.feature_names)
 
 
-def test_errors_name_the_frame_and_the_row() -> None:
+def test_errors_name_the_frame_and_the_row():
     edges, nodes = pd.DataFrame(EDGES), pd.DataFrame(MESSY)
     typo = nodes.assign(size=["1", "2", "3", "large"])
     with pytest.raises(
@@ -138,7 +130,7 @@ def test_errors_name_the_frame_and_the_row() -> None:
         from_pandas(edges, pd.DataFrame({"f": [1, 2]}, index=["a", "a"]))
 
 
-def test_networkx_equals_files() -> None:
+def test_networkx_equals_files():
     graph = nx.Graph()
     _, nodes = columns()
     for i in range(N):
@@ -151,7 +143,7 @@ def test_networkx_equals_files() -> None:
     assert list(d.ids) == list(range(N))
 
 
-def test_networkx_attributes_keys_and_weights() -> None:
+def test_networkx_attributes_keys_and_weights():
     graph = nx.karate_club_graph()
     d = from_networkx(graph, label_column="club")
     assert d.classes == ("Mr. Hi", "Officer")
@@ -175,7 +167,7 @@ def test_networkx_attributes_keys_and_weights() -> None:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_scipy_equals_files(sparse: bool) -> None:
+def test_scipy_equals_files(sparse):
     features = sp.csr_array(X) if sparse else X
     d = from_scipy(adjacency(), features, Y, feature_names=["p", "q", "r"], ids=list("abcdefghi"))
     ref = reference()
@@ -188,7 +180,7 @@ def test_scipy_equals_files(sparse: bool) -> None:
     assert full.fingerprint() == ref.fingerprint()
 
 
-def test_scipy_labels_and_errors() -> None:
+def test_scipy_labels_and_errors():
     path = sp.coo_array(np.diag([1.0, 1.0], 1))
     names = from_scipy(path, np.eye(3), np.array(["b", None, "a"], dtype=object))
     assert names.classes == ("a", "b")
@@ -197,7 +189,7 @@ def test_scipy_labels_and_errors() -> None:
     assert several.task == "regression"
     assert several.feature_names == ("log_degree",)
     assert from_scipy(path, y=np.array([[0, 1.0], [1, 1], [0, np.nan]])).task == "multilabel"
-    cases: list[tuple[Any, dict[str, Any], str]] = [
+    cases = [
         (np.ones((2, 3)), {}, r"a square adjacency \(got \(2, 3\)\)"),
         (path, {"features": np.eye(2)}, r"Expected features of 3 nodes \(got 2\)"),
         (path, {"y": [0, 1]}, r"Expected labels of 3 nodes \(got 2\)"),

@@ -1,12 +1,7 @@
 """Planetoid's pickles: nothing in them is run, and what they hold is what PyG reads."""
 
-from __future__ import annotations
-
 import collections
-import os
 import pickle
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,16 +14,17 @@ from longnn.data._catalog import find_named
 from longnn.data._named import load_named
 from longnn.data._pickles import read_pickle
 from longnn.data._rawreaders import READERS
+from tests.data.examples import Trap
 
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def write_planetoid(folder: Path, name: str, *, gap: bool = False, protocol: int = 4) -> None:
+def write_planetoid(folder, name, *, gap=False, protocol=4):
     """Raw files of a small citation graph: 510 nodes before the test nodes, 5 test nodes."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
@@ -54,7 +50,7 @@ def write_planetoid(folder: Path, name: str, *, gap: bool = False, protocol: int
 
 @pytest.mark.parametrize(("name", "gap"), [("Cora", False), ("CiteSeer", True)])
 @pytest.mark.parametrize("protocol", [4, 5])
-def test_the_numbers_are_those_of_pyg(name: str, gap: bool, protocol: int, tmp_path: Path) -> None:
+def test_the_numbers_are_those_of_pyg(name, gap, protocol, tmp_path):
     write_planetoid(tmp_path / name / "raw", name.lower(), gap=gap, protocol=protocol)
     entry = find_named(name)
     paths = [tmp_path / entry.folder / file for file in entry.files]
@@ -67,16 +63,8 @@ def test_the_numbers_are_those_of_pyg(name: str, gap: bool, protocol: int, tmp_p
     assert load_named(name, tmp_path).num_nodes == len(theirs.x)
 
 
-class Trap:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self.path),)
-
-
 @pytest.mark.parametrize("part", PARTS)
-def test_a_crafted_pickle_runs_nothing(part: str, tmp_path: Path) -> None:
+def test_a_crafted_pickle_runs_nothing(part, tmp_path):
     folder, target = tmp_path / "Cora/raw", tmp_path / "pwned"
     write_planetoid(folder, "cora")
     (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(Trap(target)))
@@ -118,7 +106,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_what_a_pickle_must_not_do(case: str, tmp_path: Path) -> None:
+def test_what_a_pickle_must_not_do(case, tmp_path):
     path = tmp_path / "ind.cora.x"
     path.write_bytes(HOSTILE[case])
     with pytest.raises(DataError, match=r"ind\.cora\.x: Expected a complete pickle") as error:
@@ -126,7 +114,7 @@ def test_what_a_pickle_must_not_do(case: str, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_scalars_are_numbers(tmp_path: Path) -> None:
+def test_scalars_are_numbers(tmp_path):
     path = tmp_path / "graph"
     path.write_bytes(pickle.dumps({0: [np.int64(3)], 1: np.float32(0.5)}, 4))
     assert read_pickle(path) == {0: [3], 1: 0.5}
@@ -143,7 +131,7 @@ def test_scalars_are_numbers(tmp_path: Path) -> None:
         ("_shape", (10**9, 3), r"1000000001 pointers"),
     ],
 )
-def test_a_matrix_whose_arrays_lie(field: str, values: Any, reason: str, tmp_path: Path) -> None:
+def test_a_matrix_whose_arrays_lie(field, values, reason, tmp_path):
     matrix = sp.csr_matrix(np.eye(3))
     held = values if field == "_shape" else np.array(values, dtype=np.int32)
     matrix.__dict__[field] = held
@@ -152,7 +140,7 @@ def test_a_matrix_whose_arrays_lie(field: str, values: Any, reason: str, tmp_pat
         read_pickle(tmp_path / "x")
 
 
-def test_labels_and_edges_of_other_graphs(tmp_path: Path) -> None:
+def test_labels_and_edges_of_other_graphs(tmp_path):
     folder = tmp_path / "Cora/raw"
     write_planetoid(folder, "cora")
     (folder / "ind.cora.test.index").write_text("510\n511\n512\n513\n1000000000\n")

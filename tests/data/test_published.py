@@ -1,9 +1,5 @@
 """The named datasets, as loaded, have the statistics printed in the literature."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from longnn.data import describe
@@ -16,8 +12,8 @@ ROWS = [
 ]
 
 
-def published_statistics(readme: str) -> dict[str, list[str]]:
-    rows: dict[str, list[str]] = {}
+def published_statistics(readme):
+    rows = {}
     for line in readme.split("## Statistics")[1].split("##")[0].splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 9 and cells[1].isdigit():
@@ -26,7 +22,7 @@ def published_statistics(readme: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_statistics_are_the_printed_ones(name: str, shared_data: Path) -> None:
+def test_statistics_are_the_printed_ones(name, shared_data):
     before = sorted(p.name for p in shared_data.iterdir())
     rows = published_statistics((shared_data / "README.md").read_text())
     assert sorted(rows) == sorted(ROWS)
@@ -40,7 +36,7 @@ def test_statistics_are_the_printed_ones(name: str, shared_data: Path) -> None:
     assert not list(shared_data.rglob("processed"))
 
 
-def test_what_the_readme_says_of_isolated_and_empty_nodes(shared_data: Path) -> None:
+def test_what_the_readme_says_of_isolated_and_empty_nodes(shared_data):
     isolated = {"citeseer": 48, "computers": 281, "photo": 115, "cora": 0}
     empty = {"citeseer": 15, "chameleon": 233, "squirrel": 165, "cora": 0}
     for name in {*isolated, *empty}:

@@ -1,9 +1,6 @@
 """The published formats: the same numbers as PyG's readers, and nothing in a file is trusted."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,23 +16,23 @@ from tests.data.examples import write_webkb
 ARCHIVE = Path("Photo/raw/amazon_electronics_photo.npz")
 
 
-def read(name: str, root: Path) -> Any:
+def read(name, root):
     entry = find_named(name)
     return READERS[entry.reader]([root / entry.folder / file for file in entry.files])
 
 
-def write_archive(path: Path, **changed: Any) -> None:
+def write_archive(path, **changed):
     path.parent.mkdir(parents=True, exist_ok=True)
     adjacency = sp.csr_array(np.diag([1.0, 1, 1], 1) + np.eye(4))
     words = sp.csr_array(np.array([[2.0, 0], [0, 0], [0, 1], [1, 1]], dtype=np.float32))
-    fields: dict[str, Any] = {"labels": np.arange(4) % 2}
+    fields = {"labels": np.arange(4) % 2}
     for prefix, matrix in (("adj", adjacency), ("attr", words)):
         for part in ("data", "indices", "indptr", "shape"):
             fields[f"{prefix}_{part}"] = np.array(getattr(matrix, part))
     np.savez(path, **{**fields, **changed})
 
 
-def write_heterophilous(path: Path, **changed: Any) -> None:
+def write_heterophilous(path, **changed):
     path.parent.mkdir(parents=True, exist_ok=True)
     masks = {f"{part}_masks": np.eye(4, dtype=bool)[:2] for part in ("train", "val", "test")}
     fields = {
@@ -46,7 +43,7 @@ def write_heterophilous(path: Path, **changed: Any) -> None:
     np.savez(path, **{**fields, **masks, **changed})
 
 
-def test_the_numbers_are_those_of_pyg(tmp_path: Path) -> None:
+def test_the_numbers_are_those_of_pyg(tmp_path):
     write_archive(tmp_path / ARCHIVE)
     write_heterophilous(tmp_path / "minesweeper/raw/minesweeper.npz")
     write_webkb(tmp_path / "texas/raw")
@@ -71,13 +68,13 @@ def test_the_numbers_are_those_of_pyg(tmp_path: Path) -> None:
         ({"labels": np.zeros(4)}, r"`labels` of 1 dimensions \(got float64"),
     ],
 )
-def test_an_archive_that_lies(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_an_archive_that_lies(changed, message, tmp_path):
     write_archive(tmp_path / ARCHIVE, **changed)
     with pytest.raises(DataError, match=message):
         read("photo", tmp_path)
 
 
-def test_edges_outside_of_the_graph(tmp_path: Path) -> None:
+def test_edges_outside_of_the_graph(tmp_path):
     write_heterophilous(tmp_path / "minesweeper/raw/minesweeper.npz", edges=np.array([[0, 10**12]]))
     with pytest.raises(
         DataError, match=r"minesweeper\.npz: Expected edges between the nodes 0\.\.3"
@@ -85,7 +82,7 @@ def test_edges_outside_of_the_graph(tmp_path: Path) -> None:
         read("minesweeper", tmp_path)
 
 
-def test_features_by_number_are_bounded(tmp_path: Path) -> None:
+def test_features_by_number_are_bounded(tmp_path):
     write_webkb(tmp_path / "actor/raw", "film")
     words = "id\tfeature\tlabel\n0\t1,2\t0\n1\t999999999999\t1\n2\t0\t1\n3\t4\t0\n"
     (tmp_path / "actor/raw/out1_node_feature_label.txt").write_text(words)

@@ -139,6 +139,42 @@ CASES = {
         {"task": "regression"},
         r"line {2}, column 'label': .*got 'x'",
     ),
+    "endless label": (
+        EDGES,
+        NODES.replace(",y", ",inf").replace(",x", ",1.5"),
+        {"task": "regression"},
+        r"line {3}, column 'label': Expected a finite label \(got 'inf'",
+    ),
+    "a label called nan": (
+        EDGES,
+        NODES.replace(",y", ",nan"),
+        {},
+        r"line {3}, column 'label': .*an empty cell for a node to predict \(got 'nan'\)",
+    ),
+    "a label of text among several": (
+        EDGES,
+        "id,f,p,q\na,1,0,x\nb,2,1,0\nc,3,0,1\nd,4,1,1\n",
+        {"label_column": ["p", "q"]},
+        r"line {2}, column 'q': Expected a finite number, true.*'x'",
+    ),
+    "a label of 2 among several": (
+        EDGES,
+        "id,f,p,q\na,1,0,2\nb,2,1,0\nc,3,0,1\nd,4,1,1\n",
+        {"label_column": ["p", "q"], "task": "multilabel"},
+        r"line {2}, column 'q': Expected 0, 1, .*\(got 2\)",
+    ),
+    "classes of several columns": (
+        EDGES,
+        NODES,
+        {"label_column": ["size", "label"], "task": "classification"},
+        r"one label column for class.*\(got size, label",
+    ),
+    "whole numbers are ordered as numbers": (
+        EDGES,
+        "id,f,label\na,1,10\nb,2,9\nc,4,10\nd,7,\n",
+        {},
+        None,
+    ),
     "bad split": (
         EDGES,
         "id,f,label,split\na,1,x,train\nb,2,y,exam\nc,3,x,val\nd,4,y,test\n",
@@ -148,6 +184,12 @@ CASES = {
     "missing column": (EDGES, NODES, {"label_column": ["team"]}, "label column 'team'"),
     "missing end": (EDGES, NODES, {"source_column": "who"}, "source column 'who'"),
     "one column": ("source\na\nb\n", NODES, {}, "a source and a target column"),
+    "all edges dropped": (
+        "source,target\nu,v\nv,w\n",
+        NODES,
+        {"unknown_ids": "drop"},
+        r"got 'u'\); no edge has two known ends.*id_column",
+    ),
     "no features": (
         EDGES,
         "id,one,label\na,x,x\nb,x,y\nc,x,x\nd,x,y\n",
@@ -232,6 +274,7 @@ def test_both_backings_have_one_verdict(name, suffix, tmp_path):
     if words is None:
         return
     assert isinstance(memory, str), memory
+    assert "\n" not in memory
     with pytest.raises(DataError, match=expected_words(words, suffix)):
         raise DataError(memory)
 
@@ -266,6 +309,9 @@ TEXTS = {
     "a header alone": ("source,target\n", "Expected at least one row|Expected rows"),
     "a workbook": ("PK\x03\x04", "seems to be an Excel workbook"),
     "binary": ("source,target\na\0,b\n", "a binary file, or UTF-16"),
+    "spaces and comments": ("# Nodes: 3\n# From To\na  b\nb c\n c   d\n", None),
+    "one space too many": ("u v\na b\n", r"columns 'u v'; the separator seems to be a space: save"),
+    "a column twice": (EDGES.replace("et\n", "et,target\n"), "column 'target': Expected each"),
     "quoted ids": (EDGES.replace("a,b", '"a","b"'), None),
 }
 
@@ -291,9 +337,21 @@ def test_flawed_text_has_one_verdict(name, encoding, tmp_path):
             raise DataError(memory)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_a_byte_order_mark_is_no_text(encoding, tmp_path):
+    """Before a comment, and before the name of the first column."""
+    edges = "# made by hand\nsource\ttarget\na\tb\nc\td\n"
+    (tmp_path / "edges.txt").write_bytes(edges.encode(encoding))
+    (tmp_path / "nodes.csv").write_bytes(NODES.replace("id,", "key,").encode(encoding))
+    memory, disk = both(tmp_path, {"id_column": "key"}, tmp_path.parent / f"{tmp_path.name}-made")
+    assert_alike(memory, disk)
+    assert list(memory.ids) == list("abcd")
+    assert memory.num_edges == 2
+
+
 def test_a_foreign_letter_far_from_the_beginning(tmp_path):
     """The encoding is that of the whole file."""
-    rows = "".join(f"n{i},n{i + 1}\n" for i in range(120_000))
+    rows = "".join(f"n{i % 50},n{i % 49}\n" for i in range(200_000))
     (tmp_path / "edges.csv").write_bytes(("source,target\n" + rows + "n0,é\n").encode("latin-1"))
     memory, disk = both(tmp_path, {}, tmp_path.parent / f"{tmp_path.name}-made")
     assert_alike(memory, disk)

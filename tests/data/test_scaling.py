@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from longnn.data import DataError, NodeDataset
+from longnn.data import DataError
 from longnn.data._features import row_normalize
 from longnn.data._scaling import Scaling
 from longnn.data._synthetic import csbm
 
 
-def mixed(rows: int = 500, seed: int = 0) -> np.ndarray:
+def mixed(rows=500, seed=0):
     """Years, a measure, a flag of one in ten, counts that are mostly zero, constants, zeros."""
     r = np.random.default_rng(seed)
     columns = [
@@ -30,7 +30,7 @@ def mixed(rows: int = 500, seed: int = 0) -> np.ndarray:
 SPARSE = [False, False, True, True, False, False, True]
 
 
-def reference(x: np.ndarray, fitted_on: np.ndarray, sparse: list[bool]) -> np.ndarray:
+def reference(x, fitted_on, sparse):
     x, f = x.astype(np.float64), fitted_on.astype(np.float64)
     result = np.empty_like(x)
     for k in range(x.shape[1]):
@@ -46,7 +46,7 @@ def reference(x: np.ndarray, fitted_on: np.ndarray, sparse: list[bool]) -> np.nd
 
 @pytest.mark.parametrize("kind", ["auto", "columns", "standard"])
 @pytest.mark.parametrize("block", [1, 70, 2**20])
-def test_is_numpys_in_float64(kind: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_numpys_in_float64(kind, block, monkeypatch):
     monkeypatch.setattr("longnn.data._scaling._BLOCK", block)
     x = mixed()
     scaling = Scaling.fit(kind, torch.from_numpy(x))
@@ -58,17 +58,8 @@ def test_is_numpys_in_float64(kind: str, block: int, monkeypatch: pytest.MonkeyP
     np.testing.assert_array_equal(x, mixed())  # left alone
 
 
-def test_sparse_columns_stay_sparse_and_flags_stay_flags() -> None:
-    x = torch.from_numpy(mixed())
-    scaled = Scaling.fit("auto", x).apply(x)
-    assert torch.equal(scaled[:, 2], x[:, 2])
-    for k in (2, 3, 6):
-        assert torch.equal(scaled[:, k] == 0, x[:, k] == 0)
-    assert scaled[:, 3].abs().max() == 1
-
-
 @pytest.mark.parametrize(("nonzero", "sparse"), [(3, True), (4, False)])
-def test_a_fifth_is_the_limit(nonzero: int, sparse: bool) -> None:
+def test_a_fifth_is_the_limit(nonzero, sparse):
     x = torch.zeros(15, 1)
     x[:nonzero] = 2.0
     scaling = Scaling.fit("columns", x)
@@ -76,7 +67,7 @@ def test_a_fifth_is_the_limit(nonzero: int, sparse: bool) -> None:
     assert (float(scaling.deviation) == 2) == sparse
 
 
-def test_constants_do_not_become_noise() -> None:
+def test_constants_do_not_become_noise():
     """The mean of 0.1f over 300 nodes is not 0.1f in float64."""
     x = torch.full((300, 1), 0.1)
     for kind in ("standard", "auto"):
@@ -84,23 +75,15 @@ def test_constants_do_not_become_noise() -> None:
         assert float(Scaling.fit(kind, x).apply(x + 1)[0]) == pytest.approx(1.0)
 
 
-def test_a_fitted_scaling_is_applied_to_another_graph() -> None:
+def test_a_fitted_scaling_is_applied_to_another_graph():
     x, other = mixed(), mixed(90, seed=1) + 1
     scaled = Scaling.fit("auto", torch.from_numpy(x)).apply(torch.from_numpy(other))
     np.testing.assert_allclose(scaled, reference(other, x, SPARSE), atol=1e-5, rtol=1e-6)
 
 
-def test_round_trip() -> None:
-    x = torch.from_numpy(mixed())
-    for kind in ("none", "row", "standard", "columns"):
-        fitted = Scaling.fit(kind, x)
-        again = Scaling(fitted.kind, fitted.mean, fitted.deviation)
-        assert torch.equal(again.apply(x), fitted.apply(x))
-
-
-def test_ready_features_are_left_alone_unless_asked() -> None:
+def test_ready_features_are_left_alone_unless_asked():
     ready = csbm(num_nodes=60, num_features=4)
-    own: NodeDataset = dataclasses.replace(ready, ready=False)
+    own = dataclasses.replace(ready, ready=False)
     assert Scaling.fit("auto", ready).kind == "none"
     assert Scaling.fit("auto", ready).apply(ready.data.x) is ready.data.x
     assert Scaling.fit("auto", own).kind == "columns"
@@ -110,7 +93,7 @@ def test_ready_features_are_left_alone_unless_asked() -> None:
     assert torch.equal(row.apply(own.data.x), row_normalize(own.data.x))
 
 
-def test_unknown_kind() -> None:
+def test_unknown_kind():
     message = r"one of auto, none, columns, standard, row \(got 'standart'\); did you mean `stand"
     with pytest.raises(DataError, match=message):
         Scaling.fit("standart", torch.eye(2))

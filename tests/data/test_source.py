@@ -7,24 +7,22 @@ from pathlib import Path
 import pytest
 import torch
 
-from longnn.data import DataError, NodeDataset, Source, load
+from longnn.data import DataError, Source, load
 from longnn.data._synthetic import csbm
 from tests.commands import CLUB
-from tests.data.examples import EDGES, NODES, Write
+from tests.data.examples import EDGES, NODES
 
 NAMED = ["roman-empire", "roman_empire", "Roman Empire", " ROMAN_EMPIRE "]
 
 
 @pytest.mark.parametrize("text", NAMED)
-def test_case_spaces_and_underscores_do_not_matter(text: str) -> None:
+def test_case_spaces_and_underscores_do_not_matter(text):
     source = Source.resolve(text)
     assert source == Source("named", "roman-empire")
     assert source.is_named
 
 
-def test_a_name_wins_over_a_folder_and_a_path_is_never_a_name(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_wins_over_a_folder_and_a_path_is_never_a_name(write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cora").mkdir()
     write("cora/edges.csv", EDGES)
@@ -42,14 +40,14 @@ def test_a_name_wins_over_a_folder_and_a_path_is_never_a_name(
     assert with_nodes.load().num_features == 2
 
 
-def test_a_path_need_not_exist_to_be_one() -> None:
+def test_a_path_need_not_exist_to_be_one():
     assert Source.resolve("nowhere/graph.csv").kind == "files"
     assert Source.resolve("graph.parquet").kind == "files"
     with pytest.raises(DataError, match=r"got 'digit'.*Did you mean digits.*Names: cora, "):
         Source.resolve("digit")
 
 
-def test_the_dataset_knows_its_source(write: Write) -> None:
+def test_the_dataset_knows_its_source(write):
     source = Source.resolve("csbm", options={"num_nodes": 40, "num_features": 4})
     dataset = source.load()
     assert dataset.source is source
@@ -58,7 +56,7 @@ def test_the_dataset_knows_its_source(write: Write) -> None:
     assert dataset.fingerprint() == csbm(num_nodes=40, num_features=4).fingerprint()
 
 
-def test_ready_features(write: Write) -> None:
+def test_ready_features(write):
     edges, nodes = write("e.csv", EDGES), write("n.csv", NODES)
     assert load("csbm", num_nodes=40, num_features=4).ready
     assert load("digits").ready
@@ -84,7 +82,7 @@ def test_ready_features(write: Write) -> None:
         ("chameleon", {"directed": "true"}, {"directed": True}),
     ],
 )
-def test_options_as_typed_on_a_command_line(graph: str, options: dict, expected: dict) -> None:
+def test_options_as_typed_on_a_command_line(graph, options, expected):
     expected = {"directed": True, "task": "regression"} if expected is None else expected
     found = Source.resolve(graph, options=options).options
     assert found == expected
@@ -109,7 +107,7 @@ def test_options_as_typed_on_a_command_line(graph: str, options: dict, expected:
         ("e.csv", {"feature_columns": {"x"}}, "a list of text is needed"),
     ],
 )  # fmt: skip
-def test_refuses_options(graph: str, options: dict, message: str) -> None:
+def test_refuses_options(graph, options, message):
     with pytest.raises(DataError, match=message):
         Source.resolve(graph, options=options)
 
@@ -123,12 +121,12 @@ def test_refuses_options(graph: str, options: dict, message: str) -> None:
         Source.resolve("e.csv", "n.csv", options={"label_column": "x"}),
     ],
 )
-def test_is_plain_data(source: Source) -> None:
+def test_is_plain_data(source):
     assert Source.from_dict(json.loads(json.dumps(source.to_dict()))) == source
     assert pickle.loads(pickle.dumps(source)) == source
 
 
-def test_reads_records_without_kind_and_refuses_others() -> None:
+def test_reads_records_without_kind_and_refuses_others():
     old = {"graph": "cora", "nodes": None, "options": {}}
     assert Source.from_dict(old) == Source("named", "cora")
     old = {"graph": "/a/edges.csv", "nodes": "/a/n.csv", "options": {"label_column": "x"}}
@@ -150,57 +148,55 @@ class TestLike:
     }
 
     @pytest.fixture
-    def old(self, write: Write) -> Source:
+    def old(self, write):
         nodes = write("n.csv", "id,f,g,kind,part\na,1,9,u,train\nb,2,9,v,val\nc,3,9,u,test\n")
         edges = write("e.csv", "source,target\na,b\nb,c\n")
         return Source.resolve(edges, nodes, options=self.OPTIONS)
 
-    def load(self, write: Write, old: Source, header: str, **options: str) -> NodeDataset:
+    def load(self, write, old, header, **options):
         width = header.count(",")
         rows = "".join(f"{i},{','.join(str(k) for k in range(width))}\n" for i in "abc")
         edges, nodes = write("e2.csv", "source,target\na,c\n"), write("n2.csv", header + rows)
         return Source.resolve(edges, nodes, options=options).like(old).load()
 
-    def test_columns_are_carried_over(self, write: Write, old: Source) -> None:
+    def test_columns_are_carried_over(self, write, old):
         d = self.load(write, old, "id,g,f,kind\n")
         assert d.feature_names == ("f",)
         assert d.classes == ("2",)
         assert d.name == "e2"
 
-    def test_labels_and_splits_may_be_absent(self, write: Write, old: Source) -> None:
+    def test_labels_and_splits_may_be_absent(self, write, old):
         d = self.load(write, old, "id,g,f\n")
         assert d.feature_names == ("f",)
         assert not d.labelled.any()
         assert d.num_splits == 0
 
-    def test_features_may_not(self, write: Write, old: Source) -> None:
+    def test_features_may_not(self, write, old):
         with pytest.raises(DataError, match="Expected a feature column 'f'"):
             self.load(write, old, "id,g,kind\n")
 
-    def test_what_was_said_of_the_new_graph_must_hold(self, write: Write, old: Source) -> None:
+    def test_what_was_said_of_the_new_graph_must_hold(self, write, old):
         assert self.load(write, old, "id,f,sort\n", label_column="sort").classes == ("1",)
         with pytest.raises(DataError, match="Expected a label column 'sort'"):
             self.load(write, old, "id,g,f\n", label_column="sort")
 
-    def test_without_a_node_table_there_is_no_label_column(
-        self, write: Write, tmp_path: Path
-    ) -> None:
+    def test_without_a_node_table_there_is_no_label_column(self, write, tmp_path):
         torch.save({"edge_index": torch.tensor([[0], [1]]), "x": torch.eye(2)}, tmp_path / "g.pt")
         old = Source.resolve("e.csv", "n.csv", options={"label_column": "kind"})
         assert not Source.resolve(tmp_path / "g.pt").like(old).load().labelled.any()
 
-    def test_names_take_nothing_over(self, old: Source) -> None:
+    def test_names_take_nothing_over(self, old):
         cora = Source.resolve("cora")
         assert cora.like(old) is cora
         assert old.like(cora) is old
 
-    def test_only_labels_and_splits_can_be_optional(self, old: Source) -> None:
+    def test_only_labels_and_splits_can_be_optional(self, old):
         with pytest.raises(DataError, match=r"among label_column, split_column \(got 'id_column'"):
             load(old.graph, old.nodes, optional_columns="id_column")
 
 
 @pytest.mark.parametrize("text", ["csbm", "digits", str(CLUB), str(CLUB / "edges.csv")])
-def test_a_source_knows_the_name_of_its_dataset(text: str) -> None:
+def test_a_source_knows_the_name_of_its_dataset(text):
     source = Source.resolve(text)
     assert source.name == source.load().name
     if source.kind == "files":
@@ -208,7 +204,7 @@ def test_a_source_knows_the_name_of_its_dataset(text: str) -> None:
         assert renamed.name == renamed.load().name == "mine"
 
 
-def test_the_node_file_beside_the_edges_is_found_and_named(write: Write, tmp_path: Path) -> None:
+def test_the_node_file_beside_the_edges_is_found_and_named(write, tmp_path):
     edges = write("edges.csv", EDGES)
     assert load(edges).source == Source("files", str(edges))
     nodes = write("nodes.tsv", NODES.replace(",", "\t"))

@@ -1,13 +1,6 @@
 """Sparse features need memory for what is in them: counted, never timed."""
 
-from __future__ import annotations
-
-import re
-import subprocess
-import sys
 import tracemalloc
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +10,14 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn.data import NodeDataset, describe, load
+from longnn.data import describe, load
 from longnn.data._scaling import Scaling
 from longnn.graphs import GraphOperator
 from longnn.matrices import SparseMatrix
 from longnn.training import Problem
 
-MIB = 2**20
 
-
-def write_graph(folder: Path, nodes: int, features: int, per_node: int) -> sp.csr_array:
+def write_graph(folder, nodes, features, per_node):
     """A ring with words: a node file of labels, and the words as matrix and as long table."""
     rng = np.random.default_rng(0)
     row, col = np.repeat(np.arange(nodes), per_node), rng.integers(0, features, nodes * per_node)
@@ -42,21 +33,19 @@ def write_graph(folder: Path, nodes: int, features: int, per_node: int) -> sp.cs
     return words
 
 
-def load_words(folder: Path, kind: str) -> NodeDataset:
+def load_words(folder, kind):
     edges, nodes = folder / "edges.parquet", folder / "nodes.parquet"
     return load(edges, nodes, feature_file=str(folder / f"words.{kind}"))
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet"])
-def test_nothing_of_dense_size_is_made(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_of_dense_size_is_made(kind, tmp_path, monkeypatch):
     words = write_graph(tmp_path, 6000, 2000, 50)
     dense = 4 * 6000 * 2000  # bytes
-    made: list[int] = []
+    made = []
 
-    def watch(name: str, make: Callable[..., Tensor]) -> None:
-        def watched(*args: object, **kwargs: object) -> Tensor:
+    def watch(name, make):
+        def watched(*args, **kwargs):
             result = make(*args, **kwargs)
             made.append(result.numel() * result.element_size())
             return result
@@ -89,48 +78,3 @@ def test_nothing_of_dense_size_is_made(
     assert card.feature_density == words.nnz / 12e6
     assert peak < dense / 2
     assert max(made, default=0) < dense / 10
-
-
-CHILD = """
-import re, sys, time
-from pathlib import Path
-import longnn
-from longnn.data import csbm, load
-
-def peak():
-    status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\\s*(\\d+)", status)[1]) / 1024
-
-config = {"epochs": 5, "device": "cpu"}
-longnn.train(csbm(num_nodes=60, num_features=8), config)  # all that is imported late
-folder, kind = Path(sys.argv[1]), sys.argv[2]
-before, start = peak(), time.perf_counter()
-edges, nodes = folder / "edges.parquet", folder / "nodes.parquet"
-dataset = load(edges, nodes, feature_file=str(folder / f"words.{kind}"))
-loaded, seconds = peak() - before, time.perf_counter() - start
-longnn.train(dataset, config)
-spent = time.perf_counter() - start - seconds
-print(f"MEASURED load {loaded:.0f} MiB, {seconds:.1f} s; ", end="")
-print(f"train {peak() - before:.0f} MiB, {spent:.1f} s")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-@pytest.mark.parametrize("kind", ["npz", "parquet"])
-def test_sixty_thousand_nodes_with_two_thousand_words(kind: str, tmp_path: Path) -> None:
-    """Dense, the features alone are 458 MiB; what else a process needs does not count here."""
-    write_graph(tmp_path, 60_000, 2_000, 50)
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path), kind],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    print(done.stdout)
-    found = re.search(r"load (\d+) MiB, .* train (\d+) MiB", done.stdout)
-    assert found is not None
-    dense = 4 * 60_000 * 2_000 / MIB
-    assert int(found[1]) < 0.75 * dense
-    assert int(found[2]) < 1.5 * dense

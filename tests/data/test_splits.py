@@ -1,45 +1,38 @@
 """Splits: disjoint, of the promised sizes, the same from the same seed."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data import DataError, NodeDataset, from_data, make_split
+from longnn.data import DataError, from_data, make_split
 from longnn.data._card import untested
 from longnn.data._named import load_named
-from longnn.data._splits import PROTOCOLS
-from longnn.data._synthetic import csbm
 
 RANDOM = ("published", "stratified")
 
 
-def ring(y: Tensor, **masks: Tensor) -> NodeDataset:
+def ring(y, **masks):
     n = len(y)
     index = torch.stack([torch.arange(n), (torch.arange(n) + 1) % n])
     return from_data(Data(x=torch.ones(n, 1), edge_index=index, y=y, **masks))
 
 
-def labels(*sizes: int, unlabelled: int = 0) -> Tensor:
+def labels(*sizes, unlabelled=0):
     y = torch.cat([torch.full((size,), c) for c, size in enumerate(sizes)])
     y = torch.cat([y, torch.full((unlabelled,), -1)])
     return y[torch.randperm(len(y), generator=torch.Generator().manual_seed(9))]
 
 
-def sets(dataset: NodeDataset, protocol: str, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+def sets(dataset, protocol, seed=0):
     split = make_split(dataset, protocol, seed)
     return split.train, split.val, split.test
 
 
 @pytest.mark.parametrize("protocol", RANDOM)
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_random_protocols_partition_the_labelled_nodes(protocol: str, task: str) -> None:
+def test_random_protocols_partition_the_labelled_nodes(protocol, task):
     if task == "classification":
         d = ring(labels(30, 50, 20, unlabelled=13))
     else:
@@ -54,7 +47,7 @@ def test_random_protocols_partition_the_labelled_nodes(protocol: str, task: str)
         assert not torch.equal(train, sets(d, protocol, seed + 1)[0])
 
 
-def test_global_random_state_is_left_alone() -> None:
+def test_global_random_state_is_left_alone():
     d = ring(labels(30, 30))
     state = torch.get_rng_state()
     first = sets(d, "published")[0]
@@ -63,7 +56,7 @@ def test_global_random_state_is_left_alone() -> None:
     assert torch.equal(sets(d, "published")[0], first)
 
 
-def test_published_is_the_stated_procedure() -> None:
+def test_published_is_the_stated_procedure():
     """Findings, section 3, written out with the global generator as the references do."""
     y = labels(60, 25, 5, 40, unlabelled=7)
     d = ring(y)
@@ -81,13 +74,13 @@ def test_published_is_the_stated_procedure() -> None:
             assert mask.nonzero().flatten().tolist() == sorted(wanted.tolist())
 
 
-def test_published_texas_is_46_20_33_percent(shared_data: Path) -> None:
+def test_published_texas_is_46_20_33_percent(shared_data):
     split = make_split(load_named("texas", shared_data), "published", 0)
     assert split.sizes == (85, 37, 61)
     assert [round(100 * size / 183) for size in split.sizes] == [46, 20, 33]
 
 
-def test_stratified_keeps_the_shares_of_every_class() -> None:
+def test_stratified_keeps_the_shares_of_every_class():
     d = ring(labels(100, 50, 10, 1))
     train, val, test = sets(d, "stratified", 3)
     y = d.data.y
@@ -97,21 +90,21 @@ def test_stratified_keeps_the_shares_of_every_class() -> None:
     assert bool(train[y == 3].all())  # a class of one node is trained on
 
 
-def test_regression_is_60_20_20() -> None:
+def test_regression_is_60_20_20():
     assert make_split(ring(torch.linspace(0, 1, 50)), "published").sizes == (30, 10, 10)
 
 
 class TestMasks:
     y = labels(10, 10)
 
-    def three(self, columns: int | None) -> dict[str, Tensor]:
+    def three(self, columns):
         shape = (20,) if columns is None else (20, columns)
         part = torch.arange(20).view(-1, *[1] * (len(shape) - 1)).expand(shape)
         part = (part + torch.arange(columns or 1)) % 4 if columns else part % 4
         return {"train_mask": part < 2, "val_mask": part == 2, "test_mask": part == 3}
 
     @pytest.mark.parametrize("protocol", ["fixed", "geom-gcn", "own"])
-    def test_given_masks_are_used_as_they_are(self, protocol: str) -> None:
+    def test_given_masks_are_used_as_they_are(self, protocol):
         masks = self.three(3)
         d = ring(self.y, **masks)
         for seed in range(7):
@@ -122,11 +115,11 @@ class TestMasks:
         assert make_split(single, seed=5).protocol == "own"  # the default where there are masks
 
     @pytest.mark.parametrize("protocol", ["fixed", "geom-gcn", "own"])
-    def test_no_masks(self, protocol: str) -> None:
+    def test_no_masks(self, protocol):
         with pytest.raises(DataError, match=r"'graph' to come with masks .* 'stratified', or give"):
             make_split(ring(self.y), protocol)
 
-    def test_missing_validation_is_carved_from_train(self) -> None:
+    def test_missing_validation_is_carved_from_train(self):
         train = torch.zeros(20, dtype=torch.bool)
         train[self.y.argsort()[:5]] = True  # 5 of class 0
         train[self.y.argsort()[10:20]] = True  # 10 of class 1
@@ -139,13 +132,13 @@ class TestMasks:
         assert any("3 of the training nodes" in note for note in split.notes)
         assert torch.equal(split.val, make_split(d, "own", 4).val)
 
-    def test_no_test_nodes_is_said(self) -> None:
+    def test_no_test_nodes_is_said(self):
         masks = self.three(None)
         del masks["test_mask"]
         split = make_split(ring(self.y, **masks), "own")
         assert split.notes == ("There are no test nodes: no test score can be given.",)
 
-    def test_overlap_and_unlabelled_are_refused(self) -> None:
+    def test_overlap_and_unlabelled_are_refused(self):
         masks = self.three(None)
         masks["test_mask"] = masks["val_mask"]
         with pytest.raises(DataError, match=r"each node in one set .got node 2 in two"):
@@ -155,7 +148,7 @@ class TestMasks:
         with pytest.raises(DataError, match=r"label for each node in a mask .got none for node 0"):
             make_split(d, "own")
 
-    def test_class_without_training_node(self) -> None:
+    def test_class_without_training_node(self):
         train = self.y == 0
         val = (self.y == 1) & (torch.arange(20) % 2 == 0)
         d = ring(self.y, train_mask=train, val_mask=val, test_mask=~train & ~val)
@@ -169,14 +162,14 @@ class TestMasks:
             "1 of 2 classes has no test node: 0; scores say nothing about it.",
         )
 
-    def test_no_training_nodes(self) -> None:
+    def test_no_training_nodes(self):
         masks = self.three(None)
         masks["train_mask"] = torch.zeros(20, dtype=torch.bool)
         with pytest.raises(DataError, match=r"Expected training nodes \(got none: train 0, val 5"):
             make_split(ring(self.y, **masks), "own")
 
 
-def test_geom_gcn_masks_of_texas_lack_a_class_in_some_splits(shared_data: Path) -> None:
+def test_geom_gcn_masks_of_texas_lack_a_class_in_some_splits(shared_data):
     d = load_named("texas", shared_data)
     notes = [make_split(d, "geom-gcn", seed).notes for seed in range(10)]
     assert [any("No training node" in n for n in note) for note in notes] == [
@@ -189,7 +182,7 @@ def test_geom_gcn_masks_of_texas_lack_a_class_in_some_splits(shared_data: Path) 
 class TestClassesWithoutTestNodes:
     """The published protocol trains on every node of a class smaller than its quota."""
 
-    def test_are_named(self) -> None:
+    def test_are_named(self):
         d = ring(labels(100, 5, 100, 5))  # a quota of 32
         for seed in range(3):
             split = make_split(d, "published", seed)
@@ -199,27 +192,27 @@ class TestClassesWithoutTestNodes:
                 assert not (split.test & (d.data.y == c)).any()
         assert make_split(d, "stratified").notes == ()
 
-    def test_at_most_five_by_name(self) -> None:
+    def test_at_most_five_by_name(self):
         d = ring(labels(100, 100, *[3] * 7))
         assert make_split(d, "published").notes == (
             "7 of 9 classes have no test node: 2, 3, 4, 5, 6 and 2 more; scores say nothing about "
             "them.",
         )
 
-    def test_a_class_without_labelled_nodes_is_none(self) -> None:
+    def test_a_class_without_labelled_nodes_is_none(self):
         y = labels(50, 50)
         d = from_data(Data(x=torch.eye(100), edge_index=torch.tensor([[0], [1]]), y=y),
                       classes=("a", "b", "never"))  # fmt: skip
         assert make_split(d).notes == ()
 
-    def test_it_is_known_of_the_default_split(self) -> None:
+    def test_it_is_known_of_the_default_split(self):
         d = ring(labels(100, 5, 100, 5))
         assert untested(d) == ()
         published = dataclasses.replace(d, default_split="published")
         assert untested(published) == make_split(published).notes != ()
         assert untested(ring(torch.full((5,), -1))) == (), "nothing to split"
 
-    def test_choosing_does_not_see_the_test_set(self) -> None:
+    def test_choosing_does_not_see_the_test_set(self):
         split = make_split(ring(labels(100, 5, 100, 5)), "published").without_test()
         assert split.sizes[2] == 0
         assert split.notes == ()
@@ -227,36 +220,23 @@ class TestClassesWithoutTestNodes:
 
 
 @pytest.mark.parametrize("protocol", RANDOM)
-class TestRefusals:
-    def test_one_class(self, protocol: str) -> None:
-        with pytest.raises(
-            DataError, match=r"at least two classes .*\(got only '0'\); label nodes"
-        ):
-            make_split(ring(labels(10, unlabelled=5)), protocol)
-
-    def test_no_labels(self, protocol: str) -> None:
-        with pytest.raises(DataError, match=r"Expected labelled nodes in 'graph' .got none"):
-            make_split(ring(torch.full((5,), -1)), protocol)
-
-    def test_no_validation_nodes(self, protocol: str) -> None:
-        with pytest.raises(DataError, match=r"Expected validation nodes .got none: .*; label more"):
-            make_split(ring(labels(1, 1)), protocol)
-
-
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("y", "message"),
     [
-        (("random", 0), "among published, stratified, geom-gcn, fixed, own .got 'random'"),
-        (("published", -1), "`seed` >= 0 .got -1"),
+        (labels(10, unlabelled=5), r"at least two classes .*\(got only '0'\); label nodes"),
+        (torch.full((5,), -1), r"Expected labelled nodes in 'graph' .got none"),
+        (labels(1, 1), r"Expected validation nodes .got none: .*; label more"),
     ],
 )
-def test_bad_arguments(arguments: Any, message: str) -> None:
+def test_labels_that_make_no_split(protocol, y, message):
     with pytest.raises(DataError, match=message):
-        make_split(ring(labels(10, 10)), *arguments)
+        make_split(ring(y), protocol)
 
 
-def test_repr_and_default() -> None:
-    d = csbm(num_nodes=100, num_features=5)
-    split = make_split(d, seed=2)
-    assert repr(split) == "Split('published', seed=2, train=60, val=20, test=20)"
-    assert set(PROTOCOLS) == {"published", "stratified", "geom-gcn", "fixed", "own"}
+def test_bad_arguments():
+    d = ring(labels(10, 10))
+    with pytest.raises(DataError, match=r"stratified, geom-gcn, fixed, own \(got 'random'"):
+        make_split(d, "random")
+    with pytest.raises(DataError, match=r"`seed` >= 0 \(got -1"):
+        make_split(d, "published", -1)
+    assert repr(make_split(d, seed=2)) == "Split('stratified', seed=2, train=12, val=4, test=4)"

@@ -1,10 +1,6 @@
 """Generated and bundled graphs: their laws, their determinism, their limits."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,17 +13,17 @@ from longnn.data import DataError, load
 from longnn.data._card import homophily
 from longnn.data._catalog import list_bundled
 from longnn.data._errors import MissingFileError
-from longnn.data._images import ImageGrid, grid_edges, image_grid, read_image_grid
+from longnn.data._images import grid_edges, image_grid, read_image_grid
 from longnn.data._synthetic import csbm, digits
 
 
 class TestCsbm:
-    def test_same_seed_same_graph(self) -> None:
+    def test_same_seed_same_graph(self):
         assert csbm(seed=1).fingerprint() == csbm(seed=1).fingerprint()
         assert csbm(seed=1).fingerprint() != csbm(seed=2).fingerprint()
 
     @pytest.mark.parametrize("phi", [-1.0, -0.5, 0.0, 0.5, 1.0])
-    def test_edges_follow_the_model(self, phi: float) -> None:
+    def test_edges_follow_the_model(self, phi):
         """Mean degree d, and edge homophily (1 + lambda / sqrt d) / 2, within 5 sigma."""
         n, d, eps = 4000, 5.0, 3.25
         graph = csbm(phi=phi, num_nodes=n, num_features=2, degree=d, eps=eps)
@@ -42,7 +38,7 @@ class TestCsbm:
         assert int(graph.data.y.sum()) == n // 2
 
     @pytest.mark.parametrize("phi", [0.0, 0.6, 1.0])
-    def test_features_follow_the_model(self, phi: float) -> None:
+    def test_features_follow_the_model(self, phi):
         """v^T X / n has mean sqrt(mu / n) u, |u|^2 ~ 1; the noise has variance 1 / f."""
         n, f, eps = 2000, 800, 3.25
         graph = csbm(phi=phi, num_nodes=n, num_features=f, eps=eps)
@@ -55,7 +51,7 @@ class TestCsbm:
         noise = x - sign[:, None] * centre
         assert float(noise.var()) == pytest.approx(1 / f, rel=0.02)
 
-    def test_pairs_are_drawn_evenly(self) -> None:
+    def test_pairs_are_drawn_evenly(self):
         """Over many seeds every pair of a class is hit equally often."""
         hits = np.zeros((8, 8))
         for seed in range(400):
@@ -87,13 +83,13 @@ class TestCsbm:
             ({"num_nodes": 4, "degree": 5.0}, r"probabilities in \[0, 1\]"),
         ],
     )
-    def test_refuses(self, options: dict[str, Any], message: str) -> None:
+    def test_refuses(self, options, message):
         with pytest.raises(DataError, match=message):
             csbm(**options)
 
 
 class TestDigits:
-    def test_links_are_nearest_neighbours_either_way(self) -> None:
+    def test_links_are_nearest_neighbours_either_way(self):
         graph = digits(neighbours=3)
         x = load_digits().data / 16
         assert torch.equal(graph.data.x, torch.from_numpy(x).float())
@@ -106,7 +102,7 @@ class TestDigits:
         assert near.all()
         assert np.bincount(row).min() >= 3
 
-    def test_classes_and_limits(self) -> None:
+    def test_classes_and_limits(self):
         graph = digits()
         assert graph.classes == tuple("0123456789")
         assert graph.num_nodes == 1797
@@ -115,7 +111,7 @@ class TestDigits:
 
 
 class TestImages:
-    def test_grid_is_pygs_transposed(self) -> None:
+    def test_grid_is_pygs_transposed(self):
         (row, col), _ = pyg_grid(3, 5)
         apart = (row - col).abs()
         straight = (row != col) & ((apart == 1) & (row // 5 == col // 5) | (apart == 5))
@@ -125,7 +121,7 @@ class TestImages:
         both = ours | {(j, i) for i, j in ours}
         assert sorted(both) == [tuple(p) for p in grid_edges(3, 5).t().tolist()]
 
-    def test_patches_tile_the_photographs(self) -> None:
+    def test_patches_tile_the_photographs(self):
         grid = image_grid()
         assert (grid.num_images, grid.num_nodes) == (48, 10_000)
         assert float(grid.signals.min()) >= 0
@@ -137,7 +133,7 @@ class TestImages:
         assert not torch.equal(other.signals, grid.signals)
         assert torch.equal(other.signals.sum(0).sort()[0], grid.signals.sum(0).sort()[0])
 
-    def test_neighbours_on_the_grid_are_neighbours_in_the_picture(self) -> None:
+    def test_neighbours_on_the_grid_are_neighbours_in_the_picture(self):
         grid = image_grid(size=50, images=1)
         picture = grid.image(0)
         node = torch.arange(2500)
@@ -156,12 +152,12 @@ class TestImages:
             ({"images": 49}, r"`images` in 1..48 for patches of size 100 \(got 49\)"),
         ],
     )
-    def test_refuses(self, options: dict[str, Any], message: str) -> None:
+    def test_refuses(self, options, message):
         with pytest.raises(DataError, match=message):
             image_grid(**options)
 
 
-def save_mat(path: Path, grid: ImageGrid, **changes: Any) -> Path:
+def save_mat(path, grid, **changes):
     n = grid.num_nodes
     adjacency = np.zeros((n, n), dtype=np.uint8)
     adjacency[tuple(grid.edge_index.numpy())] = 1
@@ -172,7 +168,7 @@ def save_mat(path: Path, grid: ImageGrid, **changes: Any) -> Path:
 
 
 class TestMatFile:
-    def test_round_trip(self, tmp_path: Path) -> None:
+    def test_round_trip(self, tmp_path):
         grid = image_grid(size=12, images=3)
         back = read_image_grid(save_mat(tmp_path / "g.mat", grid))
         assert torch.equal(back.edge_index, grid.edge_index)
@@ -180,14 +176,14 @@ class TestMatFile:
         assert torch.equal(back.mask, grid.mask)
         assert (back.height, back.width, back.name) == (12, 12, "g")
 
-    def test_the_images_of_bernnet(self, shared_data: Path) -> None:
+    def test_the_images_of_bernnet(self, shared_data):
         grid = read_image_grid(shared_data / "images" / "2Dgrid.mat")
         assert (grid.num_images, grid.num_nodes, grid.edge_index.shape[1]) == (50, 10_000, 39_600)
         assert torch.equal(grid.mask, image_grid(images=1).mask)
         levels = grid.signals * 255
         torch.testing.assert_close(levels, levels.round(), rtol=0, atol=1e-9)
 
-    def test_refuses(self, tmp_path: Path) -> None:
+    def test_refuses(self, tmp_path):
         grid = image_grid(size=8, images=2)
         with pytest.raises(MissingFileError, match=r"none\.mat: Expected a file here"):
             read_image_grid(tmp_path / "none.mat")
@@ -207,6 +203,6 @@ class TestMatFile:
                 read_image_grid(tmp_path / "d.mat")
 
 
-def test_bundled_table_makes_what_it_names() -> None:
+def test_bundled_table_makes_what_it_names():
     for entry in list_bundled():
         assert entry.make().name == entry.name == load(entry.name).name

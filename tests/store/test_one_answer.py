@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-import torch
 
 from longnn.data import DataError, describe, load, make_split
 from longnn.data._scaling import Scaling
@@ -106,15 +105,6 @@ def test_the_default_settings_are_those_of_the_table(prepared, houses):
     assert complete({}, stored) == complete({}, plain)
     assert Scaling.fit("auto", stored).kind == Scaling.fit("auto", plain).kind == "columns"
     assert stored.source.options == plain.source.options == OPTIONS
-
-
-def test_both_draw_the_same_split(prepared, houses):
-    stored, plain = load_stored(prepared, rows=True), load(houses, **OPTIONS)
-    for seed in (0, 1):
-        drawn, expected = make_split(stored, None, seed), make_split(plain, None, seed)
-        assert drawn.protocol == expected.protocol == "stratified"
-        for name in ("train", "val", "test"):
-            assert torch.equal(getattr(drawn, name), getattr(expected, name)[stored.nodes])
 
 
 @pytest.mark.parametrize("sets", [("train", "train"), ("train", "val"), ("train", "test")])

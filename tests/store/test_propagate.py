@@ -1,14 +1,13 @@
 """Terms on disk are those of the operator, whatever the memory, the threads and the type."""
 
 import dataclasses
+import os
 
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 
-from longnn.graphs import GraphOperator
-from longnn.graphs._propagate import chebyshev_stack
 from longnn.store import _blocks, _plan, propagate
 from longnn.store._adjacency import Adjacency
 from longnn.store._arrays import StoreError
@@ -30,15 +29,6 @@ def test_terms_are_those_of_the_eigenvectors(graph, self_loops):
     exact = exact_terms(adjacency, features, 8, self_loops)
     assert np.abs(terms_of(basis) - exact).max() < 1e-5 * np.abs(exact).max()
     basis.manifest.verify(basis.folder)
-
-
-@pytest.mark.parametrize("self_loops", ["keep", "add", "remove"])
-def test_terms_are_those_of_the_loop_in_memory(graph, self_loops):
-    adjacency, features = random_graph()
-    operator = GraphOperator.from_scipy(adjacency, self_loops=self_loops)
-    expected = chebyshev_stack(operator, torch.from_numpy(features).float(), 5)
-    basis = propagate(graph, degree=5, self_loops=self_loops, memory=MEMORY)
-    torch.testing.assert_close(torch.from_numpy(terms_of(basis)), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
@@ -116,6 +106,21 @@ def test_memory_and_threads_do_not_change_a_bit(
     assert basis.columns == [2, 2, 1]
     np.testing.assert_array_equal(terms_of(basis), whole)
     assert not list(basis.folder.glob(".*.tmp"))
+
+
+def test_ranks_that_share_rows_write_one_after_the_other(tmp_path):
+    terms = torch.arange(42.0).reshape(3, 7, 2)  # (K+1, rows, columns)
+    block = _blocks.BlockFile(tmp_path, 0, (7, 3, 2), "<f4")
+    block.create()
+    for first, last in ((3, 7), (0, 3)):
+        stage = _blocks.Memory((3, last - first, 2), torch.float32, torch.device("cpu"))
+        for degree in range(3):
+            stage.put(degree, 0, terms[degree, first:last])
+        file = block.open()
+        _blocks.write_rows(stage, file, block.offset(first))
+        os.close(file)
+    block.finish("key", (0, 2), 0.0, 1.0)
+    np.testing.assert_array_equal(np.load(block.path), terms.transpose(0, 1))
 
 
 def test_torch_keeps_its_threads(graph):

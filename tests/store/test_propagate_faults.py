@@ -128,32 +128,23 @@ def test_a_graph_that_changed_has_its_terms_computed_anew(graph):
     assert np.abs(terms_of(second)[0] - features).max() < 1e-6
 
 
-def test_blocks_of_an_unfinished_other_recipe_do_not_count(graph, tmp_path, monkeypatch):
-    stop = stop_after(2, lambda: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        propagate(graph, **OPTIONS, output=tmp_path / "basis", on_progress=stop)
-    again = computed(monkeypatch)
-    found = propagate(graph, degree=2, memory=MEMORY, output=tmp_path / "basis")
-    assert again == [0, 1, 2]
-    assert found.degree == 2
+def test_what_an_interrupted_work_left(graph, tmp_path, monkeypatch):
+    """Its blocks stay where wider ones fit; narrower ones, or another recipe, begin anew."""
 
+    def interrupt():
+        raise KeyboardInterrupt
 
-def test_other_memory_keeps_what_is_finished(graph, monkeypatch):
-    stop = stop_after(1, lambda: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        propagate(graph, **OPTIONS, on_progress=stop)
-    again = computed(monkeypatch)
-    cut(monkeypatch, columns=5, staged=True)  # wider blocks would fit now
-    assert propagate(graph, **OPTIONS).columns == [2, 2, 1]
-    assert again == [1, 2]
-
-
-def test_less_memory_cuts_anew(graph, monkeypatch):
-    stop = stop_after(1, lambda: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        propagate(graph, **OPTIONS, on_progress=stop)
-    cut(monkeypatch, columns=1, staged=True)
-    assert propagate(graph, **OPTIONS).columns == [1] * 5
+    for index, (columns, degree, blocks, expected) in enumerate(
+        [(5, 3, [1, 2], [2, 2, 1]), (1, 3, [0, 1, 2, 3, 4], [1] * 5), (2, 2, [0, 1, 2], [2, 2, 1])]
+    ):
+        cut(monkeypatch, columns=2, staged=True)
+        given = {"memory": MEMORY, "output": tmp_path / f"basis {index}"}
+        with pytest.raises(KeyboardInterrupt):
+            propagate(graph, degree=3, **given, on_progress=stop_after(1, interrupt))
+        again = computed(monkeypatch)
+        cut(monkeypatch, columns=columns, staged=True)
+        basis = propagate(graph, degree=degree, **given)
+        assert (again, basis.columns, basis.degree) == (blocks, expected, degree)
 
 
 def test_a_full_disk_is_foreseen(graph, monkeypatch):

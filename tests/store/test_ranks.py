@@ -51,43 +51,29 @@ def graph(tmp_path):
     return write_graph(tmp_path / "graph", *random_graph(nodes=91))
 
 
-def same_files(basis, graph, tmp_path, monkeypatch):
-    """Whether one process makes the same blocks, to the last bit."""
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "row_ranks", "dies"),
+    [
+        (2, 1, "nobody"),
+        slow(4, 1, "nobody"),
+        slow(2, 2, "nobody"),  # of 91 rows: the second rank has one fewer
+        slow(4, 2, "nobody"),
+        slow(2, 1, "1"),
+        slow(4, 1, "1"),
+        slow(2, 2, "1"),
+    ],
+)
+def test_ranks_make_the_files_of_one_process(graph, tmp_path, monkeypatch, ranks, row_ranks, dies):
+    """Also where one of them dies, and is started again."""
+    basis, printed = torchrun(tmp_path, ranks, graph, row_ranks=row_ranks, dies=dies)
+    assert ("SIGKILL" in printed or "exitcode: -9" in printed) == (dies != "nobody")
     monkeypatch.setattr("longnn.store._plan.WIDEST", 1)
     alone = propagate(graph, degree=4, dtype="float16", memory=MEMORY, output=tmp_path / "alone")
     assert basis.columns == alone.columns == [1] * 5
     assert basis.manifest == alone.manifest
     basis.manifest.verify(basis.folder)
-    return np.array_equal(terms_of(basis), terms_of(alone))
-
-
-def test_two_ranks_share_the_columns(graph, tmp_path, monkeypatch):
-    basis, _ = torchrun(tmp_path, 2, graph)
-    assert same_files(basis, graph, tmp_path, monkeypatch)
-
-
-@pytest.mark.slow
-def test_four_ranks_share_the_columns(graph, tmp_path, monkeypatch):
-    basis, _ = torchrun(tmp_path, 4, graph)
-    assert same_files(basis, graph, tmp_path, monkeypatch)
-
-
-@pytest.mark.slow
-def test_two_ranks_share_the_rows(graph, tmp_path, monkeypatch):
-    """91 nodes: the second rank has one row fewer."""
-    basis, _ = torchrun(tmp_path, 2, graph, row_ranks=2)
-    assert same_files(basis, graph, tmp_path, monkeypatch)
-
-
-@pytest.mark.slow
-def test_four_ranks_share_rows_and_columns(graph, tmp_path, monkeypatch):
-    basis, _ = torchrun(tmp_path, 4, graph, row_ranks=2)
-    assert same_files(basis, graph, tmp_path, monkeypatch)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("ranks", "row_ranks"), [(2, 1), (4, 1), (2, 2)])
-def test_a_rank_that_dies_is_started_again(graph, tmp_path, monkeypatch, ranks, row_ranks):
-    basis, said = torchrun(tmp_path, ranks, graph, row_ranks=row_ranks, dies="1")
-    assert "Signal 9 (SIGKILL)" in said or "exitcode: -9" in said
-    assert same_files(basis, graph, tmp_path, monkeypatch)
+    np.testing.assert_array_equal(terms_of(basis), terms_of(alone))
