@@ -83,7 +83,7 @@ class Run:
     @functools.cached_property
     def estimator(self) -> LONGNNClassifier | LONGNNRegressor:
         """The models as a fitted estimator, for any graph with the same features."""
-        cls = LONGNNClassifier if self.trained.task == "classification" else LONGNNRegressor
+        cls = LONGNNRegressor if self.trained.task == "regression" else LONGNNClassifier
         estimator: LONGNNClassifier | LONGNNRegressor = cls.from_trained(self.trained)
         return estimator
 
