@@ -1,37 +1,40 @@
 """Trainings killed by SIGKILL at random moments: resumed, they end with the same bits."""
 
-import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from longnn.data import Source
+from longnn.runs import train
+from tests.kills import Kills
+from tests.store.stored import small, write_graph
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+#: Long enough to be hit in the midst of it, and of every kind of work: repeats and baselines.
+CONFIG = {"preset": "fast", "epochs": 8, "patience": 8, "degree": 3, "repeat": 2, "device": "cpu"}
+SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
 
 
-def kill(*arguments):
-    """What ``python -m tests.kills`` finds."""
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
-    environment["OMP_NUM_THREADS"] = "1"
-    command = [sys.executable, "-W", "ignore", "-m", "tests.kills", *map(str, arguments)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), done.stderr
+@pytest.fixture(params=["memory", "disk"])
+def kills(request, tmp_path):
+    """Of runs on a graph in memory, or on rows of a stored one."""
+    if request.param == "memory":
+        return Kills(lambda f: train(SOURCE, CONFIG, f, checkpoint_every=0), tmp_path)
+    write_graph(tmp_path / "graph", small(120, unlabelled=20))
+    config = {**CONFIG, "placement": "features", "batch_rows": 64}
+    return Kills(
+        lambda f: train(tmp_path / "graph", config, f, memory=1, checkpoint_every=0), tmp_path
+    )
 
 
-def test_a_killed_training_loses_nothing():
-    found, said = kill("--count", 3, "--seed", 1)
-    assert found["kills"] >= 3
-    assert not found["lost"], said
+def test_a_killed_training_loses_nothing(kills, no_report):
+    count, lost = kills.run(3, seed=1)
+    assert count >= 3
+    assert not lost
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pages", [(), ("--pages",)])
-def test_many_killed_trainings_lose_nothing(pages):
-    found, said = kill("--count", 15, "--seed", 2, *pages)
-    assert found["kills"] >= 15
-    assert not found["lost"], said
+def test_many_killed_trainings_lose_nothing(kills):
+    count, lost = kills.run(15, seed=2)
+    assert count >= 15
+    assert not lost
