@@ -189,6 +189,8 @@ class Job:
     def _problem_of(self, number: int) -> Problem:
         places = list(self._members[number].values())
         problem = self._of[places[0]][0].problem
+        # Members may differ in self loops; an ensemble asks each with its own. The whole stands on
+        # the graph as it was given.
         if len(places) == 1 or "keep" not in problem.variants:
             return problem
         return dataclasses.replace(problem, operator=problem.variants["keep"])
@@ -228,14 +230,14 @@ class Job:
             for group in self._groups:
                 group.stop(stop.reason)
         results = {i: r for group in self._groups for i, r in group.results.items()}
-        if self.stopped:
+        if self.stopped:  # before its first validation a member has no weights to keep
             results = {i: r for i, r in results.items() if r.best_epoch > 0}
         found: list[Fitted] = []
         for number, places in enumerate(self._members):
             own = {name: i for name, i in places.items() if i in results}
             if not own and number < self.required:
                 raise StopTraining(self.stopped)
-            if not own:
+            if not own:  # all or none of the others, which are told apart by their places
                 return found[: self.required]
             each = {name: self._fitted(i, results[i]) for name, i in own.items()}
             alone = self.configs[number].preset == "fast"

@@ -219,9 +219,11 @@ def complete(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
     config = decide_direction(config, dataset)
     if preset == "fast":
         return config
+    # A configuration that was written down names every key. One that says what this data would get
+    # unasked is no wish of the user, so it may stand beside a portfolio.
     usual = Config.from_dict(data_defaults(dataset)).to_dict()
     asked = config.to_dict()
-    for key in own:  # a configuration that was written down names them all
+    for key in own:
         if asked[key] != usual.get(key):
             raise ValueError(
                 f"Expected no `{key}` beside preset={preset!r}, whose models have their own (got "
