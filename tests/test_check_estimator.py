@@ -1,19 +1,16 @@
 """scikit-learn's own checks of estimators, as far as they apply to samples that are nodes.
 
-Most of these checks fit on matrices of numbers. So they run twice: on the plain estimator, for
-parameters, copies, tags and all else that needs no data; and on an adapter that builds a
-nearest-neighbour graph of the matrix it is given, for the rest.
+Most of these checks fit on matrices of numbers. So they run on an adapter that builds a
+nearest-neighbour graph of the matrix it is given, and is the plain estimator in all else.
 """
 
 import numpy as np
 import pytest
 from sklearn.neighbors import kneighbors_graph
-from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
 from longnn import LONGNNClassifier, LONGNNRegressor
-from longnn.data._synthetic import csbm
 
 NEIGHBOURS = 5
 #: In float64: that a check compares to seven digits is not to depend on the order of sums.
@@ -35,20 +32,6 @@ EXPECTED_FAILURES = {
         "a node is predicted from its neighbours, and a subset of rows has another graph"
     ),
 }
-#: Checks that need no data, for the plain estimator.
-WITHOUT_DATA = (
-    "check_estimator_cloneable",
-    "check_estimator_repr",
-    "check_estimator_tags_renamed",
-    "check_valid_tag_types",
-    "check_no_attributes_set_in_init",
-    "check_do_not_raise_errors_in_init_or_set_params",
-    "check_mixin_order",
-    "check_parameters_default_constructible",
-    "check_get_params_invariance",
-    "check_set_params",
-    "check_estimators_unfitted",
-)
 
 
 def neighbours(x):
@@ -112,13 +95,6 @@ class RowRegressor(OnRows, LONGNNRegressor):
 )
 def test_the_adapter(estimator, check):
     check(estimator)
-
-
-@pytest.mark.parametrize("cls", [LONGNNClassifier, LONGNNRegressor])
-@pytest.mark.parametrize("name", WITHOUT_DATA)
-def test_the_plain_estimator(cls, name):
-    estimator = cls(graph=csbm(num_nodes=40, num_features=8), **QUICK)
-    getattr(estimator_checks, name)(cls.__name__, estimator)
 
 
 def test_tags():

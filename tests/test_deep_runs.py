@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-from torch_geometric.data import Data
 
 from longnn import load_run, train
 from longnn.config import Config
-from longnn.data import from_data, load, make_split
-from longnn.training import Job, complete, make_population, make_problem, truncation_curve
+from longnn.data import load, make_split
 from longnn.training import _fit as workflow
+from longnn.training import make_population, make_problem
 from tests.commands import TINY, fail, succeed, succeed_json, without_report
 
 SMALL = {"model": "lon-deep", "blocks": 3, "degree": 3, "hidden_channels": 8, "device": "cpu"}
@@ -53,39 +52,6 @@ def test_truncation_needs_orthonormal_filters(tmp_path, no_report):
     )
 
 
-def ring(nodes=40):
-    here = torch.arange(nodes)
-    return torch.stack([torch.cat([here, here.roll(1)]), torch.cat([here.roll(1), here])])
-
-
-def on_a_ring(task):
-    """Labels that are a band-pass of the features: a filter can learn them."""
-    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
-    value = x.roll(1, 0)[:, 0] - x.roll(-1, 0)[:, 0]
-    y = {
-        "regression": value,
-        "several numbers": torch.stack([value, -value], 1),
-        "two classes": (value > 0).long(),
-        "three classes": (value > 0.5).long() + (value > -0.5).long(),
-    }[task]
-    return from_data(Data(x=x, edge_index=ring(), y=y))
-
-
-@pytest.mark.parametrize("model", ["lon-deep", "sage-deep"])
-@pytest.mark.parametrize("task", ["regression", "several numbers", "two classes", "three classes"])
-def test_every_task(task, model):
-    dataset = on_a_ring(task)
-    monitor = {"two classes": "roc_auc", "three classes": "accuracy"}.get(task, "r2")
-    keys = {"model": model, "blocks": 2, "hidden_channels": 8, "epochs": 30, "monitor": monitor}
-    config = complete({**keys, "device": "cpu", "dropout": 0.0}, dataset)
-    assert config.settings.lr_transform == 0.003  # the model's own, before what the data ask for
-    job = Job(dataset, [config], [make_split(dataset, None, 0)])
-    (one,) = job.run()
-    losses = one.result.history["train_loss"]
-    assert losses[-1] < 0.9 * losses[0]
-    assert torch.isfinite(one.predicted).all()
-
-
 OTHER_FORMS = [
     {"jump": "cat", "norm": "rms", "basis": "bernstein"},
     {"jump": "max", "basis": "favard", "shared": True},
@@ -107,13 +73,6 @@ def test_members_together_are_what_they_are_alone(options):
         (alone,) = make_population([config], problem, [split]).run()
         for name, value in alone.state.items():
             torch.testing.assert_close(result.state[name], value, rtol=1e-9, atol=1e-11)
-
-
-def test_the_curve_takes_shares_of_ones_own(folder):
-    run = load_run(folder)
-    (model, *_), (split, *_) = run.trained.models, run.splits
-    curve = truncation_curve(model, run.problem, run.dataset, split, shares=[0.6, 1.0])
-    assert [point.share for point in curve] == [0.6, 1.0]
 
 
 def test_a_penalty_on_all_norms_makes_all_filters_smaller():

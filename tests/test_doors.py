@@ -7,13 +7,14 @@ says must be what the other says, and what the run already knows of itself.
 import json
 
 import numpy as np
+import pandas
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import torch
 
 import longnn
-from longnn.data import Source, load
+from longnn.data import Source, from_pandas, load
 from longnn.runs._export import Program
 from tests.commands import succeed, succeed_json, without_report
 
@@ -136,6 +137,11 @@ def test_train(run, folders, task, backing, options):
     assert here.record.metric == run.record.metric == HEADLINES[task]
     assert [r.scores for r in here.record.repeats] == [r.scores for r in run.record.repeats]
     assert_same(answer(here.predictions()), answer(run.folder / "predictions.parquet"))
+    frames = [pandas.read_csv(old / f"{name}.csv") for name in ("edges", "nodes")]
+    assert (
+        from_pandas(*frames, name=old.name, **options).fingerprint()
+        == load(old, **options).fingerprint()
+    )
 
 
 def test_estimator(run, folders, task, backing, options):

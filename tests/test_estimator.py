@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +16,7 @@ from longnn import LONGNNClassifier, LONGNNRegressor
 from longnn.data import DataError
 from longnn.data._synthetic import csbm
 
-EPOCHS = 30
+EPOCHS = 20
 
 
 @pytest.fixture(scope="module")
@@ -46,31 +45,6 @@ def words(data):
     return np.where(data.y.numpy() > 0, "plus", "minus")
 
 
-def test_parameters_follow_scikit_learn():
-    estimator = classifier(degree=3, model_options={"a": 0.5})
-    assert estimator.get_params()["degree"] == 3
-    copy = clone(estimator.set_params(dropout=0.1))
-    assert copy is not estimator
-    assert copy.get_params() == estimator.get_params()
-    assert repr(copy).startswith("LONGNNClassifier(")
-    assert "degree=3" in repr(copy)
-    assert set(LONGNNClassifier().get_params().values()) == {None}
-    assert is_classifier(estimator)
-    assert is_regressor(LONGNNRegressor())
-    with pytest.raises(ValueError, match="Invalid parameter 'degre'"):
-        estimator.set_params(degre=3)
-
-
-def test_nothing_is_known_before_fit():
-    estimator = classifier()
-    assert not [name for name in vars(estimator) if name.endswith("_")]
-    for call in (estimator.predict, estimator.predict_proba, estimator.filter_response):
-        with pytest.raises(NotFittedError, match="Expected a fitted LONGNNClassifier"):
-            call()
-    with pytest.raises(NotFittedError):
-        check_is_fitted(estimator)
-
-
 def test_fitted_attributes(fitted, data):
     check_is_fitted(fitted)
     assert fitted.classes_.tolist() == [0, 1]
@@ -80,21 +54,10 @@ def test_fitted_attributes(fitted, data):
     assert all(len(column) == fitted.n_epochs_ for column in fitted.history_.values())
     assert fitted.a_ == pytest.approx(fitted.history_["a"][fitted.best_epoch_ - 1], abs=1e-6)
     assert fitted.b_ > -1
+    assert set(LONGNNClassifier().get_params().values()) == {None}
     assert not (fitted.train_mask_ & fitted.val_mask_).any()
     assert fitted.val_mask_.sum() == pytest.approx(0.2 * len(data.y), abs=2)
-
-
-def test_predictions_agree_with_each_other(fitted, data):
-    probabilities = fitted.predict_proba(data)
-    assert probabilities.shape == (120, 2)
-    np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-5)
-    np.testing.assert_array_equal(fitted.predict(), probabilities.argmax(1))
-    np.testing.assert_array_equal(fitted.predict(data), fitted.predict())
-    right = fitted.predict() == data.y.numpy()
-    assert fitted.score(data) == pytest.approx(right.mean())
     assert fitted.score(data) > 0.8
-    mask = np.arange(120) < 30
-    assert fitted.score(data, mask) == pytest.approx(right[mask].mean())
 
 
 def test_filter_response_is_that_of_the_model(fitted):
@@ -111,24 +74,12 @@ def test_filter_response_is_that_of_the_model(fitted):
     np.testing.assert_allclose(there, series, rtol=1e-4, atol=1e-4)
 
 
-def test_same_seed_same_result(fitted, data):
-    np.testing.assert_array_equal(classifier().fit(data).predict_proba(), fitted.predict_proba())
-    other = classifier(seed=1).fit(data).predict_proba()
-    assert np.abs(other - fitted.predict_proba()).max() > 0
-
-
 def test_fitting_leaves_the_data_and_the_global_generator_alone(data):
     before, state = data.clone(), torch.random.get_rng_state()
     classifier(epochs=2).fit(data)
     assert torch.equal(torch.random.get_rng_state(), state)
     assert data.keys() == before.keys()
     assert all(torch.equal(data[key], before[key]) for key in data.keys())  # noqa: SIM118
-
-
-def test_tuple_of_arrays(fitted, data):
-    arrays = (data.x.numpy(), data.edge_index.numpy(), data.y.tolist())
-    again = classifier().fit(arrays)
-    np.testing.assert_array_equal(again.predict_proba(arrays), fitted.predict_proba())
 
 
 def test_labels_may_be_words_and_missing(fitted, data):
@@ -172,16 +123,6 @@ def test_masks_given_or_from_the_data(data):
         classifier().fit(data, train, [True, False, True])
 
 
-def test_labels_outside_the_masks_have_no_say(data):
-    """A wrong label on a test node changes nothing: no test label leaks into training."""
-    train, val = torch.zeros(2, 120, dtype=torch.bool)
-    train[:70], val[70:100] = True, True
-    wrong = data.clone()
-    wrong.y[100:] = 1 - wrong.y[100:]
-    left = classifier().fit(data, train, val).predict_proba()
-    np.testing.assert_array_equal(left, classifier().fit(wrong, train, val).predict_proba())
-
-
 def test_another_graph(fitted):
     other = csbm(phi=-0.7, num_nodes=50, num_features=16, degree=8.0, seed=3).data
     assert fitted.predict(other).shape == (50,)
@@ -202,7 +143,7 @@ def test_permuting_the_nodes_permutes_the_predictions(fitted, data):
 
 
 def test_regression(smooth, tmp_path):
-    estimator = LONGNNRegressor(epochs=150, degree=4, device="cpu", dropout=0.0, input_dropout=0.0)
+    estimator = LONGNNRegressor(epochs=60, degree=4, device="cpu", dropout=0.0, input_dropout=0.0)
     estimator.fit(smooth)
     predicted = estimator.predict()
     y = smooth.y.numpy()
@@ -217,14 +158,6 @@ def test_regression(smooth, tmp_path):
     flat.y = torch.full((120,), 2.0)
     with pytest.raises(ValueError, match="labels that differ"):
         estimator.score(flat)
-
-
-def test_missing_numbers_are_unlabelled(smooth):
-    some = smooth.clone()
-    some.y[::2] = torch.nan
-    estimator = LONGNNRegressor(epochs=2, degree=2, device="cpu").fit(some)
-    assert not (estimator.train_mask_ | estimator.val_mask_)[::2].any()
-    assert np.isfinite(estimator.predict()).all()
 
 
 def test_save_and_load(fitted, data, tmp_path):
@@ -242,14 +175,6 @@ def test_save_and_load(fitted, data, tmp_path):
     assert b"pickle" not in path.read_bytes()
 
 
-def test_words_survive_saving(data, tmp_path):
-    scaled = classifier(epochs=3, scale="standard").fit((data.x, data.edge_index, words(data)))
-    scaled.save(tmp_path / "m")
-    loaded = LONGNNClassifier.load(tmp_path / "m")
-    assert loaded.classes_.tolist() == ["minus", "plus"]
-    np.testing.assert_array_equal(loaded.predict_proba(data), scaled.predict_proba())
-
-
 def test_other_files_are_refused(fitted, tmp_path):
     path = tmp_path / "m.safetensors"
     with pytest.raises(FileNotFoundError):
@@ -263,8 +188,13 @@ def test_other_files_are_refused(fitted, tmp_path):
         LONGNNClassifier.load(path)
     with pytest.raises(ValueError, match="to hold weights"):
         LONGNNClassifier.load(tmp_path)
-    with pytest.raises(NotFittedError):
-        classifier().save(path)
+    for call in (
+        classifier().predict,
+        classifier().filter_response,
+        lambda: classifier().save(path),
+    ):
+        with pytest.raises(NotFittedError, match="Expected a fitted LONGNNClassifier"):
+            call()
 
 
 def test_wrong_input(fitted, data):
@@ -286,12 +216,6 @@ def test_wrong_input(fitted, data):
     few = np.isin(np.arange(120), [int(train.nonzero()[0]), int((~train).nonzero()[0])])
     with pytest.raises(DataError, match=r"Expected validation nodes \(got none"):
         classifier().fit(data, train_mask=few)
-
-
-@pytest.mark.parametrize("degree", [-1, 10**6])
-def test_impossible_degrees(data, degree):
-    with pytest.raises(ValueError, match=rf"`degree` <= \d+ \(got {degree}\)"):
-        classifier(degree=degree).fit(data)
 
 
 def test_degree_zero_ignores_the_graph(data):
@@ -347,35 +271,17 @@ def test_repeats_are_averaged(data):
     assert together.trained_.repeats == 2
 
 
-def test_edge_attributes_are_weights_or_refused(data):
-    weight = torch.rand(data.edge_index.shape[1])
-    weighted = data.clone()
-    weighted.edge_attr = weight
-    named = data.clone()
-    named.edge_weight = weight
-    left, right = (classifier(epochs=3).fit(d).predict_proba() for d in (weighted, named))
-    np.testing.assert_array_equal(left, right)
-    weighted.edge_attr = torch.rand(len(weight), 3)
-    with pytest.raises(DataError, match="edge_attr"):
-        classifier(epochs=3).fit(weighted)
-
-
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
         ("class", None, r"'about.extra.class' to be text \(got nothing\)"),
-        ("class", "LONGNNRegressor", r"Expected a saved LONGNNClassifier \(got a LONGNNRegressor"),
         ("parameters", [], r"'about.extra.parameters' to be an object"),
         ("parameters", {"graph": 5}, r"those of LONGNNClassifier, without 'graph'"),
-        ("parameters", {"dergee": 5}, r"those of LONGNNClassifier, without 'dergee'"),
         ("classes", [0], r"'about.extra.classes' to be a list of 2 classes \(got \[0\]\)"),
         ("classes", [[], {}], r"'about.extra.classes' to be a list of texts or numbers"),
-        ("history", {"a": "x"}, r"'about.extra.history.a' to be a list of numbers"),
         ("history", {"a": [1]}, r"'about.extra.history' to be losses by epoch"),
         ("history", {"train_loss": [1], "val_loss": [1, 2]}, r"to be one value of each kind per"),
         ("epochs", [1], r"'about.extra.epochs' to be two numbers"),
-        ("epochs", [3, None], r"'about.extra.epochs' to be two numbers"),
-        ("epochs", 3, r"'about.extra.epochs' to be a list"),
     ],
 )
 def test_files_with_wrong_members_are_refused(key, value, reason, fitted, tmp_path):

@@ -92,20 +92,6 @@ def test_program_scales_and_treats_loops_as_the_run(scale, options):
     check(Program(trained), trained, THERE)
 
 
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_regression_in_double_precision(outputs):
-    options = {"outputs": outputs, "precision": "float64", "repeats": 1}
-    trained = make_trained("lon", task="regression", **options)
-    program = Program(trained)
-    assert program(*arrays(THERE)).dtype == torch.float64
-    check(program, trained, THERE)
-
-
-def test_several_labels_per_node():
-    trained = make_trained("lon", task="multilabel")
-    check(Program(trained), trained, THERE)
-
-
 def exported(trained, path):
     return torch.export.load(export_trained(trained, path)).module()
 
@@ -194,10 +180,3 @@ def test_description_of_values():
     two = describe_program(make_trained("gcn", task="regression", repeats=1, outputs=2))
     assert two["output"] == "values (nodes, 2), columns in the order of `targets`"
     assert two["targets"] == ["low", "high"]
-
-
-def test_description_of_how_a_class_is_chosen():
-    about = describe_program(make_trained("gcn", outputs=2, repeats=1))
-    assert (about["threshold"], about["positive"]) == (0.3, "b")
-    about = describe_program(make_trained("gcn", task="multilabel", repeats=1))
-    assert (about["threshold"], about["positive"]) == (0.3, None)

@@ -1,6 +1,5 @@
 """Presets as a user meets them: command, run folder, report, estimator."""
 
-import json
 import re
 import signal
 import time
@@ -10,15 +9,16 @@ import pytest
 import torch
 
 import longnn
-from longnn import LONGNNClassifier, LONGNNRegressor
+from longnn import LONGNNClassifier
 from longnn.data._synthetic import csbm
 from longnn.records import RunRecord
 from longnn.report import text_summary
 from longnn.runs import _train as train_module
 from longnn.runs._export import Program
+from longnn.training import Population
 from longnn.training import _group as schedule_module
 from longnn.tuning._start import read_config
-from tests.commands import TINY, fail, start, succeed, succeed_json
+from tests.commands import TINY, fail, succeed, succeed_json, without_report
 from tests.commands import longnn as command
 
 FEW = ("--device", "cpu", "--set", "epochs=4", "--set", "baselines=false")
@@ -39,14 +39,6 @@ def test_a_portfolio_is_trained_by_default(finished):
     for repeat in printed["repeats"]:
         assert sum(member["weight"] for member in repeat["members"]) == pytest.approx(1)
         assert {m["name"] for m in repeat["members"]} == set(printed["portfolio"])
-
-
-def test_the_record_is_read_as_it_was_written(finished):
-    folder, printed = finished
-    plain = RunRecord.read(folder).to_dict()
-    assert plain == {key: value for key, value in printed.items() if key != "run"} | {
-        "seconds": plain["seconds"]
-    }
 
 
 def test_a_loaded_run_predicts_the_same(finished):
@@ -139,25 +131,36 @@ def test_a_time_limit_counts_from_when_it_is_told(monkeypatch):
     assert ends == [("epochs", 3), ("time", 1), ("epochs", 3)]
 
 
-def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path, no_report):
-    arguments = ("--set", "epochs=15", "--set", "patience=15", "--device", "cpu")
-    arguments += ("--set", "baselines=false")
-    whole, folder = tmp_path / "whole", tmp_path / "run"
-    succeed("train", *TINY, *arguments, "--output", whole)
-    process = start("train", *TINY, *arguments, "--checkpoint-every", 0, "--output", folder)
-    end = time.monotonic() + 60
-    while not (folder / "checkpoint.safetensors").exists() and time.monotonic() < end:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "the best so far is kept" in stderr
-    kept = json.loads((folder / "record.json").read_text())
-    assert any(m["stopped"] == "interrupted" for m in kept["repeats"][0]["members"])
+def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path, monkeypatch):
+    """After Ctrl-C, in the second group of members."""
+    arguments = (*TINY, *FEW, "--set", "patience=4", "--quiet", "--output")
+    whole, folder, seen = tmp_path / "whole", tmp_path / "run", []
+    with without_report():
+        succeed("train", *arguments, whole)
+    epoch = Population._epoch
+
+    def interrupted(population):
+        epoch(population)
+        seen.append(population)
+        if len(seen) == 6:
+            signal.raise_signal(signal.SIGINT)
+
+    # In the background of a shell it would be ignored.
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(Population, "_epoch", interrupted)
+            stopped = command("train", *arguments, folder, "--checkpoint-every", 0)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert stopped.exit_code == 130
+    assert "the best so far is kept" in stopped.stderr
+    kept = RunRecord.read(folder)
+    assert "interrupted" in {member.stopped for member in kept.repeats[0].members}
     assert "interrupted" in (folder / "report.html").read_text(encoding="utf-8")
-    succeed("train", "--resume", folder)
-    left, right = (json.loads((f / "record.json").read_text()) for f in (whole, folder))
-    assert left["repeats"] == right["repeats"]
+    with without_report():
+        again = longnn.runs.resume(folder).record
+    assert again.to_dict()["repeats"] == RunRecord.read(whole).to_dict()["repeats"]
 
 
 def test_turns_of_a_large_graph_are_resumed(tmp_path, monkeypatch, no_report):
@@ -194,25 +197,3 @@ def test_an_estimator_trains_a_portfolio_and_is_saved(graph, tmp_path):
     again = LONGNNClassifier.load(tmp_path / "e.safetensors")
     assert np.array_equal(again.predict_proba(graph), fitted.predict_proba(graph))
     assert again.get_params()["epochs"] == 3
-    page = fitted.report(tmp_path / "page.html")
-    assert "Ensemble of 8 models" in page.read_text(encoding="utf-8")
-
-
-def test_an_estimator_with_a_parameter_of_one_model_is_one(graph):
-    fitted = LONGNNClassifier(epochs=3, degree=2).fit(graph)
-    assert not fitted.trained_.members
-    assert not LONGNNClassifier(epochs=3, preset="fast").fit(graph).trained_.members
-
-
-def test_values_are_joined(graph):
-    values = graph.clone()
-    values.y = graph.x[:, 0] * 3 + 100
-    fitted = LONGNNRegressor(epochs=8).fit(values)
-    assert fitted.trained_.members
-    assert abs(fitted.predict(values).mean() - float(values.y.mean())) < 3
-
-
-def test_an_estimator_keeps_a_time_limit(graph):
-    fitted = LONGNNClassifier(**ENDLESS, time_limit=1).fit(graph)
-    assert fitted.trained_.members
-    assert fitted.n_epochs_ < ENDLESS["epochs"]

@@ -14,10 +14,9 @@ from longnn.config import Config
 from longnn.data import DataError, Source
 from longnn.data._synthetic import csbm
 from longnn.description._record import put_in_words
-from longnn.graphs import GraphOperator, extreme_eigenvalues
+from longnn.graphs import GraphOperator
 from longnn.graphs._outliers import outlying_eigenvalues
 from longnn.runs import load_run, resume, train
-from longnn.runs._folder import folder_name
 from longnn.training import Population
 
 SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
@@ -106,42 +105,12 @@ def test_who_handles_a_signal_keeps_it(tmp_path, dataset):
         signal.signal(signal.SIGTERM, previous)
 
 
-def test_leftovers_of_a_killed_write_are_removed(tmp_path, dataset):
-    leave = lambda p: (tmp_path / "a" / ".record.json.x1.tmp").write_text("half")  # noqa: E731
-    train(dataset, config(), tmp_path / "a", on_epoch=leave)
-    assert not list((tmp_path / "a").glob(".*"))
-
-
 def test_words_are_judged_where_the_graph_has_frequencies():
     """Beyond the largest eigenvalue a polynomial may plunge: no signal is there."""
     grid = np.linspace(0, 2, 101)
     response = np.where(grid <= 1.5, grid, -50 * (grid - 1.5))
     assert put_in_words(grid, response[None], 1.5) == "high-pass, peak at 1.5, height 1.5"
     assert "height 25, negative" in put_in_words(grid, response[None], 2.0)
-
-
-def ring(size):
-    node = torch.arange(size)
-    there = torch.stack([node, (node + 1) % size])
-    return torch.cat([there, there.flip(0)], dim=1).unique(dim=1)
-
-
-GRAPHS = {
-    **{f"ring of {size}": ring(size) for size in (2, 3, 7, 101)},
-    **{f"random {s}": csbm(phi=-0.6, num_nodes=150, seed=s).data.edge_index for s in range(3)},
-}
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_largest_frequency_is_the_largest_eigenvalue(name):
-    operator = GraphOperator.from_edge_index(GRAPHS[name])
-    exact = 1 - np.linalg.eigvalsh(operator.matrix.to_scipy().toarray().astype(float))[0]
-    assert extreme_eigenvalues(operator)[1] == pytest.approx(exact, abs=0.01)
-
-
-def test_without_edges_the_largest_frequency_is_one():
-    empty = GraphOperator.from_edge_index(torch.zeros(2, 0, dtype=torch.long), num_nodes=5)
-    assert extreme_eigenvalues(empty)[1] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("most", [10, 1000])
@@ -222,13 +191,6 @@ def test_evaluation_opens_everything_once(dataset, tmp_path, monkeypatch):
     assert (len(made), len(opened), len(read)) == (1, 1, 2), "run.json and record.json"
 
 
-def test_a_run_of_a_gpu_is_used_without_one(dataset):
-    trained = train(dataset, config()).trained
-    there = dataclasses.replace(trained, config=trained.config.replace(device="cuda"))
-    if not torch.cuda.is_available():
-        assert there.predict(there.problem(dataset)).shape == (60, 2)
-
-
 def test_no_test_nodes_no_test_score(tmp_path, dataset):
     """The user's masks may have none: then the record has none, and nothing fails."""
     data = dataset.data.clone()
@@ -253,10 +215,6 @@ def test_classes_without_test_nodes_are_named_once(dataset):
     lines = [line for line in report.text_summary(run.record) if "no test node" in line]
     assert len(lines) == 1
     assert "1 of 3 classes has no test node: rare" in lines[0]
-
-
-def test_folder_names():
-    assert folder_name("my graph/lon") == "my-graph-lon"
 
 
 def short_of_memory(monkeypatch, most):

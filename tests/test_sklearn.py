@@ -5,23 +5,20 @@ import pickle
 
 import matplotlib as mpl
 import numpy as np
+import pandas
 import pytest
 import torch
 from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import BaggingClassifier, VotingClassifier, VotingRegressor
+from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.inspection import permutation_importance
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import (
     GridSearchCV,
     StratifiedKFold,
-    cross_val_predict,
     cross_val_score,
-    cross_validate,
-    learning_curve,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -32,6 +29,7 @@ from longnn.data import NodeDataset
 from longnn.data._synthetic import csbm
 from longnn.registry import MODELS
 from longnn.training import Population
+from tests.helpers import one_per_architecture
 
 QUICK = {"epochs": 6, "degree": 3, "hidden_channels": 8, "device": "cpu"}
 SIZE = 60
@@ -123,6 +121,11 @@ def test_the_forms_of_a_graph(fitted, dataset, graph, nodes, y):
     ):
         other = classifier(graph=form).fit(nodes[:40], y[:40])
         np.testing.assert_array_equal(other.predict_proba(), fitted.predict_proba())
+    whole = classifier().fit((graph.x, graph.edge_index, graph.y)).predict_proba()
+    arrays = (graph.x.numpy(), graph.edge_index.numpy(), graph.y.numpy())
+    np.testing.assert_array_equal(classifier().fit(*arrays).predict_proba(), whole)
+    by_name = classifier().fit(arrays[0], arrays[2], edge_index=arrays[1])
+    np.testing.assert_array_equal(by_name.predict_proba(arrays[:2]), whole)
     ready = classifier(graph=dataset).fit(nodes[:40], y[:40])
     assert ready.trained_.scaling.kind == "none"
     numbered = LONGNNRegressor(graph=dataset, **QUICK).fit(nodes[:40], y[:40] * 1.5)
@@ -151,15 +154,6 @@ def test_numbers_are_ids_where_the_ids_are_numbers(dataset, nodes, y):
     np.testing.assert_array_equal(by_id.predict([1000.0, 993]), by_place.predict([0, 7]))
     with pytest.raises(ValueError, match=r"Expected ids .*got 3.; the first is '1000'"):
         by_id.predict([3])
-
-
-def test_three_arguments_or_one(graph):
-    one = classifier().fit((graph.x, graph.edge_index, graph.y)).predict_proba()
-    x, edges, labels = graph.x.numpy(), graph.edge_index.numpy(), graph.y.numpy()
-    np.testing.assert_array_equal(classifier().fit(x, edges, labels).predict_proba(), one)
-    by_name = classifier().fit(x, labels, edge_index=edges)
-    np.testing.assert_array_equal(by_name.predict_proba(), one)
-    np.testing.assert_array_equal(by_name.predict_proba((x, edges)), one)
 
 
 def test_what_cannot_be_fitted(graph, nodes, y):
@@ -195,12 +189,6 @@ def test_what_cannot_be_fitted(graph, nodes, y):
         here.fit((graph.x, graph.edge_index, np.stack([nodes * 0, nodes * 0 + 2], 1)))
 
 
-def test_minus_one_is_a_class_of_given_nodes(graph, nodes, y):
-    signed = classifier(graph=graph).fit(nodes, 2 * y - 1)
-    assert signed.classes_.tolist() == [-1, 1]
-    assert set(signed.predict(nodes)) <= {-1, 1}
-
-
 def test_validation_nodes_may_be_given(graph, nodes, y):
     val = np.arange(40) >= 30
     some = classifier(graph=graph).fit(nodes[:40], y[:40], val_mask=val)
@@ -221,26 +209,13 @@ def test_cross_validation_is_that_by_hand(graph, nodes, y):
         alone = classifier().fit(graph, mask)
         each.append(accuracy_score(y[test], alone.predict()[nodes[test]]))
     np.testing.assert_allclose(scores, each)
-    predicted = cross_val_predict(classifier(graph=graph), nodes, y, cv=folds)
-    assert np.mean(predicted == y) == pytest.approx(np.mean(each))
-    together = cross_validate(
-        classifier(graph=graph), nodes, y, cv=folds, return_estimator=True, scoring="roc_auc"
-    )
-    assert all(one.graph is graph for one in together["estimator"])
-    assert np.isfinite(together["test_score"]).all()
-
-
-def test_a_search_over_a_grid(graph, nodes, y):
-    grid = {"degree": np.array([1, 3]), "dropout": [0.0]}
-    search = GridSearchCV(classifier(graph=graph), grid, cv=2).fit(nodes, y)
-    assert search.best_params_["degree"] in (1, 3)
-    best = search.best_estimator_
+    search = GridSearchCV(classifier(graph=graph), {"degree": [1, 3]}, cv=folds, scoring="roc_auc")
+    best = search.fit(nodes, y).best_estimator_
     assert best.graph is graph
     assert best.trained_.config.options["degree"] == search.best_params_["degree"]
-    assert len(search.predict(nodes[:5])) == 5
 
 
-def test_pipelines_and_ensembles(fitted, graph, nodes, y, numbers):
+def test_pipelines_and_ensembles(fitted, graph, nodes, y):
     pipe = make_pipeline(FunctionTransformer(), "passthrough", classifier(graph=graph))
     pipe.fit(nodes[:40], y[:40])
     np.testing.assert_array_equal(pipe.predict_proba(nodes), fitted.predict_proba(nodes))
@@ -249,27 +224,8 @@ def test_pipelines_and_ensembles(fitted, graph, nodes, y, numbers):
     mean = np.mean([one.predict_proba(nodes) for one in vote.estimators_], axis=0)
     np.testing.assert_allclose(vote.predict_proba(nodes), mean)
     np.testing.assert_array_equal(vote.estimators_[0].predict_proba(), fitted.predict_proba())
-    three = [("a", regressor(graph=graph)), ("b", regressor(graph=graph, seed=1))]
-    average = VotingRegressor(three).fit(nodes[:40], numbers[:40])
-    each = [one.predict(nodes) for one in average.estimators_]
-    np.testing.assert_allclose(average.predict(nodes), np.mean(each, axis=0), rtol=1e-6)
-    bag = BaggingClassifier(classifier(graph=graph), n_estimators=2, random_state=0)
-    assert bag.fit(nodes[:, None], y).predict(nodes[:3, None]).shape == (3,)
-
-
-def test_calibration_and_inspection(fitted, graph, nodes, y):
     calibrated = CalibratedClassifierCV(classifier(graph=graph), cv=2).fit(nodes, y)
     np.testing.assert_allclose(calibrated.predict_proba(nodes).sum(1), 1)
-    found = permutation_importance(fitted, nodes[:, None], y, n_repeats=3, random_state=0)
-    shuffled = found["importances"]
-    assert shuffled.shape == (1, 3)
-    assert shuffled.mean() > 0  # another node in a node's place is worse
-    sizes, train, test = learning_curve(
-        classifier(graph=graph), nodes, y, cv=2, train_sizes=[0.5, 1.0]
-    )
-    assert sizes.tolist() == [15, 30]
-    assert np.isfinite(train).all()
-    assert np.isfinite(test).all()
 
 
 @pytest.mark.slow
@@ -313,7 +269,7 @@ def test_copies_predict_the_same_bits(again, fitted, graph, nodes, y):
     np.testing.assert_array_equal(copied.filter_response()[1], fitted.filter_response()[1])
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", one_per_architecture(MODELS))
 def test_every_model_can_be_pickled(name, graph):
     options = {k: v for k, v in QUICK.items() if k != "degree"}
     estimator = LONGNNClassifier(model=name, **{**options, "epochs": 2}).fit(graph)
@@ -356,17 +312,6 @@ def test_weights_count_as_repetition(graph, nodes, y):
     np.testing.assert_allclose(whole.predict_proba(), weighed.predict_proba(), atol=1e-6)
 
 
-def test_weights_of_numbers(graph, nodes, numbers):
-    weight = np.linspace(0.1, 3, SIZE)
-    weighed = regressor(graph=graph).fit(nodes, numbers, sample_weight=weight)
-    plain = regressor(graph=graph).fit(nodes, numbers)
-    assert np.abs(weighed.predict() - plain.predict()).max() > 1e-4
-    predicted = weighed.predict(nodes)
-    assert weighed.score(nodes, numbers, weight) == r2_score(
-        numbers, predicted, sample_weight=weight
-    )
-
-
 def test_weights_of_classes(graph, nodes, y):
     words = np.array(["no", "yes"])[y]
     assert classifier(class_weight="balanced").config().settings.class_weight == "balanced"
@@ -396,13 +341,6 @@ def test_seed_and_random_state_are_one(graph, nodes, y):
     assert drawing.fit(nodes, y).trained_.config.seed != seed
 
 
-def test_a_generator_is_saved_as_its_draw(graph, nodes, y, tmp_path):
-    drawing = classifier(graph=graph, random_state=np.random.RandomState(0)).fit(nodes, y)
-    drawing.save(tmp_path / "m.safetensors")
-    loaded = LONGNNClassifier.load(tmp_path / "m.safetensors")
-    assert loaded.random_state == drawing.trained_.config.seed
-
-
 def test_classes_keep_their_type(dataset, graph, nodes, y):
     for labels in (y, y.astype(np.int8), np.array(["no", "yes"])[y], y == 1, y * 2.0):
         found = classifier(graph=graph).fit(nodes, labels)
@@ -421,23 +359,10 @@ def test_classes_keep_their_type(dataset, graph, nodes, y):
     assert score == pytest.approx(np.mean(ordered.predict() == words))
 
 
-class Frame:
-    """The least of a data frame: an array with named columns."""
-
-    ndim = 2
-
-    def __init__(self, values):
-        self.values = values
-        self.columns = [f"f{i}" for i in range(values.shape[1])]
-
-    def __array__(self, dtype=None, copy=None):
-        return self.values
-
-
 def test_names_of_features(fitted, graph, nodes, y):
-    frame = Frame(graph.x.numpy())
+    frame = pandas.DataFrame(graph.x.numpy()).add_prefix("f")
     named = classifier(graph=(frame, graph.edge_index)).fit(nodes, y)
-    assert named.feature_names_in_.tolist() == frame.columns
+    assert named.feature_names_in_.tolist() == [*frame.columns]
     assert named.n_features_in_ == 8
     assert named.n_iter_ == named.n_epochs_ == 6
     assert not hasattr(fitted, "feature_names_in_")
@@ -528,18 +453,11 @@ def test_divergence_is_no_secret(graph, nodes, y):
     assert np.isfinite(fitted.predict_proba()).all()
 
 
-@pytest.mark.parametrize("factor", [1e16, 1e25, 1e-17, 1e-30])
+@pytest.mark.parametrize("factor", [1e16, 1e-17])
 def test_numbers_that_32_bits_cannot_square(factor, graph, nodes, numbers):
     """Their predictions were infinite, or nonsense."""
     with pytest.raises(ValueError, match=r"Expected values to predict below 1e\+15 that spread"):
         regressor(graph=graph).fit(nodes, np.asarray(numbers, float) * factor)
-
-
-@pytest.mark.parametrize("factor", [1e-13, 1e12])
-def test_numbers_of_any_usual_unit(factor, graph, nodes, numbers):
-    plain = regressor(graph=graph).fit(nodes, numbers).predict()
-    scaled = regressor(graph=graph).fit(nodes, np.asarray(numbers, float) * factor).predict()
-    assert np.abs(scaled / factor - plain).max() < 0.05 * np.ptp(plain)
 
 
 def test_figures(fitted, graph):

@@ -1,6 +1,5 @@
 """A run on rows of a stored graph is a run: folder, predictions, evaluation, resume, report."""
 
-import json
 import shutil
 
 import numpy as np
@@ -8,13 +7,10 @@ import pyarrow.parquet
 import pytest
 import torch
 
-import longnn
 from longnn.data import DataError
-from longnn.runs import load_run, resume, train
-from longnn.store._graph import GraphStore
+from longnn.runs import load_run, train
 from longnn.store._rows import StoredDataset, load_stored
 from longnn.training._fit import raw_scores
-from tests.commands import longnn as run_command
 from tests.shifted import roles_of, shifted_graph
 from tests.store.stored import small, write_graph
 
@@ -59,16 +55,6 @@ def test_predictions_are_of_all_nodes_with_their_ids(run, folder):
     assert run.predictions().equals(table)
 
 
-def test_in_memory_the_same_models_predict_the_same(run, folder):
-    whole = load_stored(folder, rows=False)
-    there, here = run.predictions(), run.predict(whole)
-    assert there["id"].to_pylist() == here["id"].to_pylist()
-    assert np.allclose(there["p_plus"], here["p_plus"], atol=1e-5)
-    estimator = run.estimator
-    x = whole.data
-    assert np.allclose(estimator.predict_proba(x)[:, 1], there["p_plus"], atol=1e-5)
-
-
 def test_rows_follow_the_validation_nodes(tmp_path):
     """Training, the folder, evaluation and other graphs: all with the shift of the readout."""
     graph = shifted_graph()
@@ -108,18 +94,6 @@ def test_another_number_of_features_is_an_error(run, tmp_path):
         run.stream(3)
 
 
-def test_an_interrupted_run_goes_on_to_the_bit(run, folder, tmp_path, no_report):
-    def stop(population):
-        if population.epoch == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(folder, FAST, tmp_path / "r", memory=1, on_epoch=stop, checkpoint_every=0)
-    again = resume(tmp_path / "r")
-    for one, other in zip(run.trained.states, again.trained.states, strict=True):
-        assert all(torch.equal(one[key], other[key]) for key in one)
-
-
 def test_data_that_changed_is_noticed(run, folder, tmp_path, no_report):
     moved = tmp_path / "graph"
     shutil.copytree(folder, moved)
@@ -143,43 +117,3 @@ def test_repeats_have_splits_of_their_own(folder):
     assert not torch.equal(made.splits[0].train, made.splits[1].train)
     assert "set" not in made.predictions().column_names
     assert "set" in made.predictions(1).column_names
-
-
-def test_the_command_line(folder, tmp_path):
-    given = ["train", str(folder), "--memory", "1K", "--set", "epochs=2", "--set", "dropout=0.1"]
-    done = run_command(*given, "--output", str(tmp_path / "r"))
-    assert done.exit_code == 0, done.output
-    assert "trained on rows" in done.stderr
-    done = run_command("predict", str(tmp_path / "r"), "--output", str(tmp_path / "p.parquet"))
-    assert done.stdout.startswith("300 predictions")
-    done = run_command("predict", str(tmp_path / "r"), "--output", str(tmp_path / "p.csv"))
-    assert "end in .parquet" in done.stderr
-    done = run_command("evaluate", str(tmp_path / "r"), "--json")
-    assert json.loads(done.stdout)["summary"]
-    done = run_command("train", str(folder), "--memory", "lots")
-    assert "Expected an amount of memory" in done.stderr
-    done = run_command("train", str(folder), "--memory", "1K", "--model", "gcn")
-    assert "error: Expected a model that is linear up to its filter" in done.stderr
-
-
-def test_a_folder_that_is_no_graph(tmp_path):
-    (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(DataError, match="Expected a manifest"):
-        train(tmp_path, FAST)
-    with pytest.raises(ValueError, match="prepared folder"):
-        GraphStore.open(tmp_path / "none")
-
-
-def test_explanations_refuse_rows_in_one_line(run):
-    with pytest.raises(DataError, match="in memory to explain a run on it"):
-        longnn.explain.explain_nodes(run.trained, run.dataset, [0])
-
-
-def test_info_describes_a_prepared_folder(tmp_path):
-    folder = longnn.store.prepare(
-        "csbm", output=tmp_path / "g", options={"num_nodes": 40, "num_features": 8}
-    ).folder
-    done = run_command("info", str(folder))
-    assert done.exit_code == 0, done.output
-    assert "nodes       40" in done.stdout
-    assert json.loads(run_command("info", str(folder), "--json").stdout)["nodes"] == 40

@@ -1,6 +1,5 @@
 """What makes a score believable: baselines, calibration, curves, residuals; in the record too."""
 
-import dataclasses
 import html
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import longnn
 from longnn.config import Config
 from longnn.data import NodeDataset, from_data
 from longnn.data._synthetic import csbm
-from longnn.description._baselines import mlp_config, predict_baseline
+from longnn.description._baselines import predict_baseline
 from longnn.description._trust import make_bins
 from longnn.records import RunRecord
 from longnn.report import text_summary
@@ -64,13 +63,6 @@ def test_the_mlp_is_trained_as_it_would_be_alone(graph: NodeDataset) -> None:
     beside = longnn.train(graph, {**FAST, "dropout": 0.2}).record.baselines[2]
     alone = longnn.train(graph, {"epochs": 4, "model": "mlp", "dropout": 0.2}).record
     assert beside.scores[0] == alone.repeats[0].scores
-
-
-def test_the_mlp_keeps_what_it_shares_with_the_model() -> None:
-    mlp = mlp_config(Config.from_dict({"dropout": 0.1, "epochs": 7, "hidden_channels": 5}))
-    assert mlp is not None
-    assert (mlp.model, mlp.options["dropout"]) == ("mlp", 0.1)
-    assert (mlp.settings.epochs, mlp.hidden_channels) == (7, 5)
 
 
 def test_linear_baselines_are_those_of_scikit_learn(graph: NodeDataset) -> None:
@@ -125,14 +117,6 @@ def test_class_frequencies_that_differ_are_said_once(tmp_path: Path) -> None:
     assert not [line for line in text_summary(plain) if "frequen" in line]
 
 
-def test_a_shift_in_some_repeats_says_in_how_many() -> None:
-    run = longnn.train(shifted_graph(), {**FAST, "preset": "fast", "repeat": 2, "baselines": False})
-    first, second = run.record.repeats
-    some = dataclasses.replace(run.record, repeats=(first, dataclasses.replace(second, shift=None)))
-    (note,) = [line for line in text_summary(some) if "frequencies=train" in line]
-    assert note.startswith("  note: In 1 of 2 repeats, classes are not as frequent")
-
-
 def test_told_not_to_calibrate_it_does_not(graph: NodeDataset) -> None:
     run = longnn.train(graph, {**FAST, "calibrate": False, "baselines": False, "device": "cpu"})
     assert run.record.repeats[0].calibration.temperature == 1  # type: ignore[union-attr]
@@ -166,11 +150,6 @@ def test_where_a_class_is_rare_its_average_precision_is_the_headline(rare: NodeD
     precision, recall, _ = precision_recall_curve(y[test], p[test])
     np.testing.assert_allclose(curve.precision, precision)
     np.testing.assert_allclose(curve.recall, recall)
-
-
-def test_a_threshold_is_kept(rare: NodeDataset) -> None:
-    run = longnn.train(rare, {**FAST, "threshold": 0.125, "baselines": False})
-    assert run.record.repeats[0].threshold == 0.125
 
 
 def test_residuals_are_those_of_the_test_nodes(graph: NodeDataset) -> None:
@@ -216,13 +195,3 @@ def test_several_labels_are_scored_and_tabled(graph: NodeDataset) -> None:
     assert counts[:, 0].tolist() == (y[test] == 1).sum(0).tolist()
     best = run.record.summary["test"]["average_precision"].mean
     assert best > y[test].mean() + 0.1
-
-
-def test_several_numbers_are_scored_and_tabled(graph: NodeDataset) -> None:
-    y = 100 + 10 * graph.data.x[:, :2]
-    run = longnn.train(relabelled(graph, y, targets=("price", "rent")), {**FAST, "epochs": 60})
-    test = run.record.summary["test"]
-    assert test["r2"].mean == pytest.approx((test["r2 price"].mean + test["r2 rent"].mean) / 2)
-    table = run.predictions()
-    assert {"predicted_price", "label_price", "predicted_rent"} <= {*table.column_names}
-    assert run.predicted[0].shape == (120, 2)

@@ -87,13 +87,3 @@ def test_no_penalty_on_the_degree_without_an_orthonormal_basis(houses, given):
     config = complete({**given, "epochs": 1}, houses)
     assert config.settings.degree_penalty == 0
     fit(houses, [config], [make_split(houses, "stratified", 0)])  # no error
-
-
-def test_an_unknown_key_is_still_an_error(houses):
-    with pytest.raises(ValueError, match="Unknown option `degre`"):
-        complete({"degre": 3}, houses)
-
-
-def test_a_preset_can_be_changed_without_changing_the_next(houses):
-    data_defaults(houses)["dropout"] = 0.9
-    assert data_defaults(houses)["dropout"] != 0.9

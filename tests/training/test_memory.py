@@ -183,13 +183,6 @@ def test_garbage_of_others_stays_while_a_member_is_measured(frozen):
     assert gone() is None
 
 
-def test_what_a_program_has_frozen_stays_so(frozen):
-    gc.freeze()
-    count = frozen()
-    assert memory.count_fitting(Small, 3, CPU) == 3
-    assert frozen() >= count > 0
-
-
 @pytest.mark.skipif(memory.available_memory() is None, reason="the system does not tell")
 def test_what_is_given_is_a_limit(monkeypatch):
     """For the whole program: what it has already counts."""

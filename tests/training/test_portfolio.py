@@ -6,17 +6,13 @@ import pytest
 import torch
 
 from longnn.config import Config
-from longnn.config._config import PRESETS
 from longnn.data import Source, make_split
 from longnn.data._synthetic import csbm
 from longnn.nn import _ensemble as ensemble_module
 from longnn.nn._ensemble import Ensemble
 from longnn.training import (
-    FREE,
-    SEEDS,
     Job,
     StopTraining,
-    Trained,
     Watcher,
     architecture_of,
     combine,
@@ -25,13 +21,11 @@ from longnn.training import (
     make_model,
     make_problem,
     members_of,
-    portfolio,
     predict,
     preset_of,
 )
 from longnn.training import _group as schedule_module
 from longnn.training import _job as job_module
-from tests.commands import ROOT
 
 SMALL = {"epochs": 6, "device": "cpu"}
 
@@ -54,32 +48,6 @@ def split(dataset):
 @pytest.fixture(scope="module")
 def joined(dataset, config, split):
     return fit(dataset, [config], [split])[0]
-
-
-@pytest.mark.parametrize("preset", ["default", "best"])
-def test_portfolios_are_complete_configurations(preset):
-    for table in portfolio(preset).values():
-        whole = Config.from_dict(table).to_dict()
-        assert set(table) == set(whole) - FREE
-
-
-def test_best_is_larger_and_has_several_seeds(dataset):
-    small, large = (
-        members_of(complete({"preset": preset}, dataset), dataset) for preset in PRESETS[1:]
-    )
-    assert len(large) >= 2 * len(small)
-    assert {c.seed for c in small.values()} == {0}
-    assert len({c.seed for c in large.values()}) > 1
-    assert len({c.model for c in large.values()}) > 1
-
-
-def test_the_guide_counts_the_models():
-    words = " ".join((ROOT / "docs" / "choose.md").read_text(encoding="utf-8").split())
-    number = {8: "eight", 16: "sixteen", 2: "two"}
-    assert f"a portfolio of {number[len(portfolio('default'))]} LON-GNNs" in words
-    assert {table["model"] for table in portfolio("default").values()} == {"lon"}
-    best, seeds = number[len(portfolio("best"))], number[SEEDS["best"]]
-    assert f"{best} models of several families with {seeds} seeds each" in words
 
 
 def test_best_has_the_recipe_of_a_named_dataset(dataset):
@@ -152,28 +120,6 @@ def test_members_of_one_architecture_are_asked_in_one_pass(preset, passes, datas
     assert len(found) == passes
     assert sorted(name for names in found for name in names) == sorted(models)
     torch.testing.assert_close(predict(model, problem), each, rtol=0, atol=1e-6)
-
-
-def test_an_ensemble_is_saved_and_loaded(dataset, joined, tmp_path):
-    trained = Trained.collect(dataset, job_module.Scaling("none"), [joined])
-    trained.save(tmp_path / "weights.safetensors")
-    again, _ = Trained.load(tmp_path / "weights.safetensors")
-    predicted = again.predict(again.problem(dataset))
-    assert torch.equal(predicted, trained.predict(trained.problem(dataset)))
-    torch.testing.assert_close(predicted, joined.predicted)
-    assert again.models[0].alike == joined.model.alike
-
-
-def test_on_large_graphs_the_worse_half_stops(dataset, config, split, monkeypatch):
-    monkeypatch.setattr(schedule_module, "LARGE", 0)
-    monkeypatch.setattr(schedule_module, "TURNS", (2, 4))
-    (found,) = Job(dataset, [config], [split]).run()
-    ends = [(m.fitted.result.stopped, m.fitted.result.epochs) for m in found.members]
-    assert sorted(ends) == [("epochs", 6)] * 2 + [("halved", 2)] * 4 + [("halved", 4)] * 2
-    halved = [m for m in found.members if m.fitted.result.epochs == 2]
-    loss = lambda m: float(m.fitted.result.history["val_loss"][:2].min())  # noqa: E731
-    others = [m for m in found.members if m.fitted.result.epochs > 2]
-    assert min(map(loss, halved)) >= max(map(loss, others))
 
 
 def test_turns_change_no_result(dataset, config, split, joined, monkeypatch):

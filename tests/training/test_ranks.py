@@ -7,11 +7,10 @@ import torch
 
 from longnn.config import Config
 from longnn.data import make_split
-from longnn.store._ranks import RankLostError, Ranks, join_ranks
+from longnn.store._ranks import RankLostError, join_ranks
 from longnn.store._rows import load_stored
-from longnn.training import Job, StopTraining, Watcher
+from longnn.training import Job, Watcher
 from tests.ranks import forked
-from tests.shifted import roles_of, shifted_graph
 from tests.store.stored import small, write_graph
 from tests.training.test_rows import FORM
 
@@ -85,24 +84,6 @@ def test_ranks_come_to_what_one_comes_to(folder, tmp_path, case):
         same(ranks[0], other, 0)  # what one decides by, all must have
 
 
-def test_in_single_precision_to_rounding(folder, tmp_path):
-    table = {"precision": "float32", "epochs": 6, "lr_transform": 0.005}
-    alone = train(folder, [table])
-    ranks = forked(2, lambda: train(folder, [table], ranks=join_ranks()), tmp_path)
-    same(alone, ranks[0], 1e-5)
-
-
-def test_ranks_follow_the_validation_nodes(tmp_path):
-    graph = shifted_graph(240)
-    write_graph(tmp_path / "graph", graph, roles=roles_of(graph))
-    tables = [{"epochs": 3}]
-    alone = train(tmp_path / "graph", tables)
-    assert alone[0]["shift"]
-    ranks = forked(2, lambda: train(tmp_path / "graph", tables, ranks=join_ranks()), tmp_path)
-    same(alone, ranks[0], 1e-8)
-    same(ranks[0], ranks[1], 0)
-
-
 def test_a_rank_reads_its_share(folder, tmp_path):
     """Of all rows that are trained on, each is read by one rank."""
 
@@ -170,14 +151,6 @@ def test_ranks_agree_and_add(tmp_path):
         }
 
 
-def test_a_rank_alone_needs_nobody():
-    alone = Ranks()
-    assert (alone.any(True), alone.least(4), alone.agree("x")) == (True, 4, "x")
-    tensor = torch.ones(2)
-    assert alone.add([tensor])[0] is tensor
-    assert alone.join(tensor, 2) is tensor
-
-
 def test_a_rank_that_is_gone_is_named(tmp_path):
     joined = tmp_path / "joined"
 
@@ -216,15 +189,3 @@ def test_out_of_memory_in_a_rank_is_an_error(folder, tmp_path, monkeypatch):
 
     for text in forked(2, work, tmp_path):
         assert "Expected room for 3 models" in text
-
-
-def test_stopping_is_no_error_before_the_first_epoch(folder, tmp_path):
-    class Never(Watcher):
-        def watch(self, population, first):
-            raise StopTraining("interrupted")
-
-    def work():
-        (one,) = train(folder, [{}], Never(), ranks=join_ranks())
-        return one["epochs"]
-
-    assert forked(2, work, tmp_path)[0] == (1, 1, "interrupted")

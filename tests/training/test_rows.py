@@ -171,15 +171,6 @@ def test_forms_without_rows_say_what_to_do(world):
         fit(rows, [Config(model="gcn")], [split])
 
 
-def test_a_preset_keeps_the_members_that_have_rows(world):
-    _, rows = world
-    job = Job(rows, [Config(preset="default")], [make_split(rows, None, 0)])
-    kept = [t.config for t in job._trainings]
-    assert len(kept) == 2
-    assert job.left_out == 6
-    assert {c.options["placement"] for c in kept} == {"features"}
-
-
 @pytest.mark.parametrize(("count", "size"), [(5000, 100), (1, 4), (4096, 4096), (1000, 999)])
 def test_a_pass_sees_every_row_once_in_runs(count, size):
     windows = shuffled_windows(count, size, 3, room=400)

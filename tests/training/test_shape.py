@@ -7,6 +7,7 @@ from longnn.config import Config
 from longnn.config._config import RATES
 from longnn.registry import MODELS, model_options
 from longnn.training import VARYING, make_model, shape_of
+from tests.helpers import one_per_architecture
 from tests.training.test_population import config, dataset, population  # noqa: F401
 
 #: Another value for every key that may vary, far enough from the default to change the result.
@@ -93,7 +94,7 @@ def test_everything_that_may_vary_is_tried():
     assert set().union(*(varying_keys(base_of(name)) for name in MODELS)) == VARYING
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", one_per_architecture(MODELS))
 def test_members_that_differ_in_one_value_give_what_they_give_alone(dataset, name):  # noqa: F811
     base = base_of(name)
     keys = varying_keys(base)

@@ -1,7 +1,5 @@
 """Class frequencies that differ between training and validation nodes: found, and followed."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -9,7 +7,7 @@ import longnn
 from longnn.config import Config
 from longnn.data import Split, make_split
 from longnn.data._synthetic import csbm
-from longnn.training import Readout, fit, fit_shift, frequency_shift, score, shifted
+from longnn.training import fit, fit_shift, frequency_shift, score, shifted
 from longnn.training._readout import KNOWN
 from tests.shifted import balanced_split, shifted_graph
 
@@ -74,19 +72,6 @@ def test_the_strength_is_what_the_model_lacks() -> None:
     assert knowing[1] == ()
 
 
-def test_a_readout_shifts_and_takes_it_back() -> None:
-    readout = Readout("classification", temperature=2.0, shift=(0.5, -1.0))
-    scores = torch.tensor([[1.0, 3.0], [0.0, 0.0]]).double()
-    p = readout.predict(scores)
-    torch.testing.assert_close(p, (scores / 2 + torch.tensor([0.5, -1.0])).softmax(1))
-    torch.testing.assert_close(readout.uncalibrated(p), scores.softmax(1))
-
-
-def test_plain_readouts_are_written_as_before() -> None:
-    assert "shift" not in Readout("classification").to_dict()
-    assert Readout("classification", shift=(0.5, -1.0)).to_dict()["shift"] == [0.5, -1.0]
-
-
 @pytest.fixture(scope="module")
 def balanced() -> tuple[longnn.data.NodeDataset, Split]:
     """Training nodes of both classes alike; nine of ten others are of the first."""
@@ -113,30 +98,6 @@ def test_who_weighs_classes_wants_no_shift(
     dataset, split = balanced
     (one,) = fit(dataset, [Config.from_dict({"epochs": 3, **table})], [split])
     assert one.readout.shift == ()
-
-
-def test_weights_of_nodes_are_weights_of_classes(
-    balanced: tuple[longnn.data.NodeDataset, Split],
-) -> None:
-    dataset, split = balanced
-    weight = torch.ones(dataset.num_nodes)
-    (one,) = fit(dataset, [Config.from_dict({"epochs": 3})], [split], weights=[weight])
-    assert one.readout.shift == ()
-
-
-def test_stratified_nodes_are_not_shifted() -> None:
-    dataset = csbm(num_nodes=200, num_features=8)
-    (one,) = fit(dataset, [Config.from_dict({"epochs": 3})], [make_split(dataset, None, 0)])
-    assert one.readout.shift == ()
-
-
-def test_a_shift_is_saved_and_loaded(tmp_path: Path) -> None:
-    own = shifted_graph()
-    run = longnn.train(own, {"epochs": 5, "preset": "fast", "baselines": False}, folder=tmp_path)
-    assert run.trained.readouts[0].shift
-    again = longnn.load_run(tmp_path)
-    assert again.trained.readouts == run.trained.readouts
-    assert again.predict(own).equals(run.predict(own))
 
 
 def test_models_without_the_graph_follow_too() -> None:
