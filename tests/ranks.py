@@ -5,11 +5,10 @@ import signal
 import socket
 import subprocess
 import sys
-import traceback
-import warnings
 
 import torch
 
+from tests import kills
 from tests.commands import ROOT
 
 #: Seconds after which ranks that wait for each other are given up.
@@ -21,30 +20,17 @@ def forked(count, work, folder):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    numbers = [_fork(rank, count, port, work, folder) for rank in range(count)]
-    codes = [os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]) for number in numbers]
-    assert codes == [0] * count
-    return [torch.load(folder / f"rank-{rank}", weights_only=False) for rank in range(count)]
 
-
-def _fork(rank, count, port, work, folder):
-    number = os.fork()
-    if number:
-        return number
-    code = 1
-    try:
+    def ranked(rank):
         signal.alarm(LIMIT)
-        warnings.simplefilter("ignore")
-        torch.set_num_threads(1)
         own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
         own |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         os.environ.update({name: str(value) for name, value in own.items()})
         torch.save(work(), folder / f"rank-{rank}")
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(code)
+
+    numbers = [kills.forked(lambda r=r: ranked(r)) for r in range(count)]
+    assert [kills.finish(number) for number in numbers] == [0] * count
+    return [torch.load(folder / f"rank-{rank}", weights_only=False) for rank in range(count)]
 
 
 def torchrun(count, *arguments, restarts=0, folder=None):
