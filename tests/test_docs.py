@@ -26,7 +26,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_" not in p.relative_to(DOCS).parts[0])
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 #: Pages that take longer than the others.
-SLOW = {"tuning", "benchmarks"}
+SLOW = {"tuning", "benchmarks", "scikit-learn"}
 #: Pages whose trainings are as long as they say: a benchmark times more epochs than a brief one.
 WHOLE = {"benchmarks"}
 #: Pages that go on from a run on the club.

@@ -46,6 +46,9 @@ def test_batch_equals_loop_and_torch_equals_numpy():
     together = torch.func.vmap(lambda s, p: noise.keep_mask(s, p, like, 2))(streams, p)
     alone = torch.stack([noise.keep_mask(s, q, like, 2) for s, q in zip(streams, p, strict=True)])
     assert torch.equal(together, alone)
+    batch = like.expand(3, 7, 33).movedim(0, 1)  # a batched signal at any dimension
+    call = lambda s, p, x: noise.keep_mask(s, p, x, 2)  # noqa: E731
+    assert torch.equal(torch.func.vmap(call, in_dims=(0, 0, 1))(streams, p, batch), together)
     keys, thresholds = noise.keys(streams, 2), noise._thresholds(p)
     kept = noise._mask_torch(keys, thresholds, 7 * 33)  # what other devices compute
     assert torch.equal(kept.view(3, 7, 33), together > 0)
@@ -75,16 +78,6 @@ def test_blocks_of_hashes_join_without_a_seam(size, monkeypatch):
     whole = noise._mask_numpy([2**32 - 3, 5], 30000, size)
     monkeypatch.setattr(noise, "_BLOCK", 4)
     assert np.array_equal(noise._mask_numpy([2**32 - 3, 5], 30000, size), whole)
-
-
-def test_vmap_over_a_batched_signal_at_any_dimension():
-    streams = torch.tensor([[3, 1], [4, 7]])
-    x = torch.empty(5, 2, 6)
-    masks = torch.func.vmap(
-        lambda s, x: noise.keep_mask(s, torch.tensor(0.5), x, 0), in_dims=(0, 1)
-    )(streams, x)
-    alone = noise.keep_mask(streams[1], torch.tensor(0.5), torch.empty(5, 6), 0)
-    assert torch.equal(masks[1], alone)
 
 
 def test_operator_passes_torchs_own_check():

@@ -11,6 +11,7 @@ from tests.commands import ROOT
 pytest.importorskip("triton")
 
 
+@pytest.mark.slow
 def test_kernels_compile_without_a_gpu(tmp_path):
     env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     ran = subprocess.run(

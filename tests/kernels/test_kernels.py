@@ -47,7 +47,7 @@ def hub_graph():
 
 
 @pytest.mark.parametrize(("longest", "edges"), [(8, 4), (256, 4), (256, 40)])
-@pytest.mark.parametrize(("degree", "channels"), [(1, 5), (2, 1), (3, 20), (4, 70)])
+@pytest.mark.parametrize(("degree", "channels"), [(1, 5), (2, 1), (4, 70)])
 def test_chebyshev_filter(degree, channels, longest, edges, monkeypatch):
     """With the hub's row cut into pieces, and as one; tiles for few and for many edges per row."""
     tile = chebyshev._tile(channels, edges, chebyshev.MANY)._replace(longest=longest)

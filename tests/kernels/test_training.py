@@ -31,7 +31,7 @@ def train(**keys):
     [
         {"model": "lon", "normalize": True, "degree": 3},
         {"model": "lon", "coefficients": "pcd", "weight": "paper", "degree": 2},
-        {"model": "lon-deep", "blocks": 2, "degree": 2},
+        pytest.param({"model": "lon-deep", "blocks": 2, "degree": 2}, marks=pytest.mark.slow),
         {"model": "lon-deep", "blocks": 1, "norm": "rms", "degree": 2, "residual": False},
         {"model": "gcn"},
     ],
