@@ -15,7 +15,7 @@ import zlib
 
 import numpy as np
 
-from tests.fuzz.draw import DEEP, DIGITS, finish_json, mutate_bytes, mutate_tree
+from tests.fuzz.draw import finish_json, mutate_bytes, mutate_tree
 
 #: What code that runs leaves in the folder of its input.
 CANARY = "CANARY"
@@ -213,19 +213,3 @@ def mutate_json(draw, content):
     tree = json.loads(content)
     mutate_tree(draw, tree)
     return finish_json(json.dumps(tree)).encode()
-
-
-__all__ = [
-    "CANARY",
-    "DEEP",
-    "DIGITS",
-    "canary",
-    "mutate_json",
-    "mutate_npy",
-    "mutate_safetensors",
-    "mutate_zip",
-    "npy",
-    "read_zip",
-    "write_zip",
-    "zip_bomb",
-]

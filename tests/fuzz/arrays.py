@@ -11,17 +11,10 @@ import torch
 from torch_geometric.data import Data
 
 from longnn.data import load
-from tests.fuzz.archives import (
-    canary,
-    mutate_npy,
-    mutate_zip,
-    npy,
-    read_zip,
-    write_zip,
-    zip_bomb,
-)
+from tests.fuzz.archives import canary, mutate_npy, mutate_zip, npy, read_zip, write_zip, zip_bomb
 from tests.fuzz.cases import Case, fuzzed, learn
 from tests.fuzz.draw import CELLS, NUMBERS, mutate_bytes, mutate_lines
+from tests.fuzz.tables import write_csv
 
 HUGE = 3 * 2**30
 
@@ -42,6 +35,11 @@ def small_graph(draw):
         arrays["train_mask"] = np.arange(count) % 3 == 0
         arrays["val_mask"] = np.arange(count) % 3 == 1
     return arrays
+
+
+def write_edges(folder, pairs):
+    """An edge list beside another file."""
+    write_csv(folder, edges=[["source", "target"], *(map(str, pair) for pair in pairs)])
 
 
 def adjacency(draw):
@@ -156,9 +154,7 @@ def npz_arrays(draw, folder):
     if draw.chance(0.7):
         (folder / "graph.npz").write_bytes(write_npz(draw, folder, arrays))
         return Case(functools.partial(load, folder / "graph.npz"), learn, ("graph.npz",))
-    whole = small_graph(draw)
-    text = "\n".join(f"{a},{b}" for a, b in whole["edge_index"].T)
-    (folder / "edges.csv").write_text(f"source,target\n{text}\n")
+    write_edges(folder, small_graph(draw)["edge_index"].T)
     nodes = {k: v for k, v in arrays.items() if not k.startswith("edge")}
     (folder / "nodes.npz").write_bytes(write_npz(draw, folder, nodes))
     return Case(functools.partial(load, folder), learn, ("nodes.npz", "edges.csv"))
@@ -212,12 +208,10 @@ def npz_adjacency(draw, folder):
 def npz_features(draw, folder):
     """A feature matrix beside an edge list, or beside a node file."""
     graph = small_graph(draw)
-    text = "\n".join(f"{a},{b}" for a, b in graph["edge_index"].T)
-    (folder / "edges.csv").write_text(f"source,target\n{text}\n")
+    write_edges(folder, graph["edge_index"].T)
     count = len(graph["x"])
     if draw.chance(0.5):
-        rows = "\n".join(f"{i},{'ab'[i % 2]}" for i in range(count))
-        (folder / "nodes.csv").write_text(f"id,label\n{rows}\n")
+        write_csv(folder, nodes=[["id", "label"], *([str(i), "ab"[i % 2]] for i in range(count))])
     density = sp.random_array((count, 6), density=0.4, rng=np.random.default_rng(0))
     arrays = lie(draw, matrix_arrays(density.asformat(draw.choice(("csr", "csc", "coo")))))
     (folder / "features.npz").write_bytes(write_npz(draw, folder, arrays))
@@ -257,8 +251,7 @@ def mtx(draw, folder):
     if draw.chance(0.7):
         (folder / "graph.mtx").write_bytes(content)
         return Case(functools.partial(load, folder / "graph.mtx"), learn, ("graph.mtx",))
-    edges = "\n".join(f"{i},{i + 1}" for i in range(count - 1))
-    (folder / "edges.csv").write_text(f"source,target\n{edges}\n")
+    write_edges(folder, ((i, i + 1) for i in range(count - 1)))
     (folder / "features.mtx").write_bytes(content)
     return Case(functools.partial(load, folder), learn, ("features.mtx", "edges.csv"))
 
@@ -321,7 +314,7 @@ def pt(draw, folder):
     if draw.chance(0.2):
         fields["num_nodes"] = draw.choice((5, 0, -1, 10**9, 10**12, 2**63, 2.5, "9", None))
     saved = draw.choice(
-        (fields, fields, _as_data(fields), (fields, None), [fields], fields.values())
+        (fields, fields, as_data(fields), (fields, None), [fields], fields.values())
     )
     stream = io.BytesIO()
     try:
@@ -342,7 +335,7 @@ def pt(draw, folder):
     return Case(functools.partial(load, path), learn, (path.name,))
 
 
-def _as_data(fields):
+def as_data(fields):
     data = Data()
     for key, value in fields.items():
         if key != "num_nodes":

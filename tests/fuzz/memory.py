@@ -7,22 +7,13 @@ import polars
 import pyarrow as pa
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Data
 
 from longnn import LONGNNClassifier, LONGNNRegressor
 from longnn.data import from_data, from_networkx, from_pandas, from_scipy
 from longnn.data._synthetic import csbm
 from longnn.graphs import GraphOperator
+from tests.fuzz import arrays as made
 from tests.fuzz import material
-from tests.fuzz.arrays import (
-    adjacency,
-    lie,
-    matrix_arrays,
-    mutate_arrays,
-    mutate_tensor,
-    small_graph,
-    tensors,
-)
 from tests.fuzz.cases import Case, fuzzed, learn
 from tests.fuzz.draw import CELLS, NUMBERS, PLAIN, mutate_rows
 from tests.fuzz.settings import DEFAULTS
@@ -31,11 +22,11 @@ from tests.fuzz.tables import ARROW, graph_rows
 
 def _fields(draw):
     """Tensors of a graph under PyG's names, some of them wrong."""
-    arrays = small_graph(draw)
-    fields = tensors(mutate_arrays(draw, arrays) if draw.chance(0.7) else arrays)
+    arrays = made.small_graph(draw)
+    fields = made.tensors(made.mutate_arrays(draw, arrays) if draw.chance(0.7) else arrays)
     if draw.chance(0.4) and fields:
         key = draw.choice(sorted(fields))
-        fields[key] = mutate_tensor(draw, fields[key])
+        fields[key] = made.mutate_tensor(draw, fields[key])
     return fields
 
 
@@ -45,7 +36,9 @@ def _shown(fields):
 
 def _lying_tensor(draw):
     """A torch sparse tensor whose indices were never checked."""
-    arrays = lie(draw, matrix_arrays(adjacency(draw).asformat(draw.choice(("csr", "csc", "coo")))))
+    arrays = made.lie(
+        draw, made.matrix_arrays(made.adjacency(draw).asformat(draw.choice(("csr", "csc", "coo"))))
+    )
     with torch.sparse.check_sparse_tensor_invariants(False):
         try:
             size = tuple(int(n) for n in np.asarray(arrays["shape"]).reshape(-1)[:2])
@@ -71,8 +64,8 @@ def _number(array):
 
 def _lying_matrix(draw):
     """A SciPy matrix whose arrays were changed after it was made."""
-    matrix = adjacency(draw).asformat(draw.choice(("csr", "csc", "coo")))
-    arrays = lie(draw, matrix_arrays(matrix))
+    matrix = made.adjacency(draw).asformat(draw.choice(("csr", "csc", "coo")))
+    arrays = made.lie(draw, made.matrix_arrays(matrix))
     for key in ("data", "indices", "indptr"):
         if key in arrays and draw.chance(0.7):
             vars(matrix)[key] = arrays[key]
@@ -87,18 +80,8 @@ def graph_operator(draw, folder):
     options = {}
     if draw.chance(0.3):
         key = draw.choice(("normalization", "self_loops", "symmetrize", "duplicates", "dtype"))
-        values = (
-            "random_walk",
-            "add",
-            "remove",
-            True,
-            "error",
-            torch.float64,
-            torch.int8,
-            None,
-            [],
-        )
-        options[key] = draw.choice(values)
+        words = ("random_walk", "add", "remove", "error")
+        options[key] = draw.choice((*words, True, torch.float64, torch.int8, None, []))
     if kind == 0:
         given = _lying_tensor(draw)
         make = lambda: GraphOperator.from_torch_sparse(given, **options)  # noqa: E731
@@ -115,9 +98,7 @@ def graph_operator(draw, folder):
         if kind == 2:
             make = lambda: GraphOperator.from_edge_index(index, weight, nodes, **options)  # noqa: E731
         else:
-            data = Data()
-            for key, value in fields.items():
-                data[key] = value
+            data = made.as_data(fields)
             make = lambda: GraphOperator.from_data(data, **options)  # noqa: E731
 
     def use(operator):
@@ -130,10 +111,7 @@ def graph_operator(draw, folder):
 @fuzzed("from-data")
 def pyg(draw, folder):
     fields = _fields(draw)
-    data = Data()
-    for key, value in fields.items():
-        data[key] = value
-    options = {}
+    data, options = made.as_data(fields), {}
     if draw.chance(0.3):
         lists, texts = ("classes", "ids", "feature_names", "targets"), ("task", "default_split")
         key = draw.choice((*lists, *texts))

@@ -85,16 +85,9 @@ def _try(config):
 
 def _toml(draw):
     model = draw.choice((*["lon"] * 3, *MODELS))
-    lines = (
-        Config.from_dict({**QUICK, "model": model, "degree": 2}).to_toml()
-        if model == "lon"
-        else (
-            Config.from_dict(
-                {"model": model, "epochs": 2, "hidden_channels": 4, "device": "cpu"}
-            ).to_toml()
-        )
-    )
-    return "\n".join(lines)
+    options = {**QUICK, "degree": 2} if model == "lon" else {"epochs": 2, "hidden_channels": 4}
+    config = Config.from_dict({**options, "model": model, "device": "cpu"})
+    return "\n".join(config.to_toml())
 
 
 @fuzzed("config")
@@ -124,24 +117,14 @@ def assignments(draw, folder):
     return Case(read, _try, (), f"{model}: {pairs!r}")
 
 
+#: Ranges and choices of a search space.
 ENTRIES = (
     *("{choices = [0.0, 1.0]}", "{choices = []}", "{choices = [1, 'a']}", "{choices = 5}"),
     *("{low = 0, high = 1}", "{low = 1, high = 0}", "{low = 0, high = 1, step = 0}"),
-    *(
-        "{low = 0, high = 1, step = 1e-12}",
-        "{low = 0.0, high = 1.0, log = true}",
-        "{low = nan, high = 1}",
-    ),
-    *(
-        "{low = 1e-5, high = 1, log = true, or_zero = true}",
-        "{low = -inf, high = inf}",
-        "{low = 1}",
-    ),
-    *(
-        "{low = 0, high = 1, log = 'x'}",
-        "{high = 1, low = 0, other = 1}",
-        "{low = 1, high = 1000000000000}",
-    ),
+    *("{low = 0, high = 1, step = 1e-12}", "{low = 0.0, high = 1.0, log = true}"),
+    *("{low = nan, high = 1}", "{low = 1e-5, high = 1, log = true, or_zero = true}"),
+    *("{low = -inf, high = inf}", "{low = 1}", "{low = 0, high = 1, log = 'x'}"),
+    *("{high = 1, low = 0, other = 1}", "{low = 1, high = 1000000000000}"),
     *("{low = 1, high = 9223372036854775808}", "{choices = [[1]]}", "{choices = [nan, inf]}"),
 )
 

@@ -45,6 +45,13 @@ def graph_rows(draw):
     return [header, *edges], nodes
 
 
+def write_csv(folder, **tables):
+    """Write plain tables; returns the names of their files."""
+    for stem, rows in tables.items():
+        (folder / f"{stem}.csv").write_text("\n".join(map(",".join, rows)) + "\n")
+    return tuple(f"{stem}.csv" for stem in tables)
+
+
 def render(draw, rows, separator):
     """Rows as text, quoted where a writer would, or not at all."""
     careful = draw.chance(0.7)
@@ -87,9 +94,8 @@ def columns(draw, header):
 @fuzzed("text-nodes")
 def text_nodes(draw, folder):
     edges, nodes = graph_rows(draw)
-    mutated = mutate_rows(draw, nodes)
-    (folder / "edges.csv").write_text("\n".join(map(",".join, edges)) + "\n")
-    path = write_text(draw, folder, "nodes", mutated)
+    write_csv(folder, edges=edges)
+    path = write_text(draw, folder, "nodes", mutate_rows(draw, nodes))
     options = columns(draw, nodes[0])
     read = functools.partial(load, folder, **options)
     return Case(read, learn, (path.name, "edges.csv"), str(options))
@@ -98,13 +104,9 @@ def text_nodes(draw, folder):
 @fuzzed("text-edges")
 def text_edges(draw, folder):
     edges, nodes = graph_rows(draw)
-    mutated = mutate_rows(draw, edges)
-    path = write_text(draw, folder, "edges", mutated)
-    names = [path.name]
-    if draw.chance(0.6):
-        (folder / "nodes.csv").write_text("\n".join(map(",".join, nodes)) + "\n")
-        names.append("nodes.csv")
-    return Case(functools.partial(load, folder), learn, tuple(names))
+    path = write_text(draw, folder, "edges", mutate_rows(draw, edges))
+    names = write_csv(folder, nodes=nodes) if draw.chance(0.6) else ()
+    return Case(functools.partial(load, folder), learn, (path.name, *names))
 
 
 @fuzzed("text-bomb")
@@ -118,7 +120,7 @@ def text_bomb(draw, folder):
         rows[draw.randrange(1, len(rows))][draw.choice((0, -1))] = huge
     elif kind == 1:  # one wide row
         nodes = [row * draw.choice((100, 3000)) for row in nodes]
-    (folder / "edges.csv").write_text("\n".join(map(",".join, edges)) + "\n")
+    write_csv(folder, edges=edges)
     text = "\n".join(map(",".join, nodes)) + "\n"
     name = "nodes.csv"
     if kind == 2:  # one long cell
@@ -187,18 +189,16 @@ def parquet(draw, folder):
     if kind >= 4:
         content = mutate_bytes(draw, content)
     (folder / f"{which}.parquet").write_bytes(content)
-    other, text = ("nodes.csv", nodes) if which == "edges" else ("edges.csv", edges)
-    (folder / other).write_text("\n".join(map(",".join, text)) + "\n")
-    return Case(functools.partial(load, folder), learn, (f"{which}.parquet", other))
+    other = write_csv(folder, **({"nodes": nodes} if which == "edges" else {"edges": edges}))
+    return Case(functools.partial(load, folder), learn, (f"{which}.parquet", *other))
 
 
 @fuzzed("feature-table")
 def feature_table(draw, folder):
     """A long table: id, feature, value."""
     edges, nodes = graph_rows(draw)
-    (folder / "edges.csv").write_text("\n".join(map(",".join, edges)) + "\n")
-    (folder / "nodes.csv").write_text("\n".join(map(",".join, nodes)) + "\n")
+    names = write_csv(folder, edges=edges, nodes=nodes)
     rows = [["id", "feature", "value"]]
     rows += [[draw.choice(nodes[1:])[0], f"w{draw.randrange(5)}", "1.5"] for _ in range(20)]
     path = write_text(draw, folder, "features", mutate_rows(draw, rows))
-    return Case(functools.partial(load, folder), learn, (path.name, "nodes.csv", "edges.csv"))
+    return Case(functools.partial(load, folder), learn, (path.name, *names))

@@ -7,14 +7,13 @@ from lab.bench import Workload
 from lab.bench._ceilings import (
     count_work,
     features_call,
-    measure_ceilings,
     say_bound,
     weigh,
     work_of,
 )
 from lab.bench._contenders import make_population, make_problem
 from lab.bench._graphs import random_dataset
-from lab.bench._measure import Budget, count_calls
+from lab.bench._measure import count_calls
 from lab.tests.bench.test_counts import filter_products
 
 CPU = torch.device("cpu")
@@ -88,11 +87,3 @@ def test_the_bound_in_words(timed, epoch, words):
 def test_the_feature_product_runs_for_both_kinds(small, kind):
     dataset = small if kind == "dense" else random_dataset(200, 50)
     features_call(make_problem(dataset, Workload(), CPU), Workload(hidden=4), 2)()
-
-
-def test_ceilings_are_in_order(monkeypatch):
-    for name, value in (("_MEMORY", 2**22), ("_CACHE", 2**12), ("_SIDE", 64)):
-        monkeypatch.setattr(f"lab.bench._ceilings.{name}", {"cpu": value})
-    measured = measure_ceilings(CPU, Budget(rounds=1, seconds=0.001))
-    assert list(measured) == list(CEILINGS)
-    assert all(value > 0 for value in measured.values())

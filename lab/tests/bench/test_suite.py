@@ -85,15 +85,6 @@ def test_ratios_are_per_model_and_to_one_model(record):
         assert 0.5 * low <= ratio <= 2 * high
 
 
-def test_it_is_written_and_read(record, tmp_path):
-    files = write_bench(record, tmp_path / "new" / "folder", name="mine")
-    assert read_bench(files[0]) == record
-    page = files[1].read_text()
-    for title in ("Goals", "Epoch times", "Ratios", "Calls", "Scaling", "Ceilings"):
-        assert f"\n## {title}\n" in page
-    assert all(file.stat().st_size > 0 for file in files)
-
-
 def test_a_contender_that_fails_does_not_stop_the_others(small, monkeypatch):
     """Nor does an interruption at a later dataset, here one that is not known, lose the first."""
 
