@@ -254,7 +254,7 @@ class TextStream:
     def _text(self, size: int) -> Iterator[bytes]:
         """The text as UTF-8 without a byte-order mark, in pieces of whole lines."""
         decoder = codecs.getincrementaldecoder(self._encoding)() if self._encoding else None
-        is_first, rest, read = True, b"", 0
+        is_first, rest, read = True, [b""], 0
         comments = table_suffix(self.path) == ".txt"
         with self._opened() as stream:
             while True:
@@ -270,12 +270,12 @@ class TextStream:
                             f"byte-order mark says (got {error.reason}).",
                             path=self.path,
                         ) from error
-                piece = rest + piece
                 end = len(piece) if is_last else piece.rfind(b"\n") + 1
-                piece, rest = piece[:end], piece[end:]
-                if not piece and not is_last:  # one line as long as this
-                    require_memory(4.0 * len(rest), "its text", path=self.path)
+                if not end and not is_last:  # one line as long as this
+                    rest.append(piece)
+                    require_memory(4.0 * sum(map(len, rest)), "its text", path=self.path)
                     continue
+                piece, rest = b"".join([*rest, piece[:end]]), [piece[end:]]
                 if is_first:
                     piece = piece.removeprefix(codecs.BOM_UTF8)
                     piece = without_comments(piece) if comments else piece
