@@ -133,8 +133,8 @@ def text_bomb(draw, folder):
 
 
 def _zeros(text):
-    """A gzip file of a few megabytes whose second half unpacks to three gigabytes."""
-    return gzip.compress(text.encode()) + packed_zeros() * 48
+    """A gzip file of a few megabytes whose second half unpacks to more than the limit of memory."""
+    return gzip.compress(text.encode()) + packed_zeros() * 33
 
 
 @functools.cache
