@@ -140,10 +140,6 @@ _NPZ_RAISED = (
 class Archive(Mapping[str, np.ndarray]):
     """The arrays of a file by name, read when asked for.
 
-    Args:
-        path: the file.
-        wanted: the names that are going to be read; together they must fit into memory.
-
     Raises:
         DataError: naming the file, the array and what is wrong with it.
     """

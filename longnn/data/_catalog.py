@@ -64,12 +64,7 @@ class NamedDataset:
 
 @dataclass(frozen=True)
 class BundledDataset:
-    """One dataset that needs no download.
-
-    Args:
-        name: as the user types it, and that of the function that makes it.
-        description: one line.
-    """
+    """One dataset that needs no download."""
 
     name: str
     description: str

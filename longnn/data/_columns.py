@@ -192,12 +192,7 @@ class Date:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column that is not used.
-
-    Args:
-        column: its name.
-        reason: why, and perhaps how to use it.
-    """
+    """A column that is not used."""
 
     kind: ClassVar[str] = "left out"
     column: str
@@ -406,11 +401,6 @@ def guess_kind(
     table: Table, column: str, *, text: bool = False, category: bool = False
 ) -> tuple[Any, Any]:
     """The kind of a column and its cells, parsed by that kind; or why it is left out, and None.
-
-    Args:
-        table: where the column is.
-        column: its name.
-        text, category: whether the user says that it is one.
 
     Raises:
         DataError: naming the first cell that is no number or date where most are.

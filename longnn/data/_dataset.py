@@ -124,11 +124,7 @@ class NodeDataset:
             _check_edges(own, self.num_nodes, both_ways=both_ways)
 
     def require_whole(self, purpose: str) -> None:
-        """Raise where features and edges are not in memory, as a purpose wants them.
-
-        Args:
-            purpose: such as ``"to explain a run on it"``.
-        """
+        """Raise where features and edges are not in memory, as a purpose wants them."""
 
     @property
     def num_nodes(self) -> int:

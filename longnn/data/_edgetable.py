@@ -92,15 +92,7 @@ def with_unknown(
     wanted: tuple[str | None, ...],
     type_column: str | None = None,
 ) -> Table:
-    """The node table and a row of gaps for each node that only the edges name.
-
-    Args:
-        nodes: one node per row.
-        key: the column of the ids.
-        edges: one edge per row.
-        wanted: the source, target and weight columns the user named, if any.
-        type_column: the column of types, if the user named one.
-    """
+    """The node table and a row of gaps for each node that only the edges name."""
     kind = edges.find(type_column, TYPE_NAMES, "type")
     source, target, _ = edge_columns(edges, wanted, kind)
     named, known = _ids_of_edges(_ends(edges, source, target)), nodes.texts(key)
@@ -143,14 +135,7 @@ def unknown_note(dropped: int, rows: int, source: str) -> str:
 
 
 def unknown_text(value: str, count: int, rows: int, source: str) -> str:
-    """What is wrong with an edge whose end is no node, and what can be done.
-
-    Args:
-        value: the end.
-        count: edges with such an end.
-        rows: all edges.
-        source: what the table of nodes is called.
-    """
+    """What is wrong with an edge whose end is no node, and what can be done."""
     expected = f"Expected the id of a node in {source} (got {value!r});"
     if count == rows:
         return f"{expected} no edge has two known ends. Name the column of the ids with id_column."
@@ -261,9 +246,6 @@ def _read_weights(table: Table, column: str) -> Tensor:
 
 def whole_numbers(texts: Any) -> Sequence[int] | None:
     """The numbers of ids that are all whole numbers written the usual way (``007`` is not).
-
-    Args:
-        texts: a pyarrow array of strings without nulls.
 
     >>> import pyarrow
     >>> whole_numbers(pyarrow.array(["-1", "20"])), whole_numbers(pyarrow.array(["1", "007"]))

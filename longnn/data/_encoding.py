@@ -37,9 +37,6 @@ SPARSE_WIDTH = 200  # features from which on mostly zeros are kept sparse
 class Encoding:
     """How each column of a node table becomes features.
 
-    Args:
-        columns: one entry per column, in the order of the features.
-
     >>> table = Table({"age": pa.array(["3", "", "5", "4"]), "team": pa.array(list("abab"))})
     >>> encoding, x = Encoding.fit(table)
     >>> encoding.feature_names

@@ -29,13 +29,7 @@ _SUFFIXES = (*TABLE_SUFFIXES, *MATRIX_SUFFIXES)
 
 
 def find_feature_file(edges: Path, given: str | Path | None, features: str) -> Path | None:
-    """The file the user named, else ``features.*`` in the folder, or None.
-
-    Args:
-        edges: an edge file or a folder.
-        given: the file the user named, if any.
-        features: what the user wants for features; only columns are read from files.
-    """
+    """The file the user named, else ``features.*`` in the folder, or None."""
     wanted = features in ("auto", "columns")
     if given is None:
         found = sorted(edges.glob("features.*")) if wanted and edges.is_dir() else []

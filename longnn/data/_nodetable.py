@@ -71,14 +71,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class NodeColumns:
-    """What the columns of a node table are for.
-
-    Args:
-        key: the ids, or None.
-        labels: perhaps several.
-        split: or None.
-        features: those that are named, else all that have no other role.
-    """
+    """What the columns of a node table are for."""
 
     key: str | None
     labels: tuple[str, ...]

@@ -201,10 +201,6 @@ _TORCH_RAISED = (
 def read_pyg(path: Path, keys: Sequence[str]) -> dict[str, object]:
     """The fields of a saved ``Data``, of a table of tensors, or of PyG's own processed file.
 
-    Args:
-        path: the file.
-        keys: the names to read, besides the number of nodes.
-
     Raises:
         DataError: if it is damaged, would run code, or holds something else.
     """

@@ -52,13 +52,7 @@ def split_types(
     names: Sequence[str],
     clean: Clean,
 ) -> tuple[tuple[Relation, ...], list[str]]:
-    """The edges of each type that occurs, and notes; one type alone is none.
-
-    Args:
-        index, weight, kind: as the user has them.
-        names: of the types, by their numbers; by default the numbers.
-        clean: makes the edges of a type those of a dataset.
-    """
+    """The edges of each type that occurs, and notes; one type alone is none."""
     found = torch.unique(kind).tolist()
     if found and names and found[-1] >= len(names):
         raise DataError(f"Expected names of {found[-1] + 1} types of edges (got {len(names)}).")

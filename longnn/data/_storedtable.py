@@ -32,10 +32,6 @@ STORED_SUFFIXES = (".parquet", *IPC_SUFFIXES)
 class StoredColumns(Mapping[str, pa.Array]):
     """The columns of Parquet or Arrow files, which are parts of one table, in this order.
 
-    Args:
-        parts: the files, of one kind.
-        path: what the user named, for messages.
-
     Raises:
         DataError: for a damaged file, or one whose columns are not those of the first.
     """
@@ -98,11 +94,7 @@ class StoredColumns(Mapping[str, pa.Array]):
 
 @dataclass(frozen=True, eq=False)
 class StoredTable(Table):
-    """A table in files, its columns read one at a time.
-
-    Args:
-        sources: the files as the user has them.
-    """
+    """A table in files, its columns read one at a time."""
 
     sources: tuple[Path, ...] = ()
 
@@ -214,12 +206,7 @@ PART_SUFFIXES = tuple(dict.fromkeys((*TABLE_SUFFIXES, *STORED_SUFFIXES)))
 
 @dataclass(frozen=True)
 class Parts:
-    """A table in one or several files.
-
-    Args:
-        path: the file or the folder.
-        files: in the order of their rows.
-    """
+    """A table in one or several files."""
 
     path: Path
     files: tuple[Path, ...]

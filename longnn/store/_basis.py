@@ -137,12 +137,7 @@ def _read_rows(array: np.memmap, rows: np.ndarray) -> np.ndarray:
 
 
 def add_ones(basis: BasisStore, graph: GraphStore) -> BasisStore:
-    """The terms with those of a constant among them, computed and written if they are not there.
-
-    Args:
-        basis: the terms of some or all nodes.
-        graph: whose they are.
-    """
+    """The terms with those of a constant among them, computed and written if they are not there."""
     if basis.ones is not None:
         return basis
     kept = None if basis.rows is None else np.array(basis.rows)

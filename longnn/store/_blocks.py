@@ -197,15 +197,7 @@ def record_path(folder: Path, index: int) -> Path:
 def read_finished(
     folder: Path, index: int, key: str, columns: tuple[int, int], *, check: bool = True
 ) -> Finished | None:
-    """The record of a block, if it is of this recipe and fits its file.
-
-    Args:
-        folder: of the basis.
-        index: of the block.
-        key: of the recipe.
-        columns: that the block should have.
-        check: compare the file's checksum, too.
-    """
+    """The record of a block, if it is of this recipe and fits its file."""
     try:
         fields = json.loads(record_path(folder, index).read_text(encoding="utf-8"))
         fields["file"]["shape"] = tuple(fields["file"]["shape"])
@@ -222,14 +214,7 @@ def read_finished(
 
 
 class BlockFile:
-    """A block's file while it is written; ranks that share its rows write one after the header.
-
-    Args:
-        folder: of the basis.
-        index: of the block.
-        shape: (rows, K+1, columns).
-        dtype: as NumPy writes it.
-    """
+    """A block's file while it is written; ranks that share its rows write one after the header."""
 
     def __init__(self, folder: Path, index: int, shape: tuple[int, int, int], dtype: str) -> None:
         self.folder, self.index, self.shape, self.dtype = folder, index, shape, dtype

@@ -127,12 +127,7 @@ def relate(
 
 @dataclass
 class Edges:
-    """What is known of the edges before they are numbered.
-
-    Args:
-        relation: source and target of each.
-        notes: sentences for the user.
-    """
+    """What is known of the edges before they are numbered."""
 
     relation: Relation
     notes: list[str]
@@ -149,13 +144,8 @@ def open_edges(
 ) -> Edges:
     """Find the columns of the edges, and make them readable for the engine.
 
-    Args:
-        engine: it reads Parquet and Arrow files itself; text is read into a table of it.
-        stack: closes what is opened here.
-        parts: the files.
-        wanted: the source, target and weight columns the user named, if any.
-        ignore_weights: leave columns of weights and types out; otherwise they are errors.
-        on_share: called with the share of a text that was read.
+    It reads Parquet and Arrow files itself; text is read into a table of it. Columns of weights and
+    types are errors unless they are ignored.
     """
     is_text = parts.suffix not in (".parquet", ".arrow", ".feather")
     if is_text:
@@ -258,12 +248,8 @@ def number_nodes(
 ) -> tuple[str, int, pa.Array]:
     """Make the table ``ids (id, number)``; returns how the engine compares ids, and how many.
 
-    Args:
-        engine: where the table is made.
-        edges: source and target of each edge.
-        nodes: the ids of the nodes in order, or None: those of the edges.
-        table: whose ids they are.
-        add: add the nodes that only the edges name.
+    The nodes are those of ``nodes`` in order, where it is None those of the edges; ``add`` adds the
+    nodes that only the edges name.
 
     Returns:
         ``"place"`` (ids are the numbers 0, 1, ... in order), ``"whole"`` or ``"text"``; the number
@@ -331,14 +317,6 @@ def number_edges(
     unknown_ids: str = "error",
 ) -> list[str]:
     """Make the table ``edges (s, t)`` of node numbers.
-
-    Args:
-        engine: with the table ``ids``.
-        edges: source and target of each edge.
-        how: as :func:`number_nodes` returns it.
-        nodes: what a message calls the node table.
-        on_share: called with the share that is done.
-        unknown_ids: whether an edge with an end that is no known node is an error, or dropped.
 
     Returns:
         Notes on what was dropped.
@@ -428,13 +406,6 @@ def write_csr(
 
     An arc is one number, :math:`2^{32} s + 2 t + r` with r = 1 for the reverse of a listed edge, so
     that sorting numbers sorts arcs, and an arc that was listed stands before its twin.
-
-    Args:
-        engine: with the table.
-        folder: for the files.
-        nodes: their number.
-        self_loops: keep them.
-        on_share: called with the share that is done.
     """
     loops = engine.value("SELECT count(*) FROM edges WHERE s = t")
     arcs = engine.value("SELECT 2 * count(*) FROM edges")

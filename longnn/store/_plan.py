@@ -126,10 +126,6 @@ class Size:
 def make_plan(size: Size, memory: int) -> Plan:
     r"""Cut the columns into blocks.
 
-    Args:
-        size: of the work.
-        memory: bytes that the whole program may take.
-
     Raises:
         MemoryError: where not even one column fits.
     """

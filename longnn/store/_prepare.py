@@ -279,18 +279,7 @@ def _remove(folder: Path, room: Path) -> None:
 
 
 class _Ingest:
-    """Tables on their way into a folder.
-
-    Args:
-        given: what the user named.
-        parts: the files of edges, and of nodes if there are any.
-        folder: for the arrays.
-        room: a folder for what is not kept.
-        source: how the graph is made, for the manifest.
-        model: whose columns and classes these shall be, or None.
-        memory: bytes.
-        steps: how far the work is.
-    """
+    """Tables on their way into a folder."""
 
     def __init__(
         self,

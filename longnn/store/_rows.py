@@ -58,10 +58,6 @@ class StoredDataset(NodeDataset):
     """The labelled nodes of a graph that stays on disk; ``data`` holds labels and masks alone.
 
     Whoever asks for its features or edges is told that they are not in memory.
-
-    Args:
-        graph: the whole graph.
-        nodes: int64 (rows,), the labelled nodes, ascending.
     """
 
     graph: GraphStore = dataclasses.field(kw_only=True)

@@ -89,14 +89,7 @@ def team(threads: int) -> Iterator[Team]:
 
 
 class Recurrence:
-    """Two arrays of some columns, and how one becomes the next.
-
-    Args:
-        adjacency: all rows, or this rank's.
-        columns: how many.
-        team: that shares the work.
-        group: ranks that each have a slice of the rows; None: one has them all.
-    """
+    """Two arrays of some columns, and how one becomes the next."""
 
     def __init__(self, adjacency: Adjacency, columns: int, team: Team, group: Any = None) -> None:
         self.adjacency, self.team, self.group = adjacency, team, group
@@ -189,18 +182,7 @@ def each_term(
     threads: int | None = None,
     resident: bool = True,
 ) -> None:
-    """Compute T_0(P) X, ..., T_K(P) X of some columns, which the caller reads and keeps.
-
-    Args:
-        graph: on disk.
-        load: reads rows first..last of X, float32 (rows, columns).
-        put: takes rows of a term: degree, first row, (rows, columns). Called by several threads.
-        columns: of X.
-        degree: K.
-        self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
-        threads: by default as many as torch has.
-        resident: keep the graph in memory; else each product reads it again.
-    """
+    """Compute T_0(P) X, ..., T_K(P) X of some columns, which the caller reads and keeps."""
     adjacency = Adjacency(graph, self_loops, resident=resident)
     with team(torch.get_num_threads() if threads is None else threads) as hands:
         Recurrence(adjacency, columns, hands).run(load, put, degree, lambda degree: None)
