@@ -310,3 +310,11 @@ def test_parameters_of_any_type_are_refused_in_one_line(name, data):
         except ValueError as error:
             message = str(error)
         assert message.startswith(("Expected", "Unknown"))
+
+
+def test_missing_numbers_are_unlabelled(smooth):
+    some = smooth.clone()
+    some.y[::2] = torch.nan
+    estimator = LONGNNRegressor(epochs=2, degree=2, device="cpu").fit(some)
+    assert not (estimator.train_mask_ | estimator.val_mask_)[::2].any()
+    assert np.isfinite(estimator.predict()).all()

@@ -11,6 +11,7 @@ from longnn.data import DataError
 from longnn.runs import load_run, train
 from longnn.store._rows import StoredDataset, load_stored
 from longnn.training._fit import raw_scores
+from tests.commands import fail, succeed
 from tests.shifted import roles_of, shifted_graph
 from tests.store.stored import small, write_graph
 
@@ -117,3 +118,9 @@ def test_repeats_have_splits_of_their_own(folder):
     assert not torch.equal(made.splits[0].train, made.splits[1].train)
     assert "set" not in made.predictions().column_names
     assert "set" in made.predictions(1).column_names
+
+
+def test_predictions_of_a_graph_on_disk_are_parquet(run, tmp_path):
+    said = succeed("predict", run.folder, "--output", tmp_path / "p.parquet")
+    assert said.startswith("300 predictions")
+    assert "end in .parquet" in fail("predict", run.folder, "--output", tmp_path / "p.csv")

@@ -195,3 +195,18 @@ def test_several_labels_are_scored_and_tabled(graph: NodeDataset) -> None:
     assert counts[:, 0].tolist() == (y[test] == 1).sum(0).tolist()
     best = run.record.summary["test"]["average_precision"].mean
     assert best > y[test].mean() + 0.1
+
+
+def test_a_threshold_is_kept(rare: NodeDataset) -> None:
+    run = longnn.train(rare, {**FAST, "threshold": 0.125, "baselines": False})
+    assert run.record.repeats[0].threshold == 0.125
+
+
+def test_several_numbers_are_scored_and_tabled(graph: NodeDataset) -> None:
+    y = 100 + 10 * graph.data.x[:, :2]
+    run = longnn.train(relabelled(graph, y, targets=("price", "rent")), {**FAST, "epochs": 60})
+    test = run.record.summary["test"]
+    assert test["r2"].mean == pytest.approx((test["r2 price"].mean + test["r2 rent"].mean) / 2)
+    table = run.predictions()
+    assert {"predicted_price", "label_price", "predicted_rent"} <= {*table.column_names}
+    assert run.predicted[0].shape == (120, 2)

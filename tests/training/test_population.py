@@ -161,7 +161,7 @@ def test_finished_members_are_dropped(dataset):
 
 def test_members_can_be_stopped_from_outside(dataset):
     """What successive halving does: the others go on as if nothing had happened."""
-    configs = [config(seed=s) for s in range(3)]
+    configs = [config(**keys) for keys in VARIED]  # each with rates of its own
     whole = population(dataset, configs).run()
     halved = population(dataset, configs).run(lambda p: p.stop([0, 2]) if p.epoch == 5 else None)
     assert [r.stopped for r in halved] == ["pruned", "epochs", "pruned"]
