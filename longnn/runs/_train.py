@@ -109,7 +109,7 @@ def train(
 
     >>> from longnn.data import Source
     >>> graph = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
-    >>> run = train(graph, {"epochs": 5})
+    >>> run = train(graph, {"preset": "fast", "epochs": 5})
     >>> run.predictions().num_rows
     60
     """
