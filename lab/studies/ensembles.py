@@ -35,7 +35,7 @@ from lab.studies.portfolio._members import (
     SHIFTED,
     TOGETHER,
     Predictions,
-    join_every_way,
+    join,
     read_ensembles,
 )
 from lab.studies.protocols import record_name
@@ -92,7 +92,7 @@ def _compute(context: Context, name: str, plan: Mapping[str, Any]) -> dict[str, 
     if blocks is not None:
         others = range(plan["seeds"], len(fitted))
         members |= {BLOCK: others[:1], BLOCKS: others, TOGETHER: range(len(fitted))}
-    rows = {row: join_every_way(p, chosen) for row, chosen in members.items()}
+    rows = {row: join(p, chosen) for row, chosen in members.items()}
     return {"fingerprint": dataset.fingerprint(), "rows": rows}
 
 

@@ -33,7 +33,6 @@ from lab.studies.portfolio._members import (
     Scored,
     compare_priors,
     join,
-    join_every_way,
 )
 from lab.studies.portfolio._select import (
     SELECTION,
@@ -203,7 +202,8 @@ def _test_cells(context: Context, selection: Values, name: str, plan: Plan) -> C
     if name not in TESTED_UNSEEN:
         return
     for rival in RIVALS:
-        yield cell(rival, partial(_train_rival, rival, load, plan), device="cpu")
+        train = lambda rival=rival: train_table(rival, *load(), plan["epochs"])  # noqa: E731
+        yield cell(rival, train, device="cpu")
     if load()[0].directed:
 
         def test_two_way() -> dict[str, Any]:
@@ -212,11 +212,6 @@ def _test_cells(context: Context, selection: Values, name: str, plan: Plan) -> C
             return run_test(undirected(dataset), splits, known, chosen, device=context.device)
 
         yield cell(TWO_WAY, test_two_way)
-
-
-def _train_rival(rival: str, load: Any, plan: Plan) -> dict[str, Any]:
-    dataset, splits = load()
-    return train_table(rival, dataset, splits, plan["epochs"])
 
 
 def _load(context: Context, name: str, plan: Plan) -> tuple[NodeDataset, list[Split]]:
@@ -234,23 +229,17 @@ def _load(context: Context, name: str, plan: Plan) -> tuple[NodeDataset, list[Sp
 def run_test(
     dataset: NodeDataset,
     splits: Sequence[Split],
-    known: Mapping[str, Config],
-    chosen: Mapping[str, Sequence[str]],
+    known: Mapping[str, Config],  # the members that there are
+    chosen: Mapping[str, Sequence[str]],  # by portfolio
     *,
     device: str = "auto",
 ) -> dict[str, Any]:
     """Train everything in one call, so that models of one shape train together; then join.
 
-    Args:
-        dataset, splits: to train and test on.
-        known: the configurations of members.
-        chosen: the members of each portfolio.
-        device: to train on.
-
     Returns:
         scores over the splits of one model with nothing set (``default``), as trained and shifted
         as in use; and of every portfolio: each member ``alone``, all seeds of all members
-        ``joined`` by every strategy, and the ``families``: the ``whole`` of one, and its first few
+        ``joined`` in every way, and the ``families``: the ``whole`` of one, and its first few
         members, as many of every family that has them (``equal``).
     """
     wanted: dict[Hashable, tuple[Config, int]] = {
@@ -277,7 +266,7 @@ def run_test(
         portfolios[key] = {
             "members": list(members),
             "alone": {m: alone((m, 0)) for m in members},
-            "joined": join_every_way(p, every),
+            "joined": join(p, every),
             "families": {
                 model: {
                     "members": len(of),
@@ -292,15 +281,12 @@ def run_test(
         "metric": headline(dataset.data.y, dataset.task)[0],
         "default": alone("default"),
         "portfolios": portfolios,
-        "default_shifted": join_every_way(p, [number["default"]])[SHIFTED],
+        "default_shifted": join(p, [number["default"]], [SHIFTED])[SHIFTED],
     }
 
 
 def fit_seeds(
-    dataset: NodeDataset,
-    wanted: Sequence[tuple[Config, int]],
-    splits: Sequence[Split],
-    device: str,
+    dataset: NodeDataset, wanted: Sequence[tuple[Config, int]], splits: Sequence[Split], device: str
 ) -> list[list[Fitted]]:
     """Each configuration with the seed of the split or a later one; shifts come when joined."""
     configs = [as_trained(config).replace(seed=SEED_STEP * k) for config, k in wanted]
@@ -313,21 +299,15 @@ _HEAD = """\
 """
 
 
-def portfolio_text(folder: Path) -> str | None:
-    """The chosen portfolios as TOML, one table per member; nothing before the choice is made."""
-    records = read_records(folder, [SELECTION])
+def files(root: Path) -> dict[Path, str]:
+    """The portfolios of the package: one table per member; nothing before the choice is made."""
+    records = read_records(root / "results" / "portfolio", [SELECTION])
     if not records:
-        return None
+        return {}
     selection = records[SELECTION][SELECTION]
     blocks = [_HEAD]
     for key, portfolio in selection["portfolios"].items():
         for member in portfolio["members"]:
             lines = member_config(selection, member).to_toml(leave_out=FREE)
             blocks.append("\n".join([f"[{key}.{toml_value(member)}]", *lines]) + "\n")
-    return "\n".join(blocks)
-
-
-def files(root: Path) -> dict[Path, str]:
-    """The portfolios of the package."""
-    text = portfolio_text(root / "results" / "portfolio")
-    return {} if text is None else {root / "longnn" / "training" / "portfolio.toml": text}
+    return {root / "longnn" / "training" / "portfolio.toml": "\n".join(blocks)}

@@ -7,7 +7,6 @@ them. They are drawn from fixed seeds or made of what scikit-learn bundles.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -23,11 +22,9 @@ _LUMINANCE = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """One graph of the collection.
+    """A graph of the collection, made from the folder of named datasets.
 
-    Args:
-        kind: graphs of one kind are left out together.
-        make: makes it, given the folder of named datasets.
+    Graphs of one kind are left out together.
     """
 
     kind: str
@@ -51,18 +48,6 @@ def borders(nodes: int = 800) -> NodeDataset:
     return as_dataset("borders", rng.normal(size=(nodes, 5)), arcs, y)
 
 
-def _named(name: str, data_dir: str | None) -> NodeDataset:
-    return data.load(name, data_dir=data_dir)
-
-
-def _block(phi: float, _: str | None) -> NodeDataset:
-    return csbm(phi=phi)
-
-
-def _table(name: str, _: str | None) -> NodeDataset:
-    return DEVELOPMENT[name]()
-
-
 _NAMED = {
     "citations": ("cora", "citeseer", "pubmed"),
     "purchases": ("computers", "photo"),
@@ -79,31 +64,33 @@ _TABLES = {
 }
 _DIAL = (-0.9, -0.5, 0.0, 0.5, 0.9)
 
+
+def _invented(kind: str, make: Callable[..., NodeDataset], **options: float) -> Graph:
+    return Graph(kind, lambda _: make(**options))
+
+
 #: Every graph by name; large ones first, so that small ones do not wait for them at the end.
 GRAPHS: dict[str, Graph] = {
     **{
-        name: Graph(kind, functools.partial(_named, name))
+        name: Graph(kind, lambda data_dir, name=name: data.load(name, data_dir=data_dir))
         for kind, names in _NAMED.items()
         for name in names
     },
     **{
-        name: Graph(kind, functools.partial(_table, name))
+        name: _invented(kind, DEVELOPMENT[name])
         for kind, names in _TABLES.items()
         for name in names
     },
-    **{f"csbm{phi:+.1f}": Graph("blocks", functools.partial(_block, phi)) for phi in _DIAL},
-    "digits": Graph("likeness", lambda _: digits()),
-    "villages": Graph("useless columns", lambda _: villages()),
-    "borders": Graph("useless columns", lambda _: borders()),
+    **{f"csbm{phi:+.1f}": _invented("blocks", csbm, phi=phi) for phi in _DIAL},
+    "digits": _invented("likeness", digits),
+    "villages": _invented("useless columns", villages),
+    "borders": _invented("useless columns", borders),
 }
 KINDS = tuple(dict.fromkeys(graph.kind for graph in GRAPHS.values()))
 #: The defective Cornell has the features and labels of Texas and the edges of Cornell: where one is
 #: left out, so is the other.
-_RELATED = {
-    "texas": ("cornell-legacy",),
-    "cornell": ("cornell-legacy",),
-    "cornell-legacy": ("texas", "cornell"),
-}
+_LEGACY = "cornell-legacy"
+_RELATED = {"texas": (_LEGACY,), "cornell": (_LEGACY,), _LEGACY: ("texas", "cornell")}
 
 
 def kind_of(name: str) -> str:
@@ -112,7 +99,7 @@ def kind_of(name: str) -> str:
     >>> kind_of("cora"), kind_of("cornell-legacy")
     ('citations', 'university pages')
     """
-    return GRAPHS["texas" if name == "cornell-legacy" else name].kind
+    return GRAPHS["texas" if name == _LEGACY else name].kind
 
 
 def related(name: str) -> tuple[str, ...]:
@@ -215,16 +202,12 @@ def _weak_columns(rng: np.random.Generator, y: np.ndarray, columns: int = 6) -> 
     return np.asarray(centres[y] + rng.normal(size=(len(y), columns)))
 
 
-def _made(kind: str, make: Callable[[], NodeDataset]) -> Graph:
-    return Graph(kind, lambda _: make())
-
-
 #: Graphs of unseen kinds by name.
 UNSEEN: dict[str, Graph] = {
-    "picture": _made("image grid", picture),
-    "textures": _made("image grid", textures),
-    "levels": _made("arcs", levels),
-    "followers": _made("arcs", followers),
-    "halves": _made("weights", halves),
-    "trust": _made("weights", trust),
+    "picture": _invented("image grid", picture),
+    "textures": _invented("image grid", textures),
+    "levels": _invented("arcs", levels),
+    "followers": _invented("arcs", followers),
+    "halves": _invented("weights", halves),
+    "trust": _invented("weights", trust),
 }

@@ -20,9 +20,7 @@ from lab.studies._printed import PAPER
 from longnn._base.files import atomic_path
 from longnn.data import NodeDataset
 from longnn.metrics import Task, headline
-from longnn.training import (
-    DRAWS as VOTES,
-)
+from longnn.training import DRAWS as VOTES
 from longnn.training import PRIOR, ROUNDS, Fitted, class_counts, combine, ensemble_weights, shifted
 
 #: Scores of one model, or of several joined, over the splits: on the validation nodes (``val``),
@@ -47,6 +45,12 @@ class Part:
     def take(self, chosen: Sequence[int]) -> Tensor:
         """The predictions of some candidates."""
         return self.predicted[list(chosen)]
+
+    def draw(self, nodes: int, seed: int) -> "Part":
+        """So many of the nodes."""
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(len(self.labels), generator=generator)[:nodes]
+        return Part(self.predicted[:, order], self.labels[order])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,16 +171,9 @@ class Predictions:
 
     def sample(self, nodes: int) -> Self:
         """A fixed sample of at most so many nodes of each part."""
-        draw = functools.partial(_sample, nodes=nodes)
-        val, holdout = tuple(map(draw, self.val)), tuple(map(draw, self.holdout))
+        few = lambda part: part if len(part.labels) <= nodes else part.draw(nodes, 0)  # noqa: E731
+        val, holdout = tuple(map(few, self.val)), tuple(map(few, self.holdout))
         return dataclasses.replace(self, val=val, holdout=holdout)
-
-
-def _sample(part: Part, nodes: int) -> Part:
-    if len(part.labels) <= nodes:
-        return part
-    order = torch.randperm(len(part.labels), generator=torch.Generator().manual_seed(0))[:nodes]
-    return Part(part.predicted[:, order], part.labels[order])
 
 
 def _average_precisions(
@@ -257,56 +254,39 @@ STRATEGIES: dict[str, Strategy] = {
 #: As presets do it: votes that few nodes do not decide alone; and then a shift of the whole towards
 #: the class frequencies of the validation nodes, where these differ from those of training.
 IN_USE, SHIFTED = "votes in use", "votes in use, shifted"
+WAYS = {**STRATEGIES, **dict.fromkeys((IN_USE, SHIFTED), _voting(VOTES, prior=PRIOR))}
 
 
 def join(
-    p: Predictions, chosen: Sequence[int], strategies: Collection[str] = tuple(STRATEGIES)
+    p: Predictions, chosen: Sequence[int], ways: Collection[str] = tuple(WAYS)
 ) -> dict[str, Scored]:
-    """Strategy -> scores of the members joined by it."""
-    found: dict[str, Scored] = {name: {"val": [], "test": []} for name in strategies}
-    for split, (val, holdout) in enumerate(zip(p.val, p.holdout, strict=True)):
-        for name, scored in found.items():
-            weights = STRATEGIES[name](p, split, list(chosen))
-            for part, scores in ((val, scored["val"]), (holdout, scored["test"])):
-                scores.append(p.score(combine(part.take(chosen), weights), part.labels))
-    return found
-
-
-def join_in_use(p: Predictions, chosen: Sequence[int]) -> dict[str, Scored]:
-    """The scores of the members joined as in use, without and with the shift."""
-    found: dict[str, Scored] = {way: {"val": [], "test": []} for way in (IN_USE, SHIFTED)}
-    votes = _voting(VOTES, prior=PRIOR)
-    for split, (val, holdout) in enumerate(zip(p.val, p.holdout, strict=True)):
-        weights = votes(p, split, list(chosen))
-        said = [combine(part.take(chosen), weights) for part in (val, holdout)]
-        moved = _shift(p, split, said)
-        for scored, (of_val, of_holdout) in zip(found.values(), (said, moved), strict=True):
-            scored["val"].append(p.score(of_val, val.labels))
-            scored["test"].append(p.score(of_holdout, holdout.labels))
-    return found
+    """Way -> scores of the members joined in it."""
+    joined: dict[str, Scored] = {way: {"val": [], "test": []} for way in ways}
+    for split, parts in enumerate(zip(p.val, p.holdout, strict=True)):
+        for way, scored in joined.items():
+            weights = WAYS[way](p, split, list(chosen))
+            said = [combine(part.take(chosen), weights) for part in parts]
+            if way == SHIFTED:
+                said = _shift(p, split, said)
+            for scores, predicted, part in zip(scored.values(), said, parts, strict=True):
+                scores.append(p.score(predicted, part.labels))
+    return joined
 
 
 def _shift(p: Predictions, split: int, said: list[Tensor]) -> list[Tensor]:
     """Probabilities of the validation nodes and of the holdout, shifted as a run shifts them."""
     if not p.train or p.metric == "balanced_accuracy":
         return said
-    parts = (p.val[split], p.holdout[split])
-    sizes = [len(part.labels) for part in parts]
+    labels = [p.val[split].labels, p.holdout[split].labels]
+    sizes = [len(part) for part in labels]
     val = torch.arange(sum(sizes)) < sizes[0]
-    labels = torch.cat([part.labels for part in parts])
-    return list(shifted(torch.cat(said), labels, p.train[split], val).split(sizes))
+    moved = shifted(torch.cat(said), torch.cat(labels), p.train[split], val)
+    return list(moved.split(sizes))
 
 
-def join_every_way(p: Predictions, chosen: Sequence[int]) -> dict[str, Scored]:
-    """The scores of the members by each strategy, and as in use."""
-    return {**join(p, chosen), **join_in_use(p, chosen)}
-
-
-def evaluate(
-    p: Predictions, chosen: Sequence[int], strategies: Collection[str] = tuple(STRATEGIES)
-) -> dict[str, list[float]]:
+def evaluate(p: Predictions, chosen: Sequence[int]) -> dict[str, list[float]]:
     """Strategy -> holdout scores over the splits."""
-    return {name: scored["test"] for name, scored in join(p, chosen, strategies).items()}
+    return {name: scored["test"] for name, scored in join(p, chosen, tuple(STRATEGIES)).items()}
 
 
 #: Validation nodes that are left, draws of them, and what is compared.
@@ -316,18 +296,13 @@ LEFT, DRAWS, PRIORS = (10, 20, 40, 100, 300), 4, (0, 10, 20, 40)
 def compare_priors(
     graphs: Mapping[str, Predictions], chosen: Mapping[str, Sequence[int]]
 ) -> dict[str, Any]:
-    """How votes are taken best where there is little to go by; train nothing.
+    """How many nodes the plain average of the better half should count as, where there are few.
 
     The votes of a portfolio are taken on draws of few of the validation nodes of every graph, and
-    scored on the selection holdout. What is compared is how many nodes the plain average of the
-    better half should count as.
-
-    Args:
-        graphs: what all candidates predict.
-        chosen: the members on each graph.
+    scored on the selection holdout. A graph with fewer nodes is left out.
 
     Returns:
-        ``scores``: nodes -> prior -> graph -> mean; a graph with fewer nodes is left out.
+        ``scores``: nodes -> prior -> graph -> mean.
     """
     scores: dict[str, dict[str, dict[str, float]]] = {}
     for nodes in LEFT:
@@ -335,24 +310,16 @@ def compare_priors(
             if min(len(part.labels) for part in p.val) < nodes:
                 continue
             for prior in PRIORS:
-                found = [
-                    _score(_take(val, nodes, draw), p, holdout, chosen[name], prior)
-                    for val, holdout in zip(p.val, p.holdout, strict=True)
-                    for draw in range(DRAWS)
-                ]
-                own = scores.setdefault(str(nodes), {}).setdefault(str(prior), {})
-                own[name] = float(np.mean(found))
+                drawn = []
+                for val, holdout in zip(p.val, p.holdout, strict=True):
+                    for few in (val.draw(nodes, seed) for seed in range(DRAWS)):
+                        said = few.take(chosen[name])
+                        weights = ensemble_weights(said, few.labels, p.task, prior=prior)
+                        joined = combine(holdout.take(chosen[name]), weights)
+                        drawn.append(p.score(joined, holdout.labels))
+                by_prior = scores.setdefault(str(nodes), {}).setdefault(str(prior), {})
+                by_prior[name] = float(np.mean(drawn))
     return {"scores": scores}
-
-
-def _take(part: Part, nodes: int, draw: int) -> Part:
-    order = torch.randperm(len(part.labels), generator=torch.Generator().manual_seed(draw))[:nodes]
-    return Part(part.predicted[:, order], part.labels[order])
-
-
-def _score(val: Part, p: Predictions, holdout: Part, chosen: Sequence[int], prior: int) -> float:
-    weights = ensemble_weights(val.take(chosen), val.labels, p.task, prior=prior)
-    return p.score(combine(holdout.take(chosen), weights), holdout.labels)
 
 
 def gains_of_prior(

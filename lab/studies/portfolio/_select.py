@@ -147,18 +147,12 @@ def members_of(portfolio: Mapping[str, Any]) -> set[str]:
 
 
 def choose_all(
-    known: Mapping[str, Candidate],
+    known: Mapping[str, Candidate],  # in the order of the predictions
     graphs: Mapping[str, Predictions],
-    kinds: Mapping[str, str],
-    limits: Mapping[str, Limits],
+    kinds: Mapping[str, str],  # of the graphs
+    limits: Mapping[str, Limits],  # by portfolio
 ) -> dict[str, Any]:
     """Choose every portfolio on all graphs, on all but each kind, and on all but each graph.
-
-    Args:
-        known: the candidates, in the order of the predictions.
-        graphs: what they predict.
-        kinds: of the graphs.
-        limits: of the portfolios, by name.
 
     Returns:
         ``oracle``: the mean holdout score of the best single candidate of each graph; and
@@ -169,7 +163,10 @@ def choose_all(
     """
     judges = {name: Judge(p) for name, p in graphs.items()}
     found = {name: _choose(known, graphs, judges, kinds, own) for name, own in limits.items()}
-    oracle = {name: float(np.max(_alone(p))) for name, p in graphs.items()}
+    oracle = {
+        name: float(np.mean([p.scores(q.predicted, q.labels) for q in p.holdout], axis=0).max())
+        for name, p in graphs.items()
+    }
     return {"portfolios": found, "oracle": oracle}
 
 
@@ -220,11 +217,6 @@ def _choose(
             if name in without_graph
         },
     }
-
-
-def _alone(p: Predictions) -> np.ndarray:
-    """The mean holdout score of each candidate."""
-    return np.mean([p.scores(part.predicted, part.labels) for part in p.holdout], axis=0)
 
 
 def _greedy(

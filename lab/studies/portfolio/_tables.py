@@ -203,33 +203,33 @@ def _titles(grid: Mapping[str, Iterable[str]]) -> list[str]:
     return list(dict.fromkeys(title for row in grid.values() for title in row))
 
 
+def _accuracies(name: str, caption: str, grid: Grid) -> ResultTable:
+    titles = _titles(grid)
+    rows = [[g, *means_in_bold(row, titles), *printed_cells(g)] for g, row in grid.items()]
+    start = "Mean test accuracy in % over ten published splits, the best of ours in bold: "
+    return ResultTable(name, start + caption, ["graph", *titles, *_PRINTED], rows)
+
+
 def _test(grid: Grid) -> ResultTable:
-    columns = _titles(grid)
-    rows = [[n, *means_in_bold(row, columns), *printed_cells(n)] for n, row in grid.items()]
-    return ResultTable(
+    return _accuracies(
         "test",
-        "Mean test accuracy in % over ten published splits, the best of ours in bold: one model "
-        "with the defaults; the portfolios that were chosen without the graph and its recipes, as "
-        "their best member by validation and joined by votes; the graph's own recipe of LON-GNN, "
-        "and eight seeds of it as plain average and joined by votes; and printed numbers: the "
-        "paper's tuned LON-GNN, and the best found anywhere.",
-        ["graph", *columns, *_PRINTED],
-        rows,
+        "one model with the defaults; the portfolios that were chosen without the graph and its "
+        "recipes, as their best member by validation and joined by votes; the graph's own recipe "
+        "of LON-GNN, and eight seeds of it as plain average and joined by votes; and printed "
+        "numbers: the paper's tuned LON-GNN, and the best found anywhere.",
+        grid,
     )
 
 
 def _shifted(grid: Grid) -> ResultTable:
     """What following the class frequencies of the validation nodes is worth."""
-    columns = _titles(grid)
-    rows = [[n, *means_in_bold(row, columns), *printed_cells(n)] for n, row in grid.items()]
-    return ResultTable(
+    return _accuracies(
         "shifted",
-        "Mean test accuracy in % over ten published splits, the best of ours in bold: one model "
-        "with the defaults, both portfolios chosen without the graph and joined as presets do, and "
-        "one model of the graph's recipe, each as trained and then shifted towards the class "
-        "frequencies of the validation nodes; and printed numbers, none of which was made so.",
-        ["graph", *columns, *_PRINTED],
-        rows,
+        "one model with the defaults, both portfolios chosen without the graph and joined as "
+        "presets do, and one model of the graph's recipe, each as trained and then shifted towards "
+        "the class frequencies of the validation nodes; and printed numbers, none of which was "
+        "made so.",
+        grid,
     )
 
 

@@ -23,7 +23,7 @@ from lab.studies.portfolio._members import (
     Part,
     Predictions,
     evaluate,
-    join_in_use,
+    join,
 )
 from lab.studies.portfolio._select import Candidate, Judge, Limits, choose_all
 from longnn.config import Config
@@ -300,7 +300,7 @@ def test_a_shift_in_the_study_is_that_of_a_preset() -> None:
     (whole,) = fit(dataset, [config], [split])
     assert whole.readout.shift[0] > whole.readout.shift[1]
     p = Predictions.collect(dataset, [[m.fitted] for m in whole.members])
-    found = join_in_use(p, range(len(whole.members)))
+    found = join(p, range(len(whole.members)), [IN_USE, SHIFTED])
     for scored, shown in ((found[SHIFTED], whole.predicted), (found[IN_USE], None)):
         if shown is None:
             (plain,) = fit(dataset, [config.replace(frequencies="train")], [split])
