@@ -48,7 +48,7 @@ def borders(nodes: int = 800) -> NodeDataset:
     return as_dataset("borders", rng.normal(size=(nodes, 5)), arcs, y)
 
 
-_NAMED = {
+NAMED = {
     "citations": ("cora", "citeseer", "pubmed"),
     "purchases": ("computers", "photo"),
     "wiki pages": ("chameleon", "squirrel"),
@@ -73,7 +73,7 @@ def _invented(kind: str, make: Callable[..., NodeDataset], **options: float) -> 
 GRAPHS: dict[str, Graph] = {
     **{
         name: Graph(kind, lambda data_dir, name=name: data.load(name, data_dir=data_dir))
-        for kind, names in _NAMED.items()
+        for kind, names in NAMED.items()
         for name in names
     },
     **{
