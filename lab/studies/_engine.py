@@ -26,6 +26,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from lab.records import Machine, Record, Values
@@ -47,22 +48,15 @@ Study = Any
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """Something to compute once.
-
-    Args:
-        record: name of its record.
-        plan: what all cells of the record share.
-        key: its name in the record.
-        compute: makes its values.
-        device: that it runs on, if not that of the context.
-        borrow: a study beside this one whose cell, if made by the same plan, is copied instead.
-    """
+    """Values of a record to compute once."""
 
     record: str
-    plan: Mapping[str, Any]
+    plan: Mapping[str, Any]  # what all cells of the record share
     key: str
     compute: Callable[[], Mapping[str, Any]]
+    #: That it runs on, if not that of the context.
     device: str | None = None
+    #: A study beside this one whose cell, if made by the same plan, is copied instead.
     borrow: str = ""
 
 
@@ -72,34 +66,19 @@ Cells = Generator[Cell, Values, None]
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """How a study is run.
+    """How a study is run."""
 
-    Args:
-        folder: for its records, tables and figures.
-        data_dir: where the datasets are.
-        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
-        quick: a small version of everything, for a look.
-        datasets: only these, if the study has several.
-        models: only these, if the study has several.
-        commit: to record when the code is not a git checkout.
-        tell: takes a line of progress.
-    """
-
-    folder: Path
+    folder: Path  # for its records, tables and figures
     data_dir: str | None = None
     device: str = "auto"
-    quick: bool = False
-    datasets: Sequence[str] | None = None
+    quick: bool = False  # a small version of everything, for a look
+    datasets: Sequence[str] | None = None  # only these, if the study has several
     models: Sequence[str] | None = None
-    commit: str | None = None
-    tell: Callable[[str], None] = print
+    commit: str | None = None  # to record when the code is not a git checkout
+    tell: Callable[[str], None] = print  # takes a line of progress
 
     def choose(self, kind: Literal["datasets", "models"], known: Sequence[str]) -> list[str]:
-        """The datasets or models to compute: those asked for, or all that are known.
-
-        >>> Context(Path("."), models=["lon"]).choose("models", ["gcn", "lon"])
-        ['lon']
-        """
+        """The datasets or models to compute: those asked for, or all that are known."""
         asked = self.datasets if kind == "datasets" else self.models
         for name in asked or ():
             if name not in known:
@@ -117,12 +96,7 @@ class Context:
 
 
 def together(compute: Callable[[], Mapping[str, Any]]) -> Callable[[str], Callable[[], Any]]:
-    """Cells that are computed by one call: of a key, what computes its cell.
-
-    >>> pick = together(lambda: {"a": 1, "b": 2})
-    >>> pick("b")()
-    2
-    """
+    """Cells that are computed by one call: of a key, what computes its cell."""
     once = functools.cache(compute)
     return lambda key: lambda: once()[key]
 
@@ -159,12 +133,19 @@ def _record(path: Path, cell: Cell, context: Context) -> Record:
 
 
 def record_path(folder: Path, name: str = "record") -> Path:
-    """Where a study keeps a record.
-
-    >>> record_path(Path("results/basis")).as_posix()
-    'results/basis/records/record.json'
-    """
+    """Where a study keeps a record."""
     return folder / "records" / f"{name}.json"
+
+
+def rounded(values: Any, digits: int = 4) -> Any:
+    """A number with so many digits, or nested lists of such numbers.
+
+    >>> rounded([[1 / 3]])
+    [[0.3333]]
+    """
+    if np.ndim(values) == 0:
+        return float(f"{float(values):.{digits}g}")
+    return [rounded(v, digits) for v in values]
 
 
 def read_records(folder: Path, names: Sequence[str]) -> dict[str, Record]:

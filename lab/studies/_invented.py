@@ -50,24 +50,14 @@ def as_dataset(
 
 
 def nearest(z: np.ndarray, k: int) -> np.ndarray:
-    """Arcs from each row of ``z`` to its k nearest ones, columns brought to one deviation.
-
-    >>> nearest(np.array([[0.0], [1.0], [5.0]]), 1).tolist()
-    [[0, 1, 2], [1, 0, 1]]
-    """
+    """Arcs from each row of ``z`` to its k nearest ones, columns brought to one deviation."""
     deviation = z.std(0)
     graph = kneighbors_graph(z / np.where(deviation > 0, deviation, 1), k).tocoo()
     return np.stack([graph.row, graph.col])
 
 
 def grid(height: int, width: int, *, corners: bool = False) -> np.ndarray:
-    """Edges between pixels that touch at a side, or also at a corner; pixels row by row.
-
-    >>> grid(2, 2).tolist()
-    [[0, 2, 0, 1], [1, 3, 2, 3]]
-    >>> grid(2, 2, corners=True)[:, 4:].tolist()
-    [[0, 1], [3, 2]]
-    """
+    """Edges between pixels that touch at a side, or also at a corner; pixels row by row."""
     cells = np.arange(height * width).reshape(height, width)
     pairs = [(cells[:, :-1], cells[:, 1:]), (cells[:-1], cells[1:])]
     if corners:
@@ -446,28 +436,12 @@ def papers(nodes: int = 2500, words: int = 1500) -> NodeDataset:
     return as_dataset("papers", x * inverse, between_classes(rng, y, 3 * nodes, table), y)
 
 
-DEVELOPMENT: dict[str, Callable[[], NodeDataset]] = {
-    "house": house,
-    "friedman": friedman,
-    "neighbours": neighbours,
-    "diabetes": diabetes,
-    "fraud": fraud_rings,
-    "xor": xor,
-    "moons": moons,
-    "onehot": onehot,
-    "heterophilic": heterophilic,
-    "cancer": cancer,
-}
-STORIES: dict[str, Callable[[], NodeDataset]] = {"houses": houses, "fraud": fraud}
-HELD_BACK: dict[str, Callable[[], NodeDataset]] = {
-    "wine": wine,
-    "digits": digits,
-    "heat": heat,
-    "shells": shells,
-    "circuits": circuits,
-    "trade": trade,
-    "clubs": clubs,
-    "patients": patients,
-    "wages": wages,
-    "papers": papers,
-}
+def _by_name(*makers: Callable[[], NodeDataset]) -> dict[str, Callable[[], NodeDataset]]:
+    return {make.__name__.removesuffix("_rings"): make for make in makers}
+
+
+DEVELOPMENT = _by_name(
+    *(house, friedman, neighbours, diabetes, fraud_rings, xor, moons, onehot, heterophilic, cancer)
+)
+STORIES = _by_name(houses, fraud)
+HELD_BACK = _by_name(*(wine, digits, heat, shells, circuits, trade, clubs, patients, wages, papers))

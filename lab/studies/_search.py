@@ -35,32 +35,21 @@ Plan = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A row of a table: a model, what is fixed of it, and what else is searched.
-
-    Args:
-        label: as tables name it.
-        model: its short name.
-        fixed: entries that are not searched.
-        forms: variants of the model between which the search decides too; each gets its share of
-            the trials. A value may be fixed, or searched as in a space's TOML.
-        searched: entries that replace or extend those of the space, as its TOML has them.
-        budget: a multiple of the trials. Above one, twice as many finalists are confirmed on twice
-            as many further splits.
-        tuned: False trains the default configuration without any search.
-        leave_dropout_on: also score with the hidden dropout left on.
-
-    >>> Row("GCN", "gcn").budget
-    1
-    """
+    """A row of a table: a model, what is fixed of it, and what else is searched."""
 
     label: str
     model: str
     fixed: Space = dataclasses.field(default_factory=dict)
+    #: Variants of the model between which the search decides too; each gets its share of the
+    #: trials. A value may be fixed, or searched as in a space's TOML.
     forms: Sequence[Space] = ({},)
+    #: Entries that replace or extend those of the space, as its TOML has them.
     searched: Space = dataclasses.field(default_factory=dict)
+    #: A multiple of the trials. Above one, twice as many finalists are confirmed on twice as many
+    #: further splits.
     budget: int = 1
-    tuned: bool = True
-    leave_dropout_on: bool = False
+    tuned: bool = True  # or the default configuration without any search
+    leave_dropout_on: bool = False  # also score with the hidden dropout left on
 
 
 #: What is spent on a row, the same for every row: trials of the search, tuning splits of each
@@ -94,16 +83,10 @@ def split_plan(
     members: int = 0,
     draws: tuple[int, int, int, int] | None = None,
 ) -> dict[str, Any]:
-    """The plan of rows that are trained on given splits.
+    """The plan of rows that are trained on splits with seeds from 0 on.
 
-    Args:
-        protocol: of the splits, their seeds from 0 on.
-        metric: of the scores.
-        splits: that are reported.
-        epochs: most epochs of a training.
-        members: most members of an ensemble; 0 is all.
-        draws: random configurations of each row, splits on whose validation nodes they are
-            compared, their most epochs, their patience; None where nothing is drawn.
+    Draws are random configurations of each row, splits on whose validation nodes they are compared,
+    their most epochs and their patience. At most so many members of an ensemble train; 0 is all.
     """
     names = ("candidates", "splits", "epochs", "patience")
     plan = {"protocol": protocol, "metric": metric, "splits": splits, "epochs": epochs}
@@ -114,14 +97,7 @@ def split_plan(
 def row_cells(
     context: Context, rows: Mapping[str, Row], datasets: Sequence[str], *, borrow: str = ""
 ) -> Cells:
-    """A cell for every row on every graph, one record per graph.
-
-    Args:
-        context: how to run.
-        rows: to compute, by key.
-        datasets: to compute them on.
-        borrow: name of a study beside this one; its cells of the same plan are copied.
-    """
+    """A cell for every row on every graph, one record per graph."""
     plan = QUICK if context.quick else PROTOCOL
     chosen = context.choose("models", list(rows))
     for name in context.choose("datasets", QUICK_DATASETS if context.quick else datasets):
@@ -229,9 +205,8 @@ def drawn_cell(
     """The candidates, their scores by split, and the number of the best."""
     best = int(np.argmax([np.mean(scores) for scores in val]))
     tables = [config.to_dict() for config in configs]
-    return {
-        "fingerprint": dataset.fingerprint(), "configs": tables, "val": val, "chosen": best
-    }  # fmt: skip
+    fingerprint = dataset.fingerprint()
+    return {"fingerprint": fingerprint, "configs": tables, "val": val, "chosen": best}
 
 
 def search_families(

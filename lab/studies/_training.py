@@ -40,9 +40,6 @@ def as_trained(config: Config) -> Config:
 
     The published split differs in them between training and test nodes. No printed number was made
     with such a shift.
-
-    >>> as_trained(Config()).frequencies
-    'train'
     """
     return config.replace(frequencies="train")
 
@@ -64,11 +61,8 @@ def fit_all(
 ) -> list[list[Fitted]]:
     """Each configuration on each split, (configs, splits), by one call.
 
-    Args:
-        dataset, configs, splits: what is trained; the seed of a configuration is added to that of
-            the split.
-        device: by default each configuration's own.
-        replaced: in all configurations.
+    The seed of a configuration is added to that of the split. Some settings are ``replaced`` in all
+    configurations; the device is by default each configuration's own.
     """
     members = [c.replace(seed=c.seed + s.seed, **replaced) for c in configs for s in splits]
     fitted = fit(dataset, members, [*splits] * len(configs), device=device)
@@ -86,24 +80,12 @@ def train_splits(
 ) -> list[dict[str, Any]]:
     """Train each configuration on each split; those of one shape train as one population.
 
-    Args:
-        dataset: to train on.
-        configs: what to train.
-        splits: splits or their seeds; a split's seed also seeds weights and dropout.
-        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
-        protocol: of the splits that are given by seeds.
-        leave_dropout_on: also score the test nodes with the hidden dropout still on, as the
-            authors' code does.
+    A split, or its seed, also seeds weights and dropout. With ``leave_dropout_on`` test nodes are
+    also scored with the hidden dropout still on, as the authors' code does.
 
     Returns:
         of each configuration, lists over the splits: ``val`` and ``test`` accuracy, ``epochs``,
         ``best_epochs``, learned ``a`` and ``b``, ``test_dropout_on``; None where there is none.
-
-    >>> from longnn.data import csbm
-    >>> config = Config(model="mlp").replace(epochs=2)
-    >>> (scores,) = train_splits(csbm(num_nodes=60, num_features=4), [config], [0], device="cpu")
-    >>> scores["epochs"]
-    [2]
     """
     made = [s if isinstance(s, Split) else make_split(dataset, protocol, s) for s in splits]
     # Features of named datasets are ready to use, whatever a configuration says of scaling.
@@ -193,15 +175,7 @@ def halve_validation(split: Split) -> Split:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What one row trains on every split: one configuration, or the members of an ensemble.
-
-    Args:
-        configs: each with a seed that is added to that of the split.
-        join: of several.
-
-    >>> Entry([Config()]).limited(5).configs[0].settings.epochs
-    5
-    """
+    """What one row trains on every split: one configuration, or the members of an ensemble."""
 
     configs: Sequence[Config]
     join: Join = "average"
@@ -299,13 +273,7 @@ COLUMNS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 
 
 def predict_by_columns(name: str, dataset: NodeDataset, split: Split) -> Tensor:
-    """Values (nodes,) or probabilities (nodes, classes) of a rival without the graph.
-
-    >>> from longnn.data import csbm, make_split
-    >>> data = csbm(num_nodes=40, num_features=3)
-    >>> predict_by_columns("constant", data, make_split(data, "stratified", 0)).shape
-    torch.Size([40, 2])
-    """
+    """Values (nodes,) or probabilities (nodes, classes) of a rival without the graph."""
     x, y = dataset.data.x.numpy(), dataset.data.y.numpy()
     train = split.train.numpy()
     for_values, for_classes = COLUMNS[name]
@@ -317,14 +285,7 @@ def predict_by_columns(name: str, dataset: NodeDataset, split: Split) -> Tensor:
 def headline_scores(
     dataset: NodeDataset, predicted: Sequence[Tensor], splits: Sequence[Split]
 ) -> tuple[list[float], list[float]]:
-    """The headline metric on the validation and on the test nodes of each split.
-
-    >>> from longnn.data import csbm, make_split
-    >>> data = csbm(num_nodes=40, num_features=3)
-    >>> sure = torch.nn.functional.one_hot(data.data.y).float()
-    >>> headline_scores(data, [sure], [make_split(data, "stratified", 0)])
-    ([1.0], [1.0])
-    """
+    """The headline metric on the validation and on the test nodes of each split."""
     metric, _ = headline(dataset.data.y, dataset.task)
     pairs = list(zip(predicted, splits, strict=True))
     val = [score(p, dataset, split.val)[metric] for p, split in pairs]

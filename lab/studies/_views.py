@@ -34,21 +34,10 @@ _LATEX = {
     "|": r"\textbar{}",
     "^": r"\^{}",
 }
-_WORDS = [
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-]
+_WORDS = (
+    *("no", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,20 +112,14 @@ def _latex(cell: str) -> str:
 
 
 def pivot(
-    records: Mapping[str, Record], rows: Iterable[str] | None = None, value: str = "test"
+    records: Mapping[str, Record], rows: Iterable[str] | None = None
 ) -> dict[str, dict[str, list[float]]]:
-    """The grid of a value of the cells.
-
-    Args:
-        records: graph -> its record.
-        rows: the keys of cells, in order; by default those of each record that have the value.
-        value: its key in a cell.
-    """
+    """The grid of test scores: of these cells in order, by default of all that have some."""
     wanted = None if rows is None else list(rows)
     return {
         graph: {
-            key: record[key].scores(value)
-            for key in (wanted or [key for key in record if value in record[key]])
+            key: record[key].scores("test")
+            for key in (wanted or [key for key in record if "test" in record[key]])
             if key in record
         }
         for graph, record in records.items()
@@ -144,39 +127,23 @@ def pivot(
 
 
 def metric_words(metric: str) -> str:
-    """A score in plain letters, for a table in Markdown.
-
-    >>> metric_words("r2"), metric_words("roc_auc")
-    ('R2', 'ROC AUC')
-    """
+    """A score in plain letters, for a table in Markdown."""
     return METRICS[metric].plain or METRICS[metric].name
 
 
 def percent(scores: Scores) -> float:
-    """The mean in per cent.
-
-    >>> percent([0.5, 0.75])
-    62.5
-    """
+    """The mean in per cent."""
     return 100 * float(np.mean(scores))
 
 
 def interval(scores: Scores) -> str:
-    """Mean ± half the width of the 95 % bootstrap interval, in per cent.
-
-    >>> interval([0.5, 0.5])
-    '50.00 ± 0.00'
-    """
+    """Mean ± half the width of the 95 % bootstrap interval, in per cent."""
     s = summarize(scores)
     return f"{100 * s['mean']:.2f} ± {50 * (s['high'] - s['low']):.2f}"
 
 
 def points(scores: Scores, others: Scores) -> list[float]:
-    """Scores minus others, split by split, in points.
-
-    >>> points([0.75, 0.5], [0.5, 0.5])
-    [25.0, 0.0]
-    """
+    """Scores minus others, split by split, in points."""
     return [float(100 * (a - b)) for a, b in zip(scores, others, strict=True)]
 
 
@@ -211,11 +178,7 @@ def paired(row: Mapping[str, Scores], one: str, other: str, digits: int = 2) -> 
 
 
 def best_in_bold(means: Sequence[float], digits: int = 1) -> list[str]:
-    """Numbers to some digits, the highest in bold.
-
-    >>> best_in_bold([97.25, 98.0])
-    ['97.2', '**98.0**']
-    """
+    """Numbers to some digits, the highest in bold."""
     best = max(means, default=0.0)
     shown = [f"{v:.{digits}f}" for v in means]
     return [f"**{t}**" if v >= best - 1e-9 else t for t, v in zip(shown, means, strict=True)]
@@ -239,12 +202,8 @@ def models_table(
 ) -> ResultTable:
     """One row per label and one column per graph; the best of each column in bold.
 
-    Args:
-        name, caption: of the table.
-        grid: the scores.
-        labels: row -> its label, in order.
-        models: row -> its model; see :func:`average_ranks`. By default all rows are models.
-        ranked: whether a last column has the average ranks.
+    The last column is the average rank, if ``ranked``: see :func:`average_ranks` for ``models``; by
+    default all rows are models.
     """
     graphs = [g for g, row in grid.items() if any(key in row for key in labels)]
     best = {g: max(percent(v) for k, v in grid[g].items() if k in labels) for g in graphs}
@@ -295,16 +254,12 @@ def difference_table(
     name: str,
     caption: str,
     grid: Grid,
-    pairs: Mapping[str, tuple[str, str]],
-    column: str = "model",
+    pairs: Mapping[str, tuple[str, str]],  # by label
+    column: str = "model",  # title of the labels
 ) -> ResultTable:
     """One row per pair of rows and one column per graph: the first minus the second, in points.
 
-    Args:
-        name, caption: of the table.
-        grid: the scores.
-        pairs: label -> what is subtracted from what; left out where no graph has both.
-        column: title of the labels.
+    A pair is left out where no graph has both.
     """
     rows = [[label, *(paired(row, *two) for row in grid.values())] for label, two in pairs.items()]
     return ResultTable(name, caption, [column, *grid], [row for row in rows if any(row[1:])])
@@ -335,13 +290,9 @@ def dot_plot(
     highlight: Sequence[str],
     metrics: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Each model's mean and interval on each graph, side by side.
+    """Each model's mean and interval on each graph, side by side; some rows are highlighted.
 
-    Args:
-        grid: the scores.
-        labels: of the rows.
-        highlight: rows that stand out.
-        metrics: what the scores of a graph are, where it is not the accuracy.
+    ``metrics`` says what the scores of a graph are, where it is not the accuracy.
     """
     graphs = list(grid)
     named = {g: (metrics or {}).get(g, "accuracy") for g in graphs}
@@ -396,9 +347,5 @@ def listed(names: Iterable[str], *, plain: bool = False) -> str:
 
 
 def word(count: int) -> str:
-    """A small number as a word.
-
-    >>> word(9)
-    'nine'
-    """
+    """A small number as a word."""
     return _WORDS[count] if count < len(_WORDS) else str(count)

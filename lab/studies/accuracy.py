@@ -134,11 +134,7 @@ def tables(folder: Path) -> list[ResultTable]:
 
 
 def _form(config: ConfigTable) -> str:
-    """Where the filter acts, after what, and how many there are.
-
-    >>> _form({"placement": "output", "shared": True, "self_loops": "add"})
-    'output, one filter, self loops'
-    """
+    """Where the filter acts, after what, and how many there are."""
     transform = "" if config.get("transform", "mlp") == "mlp" else f", {config['transform']}"
     shared = ", one filter" if config.get("shared") else ""
     loops = ", self loops" if config.get("self_loops") == "add" else ""

@@ -25,7 +25,7 @@ import scipy.stats
 from matplotlib.figure import Figure
 
 from lab.records import Values
-from lab.studies._engine import Cell, Cells, Context, read_record
+from lab.studies._engine import Cell, Cells, Context, read_record, rounded
 from lab.studies._printed import TEN
 from lab.studies._training import train_splits
 from lab.studies._views import ResultTable
@@ -76,18 +76,17 @@ def measure(name: str, config: Config, seeds: int, context: Context) -> dict[str
     P = problem.operator.matrix.to_scipy()
     first, second = P.trace() / P.shape[0], P.power(2).sum() / P.shape[0]  # of x: tr P, tr P^2
     card = data.describe(dataset)
-    short = lambda values: [float(f"{v:.4g}") for v in values]  # noqa: E731
     return {
         "fingerprint": dataset.fingerprint(),
         "notes": list(dataset.notes),
         "config": {k: v for k, v in config.to_dict().items() if k != "device"},
         "start": {k: float(config.options[k]) for k in ("a", "b")},
-        "a": short(scores["a"]),
-        "b": short(scores["b"]),
+        "a": rounded(scores["a"]),
+        "b": rounded(scores["b"]),
         "best_epochs": scores["best_epochs"],
-        "mean": float(f"{1 - first:.4g}"),
-        "variance": float(f"{second - first**2:.4g}"),
-        "histogram": short(density.histogram(BINS)),
+        "mean": rounded(1 - first),
+        "variance": rounded(second - first**2),
+        "histogram": rounded(density.histogram(BINS)),
         "label_mean": round(label_mean(P, dataset.data.y.numpy()), 4),
         "node_homophily": card.node_homophily and round(card.node_homophily, 4),
     }
@@ -97,10 +96,6 @@ def label_mean(P: scipy.sparse.csr_matrix, labels: np.ndarray) -> float:
     r"""The mean eigenvalue of the labels as a signal: :math:`1 - \mathrm{tr}\,Y^TPY / \|Y\|^2`.
 
     Y is one-hot, centred over the labelled nodes and zero on the others.
-
-    >>> two = scipy.sparse.csr_matrix([[0.0, 1.0], [1.0, 0.0]])
-    >>> label_mean(two, np.array([0, 1]))  # neighbours that differ: the highest frequency
-    2.0
     """
     known = labels >= 0
     Y = (labels[:, None] == np.unique(labels[known])).astype(float)
@@ -113,9 +108,6 @@ def fit_moments(mean: float, variance: float) -> tuple[float, float]:
 
     With :math:`m = \mathrm{mean}/2`, :math:`v = \mathrm{variance}/4` and :math:`s = m(1-m)/v - 1`:
     :math:`a + 1 = m s`, :math:`b + 1 = (1-m) s`.
-
-    >>> fit_moments(1.0, 1 / 3)  # the uniform density
-    (0.0, 0.0)
     """
     m, v = mean / 2, variance / 4
     s = m * (1 - m) / v - 1
@@ -123,11 +115,7 @@ def fit_moments(mean: float, variance: float) -> tuple[float, float]:
 
 
 def distance(histogram: np.ndarray, a: float, b: float) -> float:
-    """W_1 between a histogram over equal bins of [0, 2] and the weight of a and b.
-
-    >>> round(distance(np.full(100, 0.01), 0.0, 0.0), 9)
-    0.0
-    """
+    """W_1 between a histogram over equal bins of [0, 2] and the weight of a and b."""
     ours = np.concatenate([[0.0], np.cumsum(histogram)])
     gap = np.abs(ours - scipy.special.betainc(a + 1, b + 1, EDGES / 2))
     return float(np.trapezoid(gap, EDGES))
@@ -245,11 +233,7 @@ def _answers(graphs: Sequence[Values], compared: Sequence[Mapping[str, Any]]) ->
 
 
 def _correlate(x: Sequence[float], y: Sequence[float | None]) -> str:
-    """Spearman's coefficient and its p-value.
-
-    >>> _correlate([1.0, 2.0], [2.0, 1.0])
-    'too few graphs'
-    """
+    """Spearman's coefficient and its p-value."""
     if len(x) < 4 or len(set(x)) == 1 or len(set(y)) == 1:
         return "too few graphs"
     found = scipy.stats.spearmanr(x, y)

@@ -75,11 +75,7 @@ QUICK: dict[str, Any] = {"candidates": 4, "kept": 2, "splits": [1, 1], "small": 
 
 
 def candidates(plan: Mapping[str, Any]) -> list[Space]:
-    """Random configurations, in a fixed order, and last the earlier choice.
-
-    >>> len(candidates(QUICK))
-    5
-    """
+    """Random configurations, in a fixed order, and last the earlier choice."""
     space = load_space({**SPACE, "epochs": plan["epochs"]}, "lon")
     drawn = draw_random([space], plan["candidates"])
     return [*drawn, {**EARLIER, "epochs": plan["epochs"]}]

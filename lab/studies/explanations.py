@@ -20,11 +20,11 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, GNNExplainer
 
 from lab.records import Values
-from lab.studies._engine import Cell, Cells, Context, read_record
+from lab.studies._engine import Cell, Cells, Context, read_record, rounded
 from lab.studies._views import ResultTable
 from longnn import data, training
 from longnn.config import Config
-from longnn.data import NodeDataset, Split, from_data, make_split
+from longnn.data import NodeDataset, from_data, make_split
 from longnn.explain import explain_nodes
 from longnn.graphs import GraphOperator
 from longnn.report import GREY, NAVY, ORANGE, SKY, in_style, new_figure
@@ -86,10 +86,6 @@ def planted(blocks: int, seed: int = 0) -> tuple[NodeDataset, np.ndarray]:
 
     Returns:
         the graph, and the informant of every node, int64 (nodes,), -1 for those that are no centre.
-
-    >>> graph, informant = planted(4)
-    >>> graph.num_nodes, int((informant >= 0).sum())
-    (52, 4)
     """
     rng = np.random.default_rng(seed)
     size = blocks * BLOCK
@@ -117,21 +113,13 @@ def planted(blocks: int, seed: int = 0) -> tuple[NodeDataset, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Subject:
-    """A trained model and nodes of its test set to explain.
-
-    Args:
-        dataset, trained, split: of the training.
-        test: accuracy on the test nodes.
-        nodes: to explain: test nodes that are predicted right.
-        informant: (nodes,), where explanations are planted.
-    """
+    """A trained model and nodes of its test set to explain."""
 
     dataset: NodeDataset
     trained: Trained
-    split: Split
-    test: float
-    nodes: np.ndarray
-    informant: np.ndarray | None
+    test: float  # accuracy on the test nodes
+    nodes: np.ndarray  # to explain: test nodes that are predicted right
+    informant: np.ndarray | None  # (nodes,), where explanations are planted
 
     def __post_init__(self) -> None:
         problem = self.trained.problem(self.dataset)
@@ -168,7 +156,7 @@ def make_subject(
     test = float(right[split.test].double().mean())
     places = np.flatnonzero((split.test & right).numpy())
     drawn = np.random.default_rng(0).permutation(places)[:count]
-    return Subject(dataset, trained, split, test, drawn, informant)
+    return Subject(dataset, trained, test, drawn, informant)
 
 
 #: Learning rates of GNNExplainer: PyG's default, and the best of five settings that were tried on
@@ -239,11 +227,7 @@ def gnn_explainer(epochs: int, rate: float = RATE) -> Ranking:
 
 
 def methods(epochs: int) -> dict[str, Ranking]:
-    """All of them by name.
-
-    >>> list(methods(1))
-    ['exact', 'gnnexplainer', 'gnnexplainer-tuned', 'saliency', 'random']
-    """
+    """All of them by name."""
     return {
         "exact": exact,
         "gnnexplainer": gnn_explainer(epochs),
@@ -251,13 +235,6 @@ def methods(epochs: int) -> dict[str, Ranking]:
         "saliency": saliency,
         "random": by_chance,
     }
-
-
-def timed(rank: Ranking, subject: Subject, node: int) -> tuple[np.ndarray, float]:
-    """A ranking and the seconds that it took."""
-    started = time.perf_counter()
-    found = rank(subject, node)
-    return found, time.perf_counter() - started
 
 
 def cells(context: Context) -> Cells:
@@ -291,21 +268,12 @@ def measure_sums(load: Callable[[], Subject], plan: Mapping[str, Any]) -> dict[s
     return {
         "test": round(subject.test, 4),
         "explained": len(many),
-        "gap": short(max(abs(e.gap) for e in found.nodes)),
-        "feature_gap": short(max(abs(e.feature_gap or 0.0) for e in found.nodes)),
-        "float32": short(np.abs(total - scores[many, chosen[many]]).max()),
-        "seconds": short(seconds[1]),
-        "seconds_nodes": short(seconds[0]),
+        "gap": rounded(max(abs(e.gap) for e in found.nodes), 3),
+        "feature_gap": rounded(max(abs(e.feature_gap or 0.0) for e in found.nodes), 3),
+        "float32": rounded(np.abs(total - scores[many, chosen[many]]).max(), 3),
+        "seconds": rounded(seconds[1], 3),
+        "seconds_nodes": rounded(seconds[0], 3),
     }
-
-
-def short(value: float) -> float:
-    """Three digits.
-
-    >>> short(0.0123456)
-    0.0123
-    """
-    return float(f"{value:.3g}")
 
 
 @torch.no_grad()
@@ -343,10 +311,12 @@ def measure_method(
     values: dict[str, list[Any]] = {name: [] for name in names}
     hits = []
     for node in subject.nodes.tolist():
-        importance, seconds = timed(rank, subject, node)
+        started = time.perf_counter()
+        importance = rank(subject, node)
+        seconds = time.perf_counter() - started
         order = np.argsort(-importance, kind="stable")
         others = order[order != node]
-        values["seconds"].append(short(seconds))
+        values["seconds"].append(rounded(seconds, 3))
         values["start"].append(probability(subject, node, everyone))
         values["empty"].append(probability(subject, node, ~everyone))
         curves: dict[str, list[float]] = {"deletion": [], "insertion": [], "removal": []}
@@ -373,11 +343,6 @@ def read(folder: Path) -> tuple[Values, dict[str, dict[str, Values]], dict[str, 
     return record.plan, ordered, {graph: sums[graph] for graph in graphs}
 
 
-def area(cell: Mapping[str, Any], curve: str) -> float:
-    """The mean probability over all nodes and sizes of a curve."""
-    return float(np.mean(cell[curve]))
-
-
 def tables(folder: Path) -> list[ResultTable]:
     """Faithfulness of each method, and exactness and time."""
     plan, measured, sums = read(folder)
@@ -389,7 +354,7 @@ def _faithfulness(plan: Values, measured: Mapping[str, Mapping[str, Values]]) ->
     for graph, by_method in measured.items():
         for name, cell in by_method.items():
             hits = f"{100 * cell['hits']:.0f} %" if "hits" in cell else "–"
-            areas = [f"{area(cell, curve):.3f}" for curve in CURVES]
+            areas = [f"{np.mean(cell[curve]):.3f}" for curve in CURVES]
             rows.append(
                 [f"{graph}, {NAMES[name]}", *areas, hits, f"{np.mean(cell['seconds']):.2g}"]
             )

@@ -23,12 +23,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from lab.records import ConfigTable, Values
-from lab.studies._engine import Cell, Cells, Context, read_records
+from lab.studies._engine import Cell, Cells, Context, read_records, rounded
 from lab.studies._views import ResultTable
 from longnn import data, training
 from longnn.config import Config
@@ -146,7 +145,7 @@ def train(
         seen = {name: values[:, group] for name, values in watch.seen().items()}
         described[variant] = _describe(np.stack(paths[group]), watch.epochs, seen)
         if variant in DRAWN:  # coefficients, (splits, degree+1, channels)
-            shown = {str(t): _short([p[t] for p in paths[group]]) for t in SHOWN}
+            shown = {str(t): rounded([p[t] for p in paths[group]]) for t in SHOWN}
             described[variant]["chebyshev"] = shown
     notes = list(dataset.notes)
     return {"fingerprint": dataset.fingerprint(), "notes": notes, "variants": described}
@@ -204,14 +203,14 @@ def _describe(
         "epochs": at,
         "amplitude": _curve(np.stack([amplitude(p[at]) for p in path])),
         "movement": _curve(np.stack([movement(p[at], p[-1]) for p in path])),
-        "amplitude_at": {str(t): _short(amplitude(path[:, t]).mean()) for t in shown},
+        "amplitude_at": {str(t): rounded(amplitude(path[:, t]).mean()) for t in shown},
         "smallest": {
-            str(t): _short(np.abs(chebyshev_response(path[:, t], lam)).min((1, 2)).mean())
+            str(t): rounded(np.abs(chebyshev_response(path[:, t], lam)).min((1, 2)).mean())
             for t in shown
         },
-        "mean": {"epochs": list(epochs), **{k: _short(v.mean(1)) for k, v in seen.items()}},
+        "mean": {"epochs": list(epochs), **{k: rounded(v.mean(1)) for k, v in seen.items()}},
         "scores": {
-            str(t): {name: _short(seen[f"{name}_accuracy"][epochs.index(t)]) for name in SETS}
+            str(t): {name: rounded(seen[f"{name}_accuracy"][epochs.index(t)]) for name in SETS}
             for t in shown
         },
         "moves": {
@@ -224,18 +223,7 @@ def _describe(
 def _curve(values: np.ndarray) -> dict[str, list[float]]:  # (seeds, epochs)
     """The mean over the splits, the lowest and the highest."""
     parts = {"mean": values.mean(0), "low": values.min(0), "high": values.max(0)}
-    return {name: _short(part) for name, part in parts.items()}
-
-
-def _short(values: Any) -> Any:
-    """Nested lists of numbers with four digits.
-
-    >>> _short(np.array([[1 / 3]]))
-    [[0.3333]]
-    """
-    if np.ndim(values) == 0:
-        return float(f"{float(values):.4g}")
-    return [_short(v) for v in values]
+    return {name: rounded(part) for name, part in parts.items()}
 
 
 def inner(f: np.ndarray, g: np.ndarray) -> np.ndarray:
@@ -245,20 +233,12 @@ def inner(f: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 def amplitude(g: np.ndarray) -> np.ndarray:
-    """Root mean square of the response over the spectrum and the channels.
-
-    >>> amplitude(np.array([[3.0], [0.0]])).item()
-    3.0
-    """
+    """Root mean square of the response over the spectrum and the channels."""
     return np.sqrt(inner(g, g))
 
 
 def movement(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """1 - cosine of the angle between two filters: 0 for the same waveform, 1 for unrelated ones.
-
-    >>> movement(np.array([[3.0], [0.0]]), np.array([[0.0], [1.0]])).item()
-    1.0
-    """
+    """1 - cosine of the angle between filters: 0 for the same waveform, 1 for unrelated ones."""
     return 1 - inner(f, g) / (amplitude(f) * amplitude(g))
 
 
@@ -277,12 +257,7 @@ def describe_move(f: np.ndarray, g: np.ndarray) -> dict[str, float]:
     """
     growth = amplitude(g) / amplitude(f)
     values = {"growth": growth, "movement": movement(f, g), "share": growth_share(f, g)}
-    return {name: float(f"{float(value):.4g}") for name, value in values.items()}
-
-
-def over_passing(move: Mapping[str, float]) -> bool:
-    """Whether the amplitude grows by more than 1 % and growth is more than half of the move."""
-    return move["growth"] > 1.01 and move["share"] > 0.5
+    return {name: rounded(value) for name, value in values.items()}
 
 
 def read(folder: Path) -> dict[str, dict[str, dict[str, Values]]]:
@@ -365,7 +340,10 @@ def _observations(values: Values) -> list[str]:
     moves, means, scores = values["moves"], values["mean"], values["scores"]
     late = moves["120-160"]
     at_80 = means["epochs"].index(80)
-    counts = [sum(map(over_passing, of)) for of in (late, list(moves.values())[-1])]
+    counts = [
+        sum(move["growth"] > 1.01 and move["share"] > 0.5 for move in of)
+        for of in (late, list(moves.values())[-1])
+    ]
     return [
         f"× {_mean(moves['0-80'], 'growth'):.2f}",
         f"× {_mean(late, 'growth'):.3f}",
@@ -391,24 +369,24 @@ def figures(folder: Path) -> dict[str, Figure]:
                 continue
             free = {label: of[f"nothing{rates}"] for label, of in kept.items()}
             title, end = f"{GRAPHS[graph]}{rates}", f"{graph}{rates.replace(', ', '-')}"
-            drawn[f"responses-{end}"] = draw_responses(free, SHOWN, title)
+            drawn[f"responses-{end}"] = draw_responses(free, title)
             drawn[f"curves-{end}"] = draw_curves(kept, title)
     return drawn
 
 
 @in_style
-def draw_responses(models: Mapping[str, Values], epochs: Sequence[int], graph: str) -> Figure:
+def draw_responses(models: Mapping[str, Values], graph: str) -> Figure:
     """The response at some epochs, one row per model: the first split dark, the others light."""
     figure, grid = new_figure(
         f"Filters without regularisation, {graph}",
         height=0.8 + 2.1 * len(models),
         rows=len(models),
-        columns=len(epochs),
+        columns=len(SHOWN),
     )
     lam = np.linspace(0, 2, 101)
     for row, (name, found) in zip(grid, models.items(), strict=True):
         top = 0.0
-        for axes, epoch in zip(row, epochs, strict=True):
+        for axes, epoch in zip(row, SHOWN, strict=True):
             axes.axhspan(0, 1, color=PALE, lw=0)
             axes.axhline(0, color=GREY, lw=0.8)
             for seed, beta in reversed(list(enumerate(found["chebyshev"][str(epoch)]))):
@@ -432,7 +410,10 @@ def draw_responses(models: Mapping[str, Values], epochs: Sequence[int], graph: s
 
 @in_style
 def draw_curves(models: Mapping[str, Mapping[str, Values]], graph: str) -> Figure:
-    """Amplitude, and distance from the last waveform, over the epochs: one column per model."""
+    """Amplitude, and distance from the last waveform, over the epochs: one column per model.
+
+    Lines are means over the splits; bands go from the lowest to the highest of them.
+    """
     figure, grid = new_figure(
         f"Amplitude and waveform, {graph}", height=5.2, rows=2, columns=len(models)
     )
@@ -440,8 +421,12 @@ def draw_curves(models: Mapping[str, Mapping[str, Values]], graph: str) -> Figur
         shades = colours(len(variants))
         for (variant, found), line, colour in zip(variants.items(), LINES, shades, strict=False):
             look = {"ls": line, "color": colour, "label": variant.removesuffix(", slow")}
-            for axes, curve in ((amplitude, "amplitude"), (waveform, "movement")):
-                _band(axes, found["epochs"], found[curve], look)
+            for axes, measure in ((amplitude, "amplitude"), (waveform, "movement")):
+                epochs, curve = found["epochs"], found[measure]
+                axes.fill_between(
+                    epochs, curve["low"], curve["high"], color=colour, alpha=0.12, lw=0
+                )
+                axes.plot(epochs, curve["mean"], **look)
         amplitude.set_title(f"{name}: amplitude ‖g‖")
         waveform.set_title(f"{name}: waveform g/‖g‖")
         waveform.set_xlabel("epoch")
@@ -454,9 +439,3 @@ def draw_curves(models: Mapping[str, Mapping[str, Values]], graph: str) -> Figur
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, title="held back by")
     return figure
-
-
-def _band(axes: Axes, epochs: list[int], curve: Values, look: Mapping[str, Any]) -> None:
-    """The mean over the splits, and from the lowest to the highest of them."""
-    axes.fill_between(epochs, curve["low"], curve["high"], color=look["color"], alpha=0.12, lw=0)
-    axes.plot(epochs, curve["mean"], **look)

@@ -49,30 +49,19 @@ CHANGES = {
 }
 #: Models of scikit-learn, which see the columns alone.
 RIVALS = {"linear": "linear", "histogram-boosting": "histogram boosting"}
-LABELS = {
-    "preset": "preset",
-    "defaults": "usual defaults",
-    **CHANGES,
-    "mlp": "MLP",
-    **RIVALS,
-}
+LABELS = {"preset": "preset", "defaults": "usual defaults", **CHANGES, "mlp": "MLP", **RIVALS}
 #: The columns of the first table.
 REFERENCES = ("preset", "defaults", "mlp", "linear", "histogram-boosting")
 TICKS = (-50, -20, -10, -5, -2, -1, 0, 1, 2, 5)
 
 
 def candidates(dataset: NodeDataset, given: Mapping[str, Any]) -> dict[str, Config]:
-    """The configurations to train on a table, by name.
+    """The configurations to train on a table, by name; ``given`` keys are shared by all of them."""
 
-    Args:
-        dataset: a table.
-        given: keys that all of them share, such as the number of epochs.
+    def filled(**keys: Any) -> Config:
+        return complete({"preset": "fast", **given, **keys}, dataset)
 
-    >>> from longnn.data import csbm
-    >>> list(candidates(csbm(num_nodes=40, num_features=3), {}))[:3]
-    ['preset', 'defaults', 'no-penalty']
-    """
-    chosen, usual = complete({"preset": "fast", **given}, dataset).to_dict(), Config().to_dict()
+    chosen, usual = filled().to_dict(), Config().to_dict()
     dropouts = ("input_dropout", "dropout", "filter_dropout")
     changes: dict[str, dict[str, Any]] = {
         "no-penalty": {"degree_penalty": 0.0},
@@ -88,13 +77,10 @@ def candidates(dataset: NodeDataset, given: Mapping[str, Any]) -> dict[str, Conf
     if "monitor" in data_defaults(dataset):  # for regression, loss and score are the same choice
         changes["other-monitor"] = {"monitor": "score"}
     return {
-        "preset": complete({"preset": "fast", **given}, dataset),
+        "preset": filled(),
         "defaults": Config.from_dict(given),
-        **{
-            name: complete({"preset": "fast", **given, **keys}, dataset)
-            for name, keys in changes.items()
-        },
-        "mlp": complete({"preset": "fast", **given, "model": "mlp"}, dataset),
+        **{name: filled(**keys) for name, keys in changes.items()},
+        "mlp": filled(model="mlp"),
     }
 
 

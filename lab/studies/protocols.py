@@ -83,28 +83,17 @@ MOST = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Ensemble:
-    """A row whose predictions are those of several trained members.
-
-    Args:
-        label: as tables name it; it says that this is an ensemble.
-        members: the configurations on a graph, by its name and the folder that holds one folder
-            per study; none leaves the row out. A configuration's own seed is added to that of the
-            split.
-        join: ``"average"``, or ``"votes"`` on the validation nodes
-            (:func:`longnn.training.ensemble_weights`).
-    """
+    """A row whose predictions are those of several trained members."""
 
     label: str
+    #: The configurations on a graph, by its name and the folder that holds one folder per study;
+    #: none leaves the row out. A configuration's own seed is added to that of the split.
     members: Callable[[str, Path], Sequence[Config]]
     join: Join
 
 
 def recipe_of(name: str) -> dict[str, Config]:
-    """LON-GNN's recipe for a graph as a row, if there is one.
-
-    >>> recipe_of("csbm")[RECIPE].model
-    'lon'
-    """
+    """LON-GNN's recipe for a graph as a row, if there is one."""
     there = ("lon", name) in known_recipes()
     return {RECIPE: config_of(load_recipe("lon", name))} if there else {}
 
@@ -162,11 +151,7 @@ FAMILIES: dict[str, Row] = {
 
 
 def record_name(graph: str, part: str) -> str:
-    """The name of the record of one graph in one part.
-
-    >>> record_name("cora", STRATIFIED)
-    'cora-stratified'
-    """
+    """The name of the record of one graph in one part."""
     return f"{graph}-{part}"
 
 
@@ -213,7 +198,8 @@ def _part_cells(context: Context, name: str, part: str, plan: Plan) -> Cells:
             drawn = yield cell(SEARCH + key, search(key))
             configs[key] = config_of(drawn["configs"][drawn["chosen"]])
     elif context.quick and not record_path(results / "accuracy", name).is_file():
-        configs = default_configs(name)
+        every_row = {k: {"model": row.model, **row.fixed} for k, row in accuracy.ROWS.items()}
+        configs = {k: Config.from_dict(keys) for k, keys in every_row.items()} | recipe_of(name)
     else:
         configs = chosen_configs(results, name)
     every = entries(configs, name, results, plan)
@@ -240,15 +226,7 @@ def count_untested(dataset: NodeDataset, splits: Sequence[Split]) -> dict[str, A
 
 
 def chosen_configs(results: Path, name: str) -> dict[str, Config]:
-    """Row -> what the equal-budget search of ``accuracy`` chose on a graph, and the recipe.
-
-    Args:
-        results: the folder that holds one folder per study.
-        name: of the graph.
-
-    Raises:
-        ValueError: if ``accuracy`` has no record of the graph.
-    """
+    """Row -> what the equal-budget search of ``accuracy`` chose on a graph, and the recipe."""
     records = read_records(results / "accuracy", [name])
     if not records:
         raise ValueError(
@@ -259,13 +237,6 @@ def chosen_configs(results: Path, name: str) -> dict[str, Config]:
     record = records[name]
     chosen = {key: config_of(record[key]["config"]) for key in accuracy.ROWS if key in record}
     return {**chosen, **recipe_of(name)}
-
-
-def default_configs(name: str) -> dict[str, Config]:
-    """Row -> the default configuration of its model: for a quick look before any search."""
-    rows = accuracy.ROWS.items()
-    defaults = {key: Config.from_dict({"model": row.model, **row.fixed}) for key, row in rows}
-    return {**defaults, **recipe_of(name)}
 
 
 def entries(
@@ -364,13 +335,7 @@ def read_classes(folder: Path) -> dict[str, list[Values]]:
 
 
 def rank_correlation(one: Mapping[str, Scores], other: Mapping[str, Scores]) -> float | None:
-    """Spearman's correlation of the mean scores of the models that both have.
-
-    >>> up = {"lon": [0.9], "gcn": [0.8], "mlp": [0.7]}
-    >>> down = {"lon": [0.1], "gcn": [0.2], "mlp": [0.3]}
-    >>> rank_correlation(up, down)
-    -1.0
-    """
+    """Spearman's correlation of the mean scores of the models that both have."""
     shared = [key for key in EQUAL if key in one and key in other]
     means = [[percent(row[key]) for key in shared] for row in (one, other)]
     if len(shared) < 2 or any(np.ptp(values) == 0 for values in means):
@@ -388,9 +353,10 @@ def order_table(
     published: Grid, stratified: Grid, masks: Grid, classes: Mapping[str, Sequence[Values]]
 ) -> ResultTable:
     """One line per graph of protocol B: how the order of the models depends on the protocol."""
-    rows = []
+    rows, models = [], {key: key for key in EQUAL}
     for graph, b in stratified.items():
         a, c = published.get(graph, {}), masks.get(graph, {})
+        ranks = [average_ranks({"": row}, models).get("lon") for row in (a, b, c)]
         correlations = [rank_correlation(*two) for two in ((a, b), (a, c), (b, c))]
         rows.append(
             [
@@ -398,7 +364,7 @@ def order_table(
                 _untested(classes.get(graph, ())),
                 *(SINGLE.get(winner(row), "") for row in (a, b, c)),
                 *("" if value is None else f"{value:.2f}" for value in correlations),
-                " / ".join(_rank(row) for row in (a, b, c)),
+                " / ".join("-" if rank is None else f"{rank:g}" for rank in ranks),
             ]
         )
     pairs = ("A and B", "A and C", "B and C")
@@ -434,27 +400,14 @@ def ranks_table(published: Grid, stratified: Grid, masks: Grid) -> ResultTable:
     )
 
 
-def _rank(row: Mapping[str, Scores]) -> str:
-    ranks = average_ranks({"": row}, {key: key for key in EQUAL})
-    return f"{ranks['lon']:g}" if "lon" in ranks else "-"
-
-
 def _untested(cells: Sequence[Mapping[str, Any]]) -> str:
-    """Classes without test nodes under A, B and C, and how many classes there are.
-
-    >>> _untested([{"classes": 10, "untested": [0, 0], "published": [6, 6]}])
-    '6 / 0 / - of 10'
-    """
+    """Classes without test nodes under A, B and C, and how many classes there are."""
     if not cells:
         return ""
     counts = [cells[0]["published"], *(cell["untested"] for cell in cells)]
-    shown = [_span(numbers) for numbers in counts] + ["-"] * (3 - len(counts))
+    spans = [sorted({min(numbers), max(numbers)}) for numbers in counts]
+    shown = [" to ".join(map(str, span)) for span in spans] + ["-"] * (3 - len(counts))
     return f"{' / '.join(shown)} of {cells[0]['classes']}"
-
-
-def _span(numbers: Sequence[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return str(low) if low == high else f"{low} to {high}"
 
 
 def figures(folder: Path) -> dict[str, Figure]:

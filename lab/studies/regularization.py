@@ -25,7 +25,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from lab.studies._engine import Cell, Cells, Context, read_record
+from lab.studies._engine import Cell, Cells, Context, read_record, rounded
 from lab.studies._views import ResultTable
 from longnn.filters import PolynomialFilter
 from longnn.polynomials import Basis, Jacobi, get_basis
@@ -47,7 +47,7 @@ LOW, HIGH = 20.0, 40.0  # of the paper's colours
 
 def cells(context: Context) -> Cells:
     """Every basis; takes seconds, so there is no smaller version."""
-    points = sphere()
+    points = sphere().reshape(3, -1).T
     plan = {"degree": DEGREE, "radius": RADIUS, "points": len(points)}
     bases = [(kind, a, b) for a, b in PAIRS for kind in ("plain", "orthonormal")]
     for kind, a, b in [*bases, *((name, 0.0, 0.0) for name in OTHERS)]:
@@ -56,12 +56,12 @@ def cells(context: Context) -> Cells:
 
 
 def sphere(rows: int = 60) -> np.ndarray:
-    """Points of the sphere, (points, 3); the poles, where the extremes lie, are among them."""
+    """Points of the sphere, (3, 2 rows + 1, rows + 1), with the poles, where the extremes lie."""
     polar, around = np.meshgrid(
         np.linspace(0, np.pi, rows + 1), np.linspace(0, 2 * np.pi, 2 * rows + 1)
     )
     x, y = np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around)
-    return RADIUS * np.stack([x, y, np.cos(polar)], axis=-1).reshape(-1, 3)
+    return RADIUS * np.stack([x, y, np.cos(polar)])
 
 
 def measure(kind: str, a: float, b: float, points: np.ndarray) -> dict[str, Any]:
@@ -73,10 +73,10 @@ def measure(kind: str, a: float, b: float, points: np.ndarray) -> dict[str, Any]
     theirs = np.sqrt(np.einsum("ni,ij,nj->n", points, G, points))
     return {
         "quadrature": extremes(G),
-        "ours": [_short(ours.min()), _short(ours.max())],
+        "ours": rounded([ours.min(), ours.max()], 6),
         "difference": float(f"{np.abs(ours - theirs).max():.1e}"),
         "uniform": extremes(gram(kind, a, b, uniform=True)),
-        "gram": [[_short(v) for v in row] for row in G],
+        "gram": rounded(G, 6),
     }
 
 
@@ -85,9 +85,6 @@ def gram(kind: str, a: float, b: float, *, uniform: bool = False) -> np.ndarray:
 
     Jacobi terms have the weight (1-x)^a (1+x)^b of the paper; monomials and Bernstein polynomials,
     which have none of their own, and ``uniform`` the constant weight 1/2 of mass one.
-
-    >>> gram("plain", 0.0, 0.0).round(4).diagonal().tolist()
-    [2.0, 0.6667, 0.4]
     """
     plain = uniform or kind in OTHERS
     x, w = scipy.special.roots_jacobi(DEGREE + 1, *((0.0, 0.0) if plain else (a, b)))
@@ -109,7 +106,7 @@ def gram(kind: str, a: float, b: float, *, uniform: bool = False) -> np.ndarray:
 def extremes(G: np.ndarray) -> list[float]:
     """Least and greatest norm on the sphere, from the eigenvalues of G."""
     values = RADIUS * np.sqrt(np.linalg.eigvalsh(G))
-    return [_short(values[0]), _short(values[-1])]
+    return rounded(values[[0, -1]], 6)
 
 
 def our_norms(kind: str, a: float, b: float, points: np.ndarray) -> np.ndarray:
@@ -119,10 +116,6 @@ def our_norms(kind: str, a: float, b: float, points: np.ndarray) -> np.ndarray:
     model = PolynomialFilter(basis, DEGREE, len(points), init=alpha).double()
     model.coefficients.set_(alpha)
     return model.norm().detach().numpy()
-
-
-def _short(value: float) -> float:
-    return float(f"{float(value):.6g}")
 
 
 def tables(folder: Path) -> list[ResultTable]:
@@ -162,20 +155,18 @@ def tables(folder: Path) -> list[ResultTable]:
 def figures(folder: Path) -> dict[str, Figure]:
     """The sphere, coloured by the squared norm, in the plain and in the orthonormal basis."""
     grams = {f"{kind} Jacobi": gram(kind, *PAPERS) for kind in ("plain", "orthonormal")}
-    return {"sphere": draw_spheres(grams, RADIUS, *PAPERS)}
+    return {"sphere": draw_spheres(grams)}
 
 
 @in_style
-def draw_spheres(grams: Mapping[str, np.ndarray], radius: float, a: float, b: float) -> Figure:
+def draw_spheres(grams: Mapping[str, np.ndarray]) -> Figure:
     """A sphere for each Gram matrix G: colour is alpha^T G alpha."""
     figure = Figure(figsize=(WIDTH, 3.7))
     FigureCanvasAgg(figure)
+    a, b = PAPERS
     title = f"Squared norm of filters whose coefficients have length 5, a = {a:g}, b = {b:g}"
     figure.suptitle(title, x=0.01, ha="left")
-    polar, around = np.meshgrid(np.linspace(0, np.pi, 41), np.linspace(0, 2 * np.pi, 81))
-    points = radius * np.stack(
-        [np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around), np.cos(polar)]
-    )
+    points = sphere(40)
     scale = Normalize(LOW, HIGH)
     colours = mpl.colormaps["cividis"]
     axes = []

@@ -86,11 +86,7 @@ def _time(key: str, load: Any, context: Context) -> dict[str, Any]:
 
 
 def _record_name(name: str, kind: str) -> str:
-    """The name of the record of a graph on a kind of device.
-
-    >>> _record_name("cora", "cpu"), _record_name("cora", "cuda")
-    ('cora', 'cora-cuda')
-    """
+    """The name of the record of a graph on a kind of device."""
     return name if kind == "cpu" else f"{name}-{kind}"
 
 

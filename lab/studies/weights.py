@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from lab.studies._engine import Cell, Cells, Context, read_records
 from lab.studies._invented import as_dataset, fraud, fraud_rings, nearest, patients
@@ -86,8 +85,3 @@ def tables(folder: Path) -> list[ResultTable]:
     )
     columns = ["table", "score", "fast", "weights add", "default", "weights add"]
     return [ResultTable("weights", caption, columns, rows)]
-
-
-def figures(folder: Path) -> dict[str, Figure]:
-    """None: the table says it."""
-    return {}

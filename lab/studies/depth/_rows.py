@@ -35,36 +35,23 @@ SINGLE = (*accuracy.FORMS, {**accuracy.FORMS[0], **FEATURES_FORM})
 
 @dataclasses.dataclass(frozen=True)
 class Deep:
-    """A row, and what it sees.
-
-    Args:
-        row: the model, what is fixed and what is searched.
-        directed: whether arcs are kept.
-        raw: features as the files have them, as those who printed the marks use them; else rows are
-            normalised, as in the tables of the paper.
-        precision: of its training.
-        epochs, candidates: where they are not as the plan of the graph has them.
-        halved: search on tuning splits, as recipes are selected: one half of the validation nodes
-            stops a training, the other scores it. Else on the first splits that are reported.
-
-    >>> ROWS["lon-deep"].row.model
-    'lon-deep'
-    """
+    """A row, and what it sees."""
 
     row: Row
-    directed: bool = False
+    directed: bool = False  # whether arcs are kept
+    #: Features as the files have them, as those who printed the marks use them; else rows are
+    #: normalised, as in the tables of the paper.
     raw: bool = False
     precision: str = "float32"
+    #: Where they are not as the plan of the graph has them.
     epochs: int = 0
     candidates: int = 0
+    #: Search on tuning splits, as recipes are selected: one half of the validation nodes stops a
+    #: training, the other scores it. Else on the first splits that are reported.
     halved: bool = False
 
     def plan(self, plan: Plan) -> Plan:
-        """The plan of a graph for this row.
-
-        >>> ROWS["wider-arcs"].plan(PLANS[TUNED]["squirrel"])["epochs"]
-        2000
-        """
+        """The plan of a graph for this row."""
         candidates = self.candidates or plan["draws"]["candidates"]
         draws = {**plan["draws"], "candidates": candidates}
         return {**plan, "epochs": self.epochs or plan["epochs"], "draws": draws}
@@ -152,14 +139,8 @@ LABELS |= {
 _UNDIRECTED = tuple(key for key in _EQUAL if not ROWS[key].directed)
 #: Graph -> its rows, in one part each; a graph of the paper stands in the last part, too.
 _ARCS_ROWS = (
-    "lon",
-    "lon-deep",
-    "gcn-deep",
-    "lon-arcs",
-    "lon-magnetic",
-    "lon-deep-arcs",
-    "lon-deep-magnetic",
-    "gcn-deep-arcs",
+    *("lon", "lon-deep", "gcn-deep", "lon-arcs", "lon-magnetic"),
+    *("lon-deep-arcs", "lon-deep-magnetic", "gcn-deep-arcs"),
 )
 _Draws = tuple[int, int, int, int]
 
@@ -236,9 +217,5 @@ QUICK_KEYS = {DEEP: ("lon", "lon-deep", "gcn-deep"), ARCS: ("lon",), PUBLISHED: 
 
 
 def rows_of(part: str, graph: str) -> tuple[str, ...]:
-    """The rows of a graph in a part.
-
-    >>> rows_of(TUNED, "photo")
-    ('wide', 'wide-gcn', 'textbook-gcn', 'textbook-sage')
-    """
+    """The rows of a graph in a part."""
     return _BY_GRAPH[part][graph] if part in _BY_GRAPH else KEYS[part]

@@ -27,22 +27,13 @@ from longnn.training import choose_device
 
 @dataclasses.dataclass(frozen=True)
 class Textbook:
-    """A network as printed; all are trained for 1000 epochs by Adam.
-
-    Args:
-        kind: of message.
-        channels: hidden ones.
-        layers: of messages.
-        dropout: after each layer.
-        residual: whether a linear map of what enters a layer is added.
-        epochs: of its training.
-    """
+    """A network as printed, trained by Adam."""
 
     kind: Literal["gcn", "sage"]
     channels: int
     layers: int
-    dropout: float
-    residual: bool
+    dropout: float  # after each layer
+    residual: bool  # whether a linear map of what enters a layer is added
     epochs: int = 1000
 
 
@@ -93,14 +84,7 @@ class _Network(nn.Module):
 def train_textbook(
     dataset: NodeDataset, book: Textbook, splits: Sequence[Split], *, device: str = "auto"
 ) -> dict[str, Any]:
-    """Train a network on every split; the seed of the split draws its weights.
-
-    >>> from longnn.data import csbm, make_split
-    >>> data = csbm(num_nodes=60, num_features=4)
-    >>> book = Textbook("gcn", 8, 2, 0.5, residual=True, epochs=3)
-    >>> train_textbook(data, book, [make_split(data, "stratified", 0)], device="cpu")["epochs"]
-    [3]
-    """
+    """Train a network on every split; the seed of the split draws its weights."""
     where = choose_device(device)
     x = dataset.data.x
     x = (x if x.layout is torch.strided else x.to_dense()).float().to(where)

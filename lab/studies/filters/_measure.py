@@ -1,6 +1,6 @@
 """What is measured: each function makes the values of one cell of the record.
 
-Losses are by filter and image, rounded to nine digits; times are CPU times of one thread.
+Losses are by filter and image; times are CPU times of one thread.
 """
 
 import dataclasses
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from lab.records import Values
+from lab.studies._engine import rounded
 from lab.studies.filters._models import (
     MODELS,
     NETWORKS,
@@ -55,6 +56,7 @@ SAMPLE_RATES = (5e-3, 1e-2)  # and their learning rates
 BASIS_RATE = 2e-4  # of a and b in the paper's Table 2
 BASIS_RATES = (1e-2, 1e-3, 5e-4, 2e-4, 1e-4)  # of a and b in its Table 6
 MARKS = 40  # points of a curve that are kept
+DIGITS = 9  # of losses
 
 #: CPU time: on one thread the time of an idle machine, however busy this one is.
 clock = time.process_time
@@ -110,59 +112,68 @@ def measure_floor(task: Task) -> dict[str, Any]:
     """The floor by the eigendecomposition, and the least loss of every degree."""
     exact = torch.from_numpy(exact_floor(task.grid, task.blocks, task.targets, DEGREE))
     degrees = list(range(2, HIGHEST + 1))
+    # The loss of no filter at all, the output 0: the scale of the losses.
+    energy = task.targets[:, task.grid.mask].square().sum(1).mean(1)
     by_degree = [task.highest.at_degree(k) for k in degrees]
     return {
         "losses": _by_filter(exact),
         "starts": [list(start) for start in task.starts],
-        "energy": dict(zip(FILTERS, _energy(task), strict=True)),
+        "energy": dict(zip(FILTERS, rounded(energy, DIGITS), strict=True)),
         "degrees": degrees,
         "by_degree": {
-            name: [rounded(float(p.by_filter(p.rho)[f].mean())) for p in by_degree]
+            name: rounded([p.by_filter(p.rho)[f].mean() for p in by_degree], DIGITS)
             for f, name in enumerate(FILTERS)
         },
     }
 
 
-def _energy(task: Task) -> list[float]:
-    """The loss of no filter at all, the output 0: the scale of the losses."""
-    return [rounded(float(v)) for v in task.targets[:, task.grid.mask].square().sum(1).mean(1)]
+def _fit_each(
+    task: Task, fit: Callable[[int, Tensor, Tensor], float]
+) -> tuple[dict[str, list[float]], list[float]]:
+    """Losses of every filter (by its number) and image, and the seconds of each."""
+    losses = torch.empty(len(FILTERS), task.grid.num_images, dtype=torch.float64)
+    seconds = []
+    for f, targets in enumerate(task.targets):
+        for k in range(task.grid.num_images):
+            began = clock()
+            losses[f, k] = fit(f, task.grid.signals[:, k], targets[:, k])
+            seconds.append(clock() - began)
+    return _by_filter(losses), seconds
+
+
+def _least_squares(
+    task: Task, basis: str, degree: int, **options: Any
+) -> tuple[dict[str, list[float]], list[float]]:
+    """The library's closed form, one image at a time."""
+    operator, mask = grid_operator(task.grid), task.grid.mask
+
+    def fit(f: int, x: Tensor, y: Tensor) -> float:
+        model = PolynomialFilter(basis, degree, **options).double()
+        return float(model.fit_least_squares(operator, x, y, mask).squared_error[0])
+
+    fit(0, task.grid.signals[:, 0], task.targets[0, :, 0])  # the first call takes longer
+    return _fit_each(task, fit)
 
 
 def solve_closed(task: Task, degree: int) -> dict[str, Any]:
-    """The library's closed form, one image at a time, with its time."""
-    operator, grid = grid_operator(task.grid), task.grid
-    losses = torch.empty(len(FILTERS), grid.num_images, dtype=torch.float64)
-    seconds = []
-    warm = PolynomialFilter("jacobi", degree).double()
-    warm.fit_least_squares(operator, grid.signals[:, 0], task.targets[0, :, 0], grid.mask)
-    for f in range(len(FILTERS)):
-        for k in range(grid.num_images):
-            began = clock()
-            model = PolynomialFilter("jacobi", degree).double()
-            x, y = grid.signals[:, k], task.targets[f, :, k]
-            losses[f, k] = model.fit_least_squares(operator, x, y, grid.mask).squared_error[0]
-            seconds.append(clock() - began)
-    return {"losses": _by_filter(losses), "ms": milliseconds(seconds)}
+    """The least loss by the library, with its time."""
+    losses, seconds = _least_squares(task, "jacobi", degree)
+    return {"losses": losses, "ms": milliseconds(seconds)}
 
 
 def fit_rationals(task: Task) -> dict[str, Any]:
     """Rational filters with as many coefficients as the polynomial has."""
-    grid = task.grid
-    losses = torch.empty(len(FILTERS), grid.num_images, dtype=torch.float64)
-    seconds, before, poles = [], [], {}
-    for f, (name, response) in enumerate(FILTERS.items()):
+    before, poles, factors = [], {}, []
+    for name, response in FILTERS.items():
         began = clock()
         found = find_poles(response)
-        factors = factorize(grid, found)
+        factors.append(factorize(task.grid, found))
         before.append(clock() - began)
-        poles[name] = [[rounded(z.real), rounded(z.imag)] for z in found.tolist()]
-        for k in range(grid.num_images):
-            began = clock()
-            x, y = grid.signals[:, k], task.targets[f, :, k]
-            losses[f, k] = fit_rational(factors, x, y, grid.mask)
-            seconds.append(clock() - began)
+        poles[name] = rounded([[z.real, z.imag] for z in found.tolist()], DIGITS)
+    fit = lambda f, x, y: fit_rational(factors[f], x, y, task.grid.mask)  # noqa: E731
+    losses, seconds = _fit_each(task, fit)
     return {
-        "losses": _by_filter(losses),
+        "losses": losses,
         "ms": milliseconds(seconds),
         "ms_before": milliseconds(before),
         "pairs": PAIRS,
@@ -172,16 +183,9 @@ def fit_rationals(task: Task) -> dict[str, Any]:
 
 def measure_own_floors(task: Task) -> dict[str, Any]:
     """The least losses of two models that are not free polynomials of P."""
-    operator, grid = grid_operator(task.grid), task.grid
-    bern = torch.empty(len(FILTERS), grid.num_images, dtype=torch.float64)
-    for f in range(len(FILTERS)):
-        for k in range(grid.num_images):
-            model = PolynomialFilter("bernstein", DEGREE, coefficients="nonnegative").double()
-            x, y = grid.signals[:, k], task.targets[f, :, k]
-            bern[f, k] = model.fit_least_squares(operator, x, y, grid.mask).squared_error[0]
+    bern, _ = _least_squares(task, "bernstein", DEGREE, coefficients="nonnegative")
     loops = task.with_loops
-    gpr = loops.by_filter(loops.rho)
-    return {"losses": {"BernNet": _by_filter(bern), "GPRGNN": _by_filter(gpr)}}
+    return {"losses": {"BernNet": bern, "GPRGNN": _by_filter(loops.by_filter(loops.rho))}}
 
 
 def fit_model(task: Task, name: str, rates: Sequence[float], steps: int) -> dict[str, Any]:
@@ -236,7 +240,7 @@ def _means_at(
             modules, task.problems.select(index), rates=[rate], steps=steps, basis_rate=basis_rate
         )
         means.update(zip(names, trained.best[0].mean(-1).tolist(), strict=True))
-    return {name: rounded(means[name]) for name in FILTERS}
+    return {name: rounded(means[name], DIGITS) for name in FILTERS}
 
 
 def basis_modules(task: Task) -> dict[str, list[GivenBasis]]:
@@ -256,7 +260,7 @@ def fit_basis(
     scaled = conditions(matrix, task.problems, scaled=True).median()
     described = {k: v for k, v in describe(trained, task.floor).items() if k != "losses"}
     conditioned = {"condition": plain, "condition_scaled": scaled}
-    return {**described, **{k: rounded(float(v)) for k, v in conditioned.items()}}
+    return {**described, **{k: rounded(v, DIGITS) for k, v in conditioned.items()}}
 
 
 def describe(trained: Trained, floor: Tensor) -> dict[str, Any]:
@@ -273,31 +277,20 @@ def describe(trained: Trained, floor: Tensor) -> dict[str, Any]:
         "steps_to": {name: int(steps[fastest[f], f]) for f, name in enumerate(FILTERS)},
         "marks": marks,
         "curve": {
-            name: [rounded(float(trained.curve[m - 1, fastest[f], f])) for m in marks]
+            name: rounded([trained.curve[m - 1, fastest[f], f] for m in marks], DIGITS)
             for f, name in enumerate(FILTERS)
         },
     }
 
 
 def _by_filter(losses: Tensor) -> dict[str, list[float]]:
-    return {
-        name: [rounded(v) for v in row] for name, row in zip(FILTERS, losses.tolist(), strict=True)
-    }
+    return dict(zip(FILTERS, rounded(losses, DIGITS), strict=True))
 
 
 def milliseconds(seconds: list[float]) -> dict[str, float]:
-    """Median and largest of times in seconds.
-
-    >>> milliseconds([0.001, 0.003, 0.002])
-    {'median': 2.0, 'max': 3.0}
-    """
+    """Median and largest of times in seconds."""
     times = [1e3 * s for s in seconds]
     return {"median": rounded(statistics.median(times), 4), "max": rounded(max(times), 4)}
-
-
-def rounded(value: float, digits: int = 9) -> float:
-    """The number rounded to so many digits."""
-    return float(f"{value:.{digits}g}")
 
 
 def measure_times(task: Task, lon_cell: Values) -> dict[str, Any]:
@@ -326,7 +319,7 @@ def measure_times(task: Task, lon_cell: Values) -> dict[str, Any]:
         plain.append(_time_plainly(task, f, rate, steps))
     return {
         "steps": steps,
-        "ratio": dict(zip(FILTERS, map(rounded, ratio), strict=True)),
+        "ratio": dict(zip(FILTERS, rounded(ratio, DIGITS), strict=True)),
         "ms_together": milliseconds(together),
         "ms_alone": milliseconds(alone),
         "ms_plain": milliseconds(plain),

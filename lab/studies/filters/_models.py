@@ -33,11 +33,7 @@ STARTS = [
 
 
 class FilterModel(nn.Module):
-    """A :class:`~longnn.PolynomialFilter` of one channel as a model of the task.
-
-    >>> FilterModel("chebyshev", 4)().shape
-    torch.Size([5])
-    """
+    """A :class:`~longnn.PolynomialFilter` of one channel as a model of the task."""
 
     def __init__(self, basis: str | Basis, degree: int, **options: object) -> None:
         super().__init__()
@@ -220,12 +216,7 @@ NETWORKS: Mapping[str, Callable[[], nn.Module]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """What training found, for each learning rate, filter and image.
-
-    >>> best = torch.tensor([[[2.0, 2.0]], [[1.0, 3.0]], [[1.0, 1.0]]])  # three rates
-    >>> Trained([0.1, 0.2, 0.3], best, best.mean(-1)[None]).chosen()
-    [2]
-    """
+    """What training found, for each learning rate, filter and image."""
 
     rates: Sequence[float]
     best: Tensor  # (rates, filters, images) the least loss on the way

@@ -127,11 +127,7 @@ def _known_configs(results: Path, name: str) -> dict[str, ConfigTable]:
 
 
 def plan_for(nodes: int) -> Plan:
-    """The budget for a graph of so many nodes.
-
-    >>> plan_for(183)["holdout"], plan_for(2708)["holdout"]
-    (40, 20)
-    """
+    """The budget for a graph of so many nodes."""
     return SIZES["small" if nodes <= SMALL else "large" if nodes >= LARGE else "medium"]
 
 
@@ -272,11 +268,7 @@ _SHOWN = {
 
 
 def _describe(config: ConfigTable) -> str:
-    """Form and rates in a fixed order; ``normalised`` only if it is.
-
-    >>> _describe({"degree": 5, "hidden_channels": 64, "normalize": False})
-    'hidden 64, degree 5'
-    """
+    """Form and rates in a fixed order; ``normalised`` only if it is."""
     return ", ".join(
         label if key == "normalize" else f"{label} {config[key]}"
         for key, label in _SHOWN.items()

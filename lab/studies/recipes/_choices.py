@@ -86,12 +86,7 @@ SLOWER: dict[str, dict[str, float]] = {
 def candidates(known: Mapping[str, ConfigTable]) -> dict[str, Config]:
     """Configurations of LON-GNN, each as it was found and with slower filter rates.
 
-    Args:
-        known: configurations by the row of ``accuracy`` that they come from, or ``search``, or
-            ``recipe``.
-
-    >>> list(candidates({"gpr": {"model": "gpr", "degree": 10}}))
-    ['gpr', 'gpr, slow', 'gpr, still']
+    ``known`` has them by the row of ``accuracy`` that they come from, or ``search``, or ``recipe``.
     """
     found = {key: config_of(known[key]) for key in (*OWN_ROWS, *OTHERS) if key in known}
     for key in (*RELATIVES, "jacobi"):
@@ -164,27 +159,18 @@ def _step(values: Sequence[float], now: float, generator: random.Random) -> floa
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The recipe of LON-GNN on one graph.
+    """The recipe of LON-GNN on one graph; without a selection no round and no final."""
 
-    Args:
-        chosen: name of the winner.
-        cell: its configuration, and what it reached.
-        first: candidate -> mean score of the first round; empty without a selection.
-        holdout: finalist -> scores of the final; empty without a selection.
-    """
-
-    chosen: str
-    cell: Values
+    chosen: str  # name of the winner
+    cell: Values  # its configuration, and what it reached
+    #: Candidate -> mean score of the first round.
     first: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    #: Finalist -> scores of the final.
     holdout: Mapping[str, list[float]] = dataclasses.field(default_factory=dict)
 
 
 def read_choices(results: Path) -> dict[str, Choice]:
-    """Graph -> the recipe of LON-GNN; without a selection, the row of the longest search.
-
-    Args:
-        results: the folder that holds one folder per study.
-    """
+    """Graph -> the recipe of LON-GNN; without a selection, the row of the longest search."""
     selections = read_records(results / "recipes", (*PAPER, *QUICK_DATASETS))
     choices = {}
     for name, rows in accuracy.read(results / "accuracy").items():

@@ -48,12 +48,7 @@ def files(root: Path) -> dict[Path, str]:
 
 
 def recipe_texts(results: Path, target: Path) -> dict[str, str]:
-    """The text of every file of recipes, by the name of the file.
-
-    Args:
-        results: the folder that holds one folder per study.
-        target: the folder with the files of recipes as they are now.
-    """
+    """The text of every file of recipes by its name; ``target`` has the files as they are now."""
     blocks: dict[str, dict[str, str]] = {}
     for model, dataset, block in _recipes(results):
         blocks.setdefault(model, {}).setdefault(dataset, block)
@@ -122,17 +117,9 @@ def _table(
 
 @dataclasses.dataclass(frozen=True)
 class DeepChoice:
-    """The recipe of a model on a graph.
+    """The recipe of a model on a graph, its scores, and on what splits they were measured."""
 
-    Args:
-        model: as users type it.
-        graph: its name.
-        config: the recipe.
-        cell: its scores on all splits.
-        plan: what splits these are, and what score.
-    """
-
-    model: str
+    model: str  # as users type it
     graph: str
     config: ConfigTable
     cell: Values
@@ -140,11 +127,7 @@ class DeepChoice:
 
 
 def deep_choices(results: Path) -> Iterator[DeepChoice]:
-    """The choices that the records of ``depth`` give, for every model with blocks.
-
-    Args:
-        results: the folder that holds one folder per study.
-    """
+    """The choices that the records of ``depth`` give, for every model with blocks."""
     done: set[tuple[str, str]] = set()
     for part in PARTS:
         for graph, plan in PLANS[part].items():
@@ -160,11 +143,7 @@ def deep_choices(results: Path) -> Iterator[DeepChoice]:
 
 
 def _as_loaded(key: str, graph: str) -> bool:
-    """Whether a row saw the features that a graph has when it is loaded by its name.
-
-    >>> _as_loaded("narrow", "minesweeper"), _as_loaded("wide", "photo")
-    (True, False)
-    """
+    """Whether a row saw the features that a graph has when it is loaded by its name."""
     return not (ROWS[key].raw and find_named(graph).row_normalize)
 
 
@@ -177,12 +156,7 @@ def _config(key: str, cell: Values) -> ConfigTable:
 
 
 def _winners(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Of each model with blocks the row with the best mean validation score; the first of equals.
-
-    >>> rows = {"lon-deep": {"val": [0.5]}, "no-norm": {"val": [0.6]}, "lon": {"val": [0.6]}}
-    >>> _winners(rows)
-    {'lon-deep': 'no-norm'}
-    """
+    """The row with the best mean validation score of each model with blocks."""
     found: dict[str, str] = {}
     for key, cell in rows.items():
         model = ROWS[key].row.model

@@ -22,7 +22,6 @@ from lab.studies.filters._models import (
 )
 from lab.studies.filters._task import (
     FILTERS,
-    apply_exactly,
     eigenblocks,
     exact_floor,
     factorize,
@@ -61,12 +60,6 @@ def test_targets_are_those_of_the_whole_eigendecomposition(small):
     for target, response in zip(small.targets.numpy(), FILTERS.values(), strict=True):
         whole = U @ (response(1 - values)[:, None] * (U.T @ small.grid.signals.numpy()))
         np.testing.assert_allclose(target, whole, atol=1e-12)
-
-
-def test_blocks_are_complete(small):
-    ones = np.ones((1, small.grid.num_nodes))
-    whole = apply_exactly(small.blocks, ones, small.grid.signals.numpy())[0]
-    np.testing.assert_allclose(whole, small.grid.signals.numpy(), atol=1e-13)
 
 
 def test_the_closed_form_is_the_floor_to_six_digits(small):

@@ -1,7 +1,6 @@
 """The choice of a portfolio: its scores, its greed, and that a kind is really left out."""
 
 import dataclasses
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from longnn.config import Config
 from longnn.data import Split, make_split
 from longnn.data._synthetic import csbm
 from longnn.recipes import load_recipe
-from longnn.training import FREE as USERS
 from longnn.training import complete, fit, score, shape_of
 from tests.commands import ROOT
 
@@ -306,24 +304,6 @@ def test_a_shift_in_the_study_is_that_of_a_preset() -> None:
             (plain,) = fit(dataset, [config.replace(frequencies="train")], [split])
             shown = plain.predicted
         assert scored["test"] == [pytest.approx(score(shown, dataset, split.test)["accuracy"])]
-
-
-def test_portfolios_are_written_as_toml(tmp_path: Path) -> None:
-    members = ["features 5", "recipe cora"]
-    configs = {name: candidates({})[name].to_dict() for name in members}
-    both = {key: {"members": members} for key in ("default", "best")}
-    selection = {"portfolios": both, "configs": configs}
-    folder = tmp_path / "results" / "portfolio"
-    assert portfolio.files(tmp_path) == {}
-    Record(record_path(folder, "selection"), {}).add("selection", lambda: selection, machine={})
-    (text,) = portfolio.files(tmp_path).values()
-    read = tomllib.loads(text)
-    assert list(read) == ["default", "best"]
-    assert list(read["best"]) == members
-    for name, table in read["default"].items():
-        assert not USERS & set(table)
-        config = Config.from_dict({**table, "precision": "float32", "frequencies": "train"})
-        assert config == candidates({})[name], name
 
 
 def test_without_a_recipe_with_blocks_seeds_of_a_recipe_are_joined(tmp_path: Path) -> None:
