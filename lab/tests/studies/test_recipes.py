@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 from scipy.special import eval_jacobi, roots_jacobi
 
-from lab.records import config_of, without_retired
+from lab.records import config_of
 from lab.studies import Context, _search, run_study
 from lab.studies import recipes as study
-from lab.studies._training import as_trained
-from lab.studies.depth._rows import KEYS, ROWS
 from lab.studies.recipes import _choices, _files
 from lab.studies.recipes._choices import read_choices
-from lab.studies.recipes._files import recipe_texts, split_tables
 from longnn import LONGNNClassifier, recipes
 from longnn.config import Config
 from longnn.data import Source, csbm
@@ -109,62 +106,11 @@ def test_how_far_a_step_of_adam_moves_the_filter():
     assert np.isclose(slowest * np.abs(low / norms).sum(), 0.28, atol=0.005)
 
 
-def test_recipes_that_no_record_gives_stay_in_their_file(tmp_path):
-    texts = recipe_texts(ROOT / "results", ROOT / "longnn" / "recipes")
-    made = recipe_texts(ROOT / "results", tmp_path)  # where there are none, those of records alone
-    assert set(split_tables(texts["lon.toml"])) - set(split_tables(made["lon.toml"])) == {"csbm"}
-
-
-def cells(graph, part):
-    """The rows of a record, read without the study's code."""
-    path = ROOT / "results" / "depth" / "records" / f"{graph}-{part}.json"
-    return json.loads(path.read_text())["cells"]
-
-
-@pytest.mark.parametrize(("graph", "part"), [("wisconsin", "arcs"), ("squirrel", "arcs")])
-def test_the_recipe_has_the_best_validation_scores(graph, part):
-    rows = {
-        key: cell
-        for key, cell in cells(graph, part).items()
-        if key in KEYS[part] and key in ROWS and ROWS[key].row.model == "lon-deep"
-    }
-    assert len(rows) > 1
-    best = max(rows, key=lambda key: np.mean(rows[key]["val"]))
-    chosen = CHOICES["lon-deep", graph]
-    assert chosen.cell["val"] == rows[best]["val"]
-    recipe = recipes.load_recipe("lon-deep", graph)
-    said = as_trained(Config.from_dict(without_retired(rows[best]["configs"][0]))).to_dict()
-    assert recipe == {k: said[k] for k in recipe if k != "direction"} | (
-        {"direction": "cover"} if ROWS[best].directed else {}
-    )
-    assert ("direction" in recipe) == ROWS[best].directed
-
-
-def test_a_longer_search_comes_first():
-    """But only where it saw the features that the graph has by its name."""
-    (longer,) = (cell for key, cell in cells("minesweeper", "tuned").items() if key == "narrow")
-    assert CHOICES["lon-deep", "minesweeper"].cell["val"] == longer["val"]
-    assert "wide" in cells("photo", "tuned")  # of raw features
-    assert CHOICES["lon-deep", "photo"].cell["val"] == cells("photo", "deep")["lon-deep"]["val"]
-
-
 def test_every_choice_is_committed():
     """The test of all recipes compares the text; this one that none is missing."""
     assert CHOICES
     known = {pair for pair in recipes.known_recipes() if pair[0].endswith("-deep")}
     assert known == set(CHOICES)
-
-
-def test_the_words_above_a_recipe_name_its_score_and_splits():
-    text = recipe_texts(ROOT / "results", ROOT / "longnn" / "recipes")["lon-deep.toml"]
-    blocks = {b.partition("]")[0].rpartition("[")[2]: b for b in text.split("\n\n")}
-    mean = 100 * np.mean(CHOICES["lon-deep", "minesweeper"].cell["test"])
-    assert f"# Test ROC AUC {mean:.2f} % (" in blocks["minesweeper"]
-    assert "over the fixed splits 0 to 9." in blocks["minesweeper"]
-    for (model, graph), chosen in CHOICES.items():
-        if model == "lon-deep":
-            arcs = chosen.config.get("direction") is not None
-            assert ("directed=true" in blocks[graph]) == arcs
 
 
 def test_a_recipe_of_arcs_keeps_them(monkeypatch, tmp_path):
