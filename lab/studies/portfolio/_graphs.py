@@ -65,17 +65,17 @@ _TABLES = {
 _DIAL = (-0.9, -0.5, 0.0, 0.5, 0.9)
 
 
+def _file(kind: str, name: str) -> Graph:
+    return Graph(kind, lambda data_dir: data.load(name, data_dir=data_dir))
+
+
 def _invented(kind: str, make: Callable[..., NodeDataset], **options: float) -> Graph:
     return Graph(kind, lambda _: make(**options))
 
 
 #: Every graph by name; large ones first, so that small ones do not wait for them at the end.
 GRAPHS: dict[str, Graph] = {
-    **{
-        name: Graph(kind, lambda data_dir, name=name: data.load(name, data_dir=data_dir))
-        for kind, names in NAMED.items()
-        for name in names
-    },
+    **{name: _file(kind, name) for kind, names in NAMED.items() for name in names},
     **{
         name: _invented(kind, DEVELOPMENT[name])
         for kind, names in _TABLES.items()
