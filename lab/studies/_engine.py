@@ -13,7 +13,10 @@ records, at any time again). Pages show tables and sentences between marks:
     -->
     <!-- end -->
 
-A sentence is filled with the ``facts`` of the study, and wrapped.
+A sentence is filled with the ``facts`` of the study (``bench``: of the benchmarks), and wrapped.
+Beside Python's formats it knows ``!n``, a number negated ("2.0 points behind"), ``!w``, a count in
+letters, and ``!l``, names of graphs as a list. A number that no record holds follows
+``<!-- no record: REASON -->``.
 """
 
 import dataclasses
@@ -21,6 +24,7 @@ import functools
 import importlib
 import pkgutil
 import re
+import string
 import textwrap
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,8 +33,9 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.figure import Figure
 
+from lab import bench
 from lab.records import Machine, Record, Values
-from lab.studies._views import ResultTable
+from lab.studies._views import ResultTable, listed, word
 from longnn import data
 from longnn._base.provenance import environment
 from longnn.data import NodeDataset
@@ -257,7 +262,9 @@ def build(root: Path) -> dict[Path, bytes]:
         files |= _study_files(study, results / name, tables[name])
         texts: dict[Path, str] = getattr(study, "files", lambda root: {})(root)
         files |= {path: text.encode() for path, text in texts.items()}
-    facts = functools.cache(lambda name: studies[name].facts(results / name))
+    facts = functools.cache(
+        lambda name: (bench if name == "bench" else studies[name]).facts(results / name)
+    )
     for page in pages(root):
         files[page] = fill_page(page.read_text(encoding="utf-8"), tables, facts).encode()
     return files
@@ -301,12 +308,21 @@ def fill_page(
     def sentence(match: re.Match[str]) -> str:
         head, study, template, end = match.groups()
         try:
-            filled = template.format_map(facts(study))
+            filled = _Formatter().vformat(template, (), facts(study))
         except KeyError as error:
             raise ValueError(f"Expected a fact of {study} (got {error.args[0]!r})") from error
         return f"{head}\n{_wrap(filled)}\n\n{end}"
 
     return _TEXT.sub(sentence, _TABLE.sub(table, text))
+
+
+class _Formatter(string.Formatter):
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        if conversion == "n":
+            return -value
+        if conversion in ("w", "l"):
+            return word(value) if conversion == "w" else listed(value)
+        return super().convert_field(value, conversion)  # type: ignore[arg-type]
 
 
 def _wrap(text: str) -> str:

@@ -152,6 +152,22 @@ def gain(scores: Scores, others: Scores) -> float:
     return 100 * float(np.mean(scores) - np.mean(others))
 
 
+def means(grid: Grid) -> dict[str, dict[str, float]]:
+    """Graph -> row -> its mean in per cent."""
+    return {
+        graph: {key: percent(scores) for key, scores in row.items()} for graph, row in grid.items()
+    }
+
+
+def gains(grid: Grid, base: str) -> dict[str, dict[str, float]]:
+    """Graph -> row -> its mean minus that of the base row, in points, where there is such a row."""
+    return {
+        graph: {key: gain(scores, row[base]) for key, scores in row.items()}
+        for graph, row in grid.items()
+        if base in row
+    }
+
+
 def signed_interval(differences: Scores, digits: int = 1) -> str:
     """Mean and 95 % bootstrap interval, in bold if the interval excludes zero.
 
@@ -168,6 +184,15 @@ def is_clear(differences: Scores) -> bool:
     """Whether the 95 % bootstrap interval of the mean excludes zero."""
     s = summarize(differences)
     return s["low"] > 0 or s["high"] < 0
+
+
+def verdict(differences: Scores) -> str:
+    """Whether a difference is clear, in words.
+
+    >>> verdict([1.0, 1.0]), verdict([-1.0, 1.0])
+    ('more than chance', 'within chance')
+    """
+    return "more than chance" if is_clear(differences) else "within chance"
 
 
 def paired(row: Mapping[str, Scores], one: str, other: str, digits: int = 2) -> str:
@@ -344,6 +369,16 @@ def listed(names: Iterable[str], *, plain: bool = False) -> str:
         for n in names
     ]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def numbered(values: Mapping[str, float], digits: int = 1) -> str:
+    """Names of graphs in a sentence, each with the size of its number.
+
+    >>> numbered({"cora": 1.04, "texas": -0.2})
+    'Cora (1.0) and Texas (0.2)'
+    """
+    shown = (f"{listed([name])} ({abs(value):.{digits}f})" for name, value in values.items())
+    return listed(shown, plain=True)
 
 
 def word(count: int) -> str:

@@ -5,22 +5,30 @@ its probabilities shifted towards the class frequencies of the validation nodes:
 split these differ from those of the training nodes.
 """
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lab.records import Values, config_of
 from lab.studies._engine import Cell, Cells, Context, read_records
-from lab.studies._printed import PAPER, QUICK_DATASETS, printed_cells
+from lab.studies._printed import BEST_ANYWHERE, LEGACY, PAPER, QUICK_DATASETS, TEN, printed_cells
 from lab.studies._training import make_splits
 from lab.studies._views import (
     Grid,
     ResultTable,
+    gains,
+    listed,
+    means,
     means_in_bold,
     paired,
     pairs_table,
     percent,
+    points,
+    verdict,
 )
 from lab.studies.depth import load
 from lab.studies.depth._rows import PLANS, PUBLISHED, ROWS, rows_of
@@ -183,3 +191,37 @@ def _averages(grid: Grid) -> ResultTable:
         ["graph", *columns, "averaged minus votes"],
         rows,
     )
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """The numbers of the summary; the paper's Cornell is the defective one."""
+    grid = grid_of(read_ensembles(folder))
+    graphs = [LEGACY if graph == "cornell" else graph for graph in TEN]
+    every = {g: NAMED[TOGETHER if NAMED[TOGETHER] in grid[g] else SEEDS] for g in graphs}
+    marks = {g: BEST_ANYWHERE[g.removesuffix("-legacy")] for g in graphs}
+    scores, over = means(grid), {of: gains(grid, of) for of in (NAMED[ONE], NAMED[SEEDS])}
+
+    def reached(end: str) -> list[str]:
+        return [g for g in graphs if scores[g][every[g] + end] >= marks[g]]
+
+    ways = {AVERAGE: f", {AVERAGE}d", **ENDS}
+    reach = {way: reached(ways[way]) for way in (IN_USE, SHIFTED, AVERAGE)}
+    added = {g: of[every[g]] for g, of in over[NAMED[SEEDS]].items() if g in graphs[:-1]}
+    both = {g: NAMED[TOGETHER if NAMED[TOGETHER] in row else SEEDS] for g, row in grid.items()}
+    averaged = {g: points(row[f"{both[g]}, averaged"], row[both[g]]) for g, row in grid.items()}
+    return {
+        "reached": {way: len(of) for way, of in reach.items()},
+        "reached_on": listed(reach[IN_USE]),
+        "shifted_too": listed(g for g in reach[SHIFTED] if g not in reach[IN_USE]),
+        "average_on": listed(reach[AVERAGE]),
+        "below": {g: marks[g] - scores[g][every[g]] for g in graphs},
+        "below_shifted": {g: marks[g] - scores[g][f"{every[g]}, shifted"] for g in graphs},
+        "seeds": max(of[NAMED[SEEDS]] for of in over[NAMED[ONE]].values()),
+        "added": added["squirrel"],
+        "added_most": math.ceil(10 * max(v for g, v in added.items() if g != "squirrel")) / 10,
+        "blocks": over[NAMED[ONE]]["squirrel"][NAMED[BLOCK]],
+        "shift": {row: gains(grid, row)["computers"][f"{row}, shifted"] for row in NAMED.values()},
+        "averaged": {g: float(np.mean(of)) for g, of in averaged.items()},
+        "verdict": {g: verdict(of) for g, of in averaged.items()},
+        "texas": scores["texas"][f"{every['texas']}, averaged"],
+    }

@@ -26,7 +26,7 @@ from scipy.stats import spearmanr
 from lab.records import Record, Values, config_of
 from lab.studies import accuracy
 from lab.studies._engine import Cell, Cells, Context, read_records, record_path, together
-from lab.studies._printed import FIXED_MASKS, PAPER, QUICK_DATASETS, UNIFORM_SPLIT
+from lab.studies._printed import FIXED_MASKS, PAPER, QUICK_DATASETS, TEN, UNIFORM_SPLIT
 from lab.studies._search import Plan, Row, search_families, split_plan
 from lab.studies._training import Entry, Join, make_splits, train_rows
 from lab.studies._views import (
@@ -35,9 +35,13 @@ from lab.studies._views import (
     Scores,
     average_ranks,
     dot_plot,
+    gains,
     interval,
+    listed,
+    means,
     minus_base,
     models_table,
+    numbered,
     percent,
     pivot,
 )
@@ -414,3 +418,67 @@ def figures(folder: Path) -> dict[str, Figure]:
     """Mean and interval of every row on every graph under protocol B."""
     grid = read_part(folder, STRATIFIED, GRAPHS[STRATIFIED], list(LABELS))
     return {"stratified": dot_plot(grid, LABELS, [*accuracy.OWN, RECIPE])} if grid else {}
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """The numbers of the summary."""
+    records = accuracy.read(folder.parent / "accuracy")
+    published = pivot(records)
+    grids = {part: read_part(folder, part, GRAPHS[part], list(LABELS)) for part in GRAPHS}
+    stratified, masks, searched = (grids[part] for part in (STRATIFIED, GEOM_GCN, SEARCHED))
+    equal = {key: key for key in EQUAL}
+    ranks = {
+        "A": average_ranks({g: published[g] for g in stratified}, equal),
+        "B": average_ranks(stratified, equal),
+    }
+    forms = {
+        p: average_ranks(grid, accuracy.MODELS) for p, grid in (("B", stratified), ("C", masks))
+    }
+    first = {p: min(EQUAL, key=lambda key, of=of: of[key]) for p, of in forms.items()}
+    single = {
+        g: max(percent(scores) for key, scores in row.items() if key not in ENSEMBLES)
+        for g, row in (stratified | searched).items()
+    }
+    short = {g: single[g] - percent(row["portfolio"]) for g, row in stratified.items()}
+    printed = UNIFORM_SPLIT | FIXED_MASKS
+    best = {
+        part: {g: of["portfolio-best"] for g, of in gains(grid, "portfolio").items()}
+        for part, grid in (("B", stratified), ("C", {g: masks[g] for g in TEN if g in masks}))
+    }
+    above = {part: {g: v for g, v in of.items() if v > 0.05} for part, of in best.items()}
+    beyond = {
+        key
+        for row in searched.values()
+        for key, scores in row.items()
+        if key in EQUAL and percent(scores) > percent(row["portfolio-best"])
+    }
+    return {
+        "trials": {key: records["cora"][key]["search"]["trials"] for key in accuracy.OWN},
+        "models": len(EQUAL),
+        "order": {g: rank_correlation(published[g], row) for g, row in stratified.items()},
+        "other_best": sum(winner(published[g]) != winner(row) for g, row in stratified.items()),
+        "ranks": ranks,
+        "place": {p: 1 + sum(v < of["lon"] for v in of.values()) for p, of in ranks.items()},
+        "first": SINGLE[min(ranks["B"], key=lambda key: ranks["B"][key])],
+        "best_rank": min(ranks["B"].values()),
+        "forms": forms,
+        "next": {p: f"{SINGLE[key]} {forms[p][key]:.1f}" for p, key in first.items()},
+        "A": means(published),
+        "B": means(stratified),
+        "untuned": [g for g, of in gains(stratified, "lon").items() if of["lon-default"] > 0],
+        "ahead": [g for g, gap in short.items() if gap < 0],
+        "near": [g for g, gap in short.items() if 0 <= gap <= 0.2],
+        "behind": numbered({g: gap for g, gap in short.items() if gap > 0.2}),
+        "least": {part: min(of.values()) for part, of in above.items()},
+        "most": {part: max(of.values()) for part, of in above.items()},
+        "above": above,
+        "above_b": len(above["B"]),
+        "level": [g for g, gap in best["B"].items() if abs(gap) < 0.05],
+        "below": numbered({g: gap for g, gap in best["C"].items() if g not in above["C"]}),
+        "searched": means(searched),
+        "beyond": listed((SINGLE[key] for key in beyond), plain=True),
+        "first_searched": listed({SINGLE[winner(row)] for row in searched.values()}, plain=True),
+        "printed": {g: printed[g] - single[g] for g in printed},
+        "draws": PLANS[SEARCHED]["draws"],
+        "epochs": PLANS[SEARCHED]["epochs"],
+    }

@@ -8,15 +8,17 @@ LON-GNN's recipe, on the published split.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from lab.records import config_of
-from lab.studies._engine import Cell, Cells, Context
+from lab.records import Values, config_of
+from lab.studies._engine import Cell, Cells, Context, read_records
 from lab.studies._printed import DIRECTED_MASKS, FIXED_MASKS, UNIFORM_SPLIT
 from lab.studies._search import (
     Plan,
@@ -31,11 +33,18 @@ from lab.studies._views import (
     ResultTable,
     difference_table,
     dot_plot,
+    gains,
     interval,
+    is_clear,
     listed,
+    means,
     minus_base,
     models_table,
+    numbered,
     paired,
+    percent,
+    points,
+    verdict,
 )
 from lab.studies.depth._rows import (
     ARCS,
@@ -60,6 +69,15 @@ from longnn.tuning._splits import tuning_seeds
 
 TITLE = "Depth and direction: blocks of filters, and arcs as arcs"
 ORDER, AFTER = 97, ("accuracy", "recipes")
+
+
+#: Rows on arcs, each with the same model on edges both ways.
+DIRECTED = [
+    (key, key.removesuffix(way))
+    for way in ("-arcs", "-magnetic")
+    for key in KEYS[ARCS]
+    if key.endswith(way)
+]
 
 
 def cells(context: Context) -> Cells:
@@ -143,12 +161,6 @@ def tables(folder: Path) -> list[ResultTable]:
     """Scores of each part, what each part of a stack is worth, and the graphs of the paper."""
     deep, arcs = read(folder, DEEP), read(folder, ARCS)
     score = "test ROC AUC (Minesweeper, Tolokers) or accuracy (Computers, Photo) in %"
-    directed = [
-        (key, key.removesuffix(way))
-        for way in ("-arcs", "-magnetic")
-        for key in KEYS[ARCS]
-        if key.endswith(way)
-    ]
     return [
         _scores(deep, DEEP, f"Depth: {score}, {_MEANING}", {**FIXED_MASKS, **UNIFORM_SPLIT}),
         minus_base(
@@ -169,7 +181,7 @@ def tables(folder: Path) -> list[ResultTable]:
             "What direction is worth: test accuracy in % on arcs minus that of the same model with "
             f"edges both ways, each with its own search, {_DIFFERENCE}.",
             arcs,
-            {LABELS[one]: (one, other) for one, other in directed},
+            {LABELS[one]: (one, other) for one, other in DIRECTED},
         ),
         _longer(read(folder, TUNED)),
         _published(folder, read(folder, PUBLISHED)),
@@ -254,3 +266,80 @@ def figures(folder: Path) -> dict[str, Figure]:
             metrics = {g: "ROC AUC" for g, plan in plans if plan["metric"] == "roc_auc"}
             drawn[part] = dot_plot(grid, labels, shown, metrics)
     return drawn
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """The numbers of the summary; differences are in points."""
+    deep, arcs, tuned = (read(folder, part) for part in (DEEP, ARCS, TUNED))
+    marks = {**FIXED_MASKS, **UNIFORM_SPLIT, **DIRECTED_MASKS}
+    away = {
+        graph: max(
+            percent(scores)
+            for grid in (deep, arcs, tuned)
+            for key, scores in grid.get(graph, {}).items()
+            if key not in TEXTBOOK
+        )
+        - mark
+        for graph, mark in marks.items()
+    }
+    behind = {g: gap for g, gap in away.items() if gap <= 0}
+    beside = beside_recipes(folder)
+    stacks = {g: points(row["blocks"], row["recipe"]) for g, row in beside.items()}
+    reached = {g: float(np.mean(of)) for g, of in stacks.items() if np.mean(of) >= 0}
+    short = {g: of for g, of in stacks.items() if g not in reached}
+    worth, scores, longer = gains(deep, "lon-deep"), means(arcs), means(tuned)
+    equal = [abs(worth[g]["gcn-deep"]) for g in ("minesweeper", "computers", "photo")]
+    better = max(TEXTBOOK, key=lambda key: percent(tuned["photo"][key]))
+    direction = {
+        one: {g: points(row[one], row[two]) for g, row in arcs.items() if {one, two} <= {*row}}
+        for one, two in DIRECTED
+    }
+    ways = [np.mean(d["wisconsin"]) for one, d in direction.items() if one.startswith("lon")]
+    (blocks,) = {_winner(folder, g, "narrow")["blocks"] for g in FIXED_MASKS}
+    wide = [_winner(folder, g, "words-arcs") for g in DIRECTED_MASKS]
+    ((degree, units),) = {(config["degree"], config["hidden_channels"]) for config in wide}
+    return {
+        "draws": _draws(DEEP, ARCS),
+        "long_draws": _draws(TUNED),
+        "deep": means(deep),
+        "worth": worth,
+        "printed": marks,
+        "tuned": longer,
+        "blocks": blocks,
+        "degree": degree,
+        "units": units,
+        "gcn_within": math.ceil(10 * max(equal)) / 10,
+        "above_rest": longer["minesweeper"]["narrow"] - max(means(deep)["minesweeper"].values()),
+        "direction": {one: {g: np.mean(of) for g, of in d.items()} for one, d in direction.items()},
+        "verdict": {one: {g: verdict(of) for g, of in d.items()} for one, d in direction.items()},
+        "wide": gains({g: tuned[g] for g in DIRECTED_MASKS}, "words-arcs"),
+        "arcs": scores,
+        "level": verdict(points(arcs["wisconsin"]["lon-magnetic"], arcs["wisconsin"]["lon-deep"])),
+        "ways": len(ways),
+        "ways_that_gain": sum(gained > 0 for gained in ways),
+        "ahead_of_printed": numbered({g: gap for g, gap in away.items() if gap > 0}),
+        "behind_printed": numbered({g: v for g, v in behind.items() if g not in DIRECTED_MASKS}),
+        "behind_directed": numbered({g: v for g, v in behind.items() if g in DIRECTED_MASKS}),
+        "above_printed_nets": {
+            g: longer[g]["wide"] - max(longer[g][key] for key in TEXTBOOK) for g in UNIFORM_SPLIT
+        },
+        "photo": verdict(points(tuned["photo"]["wide"], tuned["photo"][better])),
+        "reached": len(reached),
+        "reached_on": numbered(reached),
+        "clear_on": listed(g for g in reached if is_clear(stacks[g])),
+        "level_on": listed(g for g, of in short.items() if not is_clear(of)),
+        "behind_on": listed(g for g, of in short.items() if is_clear(of)),
+    }
+
+
+def _winner(folder: Path, graph: str, key: str) -> Values:
+    """The configuration that the longer search chose for a row."""
+    name = record_name(graph, TUNED)
+    config: Values = read_records(folder, [name])[name][key]["configs"][0]
+    return config
+
+
+def _draws(*parts: str) -> str:
+    """How many configurations each row of some parts may draw: "8 or 12"."""
+    counts = {plan["draws"]["candidates"] for part in parts for plan in PLANS[part].values()}
+    return " or ".join(map(str, sorted(counts)))
