@@ -10,7 +10,9 @@ basis fixed, and with GPRGNN's: where that form gains, it shows whether the basi
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from lab.records import Record
@@ -23,10 +25,14 @@ from lab.studies._views import (
     difference_table,
     dot_plot,
     gain,
+    gains,
     interval,
+    is_clear,
     minus_base,
     models_table,
+    numbered,
     pivot,
+    points,
 )
 from longnn.registry import FEATURES_FORM, PAPER_FORM
 
@@ -158,3 +164,39 @@ def figures(folder: Path) -> dict[str, Figure]:
     """Mean and interval of every row on every graph."""
     grid = pivot(accuracy.read(folder))
     return {"ablation": dot_plot(grid, LABELS, ["lon-paper"])} if grid else {}
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """On which graphs each change clearly gains or loses, and how much."""
+    grid = pivot(accuracy.read(folder))
+    names = ("mlp", "basis", "learned")
+    pairs = {
+        **dict(zip(names, STEPS.values(), strict=True)),
+        **{
+            key: (key, "lon-paper")
+            for key in ("probability", "penalty", "free", "degree", "features")
+        },
+        "gpr": ("features", "features-gpr"),
+    }
+    changes = {
+        name: {g: points(row[one], row[two]) for g, row in grid.items() if {one, two} <= {*row}}
+        for name, (one, two) in pairs.items()
+    }
+    clear = {
+        name: {g: float(np.mean(of)) for g, of in graphs.items() if is_clear(of)}
+        for name, graphs in changes.items()
+    }
+    up = {name: {g: v for g, v in graphs.items() if v > 0} for name, graphs in clear.items()}
+    down = {name: {g: v for g, v in graphs.items() if v < 0} for name, graphs in clear.items()}
+    over = gains(grid, "jacobi")
+    return {
+        "orthonormal": max(row["jacobi-orthnorm"] for row in over.values()),
+        "up": up,
+        "down": down,
+        "gain": {name: numbered(graphs) for name, graphs in up.items()},
+        "loss": {name: numbered(graphs) for name, graphs in down.items()},
+        "probability": [min(up["probability"].values()), max(up["probability"].values())],
+        "features": up["features"],
+        "gpr": up["gpr"],
+        "only_basis": max(up["basis"].values()),
+    }

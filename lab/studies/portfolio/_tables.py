@@ -4,16 +4,19 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lab.records import Values
 from lab.studies._engine import read_records
 from lab.studies._invented import HELD_BACK, STORIES
-from lab.studies._printed import PAPER, TEN, printed_cells
+from lab.studies._printed import ACCURACY, LEGACY, PAPER, TEN, printed_cells
 from lab.studies._views import (
     Grid,
     ResultTable,
     gain,
     means_in_bold,
     metric_words,
+    numbered,
     paired,
     pairs_table,
     percent,
@@ -37,6 +40,7 @@ from lab.studies.tables import LABELS
 from longnn.config import Config
 from longnn.config._config import AFTERWARDS
 from longnn.data import NodeDataset
+from longnn.training import DRAWS, PRIOR
 
 #: The keys of the cells: candidates of a graph, votes of few nodes, the test; and on graphs of
 #: unseen kinds rivals, as the study ``tables`` trains them, and arcs made two-way.
@@ -388,33 +392,137 @@ def _unseen_differences(grid: Grid) -> ResultTable:
 
 
 def facts(folder: Path) -> dict[str, Any]:
-    """The numbers of the summary."""
+    """The numbers of the summary, of the README and of the page that helps to choose."""
     tests = read_tests(folder)
+    recipes = read_ensembles(folder.parent / "ensembles")
     shown = {graph: in_use(tests[graph]) for graph in TEN}
-    gains = {g: gain(row[f"{SMALL}, shifted"], row["default, shifted"]) for g, row in shown.items()}
-    rest = [value for graph, value in gains.items() if graph != "squirrel"]
+    of_small = {graph: _gain_in_use(tests[graph]) for graph in TEN}
+    rest = [value for graph, value in of_small.items() if graph != "squirrel"]
     shifts = [gain(row[f"{t}, shifted"], row[t]) for row in shown.values() for t in (SMALL, LARGE)]
-    tables = [compared(cell) for name, cell in tests.items() if name.startswith("table-")]
-    on_tables = [gain(row[SMALL], row["default"]) for row in tables]
+    tables = {n: c for n, c in tests.items() if n.startswith("table-")}
+    on_tables = [gain(row[SMALL], row["default"]) for row in map(compared, tables.values())]
     unseen = read_unseen(folder)
-    mean = lambda one, other: sum(points(one, other)) / len(one)  # noqa: E731
     versus = {
-        name: {g: mean(row[SMALL], row[title]) for g, row in unseen.items() if title in row}
-        for name, title in (("one", "default"), *((r, LABELS[r]) for r in RIVALS))
+        title: [gain(row[SMALL], row[title]) for row in unseen.values()]
+        for title in ("default", *(LABELS[rival] for rival in RIVALS))
     }
-    arcs = {g: mean(row[SMALL], row[BOTH_WAYS]) for g, row in unseen.items() if BOTH_WAYS in row}
+    every = [_gain_in_use(cell) for name, cell in tests.items() if name != LEGACY]
+    seeds = [
+        gain(row[SEEDS][JOINED]["test"], row[ONE]["average"]["test"]) for row in recipes.values()
+    ]
+    textures = tests["unseen-textures"]["portfolios"]["default"]
+    alone = [percent(member["test"]) for member in textures["alone"].values()]
+    average, votes = (textures["joined"][way]["test"] for way in ("average", JOINED))
     return {
-        "better": word(sum(value > 0 for value in gains.values())),
-        "squirrel": gains["squirrel"],
+        "better": sum(value > 0 for value in of_small.values()),
+        "squirrel": of_small["squirrel"],
         "least": min(rest),
         "most": max(rest),
+        "gain": max(of_small.values()),
         "shift": max(shifts),
-        "tables": word(sum(value >= 0.5 for value in on_tables)),
+        **_against_marks(folder, shown),
+        "tables": sum(value >= 0.5 for value in on_tables),
         "best_table": max(on_tables),
         "worst_table": -min(on_tables),
-        "unseen": max(versus["one"].values()),
-        "unseen_lost": -min(versus["one"].values()),
-        "boosting": [min(versus["boosting"].values()), max(versus["boosting"].values())],
-        "gcn": [min(versus["gcn"].values()), max(versus["gcn"].values())],
-        "arcs": arcs,
+        **_against_families(tables),
+        "unseen": max(versus["default"]),
+        "unseen_lost": -min(versus["default"]),
+        "boosting": [min(versus[LABELS["boosting"]]), max(versus[LABELS["boosting"]])],
+        "gcn": [min(versus[LABELS["gcn"]]), max(versus[LABELS["gcn"]])],
+        "arcs": {
+            g: np.mean(points(row[SMALL], row[BOTH_WAYS]))
+            for g, row in unseen.items()
+            if BOTH_WAYS in row
+        },
+        "alone": [min(alone), max(alone)],
+        "average": gain(votes, average),
+        "seeds": max(seeds),
+        "everywhere": len(every),
+        "gain_everywhere": max(every),
+        "lost_everywhere": -min(every),
+        **_of_the_choice(folder),
+    }
+
+
+def _gain_in_use(cell: Values) -> float:
+    """The portfolio over one model, both as presets give them."""
+    if "default_shifted" not in cell:  # on tables nothing was shifted
+        return gain(compared(cell)[SMALL], cell["default"]["test"])
+    row = in_use(cell)
+    return gain(row[f"{SMALL}, shifted"], row["default, shifted"])
+
+
+def _against_marks(folder: Path, shown: Grid) -> dict[str, Any]:
+    """Where the portfolios are below the paper's LON-GNN, and below the best tuned model."""
+    tuned = {
+        graph: max(
+            percent(cell["test"]) for cell in map(record.__getitem__, record) if "search" in cell
+        )
+        for graph, record in read_records(folder.parent / "accuracy", TEN).items()
+    }
+    below: dict[str, dict[str, float]] = {}
+    for name, marks in (("paper", ACCURACY["lon"]), ("tuned", tuned)):
+        for title in (SMALL, LARGE):
+            for end in ("", ", shifted"):
+                gaps = {g: marks[g] - percent(row[title + end]) for g, row in shown.items()}
+                below[f"{name}, {title}{end}"] = {g: v for g, v in gaps.items() if v > 0.005}
+    return {
+        "below": {key: numbered(gaps, 2) for key, gaps in below.items()},
+        "below_on": {key: [*gaps] for key, gaps in below.items()},
+        "reached": {key: len(shown) - len(gaps) for key, gaps in below.items()},
+    }
+
+
+def _against_families(tables: Mapping[str, Values]) -> dict[str, Any]:
+    """The large portfolio on tables: against one model, and against its best family."""
+    best = {
+        name.removeprefix("table-"): cell["portfolios"]["best"] for name, cell in tables.items()
+    }
+    joined = {name: of["joined"][JOINED]["test"] for name, of in best.items()}
+    short = {
+        name: max(percent(family["whole"]["test"]) for family in of["families"].values())
+        - percent(joined[name])
+        for name, of in best.items()
+    }
+    far = {name: gap for name, gap in short.items() if gap > 0.3}
+    return {
+        "near_family": len(short) - len(far),
+        "families": len(short),
+        "below_family": far,
+        "wine": gain(tables["table-wine"]["default"]["test"], joined["wine"]),
+    }
+
+
+def _of_the_choice(folder: Path) -> dict[str, Any]:
+    """What the choice itself cost and gained, on the selection holdout."""
+    selection = read_records(folder, [SELECTION])[SELECTION][SELECTION]
+    few = read_records(folder, [SELECTION])[SELECTION][FEW]["scores"]
+    small = selection["portfolios"]["default"]
+    plan = read_records(folder, [SELECTION])[SELECTION].plan
+    unseen = small["outside_kind"]
+    graphs = read_records(folder, list(GRAPHS))
+    over = {
+        way: [gain(of[way], of[BEST_MEMBER]) for of in unseen.values()]
+        for way in ("average", JOINED)
+    }
+    cost = {
+        where: np.mean(
+            [gain(small["inside"][g][JOINED], of[JOINED]) for g, of in small[where].items()]
+        )
+        for where in ("outside_graph", "outside_kind")
+    }
+    return {
+        "cost": cost,
+        "joined": {way: np.mean(of) for way, of in over.items()},
+        "joined_better": sum(value > 0.5 for value in over[JOINED]),
+        "graphs": len(unseen),
+        "kinds": len({graph.kind for graph in GRAPHS.values()}),
+        "candidates": max(len(record[CANDIDATES]["holdout"]) for record in graphs.values()),
+        "splits": word(plan["candidates"]["splits"]).capitalize(),
+        "epochs": plan["candidates"]["epochs"],
+        "small": len(small["members"]),
+        "large": len(selection["portfolios"]["best"]["members"]),
+        "draws": DRAWS,
+        "prior": PRIOR,
+        "few": {int(n): float(np.mean(gains_of_prior(of, str(PRIOR)))) for n, of in few.items()},
     }
