@@ -11,7 +11,7 @@ from lab.bench._epochs import SECTIONS, run_bench
 from lab.bench._graphs import Size
 from lab.bench._measure import plan, time_calls
 from lab.bench._output import compare_records, lines, rebuild_bench, write_bench
-from lab.bench._record import read_bench, rows
+from lab.bench._record import facts, read_bench, rows
 from lab.bench._scale import SCALE_SECTIONS, run_scale
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Workload",
     "check_goals",
     "compare_records",
+    "facts",
     "lines",
     "make_contender",
     "plan",

@@ -147,3 +147,32 @@ def values(record: Record, what: str) -> list[dict[str, Any]]:
         {"graph": graph, "contender": contender, **{k: row["value"] for k, row in cell.items()}}
         for (graph, contender), cell in cells(record, what).items()
     ]
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """The numbers of sentences about times, from the committed records."""
+    cpu, gpu, ensembles, scale = (
+        read_bench(folder / path)
+        for path in (
+            "depth/depth-cpu.json",
+            "depth/depth-h200.json",
+            "ensembles/ensembles-h200.json",
+            "scale/scale-h200.json",
+        )
+    )
+    deep = {(time["contender"], time["precision"]): time for time in gpu["times"]}
+    together: dict[str, list[float]] = {}
+    for time in ensembles["times"]:
+        together.setdefault(time["preset"], []).append(time["ratio"]["median"])
+    slower = [100 * (1 / ratio - 1) for ratio in together["default"]]
+    return {
+        "cpu": next(t["ratio"]["median"] for t in cpu["times"] if t["contender"] == "deep"),
+        "ms": {
+            precision: deep["deep", precision]["ms"]["median"] for precision in ("float32", "tf32")
+        },
+        "faster": 1 / deep["deep", "tf32"]["ratio"]["median"],
+        "shared": deep["deep_population", "tf32"],
+        "best": [min(together["best"]), max(together["best"])],
+        "slower": [min(slower), max(slower)],
+        "scale_s": scale["seconds"]["propagate"]["median"],
+    }

@@ -371,13 +371,13 @@ def listed(names: Iterable[str], *, plain: bool = False) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def numbered(values: Mapping[str, float], digits: int = 1) -> str:
+def numbered(values: Mapping[str, float], digits: int = 1, *, plain: bool = False) -> str:
     """Names of graphs in a sentence, each with the size of its number.
 
     >>> numbered({"cora": 1.04, "texas": -0.2})
     'Cora (1.0) and Texas (0.2)'
     """
-    shown = (f"{listed([name])} ({abs(value):.{digits}f})" for name, value in values.items())
+    shown = (f"{listed([n], plain=plain)} ({abs(v):.{digits}f})" for n, v in values.items())
     return listed(shown, plain=True)
 
 

@@ -198,5 +198,4 @@ def facts(folder: Path) -> dict[str, Any]:
         "probability": [min(up["probability"].values()), max(up["probability"].values())],
         "features": up["features"],
         "gpr": up["gpr"],
-        "only_basis": max(up["basis"].values()),
     }

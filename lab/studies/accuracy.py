@@ -207,8 +207,21 @@ def facts(folder: Path) -> dict[str, Any]:
     forms = {g: points(row["lon-forms"], row["lon"]) for g, row in grid.items()}
     clear = [graph for graph, differences in forms.items() if is_clear(differences)]
     better = [graph for graph in clear if np.mean(forms[graph]) > 0]
+    searched = [
+        cell["search"]
+        for record in read(folder).values()
+        for cell in map(record.__getitem__, record)
+        if cell.get("search")
+    ]
+    best = [search["finalists"][0] for search in searched]
     searches = pivot(read_records(folder.parent / "search", TEN))
     return {
+        "plan": read(folder)["cora"].plan,
+        "searches": len(searched),
+        "luck": 100 * np.mean([of["search"] - np.mean(of["confirmed"]) for of in best]),
+        "kept": sum(search["chosen"] == 0 for search in searched),
+        "untuned": max(ACCURACY["lon"][g] - percent(grid[g]["lon-default"]) for g in TEN),
+        "trials": {key: read(folder)["cora"][key]["search"]["trials"] for key in OWN},
         "pairs": len(pairs),
         "within": sum(not is_clear(pair) for pair in pairs),
         "five": listed((LABELS[key] for key in five), plain=True),

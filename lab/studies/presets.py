@@ -17,7 +17,17 @@ from lab.records import Record
 from lab.studies._engine import Cell, Cells, Context, read_records
 from lab.studies._invented import DEVELOPMENT
 from lab.studies._training import fit_all, headline_scores, make_splits, predict_by_columns
-from lab.studies._views import ResultTable, means_in_bold, metric_words, points, signed_interval
+from lab.studies._views import (
+    ResultTable,
+    means,
+    means_in_bold,
+    metric_words,
+    numbered,
+    points,
+    signed_interval,
+    verdict,
+    word,
+)
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.metrics import headline
@@ -203,3 +213,26 @@ def draw_changes(records: Mapping[str, Record]) -> Figure:
     axes.set_yticklabels([LABELS[name] for name in names], fontsize=8)
     axes.set_xlabel("holdout score, points (logarithmic beyond two)", fontsize=8)
     return drawn
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """What each change of the preset gains, in points, and scores in per cent."""
+    records = read(folder)
+    change = {name: changes_of(records, name) for name in ("defaults", *CHANGES)}
+    better = {k: {t: v for t, v in of.items() if v > TIE} for k, of in change.items()}
+    smooth = [-change["usual-dropout"][table] for table in ("house", "friedman", "neighbours")]
+    plan = next(iter(records.values())).plan
+    return {
+        "tables": len(records),
+        "change": change,
+        "mean": {name: float(np.mean([*of.values()])) for name, of in change.items()},
+        "most": {name: max(-value for value in of.values()) for name, of in change.items()},
+        "worse": {k: sum(v < -TIE for v in of.values()) for k, of in change.items()},
+        "better": {name: numbered(of, plain=True) for name, of in better.items()},
+        "better_most": max(map(len, better.values())),
+        "smooth": [min(smooth), max(smooth)],
+        "verdict": {name: verdict([*of.values()]) for name, of in change.items()},
+        "score": means({name: record[KEY]["holdout"] for name, record in records.items()}),
+        "splits": word(plan["splits"]).capitalize(),
+        "plan": plan,
+    }

@@ -20,7 +20,10 @@ from lab.studies._training import make_splits, train_table
 from lab.studies._views import (
     ResultTable,
     best_in_bold,
+    gains,
+    means,
     metric_words,
+    numbered,
     percent,
     points,
     signed_interval,
@@ -164,3 +167,28 @@ def draw_differences(results: Mapping[str, Mapping[str, Values]]) -> Figure:
     axes.set_yticklabels(list(results)[::-1], fontsize=8)
     axes.set_xlabel("test score, points: mean and 95 % interval over the splits", fontsize=8)
     return drawn
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """The scores and differences of the summary; held-back tables are those that are no story."""
+    grid = {
+        name: {model: cell.scores("test") for model, cell in models.items()}
+        for name, models in read(folder).items()
+    }
+    held_back = {name: grid[name] for name in HELD_BACK}
+    scores = means(held_back)
+    best = {name: max(row[model] for model in BASELINES) for name, row in scores.items()}
+    below = {n: best[n] - row["lon"] for n, row in scores.items() if row["lon"] < best[n]}
+    houses = grid["houses"]
+    boosting = max(("boosting", "histogram-boosting"), key=lambda model: percent(houses[model]))
+    (splits,) = {len(row["lon"]) for row in grid.values()}
+    return {
+        "splits": splits,
+        "score": means(grid),
+        "over": {model: gains(grid, model) for model in ("linear", "mlp")},
+        "houses_boosting": percent(houses[boosting]),
+        "houses_behind": sum(d > 0 for d in points(houses["lon"], houses[boosting])),
+        "held_back": len(held_back),
+        "at_or_above": len(held_back) - len(below),
+        "below": numbered(below, plain=True),
+    }

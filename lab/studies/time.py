@@ -171,3 +171,18 @@ def figures(folder: Path) -> dict[str, Figure]:
     """Time per epoch of every model on every graph."""
     found = {kind: records for kind in KINDS if (records := read(folder, kind))}
     return {"time": _figure(found)} if found else {}
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """How many times LON-GNN's epoch is faster than the textbook's, and the longest training."""
+    records = {kind: list(read(folder, kind).values()) for kind in KINDS}
+    ratios = {
+        kind: [record["textbook"]["epoch_ms"] / record["lon"]["epoch_ms"] for record in of]
+        for kind, of in records.items()
+    }
+    return {
+        "least": {kind: min(of) for kind, of in ratios.items()},
+        "most": {kind: max(of) for kind, of in ratios.items()},
+        "threads": records["cpu"][0].plan["threads"],
+        "longest": max(record["lon"]["total_s"] for record in records["cuda"]),
+    }

@@ -318,3 +318,36 @@ def _curve(axes: Axes, cell: Values, name: str, least: float, **options: Any) ->
     above = np.array(cell["curve"][name]) / least - 1
     above = np.where(above > 1e-7, above, np.nan)  # below, the digits kept end
     axes.plot(cell["marks"], above, **{"lw": 1.5, **options})
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """Times, steps and condition numbers of the summary."""
+    record = read_record(folder)
+    plan, floor, lon = record.plan, record["floor"]["losses"], record["model/LON-GNN"]
+    closed, bases = record.below("closed/"), record.below("basis/")
+    double = closed[str(2 * plan["degree"])]
+    factors = [a / b for a, b in zip(_means(floor), _means(double["losses"]), strict=True)]
+    zero = record["model/LON-GNN, a = b = 0"]["losses"]
+    least = dict(zip(FILTERS, _means(floor), strict=True))
+    above = {name: _means(zero)[i] / value for i, (name, value) in enumerate(least.items())}
+    starts = [statistics.median(of) for of in zip(*record["floor"]["starts"], strict=True)]
+    best = _means({name: record["own"]["losses"]["BernNet"][name] for name in FILTERS})
+    printed = FILTER_LOSSES["BernNet"]
+    bern = _means(record["model/BernNet"]["losses"])
+    return {
+        "images": plan["count"],
+        "degree": plan["degree"],
+        "double": 2 * plan["degree"],
+        "steps": plan["steps"],
+        "closed_ms": closed[str(plan["degree"])]["ms"]["median"],
+        "double_ms": double["ms"]["median"],
+        "factors": factors,
+        "most_steps": max(lon["steps_to"].values()),
+        "times": record["times"],
+        "alone_s": record["times"]["ms_alone"]["median"] / 1000,
+        "condition": {name: cell["condition"] for name, cell in bases.items()},
+        "above": above,
+        "starts": starts,
+        "bern_within": 100 * max(a / b - 1 for a, b in zip(bern, best, strict=True)),
+        "bern_above": sum(a > b for a, b in zip(best, printed, strict=True)),
+    }

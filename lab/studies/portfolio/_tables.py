@@ -456,7 +456,7 @@ def _against_marks(folder: Path, shown: Grid) -> dict[str, Any]:
     """Where the portfolios are below the paper's LON-GNN, and below the best tuned model."""
     tuned = {
         graph: max(
-            percent(cell["test"]) for cell in map(record.__getitem__, record) if "search" in cell
+            percent(cell["test"]) for cell in map(record.__getitem__, record) if cell.get("search")
         )
         for graph, record in read_records(folder.parent / "accuracy", TEN).items()
     }
