@@ -198,4 +198,8 @@ def facts(folder: Path) -> dict[str, Any]:
         "probability": [min(up["probability"].values()), max(up["probability"].values())],
         "features": up["features"],
         "gpr": up["gpr"],
+        "dropout_on": max(
+            gain(cell.scores("test"), cell.scores("test_dropout_on"))
+            for cell in (record["lon-paper"] for record in accuracy.read(folder).values())
+        ),
     }

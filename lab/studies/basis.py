@@ -287,3 +287,21 @@ def to_small_png(figure: Figure) -> bytes:
     with io.BytesIO() as stream:
         image.quantize(64, dither=PIL.Image.Dither.NONE).save(stream, "png", optimize=True)
         return stream.getvalue()
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """What the learned weights follow."""
+    graphs = read(folder)
+    compared = {name: compare_weights(cell) for name, cell in graphs.items()}
+    away = [np.mean(of["after"]) > of["before"] for of in compared.values()]
+    means = [of["mean"] for of in compared.values()]
+    follows = {
+        key: scipy.stats.spearmanr(means, [cell[key] for cell in graphs.values()]).statistic
+        for key in ("node_homophily", "label_mean")
+    }
+    return {
+        "graphs": len(graphs),
+        "away": int(sum(away)),
+        "homophily": follows["node_homophily"],
+        "labels": follows["label_mean"],
+    }

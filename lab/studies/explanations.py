@@ -7,6 +7,7 @@ or rise, at once. On a planted graph the node that decides is known.
 
 import dataclasses
 import functools
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -420,3 +421,32 @@ def draw_curves(plan: Values, cells: Mapping[str, Mapping[str, Values]]) -> Figu
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """On how many graphs the exact ranking is better than the others, and how much faster."""
+    _, measured, sums = read(folder)
+    learned = ("gnnexplainer", "gnnexplainer-tuned")
+
+    def area(cell: Values, curve: str) -> float:
+        return float(np.mean(cell[curve]))
+
+    def better(of: Mapping[str, Values], other: str) -> bool:
+        lower = area(of["exact"], "deletion") < area(of[other], "deletion")
+        return lower and area(of["exact"], "insertion") > area(of[other], "insertion")
+
+    nearly = [
+        abs(area(of["exact"], curve) - area(of["saliency"], curve))
+        for of in measured.values()
+        for curve in CURVES
+    ]
+    few = {g: FEW * np.mean(of["gnnexplainer"]["seconds"]) for g, of in measured.items()}
+    return {
+        "graphs": len(measured),
+        "better": sum(all(better(of, other) for other in learned) for of in measured.values()),
+        "gap": max(max(of["gap"], of["feature_gap"]) for of in sums.values()),
+        "nearly": math.ceil(100 * max(nearly)) / 100,
+        "explained": min(of["explained"] for of in sums.values()),
+        "few": FEW,
+        "faster": sum(sums[g]["seconds"] < seconds for g, seconds in few.items()),
+    }

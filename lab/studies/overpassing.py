@@ -326,6 +326,11 @@ def _mean(moves: Sequence[Mapping[str, float]], what: str) -> float:
     return float(np.mean([move[what] for move in moves]))
 
 
+def _over_passing(moves: Sequence[Mapping[str, float]]) -> int:
+    """Of how many splits the amplitude grows, and growth is more than half of the move."""
+    return sum(move["growth"] > 1.01 and move["share"] > 0.5 for move in moves)
+
+
 def _amplitudes(values: Values) -> list[str]:
     shown = [f"{value:.2f}" for value in values["amplitude_at"].values()]
     shown += [f"{1000 * _mean(moves, 'movement'):.1f}" for moves in values["moves"].values()]
@@ -340,10 +345,7 @@ def _observations(values: Values) -> list[str]:
     moves, means, scores = values["moves"], values["mean"], values["scores"]
     late = moves["120-160"]
     at_80 = means["epochs"].index(80)
-    counts = [
-        sum(move["growth"] > 1.01 and move["share"] > 0.5 for move in of)
-        for of in (late, list(moves.values())[-1])
-    ]
+    counts = [_over_passing(of) for of in (late, list(moves.values())[-1])]
     return [
         f"× {_mean(moves['0-80'], 'growth'):.2f}",
         f"× {_mean(late, 'growth'):.3f}",
@@ -439,3 +441,31 @@ def draw_curves(models: Mapping[str, Mapping[str, Values]], graph: str) -> Figur
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, title="held back by")
     return figure
+
+
+def _band(axes: Axes, epochs: list[int], curve: Values, look: Mapping[str, Any]) -> None:
+    """The mean over the splits, and from the lowest to the highest of them."""
+    axes.fill_between(epochs, curve["low"], curve["high"], color=look["color"], alpha=0.12, lw=0)
+    axes.plot(epochs, curve["mean"], **look)
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """How far GPRGNN's filter over-passes without anything that holds it back, at the slow rate."""
+    graphs = read(folder)
+    slow = {graph: models["gpr"]["nothing, slow"] for graph, models in graphs.items()}
+    late = {graph: values["moves"]["120-160"] for graph, values in slow.items()}
+    grown = [100 * (_mean(moves, "growth") - 1) for moves in late.values()]
+    fast = [models["gpr"]["nothing"]["moves"]["120-160"] for models in graphs.values()]
+    free = [models["lon"]["nothing, slow"]["moves"]["120-160"] for models in graphs.values()]
+    return {
+        "graphs": len(late),
+        "splits": len(next(iter(late.values()))),
+        "over": sum(map(_over_passing, late.values())),
+        "over_fast": sum(map(_over_passing, fast)),
+        "over_lon": sum(map(_over_passing, free)),
+        "runs": sum(map(len, late.values())),
+        "grown": [min(grown), max(grown)],
+        "share": [round(10 * _mean(moves, "share")) for moves in late.values()],
+        "rate": RATE,
+        "slow_rate": SLOW_RATE,
+    }
