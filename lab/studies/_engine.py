@@ -322,7 +322,7 @@ class _Formatter(string.Formatter):
             return -value
         if conversion in ("w", "l"):
             return word(value) if conversion == "w" else listed(value)
-        return super().convert_field(value, conversion)  # type: ignore[arg-type]
+        return super().convert_field(value, conversion)
 
 
 def _wrap(text: str) -> str:

@@ -434,7 +434,7 @@ def facts(folder: Path) -> dict[str, Any]:
     forms = {
         p: average_ranks(grid, accuracy.MODELS) for p, grid in (("B", stratified), ("C", masks))
     }
-    first = {p: min(EQUAL, key=lambda key, of=of: of[key]) for p, of in forms.items()}
+    first = {p: min(EQUAL, key=of.__getitem__) for p, of in forms.items()}
     single = {
         g: max(percent(scores) for key, scores in row.items() if key not in ENSEMBLES)
         for g, row in (stratified | searched).items()

@@ -81,14 +81,16 @@ TABLE = ResultTable("losses", "Loss in %.", ["filter", "a_b"], [["|sin|", "**1 Â
 def test_a_page_is_filled_and_stays_filled():
     text = (
         "Before\n<!-- table toy/losses -->\nold\n<!-- end -->\n\n<!-- text toy\n"
-        "- A {count}.\n- It gains {gain:.1f} " + "points " * 20 + "\n-->\n<!-- end -->\nafter\n"
+        "- A {count!w} on {on!l}.\n- It loses {gain!n:.1f} "
+        + "points " * 20
+        + "\n-->\n<!-- end -->\nafter\n"
     )
-    facts = {"toy": {"count": "nine", "gain": 2.04}}
+    facts = {"toy": {"count": 9, "gain": -2.04, "on": ["cora", "texas"]}}
     fill = lambda page: fill_page(page, {"toy": [TABLE]}, facts.__getitem__)  # noqa: E731
     filled = fill(text)
     assert "old" not in filled
     assert "| \\|sin\\| | **1 Â± 2** |" in filled
-    assert "\n- A nine.\n- It gains 2.0 points" in filled
+    assert "\n- A nine on Cora and Texas.\n- It loses 2.0 points" in filled
     assert all(len(line) <= 100 for line in filled.splitlines() if not line.startswith("- It"))
     assert "\n  points" in filled, "an item of a list goes on under its own text"
     assert filled.endswith("after\n")
@@ -96,7 +98,7 @@ def test_a_page_is_filled_and_stays_filled():
     with pytest.raises(ValueError, match="losses"):
         fill(text.replace("toy/losses", "toy/other"))
     with pytest.raises(ValueError, match="'lost'"):
-        fill(text.replace("{count}", "{lost}"))
+        fill(text.replace("{count!w}", "{lost}"))
 
 
 TOY = """

@@ -40,6 +40,34 @@ def test_every_result_has_a_study_and_every_file_is_made(built):
     assert ROOT / "longnn" / "training" / "portfolio.toml" in made
 
 
+#: What may have numbers on a page of results: what is generated or marked, tables, headings, links,
+#: code, formulas, and the names of tables of the paper.
+FREE = re.compile(
+    r"<!-- (?:table|text) .*?<!-- end -->|<!-- no record: [^-\s].*?(?:\n\n|\Z)"
+    r"|^```.*?^```|^[|#].*?$|\]\([^)]*\)|`[^`]*`|\$[^$]*\$"
+    r"|(?:Tables?|Figure|Proposition)\s\d(?:\sand\s\d)?|et\sal\.,\s\d{4}",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "results").glob("*.md")), ids=lambda page: page.stem
+)
+def test_numbers_of_sentences_follow_from_records(page):
+    """Write the sentence in a block ``<!-- text STUDY``, or say why no record has it."""
+    for paragraph in FREE.sub(" ", page.read_text(encoding="utf-8")).split("\n\n"):
+        numbers = re.findall(r"(?<!\w)\d[\d.,/]*", paragraph)
+        assert not numbers, f"{page.name}: {' '.join(paragraph.split())}"
+
+
+def test_a_number_that_was_typed_is_seen():
+    typed = "It is 2.0 points better."
+    generated = f"<!-- text toy\nIt.\n-->\n\n{typed}\n\n<!-- end -->"
+    for free in (generated, f"<!-- no record: history -->\n{typed}\n\nNext"):
+        assert "2.0" not in FREE.sub(" ", free)
+        assert "2.0" in FREE.sub(" ", f"{free}\n\n{typed}")
+
+
 @pytest.mark.parametrize("page", list(pages(ROOT)), ids=lambda page: page.stem)
 def test_links_of_pages_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
