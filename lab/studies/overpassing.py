@@ -443,12 +443,6 @@ def draw_curves(models: Mapping[str, Mapping[str, Values]], graph: str) -> Figur
     return figure
 
 
-def _band(axes: Axes, epochs: list[int], curve: Values, look: Mapping[str, Any]) -> None:
-    """The mean over the splits, and from the lowest to the highest of them."""
-    axes.fill_between(epochs, curve["low"], curve["high"], color=look["color"], alpha=0.12, lw=0)
-    axes.plot(epochs, curve["mean"], **look)
-
-
 def facts(folder: Path) -> dict[str, Any]:
     """How far GPRGNN's filter over-passes without anything that holds it back, at the slow rate."""
     graphs = read(folder)

@@ -16,7 +16,16 @@ import numpy as np
 from lab.studies._engine import Cell, Cells, Context, read_records
 from lab.studies._invented import as_dataset, fraud, fraud_rings, nearest, patients
 from lab.studies._training import fit_all, make_splits
-from lab.studies._views import ResultTable, metric_words, percent, points, signed_interval
+from lab.studies._views import (
+    ResultTable,
+    is_clear,
+    listed,
+    metric_words,
+    percent,
+    points,
+    signed_interval,
+    verdict,
+)
 from longnn.data import NodeDataset
 from longnn.training import complete
 from longnn.training._fit import score
@@ -85,3 +94,31 @@ def tables(folder: Path) -> list[ResultTable]:
     )
     columns = ["table", "score", "fast", "weights add", "default", "weights add"]
     return [ResultTable("weights", caption, columns, rows)]
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """What weights add on each table, in points, and where they clearly gain or lose."""
+    added: dict[str, dict[str, list[float]]] = {}
+    for name, record in read_records(folder, list(TABLES)).items():
+        for preset in PRESETS:
+            plain, weighted = (record[f"{preset}, {weight}"]["scores"] for weight in WEIGHTS)
+            for metric in plain:
+                both = points(weighted[metric], plain[metric])
+                added.setdefault(metric, {})[f"{name} ({preset})"] = both
+    of_two = [
+        float(np.mean(values))
+        for of in added.values()
+        for key, values in of.items()
+        if not key.startswith("patients")
+    ]
+    precision = {k: v for k, v in added["average_precision"].items() if is_clear(v)}
+    return {
+        "patients": [np.mean(added["balanced_accuracy"][f"patients ({p})"]) for p in PRESETS],
+        "f1": " and ".join(
+            sorted({verdict(added["macro_f1"][f"patients ({preset})"]) for preset in PRESETS})
+        ),
+        "most": max(of_two),
+        "least": min(of_two),
+        "precision_gains": sum(np.mean(v) > 0 for v in precision.values()),
+        "precision_losses": listed((k for k, v in precision.items() if np.mean(v) < 0), plain=True),
+    }
