@@ -453,7 +453,6 @@ def facts(folder: Path) -> dict[str, Any]:
     free = [models["lon"]["nothing, slow"]["moves"]["120-160"] for models in graphs.values()]
     return {
         "graphs": len(late),
-        "splits": len(next(iter(late.values()))),
         "over": sum(map(_over_passing, late.values())),
         "over_fast": sum(map(_over_passing, fast)),
         "over_lon": sum(map(_over_passing, free)),

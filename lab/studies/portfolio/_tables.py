@@ -521,7 +521,6 @@ def _of_the_choice(folder: Path) -> dict[str, Any]:
         "splits": word(plan["candidates"]["splits"]).capitalize(),
         "epochs": plan["candidates"]["epochs"],
         "small": len(small["members"]),
-        "large": len(selection["portfolios"]["best"]["members"]),
         "draws": DRAWS,
         "prior": PRIOR,
         "few": {int(n): float(np.mean(gains_of_prior(of, str(PRIOR)))) for n, of in few.items()},
