@@ -13,7 +13,7 @@ from longnn import report
 from longnn.config import Config
 from longnn.data import DataError, Source
 from longnn.data._synthetic import csbm
-from longnn.description._record import put_in_words
+from longnn.description import put_in_words
 from longnn.graphs import GraphOperator
 from longnn.graphs._outliers import outlying_eigenvalues
 from longnn.runs import load_run, resume, train
@@ -115,7 +115,7 @@ def test_words_are_judged_where_the_graph_has_frequencies():
 
 @pytest.mark.parametrize("most", [10, 1000])
 def test_the_record_has_the_eigenvalues_outside_the_bulk(tmp_path, monkeypatch, most):
-    monkeypatch.setattr("longnn.description._record.OUTLIER_NODES", most)
+    monkeypatch.setattr("longnn.description.OUTLIER_NODES", most)
     apart = csbm(phi=0.8, num_nodes=400, num_features=8)
     train(apart, config(), tmp_path / "a")
     outliers = load_run(tmp_path / "a").record.data.outliers

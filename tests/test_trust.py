@@ -14,8 +14,7 @@ import longnn
 from longnn.config import Config
 from longnn.data import NodeDataset, from_data
 from longnn.data._synthetic import csbm
-from longnn.description._baselines import predict_baseline
-from longnn.description._trust import make_bins
+from longnn.description import make_bins, predict_baseline
 from longnn.records import RunRecord
 from longnn.report import text_summary
 from longnn.training import Job

@@ -18,7 +18,6 @@ from longnn.data import DataError, NodeDataset, Source, Split, make_split
 from longnn.description import masks_of, score_sets
 from longnn.estimator import LONGNNClassifier, LONGNNRegressor
 from longnn.explain._subject import find_ids
-from longnn.metrics import summarize
 from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
 from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._export import export_trained
@@ -207,7 +206,7 @@ class Run:
                 self.predicted, self.splits, self.trained.readouts, strict=True
             )
         ]
-        return list(scores), summarize_repeats(scores, summarize)
+        return list(scores), summarize_repeats(scores)
 
     def truncation(self) -> list[list[TruncatedScore]]:
         """The scores of each repeat with truncated filters, against the number of products.

@@ -1,0 +1,612 @@
+"""From trained models to the record of a run: scores, baselines, filters in numbers and words.
+
+Baselines are what is reached without the graph: the most frequent class or the mean, and linear
+models, fitted by scikit-learn on the training nodes of each split and the features as the models
+see them. An MLP is one of our own models and trained beside the others. What makes scores
+believable is described too: class frequencies, calibration, curves and residuals of test nodes.
+
+Knows nothing of folders: it computes, :mod:`longnn.records` holds and :mod:`longnn.runs` writes.
+"""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import precision_recall_curve
+from torch import Tensor
+
+from longnn import data
+from longnn._base.provenance import environment
+from longnn.config import Config
+from longnn.data import NodeDataset, Split
+from longnn.graphs import extreme_eigenvalues, spectral_density
+from longnn.graphs._outliers import outlying_eigenvalues
+from longnn.matrices import SparseMatrix
+from longnn.metrics import Task
+from longnn.nn import Model
+from longnn.nn._ensemble import Ensemble
+from longnn.nn._typed import hears_types
+from longnn.records import (
+    BaselineRecord,
+    Bins,
+    Calibration,
+    Density,
+    FilterPath,
+    FilterRecord,
+    FrequencyShift,
+    GraphRecord,
+    History,
+    MemberRecord,
+    PrecisionRecall,
+    RepeatRecord,
+    Request,
+    Residuals,
+    RunRecord,
+    Scores,
+    SplitRecord,
+    Summary,
+    summarize_repeats,
+)
+from longnn.report import describe_cover_filter, describe_filter, mean_response
+from longnn.store._adjacency import StoredOperator
+from longnn.store._rows import StoredDataset
+from longnn.training import (
+    FIELDS,
+    Fitted,
+    FittedMember,
+    Problem,
+    Readout,
+    RowProblem,
+    class_counts,
+    score,
+    shifted,
+)
+
+#: Points of the spectrum at which a filter is written down.
+POINTS = 101
+#: Nodes up to which the eigenvalues outside the bulk are computed: 0.5 GB there.
+OUTLIER_NODES = 1_000_000
+#: Stored entries up to which the spectral density is estimated: fifty products, a minute there.
+DENSITY_ENTRIES = 50_000_000
+#: Of an estimated density, what counts as none.
+LEAST_DENSITY = 1e-3
+#: Groups of predictions by how sure they are.
+BINS = 10
+#: Points of a curve, and nodes of a scatter, that are written down.
+CURVE_POINTS, SCATTER_NODES = 200, 2000
+#: Steps of logistic regression; more change the score of a baseline by next to nothing.
+STEPS = 200
+
+
+def masks_of(split: Split) -> dict[str, Tensor]:
+    """The three sets of a split by name."""
+    return {"train": split.train, "val": split.val, "test": split.test}
+
+
+def score_sets(
+    predicted: Tensor, dataset: NodeDataset, split: Split, readout: Readout | None = None
+) -> dict[str, dict[str, float]]:
+    """Scores of predictions on each of the three sets."""
+    masks = masks_of(split)
+    return {name: score(predicted, dataset, mask, readout) for name, mask in masks.items()}
+
+
+def describe_run(
+    request: Request,
+    dataset: NodeDataset,
+    problem: Problem,
+    scaling: str,
+    fitted: Sequence[Fitted],
+    baselines: Sequence[BaselineRecord] = (),
+) -> RunRecord:
+    """The record of a run, complete but for its folder and its times.
+
+    Raises:
+        ValueError: where a repeat diverged.
+    """
+    graph = _describe_graph(request, dataset, problem, scaling)
+    largest = _largest(graph, problem)
+    repeats = tuple(_describe_repeat(dataset, fit, largest, problem.metric) for fit in fitted)
+    first, test = fitted[0], fitted[0].split.test
+    samples = dataclasses.replace(  # of single nodes, of the first repeat alone
+        repeats[0],
+        curve=curve_of(first.predicted, dataset, test, first.readout),
+        residuals=residuals_of(first.predicted, dataset, test),
+    )
+    beta = first.result.filter_path
+    return RunRecord(
+        version=request.version,
+        created=request.created,
+        command=request.command,
+        config=first.config.replace(repeat=len(fitted)).to_dict(),
+        environment=environment(problem.device),
+        data=graph,
+        metric=problem.metric,
+        repeats=(samples, *repeats[1:]),
+        summary=summarize_repeats([repeat.scores for repeat in repeats]),
+        history=_history(fitted),
+        path=None
+        if beta is None
+        else FilterPath(np.arange(1, len(beta) + 1).astype(float), beta.numpy()),
+        baselines=tuple(baselines),
+        portfolio={m.name: m.fitted.config.to_dict() for m in first.members},
+    )
+
+
+def _describe_graph(
+    request: Request, dataset: NodeDataset, problem: Problem, scaling: str
+) -> GraphRecord:
+    """The graph: where it is from, what it is like, and its spectrum."""
+    outliers, notes = None, tuple(dataset.notes)
+    if isinstance(dataset, StoredDataset):
+        density, card = None, _card(dataset)
+        if dataset.graph.num_entries <= DENSITY_ENTRIES:
+            density = spectral_density(StoredOperator(dataset.graph))  # type: ignore[arg-type]  # it multiplies
+        left = "components, homophily" + ", spectral density" * (density is None)
+        notes = (*notes, f"Left out, since they need the whole graph in memory: {left}.")
+    else:
+        density, card = spectral_density(problem.operator), data.describe(dataset).to_dict()
+        # Communities and bipartite-like parts are read off undirected graphs.
+        if problem.operator.direction == "none" and problem.operator.num_nodes <= OUTLIER_NODES:
+            outliers = outlying_eigenvalues(problem.operator).numpy()
+    return GraphRecord(
+        name=dataset.name,
+        task=dataset.task,
+        fingerprint=request.fingerprint,
+        classes=tuple(dataset.classes),
+        notes=notes,
+        card=card,
+        density=None
+        if density is None
+        else Density(np.asarray(density.eigenvalues), np.asarray(density.density)),
+        source=request.source,
+        scaling=scaling,
+        targets=tuple(dataset.targets),
+        columns=() if dataset.encoding is None else tuple(dataset.encoding.rows()),
+        outliers=outliers,
+    )
+
+
+def _card(dataset: StoredDataset) -> dict[str, Any]:
+    """What a report shows of a stored graph: what its degrees and labels say, and no more."""
+    graph = dataset.graph
+    degree = np.diff(graph.offsets)
+    counts: dict[str, int] = {}
+    if dataset.task != "regression":
+        y, classes = dataset.data.y, dataset.num_classes
+        several = dataset.task == "multilabel"
+        held = (y == 1).sum(0) if several else torch.bincount(y, minlength=classes)
+        counts = dict(zip(dataset.classes, held.tolist(), strict=True))
+    present = [count for count in counts.values() if count]
+    return {
+        "name": dataset.name,
+        "task": dataset.task,
+        "nodes": graph.num_nodes,
+        "edges": dataset.num_edges,
+        "features": graph.num_features,
+        "weighted": False,
+        "degree_min": int(degree.min()),
+        "degree_median": float(np.median(degree)),
+        "degree_mean": float(degree.mean()),
+        "degree_max": int(degree.max()),
+        "isolated_nodes": int((degree == 0).sum()),
+        "class_counts": counts,
+        "imbalance": max(present) / min(present) if present else None,
+        "labelled_share": dataset.num_nodes / graph.num_nodes,
+        "notes": list(dataset.notes),
+        "warnings": [],
+        "fingerprint": dataset.fingerprint(),
+    }
+
+
+def _largest(graph: GraphRecord, problem: Problem) -> float:
+    """The largest eigenvalue; on rows the end of the estimated density, or two."""
+    if not isinstance(problem, RowProblem):
+        return float(extreme_eigenvalues(problem.operator)[1])
+    if graph.density is None:
+        return 2.0
+    eigenvalues, density = graph.density
+    return float(eigenvalues[density > LEAST_DENSITY].max(initial=0.0))
+
+
+def _describe_repeat(
+    dataset: NodeDataset, fit: Fitted, largest: float, metric: str
+) -> RepeatRecord:
+    """One repeat: its split, how training went, scores and filters."""
+    split, result = fit.split, fit.result
+    fit.check()
+    train, val, test = split.sizes
+    notes, confusion, counts = split.notes, None, None
+    if dataset.task == "multilabel":
+        counts = label_counts(fit.predicted, dataset, split.test, fit.readout)
+    if dataset.task == "classification":
+        confusion = _confusion(fit.readout.choose(fit.predicted), dataset, split.test)
+        # Which classes have no test node, reports see in the confusion, over all repeats.
+        notes = tuple(note for note in notes if not test or note not in split.test_notes)
+    return RepeatRecord(
+        seed=fit.config.seed,
+        split=SplitRecord(split.protocol, split.seed, train, val, test, tuple(notes)),
+        epochs=result.epochs,
+        best_epoch=result.best_epoch,
+        stopped=result.stopped,
+        scores=score_sets(fit.predicted, dataset, split, fit.readout),
+        filters=describe_filters(fit.model, fit.start, largest, _types(dataset)),
+        confusion=confusion,
+        counts=counts,
+        threshold=fit.readout.threshold,
+        shift=shift_of(dataset, split, fit.readout),
+        calibration=calibration_of(fit.predicted, dataset, split.test, fit.readout),
+        members=tuple(_describe_member(dataset, m, largest, metric, fit) for m in fit.members),
+    )
+
+
+def _types(dataset: NodeDataset) -> list[str]:
+    return [r.name for r in dataset.relations]
+
+
+def read_alike(predicted: Tensor, dataset: NodeDataset, fit: Fitted) -> Tensor:
+    """What another model predicts on a split, following the validation nodes where this one does.
+
+    So a difference between their scores is not that of class frequencies.
+    """
+    if not fit.readout.shift:
+        return predicted
+    y, split = dataset.data.y, fit.split
+    return shifted(
+        predicted, y, class_counts(y, split.train.cpu(), dataset.outputs), split.val.cpu()
+    )
+
+
+def _describe_member(
+    dataset: NodeDataset, member: FittedMember, largest: float, metric: str, whole: Fitted
+) -> MemberRecord:
+    """A member of an ensemble: its scores, read as the whole, and its first filter as one curve."""
+    fit = member.fitted
+    split, result, curve, words = fit.split, fit.result, None, ""
+    predicted = read_alike(fit.predicted, dataset, whole) if fit.is_sound else fit.predicted
+    val, test = (
+        score(predicted, dataset, mask, fit.readout).get(metric) if fit.is_sound else None
+        for mask in (split.val, split.test)
+    )
+    types = _types(dataset)
+    filters = describe_filters(fit.model, fit.start, largest, types) if fit.is_sound else ()
+    if filters:
+        curve, words = mean_response(filters[0].response), filters[0].words
+    return MemberRecord(
+        name=member.name,
+        model=fit.config.model,
+        weight=member.weight,
+        epochs=result.epochs,
+        best_epoch=result.best_epoch,
+        stopped=result.stopped,
+        val=val,
+        test=test,
+        words=words,
+        eigenvalues=filters[0].eigenvalues if filters else None,
+        response=curve,
+    )
+
+
+@torch.no_grad()
+def describe_filters(
+    model: Model,
+    start: Sequence[Mapping[str, float]],
+    largest: float,
+    types: Sequence[str] = (),
+) -> tuple[FilterRecord, ...]:
+    """What each filter of a model has become: basis, response, norm, words.
+
+    Args:
+        model: with its filters trained.
+        start: each filter's basis before training.
+        largest: the graph's largest eigenvalue. Words are about the spectrum up to there: beyond
+            it a polynomial may do as it likes, since no signal is there.
+        types: names of the types of edges, if they have types.
+    """
+    lead = model.lead if isinstance(model, Ensemble) else model
+    names = types if types and hears_types(lead) else [""]
+    largest = 2.0 if len(names) > 1 else largest  # a type has a spectrum of its own
+    grid = torch.linspace(0, 2, POINTS, dtype=torch.float64)
+    described = []
+    for number, (f, before) in enumerate(zip(model.filters(), start, strict=True)):
+        response = f.response(grid).cpu().numpy()
+        now = {name: v for name, v in f.basis_parameters().items() if v.dim() == 0}
+        described.append(
+            FilterRecord(
+                basis=f.basis.name,
+                degree=f.degree,
+                learned={name: float(v) for name, v in now.items()} if f.learn_basis else {},
+                start=dict(before),
+                eigenvalues=grid.numpy(),
+                response=response,
+                norm=f.norm().cpu().numpy(),
+                words=put_in_words(grid.numpy(), response, largest, model.direction),
+                edge_type=names[number % len(names)],  # those of a layer follow each other
+            )
+        )
+    return tuple(described)
+
+
+def put_in_words(
+    grid: np.ndarray, response: np.ndarray, largest: float, direction: str = "none"
+) -> str:
+    """A filter in words, judged where the graph has frequencies; on a double cover by its parts."""
+    if direction == "cover":
+        return describe_cover_filter(grid, response)
+    inside = grid <= max(largest, grid[1]) + 1e-6
+    return describe_filter(grid[inside], response[:, inside])
+
+
+def _confusion(chosen: Tensor, dataset: NodeDataset, mask: Tensor) -> np.ndarray:
+    """Counts of test nodes, rows = true class, columns = predicted class."""
+    size = dataset.num_classes
+    pairs = dataset.data.y[mask] * size + chosen[mask]
+    return torch.bincount(pairs, minlength=size * size).view(size, size).double().numpy()
+
+
+def _history(fitted: Sequence[Fitted]) -> History:
+    """The epochs of all repeats, one after the other."""
+    lengths = [fit.result.epochs for fit in fitted]
+    columns = {
+        "repeat": np.repeat(np.arange(len(fitted)), lengths).astype(float),
+        "epoch": np.concatenate([np.arange(1, n + 1) for n in lengths]).astype(float),
+    }
+    for field in FIELDS:
+        rows = [fit.result.history[field].double().numpy() for fit in fitted]
+        columns[field] = np.concatenate(rows)
+    return History(columns)
+
+
+def calibration_of(
+    predicted: Tensor, dataset: NodeDataset, test: Tensor, readout: Readout
+) -> Calibration | None:
+    """How sure the predictions are and how often they are right; None without test nodes."""
+    if dataset.task == "regression" or not bool(test.any()):
+        return None
+    before, after = (
+        make_bins(*_sure_and_right(p, dataset, test))
+        for p in (readout.uncalibrated(predicted), predicted)
+    )
+    return Calibration(readout.temperature, before, after)
+
+
+def shift_of(dataset: NodeDataset, split: Split, readout: Readout) -> FrequencyShift | None:
+    """How probabilities are shifted, and the class frequencies behind it; None if they are not."""
+    if not readout.shift:
+        return None
+    y = dataset.data.y
+    sets, classes = (split.train, split.val), len(readout.shift)
+    train, val = (class_counts(y, mask, classes).numpy() for mask in sets)
+    return FrequencyShift(train, val, np.array(readout.shift))
+
+
+def _sure_and_right(p: Tensor, dataset: NodeDataset, test: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """The probability of what is most probable, and whether it is so, by test node or label."""
+    p, y = p[test].double(), dataset.data.y[test]
+    if dataset.task == "classification":
+        sure, chosen = p.max(1)
+        return sure.numpy(), (chosen == y).numpy()
+    labelled = ~torch.isnan(y)
+    return p[labelled].clamp_min(1 - p[labelled]).numpy(), ((p >= 0.5) == (y > 0.5))[
+        labelled
+    ].numpy()
+
+
+def make_bins(confidence: np.ndarray, right: np.ndarray) -> Bins:
+    """Predictions in groups of equal width by their confidence.
+
+    >>> make_bins(np.array([0.95, 0.93, 0.2]), np.array([True, False, False])).count
+    array([1., 2.])
+    """
+    group = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    count = np.bincount(group, minlength=BINS).astype(float)
+    sure = np.bincount(group, weights=confidence, minlength=BINS)
+    hits = np.bincount(group, weights=right.astype(float), minlength=BINS)
+    there = count > 0
+    return Bins(sure[there] / count[there], hits[there] / count[there], count[there])
+
+
+def curve_of(
+    predicted: Tensor, dataset: NodeDataset, test: Tensor, readout: Readout
+) -> PrecisionRecall | None:
+    """Precision against recall of the rarer of two classes; None where there are not both."""
+    if dataset.task != "classification" or dataset.num_classes != 2 or not bool(test.any()):
+        return None
+    hit = (dataset.data.y[test] == readout.positive).numpy()
+    if not hit.any() or hit.all():
+        return None
+    p = predicted[test].double()
+    precision, recall, _ = precision_recall_curve(hit, p[:, readout.positive].numpy())
+    chosen = (readout.choose(predicted)[test] == readout.positive).numpy()
+    right = (chosen & hit).sum()
+    keep = np.unique(np.linspace(0, len(recall) - 1, min(CURVE_POINTS, len(recall))).astype(int))
+    return PrecisionRecall(
+        name=dataset.classes[readout.positive],
+        prevalence=float(hit.mean()),
+        recall=recall[keep],
+        precision=precision[keep],
+        threshold=0.5 if readout.threshold is None else readout.threshold,
+        chosen=(float(right / hit.sum()), float(right / max(chosen.sum(), 1))),
+    )
+
+
+def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Residuals | None:
+    """Predicted and true values of test nodes (of the first target), or of a sample of them."""
+    if dataset.task != "regression":
+        return None
+    y = dataset.data.y.reshape(dataset.num_nodes, -1)[:, 0]
+    rows = (test & ~torch.isnan(y)).nonzero()[:, 0]
+    if len(rows) == 0:
+        return None
+    if len(rows) > SCATTER_NODES:
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+        rows = rows[order[:SCATTER_NODES].sort().values]
+    degree = _degrees(dataset)
+    values = predicted.reshape(dataset.num_nodes, -1)[:, 0]
+    return Residuals(
+        name=dataset.targets[0] if dataset.targets else "label",
+        predicted=values[rows].double().numpy(),
+        true=y[rows].double().numpy(),
+        degree=degree[rows].double().numpy(),
+    )
+
+
+def _degrees(dataset: NodeDataset) -> Tensor:
+    """Neighbours of each node, (nodes,)."""
+    if isinstance(dataset, StoredDataset):
+        return torch.from_numpy(np.diff(dataset.graph.offsets)[dataset.nodes])
+    return dataset.degrees
+
+
+def label_counts(
+    predicted: Tensor, dataset: NodeDataset, test: Tensor, readout: Readout
+) -> np.ndarray:
+    """Of each label: the test nodes that have it, those predicted to, and those with both."""
+    y, chosen = dataset.data.y[test], readout.choose(predicted)[test] > 0
+    labelled, has = ~torch.isnan(y), y > 0.5
+    parts = (has.sum(0), (chosen & labelled).sum(0), (has & chosen).sum(0))
+    return torch.stack(parts, 1).double().numpy()
+
+
+def mlp_config(config: Config) -> Config | None:
+    """The configuration of an MLP as like the model as can be; None if the model is one."""
+    if config.model == "mlp":
+        return None
+    mlp = config.replace(model="mlp", preset="fast")
+    shared = {k: v for k, v in config.options.items() if k in mlp.options}
+    return mlp.replace(**shared)
+
+
+def simple_baselines(task: Task) -> dict[str, str]:
+    """The baselines that are fitted here: name and title.
+
+    >>> simple_baselines("regression")
+    {'constant': 'the mean', 'linear': 'ridge regression'}
+    """
+    if task == "regression":
+        return {"constant": "the mean", "linear": "ridge regression"}
+    most = "the largest class" if task == "classification" else "each label's frequency"
+    return {"constant": most, "linear": "logistic regression"}
+
+
+def describe_baselines(
+    dataset: NodeDataset, problem: Problem, fitted: Sequence[Fitted], mlp: Sequence[Fitted]
+) -> list[BaselineRecord]:
+    """Each baseline on each split, scored as the models are, and compared with them.
+
+    Args:
+        dataset, problem: what was learned.
+        fitted: the repeats of the run.
+        mlp: the MLPs trained beside them, if any.
+    """
+
+    def describe(name: str, title: str, scores: Sequence[Scores]) -> BaselineRecord:
+        ours = [score_sets(fit.predicted, dataset, fit.split, fit.readout) for fit in fitted]
+        summary = summarize_repeats(scores)["test"]
+        return BaselineRecord(name, title, tuple(scores), summary, _ahead(ours, scores))
+
+    records = []
+    for name, title in simple_baselines(dataset.task).items():
+        if name == "linear" and isinstance(problem, RowProblem):
+            continue  # it would need all features in memory
+        scores = []
+        for fit in fitted:
+            predicted = read_alike(predict_baseline(name, problem, fit.split), dataset, fit)
+            scores.append(score_sets(predicted, dataset, fit.split))
+        records.append(describe(name, title, scores))
+    if mlp:
+        scores = [score_sets(fit.predicted, dataset, fit.split, fit.readout) for fit in mlp]
+        records.append(describe("mlp", "an MLP without the graph", scores))
+    return records
+
+
+def _ahead(ours: Sequence[Scores], theirs: Sequence[Scores]) -> dict[str, Summary]:
+    """The differences of test scores, paired by repeat."""
+    differences: dict[str, list[float]] = {}
+    for repeat, other in zip(ours, theirs, strict=True):
+        for metric in repeat["test"].keys() & other["test"].keys():
+            ahead = repeat["test"][metric] - other["test"][metric]
+            differences.setdefault(metric, []).append(ahead)
+    return {metric: Summary.of(values) for metric, values in sorted(differences.items())}
+
+
+def predict_baseline(name: str, problem: Problem, split: Split) -> Tensor:
+    """What a baseline predicts for every node, as a model would: probabilities or values.
+
+    >>> from longnn.graphs import GraphOperator
+    >>> P = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
+    >>> problem = Problem.make(torch.eye(2), P, torch.tensor([0, 1]))
+    >>> first = torch.tensor([True, False])
+    >>> predict_baseline("constant", problem, Split(first, ~first, ~first, "own", 0))
+    tensor([[1., 0.],
+            [1., 0.]])
+    """
+    features = problem.features
+    y, train = problem.labels.cpu().numpy(), split.train.cpu().numpy()
+    x: Any
+    if name == "constant":
+        x = np.zeros((len(y), 1))
+    elif isinstance(features, SparseMatrix):
+        x = features.to_scipy()
+    else:
+        x = features.values.cpu().numpy()
+    predicted = {
+        "classification": _classify,
+        "multilabel": _label,
+        "regression": _regress,
+    }[problem.task](name, x, y, train, problem.outputs)
+    return torch.from_numpy(predicted).to(problem.dtype)
+
+
+def _classify(name: str, x: Any, y: np.ndarray, train: np.ndarray, outputs: int) -> np.ndarray:
+    """Probabilities (nodes, classes); a class without training node has none."""
+    train = train & (y >= 0)
+    model = _fit(_classifier(name), x[train], y[train])
+    predicted = np.zeros((len(y), outputs))
+    predicted[:, model.classes_] = model.predict_proba(x)
+    return predicted
+
+
+def _label(name: str, x: Any, y: np.ndarray, train: np.ndarray, outputs: int) -> np.ndarray:
+    """Probabilities (nodes, labels), each label for itself."""
+    columns = []
+    for k in range(outputs):
+        rows = train & ~np.isnan(y[:, k])
+        given = y[rows, k].astype(int)
+        if len(np.unique(given)) < 2:
+            columns.append(np.full(len(y), float(given[0]) if len(given) else 0.0))
+        elif name == "constant":
+            columns.append(np.full(len(y), given.mean()))
+        else:
+            columns.append(_fit(_classifier(name), x[rows], given).predict_proba(x)[:, 1])
+    return np.stack(columns, axis=1)
+
+
+def _regress(name: str, x: Any, y: np.ndarray, train: np.ndarray, outputs: int) -> np.ndarray:
+    """Values (nodes,) or (nodes, targets), each target for itself."""
+    make: Callable[[], Any] = DummyRegressor if name == "constant" else Ridge
+    columns = []
+    for values in y.reshape(len(y), -1).T:
+        rows = train & ~np.isnan(values)
+        columns.append(_fit(make(), x[rows], values[rows].astype(np.float64)).predict(x))
+    return columns[0] if outputs == 1 and y.ndim == 1 else np.stack(columns, axis=1)
+
+
+def _classifier(name: str) -> Any:
+    if name == "constant":
+        return DummyClassifier(strategy="prior")
+    return LogisticRegression(max_iter=STEPS, tol=1e-3)
+
+
+def _fit(model: Any, x: Any, y: np.ndarray) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough for a baseline
+        if isinstance(model, LogisticRegression) and len(np.unique(y)) < 2:
+            model = DummyClassifier(strategy="most_frequent")
+        return model.fit(x, y)
