@@ -69,8 +69,6 @@ def read_edges(
     if lost.any() and (unknown_ids != "drop" or lost.any(axis=0).all()):
         raise _unknown(table, nodes, (source, target), ends, lost)
     nodes.notes += table.notes
-    if not table.has_header:
-        nodes.notes.append(f"{table.name} has no header: its first line was read as an edge.")
     unused = [name for name in table.names if name not in (source, target, weight, kind)]
     if unused:
         nodes.notes.append(unused_note(table.name, unused, weighted=weight is not None))

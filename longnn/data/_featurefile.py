@@ -118,8 +118,6 @@ def _read_long(table: Table, nodes: Nodes) -> tuple[Tensor, tuple[str, ...]]:
     columns = rank[encoded.indices.to_numpy(zero_copy_only=False)]
     values = np.ones(len(table)) if value is None else table.numbers(value)
     nodes.notes += table.notes
-    if not table.has_header:
-        nodes.notes.append(f"{table.name} has no header: its first line was read as a feature.")
     place = (rows.to_numpy(zero_copy_only=False), columns)
     shape = (len(known), len(names))
     return csr_from_scipy(sp.csr_array((values, place), shape=shape)), names

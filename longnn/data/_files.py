@@ -19,7 +19,7 @@ from longnn.data._errors import DataError, MissingFileError, require_file
 from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
 from longnn.data._options import Features, TableOptions, UnknownIds
 from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
-from longnn.data._text import table_stem, table_suffix
+from longnn.data._text import Header, table_stem, table_suffix
 
 OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
 SUFFIXES = (*TABLE_SUFFIXES, *ARRAY_SUFFIXES)
@@ -49,6 +49,7 @@ def load_files(
     target_column: str | None = None,
     weight_column: str | None = None,
     type_column: str | None = None,
+    header: Header = "auto",
     unknown_ids: UnknownIds = "error",
     feature_file: str | None = None,
     missing: Missing = "fill",
@@ -62,9 +63,9 @@ def load_files(
     """A graph from the user's files.
 
     Args:
-        edges: CSV, TSV, TXT (also compressed: ``.csv.gz``, ...) or Parquet with one edge per row;
-            ``.npz`` or ``.mtx`` with an adjacency matrix; ``.pt`` with a PyG ``Data``; or a folder
-            with ``edges.*``, and perhaps ``nodes.*`` and ``features.*``.
+        edges: CSV, TSV, TXT, DAT (also compressed: ``.csv.gz``, ...) or Parquet with one edge per
+            row; ``.npz`` or ``.mtx`` with an adjacency matrix; ``.pt`` with a PyG ``Data``; or a
+            folder with ``edges.*``, and perhaps ``nodes.*`` and ``features.*``.
         nodes: a table with one node per row, or ``.npz`` with ``x`` and ``y``. By default
             ``nodes.*`` beside a file called ``edges.*``; without one the nodes are those in the
             edges.
@@ -84,6 +85,8 @@ def load_files(
         weight_column: by default weight or edge_weight; without one all edges have weight 1.
         type_column: types of edges (friend, colleague, ...), each with a filter of its own; by
             default edge_type. Without one all edges are alike.
+        header: whether the first line of a text file has the names of columns, ``"yes"`` or
+            ``"no"``; by default a first line that is like the others is data, and a note says so.
         unknown_ids: an edge with an end that the node file does not have is an ``"error"``; with
             ``"drop"`` such edges are left out, with ``"add"`` the nodes are added, with gaps in all
             columns; a note counts them.
@@ -121,6 +124,7 @@ def load_files(
         target_column=target_column,
         weight_column=weight_column,
         type_column=type_column,
+        header=header,
         unknown_ids=unknown_ids,
         missing=missing,
         features=features,
@@ -149,7 +153,7 @@ def load_files(
     if node_path is None and is_matrix(feature_path) and table_suffix(edge_path) in TABLE_SUFFIXES:
         node_path, feature_path = feature_path, None  # its rows are the nodes 0, 1, ...
     ends = {f"{end}_column": getattr(options, f"{end}_column") for end in _ENDS}
-    edge_table = _table_or_none(edge_path, ends)
+    edge_table = _table_or_none(edge_path, ends, header)
     node_table, options = _read_node_table(node_path, options, optional_columns)
     try:
         return assemble(
@@ -169,7 +173,7 @@ def _read_node_table(
 ) -> tuple[Table | None, TableOptions]:
     """The node file as a table if it is one; optional columns it lacks leave the options."""
     required = {key: getattr(options, key) for key in _NODE_COLUMNS if key not in optional}
-    table = _table_or_none(path, required)
+    table = _table_or_none(path, required, options.header)
     return table, options.without_absent(optional, () if table is None else table.columns)
 
 
@@ -189,11 +193,11 @@ def graph_name(edges: Path) -> str:
 
 
 def _table_or_none(
-    path: Path | None, options: Mapping[str, str | Sequence[str] | None]
+    path: Path | None, options: Mapping[str, str | Sequence[str] | None], header: Header
 ) -> Table | None:
     """The file as a table if it is one; else column options make no sense."""
     if path is not None and table_suffix(path) in TABLE_SUFFIXES:
-        return read_table(path)
+        return read_table(path, header)
     given = next((key for key, value in options.items() if value is not None), None)
     if given is not None:
         value = options[given]

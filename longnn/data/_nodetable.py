@@ -105,8 +105,6 @@ def read_nodes(
         options = replace(options, feature_columns=(), text_columns=(), category_columns=())
     found = NodeColumns.find(table, options, ids_needed=ids_needed)
     nodes = Nodes(count=len(table), source=table.name, notes=list(table.notes))
-    if not table.has_header:
-        nodes.notes.append(f"{table.name} has no header: its first line was read as a node.")
     if found.key is not None:
         nodes.ids = read_ids(table, found.key)
     if found.labels:

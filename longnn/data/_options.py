@@ -9,6 +9,7 @@ from longnn.data._convert import Directed, check_directed
 from longnn.data._dataset import TASKS, Task
 from longnn.data._encoding import MISSING_CHOICES, Missing
 from longnn.data._errors import DataError
+from longnn.data._text import HEADERS, Header
 
 Features = Literal["auto", "columns", "degree", "identity"]
 FEATURES = ("auto", "columns", "degree", "identity")
@@ -37,6 +38,7 @@ class TableOptions:
     target_column: str | None = None
     weight_column: str | None = None
     type_column: str | None = None
+    header: Header = "auto"
     unknown_ids: UnknownIds = "error"
     missing: Missing = "fill"
     features: Features = "auto"
@@ -48,6 +50,7 @@ class TableOptions:
     def __post_init__(self) -> None:
         check_directed(self.directed)
         allowed = {
+            "header": HEADERS,
             "features": FEATURES,
             "task": TASKS,
             "missing": MISSING_CHOICES,

@@ -18,6 +18,7 @@ from longnn.data._files import find_nodes_beside
 from longnn.data._tables import RAISED, TABLE_SUFFIXES, Table, plain_column
 from longnn.data._text import (
     SEPARATORS,
+    Header,
     TextStream,
     check_names,
     table_stem,
@@ -97,15 +98,19 @@ class StoredTable(Table):
     """A table in files, its columns read one at a time."""
 
     sources: tuple[Path, ...] = ()
+    header: Header = "auto"
 
     @classmethod
-    def open(cls, parts: Sequence[Path], path: Path, room: Path) -> "StoredTable":
+    def open(
+        cls, parts: Sequence[Path], path: Path, room: Path, header: Header = "auto"
+    ) -> "StoredTable":
         """A table of one or several files of one kind.
 
         Args:
             parts: the files, in order.
             path: what the user named, for messages.
             room: a folder for text that is stored as Parquet.
+            header: whether the first line of text has names.
 
         Raises:
             DataError: naming the file that cannot be read.
@@ -115,7 +120,7 @@ class StoredTable(Table):
             return cls(cast("dict[str, pa.Array]", columns), path, sources=tuple(parts))
         made, streams = [], []
         for number, part in enumerate(parts):
-            stream = TextStream(part)
+            stream = TextStream(part, header)
             made.append(room / f"{path.name}-{number:05d}.parquet")
             streams.append(stream)
             with pq.ParquetWriter(
@@ -132,6 +137,7 @@ class StoredTable(Table):
             notes=tuple(dict.fromkeys(note for stream in streams for note in stream.notes)),
             doubt=first.doubt if len(first.names) == 1 else "",
             sources=tuple(parts),
+            header=header,
         )
 
     @property
@@ -155,14 +161,14 @@ class StoredTable(Table):
         """As of a table in memory; of several parts it names the one at fault."""
         if row is None:
             return super().error(message, None, column, value)
-        path, line = line_in_parts(self.sources, row)
+        path, line = line_in_parts(self.sources, row, self.header)
         return DataError(message, path=path, row=line, column=column, value=value)
 
     def line(self, row: int) -> int:
-        return line_in_parts(self.sources, row)[1]
+        return line_in_parts(self.sources, row, self.header)[1]
 
 
-def line_in_parts(parts: Sequence[Path], row: int) -> tuple[Path, int]:
+def line_in_parts(parts: Sequence[Path], row: int, header: Header = "auto") -> tuple[Path, int]:
     """The file that holds a row of all, counted from 0; and the line of a text file or the row of
     any other, counted from 1.
     """
@@ -170,12 +176,12 @@ def line_in_parts(parts: Sequence[Path], row: int) -> tuple[Path, int]:
         is_text = table_suffix(part) in SEPARATORS
         if part == parts[-1]:
             break
-        batches = TextStream(part).batches() if is_text else ()
+        batches = TextStream(part, header).batches() if is_text else ()
         count = sum(batch.num_rows for batch in batches) if is_text else _look_at(part)[1]
         if row < count:
             break
         row -= count
-    return part, TextStream(part).line(row) if is_text else row + 1
+    return part, TextStream(part, header).line(row) if is_text else row + 1
 
 
 def _look_at(part: Path) -> tuple[pa.Schema, int]:
@@ -210,9 +216,10 @@ class Parts:
 
     path: Path
     files: tuple[Path, ...]
+    header: Header = "auto"
 
     @classmethod
-    def of(cls, path: Path) -> "Parts":
+    def of(cls, path: Path, header: Header = "auto") -> "Parts":
         """The parts in a folder, or a file alone.
 
         Raises:
@@ -220,7 +227,7 @@ class Parts:
         """
         if not path.is_dir():
             require_file(path)
-            return cls(path, (path,))
+            return cls(path, (path,), header)
         found = [
             file
             for file in sorted(path.rglob("*"))
@@ -235,7 +242,7 @@ class Parts:
             raise DataError(
                 f"Expected a folder with parts of one kind, {choices} (got {got}).", path=path
             )
-        return cls(path, tuple(found))
+        return cls(path, tuple(found), header)
 
     @property
     def suffix(self) -> str:
@@ -253,23 +260,26 @@ class Parts:
         return [[str(file), state.st_size, state.st_mtime_ns] for file, state in states]
 
 
-def find_parts(graph: Path, nodes: Path | None) -> tuple[Parts, Parts | None]:
+def find_parts(
+    graph: Path, nodes: Path | None, header: Header = "auto"
+) -> tuple[Parts, Parts | None]:
     """The edges, and the nodes if there are any.
 
     Args:
         graph: an edge file, a folder of its parts, or a folder with ``edges.*`` and perhaps
             ``nodes.*``, each a file or a folder (then ``edges/`` and ``nodes/``).
         nodes: the node file or a folder of its parts, where it is not beside the edges.
+        header: whether the first line of text has names.
 
     Raises:
         DataError: where there is nothing, or more than one of a kind.
     """
     if not graph.is_dir():
         beside = find_nodes_beside(graph) if nodes is None else nodes
-        return Parts.of(graph), None if beside is None else Parts.of(beside)
+        return Parts.of(graph, header), None if beside is None else Parts.of(beside, header)
     edges = _called("edges", graph)
     if edges is None:
-        return Parts.of(graph), None if nodes is None else Parts.of(nodes)
+        return Parts.of(graph, header), None if nodes is None else Parts.of(nodes, header)
     if nodes is None:
         nodes = _called("nodes", graph)
     if any(table_stem(path) == "features" for path in graph.glob("features.*")):
@@ -278,7 +288,7 @@ def find_parts(graph: Path, nodes: Path | None) -> tuple[Parts, Parts | None]:
             "cannot have); join it to the nodes.",
             path=graph,
         )
-    return Parts.of(edges), None if nodes is None else Parts.of(nodes)
+    return Parts.of(edges, header), None if nodes is None else Parts.of(nodes, header)
 
 
 def _called(stem: str, folder: Path) -> Path | None:

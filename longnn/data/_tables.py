@@ -22,6 +22,7 @@ from longnn.data._text import (
     COMPRESSED,
     MISSING,
     SEPARATORS,
+    Header,
     TextStream,
     check_names,
     is_number,
@@ -167,7 +168,7 @@ class Table:
         """1-based line in a text file, 1-based row in any other, of 0-based data row ``row``."""
         if self.path is None or table_suffix(self.path) not in SEPARATORS:
             return row + 1
-        return TextStream(self.path).line(row)
+        return TextStream(self.path, "yes" if self.has_header else "no").line(row)
 
     def error(
         self, message: str, row: int | None = None, column: str | None = None, value: object = None
@@ -232,11 +233,11 @@ TABLE_SUFFIXES = (*SEPARATORS, ".parquet")
 RAISED = (ArithmeticError, LookupError, MemoryError, NotImplementedError, TypeError, ValueError)
 
 
-def read_table(path: str | Path) -> Table:
+def read_table(path: str | Path, header: Header = "auto") -> Table:
     """Read a text table (any usual separator, encoding and compression) or a Parquet file.
 
-    A text file whose first line holds only numbers has no header: its columns are then named
-    ``column_1``, ``column_2``, ...
+    A text file whose first line is like the others has no header: its columns are then named
+    ``column_1``, ``column_2``, ...; ``header`` decides where that is wrong.
 
     Raises:
         MissingFileError: if there is no such file.
@@ -252,7 +253,7 @@ def read_table(path: str | Path) -> Table:
             path=path,
         )
     try:
-        table = _read_parquet(path) if suffix == ".parquet" else _read_text_table(path)
+        table = _read_parquet(path) if suffix == ".parquet" else _read_text_table(path, header)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise unreadable(path, error) from error
     if len(table) == 0:
@@ -327,8 +328,8 @@ def _read_parquet(path: Path) -> Table:
         raise unreadable(path, error) from error
 
 
-def _read_text_table(path: Path) -> Table:
-    stream = TextStream(path)
+def _read_text_table(path: Path, header: Header) -> Table:
+    stream = TextStream(path, header)
     batches, size = [], 0
     for batch in stream.batches():
         batches.append(batch)

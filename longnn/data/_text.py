@@ -7,15 +7,17 @@ nothing of what the columns mean.
 
 import bz2
 import codecs
+import contextlib
 import csv
 import gzip
 import io
+import itertools
 import lzma
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +26,7 @@ from pyarrow import csv as pacsv
 from longnn.data._errors import DataError, require_memory
 
 #: What the name promises; ``None`` promises nothing.
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None}
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None, ".dat": None}
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 #: Words for a value that is not known, in lower case, besides an empty cell.
 MISSING = ("na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-")
@@ -33,8 +35,18 @@ _NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "a space"}
 DECIMAL_COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][-+]?\d+)?")
 #: Cells of a column with decimal commas: 3 | 3,5 | 1.234,5
 _DECIMALS = r"^\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][-+]?\d+)?\s*$"
+_PLAIN_NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?$", re.IGNORECASE)
+_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 _SAMPLE = 2**16  # characters that decide the separator
 _HEAD = 2**20  # bytes that decide the header
+_ROWS = 2_000  # records of them that the first is compared with
+#: Names that only a header has: those that give a column its role, and a few more.
+USUAL_NAMES = re.compile(
+    "source|src|from|target|dst|to|(edge_)?(weight|type)|id|node(_?id)?|name|labels?|y|class|split"
+    "|feature|value"
+)
+Header = Literal["auto", "yes", "no"]
+HEADERS = ("auto", "yes", "no")
 _PIECE = 2**22  # bytes that are read, decoded and parsed at once
 _PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -83,6 +95,7 @@ class TextStream:
 
     Args:
         path: the file, plain or compressed.
+        header: whether its first line has names; ``"auto"`` recognises a line like the others.
 
     Raises:
         DataError: if the file is empty, truncated, or no text.
@@ -104,7 +117,7 @@ class TextStream:
 'column_2': '8'}, {'column_1': '8', 'column_2': '9'}]])
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, header: Header = "auto") -> None:
         self.path = path
         with self._opened() as stream:
             start = _read(stream, _HEAD, path)
@@ -126,7 +139,8 @@ class TextStream:
         if self.separator == " ":
             self.separator, self._joins, text = "\t", True, join_spaces(text)
         self.head, self._said = text, said
-        self.names, self.has_header, self._skip = self._header()
+        self.first: list[str] = []
+        self.names, self.has_header, self._skip = self._header(header)
         #: Columns all of whose numbers so far may have decimal commas, and those that have one.
         self._possible, self._commas = set(self.names), set[str]()
 
@@ -135,7 +149,13 @@ class TextStream:
         """What is not as the name of the file promises."""
         decimals = [name for name in self.names if name in self.decimals]
         said = [*self._said, *([f"decimal commas in {', '.join(decimals)}"] if decimals else ())]
-        return (f"{self.path.name}: recognised {'; '.join(said)}.",) if said else ()
+        notes = [f"{self.path.name}: recognised {'; '.join(said)}."] if said else []
+        if not self.has_header:
+            notes.append(
+                f"{self.path.name} has no header: its first line was read as data "
+                f"({', '.join(self.first)[:60]}); if it has the names, use header=yes."
+            )
+        return tuple(notes)
 
     @property
     def decimals(self) -> frozenset[str]:
@@ -202,17 +222,20 @@ class TextStream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         return csv.reader(text, delimiter=self.separator)
 
-    def _header(self) -> tuple[list[str], bool, int]:
+    def _header(self, header: Header) -> tuple[list[str], bool, int]:
         """Column names, whether a header gave them, and how many lines come before the data."""
         reader = self._records(iter([self.head]))
-        first = next((cells for cells in reader if cells), None)
-        if first is None:
+        self.first = next((cells for cells in reader if cells), [])
+        if not self.first:
             raise DataError("Expected rows (got only blank lines).", path=self.path)
-        has_header = not all(is_number(cell.replace(",", ".")) for cell in first)
-        cells = first if has_header else [""] * len(first)
+        line, rows = reader.line_num, []
+        with contextlib.suppress(csv.Error):  # a cell of more than 131,072 characters
+            rows += [cells for cells in itertools.islice(reader, _ROWS) if cells]
+        is_data = header == "no" or (header == "auto" and is_like_others(self.first, rows))
+        cells = [""] * len(self.first) if is_data else self.first
         names = [cell.strip() or f"column_{i}" for i, cell in enumerate(cells, start=1)]
         check_names(self.path, None, names)
-        return names, has_header, reader.line_num - int(not has_header)
+        return names, not is_data, line - int(is_data)
 
     def _opened(self) -> Any:
         with self.path.open("rb") as file:
@@ -255,7 +278,7 @@ class TextStream:
         """The text as UTF-8 without a byte-order mark, in pieces of whole lines."""
         decoder = codecs.getincrementaldecoder(self._encoding)() if self._encoding else None
         is_first, rest, read = True, [b""], 0
-        comments = table_suffix(self.path) == ".txt"
+        comments = SEPARATORS[table_suffix(self.path)] is None
         with self._opened() as stream:
             while True:
                 piece = _read(stream, size, self.path)
@@ -333,6 +356,39 @@ class _Pieces(io.RawIOBase):
         size = min(len(buffer), len(self._rest))
         buffer[:size], self._rest = self._rest[:size], self._rest[size:]
         return size
+
+
+def is_like_others(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a first record is one more row, not a header.
+
+    It is if all its cells are numbers; or if no cell differs in type from its column, and one
+    occurs again there: in the first two columns together, where edges have their ends. Names of
+    columns are seldom values, and numbers in order (0, 1, 2, or years) may be names.
+
+    >>> is_like_others(["ann", "bob"], [["bob", "eve"], ["eve", "ann"]])
+    True
+    >>> is_like_others(["person", "age"], [["bob", "41"], ["eve", "41"]])
+    False
+    """
+    first = [cell.strip() for cell in first]
+    if all(is_number(cell.replace(",", ".")) for cell in first):
+        return True
+    if not first[0] or any(USUAL_NAMES.fullmatch(cell.lower()) for cell in first):
+        return False
+    rows = [[cell.strip() for cell in cells] for cells in rows if len(cells) == len(first)]
+    columns = [{cells[i] for cells in rows} - {""} for i in range(len(first))]
+    recurs, numbers = False, []
+    for i, (cell, values) in enumerate(zip(first, columns, strict=True)):
+        for shape in (_PLAIN_NUMBER, _DATE):
+            others = [value for value in values if value.lower() not in MISSING]
+            if cell and others and all(map(shape.match, others)) and not shape.match(cell):
+                return False
+        if is_number(cell):
+            numbers.append(float(cell))
+        else:
+            recurs |= cell in (columns[0] | columns[min(1, len(columns) - 1)] if i < 2 else values)
+    in_order = all(a < b for a, b in itertools.pairwise(numbers))
+    return recurs and (len(numbers) < 2 or not in_order)
 
 
 def unreadable(path: Path, error: Exception) -> DataError:

@@ -149,7 +149,7 @@ def open_edges(
     """
     is_text = parts.suffix not in (".parquet", ".arrow", ".feather")
     if is_text:
-        stream = TextStream(parts.files[0])
+        stream = TextStream(parts.files[0], parts.header)
         head = StoredTable(
             {name: pa.array([], pa.string()) for name in stream.names},
             parts.path,
@@ -170,8 +170,6 @@ def open_edges(
     if weight is not None and not ignore_weights:
         raise head.error(NO_WEIGHTS, column=weight)
     notes = list(head.notes)
-    if not head.has_header:
-        notes.append(f"{head.name} has no header: its first line was read as an edge.")
     unused = [name for name in head.names if name not in (source, target)]
     if unused:
         notes.append(f"Columns of {head.name} not used: {', '.join(unused)}.")
@@ -218,7 +216,7 @@ def _text_batches(
 ) -> Iterator[pa.RecordBatch]:
     read, total = 0, parts.bytes
     for file in parts.files:
-        stream = TextStream(file)
+        stream = TextStream(file, parts.header)
         for name in (source, target):
             if name not in stream.names:
                 raise DataError(f"Expected a column {name!r} in every part.", path=file)
@@ -352,7 +350,7 @@ def _check_ends(engine: Engine, edges: Relation, ends: list[str]) -> None:
     for name, end in zip(edges.names, ends, strict=True):
         empty = edges.first(engine, end, "IS NULL")
         if empty is not None:
-            path, line = line_in_parts(edges.parts.files, empty[0])
+            path, line = line_in_parts(edges.parts.files, empty[0], edges.parts.header)
             raise DataError(
                 "Expected the id of a node (got an empty cell).", path=path, row=line, column=name
             )
@@ -366,7 +364,7 @@ def _unknown(
         lost = edges.first(engine, end, "NOT IN (SELECT id FROM ids)")
         if lost is not None:
             row, value = lost
-            path, line = line_in_parts(edges.parts.files, row)
+            path, line = line_in_parts(edges.parts.files, row, edges.parts.header)
             text = unknown_text(value, *counts, nodes)
             return DataError(text, path=path, row=line, column=name, value=value)
     raise AssertionError("an edge has an unknown end")

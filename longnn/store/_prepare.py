@@ -213,7 +213,9 @@ def _parts(source: Source) -> tuple[Parts, Parts | None] | None:
             "train on it as it is"
         )
     edges, nodes = find_parts(
-        Path(source.graph), None if source.nodes is None else Path(source.nodes)
+        Path(source.graph),
+        None if source.nodes is None else Path(source.nodes),
+        source.options.get("header", "auto"),
     )
     if any(part is not None and part.suffix not in PART_SUFFIXES for part in (edges, nodes)):
         return None
@@ -380,14 +382,12 @@ class _Ingest:
                     path=self.parts[0].path,
                 )
             return None, None, options
-        table = StoredTable.open(parts.files, parts.path, self.room)
+        table = StoredTable.open(parts.files, parts.path, self.room, parts.header)
         options = options.without_absent(optional, table.columns)
         if options.features == "degree":
             options = replace(options, feature_columns=(), category_columns=None)
         columns = NodeColumns.find(table, options, ids_needed=True)
         self.notes += table.notes
-        if not table.has_header:
-            self.notes.append(f"{table.name} has no header: its first line was read as a node.")
         return table, columns, options
 
     def _write_edges(

@@ -316,6 +316,65 @@ TEXTS = {
 }
 
 
+#: Edges, nodes, option, and whether each has a header.
+HEADERS = {
+    "ids that occur again": ("a,b\nb,c\nc,d\nd,a\n", NODES, "auto", (False, True)),
+    "words in both": (
+        "a,b\nb,c\nc,d\n",
+        "a,1,red,x\nb,3,blue,y\nc,2,red,x\nd,7,red,y\n",
+        "auto",
+        (False, False),
+    ),
+    "names that no cell repeats": (
+        EDGES.replace("source,target", "who,whom"),
+        NODES.replace("id", "person"),
+        "auto",
+        (True, True),
+    ),
+    "a usual name that is an id, too": (
+        EDGES + "source,a\n",
+        NODES + "source,1,red,x\n",
+        "auto",
+        (True, True),
+    ),
+    "numbers in order are names": (
+        EDGES,
+        "person,0,1\na,0,1\nb,1,0\nc,1,0\nd,0,1\n",
+        "auto",
+        (True, True),
+    ),
+    "a word above numbers": (EDGES, "who,red\na,1\nb,2\nwho,3\nc,NA\nd,4\n", "auto", (True, True)),
+    "as the user says": (
+        "u,v\na,b\nb,c\nc,d\n",
+        "u,f\nv,g\na,f\nb,g\nc,f\nd,g\n",
+        "no",
+        (False, False),
+    ),
+    "names that seem to be numbers": (
+        "0,1\na,b\nb,c\nc,d\n",
+        "0,1\na,1\nb,2\nc,4\nd,3\n",
+        "yes",
+        (True, True),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+@pytest.mark.parametrize("suffix", ["csv", "dat"])
+def test_a_first_line_like_the_others_is_data(name, suffix, tmp_path):
+    edges, nodes, header, has_header = HEADERS[name]
+    write(tmp_path, "edges", edges, suffix)
+    write(tmp_path, "nodes", nodes, suffix)
+    options = {"header": header} if header != "auto" else {}
+    memory, disk = both(tmp_path, options, tmp_path.parent / f"{tmp_path.name}-made")
+    assert_alike(memory, disk)
+    for stem, text, has in zip(("edges", "nodes"), (edges, nodes), has_header, strict=True):
+        first = text.partition("\n")[0].replace(",", ", ")
+        note = f"{stem}.{suffix} has no header: its first line was read as data ({first})"
+        assert any(note in said for said in memory.notes) == (not has)
+    assert len(memory.ids) == nodes.count("\n") - has_header[1]
+
+
 ENCODINGS = ("utf-8-sig", "utf-16", "latin-1")
 #: What it is does not show in other encodings, or it is too long to be read twice.
 PLAIN = ("binary", "a workbook", "unclosed quote far from the end")
