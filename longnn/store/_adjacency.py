@@ -59,6 +59,8 @@ class Adjacency:
         device: torch.device | str = "cpu",
         resident: bool = True,
     ) -> None:
+        if graph.weighted or graph.directed:
+            raise StoreError("Expected a graph without weights and arcs to be read by rows")
         self.graph, self.nodes = graph, graph.num_nodes
         self.device, self.resident = torch.device(device), resident
         self.first, self.last = first, self.nodes if last is None else last

@@ -114,7 +114,7 @@ class MatrixWriter:
 
 
 NAME = "manifest.json"
-VERSION = 2
+VERSION = 3
 #: Bytes that a checksum reads at once.
 CHUNK = 1 << 24
 

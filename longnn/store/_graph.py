@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from longnn.data._targets import Answers
 from longnn.store._arrays import Manifest, StoreError, checksum
 
 #: The files of a graph. All of one length are by node, in the order of the ids.
-OFFSETS, NEIGHBOURS = "offsets.npy", "neighbours.npy"
+OFFSETS, NEIGHBOURS, WEIGHTS = "offsets.npy", "neighbours.npy", "weights.npy"
 FEATURES, LABELS, ROLES = "features.npy", "labels.npy", "roles.npy"
 IDS = "ids.parquet"  # one column `id`, a row per node
 #: What a node serves for by the user's split, in ``roles.npy``.
@@ -32,21 +32,54 @@ MASKS = {"train_mask": TRAIN, "val_mask": VAL, "test_mask": TEST}
 SHOWN = 5
 
 
+class Neighbours(NamedTuple):
+    """The neighbours of each node, sorted, none twice: a matrix in compressed rows."""
+
+    offsets: np.ndarray  # int64 (nodes + 1,): those of node i stand from ``offsets[i]`` on
+    indices: np.ndarray  # int32 (entries,)
+    weights: np.ndarray | None = None  # float32 (entries,); None: all are 1
+
+
+def arc_files(
+    *, weighted: bool, directed: bool, number: int | None = None, back: bool = False
+) -> list[str]:
+    """The files of the neighbours of all types of edges, or of type ``number``.
+
+    >>> arc_files(weighted=True, directed=True)
+    ['offsets.npy', 'neighbours.npy', 'weights.npy', 'back_offsets.npy', 'back_neighbours.npy', \
+'back_weights.npy']
+    >>> arc_files(weighted=False, directed=False, number=1)
+    ['type1_offsets.npy', 'type1_neighbours.npy']
+    """
+    start = "" if number is None else f"type{number}_"
+    start += "back_" if back else ""
+    names = [start + name for name in (OFFSETS, NEIGHBOURS, *([WEIGHTS] if weighted else []))]
+    if directed and not back:
+        names += arc_files(weighted=weighted, directed=True, number=number, back=True)
+    return names
+
+
 @dataclasses.dataclass(frozen=True)
 class GraphStore:
     """A graph in a folder, its arrays mapped and never read whole.
 
-    An undirected graph is kept as the neighbours of each node, sorted, none twice, both directions
-    stored, without values: the operator :math:`D^{-1/2} A D^{-1/2}` needs the degrees alone.
+    The neighbours of each node are kept as :class:`Neighbours`, in ``offsets.npy``,
+    ``neighbours.npy`` and, where edges have weights, ``weights.npy``. An undirected graph has both
+    directions of each edge, with one weight. In a directed graph they are the arcs from each node,
+    and ``back_offsets.npy``, ``back_neighbours.npy`` and ``back_weights.npy`` hold the arcs to each
+    node: the transposed matrix. Where edges have types, files that begin with ``type0_``,
+    ``type1_``, ... (``type0_back_``, ...) hold those of each type in the same form, and the files
+    without it hold all. Features are stored dense, column by column, whatever they were in memory.
 
     Args:
         folder: where the files are.
         manifest: what they hold. ``manifest.about`` has ``name``, ``task``, ``classes`` (names in
             the order of the labels), ``targets``, ``feature_names`` and ``source`` (how it was
-            made, plain data); also ``edges``, ``self_loops``, ``degree_max``, ``isolated``,
-            ``labelled``, ``split`` (its sizes, or None), ``default_split``, ``encoding`` (how
-            columns became features), ``ready`` (whether these are ready to use), ``scaling`` (in
-            which terms are stored), ``ids`` and ``notes``.
+            made, plain data); also ``edges``, ``one_way``, ``directed``, ``types`` (names of the
+            types of edges), ``self_loops``, ``degree_max``, ``isolated``, ``labelled``, ``split``
+            (its sizes, or None), ``default_split``, ``encoding`` (how columns became features),
+            ``open_features`` (see :class:`~longnn.data.NodeDataset`), ``ready`` (whether features
+            are ready to use), ``scaling`` (in which terms are stored), ``ids`` and ``notes``.
 
     Raises:
         StoreError: by :meth:`open`, where the folder is not what its manifest says.
@@ -64,6 +97,31 @@ class GraphStore:
     def about(self) -> Mapping[str, Any]:
         """Plain data on the whole."""
         return self.manifest.about
+
+    def arcs(self, number: int | None = None, *, back: bool = False) -> Neighbours:
+        """The neighbours of each node: by all edges, or by those of the type ``number``.
+
+        ``back``: of a directed graph the arcs to each node, not from it; of another one the same.
+        """
+        names = arc_files(
+            weighted=self.weighted, directed=False, number=number, back=back and self.directed
+        )
+        return Neighbours(*(self.manifest.array(self.folder, name) for name in names))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edges have weights."""
+        return WEIGHTS in self.manifest.files
+
+    @property
+    def directed(self) -> bool:
+        """Whether it keeps arcs."""
+        return bool(self.about.get("directed"))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The names of the types of edges by their numbers, or nothing."""
+        return tuple(str(name) for name in self.about.get("types") or ())
 
     @cached_property
     def offsets(self) -> np.memmap:
@@ -152,7 +210,7 @@ class GraphStore:
 
     @property
     def num_entries(self) -> int:
-        """Stored entries: two per edge, one per self loop."""
+        """Stored entries: two per edge, one per self loop; one per arc of a directed graph."""
         return len(self.neighbours)
 
     @property
@@ -179,11 +237,15 @@ def finish_graph(
     self_loops: bool,
     notes: Sequence[str],
     source: Mapping[str, Any],
+    open_features: int = 0,
+    weighted: bool = False,
+    directed: bool = False,
+    types: Sequence[str] = (),
 ) -> None:
     """Write the manifest of a graph whose arrays are all there: :class:`GraphStore` has the names.
 
     ``files`` are those of labels and roles; ``edges`` are undirected, and ``one_way`` those that
-    were listed in one direction only.
+    were listed in one direction only, or of a directed graph arcs, and those without a reverse.
     """
     moments = {
         key: None if value is None else value.tolist()
@@ -197,6 +259,7 @@ def finish_graph(
         "classes": list(answers.classes),
         "targets": list(targets),
         "feature_names": list(feature_names),
+        "open_features": open_features,
         "encoding": None if encoding is None else encoding.to_dict(),
         "scaling": {"kind": scaling.kind, **moments},
         "ready": ready,
@@ -205,6 +268,8 @@ def finish_graph(
         "edges": edges,
         "self_loops": self_loops,
         "one_way": one_way,
+        "directed": directed,
+        "types": list(types),
         "degree_max": int(degree.max()),
         "isolated": int((degree == 0).sum()),
         "labelled": int(answers.labelled.sum()),
@@ -212,7 +277,12 @@ def finish_graph(
         "notes": list(notes),
         "source": dict(source),
     }
-    Manifest.of("graph", about, folder, [OFFSETS, NEIGHBOURS, FEATURES, *files]).write(folder)
+    arcs = [
+        name
+        for number in (None, *range(len(types)))
+        for name in arc_files(weighted=weighted, directed=directed, number=number)
+    ]
+    Manifest.of("graph", about, folder, [*arcs, FEATURES, *files]).write(folder)
 
 
 def card_lines(graph: GraphStore) -> list[str]:

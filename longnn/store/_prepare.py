@@ -5,6 +5,7 @@ interrupted preparation is removed when the next one begins.
 """
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,12 +27,12 @@ from longnn.data._encoding import Encoding
 from longnn.data._files import graph_name
 from longnn.data._nodetable import NodeColumns
 from longnn.data._options import TableOptions
+from longnn.data._relations import Relation
 from longnn.data._scaling import Scaling
 from longnn.data._storedtable import PART_SUFFIXES, Parts, StoredTable, find_parts
 from longnn.data._targets import Answers
 from longnn.store._arrays import NAME, ArrayWriter, StoreError
 from longnn.store._edges import (
-    NO_WEIGHTS,
     Counts,
     number_edges,
     number_nodes,
@@ -45,16 +46,16 @@ from longnn.store._features import FeatureFile, answers_of, write_answers, write
 from longnn.store._graph import (
     FEATURES,
     IDS,
-    LABELS,
     MASKS,
-    NEIGHBOURS,
-    OFFSETS,
-    ROLES,
     GraphStore,
+    arc_files,
     finish_graph,
 )
 
-FILES = (OFFSETS, NEIGHBOURS, FEATURES, LABELS, ROLES, IDS)
+#: What a preparation writes beside the manifest.
+FILES = re.compile(
+    r"(type\d+_)?(back_)?(offsets|neighbours|weights)\.npy|(features|labels|roles)\.npy|ids\.parquet"
+)
 ROOM = ".preparing"
 LOCK = ".lock"
 #: Options of the loader for graphs in memory alone.
@@ -237,9 +238,13 @@ def reusable(folder: Path, source: Mapping[str, Any]) -> GraphStore | None:
 
 def foreign_name(folder: Path) -> str:
     """The name of something in a folder that no preparation has made; empty where there is none."""
-    own = (*FILES, NAME, ROOM, LOCK)
-    names = sorted(path.name for path in folder.iterdir())
-    return next((name for name in names if name not in own and not name.startswith("basis-")), "")
+    names = sorted(path.name for path in folder.iterdir() if not _is_made(path.name))
+    return next((n for n in names if n not in (ROOM, LOCK) and not n.startswith("basis-")), "")
+
+
+def _is_made(name: str) -> bool:
+    """Whether a preparation writes a file of that name."""
+    return name == NAME or FILES.fullmatch(name) is not None
 
 
 @contextmanager
@@ -274,7 +279,8 @@ def working(folder: Path) -> Iterator[Path]:
 def _remove(folder: Path, room: Path) -> None:
     """All that a preparation makes, the manifest first."""
     with writing(folder):
-        for name in (NAME, *FILES):
+        made = [path.name for path in folder.iterdir() if _is_made(path.name)]
+        for name in sorted(made, key=lambda name: name != NAME):
             (folder / name).unlink(missing_ok=True)
         if room.exists():
             shutil.rmtree(room)
@@ -478,8 +484,7 @@ def _write_dataset(
     dataset: NodeDataset, folder: Path, source: Mapping[str, Any], model: Form | None
 ) -> None:
     """A dataset in memory as a prepared graph: for named datasets, and for files of arrays."""
-    if dataset.data.get("edge_weight") is not None and not source["ignore_weights"]:
-        raise DataError(NO_WEIGHTS)
+    relations = () if source["ignore_weights"] else dataset.relations
     if model is not None and model.encoding is not None and dataset.columns is not None:
         dataset = dataset.encoded(model.encoding)
     if model is not None and tuple(dataset.feature_names) != tuple(model.feature_names):
@@ -487,12 +492,9 @@ def _write_dataset(
             f"Expected the {len(model.feature_names)} features of training "
             f"(got {dataset.num_features}, or others)."
         )
-    row, col = dataset.data.edge_index.numpy()
-    arcs = np.bincount(row, minlength=dataset.num_nodes)
-    with ArrayWriter(folder / NEIGHBOURS, np.int32) as writer:
-        writer.append(col)
-    with ArrayWriter(folder / OFFSETS, np.int64) as writer:
-        writer.append(np.concatenate([[0], np.cumsum(arcs)]))
+    weight = None if source["ignore_weights"] else dataset.data.get("edge_weight")
+    for number, edges in enumerate((Relation("", dataset.data.edge_index, weight), *relations)):
+        _write_arcs(dataset, edges, number - 1 if number else None, folder)
     write_id_list(dataset.ids, folder / IDS)
     x = dataset.data.x
     x = x.to_dense() if x.layout is not torch.strided else x
@@ -511,12 +513,33 @@ def _write_dataset(
         scaling=file.write(iter([x.numpy()])),
         ready=dataset.ready,
         edges=dataset.num_edges,
-        degree=arcs - np.bincount(row[row == col], minlength=dataset.num_nodes),
+        degree=dataset.degrees.numpy(),
         one_way=dataset.one_way,
-        self_loops=bool((row == col).any()),
+        self_loops=bool((dataset.data.edge_index[0] == dataset.data.edge_index[1]).any()),
         notes=[*dataset.notes, *unlabelled_note(answers)],
         source=source,
+        open_features=dataset.open_features,
+        weighted=weight is not None,
+        directed=dataset.directed,
+        types=[edges.name for edges in relations],
     )
+
+
+def _write_arcs(dataset: NodeDataset, edges: Relation, number: int | None, folder: Path) -> None:
+    row, col = edges.edge_index.numpy()
+    for back in (False, True) if dataset.directed else (False,):
+        order = np.lexsort((row, col)) if back else slice(None)
+        own, other = (col, row) if back else (row, col)
+        counts = np.bincount(own, minlength=dataset.num_nodes)
+        weight = edges.edge_weight
+        arrays: list[tuple[type, Any]] = [(np.int64, np.append(0, np.cumsum(counts)))]
+        arrays.append((np.int32, other[order]))
+        if weight is not None:
+            arrays.append((np.float32, weight.numpy()[order]))
+        names = arc_files(weighted=weight is not None, directed=False, number=number, back=back)
+        for name, (kind, values) in zip(names, arrays, strict=True):
+            with ArrayWriter(folder / name, kind) as writer:
+                writer.append(values)
 
 
 def write_id_list(ids: Sequence[Any], path: Path) -> None:

@@ -18,9 +18,10 @@ from torch_geometric.data import Data
 
 from longnn._base.memory import available_memory, in_words
 from longnn.data import DataError, NodeDataset, Source
+from longnn.data._relations import Relation
 from longnn.data._scaling import Scaling
 from longnn.store._arrays import NAME, StoreError
-from longnn.store._graph import MASKS, GraphStore
+from longnn.store._graph import MASKS, GraphStore, Neighbours
 
 #: Of the free memory, the share that a graph may take to be trained on whole.
 SHARE = 0.5
@@ -153,6 +154,8 @@ def load_stored(
 
 
 def _labelled_rows(graph: GraphStore, source: Source, memory: int | None) -> StoredDataset:
+    if graph.weighted or graph.directed or graph.types:
+        raise _not_in_memory("for weights, arcs or types of edges", str(graph.about["name"]))
     nodes = graph.labelled
     if len(nodes) == 0:
         raise DataError("Expected a graph with labelled nodes to train on (got none)")
@@ -166,13 +169,24 @@ def _labelled_rows(graph: GraphStore, source: Source, memory: int | None) -> Sto
 
 def _whole(graph: GraphStore, source: Source) -> NodeDataset:
     every = np.arange(graph.num_nodes)
-    row = np.repeat(every, np.diff(graph.offsets))
-    index = torch.from_numpy(np.stack([row, np.asarray(graph.neighbours, dtype=np.int64)]))
+    index, weight = _tensors(graph.arcs())
     x = torch.from_numpy(np.array(graph.features, dtype=np.float32, order="C"))
     data = Data(x=x, edge_index=index, y=_labels(graph, every), **_masks(graph, every))
+    if weight is not None:
+        data.edge_weight = weight
     ids = pyarrow.concat_arrays(list(graph.ids())).to_pylist()
     note = f"{_size_text(graph)}: read into memory as a whole."
-    return NodeDataset(data=data, ids=ids, **_about(graph, source, note))
+    relations = tuple(
+        Relation(name, *_tensors(graph.arcs(k))) for k, name in enumerate(graph.types)
+    )
+    return NodeDataset(data=data, ids=ids, relations=relations, **_about(graph, source, note))
+
+
+def _tensors(arcs: Neighbours) -> tuple[Tensor, Tensor | None]:
+    """Arcs (2, entries) and their weights, as a dataset has them."""
+    row = np.repeat(np.arange(len(arcs.offsets) - 1), np.diff(arcs.offsets))
+    index = torch.from_numpy(np.stack([row, np.asarray(arcs.indices, dtype=np.int64)]))
+    return index, None if arcs.weights is None else torch.from_numpy(np.array(arcs.weights))
 
 
 def _size_text(graph: GraphStore) -> str:
@@ -191,6 +205,9 @@ def _about(graph: GraphStore, source: Source, note: str) -> dict[str, Any]:
         "default_split": about.get("default_split")
         or ("stratified" if graph.roles is None else "own"),
         "notes": (*(str(text) for text in about.get("notes") or ()), note),
+        "open_features": int(about.get("open_features") or 0),
+        "one_way": int(about.get("one_way") or 0),
+        "directed": graph.directed,
         "ready": bool(about.get("ready")),
         "encoding": graph.encoding,
         "source": source,

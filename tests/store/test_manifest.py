@@ -65,7 +65,7 @@ def test_an_unprepared_folder_says_what_to_do(tmp_path):
 
 
 def test_a_graph_is_no_basis(folder):
-    with pytest.raises(StoreError, match=r"a basis of version 2 .* \(got a graph of version 2\)"):
+    with pytest.raises(StoreError, match=r"a basis of version 3 .* \(got a graph of version 3\)"):
         BasisStore.open(folder)
     fields = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**fields, "version": 9}))

@@ -172,6 +172,34 @@ def test_matrices_and_names_are_read_in_memory(tmp_path):
     same(prepare("csbm", output=tmp_path / "csbm", options=plain), load("csbm", **plain))
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_weights_arcs_and_types_are_kept(tmp_path, directed):
+    """A stored graph read whole is the graph; the arcs back are the transposed matrix."""
+    rng = np.random.default_rng(3)
+    index = rng.integers(40, size=(2, 300))
+    arrays = {"edge_index": index, "edge_weight": rng.random(300), "x": rng.normal(size=(40, 3))}
+    kind = rng.integers(3, size=300)
+    np.savez(tmp_path / "g.npz", **arrays, edge_type=kind, y=np.arange(40) % 2)
+    options = {"directed": directed}
+    dataset = load(tmp_path / "g.npz", **options)
+    graph = prepare(tmp_path / "g.npz", output=tmp_path / "made", options=options)
+    graph.manifest.verify(graph.folder)
+    again = load_stored(graph.folder, rows=False)
+    assert again.fingerprint() == dataset.fingerprint()
+    assert (again.directed, again.one_way) == (directed, dataset.one_way)
+    assert [r.name for r in again.relations] == ["0", "1", "2"] == list(graph.types)
+    for number in (None, 0, 2):
+        there, back = (graph.arcs(number, back=back) for back in (False, True))
+        there, back = (
+            sp.csr_array((a.weights, a.indices, a.offsets), (40, 40)) for a in (there, back)
+        )
+        assert there.nnz > 30
+        assert (back != there.T).nnz == 0
+        assert ((there != there.T).nnz > 0) == directed
+    with pytest.raises(DataError, match="in memory for weights, arcs or types"):
+        load_stored(graph.folder, rows=True)
+
+
 def test_ranges_of_nodes_make_no_difference(tmp_path, monkeypatch):
     paths = write_graph(tmp_path, *random_tables(7), "parquet")
     monkeypatch.setattr("longnn.store._edges.PER_ARC", 1e8)  # so that few arcs are sorted at once
