@@ -213,36 +213,7 @@ def test_two_files_with_named_columns(tmp_path, no_report):
     assert "label" not in rows(output)[0]
 
 
-def test_regression(tmp_path, no_report):
-    text = (CLUB / "nodes.csv").read_text().splitlines()
-    table = [line.split(",") for line in text]
-    wanted = [["id", "hours", "years", "label"], *([r[0], r[2], r[3], r[1]] for r in table[1:])]
-    wanted[5][3] = ""
-    nodes = tmp_path / "n.csv"
-    nodes.write_text("".join(",".join(row) + "\n" for row in wanted))
-    arguments = ("train", CLUB / "edges.csv", "--nodes", nodes, "--data", "task=regression")
-    record = succeed_json(*arguments, *FAST, "--output", tmp_path / "r")
-    assert record["metric"] == "r2"
-    assert set(record["repeats"][0]["scores"]["test"]) == {"mae", "r2", "rmse"}
-    found = rows(tmp_path / "r" / "predictions.csv")
-    assert found[4]["label"] == ""
-    ages = [float(row["predicted"]) for row in found]
-    assert 16 < np.mean(ages) < 60  # in years, not in standard deviations
-    assert "R²" in succeed("evaluate", tmp_path / "r")
-
-
 # After training
-
-
-def test_evaluate_gives_the_record_again(bundled):
-    folder, record = bundled
-    again = succeed_json("evaluate", folder)
-    for name in ("train", "val", "test"):
-        for found, known in zip(again["repeats"], record["repeats"], strict=True):
-            assert found["scores"][name] == pytest.approx(known["scores"][name], abs=1e-6)
-    printed = succeed("evaluate", folder)
-    assert printed.split()[:3] == ["training", "validation", "test"]
-    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_predict_its_own_graph(bundled):
@@ -354,33 +325,3 @@ def test_an_interrupted_run_ends_with_the_same_bits(how, uninterrupted, tmp_path
     left, right = (json.loads((f / "record.json").read_text()) for f in (folder, uninterrupted))
     assert left["repeats"] == right["repeats"]
     assert "which is complete" in fail("train", "--resume", folder)
-
-
-def test_killed_before_the_first_checkpoint(uninterrupted, tmp_path, monkeypatch, no_report):
-    """Then all there is is the request, and that is enough."""
-    folder = tmp_path / "run"
-    with monkeypatch.context() as patch:
-        patch.setattr("longnn.training._group.Group.train", interrupt)
-        result = longnn("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
-    assert result.exit_code == 130
-    assert {path.name for path in folder.iterdir()} == {"run.json", "config.toml"}
-    succeed("train", "--resume", folder)
-    assert same_outcome(folder, uninterrupted)
-
-
-def test_stopped_while_the_report_is_written(tmp_path, monkeypatch):
-    """The record is there but not all of the rest: still to be resumed, and quickly done."""
-    folder = tmp_path / "run"
-    with monkeypatch.context() as patch:
-        patch.setattr("longnn.runs._train.report.write_report", interrupt)
-        result = longnn("train", *TINY, *FAST, "--output", folder)
-    assert result.exit_code == 130
-    assert f"longnn train --resume {folder}" in result.stderr
-    assert not (folder / "report.html").exists()
-    succeed("train", "--resume", folder)
-    assert (folder / "report.html").exists()
-    assert not (folder / "checkpoint.safetensors").exists()
-
-
-def interrupt(*arguments, **options):
-    raise KeyboardInterrupt

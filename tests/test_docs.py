@@ -1,4 +1,4 @@
-"""The pages of the site are true: their Python runs, their commands run, their options exist.
+"""The README and the pages of the site are true: their Python runs, their commands run and exist.
 
 ``python`` and ``sh`` blocks of a page run in the order of the page, in one folder that holds a copy
 of the examples; training is cut short. ``bash`` blocks are for clusters and other people's files:
@@ -18,11 +18,12 @@ from torch.distributed.run import get_args_parser
 from typer.main import get_command
 
 from lab.__main__ import app as lab_app
+from longnn import __version__
 from longnn.cli import app
 from tests.commands import ROOT, succeed
 from tests.test_architecture import INSIDE
 
-DOCS = ROOT / "docs"
+DOCS, README = ROOT / "docs", ROOT / "README.md"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_" not in p.relative_to(DOCS).parts[0])
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 #: Pages that take longer than the others.
@@ -157,7 +158,7 @@ def test_every_page_is_on_the_site():
 
 
 def test_links_lead_somewhere():
-    for page in PAGES:
+    for page in (*PAGES, README):
         text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for target in re.findall(r"\]\((?!http|#)([^)#\s]+)", text):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
@@ -196,7 +197,7 @@ def test_the_reference_has_every_promised_name(extension):
 
 
 def test_pages_use_promised_names_alone():
-    for page in (*PAGES, ROOT / "README.md"):
+    for page in (*PAGES, README):
         text = page.read_text(encoding="utf-8")
         for package, names in re.findall(r"^from longnn\.(\S+) import (.+)$", text, re.MULTILINE):
             promised = importlib.import_module(f"longnn.{package}").__all__
@@ -236,3 +237,81 @@ def test_what_a_page_shows_is_what_it_says():
         said = [line for _, block in blocks(page, "sh") for line in lines_of(block)]
         for shown in re.findall(r"""^show\(["'](longnn .*)["']\)$""", text, flags=re.MULTILINE):
             assert shown in said, f"{page.name}: {shown}"
+
+
+# The README
+
+TEXT = README.read_text(encoding="utf-8")
+COMMANDS = (DOCS / "commands.md").read_text(encoding="utf-8")
+SHELL = [line for _, text in blocks(README, "sh") for line in lines_of(text)]
+
+
+def test_the_readme_is_short_and_has_a_picture():
+    assert len(TEXT.encode()) < 7000
+    (picture,) = re.findall(r"!\[[^]]{20,}\]\((\S+)\)", TEXT)
+    assert (ROOT / picture).exists()
+
+
+def test_the_readme_runs(folder, brief):
+    """Its commands in their order, then its Python."""
+    lines = [line for line in SHELL if line.startswith("longnn")]
+    assert [line.split()[1] for line in lines] == ["info", "train", "explain", "predict"]
+    for line in lines:
+        run(line)
+    assert len(Path("new.csv").read_text().splitlines()) == 21
+    for name in re.findall(r"`(runs/\S+?\.\w+)`", TEXT):
+        assert Path(name).exists(), name
+    table = COMMANDS.partition("## A run is a folder")[2].partition("##")[0]
+    for path in Path("runs/club").iterdir():
+        listed = path.name in table or (path.suffix == ".parquet" and "`.parquet`" in table)
+        assert listed, path.name
+    ((_, python),), names = blocks(README, "python"), {"__name__": "readme"}
+    exec(compile(python, "README.md", "exec"), names)
+    assert Path("filter.png").exists()
+    assert (names["run"].trained.repeats, names["run"].config.preset) == (3, "fast")
+
+
+def test_the_examples_are_what_their_script_makes(tmp_path):
+    spec = importlib.util.spec_from_file_location("make_club", ROOT / "examples" / "make_club.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.main(tmp_path)
+    for path in sorted((ROOT / "examples").glob("*/*.csv")):
+        made = tmp_path / path.relative_to(ROOT / "examples")
+        assert made.read_text() == path.read_text(), path.name
+
+
+def test_studies_and_targets_of_the_readme_exist():
+    listed = succeed("study", "--list", app=lab_app)
+    for line in SHELL:
+        if line.startswith("python -m lab"):
+            word = line.split()[4]
+            assert word.startswith("--") or word in listed
+        else:
+            assert line.startswith(("longnn ", "make "))
+    makefile = (ROOT / "Makefile").read_text()
+    made = [line.split()[1] for line in SHELL if line.startswith("make ")]
+    assert made == ["demo", "test"]
+    for target in (*made, *re.findall(r"`make (\w+)`", TEXT)):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+
+
+def test_demo(folder, no_report):
+    """The command behind ``make demo``; the target clears its own folder, so it runs again."""
+    recipe = re.search(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    (command,) = re.findall(r"\$\(BIN\)/(longnn .*)", recipe[1])
+    assert "rm -rf demo-run" in recipe[1].split("$(BIN)")[0]
+    run(f"{command} --preset fast")
+    assert (folder / "demo-run" / "record.json").exists()
+
+
+def test_every_command_is_in_the_table():
+    table = COMMANDS.partition("## A run")[0]
+    for program, commands in (("longnn", app), ("python -m lab", lab_app)):
+        for command in commands.registered_commands:
+            assert f"{program} {command.callback.__name__}" in table
+
+
+def test_what_is_cited_is_this_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in citation

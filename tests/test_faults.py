@@ -1,9 +1,15 @@
-"""What may go wrong around a run: disks, folders, interrupts, threads, clocks, wild settings."""
+"""What may go wrong around a run: folders, disks, interrupts, threads, clocks, wild settings.
 
+A run folder belongs to one run: begun at once, held while it is trained, never half begun.
+"""
+
+import errno
 import gc
+import json
+import os
 import re
 import shutil
-import subprocess
+import stat
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,15 +18,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv
 import pytest
+import safetensors
+import safetensors.torch
 import torch
 
 from longnn import LONGNNClassifier
 from longnn.config import Config
-from longnn.data import Source
+from longnn.data import DataError, Source
 from longnn.runs import load_run, resume, train
 from longnn.runs._predictions import write_predictions
-
-from .commands import FAST, TINY, fail, succeed
 
 SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
 
@@ -35,65 +41,170 @@ def config(**keys):
     return Config.from_dict({**quick, **keys})
 
 
-def same_weights(left, right):
-    a, b = (load_run(folder).trained.states[0] for folder in (left, right))
-    return all(torch.equal(a[name], b[name]) for name in b)
+# --- folders and disks
 
 
-# --- disks and folders
+def together(*calls):
+    """What each call gave or raised, all begun at the same moment."""
+    begin = threading.Barrier(len(calls))
+
+    def run(call):
+        begin.wait()
+        try:
+            return call()
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))
 
 
-class Disk:
-    """A small file system in memory, whose size and permission can change."""
-
-    def __init__(self, place):
-        self.place = place
-
-    def mount(self, options):
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self.place)]
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+def states_equal(left, right):
+    return all(torch.equal(left[name], right[name]) for name in right)
 
 
-@pytest.fixture
-def disk(tmp_path):
-    made = Disk(tmp_path / "disk")
-    made.place.mkdir()
-    if not shutil.which("mount") or not made.mount("size=16k"):
-        pytest.skip("this user may not mount a file system")
-    yield made
-    subprocess.run(["umount", "-l", str(made.place)], check=True)
+def test_of_two_that_begin_together_one_gets_the_folder(tmp_path, dataset, no_report):
+    expected = {seed: train(dataset, config(seed=seed)).trained.states[0] for seed in (0, 1)}
+    for pair in range(4):
+        folder = tmp_path / str(pair)
+        results = together(
+            *(lambda s=s, f=folder: train(dataset, config(seed=s), f) for s in (0, 1))
+        )
+        failed = [r for r in results if isinstance(r, Exception)]
+        assert len(failed) == 1, results
+        assert type(failed[0]) is ValueError
+        assert "already holds a run" in str(failed[0])
+        assert "delete" not in str(failed[0])
+        seed = json.loads((folder / "run.json").read_text())["config"]["seed"]
+        assert Config.from_toml(folder / "config.toml").seed == seed
+        assert results[seed].config.seed == seed
+        assert states_equal(load_run(folder).trained.states[0], expected[seed])
+        assert not list(folder.glob(".*"))
 
 
-def test_a_disk_that_is_full(disk, no_report, tmp_path):
-    """At every size one line; with room, the run goes on, or begins, to the same bits."""
-    succeed("train", *TINY, *FAST, "--output", tmp_path / "whole")
-    for size in ("4k", "8k", "12k", "16k", "24k", "40k"):
-        disk.mount(f"remount,size={size}")
-        folder = disk.place / size
-        line = fail("train", *TINY, *FAST, "--checkpoint-every", 0, "--output", folder)
-        assert "No space left on device" in line, size
-        disk.mount("remount,size=16m")
-        if (folder / "run.json").exists():
-            assert line.endswith(f"continue with: longnn train --resume {folder}")
-            succeed("train", "--resume", folder)
-        else:
-            assert "--resume" not in line
-            succeed("train", *TINY, *FAST, "--output", folder)
-        assert same_weights(folder, tmp_path / "whole")
-        assert not list(folder.rglob(".*"))
-        shutil.rmtree(folder)
+def test_a_run_that_is_trained_is_left_alone(tmp_path, dataset, no_report):
+    """Whoever resumes it meanwhile would remove its checkpoint."""
+    folder, refused = tmp_path / "run", []
+
+    def intrude(population):
+        with pytest.raises(DataError, match="where a training is under way"):
+            resume(folder)
+        refused.append(population.epoch)
+
+    train(dataset, config(epochs=2), folder, on_epoch=intrude)
+    assert refused == [1, 2]
 
 
-def test_a_disk_that_becomes_read_only(disk, no_report, dataset, tmp_path):
-    disk.mount("remount,size=16m")
-    folder = disk.place / "run"
-    lock = lambda population: disk.mount("remount,ro")  # noqa: E731
-    with pytest.raises(OSError, match=r"Expected to write .*run.* \(Read-only file system\)"):
-        train(dataset, config(), folder, on_epoch=lock)
-    disk.mount("remount,rw")
-    resume(folder)
-    train(dataset, config(), tmp_path / "whole")
-    assert same_weights(folder, tmp_path / "whole")
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP])
+def test_a_file_system_without_links(code, tmp_path, dataset, no_report, monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", refuse)
+    train(dataset, config(), tmp_path / "run")
+    with pytest.raises(ValueError, match="already holds a run"):
+        train(dataset, config(), tmp_path / "run")
+    assert load_run(tmp_path / "run").config == config()
+
+
+def test_a_disk_that_fills_at_the_beginning(tmp_path, dataset, no_report, monkeypatch):
+    """Before the folder is the run's, nothing is left; after that, it can be resumed."""
+    folder = tmp_path / "run"
+
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("longnn._base.files.os.fsync", full)
+        with pytest.raises(OSError, match=r"Expected to write .*run \(No space left"):
+            train(dataset, config(), folder)
+    assert not list(folder.iterdir())
+    (folder / ".run.json.12345678.tmp").write_text("half")  # as a kill leaves it
+    with monkeypatch.context() as patch:
+        patch.setattr(Config, "write_toml", full)
+        with pytest.raises(OSError, match="No space left"):
+            train(dataset, config(seed=3), folder)
+    assert not (folder / "config.toml").exists()
+    assert resume(folder).config == config(seed=3)
+    assert Config.from_toml(folder / "config.toml") == config(seed=3)
+    assert not list(folder.glob(".*"))
+
+
+def test_leftovers_of_a_kill_are_removed_everywhere(tmp_path, dataset, no_report):
+    folder = tmp_path / "run"
+
+    def leave(population):
+        (folder / "figures").mkdir(exist_ok=True)
+        (folder / "figures" / ".filter.svg.1234abcd.tmp").write_text("half")
+
+    train(dataset, config(), folder, on_epoch=leave)
+    assert not list((folder / "figures").iterdir())
+
+
+def test_files_have_the_permissions_of_the_umask(tmp_path, dataset, no_report):
+    previous = os.umask(0o027)
+    try:
+        together(*(lambda f=tmp_path / str(k): train(dataset, config(), f) for k in range(2)))
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(previous)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o640}
+
+
+def test_equal_runs_write_equal_bytes(tmp_path, dataset, no_report):
+    for name in "abc":
+        train(dataset, config(repeat=2), tmp_path / name)
+    first = {p.name: p.read_bytes() for p in (tmp_path / "a").glob("*") if p.is_file()}
+    times = {"run.json", "record.json"}  # they say when, and how long it took
+    for name in set(first) - times:
+        for other in "bc":
+            assert (tmp_path / other / name).read_bytes() == first[name], name
+    assert "weights.safetensors" in first
+
+
+def test_a_damaged_configuration_is_named(tmp_path, dataset, no_report, monkeypatch):
+    folder = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset, config(), folder, on_epoch=interrupt)
+    (folder / "config.toml").write_text("degree = []\n")
+    with pytest.raises(DataError, match=r"flat table in .*config\.toml \(got a .* at 'degree'"):
+        resume(folder)
+    (folder / "config.toml").write_text("dropout = 5\n")
+    with pytest.raises(DataError, match=r"config\.toml: Expected 0 <= dropout < 1 \(got 5\)"):
+        resume(folder)
+    (folder / "config.toml").unlink()
+    asked = json.loads((folder / "run.json").read_text())
+    asked["config"]["degree"] = "x"
+    (folder / "run.json").write_text(json.dumps(asked))
+    with pytest.raises(DataError, match=r"run\.json: Expected `degree` to be an integer"):
+        resume(folder)
+
+
+def interrupt(population):
+    raise KeyboardInterrupt
+
+
+def test_weights_that_predict_no_numbers_are_named(tmp_path, no_report):
+    train(SOURCE, config(), tmp_path / "run")
+    file = tmp_path / "run" / "weights.safetensors"
+    with safetensors.safe_open(str(file), framework="pt") as opened:
+        metadata = opened.metadata()
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    safetensors.torch.save_file({k: v * 1e30 for k, v in tensors.items()}, str(file), metadata)
+    with pytest.raises(DataError, match=r"weights\.safetensors: Expected finite predictions"):
+        load_run(tmp_path / "run").evaluate()
+
+
+def test_a_graph_that_cannot_be_made_again_names_the_file(tmp_path, no_report):
+    train(SOURCE, config(), tmp_path / "run")
+    record = tmp_path / "run" / "record.json"
+    text = json.loads(record.read_text())
+    text["data"]["source"]["options"]["degree"] = 0.5
+    record.write_text(json.dumps(text))
+    with pytest.raises(DataError, match=r"record\.json: Expected edge probabilities"):
+        _ = load_run(tmp_path / "run").dataset
 
 
 def test_a_folder_that_is_deleted_meanwhile(no_report, dataset, tmp_path):
@@ -155,14 +266,8 @@ def test_threads_that_predict_agree_with_one(dataset):
         lambda: fitted.predict_proba(dataset).tolist(),
     )
     expected = [call() for call in calls]
-    begin = threading.Barrier(4)
-
-    def many(k):
-        begin.wait()
-        return all(calls[i % 2]() == expected[i % 2] for i in range(k, k + 6))
-
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(many, range(4))) == [True] * 4
+    many = lambda: [calls[i % 2]() == expected[i % 2] for i in range(6)]  # noqa: E731
+    assert together(*[many] * 4) == [[True] * 6] * 4
 
 
 def test_a_clock_that_is_set_back(no_report, dataset, tmp_path, monkeypatch):

@@ -24,6 +24,11 @@ from longnn.training import Objective, Problem
 from longnn.tuning import tune
 
 NODES, MEMBERS = 40, 3
+ERRORS = {
+    "r2": metrics.r2_score,
+    "mae": metrics.mean_absolute_error,
+    "rmse": metrics.root_mean_squared_error,
+}
 EDGES = torch.stack([torch.arange(NODES), (torch.arange(NODES) + 1) % NODES])
 
 
@@ -31,7 +36,7 @@ def problem(labels: torch.Tensor, task: str = "classification") -> Problem:
     P = GraphOperator.from_edge_index(
         torch.cat([EDGES, EDGES.flip(0)], dim=1), num_nodes=NODES, dtype=torch.float64
     )
-    return Problem.make(torch.eye(NODES), P, labels, task=task)  # type: ignore[arg-type]
+    return Problem.make(torch.eye(NODES), P, labels, task=task)
 
 
 def masks() -> list[torch.Tensor]:
@@ -46,42 +51,34 @@ def scores(columns: int) -> torch.Tensor:
     return torch.randint(-3, 4, (MEMBERS, NODES, columns), generator=generator).double() / 2
 
 
-def classification(name: str, classes: int):
-    return {
-        "accuracy": metrics.accuracy_score,
-        "balanced_accuracy": metrics.balanced_accuracy_score,
-        "macro_f1": lambda y, c: metrics.f1_score(y, c, average="macro", labels=np.unique(y)),
-    }[name]
+def of_classes(y: torch.Tensor, p: torch.Tensor, positive: int) -> dict[str, float]:
+    """What scikit-learn says of the most probable classes, and of the probabilities."""
+    said, there = p.argmax(1), np.unique(y)
+    expected = {
+        "accuracy": metrics.accuracy_score(y, said),
+        "balanced_accuracy": metrics.balanced_accuracy_score(y, said),
+        "macro_f1": metrics.f1_score(y, said, average="macro", labels=there),
+    }
+    for name in ("roc_auc", "average_precision"):
+        score, which = getattr(metrics, f"{name}_score"), [positive] if p.shape[1] == 2 else there
+        expected[name] = np.mean([score(y == c, p[:, c]) for c in which])
+    return expected
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy", "macro_f1"])
-def test_chosen_classes(metric: str, classes: int) -> None:
+def test_classes(classes: int) -> None:
+    """In training, of many members at once, and of a result."""
     y = torch.randint(classes, (NODES,), generator=torch.Generator().manual_seed(5))
-    s = scores(classes)
-    objective = Objective(problem(y), masks(), masks(), monitor=metric)
-    _, found = objective.validate(s)
-    theirs = [
-        classification(metric, classes)(y[m], s[i, m].argmax(1)) for i, m in enumerate(masks())
-    ]
-    np.testing.assert_allclose(found, theirs)
-
-
-@pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("metric", ["roc_auc", "average_precision"])
-def test_ranked_classes(metric: str, classes: int) -> None:
-    y = torch.randint(classes, (NODES,), generator=torch.Generator().manual_seed(5))
-    y[:4] = torch.tensor([0, 1, 0, 1])
-    s, p = scores(classes), scores(classes).softmax(-1)
-    made = problem(y)
-    _, found = Objective(made, masks(), masks(), monitor=metric).validate(s)
-    score = getattr(metrics, f"{metric}_score")
-    which = [made.positive] if classes == 2 else range(classes)
-    theirs = [
-        np.mean([score(y[m] == c, p[i, m, c]) for c in which if (y[m] == c).any()])
-        for i, m in enumerate(masks())
-    ]
-    np.testing.assert_allclose(found, theirs)
+    s, made = scores(classes), problem(y)
+    p = s.softmax(-1)
+    expected = [of_classes(y[m], p[i, m], made.positive) for i, m in enumerate(masks())]
+    for metric in expected[0]:
+        _, found = Objective(made, masks(), masks(), monitor=metric).validate(s)
+        np.testing.assert_allclose(found, [each[metric] for each in expected])
+    for i, m in enumerate(masks()):
+        result = score_classes(p[i, m], y[m], positive=made.positive)
+        assert result == pytest.approx({name: expected[i][name] for name in result})
+        assert len(result) == (5 if classes == 2 else 3)
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "roc_auc", "average_precision"])
@@ -110,22 +107,17 @@ def test_regression(targets: int) -> None:
     generator = torch.Generator().manual_seed(7)
     y = torch.randn(NODES, targets, generator=generator).double() * 3 + 10
     y[0] = torch.nan
-    labels = y[:, 0] if targets == 1 else y
+    made = problem(y[:, 0] if targets == 1 else y, "regression")
     s = scores(targets)
     known = [m & ~y[:, 0].isnan() for m in masks()]
-    r2 = Objective(problem(labels, "regression"), known, known, monitor="r2")
-    mae = Objective(problem(labels, "regression"), known, known, monitor="mae")
-    rmse = Objective(problem(labels, "regression"), known, known, monitor="rmse")
-    assert mae.falling
-    assert not r2.falling
-    for i, m in enumerate(known):
-        predicted = y[m].mean(0) + y[m].std(0, correction=0) * s[i, m]
-        theirs = metrics.r2_score(y[m], predicted)
-        assert r2.validate(s)[1][i].item() == pytest.approx(theirs)
-        theirs = metrics.mean_absolute_error(y[m], predicted)
-        assert mae.validate(s)[1][i].item() == pytest.approx(theirs)
-        theirs = metrics.root_mean_squared_error(y[m], predicted)
-        assert rmse.validate(s)[1][i].item() == pytest.approx(theirs)
+    for name, of in ERRORS.items():
+        objective = Objective(made, known, known, monitor=name)
+        assert objective.falling == (name != "r2")
+        predicted = [
+            y[m].mean(0) + y[m].std(0, correction=0) * s[i, m] for i, m in enumerate(known)
+        ]
+        theirs = [of(y[m], p) for m, p in zip(known, predicted, strict=True)]
+        np.testing.assert_allclose(objective.validate(s)[1], theirs)
 
 
 def test_the_headline_depends_on_the_data() -> None:
@@ -160,21 +152,14 @@ def test_weights_of_nodes_weigh_the_loss_and_not_the_score() -> None:
     torch.testing.assert_close(one.train_loss(s)[0], plain.train_loss(s)[0])
 
 
-@pytest.mark.parametrize("classes", [2, 4])
-def test_results_of_classes(classes: int) -> None:
-    y = torch.randint(classes, (NODES,), generator=torch.Generator().manual_seed(5))
-    p = scores(classes)[0].softmax(-1)
+def test_what_is_chosen_counts_and_not_the_most_probable() -> None:
+    y = torch.randint(2, (NODES,), generator=torch.Generator().manual_seed(5))
+    p = scores(2)[0].softmax(-1)
     chosen = p.argmax(-1)
-    chosen[:4] = y[:4]  # by a threshold, not the most probable
-    expected = {
-        "accuracy": metrics.accuracy_score(y, chosen),
-        "balanced_accuracy": metrics.balanced_accuracy_score(y, chosen),
-        "macro_f1": metrics.f1_score(y, chosen, average="macro"),
-    }
-    if classes == 2:
-        expected["roc_auc"] = metrics.roc_auc_score(y == 0, p[:, 0])
-        expected["average_precision"] = metrics.average_precision_score(y == 0, p[:, 0])
-    assert score_classes(p, y, chosen=chosen, positive=0) == pytest.approx(expected)
+    chosen[:4] = y[:4]  # by a threshold
+    result = score_classes(p, y, chosen=chosen)
+    assert result["accuracy"] == metrics.accuracy_score(y, chosen)
+    assert result["macro_f1"] == pytest.approx(metrics.f1_score(y, chosen, average="macro"))
     assert score_classes(p, y, chosen=y)["accuracy"] == 1  # exactly, of any number of nodes
     assert score_classes(p[:39], y[:39], chosen=y[:39])["balanced_accuracy"] == 1
     one = y == 1
@@ -226,11 +211,8 @@ def test_results_of_numbers_with_gaps() -> None:
     m = ~y[:, 0].isnan()
     r2 = metrics.r2_score(y[m, 0], s[m, 0])
     errors = {
-        name: (of(y[m, 0], s[m, 0]) + of(y[:, 1], s[:, 1])) / 2
-        for name, of in (
-            ("mae", metrics.mean_absolute_error),
-            ("rmse", metrics.root_mean_squared_error),
-        )
+        name: (ERRORS[name](y[m, 0], s[m, 0]) + ERRORS[name](y[:, 1], s[:, 1])) / 2
+        for name in ("mae", "rmse")
     }
     found = score_numbers(s, y, targets=("price", "flat"))
     assert found == pytest.approx({"r2": r2, **errors, "r2 price": r2})
@@ -257,7 +239,7 @@ SPACE = {"epochs": 2, "degree": 2, "dropout": {"choices": [0.1, 0.5]}}
 def test_a_new_metric_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Training is judged by it, a search names it, and pages show it in its own direction."""
 
-    def worst(said, true, weight, unit):  # type: ignore[no-untyped-def]
+    def worst(said, true, weight, unit):
         return (((said - true).abs() * unit[:, None]) * (weight > 0)).amax((-1, -2))
 
     r2 = METRICS["r2"]
@@ -272,7 +254,7 @@ def test_a_new_metric_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = (predicted - dataset.data.y)[split.test].abs().max().item()
     assert record.metric == "worst"
     assert repeat.scores["test"]["worst"] == pytest.approx(expected, rel=1e-5)
-    history = run.record.history.of(0)["val_score"]  # type: ignore[union-attr]
+    history = run.record.history.of(0)["val_score"]
     assert history.argmin() + 1 == repeat.best_epoch
     first, *lines = report.text_summary(record)
     assert "worst error" in first

@@ -30,7 +30,7 @@ def graph() -> NodeDataset:
 
 def relabelled(graph: NodeDataset, y: torch.Tensor, **options: object) -> NodeDataset:
     data = Data(x=graph.data.x, edge_index=graph.data.edge_index, y=y)
-    return from_data(data, **options)  # type: ignore[arg-type]
+    return from_data(data, **options)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_class_frequencies_that_differ_are_said_once(tmp_path: Path) -> None:
 
 def test_told_not_to_calibrate_it_does_not(graph: NodeDataset) -> None:
     run = longnn.train(graph, {**FAST, "calibrate": False, "baselines": False, "device": "cpu"})
-    assert run.record.repeats[0].calibration.temperature == 1  # type: ignore[union-attr]
+    assert run.record.repeats[0].calibration.temperature == 1
     softmax = torch.softmax(run.trained.models[0].scores(*_inputs(run)), dim=1).detach()
     torch.testing.assert_close(run.predicted[0], softmax)
 
