@@ -97,7 +97,8 @@ def _choose(names: list[str], saved: Path | None) -> list[str]:
             raise ValueError(f"Expected a study of {expected} (got {name!r})")
     chosen = lab.studies.sorted_studies(None if "all" in names else names)
     if saved is None:
-        return chosen
+        computed = [n for n in chosen if not lab.studies.is_history(lab.studies.get_study(n))]
+        return computed if "all" in names else chosen
     there = [name for name in chosen if (saved / name / "records").is_dir()]
     missing = [name for name in chosen if name not in there and ("all" not in names or not there)]
     if missing:

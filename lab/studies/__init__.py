@@ -6,7 +6,8 @@ add a file. It has a ``TITLE`` and
 
 ``cells(context)``
     yields every :class:`Cell` that it needs, in order, and gets its values back. Cells that are
-    recorded are not computed again.
+    recorded are not computed again. A study without it is history: its comparison will not be
+    computed again, its records and pages stay.
 ``tables(folder)``
     the tables that the records of a folder give.
 
@@ -26,6 +27,7 @@ from lab.studies._engine import (
     Context,
     build,
     get_study,
+    is_history,
     rebuild_study,
     run_study,
     sorted_studies,
@@ -41,6 +43,7 @@ __all__ = [
     "ResultTable",
     "build",
     "get_study",
+    "is_history",
     "rebuild_study",
     "run_study",
     "sorted_studies",

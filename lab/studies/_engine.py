@@ -215,8 +215,18 @@ def sorted_studies(names: Sequence[str] | None = None) -> list[str]:
     return done
 
 
+def is_history(study: Study) -> bool:
+    """Whether a study has no cells: its records are views only, nothing computes them again."""
+    return not hasattr(study, "cells")
+
+
 def run_study(name: str, context: Context) -> list[ResultTable]:
     """Compute what is missing, then write tables and figures; returns the tables."""
+    if is_history(get_study(name)):
+        raise ValueError(
+            f"Expected a study that can be computed (got {name!r}, which is history: its records "
+            "stay, its code went); use --rebuild --output results"
+        )
     context.folder.mkdir(parents=True, exist_ok=True)
     compute_cells(get_study(name), context)
     return rebuild_study(name, context.folder)

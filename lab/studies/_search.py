@@ -178,53 +178,32 @@ def search_space(row: Row, form: Space, plan: Plan) -> SearchSpace:
     return load_space({**table, "models": {**models, row.model: entries}}, row.model)
 
 
-def draw_candidates(row: Row, plan: Plan, precision: str = "float32") -> list[Config]:
+def draw_candidates(row: Row, plan: Plan) -> list[Config]:
     """Random configurations of a row, its forms in turn, as many as the draws of the plan say.
 
     Trainings are stopped by the metric of the plan, unless the row says by what.
     """
     spaces = [search_space(row, form, {**PROTOCOL, "epochs": plan["epochs"]}) for form in row.forms]
-    settings = {"precision": precision}
-    if "monitor" not in row.searched:
-        settings["monitor"] = plan["metric"]
+    monitor = {} if "monitor" in row.searched else {"monitor": plan["metric"]}
     return [
-        spaces[i % len(spaces)].config(drawn, scale="none").replace(**settings)
+        spaces[i % len(spaces)].config(drawn, scale="none").replace(**monitor)
         for i, drawn in enumerate(draw_random(spaces, plan["draws"]["candidates"]))
     ]
 
 
-def shortened(configs: Sequence[Config], plan: Plan) -> list[Config]:
-    """The configurations with the epochs and the patience of the draws."""
-    limits = {key: plan["draws"][key] for key in ("epochs", "patience")}
-    return [config.replace(**limits) for config in configs]
-
-
-def drawn_cell(
-    dataset: NodeDataset, configs: Sequence[Config], val: Sequence[Sequence[float]]
-) -> dict[str, Any]:
-    """The candidates, their scores by split, and the number of the best."""
-    best = int(np.argmax([np.mean(scores) for scores in val]))
-    tables = [config.to_dict() for config in configs]
-    fingerprint = dataset.fingerprint()
-    return {"fingerprint": fingerprint, "configs": tables, "val": val, "chosen": best}
-
-
 def search_families(
-    dataset: NodeDataset,
-    families: Mapping[str, Row],
-    plan: Plan,
-    *,
-    device: str,
-    precision: str = "float32",
+    dataset: NodeDataset, families: Mapping[str, Row], plan: Plan, *, device: str
 ) -> dict[str, dict[str, Any]]:
     """The draws of every family, judged by the validation nodes of the first splits.
 
-    The candidates of all families are trained by one call.
+    The candidates of all families are trained by one call. A cell has them, their scores by split,
+    and the number of the best.
     """
-    draws = plan["draws"]["splits"]
-    splits = [s.without_test() for s in make_splits(dataset, plan["protocol"], draws)]
-    drawn = {key: draw_candidates(row, plan, precision) for key, row in families.items()}
-    every = [as_trained(c) for configs in drawn.values() for c in shortened(configs, plan)]
+    draws = plan["draws"]
+    limits = {key: draws[key] for key in ("epochs", "patience")}
+    splits = [s.without_test() for s in make_splits(dataset, plan["protocol"], draws["splits"])]
+    drawn = {key: draw_candidates(row, plan) for key, row in families.items()}
+    every = [as_trained(c.replace(**limits)) for configs in drawn.values() for c in configs]
     fitted = iter(fit_all(dataset, every, splits, device=device, scale="none"))
     cells = {}
     for key, configs in drawn.items():
@@ -232,5 +211,10 @@ def search_families(
             [score_of(f.predicted, dataset, f.split.val, plan["metric"]) for f in next(fitted)]
             for _ in configs
         ]
-        cells[key] = drawn_cell(dataset, configs, val)
+        cells[key] = {
+            "fingerprint": dataset.fingerprint(),
+            "configs": [config.to_dict() for config in configs],
+            "val": val,
+            "chosen": int(np.argmax([np.mean(scores) for scores in val])),
+        }
     return cells

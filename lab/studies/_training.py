@@ -27,8 +27,6 @@ from longnn.metrics import headline
 from longnn.nn import Model
 from longnn.training import Fitted, Job, Problem, combine, complete, ensemble_weights, fit, score
 
-#: Most nodes of a small graph: half of its validation nodes are too few for a reliable score.
-SMALL = 500
 #: Random draws of the dropout, if it is left on.
 DRAWS = 10
 #: How the predictions of several members become one: all alike, or by votes on validation nodes.
@@ -145,32 +143,6 @@ def _score_with_dropout(
             p = torch.softmax(model.scores(problem.features, problem.operator), dim=1).cpu()
             scores.append(score(p, dataset, split.test)["accuracy"])
     return sum(scores) / len(scores)
-
-
-def holdout_scores(
-    dataset: NodeDataset, configs: Sequence[Config], seeds: Sequence[int], *, device: str = "auto"
-) -> list[list[float]]:
-    """Accuracy of each configuration on tuning splits, without the luck of the best epoch.
-
-    One half of a split's validation nodes decides when to stop; the score is measured on the other
-    half. The highest accuracy over hundreds of epochs says little on a few dozen nodes. Test nodes
-    are not used.
-
-    Returns:
-        accuracies on the held-out half, shape (configs, seeds).
-    """
-    splits = [halve_validation(make_split(dataset, "published", seed)) for seed in seeds]
-    return [scores["test"] for scores in train_splits(dataset, configs, splits, device=device)]
-
-
-def halve_validation(split: Split) -> Split:
-    """A split whose test nodes are half of the validation nodes, drawn by its seed."""
-    generator = torch.Generator().manual_seed(split.seed)
-    nodes = split.val.nonzero()[:, 0]
-    held_out = nodes[torch.randperm(len(nodes), generator=generator)[: len(nodes) // 2]]
-    test = torch.zeros_like(split.val)
-    test[held_out] = True
-    return dataclasses.replace(split, val=split.val & ~test, test=test)
 
 
 @dataclasses.dataclass(frozen=True)

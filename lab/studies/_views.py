@@ -8,7 +8,9 @@ below make of it means with intervals, ranks, paired differences, tables and a f
 import csv
 import dataclasses
 import io
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -20,6 +22,15 @@ from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure
 Scores = Sequence[float]
 #: Graph -> row -> scores over the splits.
 Grid = Mapping[str, Mapping[str, Scores]]
+
+
+def _read_captions() -> dict[str, dict[str, str]]:
+    texts = tomllib.loads(Path(__file__).with_name("captions.toml").read_text(encoding="utf-8"))
+    return {study: {k: " ".join(t.split()) for k, t in of.items()} for study, of in texts.items()}
+
+
+#: Study -> table -> its caption, perhaps with numbers in braces to fill in.
+CAPTIONS = _read_captions()
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -306,6 +317,20 @@ def pairs_table(
     columns = ["graph", *(f"{one} minus {other}" for one, other in pairs)]
     rows = [[graph, *(paired(row, *two, 1) for two in pairs)] for graph, row in grid.items()]
     return ResultTable(name, caption, columns, rows)
+
+
+def printed_rows(
+    grid: Grid,
+    graphs: Sequence[str],
+    printed: Mapping[str, float],
+    best: str,
+    leave_out: Iterable[str] = (),
+) -> list[list[str]]:
+    """Two rows of a table: what others printed, and the best here minus that."""
+    single = {g: [percent(v) for k, v in grid[g].items() if k not in leave_out] for g in graphs}
+    numbers = [f"{printed[g]:.1f}" if g in printed else "" for g in graphs]
+    away = [f"{max(single[g]) - printed[g]:+.1f}" if g in printed else "" for g in graphs]
+    return [["printed by others", *numbers], [f"{best} minus printed", *away]]
 
 
 @in_style

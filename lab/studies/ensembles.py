@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from lab.records import Values, config_of
-from lab.studies._engine import Cell, Cells, Context, read_records
+from lab.studies import depth
+from lab.studies._engine import Cell, Cells, Context
 from lab.studies._printed import BEST_ANYWHERE, LEGACY, PAPER, QUICK_DATASETS, TEN, printed_cells
 from lab.studies._training import make_splits
 from lab.studies._views import (
+    CAPTIONS,
     Grid,
     ResultTable,
     gains,
@@ -30,8 +32,6 @@ from lab.studies._views import (
     points,
     verdict,
 )
-from lab.studies.depth import load
-from lab.studies.depth._rows import PLANS, PUBLISHED, ROWS, rows_of
 from lab.studies.portfolio import fit_seeds
 from lab.studies.portfolio._members import (
     BLOCK,
@@ -46,7 +46,6 @@ from lab.studies.portfolio._members import (
     join,
     read_ensembles,
 )
-from lab.studies.protocols import record_name
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.recipes import load_recipe
@@ -54,6 +53,7 @@ from longnn.training import Fitted
 
 TITLE = "LON-GNN's recipes as ensembles (not in the paper)"
 ORDER, AFTER = 107, ("recipes", "depth")
+SAYS = CAPTIONS["ensembles"]
 
 #: Seeds of the recipe with one filter, and of that with blocks; most epochs, whatever a recipe
 #: says (0: those of the recipe).
@@ -108,11 +108,12 @@ def blocks_recipe(context: Context, name: str) -> tuple[Config, NodeDataset] | N
     """The model with blocks that ``depth`` chose on the published split, and the graph as it sees
     it; nothing where there is no record of that.
     """
-    records = read_records(context.folder.parent / "depth", [record_name(name, PUBLISHED)])
-    if name not in PLANS[PUBLISHED] or not records:
+    record = depth.read_part(context.folder.parent / "depth", depth.PUBLISHED).get(name)
+    if record is None:
         return None
-    (key,), (record,) = rows_of(PUBLISHED, name), records.values()
-    return config_of(record[key]["configs"][0]), load(context, name, ROWS[key])
+    (key,) = (key for key in depth.LABELS[depth.PUBLISHED] if key in record)
+    options = {"row_normalize": False} if key in depth.RAW else {}
+    return config_of(record[key]["configs"][0]), context.load(name, **options)
 
 
 def grid_of(rows: Mapping[str, Mapping[str, Values]]) -> dict[str, dict[str, list[float]]]:
@@ -135,43 +136,21 @@ def tables(folder: Path) -> list[ResultTable]:
     if not grid:
         return []
     every = NAMED[TOGETHER]
+    pairs = [(NAMED[SEEDS], NAMED[ONE]), (every, NAMED[SEEDS]), (every + ENDS[SHIFTED], every)]
+    columns = ["graph", *NAMED.values(), "paper's LON-GNN", "best printed"]
+    shown = {"scores": ENDS[IN_USE], "shifted": ENDS[SHIFTED]}
+    scores = {
+        name: [
+            [g, *means_in_bold(row, [t + end for t in NAMED.values()]), *printed_cells(g)]
+            for g, row in grid.items()
+        ]
+        for name, end in shown.items()
+    }
     return [
-        _scores(
-            "scores",
-            "Mean test accuracy in % over ten published splits, the best of ours in bold. Single "
-            "models: LON-GNN's recipe with one filter, and with blocks. Ensembles: eight seeds of "
-            "the first, two of the second, and all ten, joined by votes. Printed: the paper's "
-            "LON-GNN, and the best found anywhere; both are of the defective Cornell.",
-            grid,
-            ENDS[IN_USE],
-        ),
-        _scores(
-            "shifted",
-            "The same, with the class frequencies of the validation nodes; printed numbers have no "
-            "such shift.",
-            grid,
-            ENDS[SHIFTED],
-        ),
-        pairs_table(
-            "differences",
-            "Differences in test accuracy, split by split, in points: mean and 95 % bootstrap "
-            "interval over the ten splits, bold if it excludes zero.",
-            grid,
-            [
-                (NAMED[SEEDS], NAMED[ONE]),
-                (every, NAMED[SEEDS]),
-                (every + ENDS[SHIFTED], every),
-            ],
-        ),
+        *(ResultTable(name, SAYS[name], columns, rows) for name, rows in scores.items()),
+        pairs_table("differences", SAYS["differences"], grid, pairs),
         _averages(grid),
     ]
-
-
-def _scores(name: str, caption: str, grid: Grid, end: str) -> ResultTable:
-    titles = [title + end for title in NAMED.values()]
-    rows = [[g, *means_in_bold(row, titles), *printed_cells(g)] for g, row in grid.items()]
-    columns = ["graph", *NAMED.values(), "paper's LON-GNN", "best printed"]
-    return ResultTable(name, caption, columns, rows)
 
 
 def _averages(grid: Grid) -> ResultTable:
@@ -183,14 +162,8 @@ def _averages(grid: Grid) -> ResultTable:
         most = NAMED[TOGETHER if NAMED[TOGETHER] in row else SEEDS]
         rows.append([graph, *shown, paired(row, f"{most}, averaged", most, 1)])
     columns = [title if title.endswith("averaged") else f"{title}, votes" for title in titles]
-    return ResultTable(
-        "averages",
-        "The same ensembles as plain averages and joined by votes, as trained: mean test accuracy "
-        "in % over ten published splits, and the average minus the votes of all seeds that there "
-        "are, split by split, in points with the 95 % bootstrap interval (bold without zero).",
-        ["graph", *columns, "averaged minus votes"],
-        rows,
-    )
+    columns = ["graph", *columns, "averaged minus votes"]
+    return ResultTable("averages", SAYS["averages"], columns, rows)
 
 
 def facts(folder: Path) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from lab.studies._printed import FIXED_MASKS, PAPER, QUICK_DATASETS, TEN, UNIFOR
 from lab.studies._search import Plan, Row, search_families, split_plan
 from lab.studies._training import Entry, Join, make_splits, train_rows
 from lab.studies._views import (
+    CAPTIONS,
     Grid,
     ResultTable,
     Scores,
@@ -44,6 +45,7 @@ from lab.studies._views import (
     numbered,
     percent,
     pivot,
+    printed_rows,
 )
 from lab.studies.portfolio._graphs import GRAPHS as COLLECTION
 from lab.studies.portfolio._select import SELECTION, member_config
@@ -56,6 +58,7 @@ from longnn.training import SEEDS as PRESET_SEEDS
 
 TITLE = "Honest protocols: the models of Table 3 on stratified splits and fixed masks"
 ORDER, AFTER = 95, ("accuracy", "recipes")
+SAYS = CAPTIONS["protocols"]
 
 #: The parts, by name: protocols B and C, and the graphs that are searched here.
 STRATIFIED, GEOM_GCN, SEARCHED = "stratified", "geom-gcn", "searched"
@@ -145,6 +148,7 @@ LABELS = {**SINGLE, **{key: ensemble.label for key, ensemble in ENSEMBLES.items(
 QUICK_ROWS = ("lon", "gpr", "gcn", RECIPE, "lon-recipe-seeds")
 #: One row per model: what the order of models is taken from.
 EQUAL = accuracy.EQUAL
+ALONE = {key: key for key in EQUAL}
 #: What is searched on Minesweeper and Tolokers: the same models, LON-GNN also on filtered features.
 FAMILIES: dict[str, Row] = {
     **{key: accuracy.ROWS[key] for key in EQUAL},
@@ -255,77 +259,38 @@ def entries(
     return {key: entry.limited(plan["epochs"]) for key, entry in made.items()}
 
 
-_MEANING = (
-    "mean ± half the 95 % bootstrap interval over ten splits; the best single model of each column "
-    "in bold. The average rank is among the other models, each by its row of equal budget. An "
-    "ensemble is ranked nowhere and never in bold."
-)
+def read_grids(folder: Path) -> dict[str, Grid]:
+    """Protocol -> its grid; A, the published split, is of the study ``accuracy``."""
+    grids = {part: read_part(folder, part, GRAPHS[part], list(LABELS)) for part in GRAPHS}
+    return {"A": pivot(accuracy.read(folder.parent / "accuracy")), **grids}
 
 
 def tables(folder: Path) -> list[ResultTable]:
     """Scores of each part, the order of models, and the differences to LON-GNN under B."""
-    published = pivot(accuracy.read(folder.parent / "accuracy"))
-    grids = {part: read_part(folder, part, GRAPHS[part], list(LABELS)) for part in GRAPHS}
-    stratified, masks, searched = (grids[part] for part in (STRATIFIED, GEOM_GCN, SEARCHED))
+    grids = read_grids(folder)
     return [
-        scores_table(
-            "stratified",
-            "Protocol B: test accuracy in % on a stratified 60/20/20 (seeds 0 to 9), " + _MEANING,
-            stratified,
-            UNIFORM_SPLIT,
-        ),
-        scores_table(
-            "geom-gcn",
-            "Protocol C: test accuracy in % on the ten geom-gcn masks, " + _MEANING,
-            masks,
-        ),
-        scores_table(
-            "masks",
-            "Minesweeper and Tolokers: test ROC AUC in % on their ten fixed masks, " + _MEANING,
-            searched,
-            FIXED_MASKS,
-        ),
-        order_table(published, stratified, masks, read_classes(folder)),
-        ranks_table(published, stratified, masks),
-        minus_base(
-            "differences",
-            "Protocol B: accuracy minus that of LON-GNN (64 trials) on the same splits, in points, "
-            "mean and 95 % bootstrap interval; bold if the interval excludes zero.",
-            stratified,
-            LABELS,
-            "lon",
-        ),
+        scores_table("stratified", grids[STRATIFIED], UNIFORM_SPLIT),
+        scores_table("geom-gcn", grids[GEOM_GCN]),
+        scores_table("masks", grids[SEARCHED], FIXED_MASKS),
+        order_table(grids, read_classes(folder)),
+        ranks_table(grids),
+        minus_base("differences", SAYS["differences"], grids[STRATIFIED], LABELS, "lon"),
     ]
 
 
-def scores_table(
-    name: str, caption: str, grid: Grid, printed: Mapping[str, float] | None = None
-) -> ResultTable:
+def scores_table(name: str, grid: Grid, printed: Mapping[str, float] | None = None) -> ResultTable:
     """Single models, then ensembles, then what others printed and how far the best single is."""
-    table = models_table(name, caption, grid, SINGLE, MODELS)
+    table = models_table(name, SAYS[name], grid, SINGLE, MODELS)
     graphs = table.columns[1:-1]
     rows = [*table.rows]
     for key, ensemble in ENSEMBLES.items():
         if any(key in grid[g] for g in graphs):
             shown = [interval(grid[g][key]) if key in grid[g] else "" for g in graphs]
             rows.append([ensemble.label, *shown, ""])
-    if printed and any(g in printed for g in graphs):
-        rows += [[*row, ""] for row in printed_rows(grid, graphs, printed, "best single model")]
-        caption += (
-            " Printed: tuned GCN, GraphSAGE or GAT with normalisation and residual connections, "
-            "on splits of the same kind."
-        )
-    return dataclasses.replace(table, rows=rows, caption=caption)
-
-
-def printed_rows(
-    grid: Grid, graphs: Sequence[str], printed: Mapping[str, float], best: str
-) -> list[list[str]]:
-    """Two rows of a table: what others printed, and the best here (no ensemble) minus that."""
-    single = {g: [percent(v) for k, v in grid[g].items() if k not in ENSEMBLES] for g in graphs}
-    numbers = [f"{printed[g]:.1f}" if g in printed else "" for g in graphs]
-    away = [f"{max(single[g]) - printed[g]:+.1f}" if g in printed else "" for g in graphs]
-    return [["printed by others", *numbers], [f"{best} minus printed", *away]]
+    if printed:
+        best = "best single model"
+        rows += [[*row, ""] for row in printed_rows(grid, graphs, printed, best, ENSEMBLES)]
+    return dataclasses.replace(table, rows=rows)
 
 
 def read_classes(folder: Path) -> dict[str, list[Values]]:
@@ -353,14 +318,12 @@ def winner(row: Mapping[str, Scores]) -> str:
     return max(means, key=lambda key: means[key], default="")
 
 
-def order_table(
-    published: Grid, stratified: Grid, masks: Grid, classes: Mapping[str, Sequence[Values]]
-) -> ResultTable:
+def order_table(grids: Mapping[str, Grid], classes: Mapping[str, Sequence[Values]]) -> ResultTable:
     """One line per graph of protocol B: how the order of the models depends on the protocol."""
-    rows, models = [], {key: key for key in EQUAL}
-    for graph, b in stratified.items():
-        a, c = published.get(graph, {}), masks.get(graph, {})
-        ranks = [average_ranks({"": row}, models).get("lon") for row in (a, b, c)]
+    rows = []
+    for graph in grids[STRATIFIED]:
+        a, b, c = (grids[part].get(graph, {}) for part in ("A", STRATIFIED, GEOM_GCN))
+        ranks = [average_ranks({"": row}, ALONE).get("lon") for row in (a, b, c)]
         correlations = [rank_correlation(*two) for two in ((a, b), (a, c), (b, c))]
         rows.append(
             [
@@ -371,37 +334,32 @@ def order_table(
                 " / ".join("-" if rank is None else f"{rank:g}" for rank in ranks),
             ]
         )
-    pairs = ("A and B", "A and C", "B and C")
-    return ResultTable(
-        "order",
-        f"Order of the {len(EQUAL)} models with one search budget each under the published split "
-        "(A), the stratified one (B) and the geom-gcn masks (C): classes without test nodes, of "
-        "all, under A / B / C; the model with the best mean; Spearman's rank correlation of the "
-        "means; the rank of LON-GNN.",
-        ["graph", "untested classes", *(f"best, {p}" for p in "ABC"), *pairs, "rank of LON-GNN"],
-        rows,
-    )
+    best, pairs = [f"best, {p}" for p in "ABC"], ["A and B", "A and C", "B and C"]
+    columns = ["graph", "untested classes", *best, *pairs, "rank of LON-GNN"]
+    return ResultTable("order", SAYS["order"].format(models=len(EQUAL)), columns, rows)
 
 
-def ranks_table(published: Grid, stratified: Grid, masks: Grid) -> ResultTable:
+def ranks_table(grids: Mapping[str, Grid]) -> ResultTable:
     """Average ranks of the models under each protocol, on the same graphs."""
+
+    def some(of: str, graphs: Grid) -> Grid:
+        return {g: grids[of][g] for g in graphs if g in grids[of]}
+
+    stratified, masks = grids[STRATIFIED], grids[GEOM_GCN]
     columns: dict[str, Grid] = {
-        "A": {g: published[g] for g in stratified if g in published},
+        "A": some("A", stratified),
         "B": stratified,
-        "A, graphs with masks": {g: published[g] for g in masks if g in published},
-        "B, graphs with masks": {g: stratified[g] for g in masks if g in stratified},
+        "A, graphs with masks": some("A", masks),
+        "B, graphs with masks": some(STRATIFIED, masks),
         "C": masks,
     }
-    models = {key: key for key in EQUAL}
-    ranks = [average_ranks(grid, models) for grid in columns.values()]
-    shown = [key for key in EQUAL if any(key in of for of in ranks)]
-    return ResultTable(
-        "ranks",
-        "Average rank (1 is best) of the models with one search budget each, over all graphs under "
-        "A and B, and over the graphs that have geom-gcn masks under A, B and C.",
-        ["model", *columns],
-        [[SINGLE[k], *(f"{of[k]:.1f}" if k in of else "" for of in ranks)] for k in shown],
-    )
+    ranks = [average_ranks(grid, ALONE) for grid in columns.values()]
+    rows = [
+        [SINGLE[k], *(f"{of[k]:.1f}" if k in of else "" for of in ranks)]
+        for k in EQUAL
+        if any(k in of for of in ranks)
+    ]
+    return ResultTable("ranks", SAYS["ranks"], ["model", *columns], rows)
 
 
 def _untested(cells: Sequence[Mapping[str, Any]]) -> str:
@@ -422,22 +380,17 @@ def figures(folder: Path) -> dict[str, Figure]:
 
 def facts(folder: Path) -> dict[str, Any]:
     """The numbers of the summary."""
-    records = accuracy.read(folder.parent / "accuracy")
-    published = pivot(records)
-    grids = {part: read_part(folder, part, GRAPHS[part], list(LABELS)) for part in GRAPHS}
-    stratified, masks, searched = (grids[part] for part in (STRATIFIED, GEOM_GCN, SEARCHED))
-    equal = {key: key for key in EQUAL}
-    ranks = {
-        "A": average_ranks({g: published[g] for g in stratified}, equal),
-        "B": average_ranks(stratified, equal),
-    }
+    records, grids = accuracy.read(folder.parent / "accuracy"), read_grids(folder)
+    published, stratified, masks, searched = grids.values()
+    both = {"A": {g: published[g] for g in stratified}, "B": stratified}
+    ranks = {protocol: average_ranks(grid, ALONE) for protocol, grid in both.items()}
     forms = {
         p: average_ranks(grid, accuracy.MODELS) for p, grid in (("B", stratified), ("C", masks))
     }
     first = {p: min(EQUAL, key=of.__getitem__) for p, of in forms.items()}
     single = {
         g: max(percent(scores) for key, scores in row.items() if key not in ENSEMBLES)
-        for g, row in (stratified | searched).items()
+        for g, row in {**stratified, **searched}.items()
     }
     short = {g: single[g] - percent(row["portfolio"]) for g, row in stratified.items()}
     printed = UNIFORM_SPLIT | FIXED_MASKS

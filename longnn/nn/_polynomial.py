@@ -110,7 +110,7 @@ class LONGNN(PolynomialModel):
     .. math:: \hat Y = \sum_{k=0}^{K} \alpha_k\, p_k^{(a,b)}(P)\, t_\theta(X)
 
     with orthonormal Jacobi polynomials whose a and b are trained with everything else. The defaults
-    are those of least regret over ten graphs (``python -m lab study defaults``); the paper's own
+    are those of least regret over ten graphs (docs/results/recipes.md); the paper's own
     form is :data:`longnn.registry.PAPER_FORM`.
 
     Args:

@@ -245,6 +245,19 @@ def test_errors_are_one_line(package):
     assert not get_study("toy_zero").asked, "what is wrong is found before anything is run"
 
 
+def test_history_is_shown_and_not_computed(package, tmp_path):
+    succeed("study", "toy_zero")
+    (package / "toy_also.py").write_text(
+        TOY.format(name="past", order=2).replace("cells(", "past(")
+    )
+    message = fail("study", "toy_also")
+    assert "(got 'toy_also', which is history" in message
+    succeed("study", "all")
+    assert {path.name for path in (tmp_path / "study-results").iterdir()} == {"toy_zero"}
+    (tmp_path / "study-results" / "toy_zero").rename(tmp_path / "study-results" / "toy_also")
+    assert "[0.5]" in succeed("study", "toy_also", "--rebuild")
+
+
 def test_interrupted(package):
     result = run("study", "toy_zero", "--model", "cora")
     assert result.exit_code == 130

@@ -9,20 +9,17 @@ import pytest
 import torch
 
 from lab.records import Record
-from lab.studies import Context, _search, ablation, accuracy, defaults, protocols, run_study, search
+from lab.studies import Context, _search, ablation, accuracy, protocols, run_study, search
 from lab.studies._engine import compute_cells, record_path
 from lab.studies._search import search_space, split_plan
 from lab.studies._training import (
     Entry,
-    halve_validation,
-    holdout_scores,
     join_weights,
     train_rows,
     train_splits,
 )
 from longnn.config import Config
 from longnn.data import csbm, from_data, make_split
-from longnn.registry import model_options
 from longnn.training import fit, score
 from tests.commands import ROOT
 
@@ -57,19 +54,6 @@ def test_splits_are_trained_as_they_would_be_alone():
         (alone,) = train_splits(small_graph(), [config], [1], device="cpu", protocol="stratified")
         assert row["test"][1] == alone["test"][0]
         assert (row["a"] is not None) == (config.model == "lon")
-
-
-def test_holdout_nodes_are_validation_nodes_that_did_not_stop_the_training():
-    dataset = small_graph()
-    whole = make_split(dataset, "published", 1000)
-    half = halve_validation(whole)
-    assert not (half.val & half.test).any()
-    assert torch.equal(half.val | half.test, whole.val)
-    assert torch.equal(half.train, whole.train)
-    config = Config.from_dict({"model": "mlp", "epochs": 10})
-    (scores,) = holdout_scores(dataset, [config], [1000, 1001], device="cpu")
-    (rows,) = train_splits(dataset, [config], [half], device="cpu")
-    assert scores[0] == rows["test"][0]
 
 
 def test_dropout_left_on_is_scored_beside_the_clean_score():
@@ -126,22 +110,6 @@ def test_every_row_can_be_searched():
             for key, value in {**row.fixed, **form}.items():
                 searched = isinstance(value, dict)
                 assert key in space.search if searched else space.fixed[key] == value
-
-
-def test_the_default_is_the_candidate_of_least_regret(tmp_path, quick):
-    context = Context(tmp_path, device="cpu", quick=True, tell=lambda line: None)
-    (table,) = run_study("defaults", context)
-    worst = [float(row[-1]) for row in table.rows]
-    assert worst == sorted(worst)
-
-
-def test_the_defaults_are_what_the_record_chose():
-    folder = ROOT / "results" / "defaults"
-    keys = {**model_options("lon"), **Config(model="lon").to_dict()}
-    (table,) = defaults.tables(folder)
-    winner = defaults.candidates(defaults.FULL)[int(table.rows[0][0])]
-    assert winner
-    assert {key: keys[key] for key in winner} == winner
 
 
 def with_masks(count):
