@@ -25,6 +25,7 @@ from longnn.cli._base import (
     show_notes,
     with_short_paths,
 )
+from longnn.metrics import metric_of
 
 if TYPE_CHECKING:
     from longnn.data import NodeDataset
@@ -160,7 +161,7 @@ def evaluate(
     metrics = list(dict.fromkeys(metric for found in summary.values() for metric in found))
     rows = [
         [
-            longnn.report.metric_name(metric),
+            metric_of(metric).name,
             *(
                 longnn.report.interval_text(values[metric], metric=metric, short=True)
                 if metric in values
@@ -199,7 +200,7 @@ def _show_truncation(found: "longnn.runs.Run", json_: bool) -> None:
             ]
         )
     columns = ["norm² kept", "products", "validation", "test", "degrees of the filters"]
-    out.print(f"{longnn.report.metric_name(metric)} with truncated filters, nothing trained again")
+    out.print(f"{metric_of(metric).name} with truncated filters, nothing trained again")
     out.print(_display.table(columns, rows, right={0, 1, 2, 3}))
 
 

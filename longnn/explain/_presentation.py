@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from longnn import report
 from longnn._base.files import writing
 from longnn._base.version import __version__
 from longnn.explain._parts import WAYS
-from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure, plain
+from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure, plain, write_atomically
+from longnn.report import _html as html
 
 if TYPE_CHECKING:
     from longnn.explain._nodes import Explanation, NodeExplanation
@@ -254,7 +254,7 @@ def spread(count: int) -> list[int]:
 def write_page(explanation: "Explanation", path: Path) -> Path:
     """Write the page of an explanation; returns its path."""
     plates = [
-        report.Plate(
+        html.Plate(
             f"node-{k}",
             lambda e=e: draw_neighbourhood(e),  # type: ignore[misc]
             f"Node {e.node}",
@@ -265,30 +265,30 @@ def write_page(explanation: "Explanation", path: Path) -> Path:
         for k, e in enumerate(explanation.nodes[:DRAWN])
     ]
     with tempfile.TemporaryDirectory() as folder:
-        pictures = report.embed(plates, Path(folder))
+        pictures = html.embed(plates, Path(folder))
     sections = [
-        report.section(f"Why {e.node}?", *_node(explanation, e, pictures.get(f"node-{k}", "")))
+        html.section(f"Why {e.node}?", *_node(explanation, e, pictures.get(f"node-{k}", "")))
         for k, e in enumerate(explanation.nodes)
     ]
     title = f"Why? {len(explanation)} explained prediction{'s' if len(explanation) > 1 else ''}"
     method = [HOW] if explanation.exact else [HOW, INTEGRATED]
     about = f"Model: {explanation.model}. Method: {explanation.method}."
-    content = report.document(
+    content = html.document(
         title=title,
-        header=report.heading(title) + report.paragraph(about, kind="soft"),
+        header=html.heading(title) + html.paragraph(about, kind="soft"),
         main=[
             *sections,
-            report.section(
-                "How to read this", *(report.paragraph(text) for text in method),
-                report.alert(explanation.notes),
+            html.section(
+                "How to read this", *(html.paragraph(text) for text in method),
+                html.alert(explanation.notes),
             ),
         ],
-        footer=report.paragraph(
+        footer=html.paragraph(
             f"Written by longnn {__version__}. This page needs no network and no other file."
         ),
     )  # fmt: skip
     with writing(path):
-        return report.write_atomically(path, content)
+        return write_atomically(path, content)
 
 
 def _node(explanation: "Explanation", e: "NodeExplanation", picture: str) -> Sequence[str]:
@@ -307,5 +307,5 @@ def _node(explanation: "Explanation", e: "NodeExplanation", picture: str) -> Seq
     if e.features is not None:
         rows = feature_rows(explanation, e, ROWS)
         tables.append(("By feature", ["feature", "contribution"], rows))
-    blocks = [report.table(caption, head, rows, words=[0]) for caption, head, rows in tables]
-    return [report.paragraph(" ".join(why(explanation, e))), picture, *blocks]
+    blocks = [html.table(caption, head, rows, words=[0]) for caption, head, rows in tables]
+    return [html.paragraph(" ".join(why(explanation, e))), picture, *blocks]

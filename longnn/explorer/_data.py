@@ -17,6 +17,7 @@ from longnn.explorer._graph import describe_graph, describe_operators, nodes_aro
 from longnn.explorer._page import pack
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator
+from longnn.metrics import metric_of
 from longnn.nn._ensemble import Ensemble
 from longnn.polynomials import Jacobi
 from longnn.records import History, RunRecord
@@ -91,7 +92,7 @@ def _describe_run(
     return {
         "name": record.name,
         "headline": headline,
-        "metric": report.metric_name(record.metric),
+        "metric": metric_of(record.metric).name,
         "score": ""
         if score is None
         else report.interval_text(score, metric=record.metric, short=True),

@@ -13,8 +13,7 @@ import numpy as np
 
 from longnn.metrics import UNEQUAL, metric_of
 from longnn.records import BaselineRecord, RunRecord, Summary
-from longnn.report._numbers import difference_text, metric_name, score_text
-from longnn.report._words import FEW, class_names
+from longnn.report._words import FEW, class_names, difference_text, score_text
 
 #: An epoch up to this one is the very start of training.
 START = 3
@@ -49,7 +48,7 @@ def graph_text(run: RunRecord) -> str:
     gain = _gain(baseline.ahead[run.metric], run.metric)
     score = score_text(baseline_mean(baseline, run.metric), run.metric)
     over = f"over the best model without the graph, {bare_title(baseline)} ({score})"
-    metric = metric_name(run.metric)
+    metric = metric_of(run.metric).name
     if _even(gain, run.metric):
         bare = bare_title(baseline)
         return f"The graph adds nothing here: {bare}, without it, also has {score}."
@@ -135,13 +134,13 @@ def _behind(run: RunRecord) -> str:
     title = f"{_sentence(bare_title(best))} without the graph"
     if gain.count == 1:
         return (
-            f"{title} is better on this split: test {metric_name(run.metric)} {scores}. More "
+            f"{title} is better on this split: test {metric_of(run.metric).name} {scores}. More "
             "repeats (--repeat 10) show whether that is chance."
         )
     how = "is" if gain.high < 0 else "may be"
     return (
-        f"{title} {how} better: test {metric_name(run.metric)} {scores}. Use that, or search for "
-        "better settings with `longnn tune`."
+        f"{title} {how} better: test {metric_of(run.metric).name} {scores}. Use that, or search "
+        "for better settings with `longnn tune`."
     )
 
 
@@ -230,7 +229,7 @@ def _rare(run: RunRecord) -> str:
     nodes = "test node is" if count == 1 else "test nodes are"
     name = class_names(run, 2)[rare]
     return (
-        f"Only {count} {nodes} {name!r}: the {metric_name(run.metric)} is rough. "
+        f"Only {count} {nodes} {name!r}: the {metric_of(run.metric).name} is rough. "
         "More repeats (--repeat 10) show how much it varies."
     )
 
@@ -245,7 +244,7 @@ def _unequal(run: RunRecord) -> str:
         return ""
     return (
         f"{100 * most / total:.0f} % of the labelled nodes are {name!r}. Accuracy says little "
-        f"here; the headline is {metric_name(run.metric)}."
+        f"here; the headline is {metric_of(run.metric).name}."
     )
 
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from longnn.metrics import metric_of
 from longnn.records import RunRecord
+from longnn.report._filter_figures import compared_filters_plate
 from longnn.report._html import (
+    Plate,
     alert,
     document,
     embed,
@@ -25,9 +27,8 @@ from longnn.report._html import (
     table,
     value_text,
 )
-from longnn.report._numbers import metric_name
 from longnn.report._page import INTERVAL, METHOD
-from longnn.report._plates import comparison_plates
+from longnn.report._score_figures import compared_scores_plate
 from longnn.report._style import write_atomically
 from longnn.report._words import (
     ends_on_scores,
@@ -104,6 +105,12 @@ def write_comparison(runs: Sequence[RunRecord], out: str | Path) -> Path:
     return write_atomically(out, content)
 
 
+def comparison_plates(runs: Sequence[RunRecord]) -> list[Plate]:
+    """The figures of a comparison."""
+    filtering = any(run.filters for run in runs)
+    return [compared_scores_plate(runs), *([compared_filters_plate(runs)] if filtering else [])]
+
+
 def comparison_rows(runs: Sequence[RunRecord]) -> list[list[str]]:
     """A table of words: the names of the columns, then one row per run."""
     rows = [
@@ -169,7 +176,7 @@ def cautions(runs: Sequence[RunRecord]) -> list[str]:
     if len({run.data.fingerprint for run in runs}) > 1:
         notes.append("The runs are not all on the same data: their scores cannot be compared.")
     if len({run.metric for run in runs}) > 1:
-        names = ", ".join(dict.fromkeys(metric_name(run.metric) for run in runs))
+        names = ", ".join(dict.fromkeys(metric_of(run.metric).name for run in runs))
         notes.append(f"The runs were not all scored by the same number: {names}.")
     if len({frozenset(_by_split(run)) for run in runs}) > 1:
         notes.append("The runs were not all tested on the same splits.")

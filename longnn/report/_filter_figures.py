@@ -1,6 +1,8 @@
 """Figures of what was learned: responses on the spectrum, path of the basis, amplitude.
 
-Each function takes a run (or arrays) and returns a matplotlib figure; none writes a file.
+Each ``*_plate`` takes a run and gives the figure with its texts, or raises :class:`FigureError`.
+The caption says how to read the figure; the alternative text says what it shows. None writes a
+file.
 """
 
 from __future__ import annotations
@@ -12,16 +14,17 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
 
 from longnn.records import FilterRecord, History, MemberRecord, RunRecord
-from longnn.report._responses import (
+from longnn.report._filters import (
     align_signs,
+    density_top,
     jacobi_weight,
     mean_response,
     spectral_coordinates,
     waveform_distance,
 )
+from longnn.report._html import FigureError, Plate
 from longnn.report._style import (
     FAINT,
     GREY,
@@ -41,10 +44,13 @@ from longnn.report._words import (
     ends_on_scores,
     filter_names,
     filter_text,
+    gain_text,
     is_cover,
     is_stack,
     kind_of,
     ladder_order,
+    learned_text,
+    model_name,
     outliers_text,
 )
 
@@ -55,18 +61,98 @@ NEEDLE = 0.13  # height of a mark at an eigenvalue outside the bulk, as a share 
 SPECIAL = {"Legendre": (0.0, 0.0), "Chebyshev": (-0.5, -0.5), "Chebyshev, 2nd kind": (0.5, 0.5)}
 RUNGS, COLUMNS = 24, 2  # most filters of a ladder, and its columns
 COLOURED = 6  # members drawn in colour, by weight; the others are thin and grey
+#: What stands at the two ends of a spectrum: of a graph, and of a double cover.
+ENDS = ("← low frequency (smooth)", "high frequency (rough) →")
+COVER_ENDS = ("← sources and targets alike", "sources and targets opposite →")
+COVER_AXIS = "1 − eigenvalue of the double cover, λ"
+
+
+def filter_plate(run: RunRecord) -> Plate:
+    """The learned filters over the spectral density of the graph; of many blocks a ladder."""
+    if not run.filters:
+        raise FigureError(f"Expected a model with filters (got {run.model!r}).")
+    if is_stack(run):
+        return _ladder_plate(run)
+    first = run.filters[0]
+    lines = (
+        "The bands contain half and 90 % of the channels; the bold line is the mean of all."
+        if first.channels > MANY
+        else "Each thin line is one channel; the bold line is their mean."
+        if first.channels > 1
+        else "The line is the response."
+    )
+    turned = align_signs(first.response)[1]
+    sign = (
+        f" {turned} of {first.channels} channels are drawn with the opposite sign, so that all "
+        "agree; the sign of a whole channel has no meaning."
+        if turned
+        else ""
+    )
+    others = " Dashed lines are the means of the other repeats." if len(run.repeats) > 1 else ""
+    back = _spectrum_text(run)
+    if back:
+        back += " Where the graph has no eigenvalue, the response has no effect."
+    return Plate(
+        "filter_response",
+        lambda: filter_response(run),
+        "The learned filter",
+        f"{_spectrum_words(run)} {lines}{others}{back}{sign}",
+        "Learned response against Laplacian eigenvalue. " + " ".join(learned_text(run)),
+    )
+
+
+def _ladder_plate(run: RunRecord) -> Plate:
+    return Plate(
+        "filter_response",
+        lambda: filter_ladder(run),
+        f"The learned filters, {ladder_order(run)}",
+        "What each filter of the model keeps: how strongly its filter passes each frequency of the "
+        "signal that reaches it. On the left, at 0, are signals that neighbours share; on the "
+        "right, at 2, signals that alternate between neighbours. The bands contain half and 90 % "
+        "of the channels, each with the sign that agrees with the others; the bold line is the "
+        f"mean. All panels have one scale.{_spectrum_text(run)}",
+        "Learned responses against Laplacian eigenvalue. " + " ".join(learned_text(run)),
+    )
+
+
+def _spectrum_words(run: RunRecord) -> str:
+    """What stands along the axis of a response."""
+    if not is_cover(run):
+        return (
+            "How strongly the filter passes each frequency of a signal on the graph. On the left, "
+            "at 0, are signals that neighbours share; on the right, at 2, signals that alternate "
+            "between neighbours."
+        )
+    return (
+        "How strongly the filter passes each signal on the double cover of the directed graph, in "
+        "which every node stands twice: as a source and as a target of arcs. On the left, at 0, "
+        "sources share their signal with their targets; on the right, at 2, they have the opposite "
+        "one. What both sides have in common joins nodes with common targets or sources; what they "
+        "differ by goes along the arcs."
+    )
+
+
+def _spectrum_text(run: RunRecord) -> str:
+    """What is drawn of the graph's spectrum behind a response."""
+    few = run.data.outliers
+    text = ""
+    if run.data.density is not None:
+        typed = any(record.edge_type for record in run.filters)
+        whose = "the graph of all edges, of whatever type," if typed else "the graph"
+        text = f" The grey area shows where the eigenvalues of {whose} are."
+    if few is None or len(few) == 0:
+        return text
+    marks = "Needles mark" if len(few) > 1 else "A needle marks"
+    return (
+        f"{text} {marks} {outliers_text(few)}: too few for the grey area to show, but they are "
+        "what tells the parts of the graph from each other, so the response there matters."
+    )
 
 
 @in_style
 def filter_response(run: RunRecord) -> Figure:
-    """The learned responses over the spectral density of the graph, one panel per filter.
-
-    Raises:
-        ValueError: if the model has no filter.
-    """
+    """The learned responses over the spectral density of the graph, one panel per filter."""
     shown = run.filters
-    if not shown:
-        raise ValueError(f"Expected a model with filters (got {run.model!r}).")
     title = f"Learned filter on {plain(run.data.name, 20)}"
     figure, grid = new_figure(title, height=0.7 + 3.4 * len(shown), width=NARROW, rows=len(shown))
     for index, (axes, record) in enumerate(zip(grid[:, 0], shown, strict=True)):
@@ -88,14 +174,8 @@ def filter_response(run: RunRecord) -> Figure:
 
 @in_style
 def filter_ladder(run: RunRecord) -> Figure:
-    """The learned responses of all blocks, one small panel each, over the spectral density.
-
-    Raises:
-        ValueError: if the model has no filter.
-    """
+    """The learned responses of all blocks, one small panel each, over the spectral density."""
     shown = run.filters[:RUNGS]
-    if not shown:
-        raise ValueError(f"Expected a model with filters (got {run.model!r}).")
     many = f" (first {RUNGS} of {len(run.filters)})" if len(run.filters) > RUNGS else ""
     rows = math.ceil(len(shown) / COLUMNS)
     title = f"Learned filters on {plain(run.data.name, 20)}, {ladder_order(run)}{many}"
@@ -145,16 +225,28 @@ def _limits(
     return low - margin, high + margin
 
 
+def members_plate(run: RunRecord) -> Plate:
+    """The filters of the members of an ensemble, over each other."""
+    if all(member.response is None for member in run.members):
+        raise FigureError("Expected an ensemble with a filter in a member (got none).")
+    voting = sum(m.weight > 0 for m in run.members)
+    return Plate(
+        "members",
+        lambda: member_filters(run),
+        "The filters of the members",
+        "What each model of the ensemble learned, its first filter as the mean over its channels, "
+        "with the largest magnitude 1. The larger the weight, the thicker the line; models without "
+        "a vote are thin and grey. Where the curves agree, all found the same; where they differ, "
+        f"they complement each other.{_spectrum_text(run)}",
+        f"Responses of {len(run.members)} models against Laplacian eigenvalue, {voting} of them "
+        "with a vote. " + gain_text(run),
+    )
+
+
 @in_style
 def member_filters(run: RunRecord) -> Figure:
-    """The first filters of the members of the first repeat over each other.
-
-    Raises:
-        ValueError: if no member has a filter.
-    """
+    """The first filters of the members of the first repeat over each other."""
     members = sorted((m for m in run.members if m.response is not None), key=lambda m: -m.weight)
-    if not members:
-        raise ValueError("Expected an ensemble with a filter in a member (got none).")
     voting = [m for m in members if m.weight > 0][:COLOURED]
     title = "Filters of the members, mean over channels"
     figure, grid = new_figure(title, height=4.3 + 0.15 * len(voting), width=NARROW)
@@ -239,12 +331,6 @@ def _show_inside(axes: Axes, largest: float) -> None:
         axes.set_ylim(low - margin, high + margin)
 
 
-#: What stands at the two ends of a spectrum: of a graph, and of a double cover.
-ENDS = ("← low frequency (smooth)", "high frequency (rough) →")
-COVER_ENDS = ("← sources and targets alike", "sources and targets opposite →")
-COVER_AXIS = "1 − eigenvalue of the double cover, λ"
-
-
 def _finish_spectrum(axes: Axes, outliers: np.ndarray, *, cover: bool = False) -> None:
     """Axes, notes, needles and legend of a figure of responses."""
     axes.axhline(0, color=GREY, lw=0.8)
@@ -297,46 +383,28 @@ def _mark_outliers(axes: Axes, outliers: np.ndarray) -> None:
     if len(outliers) == 0:
         return
     limits = axes.get_ylim()
-    place: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "color": "black"}
-    axes.vlines(outliers, 0, NEEDLE, lw=1.2, **place)
+    across: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "color": "black"}
+    axes.vlines(outliers, 0, NEEDLE, lw=1.2, **across)
     heads = np.full(len(outliers), NEEDLE)
     label = outliers_text(outliers).partition(" (")[0]
-    axes.plot(outliers, heads, "o", ms=3.5, label=label, **place)
+    axes.plot(outliers, heads, "o", ms=3.5, label=label, **across)
     axes.set_ylim(limits)
 
 
 @in_style
-def density(
-    eigenvalues: ArrayLike,
-    density: ArrayLike,
-    *,
-    outliers: ArrayLike | None = None,
-    cover: bool = False,
-) -> Figure:
-    """The spectral density of a graph.
-
-    Args:
-        eigenvalues: (points,) of the normalised Laplacian.
-        density: (points,), with integral one.
-        outliers: eigenvalues outside the bulk, which are marked.
-        cover: whether it is that of a double cover.
-
-    Raises:
-        ValueError: if they do not have the same length.
-    """
-    lam, values = np.asarray(eigenvalues, dtype=float), np.asarray(density, dtype=float)
-    if lam.ndim != 1 or lam.shape != values.shape or len(lam) == 0:
-        raise ValueError(
-            f"Expected eigenvalues and density of one length (got {lam.shape} and {values.shape})."
-        )
-    few = np.zeros(0) if outliers is None else np.asarray(outliers, dtype=float)
+def density(run: RunRecord) -> Figure:
+    """The spectral density of the graph."""
+    if run.data.density is None:
+        raise FigureError("Expected the spectral density of the graph in the record (got none).")
+    lam, values = run.data.density
+    few = _outliers_of(run)
     height = 3.2 + 0.3 * (len(few) > 0)
     figure, grid = new_figure("Spectral density of the graph", height=height, width=NARROW)
     axes = grid[0, 0]
     axes.fill_between(lam, values, color=SKY, alpha=0.5, lw=0)
     axes.plot(lam, values, color=NAVY)
     usual = "Laplacian eigenvalue λ   (0 smooth, 2 rough)"
-    spectrum_axis(axes, label=COVER_AXIS if cover else usual)
+    spectrum_axis(axes, label=COVER_AXIS if is_cover(run) else usual)
     axes.set_ylabel("share of eigenvalues per unit")
     top = density_top(lam, values)
     axes.set_ylim(0, 1.05 * top)
@@ -351,27 +419,41 @@ def density(
     return figure
 
 
-def density_top(eigenvalues: np.ndarray, density: np.ndarray) -> float:
-    """A height of the axis that shows most of a density instead of one narrow peak.
+def basis_plate(run: RunRecord) -> Plate:
+    """The path of a and b over training, and the weight functions at its ends."""
+    if run.history is None or not run.history.has("a", "b"):
+        raise FigureError(f"Expected the history of a and b (got none for {run.model!r}).")
+    learned = run.filters[0].learned if run.filters else {}
+    start = run.filters[0].start if run.filters else {}
+    ends = ""
+    if {"a", "b"} <= learned.keys() and {"a", "b"} <= start.keys():
+        ends = (
+            f" It moved from ({start['a']:z.2f}, {start['b']:z.2f}) to "
+            f"({learned['a']:z.2f}, {learned['b']:z.2f})."
+        )
+    return Plate(
+        "basis_path",
+        lambda: basis_path(run),
+        "The path of the basis",
+        "Two learned numbers, a and b, define the polynomial basis. Above: their path from the "
+        "start (circle) to the epoch that was kept (square); crosses mark bases that have a name. "
+        "Below: the weight function of the basis at these two points. The basis resolves the "
+        f"spectrum best where the weight is large.{_first_of(run)}",
+        f"Path of the basis parameters a and b over training, and their weight functions.{ends}",
+    )
 
-    Estimates grow without bound at the ends of the spectrum, and equal eigenvalues make a spike
-    anywhere. The ends are therefore ignored, and the height is at most four times the mean.
-    """
-    density = np.clip(np.nan_to_num(density), 0, 1e300)  # a mean of larger ones is infinite
-    inner = np.interp(np.linspace(0.02, 1.98, 400), eigenvalues, density)
-    return max(min(float(inner.max()), 4 * float(inner.mean())), 1e-12)
+
+def _first_of(run: RunRecord) -> str:
+    """Which filter the history follows, where there is a stack of them."""
+    what = "blocks" if len({record.edge_type for record in run.filters}) == 1 else "filters"
+    return f" This is the first of {len(run.filters)} {what}." if is_stack(run) else ""
 
 
 @in_style
 def basis_path(run: RunRecord) -> Figure:
-    """The path of (a, b) over training, and the weight functions at its two ends.
-
-    Raises:
-        ValueError: if the history has no a and b.
-    """
+    """The path of (a, b) over training, and the weight functions at its two ends."""
     history = run.history
-    if history is None or not history.has("a", "b"):
-        raise ValueError(f"Expected the history of a and b (got none for {run.model!r}).")
+    assert history is not None
     figure, grid = new_figure(
         f"How the basis was learned{_which(run)}", height=7.2, width=NARROW, rows=2
     )
@@ -382,10 +464,10 @@ def basis_path(run: RunRecord) -> Figure:
         label = "other repeats" if index == 0 else None
         plane.plot(rows["a"], rows["b"], color=ORANGE, lw=1, alpha=FAINT, label=label)
     rows = history.of(first)
-    known = np.isfinite(rows["a"]) & np.isfinite(rows["b"])
-    a, b = rows["a"][known], rows["b"][known]
+    there = np.isfinite(rows["a"]) & np.isfinite(rows["b"])
+    a, b = rows["a"][there], rows["b"][there]
     plane.plot(a, b, color=NAVY, lw=1.5)
-    best = _best(run, first, rows["epoch"][known])
+    best = _best(run, first, rows["epoch"][there])
     plane.plot(a[0], b[0], "o", color=NAVY, mfc="white", ms=8, label="start")
     plane.plot(a[best], b[best], "s", color=NAVY, ms=7, label="best epoch")
     _name_special_points(plane)
@@ -438,15 +520,26 @@ def _draw_weights(axes: Axes, start: tuple[float, float], end: tuple[float, floa
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=1)
 
 
+def amplitude_plate(run: RunRecord) -> Plate:
+    """The norm of the filter over training, and the change of its waveform."""
+    if run.path is None:
+        raise FigureError("Expected the path of the filter, filter_path.npz (got none).")
+    return Plate(
+        "amplitude_waveform",
+        lambda: amplitude_waveform(run),
+        "Amplitude and waveform",
+        "Above: the amplitude, which is the norm of the filter. Below: the waveform, which is the "
+        "shape of the filter whatever its amplitude, as the distance from the shape at the last "
+        "epoch. If the upper curve still grows after the lower curve has reached zero, the model "
+        f"is over-passing: its filter gets stronger without changing shape.{_first_of(run)}",
+        "Norm of the filter against epoch, and distance of its waveform from the last one.",
+    )
+
+
 @in_style
 def amplitude_waveform(run: RunRecord) -> Figure:
-    """The norm of the filter over training, and the distance of its waveform from the last one.
-
-    Raises:
-        ValueError: if the run has no path of its filter.
-    """
-    if run.path is None:
-        raise ValueError("Expected the path of the filter, filter_path.npz (got none).")
+    """The norm of the filter over training, and the distance of its waveform from the last one."""
+    assert run.path is not None
     title = f"Amplitude and waveform of the filter{_which(run)}"
     figure, grid = new_figure(title, height=5.6, width=NARROW, rows=2)
     upper, lower = grid[:, 0]
@@ -482,6 +575,30 @@ def _draw_amplitude(axes: Axes, history: History) -> None:
     )
 
 
+def compared_filters_plate(runs: Sequence[RunRecord]) -> Plate:
+    """The mean responses of several runs in one figure; runs without a filter are left out."""
+    drawn = [run for run in runs if run.filters]
+    if not drawn:
+        raise FigureError("Expected at least one run with a filter (got none).")
+    absent = ", ".join(run.name for run in runs if not run.filters)
+    notes = [
+        " Of models with several layers, the first layer is shown."
+        if any(len(run.filters) > 1 for run in drawn)
+        else "",
+        _spectrum_text(drawn[0]) if share_graph(drawn) else "",
+        f" Without a filter: {absent}." if absent else "",
+    ]
+    names = ", ".join(f"{run.name} ({model_name(run)})" for run in drawn)
+    return Plate(
+        "compare_filters",
+        lambda: compare_filters(runs),
+        "Learned filters",
+        "The response of the first repeat of each run, mean over its channels, from signals that "
+        f"neighbours share (0) to signals that alternate between neighbours (2).{''.join(notes)}",
+        f"Learned responses against Laplacian eigenvalue of {names}.",
+    )
+
+
 def share_graph(runs: Sequence[RunRecord]) -> bool:
     """Whether all runs are on the same graph, so that its spectrum belongs to all."""
     return len({run.data.fingerprint for run in runs}) == 1
@@ -491,15 +608,10 @@ def share_graph(runs: Sequence[RunRecord]) -> bool:
 def compare_filters(runs: Sequence[RunRecord]) -> Figure:
     """The mean responses of several runs in one figure; runs without a filter are left out.
 
-    A run has the same colour as in :func:`compare_scores` of the same runs.
-
-    Raises:
-        ValueError: if no run has a filter.
+    A run has the same colour as in the figure of the scores of the same runs.
     """
     shades = colours(len(runs))
     drawn = [(run, shade) for run, shade in zip(runs, shades, strict=True) if run.filters]
-    if not drawn:
-        raise ValueError("Expected at least one run with a filter (got none).")
     title = "Learned filters, mean over channels"
     figure, grid = new_figure(title, height=3.9 + 0.15 * len(drawn), width=NARROW)
     axes = grid[0, 0]

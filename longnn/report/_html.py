@@ -183,6 +183,10 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
+class FigureError(ValueError):
+    """A run does not have what a figure shows."""
+
+
 @dataclass(frozen=True)
 class Plate:
     """A figure with the texts around it.

@@ -1,21 +1,34 @@
 """One run for readers who did not make it: the page in its folder, and the same as plain lines.
 
-Knows the order of both and the sentences on them. HTML is made in ``_html``, figures in
-``_plates``.
+Knows the order of both and the sentences on them. HTML is made in ``_html``, figures are in
+``_filter_figures`` and ``_score_figures``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from longnn.metrics import metric_of
 from longnn.records import MemberRecord, RepeatRecord, RunRecord
 from longnn.report._checks import bare_title, baseline_mean, checks, graph_text
+from longnn.report._filter_figures import (
+    amplitude_plate,
+    basis_plate,
+    density,
+    filter_plate,
+    members_plate,
+)
+from longnn.report._filters import number_text
 from longnn.report._html import (
+    FigureError,
+    Plate,
     alert,
     code_block,
     document,
@@ -25,31 +38,37 @@ from longnn.report._html import (
     items,
     pairs,
     paragraph,
+    save_plates,
     section,
     table,
     value_text,
 )
-from longnn.report._numbers import (
-    difference_text,
-    interval_text,
-    metric_name,
-    number_text,
-    score_text,
+from longnn.report._score_figures import (
+    baselines_plate,
+    confusion_plate,
+    curve_plate,
+    degree_plate,
+    predicted_plate,
+    reliability_plate,
+    scores_plate,
+    training_plate,
 )
-from longnn.report._plates import plates
 from longnn.report._style import write_atomically
 from longnn.report._words import (
     DRAWN,
     NAMED,
-    PARTS,
+    SETS,
     class_names,
+    difference_text,
     gain_text,
     headline,
+    interval_text,
     learned_text,
     mean_weights,
     model_name,
     protocol_name,
     protocols_text,
+    score_text,
     split_notes,
     splits_text,
     title_of,
@@ -75,6 +94,76 @@ INTERVAL = (
     "The interval is the 95 % confidence interval of the mean over the repeats, by the bootstrap. "
     "It describes the mean, not single repeats; with fewer than ten repeats it is too narrow."
 )
+
+
+class Figures:
+    """The figures of one run, drawn when asked for.
+
+    Each method returns a matplotlib figure, or raises ValueError with the reason why the run has
+    no such figure.
+
+    Args:
+        run: its record.
+    """
+
+    def __init__(self, run: RunRecord) -> None:
+        self.run = run
+
+    def filter(self) -> Figure:
+        """The learned filters over the spectral density of the graph; of many blocks a ladder."""
+        return filter_plate(self.run).draw()
+
+    def members(self) -> Figure:
+        """The filters of the members of an ensemble, over each other."""
+        return members_plate(self.run).draw()
+
+    def training(self) -> Figure:
+        """Losses and validation score against the epoch."""
+        return training_plate(self.run).draw()
+
+    def basis(self) -> Figure:
+        """The path of a and b over training, and the weight functions at its ends."""
+        return basis_plate(self.run).draw()
+
+    def amplitude(self) -> Figure:
+        """The norm of the filter over training, and the change of its waveform."""
+        return amplitude_plate(self.run).draw()
+
+    def confusion(self) -> Figure:
+        """True against predicted classes of the first repeat."""
+        return confusion_plate(self.run).draw()
+
+    def scores(self) -> Figure:
+        """The scores of all repeats, with their mean and its 95 % interval."""
+        return scores_plate(self.run).draw()
+
+    def density(self) -> Figure:
+        """The spectral density of the graph."""
+        return density(self.run)
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write all figures of the report into a folder, as PNG and SVG."""
+        return save_plates(plates(self.run), Path(folder))
+
+    def __repr__(self) -> str:
+        return f"Figures({self.run.name}: {', '.join(plate.name for plate in plates(self.run))})"
+
+
+#: In reading order.
+_PLATES = (
+    *(filter_plate, members_plate, basis_plate, amplitude_plate, scores_plate, training_plate),
+    *(confusion_plate, baselines_plate, curve_plate, predicted_plate, degree_plate),
+    reliability_plate,
+)
+
+
+def plates(run: RunRecord) -> list[Plate]:
+    """The figures that this run has, each with its texts, in reading order."""
+    shown = []
+    for plate in _PLATES:
+        with contextlib.suppress(FigureError):
+            shown.append(plate(run))
+    return shown
 
 
 def write_report(run: RunRecord) -> Path:
@@ -141,7 +230,7 @@ def text_summary(run: RunRecord) -> list[str]:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  " + "".join(cells).rstrip())
     if run.baselines and run.score() is not None:
-        lines += ["", f"  without the graph, test {metric_name(run.metric)}:"]
+        lines += ["", f"  without the graph, test {metric_of(run.metric).name}:"]
         for baseline in run.baselines:
             score = score_text(baseline_mean(baseline, run.metric), run.metric)
             lines.append(f"  {'  ' + bare_title(baseline):<{NAME}}{score}")
@@ -192,8 +281,8 @@ def _score_table(run: RunRecord) -> list[list[str]]:
         summary = run.score(part, metric)
         return "n/a" if summary is None else interval_text(summary, metric=metric, short=True)
 
-    rows = [[metric_name(metric), *(cell(part, metric) for part in parts)] for metric in metrics]
-    return [["score", *(PARTS[part] for part in parts)], *rows] if parts else []
+    rows = [[metric_of(metric).name, *(cell(part, metric) for part in parts)] for metric in metrics]
+    return [["score", *(SETS[part] for part in parts)], *rows] if parts else []
 
 
 def _scores(run: RunRecord) -> str:
@@ -224,7 +313,7 @@ def _members(run: RunRecord) -> list[str]:
         )
     columns = ["model", "kind", "weight", "validation", "test", "best epoch", "filter"]
     over = "" if len(run.repeats) == 1 else ", means over the repeats"
-    caption = f"Each model of the ensemble alone, {metric_name(run.metric)}{over}"
+    caption = f"Each model of the ensemble alone, {metric_of(run.metric).name}{over}"
     return [paragraph(gain_text(run)), table(caption, columns, rows, words=[0, 1, 6])]
 
 
@@ -238,7 +327,7 @@ def _baselines(run: RunRecord) -> list[str]:
     ours = run.score()
     if not run.baselines or ours is None:
         return []
-    name = metric_name(run.metric)
+    name = metric_of(run.metric).name
     rows = [[model_name(run), score_text(ours.mean, run.metric), ""]]
     for baseline in run.baselines:
         score = score_text(baseline_mean(baseline, run.metric), run.metric)
@@ -304,8 +393,8 @@ def _repeats(run: RunRecord) -> str:
         row = {"seed": str(repeat.seed), "split": str(split.seed)}
         if len(protocols) > 1:
             row["protocol"] = protocol_name(run, split)
-        row[f"val {metric_name(run.metric)}"] = _score(val, run.metric)
-        row |= {f"test {metric_name(metric)}": _score(test, metric) for metric in metrics}
+        row[f"val {metric_of(run.metric).name}"] = _score(val, run.metric)
+        row |= {f"test {metric_of(metric).name}": _score(test, metric) for metric in metrics}
         row |= {key: f"{learned[key]:z.2f}" for key in ("a", "b") if key in learned}
         row |= {"best epoch": str(repeat.best_epoch), "epochs": str(repeat.epochs)}
         row["stopped by"] = repeat.stopped

@@ -1,11 +1,12 @@
 """Figures of how well a run works and whether to trust it: epochs, repeats, classes, errors.
 
-Each function takes a run, or a piece of its record, and returns a matplotlib figure; none writes a
-file.
+As in ``_filter_figures``, each ``*_plate`` gives a figure with its texts, or raises
+:class:`FigureError`; none writes a file.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,9 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from longnn.metrics import metric_of
-from longnn.records import Bins, PrecisionRecall, Residuals, RunRecord, Summary
+from longnn.records import Bins, FrequencyShift, PrecisionRecall, Residuals, RunRecord, Summary
+from longnn.report._checks import bare_title, graph_text
+from longnn.report._html import FigureError, Plate
 from longnn.report._style import (
     FAINT,
     GREY,
@@ -32,23 +35,45 @@ from longnn.report._style import (
     new_figure,
     plain,
 )
-from longnn.report._words import class_names, untested
+from longnn.report._words import (
+    class_names,
+    model_name,
+    result_text,
+    score_text,
+    splits_text,
+    untested,
+)
 
 NUMBERED = 12  # most classes for which the cells of a confusion matrix show their counts
 DOTS = 2000  # nodes; more are drawn as hexagons, the darker the more nodes
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 8  # of degrees: 0, 1, 2, 3-4, 5-8, 9-16, 17-32, and all above
+#: Classes whose shift a sentence names.
+SHIFTED = 3
+
+
+def training_plate(run: RunRecord) -> Plate:
+    """Losses and validation score against the epoch."""
+    if run.history is None:
+        raise FigureError("Expected a history of the epochs, history.csv (got none).")
+    first = run.repeats[0]
+    others = " Faint lines are the other repeats." if len(run.repeats) > 1 else ""
+    return Plate(
+        "training_curves",
+        lambda: training_curves(run),
+        "Training",
+        f"Loss and validation {metric_of(run.metric).name} of the first repeat at each epoch."
+        f"{others} The weights of the best epoch (dotted) were kept. A validation loss that rises "
+        "while the training loss falls means overfitting.",
+        f"Loss and validation {metric_of(run.metric).name} against epoch; best epoch "
+        f"{first.best_epoch} of {first.epochs}.",
+    )
 
 
 @in_style
 def training_curves(run: RunRecord) -> Figure:
-    """Training and validation loss, and the validation score, against the epoch.
-
-    Raises:
-        ValueError: if the run has no history.
-    """
-    if run.history is None:
-        raise ValueError("Expected a history of the epochs, history.csv (got none).")
+    """Training and validation loss, and the validation score, against the epoch."""
+    assert run.history is not None
     figure, grid = new_figure("Training", height=5.6, width=NARROW, rows=2)
     losses, scores = grid[:, 0]
     scale = metric_of(run.metric).scale
@@ -80,21 +105,30 @@ def training_curves(run: RunRecord) -> Figure:
     return figure
 
 
+def scores_plate(run: RunRecord) -> Plate:
+    """The scores of all repeats, with their mean and its 95 % interval."""
+    if len(run.repeats) < 2:
+        raise FigureError("Expected at least two repeats (got one).")
+    what, score = result_text(run)
+    return Plate(
+        "score_distribution",
+        lambda: score_distribution(run),
+        "The scores of all repeats",
+        "Each mark is one repeat. The orange bar is the mean with its 95 % confidence interval, "
+        "which describes the mean and not single repeats.",
+        f"Validation and test scores of {splits_text(run)}; {what} {score}.",
+    )
+
+
 @in_style
 def score_distribution(run: RunRecord) -> Figure:
-    """The scores of the repeats, with their mean and its 95 % interval.
-
-    Raises:
-        ValueError: if there is only one repeat.
-    """
-    if len(run.repeats) < 2:
-        raise ValueError("Expected at least two repeats (got one).")
+    """The scores of the repeats, with their mean and its 95 % interval."""
     figure, grid = new_figure(f"Scores of {len(run.repeats)} repeats", height=2.6, width=NARROW)
     axes = grid[0, 0]
-    parts, scale = {"val": (SKY, "D"), "test": (NAVY, "o")}, metric_of(run.metric).scale
-    for row, (part, (colour, marker)) in enumerate(parts.items()):
-        values = [repeat.scores.get(part, {}).get(run.metric, np.nan) for repeat in run.repeats]
-        _draw_scores(axes, row, values, run.score(part), scale, colour, marker)
+    sets, scale = {"val": (SKY, "D"), "test": (NAVY, "o")}, metric_of(run.metric).scale
+    for row, (name, (colour, marker)) in enumerate(sets.items()):
+        values = [repeat.scores.get(name, {}).get(run.metric, np.nan) for repeat in run.repeats]
+        _draw_scores(axes, row, values, run.score(name), scale, colour, marker)
     axes.set_yticks([0, 1], ["validation", "test"])
     axes.set_ylim(1.65, -0.45)
     axes.set_ylabel("scored nodes")
@@ -127,8 +161,8 @@ def _draw_scores(
     """Dots in a row, spread vertically so that equal scores do not hide each other."""
     scores = scale * np.asarray(values, dtype=float)
     spread = 0.16 * ((np.argsort(np.argsort(scores)) % 3) - 1) if len(scores) > 1 else 0.0
-    place = row + spread + 0.0 * scores
-    axes.plot(scores, place, marker, color=colour, mec="white", ms=6, alpha=0.8)
+    height = row + spread + 0.0 * scores
+    axes.plot(scores, height, marker, color=colour, mec="white", ms=6, alpha=0.8)
     if summary is None or not np.isfinite(summary.mean):
         return
     mean = scale * summary.mean
@@ -140,18 +174,75 @@ def _draw_scores(
         )  # fmt: skip
 
 
+def compared_scores_plate(runs: Sequence[RunRecord]) -> Plate:
+    """Test scores of several runs, one panel per metric and one row per run."""
+    bar = " The orange bar below them is their mean with its 95 % confidence interval."
+    if all(len(run.repeats) == 1 for run in runs):
+        bar = " No run has more than one repeat, so there is no interval."
+    elif any(len(run.repeats) == 1 for run in runs):
+        bar += " A run with one repeat has none."
+    each = "; ".join(f"{run.name}: {' '.join(result_text(run))}" for run in runs)
+    return Plate(
+        "compare_scores",
+        lambda: compare_scores(runs),
+        "Test scores",
+        f"One row per run. Each mark is the score of one repeat on its test nodes.{bar}",
+        f"Test scores: {each}.",
+    )
+
+
+@in_style
+def compare_scores(runs: Sequence[RunRecord]) -> Figure:
+    """Test scores of several runs, one panel per metric and one row per run."""
+    metrics = list(dict.fromkeys(run.metric for run in runs))
+    sizes = [sum(run.metric == metric for run in runs) + 0.2 for metric in metrics]
+    height = 0.9 + 0.5 * sum(sizes) + 0.6 * len(metrics)
+    figure, grid = new_figure(
+        "Test scores", height=height, width=NARROW, rows=len(metrics), ratios=sizes
+    )
+    shades = dict(zip([id(run) for run in runs], colours(len(runs)), strict=True))
+    for axes, metric in zip(grid[:, 0], metrics, strict=True):
+        rows = [run for run in runs if run.metric == metric]
+        for row, run in enumerate(rows):
+            values = [repeat.scores.get("test", {}).get(metric, np.nan) for repeat in run.repeats]
+            summary = run.score("test")
+            _draw_scores(axes, row, values, summary, metric_of(metric).scale, shades[id(run)])
+        axes.set_yticks(range(len(rows)), [plain(run.name, 24) for run in rows])
+        axes.set_ylim(len(rows) - 0.35, -0.45)
+        axes.set_ylabel("run")
+        axes.set_xlabel(metric_of(metric).axis)
+        axes.grid(False, axis="y")
+    _explain_scores(figure)
+    return figure
+
+
+def confusion_plate(run: RunRecord) -> Plate:
+    """True against predicted classes of the first repeat."""
+    counts = run.repeats[0].confusion
+    if counts is None or not counts.any():
+        raise FigureError("Expected a confusion matrix in the first repeat (got none).")
+    right = counts.trace() / max(counts.sum(), 1)
+    empty = " Grey rows are classes without test nodes." if untested(counts) else ""
+    return Plate(
+        "confusion",
+        lambda: confusion(run),
+        "Confusion",
+        "Rows are true classes, columns are predicted classes; test nodes off the diagonal are "
+        "predicted wrongly. Colours show shares of each row, so that small classes are as visible "
+        f"as large ones.{empty}",
+        f"Confusion matrix of the first repeat over {len(counts)} classes; {right:.0%} of its "
+        "test nodes lie on the diagonal.",
+    )
+
+
 @in_style
 def confusion(run: RunRecord) -> Figure:
     """True against predicted classes of the test nodes of the first repeat.
 
     Rows of classes without test nodes are grey and say so.
-
-    Raises:
-        ValueError: if the record has no confusion matrix.
     """
     counts = run.repeats[0].confusion
-    if counts is None:
-        raise ValueError("Expected a confusion matrix in the first repeat (got none).")
+    assert counts is not None
     size = len(counts)
     names = [plain(name, 16) for name in class_names(run, size)]
     totals = counts.sum(axis=1, keepdims=True)
@@ -178,8 +269,8 @@ def confusion(run: RunRecord) -> Figure:
         for (row, column), count in np.ndenumerate(counts):
             if row not in empty:
                 colour = "white" if share[row, column] > 0.5 else "black"
-                place: dict[str, Any] = {"ha": "center", "va": "center", "color": colour}
-                axes.text(column, row, f"{count:.0f}", fontsize=9, **place)
+                cell: dict[str, Any] = {"ha": "center", "va": "center", "color": colour}
+                axes.text(column, row, f"{count:.0f}", fontsize=9, **cell)
     for row in empty:
         axes.axhspan(row - 0.5, row + 0.5, color=PALE, lw=0)
         axes.text(
@@ -190,31 +281,42 @@ def confusion(run: RunRecord) -> Figure:
     return figure
 
 
-@in_style
-def compare_scores(runs: Sequence[RunRecord]) -> Figure:
-    """Test scores of several runs, one panel per metric and one row per run."""
-    if not runs:
-        raise ValueError("Expected at least one run (got none).")
-    metrics = list(dict.fromkeys(run.metric for run in runs))
-    sizes = [sum(run.metric == metric for run in runs) + 0.2 for metric in metrics]
-    height = 0.9 + 0.5 * sum(sizes) + 0.6 * len(metrics)
-    figure, grid = new_figure(
-        "Test scores", height=height, width=NARROW, rows=len(metrics), ratios=sizes
+def reliability_plate(run: RunRecord) -> Plate:
+    """How often predictions of a certain confidence are right, before and after calibration."""
+    calibration = run.repeats[0].calibration
+    if calibration is None:
+        raise FigureError("Expected a calibration in the first repeat (got none).")
+    before, after = calibration.before, calibration.after
+    shift = run.repeats[0].shift
+    calibrated = calibration.temperature != 1 or shift is not None
+    text = f"Expected calibration error {100 * before.error:.1f} %"
+    if calibrated:
+        text += f" before and {100 * after.error:.1f} % after calibration"
+    return Plate(
+        "reliability",
+        lambda: reliability(before, after if calibrated else None),
+        "How sure it is, and how often it is right",
+        "Test nodes of the first repeat, grouped by the probability of their predicted class. On "
+        "the dotted line a model that is 80 % sure is right in 80 % of the cases; below it, the "
+        "model is too sure. Large marks have many nodes. Calibration divides the class scores by a "
+        f"temperature, here {calibration.temperature:.2f}, fitted on the validation nodes."
+        + ("" if shift is None else _shift_text(run, shift)),
+        f"{text}.",
     )
-    shades = dict(zip([id(run) for run in runs], colours(len(runs)), strict=True))
-    for axes, metric in zip(grid[:, 0], metrics, strict=True):
-        rows = [run for run in runs if run.metric == metric]
-        for row, run in enumerate(rows):
-            values = [repeat.scores.get("test", {}).get(metric, np.nan) for repeat in run.repeats]
-            summary = run.score("test")
-            _draw_scores(axes, row, values, summary, metric_of(metric).scale, shades[id(run)])
-        axes.set_yticks(range(len(rows)), [plain(run.name, 24) for run in rows])
-        axes.set_ylim(len(rows) - 0.35, -0.45)
-        axes.set_ylabel("run")
-        axes.set_xlabel(metric_of(metric).axis)
-        axes.grid(False, axis="y")
-    _explain_scores(figure)
-    return figure
+
+
+def _shift_text(run: RunRecord, shift: FrequencyShift) -> str:
+    """What is added to the class scores, of the classes that are moved most."""
+    names = class_names(run, len(shift.shift))
+    order = [int(k) for k in np.argsort(-np.abs(shift.shift), kind="stable")][:SHIFTED]
+    each = ", ".join(f"{shift.shift[k]:+z.2f} for {names[k]!r}" for k in order)
+    more = len(names) - len(order)
+    rest = f", less for the {more} others" if more > 1 else ", less for the other" if more else ""
+    return (
+        " It then adds a constant to the score of each class, since the validation nodes have "
+        f"other class frequencies than the training nodes: {each}{rest}. A difference of 0.69 "
+        "between two classes doubles the odds."
+    )
 
 
 @in_style
@@ -244,6 +346,25 @@ def _draw_bins(axes: Axes, bins: Bins, name: str, colour: str, *, filled: bool) 
     axes.scatter(x, y, s=size, color=colour if filled else "white", edgecolors=colour, zorder=3)
 
 
+def curve_plate(run: RunRecord) -> Plate:
+    """Precision against recall of a class, with its share and the threshold in use."""
+    curve = run.repeats[0].curve
+    if curve is None:
+        raise FigureError("Expected precision against recall in the first repeat (got none).")
+    average = run.repeats[0].scores.get("test", {}).get("average_precision")
+    return Plate(
+        "precision_recall",
+        lambda: precision_recall(curve, average),
+        "Precision and recall",
+        "Test nodes of the first repeat. Further to the right, more nodes of the class are found; "
+        "the lower the curve there, the more others are taken for them. The ring is the threshold "
+        "in use, from which on a node is predicted to be of the class.",
+        f"At the threshold {curve.threshold:.2f}, {score_text(curve.chosen[0])} of the nodes of "
+        f"class {curve.name!r} are found, and {score_text(curve.chosen[1])} of those predicted "
+        "are right.",
+    )
+
+
 @in_style
 def precision_recall(curve: PrecisionRecall, average: float | None = None) -> Figure:
     """Precision against recall of a class, with its share and the threshold in use.
@@ -271,6 +392,18 @@ def precision_recall(curve: PrecisionRecall, average: float | None = None) -> Fi
     axes.set_ylim(0, 104)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=1)
     return figure
+
+
+def predicted_plate(run: RunRecord) -> Plate:
+    """Predicted against true values, with the diagonal on which both agree."""
+    residuals = _residuals_of(run)
+    return Plate(
+        "predicted_true",
+        lambda: predicted_true(residuals),
+        "Predicted and true values",
+        "Test nodes of the first repeat; on the line the prediction is exact.",
+        f"Predicted against true {residuals.name} of {len(residuals.true)} test nodes.",
+    )
 
 
 @in_style
@@ -304,6 +437,49 @@ def predicted_true(residuals: Residuals) -> Figure:
     return figure
 
 
+def degree_plate(run: RunRecord) -> Plate:
+    """The spread of the residuals against the number of neighbours."""
+    residuals = _residuals_of(run)
+    return Plate(
+        "residuals_by_degree",
+        lambda: residuals_by_degree(residuals),
+        "Errors by number of neighbours",
+        "Errors of nodes with few neighbours, on the left, and with many, on the right. A "
+        "filter has less to work with where neighbours are few.",
+        "Quantiles of the errors of test nodes, grouped by their number of neighbours.",
+    )
+
+
+def _residuals_of(run: RunRecord) -> Residuals:
+    residuals = run.repeats[0].residuals
+    if residuals is None:
+        raise FigureError("Expected predicted and true values in the first repeat (got none).")
+    return residuals
+
+
+@in_style
+def residuals_by_degree(residuals: Residuals) -> Figure:
+    """The spread of the residuals against the number of neighbours."""
+    rows = bin_by_degree(residuals.degree, residuals.predicted - residuals.true)
+    figure, grid = new_figure("Residuals by number of neighbours", height=4.0, width=NARROW)
+    axes = grid[0, 0]
+    x = np.arange(len(rows))
+    low, lower, middle, upper, high = rows[:, 3:].T
+    axes.vlines(x, low, high, color=NAVY, lw=1.2, label="90 % of the nodes")
+    axes.bar(
+        x, upper - lower, 0.5, lower, color=SKY, edgecolor=NAVY, lw=0.8, zorder=2,
+        label="half of the nodes",
+    )  # fmt: skip
+    axes.hlines(middle, x - 0.25, x + 0.25, color="black", lw=2.4, label="median")
+    axes.axhline(0, color=GREY, lw=1, ls="--")
+    axes.set_xticks(x, [_degree_text(*row[:3]) for row in rows], fontsize=8)
+    axes.set_xlabel("neighbours of a node (and how many nodes have so many)")
+    axes.set_ylabel(f"predicted − true {plain(residuals.name, 30)}")
+    axes.grid(False, axis="x")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, columnspacing=1.2)
+    return figure
+
+
 def bin_by_degree(degrees: ArrayLike, residuals: ArrayLike) -> np.ndarray:
     """Quantiles of residuals in bins of the nodes' degrees: 0, 1, 2, 3-4, 5-8, ..., 33 and more.
 
@@ -331,69 +507,55 @@ def bin_by_degree(degrees: ArrayLike, residuals: ArrayLike) -> np.ndarray:
     return np.array(rows, dtype=float)
 
 
-@in_style
-def residuals_by_degree(residuals: Residuals) -> Figure:
-    """The spread of the residuals against the number of neighbours."""
-    rows = bin_by_degree(residuals.degree, residuals.predicted - residuals.true)
-    figure, grid = new_figure("Residuals by number of neighbours", height=4.0, width=NARROW)
-    axes = grid[0, 0]
-    place = np.arange(len(rows))
-    low, lower, middle, upper, high = rows[:, 3:].T
-    axes.vlines(place, low, high, color=NAVY, lw=1.2, label="90 % of the nodes")
-    axes.bar(
-        place, upper - lower, 0.5, lower, color=SKY, edgecolor=NAVY, lw=0.8, zorder=2,
-        label="half of the nodes",
-    )  # fmt: skip
-    axes.hlines(middle, place - 0.25, place + 0.25, color="black", lw=2.4, label="median")
-    axes.axhline(0, color=GREY, lw=1, ls="--")
-    axes.set_xticks(place, [_degree_text(*row[:3]) for row in rows], fontsize=8)
-    axes.set_xlabel("neighbours of a node (and how many nodes have so many)")
-    axes.set_ylabel(f"predicted − true {plain(residuals.name, 30)}")
-    axes.grid(False, axis="x")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, columnspacing=1.2)
-    return figure
-
-
 def _degree_text(low: float, high: float, count: float) -> str:
     degrees = f"{low:.0f}" if low == high else f"{low:.0f}–{high:.0f}"
     many = f"{count:,.0f}" if count < 10_000 else f"{count / 1000:,.0f}k"
     return f"{degrees}\n({many})"
 
 
+def baselines_plate(run: RunRecord) -> Plate:
+    """Scores of the model and of baselines without the graph, with their 95 % intervals."""
+    ours = run.score()
+    rows = [
+        (bare_title(baseline), baseline.summary[run.metric])
+        for baseline in run.baselines
+        if run.metric in baseline.summary
+    ]
+    if ours is None or not rows:
+        raise FigureError("Expected the scores of the model and of a baseline (got none).")
+    rows.insert(0, (model_name(run), ours))
+    return Plate(
+        "baselines",
+        lambda: what_the_graph_adds(rows, run.metric),
+        "With and without the graph",
+        "Test scores of the model and of models that do not use the graph, on the same splits.",
+        graph_text(run),
+    )
+
+
 @in_style
-def what_the_graph_adds(
-    rows: Sequence[tuple[str, float, float, float]], *, metric: str = "accuracy"
-) -> Figure:
-    """Scores of the model and of baselines without the graph, with their 95 % intervals.
-
-    Args:
-        rows: name, mean, low and high; the model first, then the baselines. Low and high are NaN
-            where there is no interval.
-        metric: the name of the score.
-
-    Raises:
-        ValueError: if there are not at least two rows.
-    """
-    if len(rows) < 2:
-        raise ValueError(f"Expected the model and at least one baseline (got {len(rows)} rows)")
+def what_the_graph_adds(rows: Sequence[tuple[str, Summary]], metric: str) -> Figure:
+    """The model first, then the baselines; an interval where there are several repeats."""
     scale = metric_of(metric).scale
     height = 1.5 + 0.42 * len(rows)
     figure, grid = new_figure("What the graph adds", height=height, width=NARROW)
     axes = grid[0, 0]
-    axes.axvline(scale * rows[0][1], color=PALE, lw=3, zorder=0)
-    for place, (_, *numbers) in enumerate(rows):
-        mean, low, high = (scale * number for number in numbers)
-        colour, marker, face = (NAVY, "o", NAVY) if place == 0 else (GREY, "D", "white")
+    axes.axvline(scale * rows[0][1].mean, color=PALE, lw=3, zorder=0)
+    spread = False
+    for row, (_, score) in enumerate(rows):
+        mean, low, high = (scale * value for value in (score.mean, score.low, score.high))
+        colour, marker, face = (NAVY, "o", NAVY) if row == 0 else (GREY, "D", "white")
         reach = np.nan_to_num([[mean - low], [high - mean]]).clip(min=0)
+        reach *= score.count > 1
+        spread |= score.count > 1 and math.isfinite(low + high)
         axes.errorbar(
-            [mean], [place], xerr=reach, fmt=marker, color=colour, mfc=face, mew=1.6, ms=6,
+            [mean], [row], xerr=reach, fmt=marker, color=colour, mfc=face, mew=1.6, ms=6,
             elinewidth=1.8, capsize=5 if reach.any() else 0,
         )  # fmt: skip
-    axes.set_yticks(range(len(rows)), [plain(row[0], 26) for row in rows])
+    axes.set_yticks(range(len(rows)), [plain(name, 26) for name, _ in rows])
     axes.get_yticklabels()[0].set_fontweight("bold")
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_ylabel("model and baselines")
-    spread = any(np.isfinite(low + high) for _, _, low, high in rows)
     axes.set_xlabel(f"test {metric_of(metric).axis}" + "\nmean and 95 % interval" * spread)
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.grid(False, axis="y")

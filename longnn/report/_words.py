@@ -1,30 +1,89 @@
-"""What a run learned and how well it works, in sentences: scores, splits, filters.
+"""What a run learned and how well it works, as text: scores and their intervals, splits, filters.
 
-Takes the words for a filter and for a score from others. Knows records, not HTML.
+Takes the words for a filter from ``_filters``. Knows records, not HTML.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
 from longnn.metrics import metric_of
-from longnn.records import FilterRecord, MemberRecord, RunRecord, SplitRecord
+from longnn.records import FilterRecord, MemberRecord, RunRecord, SplitRecord, Summary
 from longnn.registry import MODELS
-from longnn.report._filter_words import describe_filter
-from longnn.report._numbers import (
-    interval_text,
-    metric_name,
-    number_text,
-    score_text,
-)
-from longnn.report._responses import mean_response
+from longnn.report._filters import describe_filter, mean_response, number_text
 
 FEW = 30  # test nodes; below it a count says more than a per cent
 DRAWN = 2  # filters that are drawn and described one by one; more are a stack
 NAMED = 10  # classes or eigenvalues listed in a sentence
-PARTS = {"train": "training", "val": "validation", "test": "test"}
+SETS = {"train": "training", "val": "validation", "test": "test"}
+# Relative difference of the two halves of an interval; above it both bounds are given.
+LOPSIDED = 0.25
+
+
+def score_text(value: float, metric: str = "accuracy", *, digits: int = 1) -> str:
+    """One score with its unit; ``digits`` of per cent, and two more of a plain number.
+
+    >>> score_text(0.8857), score_text(-0.0001, "r2"), score_text(float("nan"))
+    ('88.6 %', '0.000', 'n/a')
+    """
+    if not math.isfinite(value):
+        return "n/a"
+    return f"{100 * value:.{digits}f} %" if metric_of(metric).share else f"{value:z.{digits + 2}f}"
+
+
+def interval_text(
+    summary: Summary | Mapping[str, Any],
+    *,
+    metric: str = "accuracy",
+    unit: str = "split",
+    short: bool = False,
+) -> str:
+    """A mean score with its 95 % interval.
+
+    Args:
+        summary: a summary, or the mapping of mean, low, high, std and count in a record.
+        metric: decides between per cent and a plain number.
+        unit: what was repeated.
+        short: omit what the interval is.
+
+    >>> interval_text(Summary(0.886, 0.882, 0.890, 0.006, 10))
+    '88.6 % ± 0.4 (95 % interval over 10 splits)'
+    >>> interval_text(Summary(0.886, 0.886, 0.886, 0.0, 1))
+    '88.6 % (one split)'
+    """
+    if isinstance(summary, Mapping):
+        summary = Summary(**summary)
+    mean = score_text(summary.mean, metric)
+    if summary.count == 1:
+        return mean if short else f"{mean} (one {unit})"
+    scale, digits = metric_of(metric).scale, metric_of(metric).digits
+    below, above = scale * (summary.mean - summary.low), scale * (summary.high - summary.mean)
+    over = f"over {summary.count} {unit}s"
+    if not math.isfinite(below + above):
+        return mean if short else f"{mean} ({over})"
+    if abs(below - above) <= max(10.0**-digits, LOPSIDED * (below + above) / 2):
+        text = f"{mean} ± {max(below, above):.{digits}f}"
+        return text if short else f"{text} (95 % interval {over})"
+    bounds = f"{scale * summary.low:.{digits}f} to {scale * summary.high:.{digits}f}"
+    return f"{mean} ({bounds})" if short else f"{mean} (95 % interval {bounds}, {over})"
+
+
+def difference_text(gain: Summary, metric: str) -> str:
+    """A difference of scores with its interval.
+
+    >>> difference_text(Summary(0.031, 0.010, 0.052, 0.02, 5), "accuracy")
+    '3.1 points (95 % interval 1.0 to 5.2)'
+    """
+    scale, digits = metric_of(metric).scale, metric_of(metric).digits
+    text = f"{scale * gain.mean:z.{digits}f}{metric_of(metric).points}"
+    if gain.count == 1:
+        return f"{text} (one split)"
+    low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
+    return f"{text} (95 % interval {low} to {high})"
 
 
 def title_of(model: str) -> str:
@@ -64,12 +123,12 @@ def result_text(run: RunRecord) -> tuple[str, str]:
     few = right_text(run)
     if few:
         return "test nodes", few
-    for part in ("test", "val", "train"):
-        summary = run.score(part)
+    for name in ("test", "val", "train"):
+        summary = run.score(name)
         if summary is not None:
-            what = f"{PARTS[part]} {metric_name(run.metric)}"
+            what = f"{SETS[name]} {metric_of(run.metric).name}"
             return what, interval_text(summary, metric=run.metric, short=True)
-    return metric_name(run.metric), "not scored"
+    return metric_of(run.metric).name, "not scored"
 
 
 def right_text(run: RunRecord) -> str:

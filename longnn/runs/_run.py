@@ -89,7 +89,7 @@ class Run:
     @property
     def figures(self) -> "report.Figures":
         """The figures of the report, one method each: ``run.figures.filter()``."""
-        return report.figures_of(self.record)
+        return report.Figures(self.record)
 
     @functools.cached_property
     def dataset(self) -> NodeDataset:

@@ -7,9 +7,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from longnn import report
 from longnn.metrics import metric_of
 from longnn.registry import find_model
+from longnn.report import (
+    GREY,
+    NARROW,
+    NAVY,
+    ORANGE,
+    SKY,
+    in_style,
+    new_figure,
+    plain,
+    score_text,
+    write_atomically,
+)
+from longnn.report import _html as html
 from longnn.tuning._cost import counted
 from longnn.tuning._record import RECORD, SearchRecord, read_record
 
@@ -45,45 +57,43 @@ def write_page(folder: str | Path, record: SearchRecord | None = None) -> Path:
         f"{record.created.replace('T', ' ').replace('+00:00', ' UTC')}"
     )
     files = "" if record.dataset.graph else ", with the files of the graph for GRAPH"
-    few = report.paragraph("There are too few trials to say which settings mattered.", kind="soft")
+    few = html.paragraph("There are too few trials to say which settings mattered.", kind="soft")
     space = record.space
     dropped = f"This model does not have: {', '.join(space.dropped)}."
-    content = report.document(
+    content = html.document(
         title=title,
-        header=report.heading(title) + report.paragraph(origin, kind="soft"),
+        header=html.heading(title) + html.paragraph(origin, kind="soft"),
         main=[
-            f'<div class="learned">{report.paragraph(_finding(record))}</div>',
-            report.alert(list(record.notes)),
-            report.section(
+            f'<div class="learned">{html.paragraph(_finding(record))}</div>',
+            html.alert(list(record.notes)),
+            html.section(
                 "The winner",
-                report.pairs("Its configuration", record.best.params),
-                report.paragraph(f"To train it on the reporting splits{files}:"),
-                report.code_block(record.train_command(folder.resolve() / RECIPE)),
+                html.pairs("Its configuration", record.best.params),
+                html.paragraph(f"To train it on the reporting splits{files}:"),
+                html.code_block(record.train_command(folder.resolve() / RECIPE)),
             ),
             _finalists(record),
-            report.section(
+            html.section(
                 "The search",
-                *report.embed(plates(record), folder / "figures").values(),
+                *html.embed(plates(record), folder / "figures").values(),
                 "" if record.importance else few,
                 _trials(record),
             ),
-            report.section(
-                "How the numbers were obtained", report.paragraph(METHOD), _method(record)
-            ),
-            report.section(
+            html.section("How the numbers were obtained", html.paragraph(METHOD), _method(record)),
+            html.section(
                 "The space",
-                report.pairs(f"Searched, space {space.name}", space.search),
-                report.pairs("The same in all trials", space.fixed),
-                report.paragraph(dropped) if space.dropped else "",
+                html.pairs(f"Searched, space {space.name}", space.search),
+                html.pairs("The same in all trials", space.fixed),
+                html.paragraph(dropped) if space.dropped else "",
             ),
-            report.section("Versions and machine", report.pairs("Environment", record.environment)),
+            html.section("Versions and machine", html.pairs("Environment", record.environment)),
         ],
-        footer=report.paragraph(
+        footer=html.paragraph(
             f"Written by longnn {record.environment['longnn']} from {RECORD}. The page is "
             "complete: it needs no network and no other file."
         ),
     )
-    return report.write_atomically(folder / PAGE, content)
+    return write_atomically(folder / PAGE, content)
 
 
 def _finding(record: SearchRecord) -> str:
@@ -93,7 +103,7 @@ def _finding(record: SearchRecord) -> str:
     splits = counted(record.repeats + len(record.finalists.seeds), "tuning split")
     return (
         f"Trial {_number(record, record.best.number)} won with a validation "
-        f"{report.metric_name(record.metric)} of {shown_score(record, record.value)}, "
+        f"{metric_of(record.metric).name} of {shown_score(record, record.value)}, "
         f"the mean over {splits}.{gain}{mattered}"
     )
 
@@ -113,8 +123,8 @@ def _finalists(record: SearchRecord) -> str:
         f"again on {counted(len(finals.seeds), 'further split')}, and the mean over all decided"
     )
     columns = ["trial", "in the search", "on further splits", "over all"]
-    finalists = report.table(caption, columns, rows, words=[])
-    return report.section("The finalists", finalists) if rows else ""
+    finalists = html.table(caption, columns, rows, words=[])
+    return html.section("The finalists", finalists) if rows else ""
 
 
 def _number(record: SearchRecord, number: int) -> str:
@@ -135,7 +145,7 @@ def _trials(record: SearchRecord) -> str:
             _number(record, trial.number),
             shown_score(record, trial.value),
             str(max(trial.epochs)),
-            *(report.value_text(trial.params.get(key)) for key in searched),
+            *(html.value_text(trial.params.get(key)) for key in searched),
         ]
         for trial in shown
     ]
@@ -143,18 +153,18 @@ def _trials(record: SearchRecord) -> str:
     caption = f"The best {best} of {len(complete)} trials trained to the end"
     if len(rows) > best and record.start is not None:
         caption += f", and the {record.start.name} one"
-    return report.table(caption, ["trial", "validation", "epochs", *searched], rows, words=[])
+    return html.table(caption, ["trial", "validation", "epochs", *searched], rows, words=[])
 
 
 def _method(record: SearchRecord) -> str:
     halving = record.halving
-    return report.pairs(
+    return html.pairs(
         "The search in numbers",
         {
             "trials trained to the end": len(record.with_state("complete")),
             "trials stopped early": len(record.with_state("pruned")),
             "trials lost and trained again, or returned": len(record.with_state("fail")),
-            "halving": f"at epochs {report.value_text(list(halving.rungs))}" if halving else "none",
+            "halving": f"at epochs {html.value_text(list(halving.rungs))}" if halving else "none",
             "split protocol": record.protocol,
             "seeds of splits, weights and dropout": list(record.seeds),
             "seed of the sampler": record.seed,
@@ -170,7 +180,7 @@ def shown_score(record: SearchRecord, value: float | None) -> str:
     """
     if value is None:
         return "diverged"
-    return report.score_text(metric_of(record.metric).sign * value, record.metric, digits=2)
+    return score_text(metric_of(record.metric).sign * value, record.metric, digits=2)
 
 
 def gain_text(record: SearchRecord) -> str:
@@ -187,9 +197,9 @@ def gain_text(record: SearchRecord) -> str:
     return f"{gain} over {name} ({shown})"
 
 
-def plates(record: SearchRecord) -> list[report.Plate]:
+def plates(record: SearchRecord) -> list[html.Plate]:
     """The figures of a search, in reading order."""
-    history = report.Plate(
+    history = html.Plate(
         "tuning_history",
         lambda: draw_history(record),
         "The search",
@@ -199,7 +209,7 @@ def plates(record: SearchRecord) -> list[report.Plate]:
         f"{record.best.number} with {shown_score(record, record.best.value)}.",
     )
     top = [f"{key} {value:.2f}" for key, value in record.importance.items()][:3]
-    importance = report.Plate(
+    importance = html.Plate(
         "tuning_importance",
         lambda: draw_importance(record),
         "What mattered",
@@ -211,31 +221,31 @@ def plates(record: SearchRecord) -> list[report.Plate]:
     return [history, importance] if record.importance else [history]
 
 
-@report.in_style
+@in_style
 def draw_history(record: SearchRecord) -> Figure:
     """The score of each trial in their order, and the best until then."""
     title = f"{find_model(record.model).title} on {record.dataset.name}: {record.finished} trials"
-    figure, grid = report.new_figure(title, height=3.6, width=report.NARROW)
+    figure, grid = new_figure(title, height=3.6, width=NARROW)
     axes = grid[0, 0]
     metric = metric_of(record.metric)
     scale = metric.sign * metric.scale  # of an error the search counts the negative
     points = [(t.state, t.number, scale * t.value) for t in record.trials if t.value is not None]
     for state, marker, colour, label in (
-        ("pruned", "x", report.GREY, "stopped early"),
-        ("complete", "o", report.SKY, "trained to the end"),
+        ("pruned", "x", GREY, "stopped early"),
+        ("complete", "o", SKY, "trained to the end"),
     ):
         xy = [(number, value) for at, number, value in points if at == state]
         if xy:
             axes.scatter(*np.transpose(xy), marker=marker, c=colour, s=22, lw=1.2, label=label)
     best = (np.maximum if metric.higher else np.minimum).accumulate([value for _, value in xy])
-    axes.step([n for n, _ in xy], best, where="post", color=report.NAVY, label="best until then")
+    axes.step([n for n, _ in xy], best, where="post", color=NAVY, label="best until then")
     winner, start = record.best, record.start
     assert winner.value is not None, "the winner was trained to the end"
     top = scale * winner.value
-    axes.scatter(winner.number, top, marker="*", s=140, c=report.ORANGE, zorder=3, label="winner")
+    axes.scatter(winner.number, top, marker="*", s=140, c=ORANGE, zorder=3, label="winner")
     xy = [(n, value) for _, n, value in points if start is not None and n == start.number]
     if start is not None and xy and start.number != winner.number:
-        axes.scatter(*np.transpose(xy), marker="D", s=36, c=report.NAVY, zorder=3, label=start.name)
+        axes.scatter(*np.transpose(xy), marker="D", s=36, c=NAVY, zorder=3, label=start.name)
     _focus(axes, np.sort([metric.sign * value for *_, value in points]), metric.sign)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("trial")
@@ -253,16 +263,16 @@ def _focus(axes: Axes, values: np.ndarray, sign: int) -> None:
         axes.set_ylim(*sorted(sign * end for end in ends))
 
 
-@report.in_style
+@in_style
 def draw_importance(record: SearchRecord) -> Figure:
     """Bars of importance, the highest first."""
     importance = list(record.importance.items())[:SHOWN]
     title = f"{find_model(record.model).title} on {record.dataset.name}: what mattered"
     height = 1.2 + 0.26 * len(importance)
-    figure, grid = report.new_figure(title, height=height, width=report.NARROW)
+    figure, grid = new_figure(title, height=height, width=NARROW)
     axes = grid[0, 0]
-    names = [report.plain(key) for key, _ in importance]
-    axes.barh(names, [value for _, value in importance], color=report.NAVY, height=0.65)
+    names = [plain(key) for key, _ in importance]
+    axes.barh(names, [value for _, value in importance], color=NAVY, height=0.65)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(left=0)

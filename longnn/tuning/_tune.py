@@ -22,7 +22,7 @@ from longnn._base.schema import from_plain, to_plain
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.data._scaling import Scaling
-from longnn.report import metric_name
+from longnn.metrics import metric_of
 from longnn.training import Population, choose_device, complete, fits, make_problem, shape_of
 from longnn.tuning._cost import Estimate, estimate
 from longnn.tuning._ledger import BEAT, FINISHED, Claim, Ledger, place_of, rank_trials, worker_of
@@ -310,7 +310,7 @@ class TuningResult:
     def sentence(self) -> str:
         """The score of the winner, and what it gained over the start on the same splits."""
         record = self.record
-        score = f"validation {metric_name(record.metric)} {shown_score(record, record.value)}"
+        score = f"validation {metric_of(record.metric).name} {shown_score(record, record.value)}"
         return score if record.start is None else f"{score}, {gain_text(record)}"
 
     def write_recipe(self, path: str | Path) -> Path:
@@ -322,7 +322,7 @@ class TuningResult:
             f"Recipe for {record.model} on {record.dataset.name}, found by longnn tune.",
             f"Trial {record.best.number} of a search with {record.finished} trials and "
             f"{record.repeats} repeats per trial in the space {record.space.name!r}.",
-            f"Validation {metric_name(record.metric)}: {shown_score(record, record.value)}, the "
+            f"Validation {metric_of(record.metric).name}: {shown_score(record, record.value)}, the "
             f"mean over the tuning splits with seeds {seeds[0]} to {seeds[-1]}. No test node was "
             "used.",
             *([f"On the same splits: {gain_text(record)}."] if record.start is not None else []),

@@ -9,19 +9,18 @@ import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
 from longnn.records import BaselineRecord, MemberRecord, RunRecord, Summary
-from longnn.report import _html as html
 from longnn.report import (
+    Figures,
     cautions,
-    figures_of,
     name_apart,
     text_summary,
     write_comparison,
     write_report,
 )
+from longnn.report import _html as html
 from longnn.report._checks import checks, graph_text
 from longnn.report._comparison import differences, filter_words, paired_text
-from longnn.report._page import class_rows
-from longnn.report._plates import plates
+from longnn.report._page import class_rows, plates
 from longnn.report._words import headline
 from tests.report.examples import edit_record, write_run
 from tests.report.pagecheck import check_page
@@ -274,7 +273,7 @@ def test_hostile_text_stays_text(tmp_path):
 
 def test_large_drawings_become_pixels(copy, monkeypatch):
     run = RunRecord.read(copy("gcn"))
-    sizes = [file.stat().st_size for file in figures_of(run).save(run.folder)[::2]]
+    sizes = [file.stat().st_size for file in Figures(run).save(run.folder)[::2]]
     monkeypatch.setattr(html, "LARGEST_SVG", sum(sizes) // 2)
     images = [image["src"][11:14] for image in page_of(run, drawn=True).all("img")]
     assert images == ["svg" if size < max(sizes) else "png" for size in sizes]

@@ -9,16 +9,16 @@ from scipy.integrate import quad
 
 from longnn.records import Summary
 from longnn.report import describe_filter, interval_text, text_summary
-from longnn.report._numbers import number_text, score_text
-from longnn.report._responses import (
+from longnn.report._filters import (
     align_signs,
     chebyshev_response,
     jacobi_weight,
     mean_response,
+    number_text,
     spectral_coordinates,
     waveform_distance,
 )
-from longnn.report._words import headline, learned_text, splits_text
+from longnn.report._words import headline, learned_text, score_text, splits_text
 
 LAM = np.linspace(0, 2, 101)
 LOW = np.exp(-10 * LAM**2)
