@@ -216,17 +216,20 @@ def test_two_files_with_named_columns(tmp_path, no_report):
 # After training
 
 
-def test_predict_its_own_graph(bundled):
+def test_predict_and_evaluate_its_own_graph(bundled):
+    """What is printed; that the numbers are those of the run, tests/test_doors.py says."""
     folder, _ = bundled
-    printed = succeed("predict", folder)
     output = folder / "predictions-csbm.csv"
     files = f"{output} and predictions-csbm.parquet"
+    printed = succeed("predict", folder)
     assert printed == f"60 predictions, each the mean of 2 repeats: {files}\n"
-    for found, known in zip(rows(output), rows(folder / "predictions.csv"), strict=True):
-        assert found["predicted"] == known["predicted"]
-        assert float(found["p_plus"]) == pytest.approx(float(known["p_plus"]), abs=1e-6)
+    said = [row["predicted"] for row in rows(output)]
+    assert said == [row["predicted"] for row in rows(folder / "predictions.csv")]
     output.unlink()
     output.with_suffix(".parquet").unlink()
+    printed = succeed("evaluate", folder)
+    assert printed.split()[:3] == ["training", "validation", "test"]
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_predict_a_new_graph_in_any_order_of_columns(club, tmp_path):

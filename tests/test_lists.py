@@ -141,7 +141,7 @@ def test_the_shell_completes_commands_and_models():
     [
         ["--help"],
         ["models", "--settings"],
-        ["info", "csbm", "--json"],
+        pytest.param(["info", "csbm", "--json"], marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

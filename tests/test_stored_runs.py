@@ -56,7 +56,7 @@ def test_predictions_are_of_all_nodes_with_their_ids(run, folder):
     assert run.predictions().equals(table)
 
 
-def test_rows_follow_the_validation_nodes(tmp_path):
+def test_rows_follow_the_validation_nodes(tmp_path, no_report):
     """Training, the folder, evaluation and other graphs: all with the shift of the readout."""
     graph = shifted_graph()
     write_graph(tmp_path / "graph", graph, roles=roles_of(graph))

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MESSAGE = (
     'Expected the package optuna for a search (it is not installed); pip install "longnn[tune]"'
@@ -24,6 +26,7 @@ cli.main()
 """
 
 
+@pytest.mark.slow  # the test of the wheel has no Optuna either
 def test_a_search_says_what_to_install_and_all_else_is_imported():
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
