@@ -32,8 +32,16 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from longnn.explain._integrated import Entries, captum_is_installed, integrate, to_csr
-from longnn.explain._parts import WAYS, Overall, Part, as_array
+from longnn.explain._forms import (
+    WAYS,
+    Entries,
+    Overall,
+    Part,
+    as_array,
+    captum_is_installed,
+    integrate,
+    to_csr,
+)
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator, apply_filter
 from longnn.graphs._propagate import chebyshev_stack
@@ -126,20 +134,20 @@ class ExactForm:
         """The parts of ``(q * scores[nodes]).sum(1)``."""
         r = self._before_readout(q)  # (explained, channels)
         S, places = self._signal.values, torch.from_numpy(nodes)  # S: (copies nodes, channels)
-        one = self._beta.shape[1] == 1 or bool(((r != 0).sum(1) <= 1).all())
-        single = one and self._copies == 1
+        one_filter = self._beta.shape[1] == 1 or bool(((r != 0).sum(1) <= 1).all())
+        single = one_filter and self._copies == 1
         parts = torch.zeros(self._copies, len(nodes), len(S), dtype=torch.float64)
         weight = torch.zeros_like(parts[0])
-        found = self._no_features(len(nodes)) if features else None
+        split = self._no_features(len(nodes)) if features else None
         for c, who, rows in self._rows(places, r):  # g_c(P)[who], (copies, len(who), len(S))
             weighed = r[who, c, None] * rows
             parts[:, who] += weighed * S[:, c]
             weight[who] = rows[0]
-            if found is not None and self._signal.exact:
+            if split is not None and self._signal.exact:
                 whole = as_array(weighed.sum(0))
-                found[who.numpy()] += (self._signal.by_feature(c).T @ whole.T).T
-        if found is not None and not self._signal.exact:
-            found = self._integrate(places, r)
+                split[who.numpy()] += (self._signal.by_feature(c).T @ whole.T).T
+        if split is not None and not self._signal.exact:
+            split = self._integrate(places, r)
         chebyshev, terms = self._by_degree(places, r)
         return Part(
             contributions=as_array(self._fold(parts.sum(0), 1)),
@@ -147,7 +155,7 @@ class ExactForm:
             base=as_array((self._row_sums[places] * r) @ self._signal.at_zero),
             weight=as_array(weight) if single else None,
             says=as_array(r @ S.T) if single else None,
-            features=None if found is None else self._fold_features(found),
+            features=None if split is None else self._fold_features(split),
             chebyshev=as_array(chebyshev),
             terms=None if terms is None else as_array(terms),
             ways=self._by_way(parts, places),
@@ -158,23 +166,23 @@ class ExactForm:
         """The parts of ``(q * scores).sum()``: the filter on q, since it is its own adjoint."""
         r = self._before_readout(q)  # (nodes, channels)
         M = self._filtered(r.repeat(self._copies, 1), self._beta)
-        found = self._no_features(1) if features else None
-        if found is not None and self._signal.exact:
+        split = self._no_features(1) if features else None
+        if split is not None and self._signal.exact:
             for c in range(M.shape[1]):
-                found[0] += self._signal.by_feature(c).T @ as_array(M[:, c])
-        elif found is not None:
-            found[0] = self._signal.integrate(M)
+                split[0] += self._signal.by_feature(c).T @ as_array(M[:, c])
+        elif split is not None:
+            split[0] = self._signal.integrate(M)
         influence = as_array(self._fold((M * self._signal.values).sum(1), 0))
-        return Overall(influence, None if found is None else self._fold_features(found)[0])
+        return influence, None if split is None else self._fold_features(split)[0]
 
     def _fold(self, values: Tensor, dim: int) -> Tensor:
         """The sum over the copies of every node."""
         copies = values.chunk(self._copies, dim)
         return torch.stack(copies).sum(0)
 
-    def _fold_features(self, found: np.ndarray) -> np.ndarray:
+    def _fold_features(self, split: np.ndarray) -> np.ndarray:
         """(explained, copies features) to (explained, features)."""
-        return np.sum(np.split(found, self._copies, axis=1), axis=0)
+        return np.sum(np.split(split, self._copies, axis=1), axis=0)
 
     def _filtered(self, signal: Tensor, beta: Tensor) -> Tensor:
         """g(P) on a signal (copies nodes, channels); the identity where there is no filter."""
@@ -221,13 +229,13 @@ class ExactForm:
         return np.zeros((count, self._signal.features.shape[1]))
 
     def _integrate(self, places: Tensor, r: Tensor) -> np.ndarray:
-        found = []
+        splits = []
         for k in range(len(places)):
             shared = self._beta.shape[1] == 1
             channels = None if shared else torch.arange(r.shape[1])
             rows = self._rows_of(places[k].expand(1 if shared else r.shape[1]), channels).sum(0)
-            found.append(self._signal.integrate(rows.T * r[k]))
-        return np.stack(found)
+            splits.append(self._signal.integrate(rows.T * r[k]))
+        return np.stack(splits)
 
     def _by_degree(self, places: Tensor, r: Tensor) -> tuple[Tensor, Tensor | None]:
         """By term of the Chebyshev series (explained, K+1), and of the own basis."""

@@ -15,7 +15,7 @@ from longnn._base.tables import write_table
 from longnn.data import NodeDataset
 from longnn.explain import _presentation
 from longnn.explain._exact import ExactForm
-from longnn.explain._parts import WAYS, join
+from longnn.explain._forms import WAYS, join
 from longnn.explain._subject import Subject, distances
 from longnn.training import Trained
 
@@ -91,8 +91,8 @@ class NodeExplanation:
     @property
     def rings(self) -> dict[int, tuple[int, float]]:
         """By distance: how many sources, and the sum of their contributions; -1 comes last."""
-        found = sorted(set(self.distance.tolist()), key=lambda d: (d < 0, d))
-        at = {d: self.distance == d for d in found}
+        distances = sorted(set(self.distance.tolist()), key=lambda d: (d < 0, d))
+        at = {d: self.distance == d for d in distances}
         return {d: (int(m.sum()), float(self.contribution[m].sum())) for d, m in at.items()}
 
     @property
@@ -372,32 +372,27 @@ def explain_nodes(
     subject = Subject(trained, dataset, repeat)
     size = max(1, BLOCK // dataset.num_nodes)
     blocks = [nodes[k : k + size] for k in range(0, len(nodes), size)]
-    found = [e for block in blocks for e in _explain(subject, block, output, against, features)]
+    each = [e for block in blocks for e in _explain(subject, block, output, against, features)]
     what, method, notes = subject.describe()
-    if features and any(e.features is None for e in found):
+    if features and any(e.features is None for e in each):
         notes.append(
             "no split by feature: it needs captum here, which is not installed "
             "(pip install 'longnn[explain]')"
         )
     rather = "" if against is None else f", minus that of {against}"
+    form, basis = subject.forms[0], ""
+    if len(subject.forms) == 1 and isinstance(form, ExactForm) and form.filter is not None:
+        basis = form.filter.basis.name
     return Explanation(
-        nodes=found,
+        nodes=each,
         model=trained.config.model if not trained.members else "ensemble",
         what=what + rather,
         method=method,
         exact=subject.exact,
         notes=notes,
         feature_names=subject.feature_names,
-        basis=_basis_name(subject),
+        basis=basis,
     )
-
-
-def _basis_name(subject: Subject) -> str:
-    """The basis of the one filter, if there is one."""
-    form = subject.forms[0]
-    if len(subject.forms) > 1 or not isinstance(form, ExactForm) or form.filter is None:
-        return ""
-    return form.filter.basis.name
 
 
 def _explain(

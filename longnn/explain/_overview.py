@@ -17,8 +17,8 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 from longnn.data import NodeDataset
+from longnn.explain._forms import Overall, join
 from longnn.explain._nodes import BLOCK, save_tables, to_frame, to_table
-from longnn.explain._parts import join
 from longnn.explain._subject import Subject, distances
 from longnn.training import Trained
 
@@ -118,8 +118,8 @@ def explain_model(
     everyone = np.arange(dataset.num_nodes)
     chosen = subject.default_outputs(everyone)
     _, _, A = subject.question.ask(subject.scores, chosen)
-    known = all(form.method == "exact" for form in subject.forms)
-    count = min(len(everyone), sample or (SAMPLE if known else INTEGRATED))
+    exact = all(form.method == "exact" for form in subject.forms)
+    count = min(len(everyone), sample or (SAMPLE if exact else INTEGRATED))
     drawn = np.sort(np.random.default_rng(seed).choice(everyone, count, replace=False))
     rings, each = explain_drawn(subject, drawn, A, features=features)
     split = [form.overall(q, features=features) for form, q in zip(subject.forms, A, strict=True)]
@@ -128,7 +128,7 @@ def explain_model(
         notes.append(
             f"distances are counted over {count} nodes of {len(everyone)}, drawn at random"
         )
-    influence = np.sum([one.influence for one in split], axis=0)
+    influence = np.sum([total for total, _ in split], axis=0)
     order = np.argsort(-np.abs(influence), kind="stable")
     ids = pyarrow.array([subject.ids[int(v)] for v in order])
     if features and each is None:
@@ -157,7 +157,7 @@ def explain_drawn(
     And those of all models by feature, (nodes, features), or None.
     """
     size = max(1, BLOCK // len(subject.ids))
-    found, split = [], []
+    blocks, split = [], []
     for start in range(0, len(nodes), size):
         block = nodes[start : start + size]
         hops = distances(subject.adjacency, block, subject.hops)
@@ -165,12 +165,12 @@ def explain_drawn(
             form.explain(block, q[torch.from_numpy(block)], features=features)
             for form, q in zip(subject.forms, A, strict=True)
         ]
-        found.append((hops, np.stack([part.contributions for part in parts])))
+        blocks.append((hops, np.stack([part.contributions for part in parts])))
         split.append(join(parts).features)
-    most = max(int(hops.max()) for hops, _ in found)
+    most = max(int(hops.max()) for hops, _ in blocks)
     rings = [
         np.stack([(p * (hops == d)).sum(2) for d in [*range(most + 1), -1]], axis=2)
-        for hops, p in found
+        for hops, p in blocks
     ]
     kept = [block for block in split if block is not None]
     by_feature = np.concatenate(kept) if len(kept) == len(split) else None
@@ -200,7 +200,7 @@ def _features(
     subject: Subject,
     A: Sequence[Tensor],
     chosen: Tensor,  # (nodes,)
-    split: Sequence[Any],
+    split: Sequence[Overall],
     each: np.ndarray | None,  # (drawn, features)
     drawn: np.ndarray,
 ) -> pyarrow.Table:
@@ -220,7 +220,7 @@ def _features(
             continue
         pairs, mask = zip(subject.forms, A, strict=True), who.double()[:, None]
         sums = split if name == ALL else [f.overall(q * mask, features=True) for f, q in pairs]
-        parts = [one.features for one in sums if one.features is not None]
+        parts = [features for _, features in sums if features is not None]
         total = np.sum(parts, axis=0) / int(who.sum())
         size = np.abs(each[near]).mean(0)
         order = np.argsort(-size, kind="stable")
@@ -237,7 +237,9 @@ def _units(subject: Subject) -> list[list[int]]:
     return [list(range(end - count, end)) for count, end in zip(counts, ends, strict=True)]
 
 
-def _stability(units: list[list[int]], rings: np.ndarray, split: Sequence[Any]) -> pyarrow.Table:
+def _stability(
+    units: list[list[int]], rings: np.ndarray, split: Sequence[Overall]
+) -> pyarrow.Table:
     """How alike units are: spread of the shares of rings, rank correlation of the rest."""
     rows: list[tuple[str, float]] = []
     if len(units) > 1:
@@ -247,9 +249,10 @@ def _stability(units: list[list[int]], rings: np.ndarray, split: Sequence[Any]) 
         for d in range(shares.shape[1] - 1):
             spread = float(shares[:, d].std(ddof=1))
             rows.append((f"standard deviation of the share of distance {d}", spread))
-        pairs = {"influence of nodes": [one.influence for one in split]}
-        if all(one.features is not None for one in split):
-            pairs["contributions of features"] = [one.features for one in split]
+        pairs = {"influence of nodes": [total for total, _ in split]}
+        by_feature = [features for _, features in split if features is not None]
+        if len(by_feature) == len(split):
+            pairs["contributions of features"] = by_feature
         for name, vectors in pairs.items():
             each = [np.sum([vectors[k] for k in unit], axis=0) for unit in units]
             rows.append((f"mean rank correlation, {name}", rank_agreement(each)))
@@ -262,8 +265,8 @@ def rank_agreement(vectors: Sequence[np.ndarray]) -> float:
     >>> rank_agreement([np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 40.0])])
     1.0
     """
-    found = []
-    for one, two in itertools.combinations([rankdata(v) for v in vectors], 2):
-        moving = one.std() > 0 and two.std() > 0
-        found.append(float(np.corrcoef(one, two)[0, 1]) if moving else 0.0)
-    return round(float(np.mean(found)), 12)
+    correlations = []
+    for a, b in itertools.combinations([rankdata(v) for v in vectors], 2):
+        moving = a.std() > 0 and b.std() > 0
+        correlations.append(float(np.corrcoef(a, b)[0, 1]) if moving else 0.0)
+    return round(float(np.mean(correlations)), 12)

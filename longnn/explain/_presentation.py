@@ -11,7 +11,7 @@ from matplotlib.patches import Circle
 
 from longnn._base.files import writing
 from longnn._base.version import __version__
-from longnn.explain._parts import WAYS
+from longnn.explain._forms import WAYS
 from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure, plain, write_atomically
 from longnn.report import _html as html
 

@@ -27,8 +27,7 @@ from torch import Tensor
 from longnn._base.suggestions import did_you_mean
 from longnn.data import DataError, NodeDataset
 from longnn.explain._exact import ExactForm, has_exact_form
-from longnn.explain._integrated import IntegratedForm
-from longnn.explain._parts import Form
+from longnn.explain._forms import Form, IntegratedForm
 from longnn.graphs import GraphOperator
 from longnn.metrics import Task
 from longnn.nn import Model

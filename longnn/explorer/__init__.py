@@ -11,12 +11,5 @@ from longnn.explorer._layout import place_nodes
 from longnn.explorer._page import make_server, pack, render, unpack, write_explorer
 
 __all__ = [
-    "NODES",
-    "collect",
-    "make_server",
-    "pack",
-    "place_nodes",
-    "render",
-    "unpack",
-    "write_explorer",
-]
+    "NODES", "collect", "make_server", "pack", "place_nodes", "render", "unpack", "write_explorer",
+]  # fmt: skip

@@ -1,26 +1,33 @@
 """Runs as the plain data of one page: graphs once, and every run with its models and its history.
 
-Of several repeats the page has as many as there is room for. Reads runs, and never trains. Scores
-and how they split are those of :class:`longnn.explain.Subject`: what the page shows of a node is
-what ``longnn explain`` says of it.
+Of a graph the page has who is shown and where, the operators, and signals to filter. Of several
+repeats it has as many as there is room for. Reads runs, and never trains. Scores and how they split
+are those of :class:`longnn.explain.Subject`: what the page shows of a node is what ``longnn
+explain`` says of it.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+import torch
+from scipy.sparse.csgraph import breadth_first_order
+from torch import Tensor
 
 from longnn import report
 from longnn._base.version import __version__
-from longnn.explain._subject import Subject, find_ids
-from longnn.explorer._graph import describe_graph, describe_operators, nodes_around, rows_of
+from longnn.data import NodeDataset
+from longnn.explain._subject import Subject, find_ids, neighbours
+from longnn.explorer._layout import place_nodes
 from longnn.explorer._page import pack
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator
+from longnn.matrices import csr_to_scipy, take_columns
 from longnn.metrics import metric_of
 from longnn.nn._ensemble import Ensemble
 from longnn.polynomials import Jacobi
-from longnn.records import History, RunRecord
+from longnn.records import RunRecord
 from longnn.registry import find_model
 from longnn.runs import Run
 
@@ -28,6 +35,8 @@ from longnn.runs import Run
 NODES, PATH_NUMBERS = 5000, 200_000
 #: Most characters of packed arrays of one run: where they are reached, repeats are left out.
 CHARACTERS = 16_000_000
+#: Features that can be chosen as a signal: all up to here, else those that vary most.
+FEATURES = 24
 
 
 def collect(runs: Sequence[Run], *, limit: int = NODES, node: str | None = None) -> dict[str, Any]:
@@ -139,8 +148,9 @@ def _characters(data: Any) -> int:
     4
     """
     if isinstance(data, dict):
-        own = len(data["data"]) if {"data", "kind"} <= data.keys() else 0
-        return own or sum(map(_characters, data.values()))
+        if {"data", "kind"} <= data.keys():
+            return len(data["data"])
+        return sum(map(_characters, data.values()))
     return sum(map(_characters, data)) if isinstance(data, list) else 0
 
 
@@ -213,9 +223,9 @@ def _sum_form(form: Any, rows: np.ndarray) -> dict[str, Any]:
 def describe_filter(f: PolynomialFilter) -> dict[str, Any]:
     """A filter as plain data: Chebyshev coefficients (K+1, channels), and a and b of its basis.
 
-    >>> found = describe_filter(PolynomialFilter("jacobi", degree=2))
-    >>> found["basis"], found["degree"], found["a"], found["weight"]
-    ('jacobi', 2, 0.0, 'paper')
+    >>> described = describe_filter(PolynomialFilter("jacobi", degree=2))
+    >>> [described[key] for key in ("basis", "degree", "a", "weight")]
+    ['jacobi', 2, 0.0, 'paper']
     """
     numbers = {name: v.detach() for name, v in f.basis_parameters().items() if v.dim() == 0}
     jacobi = isinstance(f.basis, Jacobi) and f.basis.is_orthonormal
@@ -249,25 +259,21 @@ def _history(record: RunRecord) -> dict[str, Any] | None:
     history, path = record.history, record.path
     if history is None:
         return None
-    own = history.of(0)
+    rows = history.of(0)
     best = record.repeats[0].best_epoch
-    epochs = own["epoch"].astype(int)
+    epochs = rows["epoch"].astype(int)
     size = 1 if path is None else int(np.prod(path.beta.shape[1:]))
     kept = _thinned(len(epochs), PATH_NUMBERS // size, int(np.searchsorted(epochs, best)))
-    columns = {
-        name: pack(own[name][kept], "f8")
+    columns: dict[str, Any] = {
+        name: pack(rows[name][kept], "f8")
         for name in ("train_loss", "val_loss", "val_score", "amplitude", "a", "b")
-        if _has(own, name)
+        if name in rows.columns and rows.has(name)
     }
     beta = None
     if path is not None and np.isin(epochs[kept], path.epochs).all():
-        rows = np.searchsorted(path.epochs, epochs[kept])
-        beta = pack(path.beta[rows])  # (epochs, degree + 1, channels)
+        at = np.searchsorted(path.epochs, epochs[kept])
+        beta = pack(path.beta[at])  # (epochs, degree + 1, channels)
     return {"epoch": pack(epochs[kept], "i4"), "best": best, "beta": beta, **columns}
-
-
-def _has(history: History, name: str) -> bool:
-    return name in history.columns and history.has(name)
 
 
 def _thinned(count: int, most: int, best: int) -> np.ndarray:
@@ -281,3 +287,95 @@ def _thinned(count: int, most: int, best: int) -> np.ndarray:
         return np.arange(count)
     even = np.linspace(0, count - 1, most).round().astype(int)
     return np.unique(np.append(even, min(best, count - 1)))
+
+
+def rows_of(operator: GraphOperator, shown: np.ndarray) -> np.ndarray:
+    """The rows of some nodes in an operator: on arcs those of both copies, one after the other."""
+    return np.concatenate([copy * operator.num_nodes + shown for copy in range(operator.copies)])
+
+
+def nodes_around(graph: scipy.sparse.csr_matrix, centre: int | None, limit: int) -> np.ndarray:
+    """At most ``limit`` nodes, in increasing order: all, or the nearest to the centre.
+
+    Nearest by the number of edges between; where a part of the graph has no more nodes, the first
+    ones of the other parts follow. Without a centre it is a node of middle degree.
+
+    >>> path = scipy.sparse.diags_array([np.ones(5), np.ones(5)], offsets=[-1, 1]).tocsr()
+    >>> nodes_around(path, 4, 3).tolist(), nodes_around(path, None, 9).tolist()
+    ([3, 4, 5], [0, 1, 2, 3, 4, 5])
+    """
+    nodes = graph.shape[0]
+    if nodes <= limit:
+        return np.arange(nodes)
+    if centre is None:
+        degree = np.diff(graph.indptr)
+        linked = np.flatnonzero(degree) if degree.any() else np.arange(nodes)
+        centre = int(linked[np.argsort(degree[linked], kind="stable")[len(linked) // 2]])
+    near = breadth_first_order(graph, centre, directed=False, return_predecessors=False)
+    if len(near) < limit:
+        near = np.concatenate([near, np.setdiff1d(np.arange(nodes), near)])
+    return np.sort(near[:limit])
+
+
+def describe_graph(
+    dataset: NodeDataset, operators: Mapping[str, GraphOperator], shown: np.ndarray
+) -> dict[str, Any]:
+    """The shown part of a graph as plain data."""
+    whole = neighbours(next(iter(operators.values())))
+    kept = whole[shown][:, shown].tocsr()
+    missing = np.diff(whole.indptr)[shown] - np.diff(kept.indptr)
+    y = dataset.data.y.cpu().numpy()[shown]
+    classes = dataset.task == "classification"
+    return {
+        "name": dataset.name,
+        "task": dataset.task,
+        "outputs": list(dataset.classes or dataset.targets) or ["value"],
+        "nodes": dataset.num_nodes,
+        "edges": dataset.num_edges,
+        "directed": dataset.directed,
+        "ids": [str(dataset.ids[i]) for i in shown],
+        "position": pack(place_nodes(kept)),
+        "missing": pack(missing, "i4"),  # neighbours that are not on the page
+        # Class numbers with -1 for unknown, or numbers (nodes, outputs) with NaN.
+        "label": pack(y, "i4") if classes else pack(y.reshape(len(shown), -1)),
+        "operators": describe_operators(operators, shown),
+        "features": _features(dataset, shown),
+    }
+
+
+def describe_operators(operators: Mapping[str, GraphOperator], shown: np.ndarray) -> dict[str, Any]:
+    """Rows and columns of the shown nodes, on arcs of both copies of each, by name.
+
+    The values keep the degrees of the whole graph: a product in the page counts exactly the paths
+    that stay on the page.
+    """
+    described = {}
+    for name, operator in operators.items():
+        rows = rows_of(operator, shown)
+        matrix = operator.matrix.to_scipy()[rows][:, rows].tocsr()
+        described[name] = {
+            "copies": operator.copies,
+            "direction": operator.direction,
+            "start": pack(matrix.indptr, "i4"),  # (copies nodes + 1,)
+            "column": pack(matrix.indices, "i4"),  # (arcs,)
+            "value": pack(matrix.data),  # (arcs,)
+        }
+    return described
+
+
+def _features(dataset: NodeDataset, shown: np.ndarray) -> list[dict[str, Any]]:
+    """A few columns to choose a signal from."""
+    x, count = dataset.data.x, dataset.num_features
+    chosen = np.arange(count)
+    if count > FEATURES:
+        chosen = np.sort(np.argsort(-_variances(x), kind="stable")[:FEATURES])
+    values = take_columns(x, chosen.tolist()).to_dense().cpu().numpy()[shown]
+    names = dataset.feature_names or [f"feature {k}" for k in range(count)]
+    return [{"name": names[k], "value": pack(values[:, i])} for i, k in enumerate(chosen)]
+
+
+def _variances(x: Tensor) -> np.ndarray:  # (nodes, features) -> (features,)
+    if x.layout is torch.strided:
+        return np.asarray(x.var(0, correction=0).cpu().numpy())
+    matrix = csr_to_scipy(x)
+    return np.asarray(matrix.power(2).mean(axis=0) - np.square(matrix.mean(axis=0))).ravel()

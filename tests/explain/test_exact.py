@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from longnn.explain import explain_model, explain_nodes
-from longnn.explain._parts import WAYS
+from longnn.explain._forms import WAYS
 from tests.explain.cases import ARROWS, COUNT, HERE, THERE, arrows, double_model, make_trained
 
 NODES = [0, 3, 7, 22]

@@ -6,7 +6,7 @@ import torch
 
 from longnn.explain import explain_model, explain_nodes
 from longnn.explain._exact import has_exact_form
-from longnn.explain._integrated import IntegratedForm
+from longnn.explain._forms import IntegratedForm
 from longnn.explain._subject import Question
 from longnn.registry import MODELS
 from tests.explain.cases import ARROWS, HERE, double_model, make_ensemble, make_trained
@@ -72,7 +72,7 @@ def test_integrated_gradients_of_a_linear_function_are_exact():
 
 
 def test_without_captum_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("longnn.explain._integrated._captum", without_captum)
+    monkeypatch.setattr("longnn.explain._forms._captum", without_captum)
     with pytest.raises(ValueError, match=r"pip install 'longnn\[explain\]'"):
         explain_nodes(make_trained("gcn", repeats=1), HERE, [3])
     found = explain_nodes(make_trained("lon", repeats=1), HERE, [3])  # needs none
@@ -85,7 +85,7 @@ def test_without_captum_the_error_says_what_to_install(monkeypatch):
 
 
 def without_captum():
-    import longnn.explain._integrated as module
+    import longnn.explain._forms as module
 
     raise ValueError(module._MISSING)
 

@@ -8,7 +8,7 @@ import scipy.sparse
 import torch
 
 from longnn.explorer import collect, pack, place_nodes, render, unpack
-from longnn.explorer._graph import nodes_around
+from longnn.explorer._data import nodes_around
 from longnn.explorer._layout import _into_square
 from tests.shifted import shifted_graph
 

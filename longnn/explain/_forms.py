@@ -1,4 +1,7 @@
-r"""Any model, taken apart by integrated gradients over the features within reach.
+r"""What a model contributes to a number per node; any model by integrated gradients.
+
+A :class:`Form` is a model on one graph, ready to be taken apart into parts that add up. The one of
+any model takes integrated gradients over the features within reach.
 
 Contributions are those of the features of a node, from a graph without features:
 :math:`F(X) = F(0) + \sum_v \sum_f \mathrm{IG}_{vf}`, and F(0) is the constant. Captum computes
@@ -11,23 +14,26 @@ by Gauss-Legendre quadrature. F has kinks where a unit of ReLU changes sides, so
 difference only nearly: callers show the gap.
 """
 
+import dataclasses
 import functools
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
 
-from longnn.explain._parts import Overall, Part, as_array
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix
 from longnn.nn import ARMA, GCN, ChebNet, Directed, Model
 from longnn.nn._model import SpectralGNN
 
+#: How arcs lead from a node to another, in a double cover. Odd powers go along the arcs of a node
+#: or against them (and on, back and forth); even ones join nodes with common targets or sources.
+WAYS = ("the node itself", "along its arcs", "against its arcs", "common targets", "common sources")
 #: Features, dense or sparse, or on two copies of every node.
 Entries = SparseMatrix | DenseMatrix | LiftedMatrix
 #: Points of the quadrature.
@@ -36,6 +42,99 @@ _MISSING = (
     "Expected captum for integrated gradients (it is not installed); install it with: "
     "pip install 'longnn[explain]'"
 )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """Parts of ``q[i] @ score[i]`` for some nodes i, all in float64.
+
+    ``constant + contributions.sum(1)`` is the number itself, and so is
+    ``constant + base + features.sum(1)``, where a method is exact.
+
+    Args:
+        contributions: (explained, nodes), of every source node.
+        constant: (explained,), what no source node gives: biases after the filter, or the score
+            of a graph without features.
+        base: (explained,), what nodes without features would give; the rest is by feature.
+        weight: (explained, nodes), the filter's g(P)[i, v], where one filter decides.
+        says: (explained, nodes), what each source says of itself, so that the contribution is
+            weight times says.
+        features: (explained, features), or None where they were not asked for.
+        chebyshev: (explained, degree + 1), by term of the Chebyshev series of the filter.
+        terms: (explained, terms), by term of the filter's own basis.
+        ways: (explained, ways), by :data:`WAYS`, where arcs are kept in a double cover.
+    """
+
+    contributions: np.ndarray
+    constant: np.ndarray
+    base: np.ndarray
+    weight: np.ndarray | None = None
+    says: np.ndarray | None = None
+    features: np.ndarray | None = None
+    chebyshev: np.ndarray | None = None
+    terms: np.ndarray | None = None
+    ways: np.ndarray | None = None
+
+
+#: The same for a weighted sum over all nodes: the influence (nodes,) of every source node on all
+#: that is explained, and that of the features (features,), or None.
+Overall = tuple[np.ndarray, np.ndarray | None]
+
+
+class Form(Protocol):
+    """A model on one graph, ready to be taken apart."""
+
+    #: (nodes, outputs), the model's own scores in float64.
+    scores: Tensor
+
+    @property
+    def exact(self) -> bool:
+        """Whether the parts of nodes add up but for rounding."""
+
+    @property
+    def method(self) -> str:
+        """How the parts are found, in a few words."""
+
+    @property
+    def hops(self) -> int | None:
+        """How far a node sees, or None for the whole graph."""
+
+    def explain(self, nodes: np.ndarray, q: Tensor, *, features: bool) -> Part:
+        """The parts of ``(q * scores[nodes]).sum(1)``, q of shape (explained, outputs)."""
+
+    def overall(self, q: Tensor, *, features: bool) -> Overall:
+        """The parts of ``(q * scores).sum()``, q of shape (nodes, outputs), in one pass."""
+
+
+def as_array(values: Tensor) -> np.ndarray:
+    """A tensor for NumPy, float64.
+
+    >>> import torch
+    >>> as_array(torch.ones(2))
+    array([1., 1.])
+    """
+    return values.detach().cpu().double().numpy()
+
+
+def join(parts: Sequence[Part]) -> Part:
+    """The sum of the parts of several models; what only one model can have is dropped."""
+    if len(parts) == 1:
+        return parts[0]
+    split = [part.features for part in parts if part.features is not None]
+    series = [part.chebyshev for part in parts if part.chebyshev is not None]
+    ways = [part.ways for part in parts if part.ways is not None]
+    # Chebyshev series of different degrees, (explained, degree + 1), are added.
+    total = np.zeros((len(parts[0].base), max((s.shape[1] for s in series), default=0)))
+    for terms in series:
+        total[:, : terms.shape[1]] += terms
+    return Part(
+        contributions=np.sum([part.contributions for part in parts], axis=0),
+        constant=np.sum([part.constant for part in parts], axis=0),
+        base=np.sum([part.base for part in parts], axis=0),
+        features=np.sum(split, axis=0) if len(split) == len(parts) else None,
+        chebyshev=total if len(series) == len(parts) else None,
+        ways=np.sum(ways, axis=0) if len(ways) == len(parts) else None,
+    )
 
 
 @functools.cache
@@ -152,7 +251,7 @@ class IntegratedForm:
     def overall(self, q: Tensor, *, features: bool) -> Overall:
         """The parts of ``(q * scores).sum()``: one integral for all nodes."""
         each, _ = self._integrate(np.arange(len(self.scores)), self._operator, q)
-        return Overall(each.sum(1), each.sum(0) if features else None)
+        return each.sum(1), each.sum(0) if features else None
 
     def _integrate(
         self, near: np.ndarray, operator: GraphOperator, q: Tensor
