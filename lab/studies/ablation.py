@@ -21,6 +21,7 @@ from lab.studies._engine import Cells, Context
 from lab.studies._printed import TEN
 from lab.studies._search import Row, Space, row_cells
 from lab.studies._views import (
+    CAPTIONS,
     ResultTable,
     difference_table,
     dot_plot,
@@ -38,6 +39,7 @@ from longnn.registry import FEATURES_FORM, PAPER_FORM
 
 TITLE = "Table 4: the ablation, with rows that the paper does not have"
 ORDER, AFTER = 30, ("accuracy",)
+SAYS = CAPTIONS["ablation"]
 
 _NO_DECAY: Space = {**PAPER_FORM, "wd_coefficients": 0.0, "wd_factors": 0.0}
 _LON_FEATURES: Space = {
@@ -105,38 +107,14 @@ def tables(folder: Path) -> list[ResultTable]:
     records = accuracy.read(folder)
     grid = pivot(records)
     filtered = {g: row for g, row in grid.items() if any(k in row for k in FILTERED)}
-    accuracies = (
-        "Test accuracy in %, mean ± half the 95 % bootstrap interval over the published splits; "
-        "the best of each column in bold."
-    )
+    base, name = "lon-paper", "ablation-differences"
+    of_features = "filtered-differences"
     return [
-        models_table("ablation", accuracies, grid, LABELS),
-        minus_base(
-            "ablation-differences",
-            "Accuracy minus that of LON-GNN in the paper's form on the same splits, in points, "
-            "mean and 95 % bootstrap interval; bold if the interval excludes zero.",
-            grid,
-            LABELS,
-            "lon-paper",
-        ),
-        difference_table(
-            "steps",
-            "From JacobiConv to LON-GNN in the paper's form, one change at a time: gain in test "
-            "accuracy on the same splits, in points, mean and 95 % bootstrap interval; bold if the "
-            "interval excludes zero.",
-            grid,
-            STEPS,
-            "from ... to ...",
-        ),
-        models_table("filtered", accuracies, filtered, FILTERED_LABELS),
-        minus_base(
-            "filtered-differences",
-            "Accuracy minus that of LON-GNN on filtered features on the same splits, in points, "
-            "mean and 95 % bootstrap interval; bold if the interval excludes zero.",
-            filtered,
-            FILTERED_LABELS,
-            "features",
-        ),
+        models_table("ablation", SAYS["ablation"], grid, LABELS),
+        minus_base(name, SAYS[name], grid, LABELS, base),
+        difference_table("steps", SAYS["steps"], grid, STEPS, "from ... to ..."),
+        models_table("filtered", SAYS["filtered"], filtered, FILTERED_LABELS),
+        minus_base(of_features, SAYS[of_features], filtered, FILTERED_LABELS, "features"),
         _dropout_on(records),
     ]
 
@@ -150,14 +128,8 @@ def _dropout_on(records: Mapping[str, Record]) -> ResultTable:
             off, on = cell.scores("test"), cell.scores("test_dropout_on")
             rate = f"{cell['config']['dropout']:g}"
             rows.append([graph, interval(off), interval(on), f"{gain(on, off):+.2f}", rate])
-    return ResultTable(
-        "dropout-on",
-        "What evaluation as in the authors' code costs: the same trained weights of LON-GNN in the "
-        "paper's form, tested with the hidden dropout off and left on (mean of ten draws). The "
-        "best epoch was chosen with dropout off in both.",
-        ["graph", "off", "left on", "difference, points", "its rate"],
-        rows,
-    )
+    columns = ["graph", "off", "left on", "difference, points", "its rate"]
+    return ResultTable("dropout-on", SAYS["dropout-on"], columns, rows)
 
 
 def figures(folder: Path) -> dict[str, Figure]:

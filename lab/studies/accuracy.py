@@ -18,6 +18,7 @@ from lab.studies._engine import Cells, Context, read_records
 from lab.studies._printed import ACCURACY, PAPER, QUICK_DATASETS, TEN
 from lab.studies._search import Row, Space, row_cells
 from lab.studies._views import (
+    CAPTIONS,
     ResultTable,
     average_ranks,
     dot_plot,
@@ -36,6 +37,7 @@ from longnn.registry import FEATURES_FORM, PAPER_FORM
 
 TITLE = "Table 3: accuracy of every model, one protocol, one search budget"
 ORDER = 20
+SAYS = CAPTIONS["accuracy"]
 
 #: One filter for all channels, with coefficients of its own that start between a strong low-pass
 #: and the identity. Orthonormal polynomials are large at the ends of the spectrum, where the rates
@@ -111,23 +113,8 @@ def tables(folder: Path) -> list[ResultTable]:
     records = read(folder)
     grid = pivot(records)
     return [
-        models_table(
-            "accuracy",
-            "Test accuracy in %, mean ± half the 95 % bootstrap interval over the published "
-            "splits (seeds 0 to 9); the best of each column in bold. The average rank is over "
-            "the graphs that a row has, among the other models, each by its row of 64 trials.",
-            grid,
-            LABELS,
-            MODELS,
-        ),
-        minus_base(
-            "differences",
-            "Accuracy minus that of LON-GNN on the same splits, in points, mean and 95 % "
-            "bootstrap interval; bold if the interval excludes zero.",
-            grid,
-            LABELS,
-            "lon",
-        ),
+        models_table("accuracy", SAYS["accuracy"], grid, LABELS, MODELS),
+        minus_base("differences", SAYS["differences"], grid, LABELS, "lon"),
         _selection(records),
         _untuned(records),
     ]
@@ -154,14 +141,8 @@ def _selection(records: Mapping[str, Record]) -> ResultTable:
             form, seconds = _form(record[key]["config"]), record[key]["made"]["seconds"]
             numbers = [f"{value:.2f}" for value in shown]
             rows.append([f"{graph}, {LABELS[key]}", *numbers, form, f"{seconds:.0f}"])
-    return ResultTable(
-        "selection",
-        "How the choices held up: validation accuracy in % in the search, on the further tuning "
-        "splits that decided, and on the reported splits, then the test accuracy; the form "
-        "chosen; seconds for search, confirmation and report.",
-        ["graph, model", "search", "confirmed", "reported val.", "test", "form", "seconds"],
-        rows,
-    )
+    columns = ["search", "confirmed", "reported val.", "test", "form", "seconds"]
+    return ResultTable("selection", SAYS["selection"], ["graph, model", *columns], rows)
 
 
 def _untuned(records: Mapping[str, Record]) -> ResultTable:
@@ -173,13 +154,8 @@ def _untuned(records: Mapping[str, Record]) -> ResultTable:
             span = f"{s['low']:.2f} to {s['high']:.2f}"
             shown = [f"{s['mean']:.2f}", span, f"{percent(cell.scores('val')):.2f}"]
             rows.append([graph, *shown, f"{printed:.2f}", f"{s['mean'] - printed:+.2f}"])
-    return ResultTable(
-        "untuned",
-        "LON-GNN with the package's defaults, nothing tuned: test accuracy in % over the ten "
-        "published splits, against the paper's tuned LON-GNN.",
-        ["graph", "test", "95 % interval", "validation", "paper's LON-GNN", "difference"],
-        rows,
-    )
+    columns = ["graph", "test", "95 % interval", "validation", "paper's LON-GNN", "difference"]
+    return ResultTable("untuned", SAYS["untuned"], columns, rows)
 
 
 def figures(folder: Path) -> dict[str, Figure]:

@@ -28,7 +28,7 @@ from lab.records import Values
 from lab.studies._engine import Cell, Cells, Context, read_record, rounded
 from lab.studies._printed import TEN
 from lab.studies._training import train_splits
-from lab.studies._views import ResultTable
+from lab.studies._views import CAPTIONS, ResultTable
 from longnn import data, training
 from longnn.config import Config
 from longnn.data._scaling import Scaling
@@ -46,6 +46,7 @@ from longnn.report import (
 
 TITLE = "Learned bases against the spectra of their graphs"
 ORDER = 80
+SAYS = CAPTIONS["basis"]
 
 BUNDLED = ("csbm", "digits")
 SEEDS, BINS = 10, 100
@@ -159,34 +160,21 @@ def tables(folder: Path) -> list[ResultTable]:
     """Start, learned and fitted a and b with their distances; and the answer over all graphs."""
     graphs = read(folder)
     compared = {name: compare_weights(cell) for name, cell in graphs.items()}
-    seeds = len(next(iter(graphs.values()))["a"])
-    learned = ResultTable(
-        "learned",
-        "Jacobi parameters of LON-GNN at the start, learned (at the best epoch; mean over "
-        f"{seeds} published splits) and with the mean and variance of the graph's eigenvalues; "
-        "Wasserstein distance between the weight of each and the graph's spectral density, "
-        "in units of the eigenvalue.",
-        _COLUMNS,
-        [[name, *_shown(graphs[name], of)] for name, of in compared.items()],
-    )
-    answer = "Does the basis follow the graph? Over the graphs of the table above."
-    answers = _answers(list(graphs.values()), list(compared.values()))
-    return [learned, ResultTable("answer", answer, ["question", "answer"], answers)]
+    learned = SAYS["learned"].format(seeds=len(next(iter(graphs.values()))["a"]))
+    rows = [[name, *_shown(graphs[name], of)] for name, of in compared.items()]
+    answers = _answers([*graphs.values()], [*compared.values()])
+    return [
+        ResultTable("learned", learned, _COLUMNS, rows),
+        ResultTable("answer", SAYS["answer"], ["question", "answer"], answers),
+    ]
 
 
 _COLUMNS = [
     "graph",
-    "(a, b) at the start",
-    "learned (± standard deviation)",
-    "(a, b) by moments",
-    "distance at the start",
-    "distance, learned",
-    "distance, by moments",
-    "splits that came closer",
-    "mean eigenvalue",
-    "deviation of the eigenvalues",
-    "mean eigenvalue of the labels",
-    "mean of the learned weight",
+    *("(a, b) at the start", "learned (± standard deviation)", "(a, b) by moments"),
+    *("distance at the start", "distance, learned", "distance, by moments"),
+    *("splits that came closer", "mean eigenvalue", "deviation of the eigenvalues"),
+    *("mean eigenvalue of the labels", "mean of the learned weight"),
     "deviation of the learned weight",
 ]
 

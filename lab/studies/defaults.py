@@ -4,7 +4,7 @@ History: 96 candidates drawn at random were trained on a few tuning splits of ev
 twelve and the earlier default (number 96) on more. One half of a split's validation nodes stopped a
 training and the other half scored it: the highest accuracy over hundreds of epochs flatters
 candidates whose filter jumps. The regret of a candidate on a graph is how far its mean score is
-below the best candidate's there. The records stay; the code that drew and trained went in 0.13.
+below the best candidate's there. The records stay; the code that drew and trained went.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """What depth, normalisation, the basis and direction are each worth, alone and together.
 
 History: every row had a small random search on validation nodes, and its winner was trained on all
-ten splits. The records stay, and these are views of them; the code that searched went in 0.13.
+ten splits. The records stay, and these are views of them; the code that searched went.
 """
 
 import dataclasses

@@ -15,7 +15,7 @@ import scipy.special
 import torch
 
 from lab.studies._engine import Cell, Cells, Context, read_record
-from lab.studies._views import ResultTable
+from lab.studies._views import CAPTIONS, ResultTable
 from longnn.graphs import GraphOperator, apply_filter
 from longnn.polynomials import jacobi
 from longnn.polynomials._chebyshev import evaluate_series
@@ -106,9 +106,5 @@ def tables(folder: Path) -> list[ResultTable]:
     for key, cell in record.below("memory/").items():
         what = f"memory of forward and backward, degree {key}, {plan['memory_nodes']:,} nodes"
         rows.append([what, f"{cell['value']:.0f} MiB"])
-    caption = (
-        "Largest error of an entry of the Gram matrix (SciPy's quadrature, float64); relative "
-        f"error of a random filter on a graph of {plan['nodes']} nodes; peak memory that one "
-        "forward and backward pass adds, 64 channels, float32."
-    )
+    caption = CAPTIONS["exactness"]["exactness"].format(nodes=plan["nodes"])
     return [ResultTable("exactness", caption, ["what", "measured"], rows)]

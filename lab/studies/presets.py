@@ -2,7 +2,7 @@
 
 History: ten tables, three splits of each: 60 % of the nodes trained, 20 % stopped the training, and
 the scores are of the other 20 %, the selection holdout. There was no test set: the study ``tables``
-tests the choice, on other tables. The records stay; the code that trained went in 0.13.
+tests the choice, on other tables. The records stay; the code that trained went.
 """
 
 from collections.abc import Mapping

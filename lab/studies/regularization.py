@@ -26,7 +26,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from lab.studies._engine import Cell, Cells, Context, read_record, rounded
-from lab.studies._views import ResultTable
+from lab.studies._views import CAPTIONS, ResultTable
 from longnn.filters import PolynomialFilter
 from longnn.polynomials import Basis, Jacobi, get_basis
 from longnn.report import WIDTH, in_style
@@ -139,17 +139,9 @@ def tables(folder: Path) -> list[ResultTable]:
                 f"{flat:.2f} to {steep:.2f}",
             ]
         )
-    caption = (
-        "The filter's norm ‖g‖ over all coefficients of length 5, degree 2, in the basis' own "
-        "weight (for monomials and Bernstein polynomials the uniform one of mass one): least and "
-        "greatest by SciPy's quadrature; ‖g‖² is what the paper colours, from 20 to 40, and "
-        "a = 0.4, b = 1.2 were chosen to give that; ours: "
-        "PolynomialFilter.norm on a grid of points, with the largest difference from quadrature "
-        "at any point; last: the same filters' root mean square over the spectrum."
-    )
     columns = ["basis", "a", "b", "least ‖g‖", "greatest ‖g‖", "ratio", "‖g‖²"]
     columns += ["ours", "largest difference", "rms over the spectrum"]
-    return [ResultTable("sphere", caption, columns, rows)]
+    return [ResultTable("sphere", CAPTIONS["regularization"]["sphere"], columns, rows)]
 
 
 def figures(folder: Path) -> dict[str, Figure]:

@@ -14,7 +14,7 @@ from lab.records import ConfigTable, config_of
 from lab.studies._engine import Cell, Cells, Context, read_records
 from lab.studies._printed import ACCURACY, QUICK_DATASETS, TEN
 from lab.studies._training import train_splits
-from lab.studies._views import ResultTable, interval
+from lab.studies._views import CAPTIONS, ResultTable, interval
 from longnn.tuning import load_space, tune
 
 TITLE = "The search: 400 trials of 3 repeats, timed (budget of the paper)"
@@ -86,15 +86,5 @@ def tables(folder: Path) -> list[ResultTable]:
                 str(machine["gpu"] or machine["cpu"]),
             ]
         )
-    return [
-        ResultTable(
-            "search",
-            "LON-GNN in the paper's form, 400 trials of 3 repeats in the paper's space: trials "
-            "(in brackets those stopped early by halving), seconds for the search with its "
-            "finalists, the most seconds aimed for on a GPU, validation accuracy of the winner in "
-            "% over the tuning splits; its test accuracy on the published splits, mean ± half the "
-            "95 % bootstrap interval, and the paper's.",
-            ["graph", "trials", "seconds", "limit", "validation", "test", "paper", "device"],
-            rows,
-        )
-    ]
+    columns = ["graph", "trials", "seconds", "limit", "validation", "test", "paper", "device"]
+    return [ResultTable("search", CAPTIONS["search"]["search"], columns, rows)]

@@ -18,6 +18,7 @@ from lab.studies._engine import Cell, Cells, Context, read_records
 from lab.studies._invented import HELD_BACK, STORIES
 from lab.studies._training import make_splits, train_table
 from lab.studies._views import (
+    CAPTIONS,
     ResultTable,
     best_in_bold,
     gains,
@@ -34,6 +35,7 @@ from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure
 
 TITLE = "Own tables with nothing set, against what the columns alone give (not in the paper)"
 ORDER = 105
+SAYS = CAPTIONS["tables"]
 
 TABLES = {**STORIES, **HELD_BACK}
 LABELS = {
@@ -82,62 +84,30 @@ def best_of(models: Mapping[str, Mapping[str, Any]], names: tuple[str, ...]) -> 
 
 def tables(folder: Path) -> list[ResultTable]:
     """Scores of all models, differences of LON-GNN to the rivals, and the settings."""
-    results = read(folder)
-    return [_scores(results), _differences(results), _settings(results)]
-
-
-def _scores(results: Mapping[str, Mapping[str, Values]]) -> ResultTable:
-    rows = []
-    for name, models in results.items():
+    usual = Config().to_dict()
+    scores, differences, settings = [], [], []
+    for name, models in read(folder).items():
+        lon = models["lon"]
         means = best_in_bold([percent(cell.scores("test")) for cell in models.values()])
-        rows.append([name, metric_words(models["lon"]["metric"]), *means])
-    return ResultTable(
-        "scores",
-        "Mean test score in % over five stratified splits, nothing set; the best of each row in "
-        "bold. LON-GNN, MLP and GCN are ours, the others those of scikit-learn, trained on the "
-        "same nodes.",
-        ["table", "score", *LABELS.values()],
-        rows,
-    )
+        scores.append([name, metric_words(lon["metric"]), *means])
 
-
-def _differences(results: Mapping[str, Mapping[str, Values]]) -> ResultTable:
-    rows = []
-    for name, models in results.items():
         best = best_of(models, BASELINES)
         rivals = (best, "linear", "mlp", best_of(models, ("boosting", "histogram-boosting")))
-        tests = [(models["lon"].scores("test"), models[rival].scores("test")) for rival in rivals]
-        rows.append([name, LABELS[best], *(signed_interval(points(*two)) for two in tests)])
-    return ResultTable(
-        "differences",
-        "LON-GNN's test score minus that of a rival on the same splits, in points: mean and 95 % "
-        "bootstrap interval over five splits; bold if the interval excludes zero. The best "
-        "baseline (constant, linear, MLP) and the better boosting are those of the highest mean "
-        "test score.",
-        ["table", "best baseline", "to it", "to linear", "to MLP", "to the better boosting"],
-        rows,
-    )
+        tests = [(lon.scores("test"), models[rival].scores("test")) for rival in rivals]
+        differences.append([name, LABELS[best], *(signed_interval(points(*t)) for t in tests)])
 
-
-def _settings(results: Mapping[str, Mapping[str, Values]]) -> ResultTable:
-    """Where LON-GNN's configuration differs from the defaults."""
-    defaults = Config().to_dict()
-    rows = []
-    for name, models in results.items():
-        changed = [
-            f"{key} {value}"
-            for key, value in models["lon"]["config"].items()
-            if key != "device" and value != defaults.get(key)
-        ]
-        epochs = models["lon"]["best_epochs"]
-        rows.append([name, ", ".join(changed) or "as elsewhere", f"{min(epochs)} to {max(epochs)}"])
-    return ResultTable(
-        "settings",
-        "What the data filled in for LON-GNN, where it differs from the defaults for named graphs, "
-        "and the epochs that were kept.",
-        ["table", "filled in", "kept epochs"],
-        rows,
-    )
+        chosen = [f"{k} {v}" for k, v in lon["config"].items() if k != "device" and v != usual[k]]
+        epochs = lon["best_epochs"]
+        kept = f"{min(epochs)} to {max(epochs)}"
+        settings.append([name, ", ".join(chosen) or "as elsewhere", kept])
+    to = ["to it", "to linear", "to MLP", "to the better boosting"]
+    return [
+        ResultTable("scores", SAYS["scores"], ["table", "score", *LABELS.values()], scores),
+        ResultTable(
+            "differences", SAYS["differences"], ["table", "best baseline", *to], differences
+        ),
+        ResultTable("settings", SAYS["settings"], ["table", "filled in", "kept epochs"], settings),
+    ]
 
 
 def figures(folder: Path) -> dict[str, Figure]:

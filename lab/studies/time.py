@@ -22,7 +22,7 @@ from lab.bench import Workload, make_contender, plan, time_calls
 from lab.records import ConfigTable, Record
 from lab.studies._engine import Cell, Cells, Context, read_records
 from lab.studies._printed import EPOCH_MS, QUICK_DATASETS, TEN, TOTAL_S
-from lab.studies._views import ResultTable
+from lab.studies._views import CAPTIONS, ResultTable
 from longnn import data, training
 from longnn.config import Config
 from longnn.data import NodeDataset
@@ -105,10 +105,9 @@ def tables(folder: Path) -> list[ResultTable]:
         return f"{EPOCH_MS[key][graph]:.1f} / {TOTAL_S[key][graph]:.1f}" if graph in TEN else ""
 
     printed = [[LABELS[key], *(both(key, graph) for graph in graphs)] for key in EPOCH_MS]
-    caption = "The same as printed in the paper's Table 5, on a V100."
     return [
         *(_measured(kind, records) for kind, records in found.items()),
-        ResultTable("time-paper", caption, ["model", *graphs], printed),
+        ResultTable("time-paper", CAPTIONS["time"]["time-paper"], ["model", *graphs], printed),
     ]
 
 
@@ -123,14 +122,8 @@ def _measured(kind: str, records: Mapping[str, Record]) -> ResultTable:
         for record in records.values()
         for m in record.machines
     }
-    return ResultTable(
-        KINDS[kind],
-        "Milliseconds per epoch / seconds in total, one training on published split 0 until it "
-        f"stops. Measured on {'; '.join(sorted(machines))}. The textbook's total is its epoch "
-        "times the epochs of LON-GNN.",
-        ["model", *records],
-        rows,
-    )
+    caption = CAPTIONS["time"]["measured"].format(machines="; ".join(sorted(machines)))
+    return ResultTable(KINDS[kind], caption, ["model", *records], rows)
 
 
 def _shown(key: str, record: Record) -> str:

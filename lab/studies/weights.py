@@ -17,6 +17,7 @@ from lab.studies._engine import Cell, Cells, Context, read_records
 from lab.studies._invented import as_dataset, fraud, fraud_rings, nearest, patients
 from lab.studies._training import fit_all, make_splits
 from lab.studies._views import (
+    CAPTIONS,
     ResultTable,
     is_clear,
     listed,
@@ -87,13 +88,8 @@ def tables(folder: Path) -> list[ResultTable]:
                 row.append("" if plain is None else f"{percent(plain):.1f}")
                 row.append(signed_interval(points(weighted, plain)) if plain and weighted else "")
             rows += [row] if any(row[2:]) else []
-    caption = (
-        "Test scores in % without weights, mean over five stratified splits, and what "
-        "class_weight=balanced adds in points: mean and 95 % bootstrap interval over the splits, "
-        "bold if it excludes zero. One model (fast), and eight joined by votes (default)."
-    )
     columns = ["table", "score", "fast", "weights add", "default", "weights add"]
-    return [ResultTable("weights", caption, columns, rows)]
+    return [ResultTable("weights", CAPTIONS["weights"]["weights"], columns, rows)]
 
 
 def facts(folder: Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from lab.records import Record, Values
 from lab.studies._engine import Cell, Cells, Context, read_record
 from lab.studies._printed import BASIS_RATE_LOSSES, FILTER_LOSSES
-from lab.studies._views import ResultTable
+from lab.studies._views import CAPTIONS, ResultTable
 from lab.studies.filters import _measure as measure
 from lab.studies.filters._measure import BASIS_RATE, BASIS_RATES, DEGREE
 from lab.studies.filters._models import MODELS, NETWORKS
@@ -33,6 +33,7 @@ from longnn.training import choose_device
 
 TITLE = "Learning five filters from images (Tables 2 and 6)"
 ORDER = 10
+SAYS = CAPTIONS["filters"]
 
 RATES = (5e-4, 1e-3, 5e-3, 1e-2, 5e-2)  # the paper's grid
 STEPS = 2000
@@ -63,7 +64,6 @@ def cells(context: Context) -> Cells:
     yield cell("floor", partial(measure.measure_floor, task))
     for degree in (DEGREE, 2 * DEGREE, 4 * DEGREE):
         yield cell(f"closed/{degree}", partial(measure.solve_closed, task, degree))
-    yield cell("rational", partial(measure.fit_rationals, task))
     yield cell("own", partial(measure.measure_own_floors, task))
     trained: dict[str, Values] = {}
     for name in [name for name in names if name in MODELS]:
@@ -71,7 +71,6 @@ def cells(context: Context) -> Cells:
         trained[name] = yield cell(f"model/{name}", fit)
     if "LON-GNN" in names:
         yield cell("sensitivity", partial(measure.measure_sensitivity, task, trained, steps))
-        yield cell("times", partial(measure.measure_times, task, trained["LON-GNN"]))
         for name, modules in measure.basis_modules(task).items():
             fit = partial(measure.fit_basis, task, modules, rates, steps)
             yield cell(f"basis/{name}", fit)
@@ -84,68 +83,74 @@ def cells(context: Context) -> Cells:
 def tables(folder: Path) -> list[ResultTable]:
     """All tables that the record of a folder has numbers for."""
     record = read_record(folder)
-    plan, floor = record.plan, record["floor"]
-    made = [_losses(record, plan, floor), _printed(record, plan, floor), _times(record)]
-    if "sensitivity" in record:
-        made.append(_sensitivity(record["sensitivity"], plan, floor))
-    if bases := record.below("basis/"):
-        made.append(_bases(bases, record["model/LON-GNN"], plan))
-    return made
-
-
-def _where(plan: Values) -> str:
+    plan = record.plan
     height, width = plan["size"]
-    return f"{plan['count']} images of {height} x {width} ({plan['images']})"
+    starts = zip(*record["floor"]["starts"], strict=True)
+    a, b = (statistics.median(values) for values in starts)
+    said = {
+        "where": f"{plan['count']} images of {height} x {width} ({plan['images']})",
+        "degree": plan["degree"],
+        "steps": plan["steps"],
+        "rates": ", ".join(f"{r:g}" for r in plan["rates"]),
+        "basis_rate": f"{plan['basis_rate']:g}",
+        "a": f"{a:g}",
+        "b": f"{b:g}",
+    }
+    columns = {
+        "times": ["what", "median", "largest"],
+        "sensitivity": ["rate of a, b", *FILTERS],
+        "bases": ["basis", "condition", "scaled", *FILTERS],
+    }
+    rows = {
+        "losses": _losses(record),
+        "printed": _printed(record),
+        "times": _times(record),
+        "sensitivity": _sensitivity(record),
+        "bases": _bases(record),
+    }
+    return [
+        ResultTable(name, SAYS[name].format(**said), columns.get(name, ["model", *FILTERS]), of)
+        for name, of in rows.items()
+        if of
+    ]
 
 
 def _means(losses: Mapping[str, list[float]]) -> list[float]:
     return [statistics.fmean(losses[name]) for name in FILTERS]
 
 
-def _losses(record: Record, plan: Values, floor: Values) -> ResultTable:
-    rows = [["floor (exact least squares)", *(f"{v:.4g}" for v in _means(floor["losses"]))]]
-
-    def add(label: str, losses: Values) -> None:
-        images = len(losses["low"])  # the networks had only the first few
-        least = _means({name: values[:images] for name, values in floor["losses"].items()})
-        shown = [_ratio(v, f) for v, f in zip(_means(losses), least, strict=True)]
-        rows.append([label, *shown])
-
-    closed = record.below("closed/")
-    bounds, rational = record["own"]["losses"], record["rational"]
-    add("closed form", closed[str(plan["degree"])]["losses"])
-    for label, cell in _trained(record).items():
-        add(label, cell["losses"])
-    add("best GPRGNN (self loops)", bounds["GPRGNN"])
-    add("best BernNet (coefficients >= 0)", bounds["BernNet"])
-    for degree, solved in closed.items():
-        if degree != str(plan["degree"]):
-            add(f"closed form, degree {degree}", solved["losses"])
-    add(f"rational, {rational['pairs']} pole pairs", rational["losses"])
-    caption = (
-        f"Sum of squared errors over the interior pixels, mean over {_where(plan)}; in "
-        f"brackets its ratio to the floor of degree {plan['degree']}. Models: degree "
-        f"{plan['degree']}, {plan['steps']} steps of Adam, learning rate of "
-        f"{', '.join(f'{r:g}' for r in plan['rates'])} chosen by the loss. "
-        "JacobiConv and LON-GNN take a and b (fixed, and at the start) from the image, the "
-        "best conditioned of a grid; the row a = b = 0 does not. The poles of the rational "
-        "filters come from the formulas of the five filters."
-    )
-    return ResultTable("losses", caption, ["model", *FILTERS], rows)
+def _losses(record: Record) -> list[list[str]]:
+    """Losses of all models with their ratio to the floor, in brackets."""
+    floor, closed = record["floor"]["losses"], record.below("closed/")
+    bounds, degree = record["own"]["losses"], str(record.plan["degree"])
+    losses = {
+        "closed form": closed[degree]["losses"],
+        **{label: cell["losses"] for label, cell in _trained(record).items()},
+        "best GPRGNN (self loops)": bounds["GPRGNN"],
+        "best BernNet (coefficients >= 0)": bounds["BernNet"],
+        **{f"closed form, degree {d}": of["losses"] for d, of in closed.items() if d != degree},
+    }
+    if "rational" in record:
+        label = f"rational, {record['rational']['pairs']} pole pairs"
+        losses[label] = record["rational"]["losses"]
+    rows = [["floor (exact least squares)", *(f"{v:.4g}" for v in _means(floor))]]
+    for label, of in losses.items():
+        images = len(of["low"])  # the networks had only the first few
+        least = _means({name: values[:images] for name, values in floor.items()})
+        rows.append([label, *(_ratio(v, f) for v, f in zip(_means(of), least, strict=True))])
+    return rows
 
 
 def _trained(record: Record) -> dict[str, Values]:
     """Label -> models, then networks with the number of their images and steps."""
     networks = record.below("network/")
-    labels = {name: _network_label(name, cell) for name, cell in networks.items()}
     return {
         **record.below("model/"),
-        **{labels[name]: cell for name, cell in networks.items()},
+        **{
+            f"{name} with ReLU ({cell['images']} images, {cell['steps']} steps)": cell
+            for name, cell in networks.items()
+        },
     }
-
-
-def _network_label(name: str, cell: Values) -> str:
-    return f"{name} with ReLU ({cell['images']} images, {cell['steps']} steps)"
 
 
 def _ratio(value: float, floor: float) -> str:
@@ -159,76 +164,55 @@ def _ratio(value: float, floor: float) -> str:
     return f"{value:.4g} (× {shown})"
 
 
-def _printed(record: Record, plan: Values, floor: Values) -> ResultTable:
+def _printed(record: Record) -> list[list[str]]:
     trained, rows = _trained(record), []
     for name, values in FILTER_LOSSES.items():
         rows.append([f"{name}, paper", *(f"{v:.4f}" for v in values)])
         for label, cell in trained.items():
-            own = label in (name, f"{name}, linear") or label.startswith(f"{name} with ReLU")
-            if own:
+            if label in (name, f"{name}, linear") or label.startswith(f"{name} with ReLU"):
                 rows.append([f"{label}, here", *(f"{v:.6f}" for v in _means(cell["losses"]))])
-    rows.append(["floor", *(f"{v:.6f}" for v in _means(floor["losses"]))])
-    caption = (
-        "The paper's Table 2 and the same here: sum of squared errors over the interior pixels, "
-        f"mean over {_where(plan)} where the row does not say fewer."
-    )
-    return ResultTable("printed", caption, ["model", *FILTERS], rows)
+    return [*rows, ["floor", *(f"{v:.6f}" for v in _means(record["floor"]["losses"]))]]
 
 
-def _sensitivity(cell: Values, plan: Values, floor: Values) -> ResultTable:
+def _sensitivity(record: Record) -> list[list[str]]:
+    if "sensitivity" not in record:
+        return []
     rows = [
         [f"{rate}, paper", *(f"{v:.4f}" for v in values)]
         for rate, values in BASIS_RATE_LOSSES.items()
     ]
     labels = {"LON-GNN": "tuned start", "LON-GNN, a = b = 0": "from a = b = 0"}
     for name, label in labels.items():
-        for rate, losses in cell["losses"].get(name, {}).items():
+        for rate, losses in record["sensitivity"]["losses"].get(name, {}).items():
             rows.append([f"{rate}, {label}", *(f"{losses[f]:.6f}" for f in FILTERS)])
-    a, b = (statistics.median(values) for values in zip(*floor["starts"], strict=True))
-    caption = (
-        f"Loss of LON-GNN by the learning rate of a and b (the paper's Table 6), mean over "
-        f"{_where(plan)}; the coefficients' rate as chosen at {plan['basis_rate']:g}. "
-        f"The tuned start is the image's own (median a = {a:g}, b = {b:g})."
-    )
-    return ResultTable("sensitivity", caption, ["rate of a, b", *FILTERS], rows)
+    return rows
 
 
-def _times(record: Record) -> ResultTable:
-    rows = []
-
-    def add(label: str, ms: Values) -> None:
-        rows.append([label, f"{ms['median']:.3g}", f"{ms['max']:.3g}"])
-
-    for degree, cell in record.below("closed/").items():
-        add(f"closed form, degree {degree}", cell["ms"])
-    rational = record["rational"]
-    add("rational, one image", rational["ms"])
-    add("rational, poles and factors, once per filter", rational["ms_before"])
+def _times(record: Record) -> list[list[str]]:
+    """Of rational filters and of gradient training they are history: nothing measures them now."""
+    ms = {f"closed form, degree {d}": cell["ms"] for d, cell in record.below("closed/").items()}
+    if "rational" in record:
+        rational = record["rational"]
+        ms["rational, one image"] = rational["ms"]
+        ms["rational, poles and factors, once per filter"] = rational["ms_before"]
     if "times" in record:
         times = record["times"]
         label = f"LON-GNN, {times['steps']} steps"
-        add(f"{label}, all images at once, per image", times["ms_together"])
-        add(f"{label}, one image alone", times["ms_alone"])
-        add(f"{label}, one image through the sparse products", times["ms_plain"])
-    caption = (
-        "Milliseconds per image, CPU time of one thread, everything included: median and largest. "
-        "The authors' code of LON-GNN takes 10,000 to 16,000."
-    )
-    return ResultTable("times", caption, ["what", "median", "largest"], rows)
+        ms[f"{label}, all images at once, per image"] = times["ms_together"]
+        ms[f"{label}, one image alone"] = times["ms_alone"]
+        ms[f"{label}, one image through the sparse products"] = times["ms_plain"]
+    return [[label, f"{of['median']:.3g}", f"{of['max']:.3g}"] for label, of in ms.items()]
 
 
-def _bases(bases: Mapping[str, Values], lon: Values, plan: Values) -> ResultTable:
-    rows = []
+def _bases(record: Record) -> list[list[str]]:
+    rows, bases = [], record.below("basis/")
     for name, cell in sorted(bases.items(), key=lambda item: -item[1]["condition_scaled"]):
         conditions = [f"{cell[key]:.2g}" for key in ("condition", "condition_scaled")]
         rows.append([name, *conditions, *(_steps(cell, of) for of in FILTERS)])
-    rows.append(["LON-GNN (a, b trained)", "", "", *(_steps(lon, of) for of in FILTERS)])
-    caption = (
-        "Condition number of the coefficients' Hessian (median of images; scaled: with unit "
-        "diagonal, nearer to what Adam sees) and the steps of Adam until the mean loss is within "
-        f"0.1 % of the floor, at the best of the learning rates, over {_where(plan)}."
-    )
-    return ResultTable("bases", caption, ["basis", "condition", "scaled", *FILTERS], rows)
+    if bases:
+        lon = record["model/LON-GNN"]
+        rows.append(["LON-GNN (a, b trained)", "", "", *(_steps(lon, of) for of in FILTERS)])
+    return rows
 
 
 def _steps(cell: Values, name: str) -> str:

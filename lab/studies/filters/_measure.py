@@ -4,7 +4,6 @@ Losses are by filter and image; times are CPU times of one thread.
 """
 
 import dataclasses
-import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,28 +18,22 @@ from lab.studies._engine import rounded
 from lab.studies.filters._models import (
     MODELS,
     NETWORKS,
-    FilterModel,
     GivenBasis,
     Start,
     Trained,
     best_starts,
     comparison_bases,
     conditions,
-    lon,
     own_bases,
     train,
     train_networks,
 )
 from lab.studies.filters._task import (
     FILTERS,
-    PAIRS,
     Block,
     Problems,
     eigenblocks,
     exact_floor,
-    factorize,
-    find_poles,
-    fit_rational,
     grid_operator,
     make_problems,
     make_targets,
@@ -161,26 +154,6 @@ def solve_closed(task: Task, degree: int) -> dict[str, Any]:
     return {"losses": losses, "ms": milliseconds(seconds)}
 
 
-def fit_rationals(task: Task) -> dict[str, Any]:
-    """Rational filters with as many coefficients as the polynomial has."""
-    before, poles, factors = [], {}, []
-    for name, response in FILTERS.items():
-        began = clock()
-        found = find_poles(response)
-        factors.append(factorize(task.grid, found))
-        before.append(clock() - began)
-        poles[name] = rounded([[z.real, z.imag] for z in found.tolist()], DIGITS)
-    fit = lambda f, x, y: fit_rational(factors[f], x, y, task.grid.mask)  # noqa: E731
-    losses, seconds = _fit_each(task, fit)
-    return {
-        "losses": losses,
-        "ms": milliseconds(seconds),
-        "ms_before": milliseconds(before),
-        "pairs": PAIRS,
-        "poles": poles,
-    }
-
-
 def measure_own_floors(task: Task) -> dict[str, Any]:
     """The least losses of two models that are not free polynomials of P."""
     bern, _ = _least_squares(task, "bernstein", DEGREE, coefficients="nonnegative")
@@ -291,59 +264,3 @@ def milliseconds(seconds: list[float]) -> dict[str, float]:
     """Median and largest of times in seconds."""
     times = [1e3 * s for s in seconds]
     return {"median": rounded(statistics.median(times), 4), "max": rounded(max(times), 4)}
-
-
-def measure_times(task: Task, lon_cell: Values) -> dict[str, Any]:
-    """Gradient training of LON-GNN until it is near the floor, all images at once and one alone.
-
-    Everything counts: sparse products, the choice of the start, and every step.
-    """
-    steps = math.ceil((max(lon_cell["steps_to"].values()) or lon_cell["steps"]) / 10) * 10
-    together, alone, plain, ratio = [], [], [], []
-    first = dataclasses.replace(task.grid, signals=task.grid.signals[:, :1])
-    for f, name in enumerate(FILTERS):
-        rate = lon_cell["fastest"][name]
-        began = clock()
-        problems = make_problems(task.grid, task.targets[f : f + 1], DEGREE)
-        modules = [lon(DEGREE, start) for start in best_starts(problems)]
-        trained = train(modules, problems, rates=[rate], steps=steps, basis_rate=BASIS_RATE)
-        together.append((clock() - began) / task.grid.num_images)
-        ratio.append(float(trained.best.mean() / task.floor[f].mean()))
-
-        began = clock()
-        problem = make_problems(first, task.targets[f : f + 1, :, :1], DEGREE)
-        model = lon(DEGREE, best_starts(problem)[0])
-        loss = lambda p=problem, m=model: p.losses(m()[None])[0]  # noqa: E731
-        _descend(model, loss, rate, steps)
-        alone.append(clock() - began)
-        plain.append(_time_plainly(task, f, rate, steps))
-    return {
-        "steps": steps,
-        "ratio": dict(zip(FILTERS, rounded(ratio, DIGITS), strict=True)),
-        "ms_together": milliseconds(together),
-        "ms_alone": milliseconds(alone),
-        "ms_plain": milliseconds(plain),
-    }
-
-
-def _descend(model: FilterModel, loss: Callable[[], Tensor], rate: float, steps: int) -> None:
-    """Adam on one model by autograd, as :func:`train` does for many."""
-    basis = list(model.filter.raw_basis.values())
-    others = list(model.filter.coefficients.parameters())
-    groups = [{"params": others, "lr": rate}, {"params": basis, "lr": BASIS_RATE}]
-    optimizer = torch.optim.Adam(groups, fused=True)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss().backward()
-        optimizer.step()
-
-
-def _time_plainly(task: Task, f: int, rate: float, steps: int) -> float:
-    """Seconds of the same for the first image with a pass of sparse products every step."""
-    operator, mask = grid_operator(task.grid), task.grid.mask[:, None]
-    x, y = task.grid.signals[:, :1], task.targets[f, :, :1]
-    model = lon(DEGREE, task.starts[0])
-    began = clock()
-    few = min(steps, 20)
-    _descend(model, lambda: ((model.filter(operator, x) - y) * mask).square().sum(), rate, few)
-    return (clock() - began) * steps / few

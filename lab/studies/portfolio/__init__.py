@@ -31,7 +31,6 @@ from lab.studies.portfolio._members import (
     SHIFTED,
     Predictions,
     Scored,
-    compare_priors,
     join,
 )
 from lab.studies.portfolio._select import (
@@ -44,7 +43,6 @@ from lab.studies.portfolio._select import (
 )
 from lab.studies.portfolio._tables import (
     CANDIDATES,
-    FEW,
     RIVALS,
     TABLES,
     TEST,
@@ -112,8 +110,6 @@ def cells(context: Context) -> Cells:
         context.tell("the choice waits for " + ", ".join(missing))
         return
     selection = yield cell(SELECTION, partial(_choose, context.folder, graphs, limits))
-    if SELECTION in names and not missing:
-        yield cell(FEW, partial(_compare_few, context.folder, graphs, selection))
     for name in wanted:
         evaluation = QUICK_EVALUATION if context.quick else EVALUATION
         yield from _test_cells(context, selection, name, evaluation)
@@ -160,26 +156,13 @@ def describe(name: str, config: Config) -> Candidate:
     return Candidate(shape_of(config), config.model in OWN, graph, kind)
 
 
-def _read_predictions(folder: Path, names: Sequence[str]) -> dict[str, Predictions]:
-    return {name: Predictions.read(predictions_path(folder, name)) for name in names}
-
-
 def _choose(folder: Path, names: Sequence[str], limits: Mapping[str, Limits]) -> dict[str, Any]:
-    graphs = _read_predictions(folder, names)
+    graphs = {name: Predictions.read(predictions_path(folder, name)) for name in names}
     every = candidates({})
     described = {name: describe(name, config) for name, config in every.items()}
     selection = choose_all(described, graphs, {name: kind_of(name) for name in graphs}, limits)
     chosen = {m for portfolio in selection["portfolios"].values() for m in members_of(portfolio)}
     return {**selection, "configs": {n: c.to_dict() for n, c in every.items() if n in chosen}}
-
-
-def _compare_few(folder: Path, names: Sequence[str], selection: Values) -> dict[str, Any]:
-    """Priors for few validation nodes, each graph with the portfolio chosen without its kind."""
-    graphs = _read_predictions(folder, names)
-    numbers = {name: i for i, name in enumerate(candidates({}))}
-    without = selection["portfolios"]["default"]["without_kind"]
-    chosen = {name: [numbers[m] for m in without[kind_of(name)]] for name in graphs}
-    return compare_priors(graphs, chosen)
 
 
 def _test_cells(context: Context, selection: Values, name: str, plan: Plan) -> Cells:

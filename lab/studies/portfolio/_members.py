@@ -6,9 +6,9 @@ Predictions of all candidates are kept as float16 beside the records, for the ch
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -46,11 +46,15 @@ class Part:
         """The predictions of some candidates."""
         return self.predicted[list(chosen)]
 
-    def draw(self, nodes: int, seed: int) -> "Part":
-        """So many of the nodes."""
-        generator = torch.Generator().manual_seed(seed)
+    def sample(self, nodes: int) -> Self:
+        """A fixed sample of at most so many nodes."""
+        if len(self.labels) <= nodes:
+            return self
+        generator = torch.Generator().manual_seed(0)
         order = torch.randperm(len(self.labels), generator=generator)[:nodes]
-        return Part(self.predicted[:, order], self.labels[order])
+        return dataclasses.replace(
+            self, predicted=self.predicted[:, order], labels=self.labels[order]
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,9 +174,8 @@ class Predictions:
         return np.where(sound, found, -math.inf)
 
     def sample(self, nodes: int) -> Self:
-        """A fixed sample of at most so many nodes of each part."""
-        few = lambda part: part if len(part.labels) <= nodes else part.draw(nodes, 0)  # noqa: E731
-        val, holdout = tuple(map(few, self.val)), tuple(map(few, self.holdout))
+        """A fixed sample of at most so many nodes of each split's two sets."""
+        val, holdout = (tuple(n.sample(nodes) for n in of) for of in (self.val, self.holdout))
         return dataclasses.replace(self, val=val, holdout=holdout)
 
 
@@ -287,47 +290,3 @@ def _shift(p: Predictions, split: int, said: list[Tensor]) -> list[Tensor]:
 def evaluate(p: Predictions, chosen: Sequence[int]) -> dict[str, list[float]]:
     """Strategy -> holdout scores over the splits."""
     return {name: scored["test"] for name, scored in join(p, chosen, tuple(STRATEGIES)).items()}
-
-
-#: Validation nodes that are left, draws of them, and what is compared.
-LEFT, DRAWS, PRIORS = (10, 20, 40, 100, 300), 4, (0, 10, 20, 40)
-
-
-def compare_priors(
-    graphs: Mapping[str, Predictions], chosen: Mapping[str, Sequence[int]]
-) -> dict[str, Any]:
-    """How many nodes the plain average of the better half should count as, where there are few.
-
-    The votes of a portfolio are taken on draws of few of the validation nodes of every graph, and
-    scored on the selection holdout. A graph with fewer nodes is left out.
-
-    Returns:
-        ``scores``: nodes -> prior -> graph -> mean.
-    """
-    scores: dict[str, dict[str, dict[str, float]]] = {}
-    for nodes in LEFT:
-        for name, p in graphs.items():
-            if min(len(part.labels) for part in p.val) < nodes:
-                continue
-            for prior in PRIORS:
-                drawn = []
-                for val, holdout in zip(p.val, p.holdout, strict=True):
-                    for few in (val.draw(nodes, seed) for seed in range(DRAWS)):
-                        said = few.take(chosen[name])
-                        weights = ensemble_weights(said, few.labels, p.task, prior=prior)
-                        joined = combine(holdout.take(chosen[name]), weights)
-                        drawn.append(p.score(joined, holdout.labels))
-                by_prior = scores.setdefault(str(nodes), {}).setdefault(str(prior), {})
-                by_prior[name] = float(np.mean(drawn))
-    return {"scores": scores}
-
-
-def gains_of_prior(
-    by_prior: Mapping[str, Mapping[str, float]],  # prior -> graph -> score
-    prior: str,
-) -> list[float]:
-    """Over no prior, in points, graph by graph; where values are predicted it can be any, so a
-    graph counts with at most ten.
-    """
-    pairs = [(by_prior[prior][graph], by_prior["0"][graph]) for graph in by_prior[prior]]
-    return [100 * float(np.clip(scored - none, -0.1, 0.1)) for scored, none in pairs]

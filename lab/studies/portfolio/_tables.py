@@ -1,16 +1,17 @@
 """The tables of the study: who was chosen, what it is worth, and which way to join members."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lab.records import Values
+from lab.records import Record, Values
 from lab.studies._engine import read_records
 from lab.studies._invented import HELD_BACK, STORIES
 from lab.studies._printed import ACCURACY, LEGACY, PAPER, TEN, printed_cells
 from lab.studies._views import (
+    CAPTIONS,
     Grid,
     ResultTable,
     gain,
@@ -28,11 +29,9 @@ from lab.studies.portfolio._members import (
     IN_USE,
     JOINED,
     ONE,
-    PRIORS,
     SEEDS,
     SHIFTED,
     STRATEGIES,
-    gains_of_prior,
     read_ensembles,
 )
 from lab.studies.portfolio._select import SELECTION, member_config
@@ -58,7 +57,7 @@ SMALL, LARGE = NAMED.values()
 BOTH_WAYS = "portfolio, two-way"
 #: The way to join members that takes one of them.
 BEST_MEMBER = "best by validation"
-_PRINTED = ("paper's LON-GNN", "best printed")
+SAYS = CAPTIONS["portfolio"]
 
 
 def read_tests(folder: Path) -> dict[str, Values]:
@@ -118,30 +117,44 @@ def tables(folder: Path) -> list[ResultTable]:
         return []
     selection = records[SELECTION][SELECTION]
     candidates = {n: r[CANDIDATES] for n, r in read_records(folder, list(GRAPHS)).items()}
-    made = [_members(selection), _scores(selection, candidates), _strategies(selection)]
-    if FEW in records[SELECTION]:
-        made.append(_few(records[SELECTION][FEW]))
-    tests = read_tests(folder)
-    recipes = read_ensembles(folder.parent / "ensembles")
+    tests, recipes = read_tests(folder), read_ensembles(folder.parent / "ensembles")
     graphs = {name: cell for name, cell in tests.items() if name in PAPER}
-    if graphs:
-        shown = {name: compared(cell, recipes.get(name)) for name, cell in graphs.items()}
-        made += [_test(shown), _differences(shown), _families(graphs)]
+    shown = {name: compared(cell, recipes.get(name)) for name, cell in graphs.items()}
     shifted = {
         name: in_use(cell, recipes.get(name))
         for name, cell in graphs.items()
         if "default_shifted" in cell
     }
-    if shifted:
-        made += [_shifted(shifted), _in_use(shifted)]
-    tables = {n.removeprefix("table-"): cell for n, cell in tests.items() if n.startswith("table-")}
-    if tables:
-        made.append(_own(tables))
     unseen = read_unseen(folder)
-    if unseen:
-        metrics = {name: tests[f"unseen-{name}"]["metric"] for name in unseen}
-        made += [_unseen(unseen, metrics), _unseen_differences(unseen)]
-    return made
+    between = [(SMALL, "default"), (LARGE, "default"), (LARGE, SMALL)]
+    votes = "recipe, votes on seeds"
+    of_recipes = [
+        (votes, "recipe"),
+        (votes, "recipe, average of seeds"),
+        (LARGE, "recipe"),
+        (LARGE, votes),
+    ]
+    rivals = [(SMALL, LABELS[rival]) for rival in RIVALS]
+    every = [
+        _members(selection),
+        _scores(selection, candidates),
+        _strategies(selection),
+        _few(records[SELECTION]),
+        _accuracies("test", shown),
+        pairs_table("differences", SAYS["differences"], shown, [*between, *of_recipes]),
+        _families(graphs),
+        _accuracies("shifted", shifted),
+        _in_use(shifted, [*between, (LARGE, "recipe")]),
+        _own(tests, between[:2]),
+        _unseen(unseen, tests),
+        pairs_table(
+            "unseen_differences",
+            SAYS["unseen_differences"],
+            unseen,
+            [*between[:2], *rivals, (SMALL, BOTH_WAYS)],
+        ),
+    ]
+    return [table for table in every if table.rows]
 
 
 def differing(config: Config) -> str:
@@ -160,46 +173,34 @@ def _members(selection: Values) -> ResultTable:
     """Each member, what it is, and how often it is chosen with something left out."""
     rows = []
     for key, portfolio in selection["portfolios"].items():
+        left = (portfolio["without_kind"], portfolio["without_graph"])
         for name in portfolio["members"]:
-            again = [
-                f"{sum(name in left for left in choices.values())} of {len(choices)}"
-                for choices in (portfolio["without_kind"], portfolio["without_graph"])
-            ]
+            again = [f"{sum(name in of for of in c.values())} of {len(c)}" for c in left]
             config = member_config(selection, name)
             text = differing(config) or "nothing"
             rows.append([name, NAMED[key], config.model, *again, text])
-    return ResultTable(
-        "members",
-        "The members of both portfolios in the order of their choice; in how many of the choices "
-        "without one kind, and without one graph, a member is chosen again; and where its "
-        "configuration differs from the defaults of LON-GNN.",
-        ["member", "of", "model", "without a kind", "without a graph", "differs"],
-        rows,
-    )
+    columns = ["member", "of", "model", "without a kind", "without a graph", "differs"]
+    return ResultTable("members", SAYS["members"], columns, rows)
 
 
 def _scores(selection: Values, candidates: Mapping[str, Values]) -> ResultTable:
     """What it costs that a graph, or its kind, took no part in the choice."""
+    ways = {
+        "inside": "with the graph",
+        "outside_graph": "without it",
+        "outside_kind": "without its kind",
+    }
     rows = []
     for name, cell in candidates.items():
         shown = [f"{percent(cell['holdout'][cell['usual']]):.1f}"]
         for portfolio in selection["portfolios"].values():
-            for where in ("inside", "outside_graph", "outside_kind"):
-                scores = portfolio[where].get(name)
-                shown.append("" if scores is None else f"{percent(scores[JOINED]):.1f}")
+            scores = [portfolio[where].get(name) for where in ways]
+            shown += ["" if of is None else f"{percent(of[JOINED]):.1f}" for of in scores]
         oracle = f"{100 * selection['oracle'][name]:.1f}"
         rows.append([name, GRAPHS[name].kind, metric_words(cell["metric"]), *shown, oracle])
-    ways = ("with the graph", "without it", "without its kind")
-    titles = [f"{NAMED[key]} chosen {way}" for key in selection["portfolios"] for way in ways]
-    return ResultTable(
-        "scores",
-        "Mean score in % on the selection holdout over the splits: one model with the defaults; "
-        "each portfolio, joined by votes, chosen with the graph, without it and its recipes "
-        "(where it has any), and without all graphs of its kind; and the best single candidate, "
-        "known only afterwards.",
-        ["graph", "kind", "score", "default", *titles, "oracle"],
-        rows,
-    )
+    titles = [f"{NAMED[key]} chosen {w}" for key in selection["portfolios"] for w in ways.values()]
+    columns = ["graph", "kind", "score", "default", *titles, "oracle"]
+    return ResultTable("scores", SAYS["scores"], columns, rows)
 
 
 def _titles(grid: Mapping[str, Iterable[str]]) -> list[str]:
@@ -207,76 +208,24 @@ def _titles(grid: Mapping[str, Iterable[str]]) -> list[str]:
     return list(dict.fromkeys(title for row in grid.values() for title in row))
 
 
-def _accuracies(name: str, caption: str, grid: Grid) -> ResultTable:
+def _accuracies(name: str, grid: Grid) -> ResultTable:
     titles = _titles(grid)
     rows = [[g, *means_in_bold(row, titles), *printed_cells(g)] for g, row in grid.items()]
-    start = "Mean test accuracy in % over ten published splits, the best of ours in bold: "
-    return ResultTable(name, start + caption, ["graph", *titles, *_PRINTED], rows)
+    columns = ["graph", *titles, "paper's LON-GNN", "best printed"]
+    return ResultTable(name, SAYS[name], columns, rows)
 
 
-def _test(grid: Grid) -> ResultTable:
-    return _accuracies(
-        "test",
-        "one model with the defaults; the portfolios that were chosen without the graph and its "
-        "recipes, as their best member by validation and joined by votes; the graph's own recipe "
-        "of LON-GNN, and eight seeds of it as plain average and joined by votes; and printed "
-        "numbers: the paper's tuned LON-GNN, and the best found anywhere.",
-        grid,
-    )
-
-
-def _shifted(grid: Grid) -> ResultTable:
-    """What following the class frequencies of the validation nodes is worth."""
-    return _accuracies(
-        "shifted",
-        "one model with the defaults, both portfolios chosen without the graph and joined as "
-        "presets do, and one model of the graph's recipe, each as trained and then shifted towards "
-        "the class frequencies of the validation nodes; and printed numbers, none of which was "
-        "made so.",
-        grid,
-    )
-
-
-def _in_use(grid: Grid) -> ResultTable:
+def _in_use(grid: Grid, pairs: Sequence[tuple[str, str]]) -> ResultTable:
     """What the shift gains, and paired differences between presets as they are in use."""
     plain = [title for title in _titles(grid) if not title.endswith(", shifted")]
-    pairs = [(SMALL, "default"), (LARGE, "default"), (LARGE, SMALL), (LARGE, "recipe")]
     rows = []
     for name, row in grid.items():
         gains = [paired(row, f"{title}, shifted", title, 1) for title in plain]
         between = [paired(row, f"{a}, shifted", f"{b}, shifted", 1) for a, b in pairs]
         rows.append([name, *gains, *between])
-    return ResultTable(
-        "in_use",
-        "What the shift gains, and then differences between what is shifted: points of test "
-        "accuracy, split by split, mean and 95 % bootstrap interval over the ten splits, bold if "
-        "it excludes zero.",
-        [
-            "graph",
-            *(f"{title}, shifted minus as trained" for title in plain),
-            *(f"{one} minus {other}" for one, other in pairs),
-        ],
-        rows,
-    )
-
-
-def _differences(grid: Grid) -> ResultTable:
-    votes = "recipe, votes on seeds"
-    return pairs_table(
-        "differences",
-        "Differences in test accuracy, split by split, in points: mean and 95 % bootstrap interval "
-        "over the ten splits, bold if it excludes zero.",
-        grid,
-        [
-            (SMALL, "default"),
-            (LARGE, "default"),
-            (LARGE, SMALL),
-            (votes, "recipe"),
-            (votes, "recipe, average of seeds"),
-            (LARGE, "recipe"),
-            (LARGE, votes),
-        ],
-    )
+    columns = [f"{title}, shifted minus as trained" for title in plain]
+    columns += [f"{one} minus {other}" for one, other in pairs]
+    return ResultTable("in_use", SAYS["in_use"], ["graph", *columns], rows)
 
 
 def _families(tests: Mapping[str, Values]) -> ResultTable:
@@ -291,32 +240,20 @@ def _families(tests: Mapping[str, Values]) -> ResultTable:
             both = [percent(of[key]["test"]) for key in ("equal", "whole")] if of else []
             shown.append(f"{both[0]:.2f} / {both[1]:.2f} ({of['members']})" if of else "")
         rows.append([name, *shown, f"{percent(portfolio['joined'][JOINED]['test']):.2f}"])
-    return ResultTable(
-        "families",
-        "Mean test accuracy in % of the members of one family in the large portfolio, joined by "
-        "votes: of its first two members / of all (their number); and of the whole portfolio.",
-        ["graph", *models, "all families"],
-        rows,
-    )
+    return ResultTable("families", SAYS["families"], ["graph", *models, "all families"], rows)
 
 
-def _own(tests: Mapping[str, Values]) -> ResultTable:
+def _own(tests: Mapping[str, Values], pairs: Sequence[tuple[str, str]]) -> ResultTable:
     """Test scores on tables that no choice has seen."""
-    rows, pairs = [], [(SMALL, "default"), (LARGE, "default")]
-    grid = {name: compared(cell) for name, cell in tests.items()}
+    cells = {n.removeprefix("table-"): cell for n, cell in tests.items() if n.startswith("table-")}
+    grid = {name: compared(cell) for name, cell in cells.items()}
+    rows = []
     for name, row in grid.items():
         means = [f"{percent(scores):.1f}" for scores in row.values()]
         gains = [paired(row, *two, 1) for two in pairs]
-        rows.append([name, metric_words(tests[name]["metric"]), *means, *gains])
-    return ResultTable(
-        "own",
-        "Mean test score in % over five stratified splits of tables that no choice has seen: one "
-        "model with the defaults, the whole portfolios as their best member by validation and "
-        "joined by votes; and their difference to one model in points with the 95 % bootstrap "
-        "interval, bold if it excludes zero.",
-        ["table", "score", *_titles(grid), *(f"{one} minus {other}" for one, other in pairs)],
-        rows,
-    )
+        rows.append([name, metric_words(cells[name]["metric"]), *means, *gains])
+    columns = [*_titles(grid), *(f"{one} minus {other}" for one, other in pairs)]
+    return ResultTable("own", SAYS["own"], ["table", "score", *columns], rows)
 
 
 def _strategies(selection: Values) -> ResultTable:
@@ -328,67 +265,43 @@ def _strategies(selection: Values) -> ResultTable:
                 name: percent(scores[strategy]) - percent(scores[BEST_MEMBER])
                 for name, scores in portfolio["outside_kind"].items()
             }
-            values = list(gains.values())
-            worst = min(gains, key=lambda name: gains[name])
-            numbers = [
-                f"{sum(values) / len(values):+.2f}",
-                str(sum(value > 0.5 for value in values)),
-                str(sum(value < -0.5 for value in values)),
-            ]
+            values, worst = [*gains.values()], min(gains, key=lambda name: gains[name])
+            counts = [sum(value > 0.5 for value in values), sum(value < -0.5 for value in values)]
+            numbers = [f"{sum(values) / len(values):+.2f}", *map(str, counts)]
             rows.append([strategy, NAMED[key], *numbers, f"{worst} {gains[worst]:+.1f}"])
-    return ResultTable(
-        "strategies",
-        "Ways to join the members of a portfolio, minus its best member by validation: points on "
-        "the selection holdout, mean over graphs, each with the portfolio chosen without its kind; "
-        "on how many graphs it is better or worse by over half a point; and the worst graph.",
-        ["joined by", "of", "mean", "better", "worse", "worst graph"],
-        rows,
-    )
+    columns = ["joined by", "of", "mean", "better", "worse", "worst graph"]
+    return ResultTable("strategies", SAYS["strategies"], columns, rows)
 
 
-def _few(cell: Values) -> ResultTable:
-    """What a prior gains over none, by the number of validation nodes."""
-    rows = []
-    for nodes, by_prior in cell["scores"].items():
-        gains = [gains_of_prior(by_prior, prior) for prior in by_prior if prior != "0"]
+def _few(record: Record) -> ResultTable:
+    """What a prior gained over none, by the number of validation nodes: history."""
+    rows, priors = [], []
+    for nodes, by_prior in record[FEW]["scores"].items() if FEW in record else ():
+        priors = [prior for prior in by_prior if prior != "0"]
+        gains = [gains_of_prior(by_prior, prior) for prior in priors]
         rows.append([nodes, str(len(gains[0])), *(f"{sum(g) / len(g):+.2f}" for g in gains)])
-    priors = [str(prior) for prior in PRIORS if prior]
-    return ResultTable(
-        "few",
-        "Few validation nodes: the plain average of the better half counted as so many nodes, "
-        "minus votes alone, in points on the selection holdout, mean over the graphs with enough "
-        "nodes, each cut at ten points; four draws of the nodes of each split.",
-        ["validation nodes", "graphs", *(f"counts as {prior}" for prior in priors)],
-        rows,
-    )
+    columns = ["validation nodes", "graphs", *(f"counts as {prior}" for prior in priors)]
+    return ResultTable("few", SAYS["few"], columns, rows)
 
 
-def _unseen(grid: Grid, metrics: Mapping[str, str]) -> ResultTable:
+def gains_of_prior(
+    by_prior: Mapping[str, Mapping[str, float]],  # prior -> graph -> score
+    prior: str,
+) -> list[float]:
+    """Over no prior, in points, graph by graph; where values are predicted it can be any, so a
+    graph counts with at most ten.
+    """
+    pairs = [(by_prior[prior][graph], by_prior["0"][graph]) for graph in by_prior[prior]]
+    return [100 * float(np.clip(scored - none, -0.1, 0.1)) for scored, none in pairs]
+
+
+def _unseen(grid: Grid, tests: Mapping[str, Values]) -> ResultTable:
     titles = [*(LABELS[rival] for rival in RIVALS), "default", SMALL, LARGE]
-    rows = [
-        [name, UNSEEN[name].kind, metric_words(metrics[name]), *means_in_bold(row, titles, 1)]
-        for name, row in grid.items()
-    ]
-    return ResultTable(
-        "unseen",
-        "Mean test score in % over five stratified splits of graphs of kinds that are not in the "
-        "collection, the best of each row in bold: gradient boosting without the graph, a GCN and "
-        "a LON-GNN with the defaults, and the whole portfolios, joined by votes.",
-        ["graph", "kind", "score", *titles],
-        rows,
-    )
-
-
-def _unseen_differences(grid: Grid) -> ResultTable:
-    rivals = [(SMALL, LABELS[rival]) for rival in RIVALS]
-    return pairs_table(
-        "unseen_differences",
-        "Differences in test score on graphs of unseen kinds, split by split, in points: mean and "
-        "95 % bootstrap interval over the five splits, bold if it excludes zero. The last column "
-        "is what the portfolio gains by arcs, against the same graph with every arc made two-way.",
-        grid,
-        [(SMALL, "default"), (LARGE, "default"), *rivals, (SMALL, BOTH_WAYS)],
-    )
+    rows = []
+    for name, row in grid.items():
+        metric = metric_words(tests[f"unseen-{name}"]["metric"])
+        rows.append([name, UNSEEN[name].kind, metric, *means_in_bold(row, titles, 1)])
+    return ResultTable("unseen", SAYS["unseen"], ["graph", "kind", "score", *titles], rows)
 
 
 def facts(folder: Path) -> dict[str, Any]:

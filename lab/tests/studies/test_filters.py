@@ -24,9 +24,6 @@ from lab.studies.filters._task import (
     FILTERS,
     eigenblocks,
     exact_floor,
-    factorize,
-    find_poles,
-    fit_rational,
     grid_operator,
     load_images,
     make_problems,
@@ -147,13 +144,6 @@ def test_networks_learn(name, small):
         device=torch.device("cpu"),
     )
     assert (trained.curve[-1] < trained.curve[0]).all()
-
-
-def test_a_rational_filter_goes_below_the_floor(small):
-    factors = factorize(small.grid, find_poles(FILTERS["comb"]))
-    x, y = small.grid.signals[:, 0], small.targets[-1, :, 0]
-    floor = small.problems.by_filter(small.problems.rho)[-1, 0]
-    assert fit_rational(factors, x, y, small.grid.mask) < 0.01 * floor
 
 
 def test_quick_run_from_end_to_end(tmp_path):
