@@ -11,6 +11,7 @@ from longnn.training._fit import (
     FittedMember,
     TruncatedScore,
     choose_device,
+    make_members,
     make_model,
     make_population,
     make_problem,
@@ -46,6 +47,7 @@ from longnn.training._readout import (
 )
 from longnn.training._rows import RowProblem, row_degree_of
 from longnn.training._trained import Trained, mean_prediction
+from longnn.training._trees import TreeGroup
 
 __all__ = [
     "DRAWS",
@@ -70,6 +72,7 @@ __all__ = [
     "RowProblem",
     "StopTraining",
     "Trained",
+    "TreeGroup",
     "TruncatedScore",
     "Watcher",
     "architecture_of",
@@ -86,6 +89,7 @@ __all__ = [
     "is_out_of_memory",
     "keys_of_one",
     "load_checkpoint",
+    "make_members",
     "make_model",
     "make_population",
     "make_problem",

@@ -47,6 +47,7 @@ class StoredTerms:
         scaling: of the features, by columns.
         degree: up to which terms are read.
         device, dtype: of what is read.
+        neighbours: how many each row has, (rows,).
     """
 
     stores: Mapping[SelfLoops, BasisStore]
@@ -55,10 +56,12 @@ class StoredTerms:
     degree: int
     device: torch.device
     dtype: torch.dtype
+    neighbours: np.ndarray
 
     @classmethod
     def of(
         cls,
+        graph: GraphStore,
         stores: Mapping[SelfLoops, BasisStore],
         nodes: np.ndarray,
         scaling: Scaling,
@@ -69,7 +72,8 @@ class StoredTerms:
     ) -> "StoredTerms":
         """The terms of some nodes."""
         places = {loops: places_of(store, nodes) for loops, store in stores.items()}
-        return cls(stores, places, scaling, degree, device, dtype)
+        counts = np.asarray(graph.offsets[nodes + 1]) - np.asarray(graph.offsets[nodes])
+        return cls(stores, places, scaling, degree, device, dtype, counts)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,7 +97,8 @@ class StoredTerms:
                 found /= self.scaling.deviation.numpy().astype(np.float32)
             values[key] = torch.from_numpy(found).to(self.device, self.dtype)
             ones[key] = torch.from_numpy(constant).to(self.device, self.dtype)
-        return Terms(values, ones)
+        degrees = torch.from_numpy(self.neighbours[rows]).to(self.device, self.dtype)
+        return Terms(values, ones, degrees)
 
     def in_order(self, rows: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, Terms]]:
         """Batches of rows as they come: places among ``rows``, and the terms."""
@@ -239,6 +244,7 @@ def row_terms(
     }
     dtype = torch.float64 if configs[0].precision == "float64" else torch.float32
     terms = StoredTerms.of(
+        graph,
         stores,
         nodes,
         scaling.after(graph.scaling),
