@@ -54,15 +54,12 @@ from longnn.records import (
     summarize_repeats,
 )
 from longnn.report import describe_cover_filter, describe_filter, mean_response
-from longnn.store._adjacency import StoredOperator
-from longnn.store._rows import StoredDataset
 from longnn.training import (
     FIELDS,
     Fitted,
     FittedMember,
     Problem,
     Readout,
-    RowProblem,
     class_counts,
     score,
     shifted,
@@ -72,8 +69,6 @@ from longnn.training import (
 POINTS = 101
 #: Nodes up to which the eigenvalues outside the bulk are computed: 0.5 GB there.
 OUTLIER_NODES = 1_000_000
-#: Stored entries up to which the spectral density is estimated: fifty products, a minute there.
-DENSITY_ENTRIES = 50_000_000
 #: Of an estimated density, what counts as none.
 LEAST_DENSITY = 1e-3
 #: Groups of predictions by how sure they are.
@@ -112,6 +107,7 @@ def describe_run(
     """
     graph = _describe_graph(request, dataset, problem, scaling)
     largest = _largest(graph, problem)
+    dataset = dataset.asked
     repeats = tuple(_describe_repeat(dataset, fit, largest, problem.metric) for fit in fitted)
     first, test = fitted[0], fitted[0].split.test
     samples = dataclasses.replace(  # of single nodes, of the first repeat alone
@@ -143,18 +139,20 @@ def _describe_graph(
     request: Request, dataset: NodeDataset, problem: Problem, scaling: str
 ) -> GraphRecord:
     """The graph: where it is from, what it is like, and its spectrum."""
-    outliers, notes = None, tuple(dataset.notes)
-    if isinstance(dataset, StoredDataset):
-        density, card = None, _card(dataset)
-        if dataset.graph.num_entries <= DENSITY_ENTRIES:
-            density = spectral_density(StoredOperator(dataset.graph))  # type: ignore[arg-type]  # it multiplies
-        left = "components, homophily" + ", spectral density" * (density is None)
+    outliers, density, notes = None, None, tuple(dataset.notes)
+    card = data.describe(dataset).to_dict()
+    operator = dataset.backing.operator() if problem.by_rows else problem.operator
+    if operator is not None:
+        density = spectral_density(operator)
+    missing = ["spectral density"] * (density is None)
+    missing += ["components", "homophily"] * ("components" not in card)
+    if missing:
+        left = ", ".join(missing)
         notes = (*notes, f"Left out, since they need the whole graph in memory: {left}.")
-    else:
-        density, card = spectral_density(problem.operator), data.describe(dataset).to_dict()
-        # Communities and bipartite-like parts are read off undirected graphs.
-        if problem.operator.direction == "none" and problem.operator.num_nodes <= OUTLIER_NODES:
-            outliers = outlying_eigenvalues(problem.operator).numpy()
+    # Communities and bipartite-like parts are read off undirected graphs.
+    plain = not problem.by_rows and operator.direction == "none"
+    if plain and operator.num_nodes <= OUTLIER_NODES:
+        outliers = outlying_eigenvalues(operator).numpy()
     return GraphRecord(
         name=dataset.name,
         task=dataset.task,
@@ -173,41 +171,9 @@ def _describe_graph(
     )
 
 
-def _card(dataset: StoredDataset) -> dict[str, Any]:
-    """What a report shows of a stored graph: what its degrees and labels say, and no more."""
-    graph = dataset.graph
-    degree = np.diff(graph.offsets)
-    counts: dict[str, int] = {}
-    if dataset.task != "regression":
-        y, classes = dataset.data.y, dataset.num_classes
-        several = dataset.task == "multilabel"
-        held = (y == 1).sum(0) if several else torch.bincount(y, minlength=classes)
-        counts = dict(zip(dataset.classes, held.tolist(), strict=True))
-    present = [count for count in counts.values() if count]
-    return {
-        "name": dataset.name,
-        "task": dataset.task,
-        "nodes": graph.num_nodes,
-        "edges": dataset.num_edges,
-        "features": graph.num_features,
-        "weighted": False,
-        "degree_min": int(degree.min()),
-        "degree_median": float(np.median(degree)),
-        "degree_mean": float(degree.mean()),
-        "degree_max": int(degree.max()),
-        "isolated_nodes": int((degree == 0).sum()),
-        "class_counts": counts,
-        "imbalance": max(present) / min(present) if present else None,
-        "labelled_share": dataset.num_nodes / graph.num_nodes,
-        "notes": list(dataset.notes),
-        "warnings": [],
-        "fingerprint": dataset.fingerprint(),
-    }
-
-
 def _largest(graph: GraphRecord, problem: Problem) -> float:
     """The largest eigenvalue; on rows the end of the estimated density, or two."""
-    if not isinstance(problem, RowProblem):
+    if not problem.by_rows:
         return float(extreme_eigenvalues(problem.operator)[1])
     if graph.density is None:
         return 2.0
@@ -447,7 +413,7 @@ def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Resid
     if len(rows) > SCATTER_NODES:
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
         rows = rows[order[:SCATTER_NODES].sort().values]
-    degree = _degrees(dataset)
+    degree = dataset.degrees
     values = predicted.reshape(dataset.num_nodes, -1)[:, 0]
     return Residuals(
         name=dataset.targets[0] if dataset.targets else "label",
@@ -455,13 +421,6 @@ def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Resid
         true=y[rows].double().numpy(),
         degree=degree[rows].double().numpy(),
     )
-
-
-def _degrees(dataset: NodeDataset) -> Tensor:
-    """Neighbours of each node, (nodes,)."""
-    if isinstance(dataset, StoredDataset):
-        return torch.from_numpy(np.diff(dataset.graph.offsets)[dataset.nodes])
-    return dataset.degrees
 
 
 def label_counts(
@@ -513,7 +472,7 @@ def describe_baselines(
 
     records = []
     for name, title in simple_baselines(dataset.task).items():
-        if name == "linear" and isinstance(problem, RowProblem):
+        if name == "linear" and problem.by_rows:
             continue  # it would need all features in memory
         scores = []
         for fit in fitted:

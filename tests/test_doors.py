@@ -32,8 +32,6 @@ HEADLINES["several labels"] = "average_precision"
 SETTINGS = {"epochs": 4, "degree": 2, "placement": "features", "baselines": False}
 #: Compiling a program takes seconds: of the others, what is compiled is asked.
 EXPORTED = {("two classes", "memory"), ("numbers", "disk")}
-#: Doors that are known to say something wrong on disk, by door and backing.
-WRONG = {("explain", "disk"): "a run that was trained from disk is not explained"}
 
 
 def write_table(folder, seed=0):
@@ -118,14 +116,6 @@ def run(folders, task, backing, options):
             *("--device", "cpu", "--cache", root / "cache", "--output", folder, "--quiet"),
         )
     return longnn.load_run(folder)
-
-
-@pytest.fixture(autouse=True)
-def excused(request, backing):
-    """A door that is known to be wrong must fail, until it is mended."""
-    reason = WRONG.get((request.node.originalname.removeprefix("test_"), backing))
-    if reason:
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
 
 
 def test_train(run, folders, task, backing, options):

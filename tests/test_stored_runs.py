@@ -3,13 +3,14 @@
 import shutil
 
 import numpy as np
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import torch
 
 from longnn.data import DataError
 from longnn.runs import load_run, train
-from longnn.store._rows import StoredDataset, load_stored
+from longnn.store._disk import load_stored
 from longnn.training._fit import raw_scores
 from tests.commands import fail, succeed
 from tests.shifted import roles_of, shifted_graph
@@ -34,16 +35,16 @@ def run(folder, tmp_path_factory):
 def test_the_run_folder_is_an_ordinary_one(run, folder):
     names = {path.name for path in run.folder.iterdir()}
     expected = {"run.json", "record.json", "config.toml", "weights.safetensors", "report.html"}
-    assert expected | {"predictions.parquet", "history.csv"} <= names
+    assert expected | {"predictions.parquet", "predictions.csv", "history.csv"} <= names
     again = load_run(run.folder)
-    assert isinstance(again.dataset, StoredDataset)
+    assert again.dataset.backing.by_rows
     assert again.config.options["placement"] == "features"
     found = again.evaluate()[0][0]["test"]
     assert found == pytest.approx(run.record.repeats[0].scores["test"])
     assert run.record.data.card["nodes"] == 300
     assert run.record.data.density is not None
-    assert any("components" in note for note in run.record.data.notes)
-    assert "trained on rows" in (run.folder / "report.html").read_text()
+    assert run.record.data.card["components"] >= 1
+    assert "trained from disk" in (run.folder / "report.html").read_text()
 
 
 def test_predictions_are_of_all_nodes_with_their_ids(run, folder):
@@ -80,7 +81,7 @@ def test_rows_follow_the_validation_nodes(tmp_path, no_report):
 def test_a_new_graph_is_predicted_by_rows(run, tmp_path):
     new = small(120, seed=3, unlabelled=120)
     stored = write_graph(tmp_path / "new", new, ids=list(range(1000, 1120)))
-    table = pyarrow.concat_tables(run.stream(graph=stored))
+    table = run.predict(load_stored(stored.folder, rows=True))
     assert table.column_names == ["id", "predicted", "p_minus", "p_plus"]
     assert table["id"].to_pylist()[0] == 1000
     here = run.predict(load_stored(tmp_path / "new", rows=False))
@@ -89,10 +90,10 @@ def test_a_new_graph_is_predicted_by_rows(run, tmp_path):
 
 def test_another_number_of_features_is_an_error(run, tmp_path):
     stored = write_graph(tmp_path / "new", small(60, 4))
-    with pytest.raises(DataError, match="Expected the 6 features"):
-        next(run.stream(graph=stored))
+    with pytest.raises(DataError, match="Expected 6 features"):
+        run.predict(load_stored(stored.folder, rows=True))
     with pytest.raises(DataError, match="repeat below 1"):
-        run.stream(3)
+        run.tables(3)
 
 
 def test_data_that_changed_is_noticed(run, folder, tmp_path, no_report):
@@ -120,7 +121,15 @@ def test_repeats_have_splits_of_their_own(folder):
     assert "set" in made.predictions(1).column_names
 
 
-def test_predictions_of_a_graph_on_disk_are_parquet(run, tmp_path):
-    said = succeed("predict", run.folder, "--output", tmp_path / "p.parquet")
+def test_predictions_of_a_graph_on_disk_are_csv_and_parquet(run, tmp_path):
+    said = succeed("predict", run.folder, "--output", tmp_path / "p.csv")
     assert said.startswith("300 predictions")
-    assert "end in .parquet" in fail("predict", run.folder, "--output", tmp_path / "p.csv")
+    tables = (
+        pyarrow.csv.read_csv(tmp_path / "p.csv"),
+        pyarrow.parquet.read_table(tmp_path / "p.parquet"),
+    )
+    assert tables[0].column_names == tables[1].column_names
+    np.testing.assert_allclose(tables[0]["p_plus"], tables[1]["p_plus"])
+    succeed("predict", run.folder, "--output", tmp_path / "alone.parquet")
+    assert not (tmp_path / "alone.csv").exists()
+    assert "end in .csv or .parquet" in fail("predict", run.folder, "--output", tmp_path / "p.txt")

@@ -320,9 +320,8 @@ class Bench:
     def _ask_members(self, dataset: NodeDataset, preset: str) -> dict[str, Any]:
         config = training.complete({"preset": preset, "device": self.device.type}, dataset)
         configs = list(training.members_of(config, dataset).values())
-        loops = {training.self_loops_of(member) for member in configs}
         problem = training.make_problem(
-            dataset, configs[0], Scaling("none"), device=self.device, variants=loops
+            dataset, configs[0], Scaling("none"), device=self.device, members=configs
         )
         passes: dict[object, list[Model]] = {}
         for member in configs:

@@ -20,15 +20,16 @@ from lab.bench._contenders import Workload, make_population, make_problem
 from lab.bench._graphs import Size, random_dataset, random_operator
 from lab.bench._measure import Budget, Call, captured, fit_sweep, median_time
 from lab.generator import generate
+from longnn._base.tables import write_tables
 from longnn.config import Config
 from longnn.data import make_split
 from longnn.graphs import GraphOperator, apply_filter
 from longnn.registry import FEATURES_FORM
-from longnn.runs._predictions import stream_predictions, write_stream
+from longnn.runs._predictions import ROWS, prediction_tables
 from longnn.store import prepare, propagate
 from longnn.store._basis import add_ones
+from longnn.store._disk import load_stored
 from longnn.store._graph import GraphStore
-from longnn.store._rows import load_stored
 from longnn.training import Job, Member, Population, Trained, make_model
 
 STAGES = ("ingest", "propagate", "train", "predict")
@@ -172,8 +173,8 @@ def measure_stages(folder: Path, size: Size, device: torch.device) -> dict[str, 
     settings = {"epochs": 1, "hidden_channels": 64, "batch_rows": 4096, "degree": size.degree}
     config = Config.from_dict({**FEATURES_FORM, **settings})
     longer = Config.from_dict({**FEATURES_FORM, **settings, "epochs": 1000, "patience": 1000})
-    split = make_split(rows, None, 0)
-    job = Job(rows, [config], [split], device=str(device))
+    job = Job(rows, [config], [make_split(rows, None, 0)], device=str(device))
+    (split,) = job.splits
     problem = job.problem_of(0)
     model = make_model(longer, size.columns, problem.outputs)
     member = Member(model, longer.settings, longer.seed, split.train, split.val)
@@ -182,7 +183,12 @@ def measure_stages(folder: Path, size: Size, device: torch.device) -> dict[str, 
     stages["train"] = _stage(seconds, read, 0, moved)
 
     trained = Trained.collect(job.dataset, job.scaling_of(0), job.run())
-    seconds = _median(lambda: write_stream(stream_predictions(trained, graph), predicted))
+
+    def predict() -> int:
+        batches = trained.predict_batches(trained.problem(rows), size=ROWS)
+        return write_tables(prediction_tables(trained, rows, batches), [predicted])
+
+    seconds = _median(predict)
     read, moved = _row_bytes(size.nodes, size)
     stages["predict"] = _stage(seconds, read, predicted.stat().st_size, moved)
     return stages

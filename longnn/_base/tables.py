@@ -1,6 +1,9 @@
 """Tables as files that a spreadsheet opens without running what is in them."""
 
+import contextlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.compute as pc
@@ -12,11 +15,36 @@ from longnn._base.files import atomic_path, writing
 
 def write_table(table: pyarrow.Table, path: Path) -> None:
     """Write a table as CSV, with formulas marked, or as Parquet, by the ending of the file."""
-    with writing(path), atomic_path(path) as temporary:
-        if path.suffix == ".csv":
-            pyarrow.csv.write_csv(without_formulas(table), temporary)
-        else:
-            pyarrow.parquet.write_table(table, temporary)
+    write_tables([table], [path])
+
+
+def write_tables(tables: Iterable[pyarrow.Table], paths: Sequence[Path]) -> int:
+    """Write tables of the same columns one below the other, as they come, into each file.
+
+    Returns:
+        the number of rows.
+    """
+    rows = 0
+    with contextlib.ExitStack() as stack:
+        for path in paths:
+            stack.enter_context(writing(path))
+        targets = [(path.suffix, stack.enter_context(atomic_path(path))) for path in paths]
+        writers: list[Any] = []
+        with contextlib.ExitStack() as opened:
+            for table in tables:
+                if not writers:
+                    writers = [_open(*target, table.schema, opened) for target in targets]
+                for (kind, _), writer in zip(targets, writers, strict=True):
+                    writer.write_table(without_formulas(table) if kind == ".csv" else table)
+                rows += table.num_rows
+    return rows
+
+
+def _open(
+    kind: str, path: Path, schema: pyarrow.Schema, opened: contextlib.ExitStack
+) -> pyarrow.csv.CSVWriter | pyarrow.parquet.ParquetWriter:
+    writer = pyarrow.csv.CSVWriter if kind == ".csv" else pyarrow.parquet.ParquetWriter
+    return opened.enter_context(writer(path, schema))
 
 
 def without_formulas(table: pyarrow.Table) -> pyarrow.Table:

@@ -42,8 +42,8 @@ def info(
 ) -> None:
     """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
     from longnn.data._card import untested
+    from longnn.store._disk import is_prepared
     from longnn.store._graph import GraphStore, card_lines
-    from longnn.store._rows import is_prepared
 
     if is_prepared(graph):
         prepared = GraphStore.open(graph)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from longnn.data import NodeDataset
     from longnn.explain import Explanation
     from longnn.explain._overview import Overview
-    from longnn.store._graph import GraphStore
 
 #: Nodes that are printed one by one; the others are in the files.
 PRINTED = 10
@@ -49,8 +48,8 @@ def predict(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="CSV file to write, with a Parquet file beside it (default: in the run folder). "
-            "For a graph that is read by rows, a Parquet file."
+            help="CSV file to write, with a Parquet file beside it, or a Parquet file alone "
+            "(default: in the run folder)."
         ),
     ] = None,
     repeat_index: Annotated[
@@ -64,73 +63,26 @@ def predict(
 ) -> None:
     """Predict all nodes of the run's graph, or of a new graph with the same features."""
     from longnn.runs._folder import folder_name
-    from longnn.runs._predictions import write_predictions, write_stream
-    from longnn.store._cache import load_source
-    from longnn.store._rows import is_prepared
+    from longnn.runs._predictions import write_predictions
 
     found = longnn.runs.load_run(run, data_dir=data_dir)
-    source = None if graph is None else read_source(graph, nodes, data_option)
-    if source is not None and not is_prepared(source.graph):
-        source = source if found.source is None else source.like(found.source)
-    on_rows = _stored_graph(found, source, read_memory(memory), cache)
+    dataset = _dataset(found, graph, nodes, data_option, data_dir, memory, cache)
     alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
-    if on_rows is not None:
-        name = f"predictions-{folder_name(on_rows.about['name'])}{alone}.parquet"
-        target = _checked(output or run / name, ".parquet for a graph that is read by rows")
-        other = None if source is None else on_rows
-        tables = found.stream(repeat_index, other, memory=read_memory(memory))
-        out.print(f"{write_stream(tables, target)} predictions: {target}", markup=False)
-        return
-    if source is None:
-        dataset = found.dataset
-    else:
-        dataset = load_source(source, data_dir, rows=False)
-        dataset = found.trained.encode(dataset)
-        show_notes(dataset.notes)
-    name = f"predictions-{folder_name(dataset.name)}{alone}.csv"
-    target = _checked(output or run / name, ".csv")
-    if graph is None:
-        table = found.predictions(repeat_index)
-    else:
-        table = found.predict(dataset, repeat_index)
-    paths = write_predictions(table, target)
+    target = output or run / f"predictions-{folder_name(dataset.name)}{alone}.csv"
+    if target.suffix not in (".csv", ".parquet"):
+        raise ValueError(f"Expected --output to end in .csv or .parquet (got {target})")
+    if not target.parent.is_dir():
+        raise ValueError(f"Expected --output in an existing folder (got {target.parent})")
+    other = None if graph is None else dataset
+    tables = found.tables(repeat_index, other, memory=read_memory(memory))
+    rows, paths = write_predictions(tables, target)
     how = ""
     if repeat_index is not None:
         how = f" of repeat {repeat_index}"
     elif found.trained.repeats > 1:
         how = f", each the mean of {found.trained.repeats} repeats"
-    out.print(f"{dataset.num_nodes} predictions{how}: {paths[0]} and {paths[1].name}", markup=False)
-
-
-def _stored_graph(
-    found: "longnn.runs.Run",
-    source: "longnn.data.Source | None",
-    memory: int | None,
-    cache: Path | None,
-) -> "GraphStore | None":
-    """The graph on disk that is to be predicted by rows, or None."""
-    from longnn.store._cache import stored_graph
-    from longnn.store._rows import StoredDataset
-
-    if source is None:
-        dataset = found.dataset
-        return dataset.graph if isinstance(dataset, StoredDataset) else None
-    return stored_graph(
-        source,
-        memory=memory,
-        like=found.trained,
-        cache=cache,
-        on_note=lambda note: show_notes([with_short_paths(note)]),
-    )
-
-
-def _checked(target: Path, ending: str) -> Path:
-    """The file to write, if it ends so; what is said of the ending may follow it."""
-    if target.suffix != ending.split()[0]:
-        raise ValueError(f"Expected --output to end in {ending} (got {target})")
-    if not target.parent.is_dir():
-        raise ValueError(f"Expected --output in an existing folder (got {target.parent})")
-    return target
+    files = " and ".join([str(paths[0]), *(path.name for path in paths[1:])])
+    out.print(f"{rows} predictions{how}: {files}", markup=False)
 
 
 def evaluate(
@@ -308,19 +260,31 @@ def _tell(what: str, files: list[Path], quiet: bool) -> None:
 
 
 def _dataset(
-    found: Any,
+    found: "longnn.runs.Run",
     graph: str | None,
     nodes: Path | None,
     pairs: list[str] | None,
     data_dir: Path | None,
+    memory: str | None = None,
+    cache: Path | None = None,
 ) -> "NodeDataset":
     """The graph of the run, or another one read as the run's was."""
+    from longnn.store._cache import load_source
+    from longnn.store._disk import is_prepared
+
     if graph is None:
-        dataset: NodeDataset = found.dataset
-        return dataset
-    source = read_source(graph, nodes, pairs)
-    trained_on = found.source
-    dataset = (source if trained_on is None else source.like(trained_on)).load(data_dir)
+        return found.dataset
+    source, trained_on = read_source(graph, nodes, pairs), found.source
+    if trained_on is not None and not is_prepared(source.graph):
+        source = source.like(trained_on)
+    dataset = load_source(
+        source,
+        data_dir,
+        memory=read_memory(memory),
+        cache=cache,
+        like=found.trained,
+        on_note=lambda note: show_notes([with_short_paths(note)]),
+    )
     dataset = found.trained.encode(dataset)
     show_notes(dataset.notes)
     return dataset

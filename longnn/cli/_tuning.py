@@ -90,7 +90,7 @@ def tune(
     from longnn.config._values import parse_assignment
     from longnn.runs._folder import folder_name
     from longnn.store._cache import load_source
-    from longnn.store._rows import is_prepared
+    from longnn.store._disk import is_prepared
     from longnn.tuning._start import read_config, space_around
 
     fixed = dict(parse_assignment(pair) for pair in set_ or [])

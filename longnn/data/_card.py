@@ -32,6 +32,9 @@ SHOWN = 20  # classes in a line of the card
 FEW_COLUMNS = 10  # of a table: below it, rows repeat by chance
 
 
+_OF_FEATURES = ("feature_density", "duplicate_rows", "zero_rows")
+
+
 @dataclass(frozen=True)
 class GraphCard:
     r"""A graph at a glance.
@@ -54,7 +57,8 @@ class GraphCard:
     ``imbalance`` is the size of the largest class divided by that of the smallest, among classes
     with labelled nodes. ``edge_types`` are the arcs of each type of edges, if there are types.
     ``targets`` describes each number to predict: its least, median, mean and largest value, and how
-    its values at the two ends of an edge correlate (None if they do not vary).
+    its values at the two ends of an edge correlate (None if they do not vary). What would need a
+    large graph on disk as a whole is None: components, homophily, density and repeats of features.
     """
 
     name: str
@@ -67,8 +71,8 @@ class GraphCard:
     degree_median: float
     degree_mean: float
     degree_max: int
-    components: int
-    largest_component_share: float
+    components: int | None
+    largest_component_share: float | None
     isolated_nodes: int
     class_counts: dict[str, int]
     imbalance: float | None
@@ -76,9 +80,9 @@ class GraphCard:
     edge_homophily: float | None
     node_homophily: float | None
     adjusted_homophily: float | None
-    feature_density: float
-    duplicate_rows: int
-    zero_rows: int
+    feature_density: float | None
+    duplicate_rows: int | None
+    zero_rows: int | None
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     fingerprint: str
@@ -99,17 +103,13 @@ class GraphCard:
             ("nodes", f"{self.nodes:,}"),
             ("arcs" if self.directed else "edges", edges),
             *([("edge types", ", ".join(types))] if types else []),
-            ("features", f"{self.features:,} ({100 * self.feature_density:.1f} % nonzero)"),
+            ("features", f"{self.features:,}{self._nonzero()}"),
             (
                 "degree",
                 f"min {self.degree_min}, median {self.degree_median:g}, "
                 f"mean {self.degree_mean:.1f}, max {self.degree_max}",
             ),
-            (
-                "components",
-                f"{self.components:,}, the largest with {100 * self.largest_component_share:.1f} % "
-                f"of the nodes; {self.isolated_nodes:,} isolated",
-            ),
+            ("components", f"{self._largest()}{self.isolated_nodes:,} isolated"),
             ("labelled", f"{100 * self.labelled_share:.1f} % of the nodes"),
         ]
         if self.class_counts:
@@ -128,6 +128,16 @@ class GraphCard:
             rows.append(("homophily", shown))
         return [f"{name:<12}{value}" for name, value in rows]
 
+    def _nonzero(self) -> str:
+        density = self.feature_density
+        return "" if density is None else f" ({100 * density:.1f} % nonzero)"
+
+    def _largest(self) -> str:
+        if self.components is None or self.largest_component_share is None:
+            return "not counted; "
+        share = 100 * self.largest_component_share
+        return f"{self.components:,}, the largest with {share:.1f} % of the nodes; "
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON; of an undirected graph without a word on arcs."""
         fields = dataclasses.asdict(self)
@@ -137,6 +147,9 @@ class GraphCard:
             del fields["edge_types"]
         if not self.targets:
             del fields["targets"]
+        for key in ("components", "largest_component_share", *_OF_FEATURES):
+            if fields[key] is None:
+                del fields[key]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
 
 
@@ -147,15 +160,13 @@ def describe(dataset: NodeDataset) -> GraphCard:
     >>> describe(csbm(num_nodes=40, num_features=8)).class_counts
     {'minus': 20, 'plus': 20}
     """
-    row, col = dataset.data.edge_index
+    backing = dataset.backing
+    arcs, x = backing.arcs(), backing.features()
     nodes, degree = dataset.num_nodes, dataset.degrees
-    ones = np.ones(len(row), dtype=np.int8)
-    adjacency = sp.coo_array((ones, (row.numpy(), col.numpy())), shape=(nodes, nodes))
-    components, component = connected_components(adjacency.tocsr(), directed=False)
+    components, largest = (None, None) if arcs is None else _components(arcs, nodes)
     counts = _class_counts(dataset)
     present = [count for count in counts.values() if count]
     edge, node, adjusted = homophily(dataset)
-    x = dataset.data.x
     card = GraphCard(
         name=dataset.name,
         task=dataset.task,
@@ -167,8 +178,8 @@ def describe(dataset: NodeDataset) -> GraphCard:
         degree_median=float(np.median(degree.numpy())),
         degree_mean=float(degree.double().mean()),
         degree_max=int(degree.max()),
-        components=int(components),
-        largest_component_share=float(np.bincount(component).max() / nodes),
+        components=components,
+        largest_component_share=largest,
         isolated_nodes=int((degree == 0).sum()),
         class_counts=counts,
         imbalance=max(present) / min(present) if present else None,
@@ -176,9 +187,9 @@ def describe(dataset: NodeDataset) -> GraphCard:
         edge_homophily=edge,
         node_homophily=node,
         adjusted_homophily=adjusted,
-        feature_density=nonzero_share(x),
-        duplicate_rows=_count_duplicates(x),
-        zero_rows=int((x.crow_indices().diff() if is_sparse(x) else x.any(1)).logical_not().sum()),
+        feature_density=None if x is None else nonzero_share(x),
+        duplicate_rows=None if x is None else _count_duplicates(x),
+        zero_rows=None if x is None else _count_zeros(x),
         notes=dataset.notes,
         warnings=(),
         fingerprint=dataset.fingerprint(),
@@ -190,13 +201,28 @@ def describe(dataset: NodeDataset) -> GraphCard:
     return dataclasses.replace(card, warnings=tuple(_warnings(card, _repeats_by_chance(dataset))))
 
 
+def _components(arcs: Tensor, nodes: int) -> tuple[int, float]:
+    """How many there are, and the share of the largest."""
+    ones = np.ones(arcs.shape[1], dtype=np.int8)
+    adjacency = sp.coo_array((ones, tuple(arcs.numpy())), shape=(nodes, nodes))
+    count, component = connected_components(adjacency.tocsr(), directed=False)
+    return int(count), float(np.bincount(component).max() / nodes)
+
+
+def _count_zeros(x: Tensor) -> int:
+    stored = x.crow_indices().diff() if is_sparse(x) else x.any(1)
+    return int(stored.logical_not().sum())
+
+
 def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float | None]:
     """Edge, node and adjusted homophily (see :class:`GraphCard`)."""
     if dataset.task != "classification":
         return None, None, None
     dataset = undirected(dataset) if dataset.directed else dataset
-    y, known = dataset.data.y, dataset.labelled
-    row, col = dataset.data.edge_index
+    y, known, arcs = dataset.data.y, dataset.labelled, dataset.backing.arcs()
+    if arcs is None:
+        return None, None, None
+    row, col = arcs
     keep = (row != col) & known[row] & known[col]
     row, col = row[keep], col[keep]
     if len(row) == 0:
@@ -217,7 +243,8 @@ def _describe_targets(dataset: NodeDataset) -> dict[str, dict[str, float | None]
     if dataset.task != "regression" or not bool(dataset.labelled.any()):
         return {}
     y = dataset.data.y.reshape(dataset.num_nodes, -1).double()
-    row, col = dataset.data.edge_index
+    arcs = dataset.backing.arcs()
+    row, col = torch.zeros(2, 0, dtype=torch.int64) if arcs is None else arcs
     names = dataset.targets or tuple(str(k) for k in range(y.shape[1]))
     found: dict[str, dict[str, float | None]] = {}
     for name, value in zip(names, y.T.numpy(), strict=True):
@@ -294,10 +321,10 @@ def _warnings(card: GraphCard, by_chance: bool) -> list[str]:
     found = []
     if card.edges == 0:
         found.append("There are no edges: a graph filter has nothing to work on.")
-    if card.components - card.isolated_nodes > 1:
+    if card.components is not None and card.components - card.isolated_nodes > 1:
         found.append(
             f"The graph falls into {card.components} components; the largest holds "
-            f"{100 * card.largest_component_share:.0f} % of the nodes."
+            f"{100 * (card.largest_component_share or 0):.0f} % of the nodes."
         )
     if card.labelled_share == 0:
         found.append(UNLABELLED_GRAPH)
@@ -307,7 +334,7 @@ def _warnings(card: GraphCard, by_chance: bool) -> list[str]:
         return found
     if card.zero_rows:
         found.append(f"Nodes whose features are all zero: {card.zero_rows}.")
-    if card.duplicate_rows > card.nodes // 10:
+    if card.duplicate_rows is not None and card.duplicate_rows > card.nodes // 10:
         found.append(
             f"Nodes whose features repeat those of another: {card.duplicate_rows} "
             f"({100 * card.duplicate_rows / card.nodes:.0f} %); copies across splits flatter the "

@@ -6,8 +6,7 @@ or arcs, sorted; unlabelled nodes marked. Knows nothing of files or of training.
 
 import copy
 import dataclasses
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -17,8 +16,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from longnn.data._backing import Backing, InMemory
 from longnn.data._errors import DataError
-from longnn.data._features import check_features, feature_arrays, side_by_side
+from longnn.data._features import check_features, side_by_side
 from longnn.data._features import form as _form
 from longnn.data._relations import Relation
 from longnn.matrices import take_columns
@@ -68,6 +68,7 @@ class NodeDataset:
         encoding: how columns of a table became features, or None. Features beyond those of the
             encoding come from elsewhere and stand behind them.
         columns: the columns that features were made of, as they were read, or None.
+        disk: where features and edges are, if not in ``data``, which has labels and masks then.
 
     Raises:
         DataError: if ``data`` is not of that form, naming the entry at fault.
@@ -95,16 +96,19 @@ class NodeDataset:
     source: "Source | None" = None
     encoding: "Encoding | None" = None
     columns: "Table | None" = None
+    disk: Backing | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise DataError(f"Expected `name` to be text (got {self.name!r}).")
         if len(self.ids) == 0:
             object.__setattr__(self, "ids", range(self.num_nodes))
-        self._check_inputs()
+        if self.disk is None:
+            self._check_inputs()
         _check_labels(self)
         _check_masks(self.data, self.num_nodes)
-        _check_ids(self.ids, self.num_nodes)
+        if self.disk is None:
+            _check_ids(self.ids, self.num_nodes)
         if self.columns is not None and len(self.columns) != self.num_nodes:
             raise DataError(
                 f"Expected `columns` of {self.num_nodes} nodes (got {len(self.columns)})."
@@ -123,35 +127,35 @@ class NodeDataset:
             own = Data(edge_index=r.edge_index, edge_weight=r.edge_weight)
             _check_edges(own, self.num_nodes, both_ways=both_ways)
 
-    def require_whole(self, purpose: str) -> None:
-        """Raise where features and edges are not in memory, as a purpose wants them."""
+    @property
+    def backing(self) -> Backing:
+        """Where features and edges are, and all that is done with them."""
+        return self.disk or InMemory(self.data, self.directed, self.relations)
+
+    @property
+    def asked(self) -> "NodeDataset":
+        """The nodes that training and scores need: all, or on disk those with a label."""
+        return self.backing.asked(self)
 
     @property
     def num_nodes(self) -> int:
         """The number of nodes."""
-        return int(self.data.x.shape[0])
+        return self.backing.num_nodes
 
     @property
     def num_edges(self) -> int:
         """Undirected edges, each counted once (a self loop too); in a directed graph the arcs."""
-        row, col = self.data.edge_index
-        return row.shape[0] if self.directed else int((row <= col).sum())
+        return self.backing.num_edges
 
     @property
     def degrees(self) -> Tensor:
         """The number of neighbours of each node, whichever way the edge goes, (nodes,)."""
-        n = self.num_nodes
-        row, col = self.data.edge_index
-        row, col = row[row != col], col[row != col]
-        if self.directed:
-            both = torch.cat([row * n + col, col * n + row])
-            row = torch.unique(both) // n
-        return torch.bincount(row, minlength=n)
+        return self.backing.degrees()
 
     @property
     def num_features(self) -> int:
         """The number of features per node."""
-        return int(self.data.x.shape[1])
+        return self.backing.num_features
 
     @property
     def num_classes(self) -> int:
@@ -183,25 +187,7 @@ class NodeDataset:
 
         Sparse features are hashed as they are: made dense, they have another fingerprint.
         """
-        digest = hashlib.sha256(b"directed\n" if self.directed else b"")
-        for key, array in self._arrays():
-            array = np.ascontiguousarray(array)
-            array = array.astype(array.dtype.newbyteorder("<"), copy=False)
-            digest.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
-            digest.update(array.data)
-        return digest.hexdigest()
-
-    def _arrays(self) -> Iterator[tuple[str, np.ndarray]]:
-        for key in ("edge_index", "edge_weight", "x", "y"):
-            value = self.data.get(key)
-            if key == "x":
-                yield from feature_arrays(value)
-            elif value is not None:
-                yield key, value.detach().cpu().numpy()
-        for r in self.relations:
-            yield f"type {r.name}", r.edge_index.cpu().numpy()
-            if r.edge_weight is not None:
-                yield f"type {r.name} weight", r.edge_weight.cpu().numpy()
+        return self.backing.fingerprint()
 
     def with_source(self, source: "Source") -> "NodeDataset":
         """The same dataset, with a note of where it comes from; nothing is checked again."""

@@ -8,15 +8,18 @@ files.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from longnn._base.suggestions import did_you_mean
-from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
 from longnn.data._features import is_sparse, row_normalize, rows_of, with_values
 from longnn.matrices import SPARSE_SHARE, compact
+
+if TYPE_CHECKING:
+    from longnn.data._dataset import NodeDataset
 
 #: What ``Scaling.fit`` accepts; ``"auto"`` becomes one of the others.
 SCALINGS = ("auto", "none", "columns", "standard", "row")
@@ -49,7 +52,7 @@ class Scaling:
     deviation: Tensor | None = None
 
     @classmethod
-    def fit(cls, kind: str, dataset: NodeDataset | Tensor) -> "Scaling":
+    def fit(cls, kind: str, dataset: "NodeDataset | Tensor") -> "Scaling":
         """Find mean and deviation of each feature; constant features keep their scale.
 
         Args:
@@ -69,11 +72,13 @@ class Scaling:
                 f"{did_you_mean(kind, SCALINGS)}",
                 value=kind,
             )
+        if not isinstance(dataset, Tensor):
+            return dataset.backing.scaling(kind, ready=dataset.ready)
         if kind == "auto":
-            kind = "none" if isinstance(dataset, NodeDataset) and dataset.ready else "columns"
+            kind = "columns"
         if kind in ("none", "row"):
             return cls(kind)
-        x = dataset if isinstance(dataset, Tensor) else dataset.data.x
+        x = dataset
         if is_sparse(x):
             mean, deviation = _sparse_moments(x) if kind == "standard" else _sparse_columns(x)
             return cls(kind, mean, deviation)

@@ -7,6 +7,7 @@ that no model can learn from is an error that says what to do. Unlabelled nodes 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,6 +43,11 @@ class Split:
         notes = tuple(note for note in self.notes if note not in self.test_notes)
         nobody = torch.zeros_like(self.test)
         return replace(self, test=nobody, notes=notes, test_notes=())
+
+    def of(self, places: np.ndarray) -> "Split":  # int64 (nodes,)
+        """The split of some of the nodes."""
+        sets = {name: getattr(self, name)[places] for name in ("train", "val", "test")}
+        return replace(self, **sets)
 
     @property
     def sizes(self) -> tuple[int, int, int]:

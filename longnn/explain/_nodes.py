@@ -369,6 +369,8 @@ def explain_nodes(
     outside = nodes[(nodes < 0) | (nodes >= dataset.num_nodes)]
     if len(outside):
         raise ValueError(f"Expected nodes in 0..{dataset.num_nodes - 1} (got {outside[0]})")
+    dataset, inside = dataset.backing.neighbourhood(dataset, nodes, trained.row_degree)
+    nodes = np.searchsorted(inside, nodes)
     subject = Subject(trained, dataset, repeat)
     size = max(1, BLOCK // dataset.num_nodes)
     blocks = [nodes[k : k + size] for k in range(0, len(nodes), size)]

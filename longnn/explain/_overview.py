@@ -114,6 +114,7 @@ def explain_model(
     """
     if sample is not None and sample < 1:
         raise ValueError(f"Expected `sample` >= 1 (got {sample})")
+    dataset, _ = dataset.backing.neighbourhood(dataset, np.arange(dataset.num_nodes), None)
     subject = Subject(trained, dataset, repeat)
     everyone = np.arange(dataset.num_nodes)
     chosen = subject.default_outputs(everyone)

@@ -59,7 +59,6 @@ class Subject:
     def __init__(self, trained: Trained, dataset: NodeDataset, repeat: int | None = None) -> None:
         if repeat is not None and not 0 <= repeat < trained.repeats:
             raise DataError(f"Expected a repeat below {trained.repeats} (got {repeat})")
-        dataset.require_whole("to explain a run on it")
         if trained.edge_types:
             raise DataError(
                 "Expected a run whose edges are all alike, to explain it (got "

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
-from scipy.sparse.csgraph import breadth_first_order
 from torch import Tensor
 
 from longnn import report
@@ -57,17 +55,20 @@ def collect(runs: Sequence[Run], *, limit: int = NODES, node: str | None = None)
     graphs: dict[str, dict[str, Any]] = {}
     shown: dict[str, np.ndarray] = {}
     described = []
-    for run, record in zip(runs, records, strict=True):
-        run.dataset.require_whole("to explore a run on it")
-        key, first = record.data.fingerprint, Subject(run.trained, run.dataset, 0)
+    for whole, record in zip(runs, records, strict=True):
+        key, dataset = record.data.fingerprint, whole.dataset
+        if key not in shown:
+            centre = None if node is None else int(find_ids(dataset.ids, [node])[0])
+            shown[key] = dataset.backing.nearest(centre, limit)
+        run, places = whole.around(shown[key])
+        first = Subject(run.trained, run.dataset, 0)
         operators = _operators(run, first)
         if key not in graphs:
-            centre = None if node is None else int(find_ids(run.dataset.ids, [node])[0])
-            shown[key] = nodes_around(first.adjacency, centre, limit)
-            graphs[key] = describe_graph(run.dataset, operators, shown[key])
+            graphs[key] = describe_graph(run.dataset, operators, places)
+            graphs[key] |= {"nodes": dataset.num_nodes, "edges": dataset.num_edges}
         else:
-            graphs[key]["operators"] |= describe_operators(operators, shown[key])
-        data = _describe_run(run, record, first, shown[key])
+            graphs[key]["operators"] |= describe_operators(operators, places)
+        data = _describe_run(run, record, first, places)
         described.append(data | {"graph": list(graphs).index(key)})
     return {
         "version": __version__,
@@ -292,29 +293,6 @@ def _thinned(count: int, most: int, best: int) -> np.ndarray:
 def rows_of(operator: GraphOperator, shown: np.ndarray) -> np.ndarray:
     """The rows of some nodes in an operator: on arcs those of both copies, one after the other."""
     return np.concatenate([copy * operator.num_nodes + shown for copy in range(operator.copies)])
-
-
-def nodes_around(graph: scipy.sparse.csr_matrix, centre: int | None, limit: int) -> np.ndarray:
-    """At most ``limit`` nodes, in increasing order: all, or the nearest to the centre.
-
-    Nearest by the number of edges between; where a part of the graph has no more nodes, the first
-    ones of the other parts follow. Without a centre it is a node of middle degree.
-
-    >>> path = scipy.sparse.diags_array([np.ones(5), np.ones(5)], offsets=[-1, 1]).tocsr()
-    >>> nodes_around(path, 4, 3).tolist(), nodes_around(path, None, 9).tolist()
-    ([3, 4, 5], [0, 1, 2, 3, 4, 5])
-    """
-    nodes = graph.shape[0]
-    if nodes <= limit:
-        return np.arange(nodes)
-    if centre is None:
-        degree = np.diff(graph.indptr)
-        linked = np.flatnonzero(degree) if degree.any() else np.arange(nodes)
-        centre = int(linked[np.argsort(degree[linked], kind="stable")[len(linked) // 2]])
-    near = breadth_first_order(graph, centre, directed=False, return_predecessors=False)
-    if len(near) < limit:
-        near = np.concatenate([near, np.setdiff1d(np.arange(nodes), near)])
-    return np.sort(near[:limit])
 
 
 def describe_graph(

@@ -1,6 +1,5 @@
 """The graph of a run as a dataset: the one that was given, or the one that its files name."""
 
-import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,9 +10,9 @@ from torch_geometric.data import Data
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, from_data
 from longnn.store._cache import load_source
+from longnn.store._disk import ON_DISK
 from longnn.store._ranks import Ranks, join_ranks
-from longnn.store._rows import ON_ROWS, StoredDataset
-from longnn.training import choose_device, members_of, row_degree_of
+from longnn.training import choose_device
 
 OnNote = Callable[[str], None]
 #: A graph: its name or path, where it comes from, or the thing itself.
@@ -56,24 +55,11 @@ def require_rows(dataset: NodeDataset, ranks: Ranks) -> None:
     Raises:
         ValueError: for a graph in memory.
     """
-    if ranks.count > 1 and not isinstance(dataset, StoredDataset):
+    if ranks.count > 1 and not dataset.backing.by_rows:
         raise ValueError(
             "Expected a prepared folder, or files to prepare, under torchrun: its processes share "
             f"the rows of a graph on disk (got {dataset.name!r} in memory); start longnn without it"
         )
-
-
-def with_members_noted(dataset: StoredDataset, config: Config) -> StoredDataset:
-    """The dataset with a note of how many models of a preset can be trained on rows."""
-    if config.preset == "fast":
-        return dataset
-    every = members_of(config, dataset)
-    kept = sum(row_degree_of(member) is not None for member in every.values())
-    note = (
-        f"{kept} of the {len(every)} models of preset {config.preset!r} can be trained on rows, "
-        "and are."
-    )
-    return dataclasses.replace(dataset, notes=(*dataset.notes, note))
 
 
 def read_source(fields: Mapping[str, Any], file: Path) -> Source:
@@ -89,10 +75,10 @@ def load_graph(
 ) -> NodeDataset:
     """The graph of a run; an error that names no other file names the one that asks for it.
 
-    Its fingerprint says whether it was trained on rows.
+    Its fingerprint says whether it was on disk.
     """
     try:
-        return load_source(source, data_dir, rows=fingerprint.startswith(ON_ROWS))
+        return load_source(source, data_dir, rows=fingerprint.startswith(ON_DISK))
     except DataError as error:
         if error.path is not None:
             raise

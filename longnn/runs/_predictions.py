@@ -1,81 +1,77 @@
-"""Predictions of every node as a table: in memory, or a stream of tables for a graph on disk.
+"""Predictions of every node as tables of some rows each, written as they come.
 
-A stream holds no more than a batch of rows and a few bytes per node.
+No more is held than a batch of rows and a few bytes per node, wherever the graph is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow
-import pyarrow.parquet
 import torch
 from torch import Tensor
 
-from longnn._base.files import atomic_path, writing
-from longnn._base.tables import write_table
-from longnn.data import DataError, NodeDataset, Split
-from longnn.store._graph import GraphStore
-from longnn.store._rows import StoredDataset
+from longnn._base.tables import write_tables
+from longnn.data import NodeDataset, Split
 from longnn.training import Trained
 
-#: Rows of one table of a stream: of a group in a Parquet file.
+#: Rows of one table: of a group in a Parquet file.
 ROWS = 1 << 16
 SETS = ("none", "train", "val", "test")
 
 
-def predictions_table(
-    dataset: NodeDataset,
-    predicted: Tensor,
-    chosen: Tensor,
+def prediction_tables(
     trained: Trained,
-    sets: Mapping[str, Tensor] | None = None,
-) -> pyarrow.Table:
+    dataset: NodeDataset,
+    batches: Iterable[Tensor],
+    *,
+    repeat: int | None = None,
+    sets: np.ndarray | None = None,
+) -> Iterator[pyarrow.Table]:
     """One row per node: id, prediction, probabilities, and, where known, label and set.
 
     Several labels or numbers have one column of each kind per label or target:
     ``predicted_NAME``, ``p_NAME``, ``label_NAME``.
 
     Args:
-        dataset: whose nodes these are.
-        predicted: probabilities (nodes, classes), or values (nodes,) or (nodes, targets).
-        chosen: the predicted classes (nodes,) or labels (nodes, labels); values for regression.
         trained: the models, which know the names of classes and targets.
-        sets: masks of train, val and test, where all predictions come from one split.
+        dataset: whose nodes these are.
+        batches: probabilities (nodes, classes), or values (nodes,) or (nodes, targets), of some
+            nodes after the other.
+        repeat: the number of the repeat that predicts; None for the mean of all.
+        sets: see :func:`sets_of`.
     """
-    where = None
-    if sets is not None:
-        where = np.full(dataset.num_nodes, "none", dtype=object)
-        for name, mask in sets.items():
-            where[mask.numpy()] = name
     y = dataset.data.y if bool(dataset.labelled.any()) else None
-    ids = pyarrow.array(dataset.ids)
-    return table_of(ids, predicted, chosen, trained, y=y, where=where, classes=dataset.classes)
+    start = 0
+    for predicted in batches:
+        for some in predicted.split(ROWS):
+            part = slice(start, start + len(some))
+            yield _table(
+                pyarrow.array(dataset.ids[part]),
+                some,
+                trained.choose(some, repeat=repeat),
+                trained,
+                y=None if y is None else y[part],
+                where=None if sets is None else np.array(SETS, dtype=object)[sets[part]],
+                classes=dataset.classes,
+            )
+            start = part.stop
 
 
-def table_of(
+def _table(
     ids: pyarrow.Array,
     predicted: Tensor,
     chosen: Tensor,
     trained: Trained,
     *,
-    y: Tensor | None = None,
-    where: np.ndarray | None = None,
-    classes: Sequence[str] | None = None,
+    y: Tensor | None,
+    where: np.ndarray | None,
+    classes: Sequence[str],
 ) -> pyarrow.Table:
-    """The same of some nodes, from what is known of them.
-
-    Args:
-        ids: of the nodes.
-        predicted, chosen, trained: see :func:`predictions_table`.
-        y: their labels, -1 or NaN where unknown; None without any.
-        where: what each serves for.
-        classes: names of the labels; by default those of the models.
-    """
+    """The rows of some nodes; ``classes`` are the names of the labels."""
     columns: dict[str, object] = {"id": ids}
     if trained.task == "classification":
-        named = trained.classes if classes is None else classes
-        columns |= _classes(predicted, chosen, trained.classes, y, named)
+        columns |= _classes(predicted, chosen, trained.classes, y, classes)
     elif chosen.dim() == 1:
         columns["predicted"] = predicted.double().numpy()
         if y is not None:
@@ -114,93 +110,28 @@ def _known(y: Tensor) -> pyarrow.Array:
     return pyarrow.array(y.double().numpy(), mask=y.isnan().numpy())
 
 
-def write_predictions(table: pyarrow.Table, path: Path) -> list[Path]:
-    """Write a table of predictions to a CSV file, and to a Parquet file beside it.
+def write_predictions(tables: Iterable[pyarrow.Table], path: Path) -> tuple[int, list[Path]]:
+    """Write tables of predictions to a CSV file, and to a Parquet file beside it; or, if ``path``
+    ends so, to a Parquet file alone.
 
     A spreadsheet runs a cell such as ``=HYPERLINK(...)``, so the CSV file has an apostrophe before
     texts that begin like a formula (see :mod:`longnn._base.tables`). The Parquet file has every id
     as it is.
+
+    Returns:
+        the number of rows, and the files.
     """
-    paths = [path, path.with_suffix(".parquet")]
-    for target in paths:
-        write_table(table, target)
-    return paths
+    paths = list(dict.fromkeys([path, path.with_suffix(".parquet")]))
+    return write_tables(tables, paths), paths
 
 
-def sets_of(dataset: StoredDataset, splits: Sequence[Split]) -> np.ndarray | None:
-    """int8 (nodes,), what each node of the graph serves for, by its place in :data:`SETS`; None
-    where the repeats have several splits."""
-    first = splits[0]
-    if any(
-        not torch.equal(first.test, s.test) or not torch.equal(first.val, s.val) for s in splits
-    ):
+def sets_of(splits: Sequence[Split]) -> np.ndarray | None:
+    """int8 (nodes,), what each node serves for, by its place in :data:`SETS`; None where the
+    repeats have several splits."""
+    first, *others = [(s.train, s.val, s.test) for s in splits]
+    if any(not torch.equal(a, b) for other in others for a, b in zip(first, other, strict=True)):
         return None
-    found = np.zeros(dataset.graph.num_nodes, dtype=np.int8)
-    for number, mask in enumerate((first.train, first.val, first.test), start=1):
-        found[dataset.nodes[mask.numpy()]] = number
+    found = np.zeros(len(first[0]), dtype=np.int8)
+    for number, mask in enumerate(first, start=1):
+        found[mask.numpy()] = number
     return found
-
-
-def stream_predictions(
-    trained: Trained,
-    graph: GraphStore,
-    *,
-    repeat: int | None = None,
-    sets: np.ndarray | None = None,
-    memory: int | None = None,
-) -> Iterator[pyarrow.Table]:
-    """The predictions of all nodes of a stored graph, tables of some rows each.
-
-    The columns are those of :func:`~longnn.runs.predictions_table`.
-
-    Args:
-        trained: the models.
-        graph: the same graph or another with its features; missing terms are computed.
-        repeat: the number of one repeat; None for the mean of all.
-        sets: see :func:`sets_of`.
-        memory: bytes that computing terms may use.
-
-    Raises:
-        DataError: for other features, or a prediction that is not finite.
-    """
-    problem = trained.row_problem(graph, np.arange(graph.num_nodes), memory=memory)
-    known = _any_label(graph)
-    start = 0
-    ids = graph.ids(ROWS)
-    for predicted in trained.predict_batches(problem, repeat=repeat, size=ROWS):
-        if not bool(torch.isfinite(predicted).all()):
-            raise DataError("Expected finite predictions (got some that are not)")
-        stop = start + len(predicted)
-        y = _labels(graph, start, stop) if known else None
-        where = None if sets is None else np.array(SETS, dtype=object)[sets[start:stop]]
-        chosen = trained.choose(predicted, repeat=repeat)
-        yield table_of(next(ids), predicted, chosen, trained, y=y, where=where)
-        start = stop
-
-
-def _any_label(graph: GraphStore) -> bool:
-    if "labels.npy" not in graph.manifest.files:
-        return False
-    labels = graph.labels
-    return bool((labels >= 0).any() if labels.dtype.kind == "i" else (~np.isnan(labels)).any())
-
-
-def _labels(graph: GraphStore, start: int, stop: int) -> torch.Tensor:
-    found = np.array(graph.labels[start:stop])
-    return torch.from_numpy(found.astype(np.int64 if found.dtype.kind == "i" else np.float32))
-
-
-def write_stream(tables: Iterator[pyarrow.Table], path: Path) -> int:
-    """Write tables to one Parquet file as they come; returns the number of rows."""
-    rows = 0
-    with writing(path), atomic_path(path) as temporary:
-        writer = None
-        try:
-            for table in tables:
-                writer = writer or pyarrow.parquet.ParquetWriter(temporary, table.schema)
-                writer.write_table(table)
-                rows += table.num_rows
-        finally:
-            if writer is not None:
-                writer.close()
-    return rows

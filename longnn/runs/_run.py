@@ -8,23 +8,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
-import torch
 from torch import Tensor
 
 from longnn import explain, report
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, Split, make_split
-from longnn.description import masks_of, score_sets
+from longnn.description import score_sets
 from longnn.estimator import LONGNNClassifier, LONGNNRegressor
 from longnn.explain._subject import find_ids
 from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
 from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._export import export_trained
 from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
-from longnn.runs._predictions import predictions_table, sets_of, stream_predictions
-from longnn.store._graph import GraphStore
-from longnn.store._rows import StoredDataset
+from longnn.runs._predictions import ROWS, prediction_tables, sets_of
 from longnn.training import Problem, Trained, TruncatedScore, mean_prediction, truncation_curve
 
 
@@ -112,13 +110,18 @@ class Run:
         return dataset
 
     @functools.cached_property
+    def asked(self) -> NodeDataset:
+        """The nodes of its data that scores are about: all, or those with a label."""
+        return self.dataset.asked
+
+    @functools.cached_property
     def problem(self) -> Problem:
         """The data as the models want it."""
-        return self.trained.problem(self.dataset)
+        return self.trained.problem(self.asked)
 
     @functools.cached_property
     def predicted(self) -> Sequence[Tensor]:
-        """What each repeat predicts for its own graph: probabilities or values."""
+        """What each repeat predicts for :attr:`asked`: probabilities or values."""
         try:
             return list(self.trained.predict_each(self.problem))
         except DataError as error:
@@ -133,57 +136,70 @@ class Run:
             for i in range(self.trained.repeats)
         ]
 
+    def _asked_splits(self) -> list[Split]:
+        """The same of the nodes that scores are about."""
+        if self.asked is self.dataset:
+            return list(self.splits)
+        return [split.of(self.asked.backing.places()) for split in self.splits]
+
     def predictions(self, repeat: int | None = None) -> pyarrow.Table:
         """One row per node of its graph: the mean over the repeats, or one repeat's own.
 
         Nodes have a column ``set`` where all that is shown comes from one split: a test node of
         one repeat may be a training node of another.
         """
-        if repeat is not None and not 0 <= repeat < self.trained.repeats:
-            raise DataError(f"Expected a repeat below {self.trained.repeats} (got {repeat})")
-        if isinstance(self.dataset, StoredDataset):
-            return pyarrow.concat_tables(self.stream(repeat))
-        each, sets = self.predicted, [masks_of(split) for split in self.splits]
-        predicted = mean_prediction(each) if repeat is None else each[repeat]
-        first = sets[repeat or 0]
-        same = repeat is not None or all(
-            torch.equal(first[name], other[name]) for other in sets[1:] for name in first
-        )
-        chosen = self.trained.choose(predicted, repeat=repeat)
-        return predictions_table(
-            self.dataset, predicted, chosen, self.trained, first if same else None
-        )
+        return pyarrow.concat_tables(self.tables(repeat))
 
-    def stream(
+    def predict(self, dataset: NodeDataset, repeat: int | None = None) -> pyarrow.Table:
+        """One row per node of another graph: the mean over the repeats, or one repeat's own."""
+        return pyarrow.concat_tables(self.tables(repeat, dataset))
+
+    def tables(
         self,
         repeat: int | None = None,
-        graph: GraphStore | None = None,
+        dataset: NodeDataset | None = None,
         *,
         memory: int | None = None,
     ) -> Iterator[pyarrow.Table]:
-        """The predictions of all nodes of a graph on disk, some rows at a time.
+        """The same as tables of some rows each, for graphs of any size.
 
         Args:
             repeat: the number of one repeat; None for the mean of all.
-            graph: another one; by default the run's own.
+            dataset: another graph; by default the run's own.
             memory: bytes that computing missing terms may use.
         """
         if repeat is not None and not 0 <= repeat < self.trained.repeats:
             raise DataError(f"Expected a repeat below {self.trained.repeats} (got {repeat})")
-        sets = None
-        if graph is None:
-            dataset = self.dataset
-            if not isinstance(dataset, StoredDataset):
-                raise DataError("Expected a run on rows of a stored graph (this one was in memory)")
-            graph = dataset.graph
-            sets = sets_of(dataset, self.splits if repeat is None else [self.splits[repeat]])
-        return stream_predictions(self.trained, graph, repeat=repeat, sets=sets, memory=memory)
+        trained, sets = self.trained, None
+        own = self.dataset if dataset is None else dataset
+        if dataset is None:
+            splits = self.splits if repeat is None else [self.splits[repeat]]
+            sets = sets_of(splits)
+        if dataset is None and self.asked is own:  # known already
+            each = self.predicted
+            batches = iter([mean_prediction(each) if repeat is None else each[repeat]])
+        else:
+            problem = trained.problem(own, memory=memory)
+            batches = trained.predict_batches(problem, repeat=repeat, size=ROWS)
+        return prediction_tables(trained, own, batches, repeat=repeat, sets=sets)
 
-    def predict(self, dataset: NodeDataset, repeat: int | None = None) -> pyarrow.Table:
-        """One row per node of another graph: the mean over the repeats, or one repeat's own."""
-        predicted = self.trained.predict(self.trained.problem(dataset), repeat=repeat)
-        chosen = self.trained.choose(predicted, repeat=repeat)
-        return predictions_table(dataset, predicted, chosen, self.trained)
+    def around(self, places: np.ndarray) -> tuple["Run", np.ndarray]:
+        """The run on a graph in memory that predicts some nodes as the whole graph does.
+
+        Args:
+            places: the nodes, int64 (count,).
+
+        Returns:
+            the run, and where the nodes are in its graph; a graph in memory is taken as it is.
+        """
+        backing = self.dataset.backing
+        dataset, inside = backing.neighbourhood(self.dataset, places, self.trained.row_degree)
+        if dataset is self.dataset:
+            return self, places
+        splits = [split.of(inside) for split in self.splits]
+        return Run(self.record, self.trained, dataset, splits=splits), np.searchsorted(
+            inside, places
+        )
 
     def explain(self, nodes: Sequence[Any] | None = None, **options: Any) -> Any:
         """Why nodes are predicted so; without nodes, what all predictions come from.
@@ -201,9 +217,9 @@ class Run:
     def evaluate(self) -> tuple[list[Scores], dict[str, dict[str, Summary]]]:
         """The scores of every repeat and their summary, computed again from weights and data."""
         scores = [
-            score_sets(predicted, self.dataset, split, readout)
+            score_sets(predicted, self.asked, split, readout)
             for predicted, split, readout in zip(
-                self.predicted, self.splits, self.trained.readouts, strict=True
+                self.predicted, self._asked_splits(), self.trained.readouts, strict=True
             )
         ]
         return list(scores), summarize_repeats(scores)
@@ -214,9 +230,10 @@ class Run:
         Raises:
             ValueError: for a model without filters, or with a basis that is not orthonormal.
         """
-        repeats = zip(self.trained.models, self.splits, self.trained.readouts, strict=True)
+        splits = self._asked_splits()
+        repeats = zip(self.trained.models, splits, self.trained.readouts, strict=True)
         return [
-            truncation_curve(model, self.problem, self.dataset, split, readout)
+            truncation_curve(model, self.problem, self.asked, split, readout)
             for model, split, readout in repeats
         ]
 

@@ -28,7 +28,6 @@ from longnn.runs._dataset import (
     load_graph,
     read_source,
     require_rows,
-    with_members_noted,
 )
 from longnn.runs._folder import (
     CONFIG,
@@ -46,11 +45,10 @@ from longnn.runs._folder import (
     read_config,
     tidy_folder,
 )
-from longnn.runs._predictions import write_predictions, write_stream
+from longnn.runs._predictions import write_predictions
 from longnn.runs._run import Run, load_run
 from longnn.store._ranks import Ranks
-from longnn.store._rows import StoredDataset
-from longnn.training import Fitted, Job, StopTraining, Trained, complete
+from longnn.training import Fitted, Job, StopTraining, Trained, complete, left_out_note
 
 #: Seconds between checkpoints.
 CHECKPOINT_EVERY = 10.0
@@ -115,13 +113,13 @@ def train(
     """
     clock, ranks = _Clock(began), join(config)
     dataset = as_dataset(data, data_dir, memory, ranks, on_note, cache)
-    asked = config
-    if isinstance(dataset, StoredDataset):
-        chosen = asked if isinstance(asked, Config) else complete(asked or {}, dataset)
-        dataset = with_members_noted(dataset, chosen)
+    if not isinstance(config, Config):
+        config = complete(config or {}, dataset)
+    note = left_out_note(config, dataset)
+    if note:
+        dataset = dataclasses.replace(dataset, notes=(*dataset.notes, note))
     if on_start is not None:
         on_start(dataset)
-    config = asked if isinstance(asked, Config) else complete(asked or {}, dataset)
     clock.lap("loading")
     job = _make_job(dataset, config, memory, ranks)
     source = dataset.source
@@ -307,10 +305,10 @@ def _describe(job: Job, request: Request, every: Sequence[Fitted], clock: _Clock
     baselines = describe_baselines(job.dataset, problem, fitted, mlp) if config.baselines else []
     clock.lap("baselines")
     run = Run(
-        describe_run(request, job.dataset, problem, scaling.kind, fitted, baselines),
-        Trained.collect(job.dataset, scaling, fitted),
-        job.dataset,
-        splits=job.splits[: config.repeat],
+        describe_run(request, job.whole, problem, scaling.kind, fitted, baselines),
+        Trained.collect(job.whole, scaling, fitted),
+        job.whole,
+        splits=job.whole_splits[: config.repeat],
         predicted=[one.predicted for one in fitted],
         seconds=clock.seconds,
     )
@@ -321,10 +319,7 @@ def _describe(job: Job, request: Request, every: Sequence[Fitted], clock: _Clock
 def _write(run: Run, folder: Path, clock: _Clock) -> None:
     """Weights and predictions, then the record, then the page that is made from it."""
     run.trained.save(folder / WEIGHTS)
-    if isinstance(run.dataset, StoredDataset):
-        write_stream(run.stream(), (folder / PREDICTIONS).with_suffix(".parquet"))
-    else:
-        write_predictions(run.predictions(), folder / PREDICTIONS)
+    write_predictions(run.tables(), folder / PREDICTIONS)
     clock.lap("writing")
     run.record = dataclasses.replace(run.record, seconds=dict(clock.seconds)).write(folder)
     with writing(folder / REPORT):

@@ -16,10 +16,10 @@ from longnn.data._rawfiles import cache_root
 from longnn.data._storedtable import PART_SUFFIXES, STORED_SUFFIXES, Parts, StoredTable, find_parts
 from longnn.data._text import TextStream
 from longnn.store._arrays import StoreError
+from longnn.store._disk import bytes_needed, fits_memory, is_prepared, limit_of, load_stored
 from longnn.store._graph import GraphStore
 from longnn.store._prepare import FOREIGN_OPTIONS, Form, OnProgress, how_made, prepare
 from longnn.store._ranks import Ranks
-from longnn.store._rows import bytes_needed, fits_memory, is_prepared, limit_of, load_stored
 
 #: How much larger a compressed text is, about, when it is read.
 PACKED = 4
@@ -32,19 +32,20 @@ def load_source(
     rows: bool | None = None,
     memory: int | None = None,
     cache: str | Path | None = None,
+    like: Form | None = None,
     ranks: Ranks | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> NodeDataset:
-    """What a source names, in memory where it fits and else by its labelled rows.
+    """What a source names, in memory where it fits and else on disk.
 
     Args:
         source: the graph; it is ``dataset.source``, whatever was prepared of it.
         data_dir: where the files of named datasets are.
-        rows, memory, cache, ranks, on_note: see :func:`stored_graph`.
+        rows, memory, cache, like, ranks, on_note: see :func:`stored_graph`.
     """
     try:
         graph = stored_graph(
-            source, rows=rows, memory=memory, cache=cache, ranks=ranks, on_note=on_note
+            source, rows=rows, memory=memory, cache=cache, like=like, ranks=ranks, on_note=on_note
         )
     except StoreError as error:
         raise DataError(str(error)) from error

@@ -11,7 +11,6 @@ from longnn.training._fit import (
     FittedMember,
     TruncatedScore,
     choose_device,
-    make_members,
     make_model,
     make_population,
     make_problem,
@@ -33,11 +32,12 @@ from longnn.training._presets import (
     complete,
     data_defaults,
     keys_of_one,
+    left_out_note,
     members_of,
     portfolio,
     preset_of,
 )
-from longnn.training._problem import Problem, self_loops_of
+from longnn.training._problem import Problem, row_degree_of, self_loops_of
 from longnn.training._readout import (
     Readout,
     class_counts,
@@ -45,9 +45,7 @@ from longnn.training._readout import (
     frequency_shift,
     shifted,
 )
-from longnn.training._rows import RowProblem, row_degree_of
 from longnn.training._trained import Trained, mean_prediction
-from longnn.training._trees import TreeGroup
 
 __all__ = [
     "DRAWS",
@@ -69,10 +67,8 @@ __all__ = [
     "Problem",
     "Readout",
     "Result",
-    "RowProblem",
     "StopTraining",
     "Trained",
-    "TreeGroup",
     "TruncatedScore",
     "Watcher",
     "architecture_of",
@@ -88,8 +84,8 @@ __all__ = [
     "frequency_shift",
     "is_out_of_memory",
     "keys_of_one",
+    "left_out_note",
     "load_checkpoint",
-    "make_members",
     "make_model",
     "make_population",
     "make_problem",

@@ -11,7 +11,6 @@ from torch import Tensor
 from longnn.nn._terms import Terms
 from longnn.store._ranks import Ranks
 from longnn.training._problem import Problem
-from longnn.training._rows import RowProblem
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,7 +63,7 @@ class RowBatches:
     by_rows = True
 
     def __init__(
-        self, problem: RowProblem, train: Tensor, val: Tensor, *, size: int, degree: int
+        self, problem: Problem, train: Tensor, val: Tensor, *, size: int, degree: int
     ) -> None:
         self.operator, self.size, self.ranks = problem.operator, size, problem.ranks
         self.terms = problem.features.narrowed(self.operator.self_loops, degree)
@@ -100,7 +99,7 @@ def make_feed(
     degree: int | None,
 ) -> WholeGraph | RowBatches:
     """What the members of a population see; on rows they must share one split."""
-    if not isinstance(problem, RowProblem):
+    if not problem.by_rows:
         return WholeGraph(problem)
     same = all(torch.equal(m, masks[0]) for masks in (train, val) for m in masks[1:])
     if not same:

@@ -5,10 +5,9 @@ itself. Nothing here touches files.
 """
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,7 +15,7 @@ from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Split
 from longnn.data._convert import undirected
 from longnn.data._scaling import Scaling
-from longnn.graphs import GraphOperator, directed_operator
+from longnn.graphs import GraphOperator
 from longnn.graphs._adjacency import SelfLoops
 from longnn.metrics import METRICS, headline, score_classes, score_labels, score_numbers
 from longnn.nn import Directed, Model, truncate_filters
@@ -24,10 +23,16 @@ from longnn.nn._draw import seeded
 from longnn.nn._ensemble import Ensemble
 from longnn.nn._truncate import count_products
 from longnn.registry import find_model, get_model
-from longnn.store._rows import StoredDataset, stored_scaling
+from longnn.store._ranks import Ranks
 from longnn.training._memory import require_room
 from longnn.training._population import Member, Population, Result
-from longnn.training._problem import Problem, loss_weights, self_loops_of
+from longnn.training._problem import (
+    EVERY,
+    Problem,
+    loss_weights,
+    require_row_degree,
+    self_loops_of,
+)
 from longnn.training._readout import (
     Readout,
     best_threshold,
@@ -36,11 +41,9 @@ from longnn.training._readout import (
     fit_temperature,
     frequency_shift,
 )
-from longnn.training._rows import RowProblem
 
 #: Rows of stored terms that are predicted at once.
 ROWS = 8192
-EVERY = slice(None)
 
 
 def choose_device(name: str) -> torch.device:
@@ -67,42 +70,47 @@ def make_problem(
     scaling: Scaling,
     *,
     device: torch.device | None = None,
-    variants: Collection[SelfLoops] = (),
+    members: Sequence[Config] = (),
+    memory: int | None = None,
+    ranks: Ranks | None = None,
 ) -> Problem:
     """Features, operator and labels as the model wants them, on the device.
 
-    ``variants`` are further treatments of self loops that members of an ensemble want.
+    Args:
+        dataset: whose backing has the features and the graph.
+        config: of the model; it decides on the precision.
+        scaling: of the features.
+        device: where to train; by default the configuration's.
+        members: what is trained in its place: they share features and graph, and may treat self
+            loops otherwise.
+        memory: bytes that computing stored terms may use.
+        ranks: who computes and trains; by default the caller alone.
+
+    Raises:
+        DataError: on disk for a model that has no form on rows.
     """
     dataset = _as_directed(dataset, config)
-    data = dataset.data
-    dtype = torch.float64 if config.precision == "float64" else torch.float32
-    where = device if device is not None else choose_device(config.device)
-
-    def operator(loops: SelfLoops) -> GraphOperator:
-        options: dict[str, Any] = {"self_loops": loops, "dtype": dtype}
-        make: Any = directed_operator if dataset.directed else GraphOperator.from_edge_index
-        weight = data.edge_weight if "edge_weight" in data else None
-        every, *types = (
-            make(index, own, dataset.num_nodes, **options)
-            for index, own in (
-                (data.edge_index, weight),
-                *((r.edge_index, r.edge_weight) for r in dataset.relations),
-            )
-        )
-        return dataclasses.replace(every, types=tuple(types)).to(where)
-
+    backing = dataset.backing
     own = self_loops_of(config)
-    y = data.y if data.y is not None else torch.full((dataset.num_nodes,), -1)
-    problem = Problem.make(
-        scaling.apply(data.x).to(dtype),
-        operator(own),
-        y,
-        task=dataset.task,
-        classes=dataset.outputs,
+    degrees: dict[SelfLoops, int] = {own: 0}
+    for member in members or [config]:
+        degree = require_row_degree(member) if backing.by_rows else 0
+        loops = self_loops_of(member)
+        degrees[loops] = max(degree, degrees.get(loops, 0))
+    features, variants = backing.inputs(
+        scaling,
+        degrees,
+        dtype=torch.float64 if config.precision == "float64" else torch.float32,
+        device=device if device is not None else choose_device(config.device),
+        memory=memory,
+        ranks=ranks,
     )
-    others = {loops: operator(loops) for loops in variants if loops != own}
-    every = {own: problem.operator, **others}
-    return dataclasses.replace(problem, variants=every, rounded=config.precision == "tf32")
+    y = dataset.data.y if dataset.data.y is not None else torch.full((dataset.num_nodes,), -1)
+    kind: dict[str, Any] = {"task": dataset.task, "classes": dataset.outputs}
+    made = Problem.make(features, variants[own], y, **kind)
+    rounded = config.precision == "tf32"
+    ranks = Ranks() if ranks is None else ranks
+    return dataclasses.replace(made, variants=variants, rounded=rounded, ranks=ranks)
 
 
 def decide_direction(config: Config, dataset: NodeDataset) -> Config:
@@ -131,13 +139,6 @@ def _as_directed(dataset: NodeDataset, config: Config) -> NodeDataset:
             "directed=false"
         )
     return undirected(dataset) if dataset.directed and not wanted else dataset
-
-
-def fit_scaling(kind: str, dataset: NodeDataset) -> Scaling:
-    """What is done to the features of a dataset, be they in memory or on disk."""
-    if isinstance(dataset, StoredDataset):
-        return stored_scaling(kind, dataset.graph)
-    return Scaling.fit(kind, dataset)
 
 
 def make_model(config: Config, in_channels: int, out_channels: int, *, types: int = 0) -> Model:
@@ -186,7 +187,7 @@ def make_members(
         chosen = config.settings.class_weight
         weight = loss_weights(problem, split.train, chosen, classes, own)
         nodes = problem.features.shape[0]
-        if isinstance(problem, RowProblem):
+        if problem.by_rows:
             nodes = min(nodes, config.settings.batch_rows)
         require_room(config, nodes, *sizes)
         model = make_model(config, *sizes, types=types)
@@ -247,43 +248,35 @@ def load_weights(model: Model, state: Mapping[str, Tensor]) -> Model:
     missing = [name for name, _ in model.named_parameters() if name not in state]
     if missing:
         raise ValueError(f"Expected weights for {missing[0]!r} (got none)")
-    kinds = [value.dtype for value in state.values() if value.is_floating_point()]
-    model = model.to(kinds[0]) if kinds else model
+    model = model.to(next(iter(state.values())).dtype)
     parameters = dict(model.named_parameters())
     for name, value in state.items():
-        parameter = parameters.get(name)
-        text = parameter is not None and parameter.dtype == torch.uint8  # of trees, of any length
-        if parameter is None or (parameter.shape != value.shape and not text):
+        if name not in parameters or parameters[name].shape != value.shape:
             raise ValueError(f"Expected other weights than {name!r} {tuple(value.shape)}")
         with torch.no_grad():
-            parameter.data = value.clone() if text else parameter.data.copy_(value)
+            parameters[name].copy_(value)
     return model.eval()
 
 
 @torch.no_grad()
 def raw_scores(model: Model, problem: Problem) -> Tensor:
     """The outputs of a model (nodes, outputs), on the CPU; dropout is off."""
-    model = model.eval().to(problem.device, problem.dtype)
-    if isinstance(problem, RowProblem):
-        own = problem.ranks.share(problem.num_nodes)
-        scores = torch.cat(list(row_scores(model, problem, rows=own)))
-        return problem.ranks.join(scores, problem.num_nodes)
-    if isinstance(model, Ensemble):
-        return model.scores_on(problem.features, problem.variants.__getitem__).cpu()
-    return model.scores(problem.features, problem.operator).cpu()
+    own = problem.ranks.share(problem.num_nodes)
+    scores = torch.cat(list(score_batches(model, problem, rows=own)))
+    return problem.ranks.join(scores, problem.num_nodes)
 
 
 @torch.no_grad()
-def row_scores(
-    model: Any, problem: RowProblem, size: int = ROWS, *, rows: slice = EVERY
+def score_batches(
+    model: Model, problem: Problem, size: int = ROWS, *, rows: slice = EVERY
 ) -> Iterator[Tensor]:
-    """The outputs of a model on stored rows, in their order, (rows, outputs) at a time."""
-    of = problem.variants
-    for _, terms in problem.features.in_order(np.arange(problem.num_nodes)[rows], size):
+    """The same of some nodes after the other; a graph in memory is one batch."""
+    model = model.eval().to(problem.device, problem.dtype)
+    for x in problem.batches(size, rows):
         if isinstance(model, Ensemble):
-            yield model.scores_on(terms, of.__getitem__).cpu()
+            yield model.scores_on(x, problem.variants.__getitem__).cpu()
         else:
-            yield model.scores(terms, of[model.self_loops]).cpu()
+            yield model.scores(x, problem.operator).cpu()
 
 
 def predict(model: Model, problem: Problem, readout: Readout | None = None) -> Tensor:

@@ -17,9 +17,7 @@ from longnn.data._scaling import Scaling
 from longnn.metrics import check_monitor
 from longnn.nn import Model
 from longnn.nn._ensemble import Ensemble
-from longnn.registry import find_model
 from longnn.store._ranks import Ranks
-from longnn.store._rows import StoredDataset
 from longnn.training._ensemble import ensemble_weights
 from longnn.training._fit import (
     Fitted,
@@ -28,7 +26,6 @@ from longnn.training._fit import (
     choose_device,
     decide_direction,
     fit_readout,
-    fit_scaling,
     load_weights,
     make_members,
     make_problem,
@@ -38,8 +35,6 @@ from longnn.training._group import Group, Schedule, StopTraining, Watcher, archi
 from longnn.training._population import Population, Result
 from longnn.training._presets import members_of
 from longnn.training._problem import Problem, self_loops_of
-from longnn.training._rows import make_row_problem, row_degree_of
-from longnn.training._trees import TreeGroup
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +53,8 @@ class Job:
     configuration is found when a job is made.
 
     Args:
-        dataset: what to learn.
+        dataset: what to learn; :attr:`dataset` and :attr:`splits` have the nodes that are asked
+            about.
         configs, splits: one of each per result; ``config.seed`` is its own.
         device: where to train; by default each configuration's own.
         weights: of each one's nodes in the loss, (nodes,), or None for equal weights.
@@ -84,11 +80,15 @@ class Job:
         ranks: Ranks | None = None,
     ) -> None:
         self.ranks = Ranks() if ranks is None else ranks
-        assert self.ranks.count == 1 or isinstance(dataset, StoredDataset)
+        #: The graph and the splits as they were given, of all nodes.
+        self.whole, self.whole_splits = dataset, splits
+        if dataset.asked is not dataset:
+            dataset = dataset.asked
+            splits = [split.of(dataset.backing.places()) for split in splits]
+        self.by_rows = dataset.backing.by_rows
+        assert self.by_rows or self.ranks.count == 1
         configs = [decide_direction(config, dataset) for config in configs]
         self.memory = memory
-        #: Members of a preset that have no form on rows.
-        self.left_out = 0
         self.dataset, self.configs, self.splits = dataset, configs, splits
         self.record_filters = record_filters
         self.required = len(configs) if required is None else required
@@ -100,10 +100,10 @@ class Job:
         shapes: dict[object, list[int]] = {}
         for i, training in enumerate(self._trainings):
             # On rows a batch is the same for all members, and so is the split.
-            split = _digest(training.split) if isinstance(dataset, StoredDataset) else b""
+            split = _digest(training.split) if self.by_rows else b""
             shapes.setdefault((shape_of(training.config), split), []).append(i)
-        self._groups: list[Group | TreeGroup] = []
-        self._of: dict[int, tuple[Group | TreeGroup, Scaling]] = {}
+        self._groups: list[Group] = []
+        self._of: dict[int, tuple[Group, Scaling]] = {}
         self._models: dict[int, Model] = {}
         self._starts: dict[int, tuple[dict[str, float], ...]] = {}
         known: dict[object, tuple[Scaling, Problem]] = {}  # by what differs but for self loops
@@ -120,19 +120,10 @@ class Job:
         self._members: list[dict[str, int]] = []  # name -> number, by configuration
         for config, split, weight in zip(self.configs, self.splits, weights, strict=True):
             alone = config.preset == "fast"
-            own = {"": config} if alone else self._portfolio(config)
+            own = {"": config} if alone else members_of(config, self.dataset)
             first = len(self._trainings)
             self._trainings += [_Training(c, split, weight) for c in own.values()]
             self._members.append({name: first + k for k, name in enumerate(own)})
-
-    def _portfolio(self, config: Config) -> dict[str, Config]:
-        """The members of a preset; on rows those that have a form there."""
-        every = members_of(config, self.dataset)
-        if not isinstance(self.dataset, StoredDataset):
-            return every
-        kept = {name: own for name, own in every.items() if row_degree_of(own) is not None}
-        self.left_out = len(every) - len(kept)
-        return kept
 
     def _prepare(
         self,
@@ -157,12 +148,8 @@ class Job:
             classes=self.dataset.classes,
             weights=[one.weight for one in own],
         )
-        memory = self.memory if isinstance(self.dataset, StoredDataset) else None
-        group: Group | TreeGroup
-        if find_model(first.model).model.by_steps:
-            group = Group(places, made, problem, record_filters=self.record_filters, memory=memory)
-        else:
-            group = TreeGroup(places, made, problem)
+        memory = self.memory if self.by_rows else None
+        group = Group(places, made, problem, record_filters=self.record_filters, memory=memory)
         self._groups.append(group)
         for i, member in zip(places, made, strict=True):
             assert isinstance(member.model, Model)  # training knows it by less
@@ -171,21 +158,16 @@ class Job:
 
     def _make_problem(self, first: Config, where: torch.device) -> tuple[Scaling, Problem]:
         """What all are trained on that scale alike, with the operators that any of them wants."""
-        every = [one.config for one in self._trainings]
-        if isinstance(self.dataset, StoredDataset):
-            configs = [first, *every]  # the first decides on the precision
-            scaling = fit_scaling(first.scale, self.dataset)
-            return scaling, make_row_problem(
-                self.dataset,
-                configs,
-                scaling,
-                device=where,
-                memory=self.memory,
-                ranks=self.ranks,
-            )
-        scaling = fit_scaling(first.scale, self.dataset)
-        loops = {self_loops_of(config) for config in every}
-        made = make_problem(self.dataset, first, scaling, device=where, variants=loops)
+        scaling = Scaling.fit(first.scale, self.dataset)
+        made = make_problem(
+            self.dataset,
+            first,
+            scaling,
+            device=where,
+            members=[one.config for one in self._trainings],
+            memory=self.memory,
+            ranks=self.ranks,
+        )
         return scaling, made
 
     def problem_of(self, number: int) -> Problem:

@@ -19,11 +19,10 @@ from typing import Any
 from longnn.config import Config
 from longnn.config._config import AFTERWARDS, Settings
 from longnn.data import NodeDataset
-from longnn.matrices import nonzero_share
 from longnn.recipes import known_recipes, load_recipe
 from longnn.registry import FEATURES_FORM, find_model, model_options
-from longnn.store._rows import StoredDataset
 from longnn.training._fit import decide_direction
+from longnn.training._problem import row_degree_of
 
 #: Seeds of each member.
 SEEDS = {"default": 1, "best": 2}
@@ -65,12 +64,13 @@ def portfolio(preset: str) -> dict[str, dict[str, Any]]:
     return dict(tomllib.loads(text)[preset])
 
 
-def members_of(config: Config, dataset: NodeDataset) -> dict[str, Config]:
+def members_of(config: Config, dataset: NodeDataset, *, every: bool = False) -> dict[str, Config]:
     """The configurations that a preset of several models stands for, by name.
 
     Args:
         config: with a preset other than ``"fast"``; it gives what :data:`FREE` names.
         dataset: to train on. For a named one that has a recipe, ``"best"`` trains that too.
+        every: those that have no form on disk too, where the graph is there.
     """
     own = {key: value for key, value in config.to_dict().items() if key in FREE}
     # The whole follows the frequencies of validation nodes, not each member.
@@ -86,7 +86,23 @@ def members_of(config: Config, dataset: NodeDataset) -> dict[str, Config]:
             label = name if k == 0 else f"{name}, seed {k + 1}"
             seed = config.seed + k * SEED_STEP
             found[label] = Config.from_dict({**table, **own, "seed": seed})
+    if dataset.backing.by_rows and not every:
+        return {name: own for name, own in found.items() if row_degree_of(own) is not None}
     return found
+
+
+def left_out_note(config: Config, dataset: NodeDataset) -> str:
+    """Which models of a preset have no form on disk, in a sentence; empty where all have one."""
+    if config.preset == "fast":
+        return ""
+    everyone, kept = members_of(config, dataset, every=True), members_of(config, dataset)
+    absent = [name for name in everyone if name not in kept]
+    if not absent:
+        return ""
+    return (
+        f"{len(kept)} of the {len(everyone)} models of preset {config.preset!r} can be trained "
+        f"from disk, and are; left out: {'; '.join(absent)}."
+    )
 
 
 def _recipe(dataset: NodeDataset) -> dict[str, tuple[Mapping[str, Any], int]]:
@@ -96,9 +112,6 @@ def _recipe(dataset: NodeDataset) -> dict[str, tuple[Mapping[str, Any], int]]:
         return {}
     return {f"recipe for {source.graph}": (load_recipe("lon", source.graph), RECIPE_SEEDS)}
 
-
-#: More columns than this, nearly all values zero: words, which the usual defaults are for.
-WORDS, NONZERO = 200, 0.1
 
 #: Epochs without improvement before a training on rows stops, where they have many steps.
 ROW_PATIENCE = 10
@@ -145,7 +158,7 @@ _ROWS = {
 
 def _row_patience(dataset: NodeDataset) -> int:
     """As many steps as in memory, where an epoch is one step; but some epochs at least."""
-    steps = -(-dataset.num_nodes // Settings().batch_rows)
+    steps = -(-dataset.asked.num_nodes // Settings().batch_rows)
     return max(ROW_PATIENCE, PATIENCE // max(steps, 1))
 
 
@@ -166,9 +179,10 @@ def data_defaults(dataset: NodeDataset) -> dict[str, Any]:
     >>> data_defaults(houses)["placement"], data_defaults(houses)["input_dropout"]
     ('hidden', 0.0)
     """
-    if isinstance(dataset, StoredDataset):
+    backing = dataset.backing
+    if backing.by_rows:
         return {**_ROWS, "patience": _row_patience(dataset)}
-    if dataset.ready or _has_words(dataset):
+    if dataset.ready or backing.has_words():
         return {}
     return dict(_REGRESSION if dataset.task == "regression" else _CLASSIFICATION)
 
@@ -230,8 +244,3 @@ def complete(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
             )
     patience = data_defaults(dataset).get("patience", PATIENCE)
     return config if "patience" in table else config.replace(patience=patience)
-
-
-def _has_words(dataset: NodeDataset) -> bool:
-    x = dataset.data.x
-    return x.shape[1] > WORDS and nonzero_share(x) <= NONZERO

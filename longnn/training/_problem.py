@@ -1,15 +1,17 @@
 """What is to be learned: features, a graph, labels, and how much each node counts in the losses."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from longnn._base.suggestions import did_you_mean
 from longnn.config import Config
 from longnn.config._config import parse_class_weight
-from longnn.graphs import GraphOperator
+from longnn.data import DataError
 from longnn.graphs._adjacency import SelfLoops
 from longnn.matrices import (
     SPARSE_SHARE,
@@ -19,12 +21,14 @@ from longnn.matrices import (
     nonzero_share,
 )
 from longnn.metrics import Task, headline
-from longnn.registry import find_model
+from longnn.nn._terms import OnRows
+from longnn.registry import find_model, get_model
 from longnn.store._ranks import Ranks
 
 #: By the share of nonzeros: features are sparse up to the first, and up to the second without a
 #: dense copy at their side, through which a GPU takes products without dropout (on an H200).
 SPARSE_UP_TO = {"cpu": (SPARSE_SHARE, 1.0), "cuda": (0.08, 0.03)}
+EVERY = slice(None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +42,8 @@ class Problem:
     3
     """
 
-    features: SparseMatrix | DenseMatrix  # (nodes, features)
-    operator: GraphOperator
+    features: Any  # (nodes, features): a matrix, or rows of stored terms
+    operator: Any  # of the graph, or of the terms
     labels: (
         Tensor  # (nodes,) int64 with -1 for unlabelled, or float with NaN, also (nodes, outputs)
     )
@@ -48,7 +52,7 @@ class Problem:
     metric: str = "accuracy"  # the headline score
     positive: int = 1  # of two classes the rarer
     #: The operator under this and other treatments of self loops, for members of an ensemble.
-    variants: Mapping[SelfLoops, GraphOperator] = dataclasses.field(default_factory=dict)
+    variants: Mapping[SelfLoops, Any] = dataclasses.field(default_factory=dict)
     #: Whether a GPU may round the factors of dense products to TF32 in training.
     rounded: bool = False
     #: Who trains: ranks share the rows of a batch, and a whole graph has one alone.
@@ -57,8 +61,8 @@ class Problem:
     @classmethod
     def make(
         cls,
-        features: Tensor | SparseMatrix | DenseMatrix,
-        operator: GraphOperator,
+        features: Any,
+        operator: Any,
         labels: Tensor,
         *,
         task: Task = "classification",
@@ -67,7 +71,8 @@ class Problem:
         """A problem on the device and in the type of the operator."""
         if isinstance(features, Tensor):
             features = choose_form(features, operator.device)
-        features = features.to(operator.dtype).to(operator.device)
+        if isinstance(features, SparseMatrix | DenseMatrix):
+            features = features.to(operator.dtype).to(operator.device)
         if isinstance(features, SparseMatrix):
             alone = SPARSE_UP_TO.get(operator.device.type, (0.0, 1.0))[1]
             share = features.nnz / max(features.shape[0] * features.shape[1], 1)
@@ -82,9 +87,24 @@ class Problem:
         return cls(features, operator, labels, task, outputs, metric, positive)
 
     @property
+    def by_rows(self) -> bool:
+        """Whether models see rows of stored terms, some at a time, and not the whole graph."""
+        return isinstance(self.operator, OnRows)
+
+    @property
     def size(self) -> int:
-        """Nodes and stored edges, both ways, that an epoch passes over."""
+        """Nodes and stored edges, both ways, or rows of all terms, that an epoch passes over."""
+        if self.by_rows:
+            return self.num_nodes * (self.features.degree + 1)
         return self.num_nodes + self.operator.matrix.nnz
+
+    def batches(self, size: int, rows: slice = EVERY) -> Iterator[Any]:
+        """Features of some nodes after the other; a graph in memory is one batch."""
+        if not self.by_rows:
+            yield self.features
+            return
+        for _, terms in self.features.in_order(np.arange(self.num_nodes)[rows], size):
+            yield terms
 
     def watched(self, monitor: str) -> str:
         """The score that a monitor stands for (see :class:`~longnn.config.Settings`)."""
@@ -93,7 +113,7 @@ class Problem:
     @property
     def num_nodes(self) -> int:
         """The number of nodes."""
-        return self.operator.num_nodes
+        return int(self.operator.num_nodes)
 
     @property
     def device(self) -> torch.device:
@@ -104,6 +124,31 @@ class Problem:
     def dtype(self) -> torch.dtype:
         """The type of features and operator."""
         return self.operator.dtype
+
+
+def row_degree_of(config: Config) -> int | None:
+    """The degree of the terms that a model needs on rows; None if it has no such form.
+
+    >>> row_degree_of(Config(options={"placement": "features", "degree": 4}))
+    4
+    >>> row_degree_of(Config(model="gcn"))
+    """
+    return get_model(config.model, 1, 1, 1, **config.options).row_degree
+
+
+def require_row_degree(config: Config) -> int:
+    """The same, or an error that says what to do."""
+    degree = row_degree_of(config)
+    if degree is None:
+        has = "placement" in config.options
+        form = f" with placement={config.options['placement']!r}" if has else ""
+        raise DataError(
+            "Expected a model that is linear up to its filter, since this graph is on disk "
+            f"(got {find_model(config.model).title}{form}); use "
+            + ("--set placement=features" if has else "--model lon")
+            + ", or give more memory with --memory to train on the whole graph"
+        )
+    return degree
 
 
 def self_loops_of(config: Config) -> SelfLoops:

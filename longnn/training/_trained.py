@@ -1,13 +1,11 @@
 """Trained models and all they need to predict on any graph, in memory or as one file."""
 
-import copy
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,27 +14,21 @@ from longnn.config import Config
 from longnn.data import DataError, NodeDataset
 from longnn.data._relations import match_types
 from longnn.data._scaling import Scaling
-from longnn.matrices import take_columns
-from longnn.metrics import Task, headline
+from longnn.metrics import Task
 from longnn.nn import Model
 from longnn.nn._ensemble import Ensemble
-from longnn.store._graph import GraphStore
-from longnn.store._rows import StoredDataset
 from longnn.training._files import read_trained, write_trained
 from longnn.training._fit import (
     ROWS,
     Fitted,
-    choose_device,
     load_weights,
     make_model,
     make_problem,
-    predict,
-    row_scores,
+    score_batches,
 )
 from longnn.training._group import architecture_of
-from longnn.training._problem import Problem, self_loops_of
+from longnn.training._problem import Problem
 from longnn.training._readout import Readout
-from longnn.training._rows import RowProblem, row_terms
 
 if TYPE_CHECKING:
     from longnn.data._encoding import Encoding
@@ -65,10 +57,9 @@ def match_features(
         place = _match_fixed(names[:fixed], given[:held])
         if known:
             place += _match_open(names[fixed:], given[held:], first=held)
-        moved = copy.copy(dataset.data)
-        moved.x = take_columns(dataset.data.x, place)
+        dataset = dataset.backing.take_features(dataset, place)
         dataset = dataclasses.replace(
-            dataset, data=moved, feature_names=tuple(names), open_features=open_features
+            dataset, feature_names=tuple(names), open_features=open_features
         )
     if dataset.num_features != count:
         raise DataError(
@@ -106,20 +97,6 @@ def _match_open(names: Sequence[str], given: Sequence[str], first: int) -> list[
             f"ones, such as {given[0]!r})"
         )
     return found
-
-
-def require_stored_features(graph: GraphStore, names: Sequence[str], count: int) -> None:
-    """Raise unless a stored graph has the features of training, in their order.
-
-    Raises:
-        DataError: for other features.
-    """
-    given = tuple(str(name) for name in graph.about.get("feature_names") or ())
-    if graph.num_features != count or (given and names and given != tuple(names)):
-        raise DataError(
-            f"Expected the {count} features that the run was trained with, in their "
-            f"order (got {graph.num_features}: {', '.join(given[:8]) or 'without names'})"
-        )
 
 
 def match_edge_types(dataset: NodeDataset, names: Sequence[str]) -> NodeDataset:
@@ -197,6 +174,12 @@ class Trained:
         """Whether the models see which way edges go, and want a graph that keeps its arcs."""
         return self.config.direction == "cover"
 
+    @property
+    def row_degree(self) -> int | None:
+        """How far a prediction sees, where a node's rows of terms are enough for it; else None."""
+        each = [model.row_degree for model in self.models]
+        return None if None in each else max(degree for degree in each if degree is not None)
+
     @functools.cached_property
     def models(self) -> tuple[Model, ...]:
         """The models, with their weights, in evaluation mode."""
@@ -217,55 +200,26 @@ class Trained:
         alike = {name: architecture_of(self.members[name]) for name in names}
         return Ensemble(models, equal, equal, self.task, alike)
 
-    def problem(self, dataset: NodeDataset) -> Problem:
+    def problem(self, dataset: NodeDataset, *, memory: int | None = None) -> Problem:
         """A graph, the same or another, as the models want it.
 
+        Args:
+            dataset: the graph.
+            memory: bytes that computing stored terms may use.
+
         Raises:
-            DataError: where its features are not those the models were trained with.
+            DataError: where its features are not those the models were trained with, or a model
+                has no form on disk and the graph is there.
         """
-        if isinstance(dataset, StoredDataset):
-            return self._stored_problem(dataset)
         dataset = self.encode(dataset)
         dataset = match_features(dataset, self.feature_names, self.features, self.open_features)
         dataset = match_edge_types(dataset, self.edge_types)
         config = self.config
         if config.device != "cpu":  # trained on a GPU, it may be used without one
             config = config.replace(device="auto")
-        loops = {self_loops_of(member) for member in self.members.values()}
-        made = make_problem(dataset, config, self.scaling, variants=loops)
+        members = list(self.members.values())
+        made = make_problem(dataset, config, self.scaling, members=members, memory=memory)
         return dataclasses.replace(made, task=self.task)
-
-    def _stored_problem(self, dataset: StoredDataset) -> Problem:
-        made = self.row_problem(dataset.graph, dataset.nodes)
-        labels = dataset.data.y.to(made.device)
-        metric, positive = headline(dataset.data.y, dataset.task)
-        return dataclasses.replace(made, labels=labels, metric=metric, positive=positive)
-
-    def row_problem(
-        self, graph: GraphStore, nodes: np.ndarray, *, memory: int | None = None
-    ) -> RowProblem:
-        """Some nodes of a stored graph, to be predicted from rows of its terms; without labels.
-
-        Args:
-            graph: whose features are those of training, in their order.
-            nodes: int64 (count,), ascending.
-            memory: bytes that computing missing terms may use.
-
-        Raises:
-            DataError: for other features, or a model that has no form on rows.
-        """
-        if self.encoding is not None and graph.encoding is not None:
-            self.encoding.check_same(graph.encoding)
-        require_stored_features(graph, self.feature_names, self.features)
-        configs = [*self.members.values()] or [self.config]
-        device = choose_device("cpu" if self.config.device == "cpu" else "auto")
-        terms, variants = row_terms(
-            graph, nodes, configs, self.scaling, device=device, memory=memory
-        )
-        own = variants[self_loops_of(configs[0])]
-        outputs = len(self.classes) if self.classes else len(self.readouts[0].offset)
-        nobody = torch.full((0,), -1, device=device)
-        return RowProblem(terms, own, nobody, self.task, outputs, variants=variants)
 
     def encode(self, dataset: NodeDataset) -> NodeDataset:
         """The dataset with the features of its table's columns made as in training.
@@ -290,39 +244,35 @@ class Trained:
         return dataset.encoded(Encoding.plain(self.feature_names))
 
     def predict_batches(
-        self, problem: RowProblem, *, repeat: int | None = None, size: int = ROWS
+        self, problem: Problem, *, repeat: int | None = None, size: int = ROWS
     ) -> Iterator[Tensor]:
-        """The mean of the predictions of all repeats, or those of one, some rows at a time."""
-        chosen = range(self.repeats) if repeat is None else [repeat]
-        each = [
-            row_scores(self.models[i].to(problem.device, problem.dtype), problem, size)
-            for i in chosen
-        ]
-        for scores in zip(*each, strict=True):
-            pairs = zip(chosen, scores, strict=True)
-            yield mean_prediction([self.readouts[i].predict(s) for i, s in pairs])
-
-    def predict_each(self, problem: Problem) -> Iterator[Tensor]:
-        """The predictions of one repeat after the other: probabilities or values, on the CPU.
+        """The mean of the predictions of all repeats, or those of one: probabilities or values of
+        some nodes after the other, on the CPU. A graph in memory is one batch.
 
         Raises:
-            DataError: where one is not finite.
+            DataError: for a repeat that there is not, or predictions that are not finite.
         """
+        if repeat is not None and not 0 <= repeat < self.repeats:
+            raise DataError(f"Expected a repeat below {self.repeats} (got {repeat})")
+        chosen = range(self.repeats) if repeat is None else [repeat]
+        each = [score_batches(self.models[i], problem, size) for i in chosen]
+        for scores in zip(*each, strict=True):
+            pairs = zip(chosen, scores, strict=True)
+            predicted = mean_prediction([self.readouts[i].predict(s) for i, s in pairs])
+            if not bool(torch.isfinite(predicted).all()):
+                raise DataError(
+                    "Expected finite predictions (got some that are not: features or weights are "
+                    "too large for this model)"
+                )
+            yield predicted
+
+    def predict_each(self, problem: Problem) -> Iterator[Tensor]:
+        """The predictions of one repeat after the other: probabilities or values, on the CPU."""
         return (self.predict(problem, repeat=repeat) for repeat in range(self.repeats))
 
     def predict(self, problem: Problem, *, repeat: int | None = None) -> Tensor:
-        """The mean of the predictions of all repeats, or those of one."""
-        if repeat is None:
-            return mean_prediction(self.predict_each(problem))
-        if not 0 <= repeat < self.repeats:
-            raise DataError(f"Expected a repeat below {self.repeats} (got {repeat})")
-        predicted = predict(self.models[repeat], problem, self.readouts[repeat])
-        if not bool(torch.isfinite(predicted).all()):
-            raise DataError(
-                "Expected finite predictions (got some that are not: features or weights are too "
-                "large for this model)"
-            )
-        return predicted
+        """The predictions of all nodes at once, see :meth:`predict_batches`."""
+        return torch.cat(list(self.predict_batches(problem, repeat=repeat)))
 
     def choose(self, predicted: Tensor, *, repeat: int | None = None) -> Tensor:
         """The class of each node (nodes,), or its labels (nodes, labels), of such predictions."""

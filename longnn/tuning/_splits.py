@@ -5,11 +5,11 @@ this module knows them. The highest of 400 means over three splits owes much to 
 trials are trained again on further splits, where the winner is the better one and not the luckier.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
-from longnn.store._rows import StoredDataset
 from longnn.training import Population, fit
 from longnn.tuning._record import FinalistRecord, Finalists, TrialRecord
 from longnn.tuning._training import best_score, finite
@@ -47,14 +47,8 @@ def tuning_splits(
     are drawn instead.
 
     Raises:
-        ValueError: for a seed of reports, or a graph that stays on disk.
+        ValueError: for a seed of reports.
     """
-    if isinstance(dataset, StoredDataset):
-        raise ValueError(
-            f"Expected a graph in memory to search on (got {dataset.name}, which stays on disk); "
-            "give more --memory, or search on a part of the graph and train on the whole with the "
-            "recipe: longnn train GRAPH --config recipe.toml"
-        )
     for seed in set(seeds) & set(REPORTING_SEEDS):
         raise ValueError(
             f"Expected tuning seeds from {FIRST_SEED} on (got {seed}, a seed of reports)"
@@ -74,6 +68,9 @@ def tuning_splits(
         )
         protocol = "published"
     splits = [make_split(dataset, protocol, seed).without_test() for seed in seeds]
+    if dataset.backing.by_rows and len({*splits}) > 1:  # one read of the disk serves all members
+        splits = [dataclasses.replace(splits[0], seed=seed) for seed in seeds]
+        notes.append("The repeats share one split, since the graph is on disk.")
     notes += dict.fromkeys(note for split in splits for note in split.notes)
     return splits, notes
 

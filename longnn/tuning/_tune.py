@@ -78,6 +78,7 @@ class Search:
         around: Config | None,
         default: bool,
     ) -> None:
+        dataset = dataset.asked
         self.dataset, self.space, self.halving, self.split = dataset, space, halving, split
         self.around, self.on_progress = around, on_progress
         self.device = choose_device(device)

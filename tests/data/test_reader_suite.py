@@ -14,7 +14,7 @@ import torch
 
 from longnn.data import DataError, load
 from longnn.store import prepare
-from longnn.store._rows import load_stored
+from longnn.store._disk import load_stored
 
 pytest.importorskip("duckdb")
 

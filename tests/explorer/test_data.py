@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 import torch
 
+from longnn.data import from_scipy
 from longnn.explorer import collect, pack, place_nodes, render, unpack
-from longnn.explorer._data import nodes_around
 from longnn.explorer._layout import _into_square
 from tests.shifted import shifted_graph
 
@@ -197,10 +197,11 @@ def test_tiny_and_empty_graphs_have_a_layout():
 
 def test_a_sample_goes_on_in_other_parts():
     graph = scipy.sparse.block_diag([two_cliques(3), two_cliques(3)]).tocsr()
-    found = nodes_around(graph, 7, 8)
+    backing = from_scipy(graph).backing
+    found = backing.nearest(7, 8)
     assert {6, 7, 8, 9, 10, 11} <= set(found)
     assert len(found) == 8
-    assert len(nodes_around(graph, None, 4)) == 4
+    assert len(backing.nearest(None, 4)) == 4
 
 
 def test_no_text_ends_the_block_of_data():

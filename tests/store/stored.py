@@ -32,6 +32,7 @@ def write_graph(folder, dataset, *, roles=None, ids=None):
     pyarrow.parquet.write_table(pyarrow.table({"id": ids}), folder / "ids.parquet")
     about = {"name": folder.name, "task": dataset.task, "classes": list(dataset.classes)}
     about |= {"targets": list(dataset.targets), "feature_names": [], "source": {}}
+    about["edges"] = dataset.num_edges
     about["ids"] = {"bytes": (folder / "ids.parquet").stat().st_size}
     Manifest.of("graph", about, folder, list(arrays)).write(folder)
     return GraphStore.open(folder)

@@ -13,7 +13,7 @@ from longnn.data import DataError, Source
 from longnn.store import prepare
 from longnn.store._arrays import StoreError
 from longnn.store._cache import load_source, memory_of_files, stored_graph
-from longnn.store._rows import bytes_needed
+from longnn.store._disk import bytes_needed
 from tests.commands import longnn, succeed
 
 EDGES, NODES = 4000, 900

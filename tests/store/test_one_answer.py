@@ -13,9 +13,9 @@ from longnn.data import DataError, describe, load, make_split
 from longnn.data._scaling import Scaling
 from longnn.runs import train
 from longnn.store import prepare
-from longnn.store._rows import load_stored
+from longnn.store._disk import load_stored
 from longnn.training import complete
-from tests.commands import CLUB, fail, succeed
+from tests.commands import CLUB, succeed
 
 pytest.importorskip("duckdb")
 FAST = {"preset": "fast", "epochs": 20, "baselines": False, "device": "cpu"}
@@ -77,16 +77,11 @@ def test_files_and_folders_are_predicted_alike(run, houses, prepared, tmp_path):
         scale = expected.std()
         for rows in (False, True):
             stored = load_stored(folder, rows=rows)
-            table = longnn_table(run.stream(graph=stored.graph)) if rows else run.predict(stored)
-            np.testing.assert_allclose(predicted(table), expected, atol=1e-4 * scale)
+            np.testing.assert_allclose(predicted(run.predict(stored)), expected, atol=1e-4 * scale)
     estimator = run.estimator.predict(load(houses, **OPTIONS))
     np.testing.assert_allclose(
         estimator, predicted(run.predict(load(houses, **OPTIONS))), rtol=1e-5
     )
-
-
-def longnn_table(tables):
-    return pyarrow.concat_tables(list(tables))
 
 
 def test_a_folder_encoded_in_another_way_is_refused(run, houses, tmp_path):
@@ -96,7 +91,7 @@ def test_a_folder_encoded_in_another_way_is_refused(run, houses, tmp_path):
     for rows in (False, True):
         stored = load_stored(other, rows=rows)
         with pytest.raises(DataError, match=r"column 'size' was read in another way.*--like RUN"):
-            longnn_table(run.stream(graph=stored.graph)) if rows else run.predict(stored)
+            run.predict(stored)
 
 
 def test_the_default_settings_are_those_of_the_table(prepared, houses):
@@ -144,16 +139,28 @@ def test_the_commands_agree(tmp_path, monkeypatch, no_report):
     ):
         assert table["predicted"].to_pylist() == expected["predicted"].to_pylist()
         np.testing.assert_allclose(table["p_chess"], expected["p_chess"], atol=1e-4)
-    assert "in memory to explore a run on it" in fail("explore", "run")
-    assert not Path("explorer.html").exists()
+    succeed("explore", "run")
+    assert Path("explorer.html").exists()
+
+
+def test_a_card_is_the_same_on_disk(prepared, monkeypatch):
+    """Degree 0, and every node a component of its own, was the card of a graph on disk."""
+    disk, memory = (describe(load_stored(prepared, rows=rows)).to_dict() for rows in (True, False))
+    for card in (disk, memory):
+        del card["notes"], card["fingerprint"]
+    assert disk == memory
+    monkeypatch.setattr("longnn.store._disk.FEW", 10)
+    large = describe(load_stored(prepared, rows=True))
+    assert (large.degree_max, large.nodes) == (memory["degree_max"], memory["nodes"])
+    assert "components" not in large.to_dict()
+    assert "not counted" in "\n".join(large.lines())
 
 
 def test_what_needs_the_whole_graph_says_so(prepared):
-    """Degree 0, and every node a component of its own, was the card of a graph on disk."""
     rows = load_stored(prepared, rows=True)
-    with pytest.raises(DataError, match=r"in memory for its (features|edges)"):
-        describe(rows)
-    assert describe(load_stored(prepared, rows=False)).degree_max == rows.graph.about["degree_max"]
+    for read in (lambda: rows.data.x, lambda: rows.data.edge_index):
+        with pytest.raises(DataError, match=r"in memory for its (features|edges).*--memory"):
+            read()
 
 
 def test_patience_on_disk_is_that_in_memory(prepared, houses, monkeypatch):

@@ -15,8 +15,8 @@ from longnn.data import DataError, load
 from longnn.data._scaling import Scaling
 from longnn.store import prepare
 from longnn.store._arrays import StoreError
+from longnn.store._disk import load_stored
 from longnn.store._graph import GraphStore
-from longnn.store._rows import load_stored
 from tests.commands import CLUB
 
 pytest.importorskip("duckdb")

@@ -11,15 +11,14 @@ from longnn.store import propagate
 from longnn.store._adjacency import StoredOperator
 from longnn.store._arrays import Manifest
 from longnn.store._basis import BasisStore, add_ones
-from longnn.store._propagate import ensure_basis, places_of, serving_basis
-from longnn.store._rows import (
-    StoredDataset,
+from longnn.store._disk import (
+    disk_scaling,
     fits_memory,
     is_prepared,
     load_stored,
     memory_needed,
-    stored_scaling,
 )
+from longnn.store._propagate import ensure_basis, places_of, serving_basis
 from tests.nn.test_terms import dense_terms
 from tests.store.stored import small, write_graph
 
@@ -114,56 +113,59 @@ def test_terms_of_some_rows_serve_those_rows_alone(graph):
 def test_labelled_rows_are_split_as_in_memory(graph, dataset):
     assert is_prepared(graph.folder)
     whole, rows = (load_stored(graph.folder, rows=r) for r in (False, True))
-    assert isinstance(rows, StoredDataset)
-    assert rows.num_nodes == 100
+    assert rows.backing.by_rows
+    assert rows.num_nodes == whole.num_nodes == 120
+    assert rows.asked.num_nodes == 100
+    assert torch.equal(rows.degrees, whole.degrees)
+    assert rows.num_edges == whole.num_edges
     assert rows.num_features == 5
     assert rows.outputs == whole.outputs == 2
-    assert rows.ids == range(100)
-    assert list(whole.ids)[:2] == ["n0", "n1"]
+    assert list(rows.ids) == list(whole.ids)
+    assert rows.asked.ids[98:] == ["n98", "n99"]
     assert torch.equal(whole.data.x, dataset.data.x.to_dense())
     assert torch.equal(whole.data.edge_index, dataset.data.edge_index)
     for seed in (0, 3):
         one, other = make_split(whole, None, seed), make_split(rows, None, seed)
-        assert torch.equal(one.train[rows.nodes], other.train)
-        assert torch.equal(one.test[rows.nodes], other.test)
-    assert rows.fingerprint().startswith("rows:")
+        assert torch.equal(one.train, other.train)
+        assert torch.equal(one.test, other.test)
+    assert rows.fingerprint().startswith("disk:")
     assert rows.fingerprint() == load_stored(graph.folder, rows=True).fingerprint()
 
 
 def test_roles_are_the_split(dataset, tmp_path):
-    roles = np.arange(dataset.num_nodes) % 4 - 1
+    roles = np.where(dataset.labelled, np.arange(dataset.num_nodes) % 4 - 1, -1)
     write_graph(tmp_path / "g", dataset, roles=roles)
     split = make_split(load_stored(tmp_path / "g", rows=True))
     assert split.protocol == "own"
-    assert split.train.tolist() == (roles[:100] == 0).tolist()
-    assert split.val.tolist() == (roles[:100] == 1).tolist()
+    assert split.train.tolist() == (roles == 0).tolist()
+    assert split.val.tolist() == (roles == 1).tolist()
 
 
 def test_memory_decides(graph):
     need = memory_needed(graph)
     assert fits_memory(graph, need)
     assert not fits_memory(graph, need - 1)
-    assert isinstance(load_stored(graph.folder, memory=need - 1), StoredDataset)
-    assert not isinstance(load_stored(graph.folder, memory=need), StoredDataset)
+    assert load_stored(graph.folder, memory=need - 1).backing.by_rows
+    assert not load_stored(graph.folder, memory=need).backing.by_rows
 
 
 @pytest.mark.parametrize("kind", ["auto", "standard", "columns", "none"])
 def test_scaling_column_by_column(graph, dataset, kind):
     x = dataset.data.x.to_dense()
-    one, other = stored_scaling(kind, graph), Scaling.fit(kind, x)
+    one, other = disk_scaling(kind, graph), Scaling.fit(kind, x)
     assert one.kind == other.kind
     assert torch.allclose(one.apply(x), other.apply(x), atol=1e-6)
 
 
 def test_scaling_of_rows_says_what_to_do(graph):
     with pytest.raises(DataError, match="use scale='columns'"):
-        stored_scaling("row", graph)
+        disk_scaling("row", graph)
 
 
 def test_a_graph_without_labels_cannot_be_trained_on(tmp_path):
     write_graph(tmp_path / "g", small(40, 3, unlabelled=40))
     with pytest.raises(DataError, match="labelled nodes"):
-        load_stored(tmp_path / "g", rows=True)
+        _ = load_stored(tmp_path / "g", rows=True).asked
 
 
 def test_a_damaged_folder_is_named(graph):

@@ -111,9 +111,8 @@ def test_members_of_one_architecture_are_asked_in_one_pass(preset, passes, datas
     even = dict.fromkeys(models, 1 / len(models))
     keys = {name: architecture_of(own) for name, own in configs.items()}
     model = Ensemble(models, even, dict.fromkeys(models, 1.0), alike=keys).eval()
-    loops = {m.self_loops for m in models.values()}
     scaling = job_module.Scaling("none")
-    problem = make_problem(dataset, configs[min(configs)], scaling, variants=loops)
+    problem = make_problem(dataset, configs[min(configs)], scaling, members=[*configs.values()])
     each = predict(model, problem)
     monkeypatch.setattr(ensemble_module, "pays", lambda x: True)
     found = model._passes(problem.features)

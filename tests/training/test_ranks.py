@@ -7,8 +7,8 @@ import torch
 
 from longnn.config import Config
 from longnn.data import make_split
+from longnn.store._disk import load_stored
 from longnn.store._ranks import RankLostError, join_ranks
-from longnn.store._rows import load_stored
 from longnn.training import Job, Watcher
 from tests.ranks import forked
 from tests.store.stored import small, write_graph

@@ -9,9 +9,9 @@ import torch
 from longnn.config import Config
 from longnn.data import DataError, make_split
 from longnn.store._basis import BasisStore
-from longnn.store._rows import load_stored
+from longnn.store._disk import load_stored
+from longnn.store._rows import BLOCK, shuffled_windows
 from longnn.training import Job, fit, load_checkpoint, save_checkpoint
-from longnn.training._rows import BLOCK, shuffled_windows
 from tests.store.stored import small, write_graph
 
 FORM = {"placement": "features", "epochs": 8, "degree": 4}
@@ -53,7 +53,7 @@ def test_one_batch_of_all_rows_is_the_full_batch(world, options):
     made = Config.from_dict({**values, **options})
     (one,) = fit(whole, [made], [make_split(whole, None, 0)])
     (other,) = fit(rows, [made], [make_split(rows, None, 0)])
-    assert torch.allclose(one.predicted[rows.nodes], other.predicted, atol=1e-4)
+    assert torch.allclose(one.predicted[rows.asked.backing.places()], other.predicted, atol=1e-4)
     assert one.result.best_epoch == other.result.best_epoch
     assert one.readout.temperature == pytest.approx(other.readout.temperature, rel=1e-3)
     for field in ("train_loss", "val_loss", "val_score", "amplitude"):
@@ -72,7 +72,7 @@ def test_regression_on_rows(tmp_path):
     whole, rows = (load_stored(tmp_path / "g", rows=r) for r in (False, True))
     (one,) = fit(whole, [config()], [make_split(whole, None, 0)])
     (other,) = fit(rows, [config()], [make_split(rows, None, 0)])
-    assert torch.allclose(one.predicted[rows.nodes], other.predicted, atol=1e-3)
+    assert torch.allclose(one.predicted[rows.asked.backing.places()], other.predicted, atol=1e-3)
 
 
 def test_batches_learn_and_repeat_to_the_bit(world):
@@ -124,11 +124,11 @@ def test_batches_are_read_for_what_they_are_for(world, monkeypatch):
     monkeypatch.setattr(BasisStore, "read", counted)
     population = job._groups[0]._make(0, 1)
     population.train_epoch()
-    train = rows.nodes[split.train.numpy()]
+    train = np.flatnonzero(split.train)
     assert sorted(np.concatenate(seen)) == sorted(train)
     seen.clear()
     population.validate()
-    assert np.concatenate(seen).tolist() == rows.nodes[split.val.numpy()].tolist()
+    assert np.concatenate(seen).tolist() == np.flatnonzero(split.val).tolist()
     assert max(len(part) for part in seen) <= 16
 
 

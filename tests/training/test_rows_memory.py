@@ -11,9 +11,9 @@ import torch
 from longnn.data import make_split
 from longnn.store._arrays import Manifest, checksum
 from longnn.store._basis import BasisStore
-from longnn.store._rows import load_stored
+from longnn.store._disk import load_stored
+from longnn.store._rows import WINDOW
 from longnn.training import Job, Population
-from longnn.training._rows import WINDOW
 from tests.store.stored import small, write_graph
 from tests.training.test_rows import config
 
@@ -23,7 +23,7 @@ import re, sys
 import torch
 from longnn.config import Config
 from longnn.data import make_split
-from longnn.store._rows import load_stored
+from longnn.store._disk import load_stored
 from longnn.training import fit
 torch.set_num_threads(1)
 rows = load_stored(sys.argv[1], rows=True)
@@ -122,7 +122,7 @@ def test_a_population_on_rows_stays_within_its_memory(tmp_path):
 def test_no_read_is_larger_than_a_window(tmp_path, monkeypatch):
     write_graph(tmp_path / "g", small(400))
     rows = load_stored(tmp_path / "g", rows=True)
-    monkeypatch.setattr("longnn.training._rows.WINDOW", 4 * 5 * 6 * 40)  # forty rows
+    monkeypatch.setattr("longnn.store._rows.WINDOW", 4 * 5 * 6 * 40)  # forty rows
     assert WINDOW > 4 * 5 * 6 * 400
     job = Job(rows, [config(epochs=1, batch_rows=8)], [make_split(rows, None, 0)])
     counts, read = [], BasisStore.read

@@ -1,0 +1,420 @@
+"""A graph on disk as the backing of a dataset; and when one is read into memory instead.
+
+Labels and masks of all nodes are in memory, a few bytes each; features and edges are not. Models
+see rows of the terms that are precomputed from them.
+"""
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from longnn._base.memory import available_memory, in_words
+from longnn.data import DataError, NodeDataset, Source
+from longnn.data._backing import NONZERO, WORDS, Backing, entries_of
+from longnn.data._relations import Relation
+from longnn.data._scaling import Scaling
+from longnn.graphs._adjacency import SelfLoops
+from longnn.matrices import take_columns
+from longnn.nn._terms import OnRows
+from longnn.store._adjacency import StoredOperator
+from longnn.store._arrays import NAME, StoreError
+from longnn.store._graph import MASKS, GraphStore, Neighbours
+from longnn.store._propagate import ensure_basis
+from longnn.store._ranks import Ranks
+from longnn.store._rows import StoredTerms
+
+#: Of the free memory, the share that a graph may take to be trained on whole.
+SHARE = 0.5
+#: Bytes per value of the features, per entry of the graph, and per node: features and their scaled
+#: copy, arrays while an operator is made, and a few signals of 64 hidden units.
+VALUE_BYTES, ENTRY_BYTES, NODE_BYTES = 12, 64, 3_000
+#: Memory of a system that does not say how much is free.
+UNKNOWN = 1 << 42
+#: The first letters of the fingerprint of a dataset on disk.
+ON_DISK = "disk:"
+#: Stored entries up to which the spectrum is estimated: fifty products, a minute there.
+DENSITY_ENTRIES = 50_000_000
+#: Arcs, or numbers of features, that a card is made of in memory.
+FEW = 10_000_000
+#: Nodes whose neighbours are read at once, and nodes whose features say whether they are words.
+ROWS, SAMPLE = 1 << 20, 1 << 12
+
+
+class Answers(Data):
+    """Labels and masks of nodes whose features and edges are on disk.
+
+    Whoever asks for these is told so, here and nowhere else.
+    """
+
+    @property
+    def x(self) -> Tensor:
+        raise _not_in_memory("features")
+
+    @property
+    def edge_index(self) -> Tensor:
+        raise _not_in_memory("edges")
+
+
+def _not_in_memory(what: str) -> DataError:
+    return DataError(
+        f"Expected a graph in memory for its {what} (got one on disk); give more with --memory"
+    )
+
+
+class Ids(Sequence[Any]):
+    """The ids of some nodes of a graph on disk, read when one is asked for."""
+
+    def __init__(self, graph: GraphStore, nodes: np.ndarray | None = None) -> None:
+        self._graph, self._nodes = graph, nodes
+
+    @functools.cached_property
+    def array(self) -> pyarrow.ChunkedArray:
+        """All of them, as Arrow has them."""
+        every = pyarrow.chunked_array(list(self._graph.ids()))
+        return every if self._nodes is None else every.take(self._nodes)
+
+    def __len__(self) -> int:
+        return self._graph.num_nodes if self._nodes is None else len(self._nodes)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return self.array[place].to_pylist()
+        return self.array[place].as_py()
+
+    def __iter__(self) -> Iterator[Any]:
+        for chunk in self.array.chunks:
+            yield from chunk.to_pylist()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OnDisk(Backing):
+    """A graph in a folder; what a model needs of it are rows of precomputed terms.
+
+    Args:
+        graph: the folder.
+        nodes: int64 (count,), ascending, the nodes that are asked about; None for all.
+        columns: int64 (features,), which features in which order, -1 for zeros; None for all.
+    """
+
+    graph: GraphStore
+    nodes: np.ndarray | None = None
+    columns: np.ndarray | None = None
+
+    by_rows = True
+
+    @property
+    def num_nodes(self) -> int:
+        return self.graph.num_nodes if self.nodes is None else len(self.nodes)
+
+    @property
+    def num_features(self) -> int:
+        return self.graph.num_features if self.columns is None else len(self.columns)
+
+    @property
+    def num_edges(self) -> int:
+        return int(self.graph.about["edges"])
+
+    def degrees(self) -> Tensor:
+        degree = np.diff(self.graph.offsets)
+        for first, last, col in self._arcs() if self.graph.about.get("self_loops", True) else ():
+            row = np.repeat(np.arange(first, last), np.diff(self.graph.offsets[first : last + 1]))
+            degree[row[row == col]] -= 1
+        return torch.from_numpy(degree if self.nodes is None else degree[self.nodes])
+
+    def _arcs(self) -> Iterator[tuple[int, int, np.ndarray]]:
+        """The neighbours of some nodes after the other: the first, one past the last, theirs."""
+        for first in range(0, self.graph.num_nodes, ROWS):
+            last = min(first + ROWS, self.graph.num_nodes)
+            begin, end = self.graph.offsets[[first, last]]
+            yield first, last, self.graph.neighbours[begin:end]
+
+    def places(self) -> np.ndarray:
+        return np.arange(self.graph.num_nodes) if self.nodes is None else self.nodes
+
+    def arcs(self) -> Tensor | None:
+        if self.graph.num_entries > FEW:
+            return None
+        return _tensors(self.graph.arcs())[0]
+
+    def features(self) -> Tensor | None:
+        if self.graph.num_nodes * self.graph.num_features > FEW:
+            return None
+        return torch.from_numpy(np.array(self.graph.features, dtype=np.float32, order="C"))
+
+    def fingerprint(self) -> str:
+        return ON_DISK + fingerprint(self.graph)
+
+    def scaling(self, kind: str, *, ready: bool) -> Scaling:
+        return disk_scaling("none" if kind == "auto" and ready else kind, self.graph)
+
+    def has_words(self) -> bool:
+        if self.num_features <= WORDS:
+            return False
+        nodes = np.arange(0, self.graph.num_nodes, -(-self.graph.num_nodes // SAMPLE))
+        return float((self.graph.features[nodes] != 0).mean()) <= NONZERO
+
+    def take_features(self, dataset: NodeDataset, places: Sequence[int]) -> NodeDataset:
+        disk = dataclasses.replace(self, columns=np.asarray(places, dtype=np.int64))
+        return dataclasses.replace(dataset, disk=disk, feature_names=())
+
+    def asked(self, dataset: NodeDataset) -> NodeDataset:
+        if self.nodes is not None:
+            return dataset
+        nodes = np.flatnonzero(dataset.labelled.numpy())
+        if len(nodes) == 0:
+            raise DataError("Expected a graph with labelled nodes to train on (got none)")
+        disk = dataclasses.replace(self, nodes=nodes)
+        data = Answers(**{key: value[nodes] for key, value in dataset.data.to_dict().items()})
+        return dataclasses.replace(dataset, data=data, disk=disk, ids=Ids(self.graph, nodes))
+
+    def inputs(
+        self,
+        scaling: Scaling,
+        degrees: Mapping[SelfLoops, int],
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        memory: int | None,
+        ranks: Ranks | None,
+    ) -> tuple[StoredTerms, dict[SelfLoops, OnRows]]:
+        graph = self.graph
+        nodes = self.places()
+        if len(degrees) > 1:  # one without a filter reads any of them
+            degrees = {loops: k for loops, k in degrees.items() if k} or {"keep": 0}
+        stores = {
+            loops: ensure_basis(
+                graph, nodes, degree=k, self_loops=loops, memory=memory, ranks=ranks
+            )
+            for loops, k in degrees.items()
+        }
+        left = scaling.after(self._stored_scaling)
+        terms = StoredTerms.of(stores, nodes, left, max(degrees.values()), device, dtype)
+        made = {loops: OnRows(loops, len(nodes), device, dtype) for loops in stores}
+        first = next(iter(made.values()))
+        every: tuple[SelfLoops, ...] = ("keep", "add", "remove")
+        return terms, {loops: made.get(loops, first) for loops in every}
+
+    @property
+    def _stored_scaling(self) -> Scaling:
+        """In which the columns of the terms are stored."""
+        done = self.graph.scaling
+        if self.columns is None or done.mean is None or done.deviation is None:
+            return done
+        mean, deviation = done.mean[self.columns], done.deviation[self.columns]
+        absent = torch.from_numpy(self.columns < 0)
+        return Scaling(done.kind, mean.masked_fill(absent, 0), deviation.masked_fill(absent, 1))
+
+    def operator(self) -> StoredOperator | None:
+        return None if self.graph.num_entries > DENSITY_ENTRIES else StoredOperator(self.graph)
+
+    def around(self, nodes: np.ndarray) -> np.ndarray:
+        every = [self.graph.arcs(back=back) for back in {False, self.graph.directed}]
+        found = [arcs.indices[entries_of(arcs.offsets, nodes)] for arcs in every]
+        return np.concatenate(found).astype(np.int64)
+
+    def neighbourhood(
+        self, dataset: NodeDataset, places: np.ndarray, hops: int | None
+    ) -> tuple[NodeDataset, np.ndarray]:
+        """One step more than the degree, so that all degrees that count are those of the graph."""
+        graph, inside = self.graph, np.zeros(self.graph.num_nodes, dtype=bool)
+        inside[places if hops is not None else slice(None)] = True
+        front = np.flatnonzero(inside)
+        for _ in range(0 if hops is None else hops + 1):
+            front = np.unique(self.around(front))
+            front = front[~inside[front]]
+            inside[front] = True
+            if not len(front):
+                break
+        where = np.flatnonzero(inside)
+        entries = int(np.diff(graph.offsets)[where].sum())
+        needed = bytes_needed(nodes=len(where), features=self.num_features, entries=entries)
+        if needed > limit_of(None):
+            raise DataError(
+                f"Expected a neighbourhood that fits into memory (got {len(where):,} of "
+                f"{graph.num_nodes:,} nodes, which take {in_words(needed)}); use a machine with "
+                "more memory, or a model of a lower degree"
+            )
+        return _in_memory(dataset, self, where), where
+
+
+def fingerprint(graph: GraphStore) -> str:
+    """SHA-256 of the checksums of a graph's files, the same wherever the folder is."""
+    digest = hashlib.sha256()
+    for name, entry in sorted(graph.manifest.files.items()):
+        digest.update(f"{name} {entry.shape} {entry.dtype} {entry.checksum}\n".encode())
+    return digest.hexdigest()
+
+
+def is_prepared(path: str | Path) -> bool:
+    """Whether a path is a folder that ``longnn prepare`` wrote."""
+    return (Path(path) / NAME).is_file()
+
+
+def memory_needed(graph: GraphStore) -> int:
+    """Bytes that training on the whole graph in memory takes, roughly."""
+    return bytes_needed(
+        nodes=graph.num_nodes, features=graph.num_features, entries=graph.num_entries
+    )
+
+
+def bytes_needed(*, nodes: int, features: int, entries: int) -> int:
+    """The same by its size; an edge has two entries."""
+    return VALUE_BYTES * nodes * features + ENTRY_BYTES * entries + NODE_BYTES * nodes
+
+
+def limit_of(memory: int | None) -> int:
+    """Bytes that a graph in memory may take: those given, or :data:`SHARE` of what is free."""
+    if memory is not None:
+        return memory
+    free = available_memory()
+    return UNKNOWN if free is None else int(SHARE * free)
+
+
+def fits_memory(graph: GraphStore, memory: int | None = None) -> bool:
+    """Whether a graph can be trained on whole, see :func:`limit_of`."""
+    return memory_needed(graph) <= limit_of(memory)
+
+
+def load_stored(
+    folder: str | Path, *, rows: bool | None = None, memory: int | None = None
+) -> NodeDataset:
+    """The graph of a prepared folder, in memory where it fits and else by its labelled rows.
+
+    Args:
+        folder: of ``longnn prepare``.
+        rows: True for the rows, False for the whole graph; None chooses by size.
+        memory: bytes that training may use, see :func:`fits_memory`.
+
+    Raises:
+        DataError: where the folder is not what its manifest says.
+    """
+    try:
+        graph = GraphStore.open(folder)
+        read = graph.source  # its options are those that another graph is read with, too
+        options = {} if read is None or read.is_named else read.options
+        source = Source.resolve(Path(folder), options=options)
+        rows = not fits_memory(graph, memory) if rows is None else rows
+        dataset = _on_disk(graph, source, memory, rows)
+        if not rows:
+            dataset = _in_memory(dataset, OnDisk(graph), np.arange(graph.num_nodes))
+    except StoreError as error:
+        raise DataError(str(error)) from error
+    return dataset
+
+
+def _on_disk(graph: GraphStore, source: Source, memory: int | None, rows: bool) -> NodeDataset:
+    about, every = graph.about, slice(None)
+    note = f"{graph.num_nodes:,} nodes and {graph.num_entries // 2:,} edges take about "
+    note += f"{in_words(memory_needed(graph))} of memory"
+    if rows:
+        note += "" if fits_memory(graph, memory) else ", more than it may take"
+        note += ": trained from disk, in batches of labelled nodes."
+    else:
+        note += ": read into memory as a whole."
+    own_split = "stratified" if graph.roles is None else "own"
+    return NodeDataset(
+        name=str(about.get("name", graph.folder.name)),
+        data=Answers(y=_labels(graph, every), **_masks(graph, every)),
+        task=about.get("task", "classification"),
+        classes=graph.classes,
+        ids=Ids(graph),
+        feature_names=graph.feature_names,
+        targets=tuple(str(name) for name in about.get("targets") or ()),
+        open_features=int(about.get("open_features") or 0),
+        notes=(*(str(text) for text in about.get("notes") or ()), note),
+        default_split=about.get("default_split") or own_split,
+        ready=bool(about.get("ready")),
+        one_way=int(about.get("one_way") or 0),
+        directed=graph.directed,
+        source=source,
+        encoding=graph.encoding,
+        disk=OnDisk(graph),
+    )
+
+
+def _in_memory(dataset: NodeDataset, disk: OnDisk, where: np.ndarray) -> NodeDataset:
+    """The graph of some of its nodes, int64 (count,), ascending, and the edges between them."""
+    graph, every = disk.graph, len(where) == disk.graph.num_nodes
+
+    def tensors(number: int | None = None) -> tuple[Tensor, Tensor | None]:
+        arcs = graph.arcs(number)
+        return _tensors(arcs if every else _between(arcs, where))
+
+    index, weight = tensors()
+    x = torch.from_numpy(np.array(graph.features[where], dtype=np.float32, order="C"))
+    x = x if disk.columns is None else take_columns(x, disk.columns.tolist())
+    labels = {key: value[where] for key, value in dataset.data.to_dict().items()}
+    data = Data(x=x, edge_index=index, **labels)
+    if weight is not None:
+        data.edge_weight = weight
+    return dataclasses.replace(
+        dataset,
+        data=data,
+        ids=Ids(graph, None if every else where)[:],
+        relations=tuple(Relation(name, *tensors(k)) for k, name in enumerate(graph.types)),
+        disk=None,
+    )
+
+
+def _between(arcs: Neighbours, where: np.ndarray) -> Neighbours:
+    """The entries between some nodes, which are numbered by their places."""
+    place = np.full(len(arcs.offsets) - 1, -1, dtype=np.int32)
+    place[where] = np.arange(len(where), dtype=np.int32)
+    entries = entries_of(arcs.offsets, where)
+    row = np.repeat(np.arange(len(where)), np.diff(arcs.offsets)[where])
+    col = place[arcs.indices[entries]]
+    kept = col >= 0
+    count = np.bincount(row[kept], minlength=len(where))
+    weights = None if arcs.weights is None else np.asarray(arcs.weights[entries])[kept]
+    return Neighbours(np.concatenate([[0], np.cumsum(count)]), col[kept], weights)
+
+
+def _tensors(arcs: Neighbours) -> tuple[Tensor, Tensor | None]:
+    """Arcs (2, entries) and their weights, as a dataset has them."""
+    row = np.repeat(np.arange(len(arcs.offsets) - 1), np.diff(arcs.offsets))
+    index = torch.from_numpy(np.stack([row, np.asarray(arcs.indices, dtype=np.int64)]))
+    return index, None if arcs.weights is None else torch.from_numpy(np.array(arcs.weights))
+
+
+def _labels(graph: GraphStore, nodes: np.ndarray | slice) -> Tensor:
+    found = graph.labels[nodes]
+    return torch.from_numpy(found.astype(np.int64 if found.dtype.kind == "i" else np.float32))
+
+
+def _masks(graph: GraphStore, nodes: np.ndarray | slice) -> dict[str, Tensor]:
+    if graph.roles is None:
+        return {}
+    role = torch.from_numpy(np.array(graph.roles[nodes]))
+    return {name: role == number for name, number in MASKS.items()}
+
+
+def disk_scaling(kind: str, graph: GraphStore) -> Scaling:
+    """The scaling of a graph's features, one column after the other.
+
+    Raises:
+        DataError: for ``"row"``: the terms are those of columns.
+    """
+    kind = "columns" if kind == "auto" else kind
+    Scaling(kind).after(graph.scaling)  # an error for the scaling of rows
+    if kind == graph.scaling.kind:  # fitted when it was prepared
+        return graph.scaling
+    if kind == "none":
+        return Scaling(kind)
+    moments = []
+    for column in range(graph.num_features):
+        x = torch.from_numpy(np.array(graph.features[:, column], dtype=np.float32))
+        found = Scaling.fit(kind, x[:, None])
+        assert found.mean is not None
+        assert found.deviation is not None
+        moments.append(torch.cat([found.mean, found.deviation]))
+    mean, deviation = torch.stack(moments, 1)
+    return Scaling(kind, mean, deviation)
