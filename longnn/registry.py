@@ -148,6 +148,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "output_degree": Option("degree of one more filter, on the class scores; 0 for none"),
     "heads": Option("heads of the attention; they must divide the hidden units"),
+    "columns": Option(
+        "what trees see: a node's own columns, or averages over its neighbours, too",
+        ("alone", "neighbours"),
+    ),
+    "leaves": Option("leaves of each tree"),
+    "share": Option("share of the columns that each tree may use"),
 }
 
 #: LON-GNN as in its paper: a filter for each class channel, PCD, the textbook's weight function.
@@ -409,9 +415,25 @@ _ENTRIES = (
         "none: does not use the graph",
         "Y = ReLU(X W_1) W_2",
     ),
+    ModelEntry(
+        "trees",
+        "longnn.nn._trees:BoostedTrees",
+        "Boosted trees",
+        "neighbours' averages as columns",
+        "Y = sum_t tree_t([X, (P^k X) / (P^k 1), P^k 1, log(1 + neighbours)]), k = 1 ... K",
+        Paper(
+            "LightGBM: A Highly Efficient Gradient Boosting Decision Tree",
+            "Ke et al.",
+            2017,
+            "https://papers.nips.cc/paper/6907",
+        ),
+        settings={"lr_transform": 0.05},
+    ),
 )
 #: Every model by its name.
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
+#: Those that are trained by steps of a gradient.
+NETWORKS = {name: entry for name, entry in MODELS.items() if name != "trees"}
 
 
 def find_model(name: str) -> ModelEntry:

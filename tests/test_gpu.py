@@ -7,7 +7,7 @@ from longnn import GraphOperator, apply_filter
 from longnn.config import Config
 from longnn.data import make_split
 from longnn.data._synthetic import csbm
-from longnn.registry import MODELS
+from longnn.registry import NETWORKS
 from longnn.training import _history as history
 from longnn.training import _population as module
 from longnn.training._fit import Scaling, make_population, make_problem
@@ -43,7 +43,7 @@ def train(device, *, sparse, precision="float64", epochs=30, **keys):
     return make_population(configs, problem, splits).run()
 
 
-@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("model", sorted(NETWORKS))
 def test_an_epoch_of_every_model_becomes_a_cuda_graph(model):
     """A tensor made on the CPU inside the epoch would forbid it, and cost ten times the time."""
     dataset = csbm(num_nodes=100, num_features=16, seed=3)

@@ -6,8 +6,6 @@
 2. Its best few trials again on further tuning splits: the best of many trials on few splits is
    partly luck. The best mean over these further splits wins.
 3. The winner on the published splits, seeds 0 to 9. Test nodes are looked at here only.
-
-*Draws* are smaller: random configurations on the first splits, whose test nodes are dropped.
 """
 
 import dataclasses
@@ -15,15 +13,12 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from lab.studies._engine import Cell, Cells, Context
 from lab.studies._printed import QUICK_DATASETS
-from lab.studies._training import as_trained, fit_all, make_splits, score_of, train_splits
+from lab.studies._training import train_splits
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.tuning import SearchSpace, confirm, load_space, tune
-from longnn.tuning._space import draw_random
 from longnn.tuning._splits import tuning_seeds
 
 #: Settings that say nothing about what was chosen.
@@ -72,26 +67,6 @@ QUICK: Plan = {
     "splits": 2,
     "epochs": 60,
 }
-
-
-def split_plan(
-    protocol: str,
-    metric: str,
-    splits: int,
-    epochs: int,
-    *,
-    members: int = 0,
-    draws: tuple[int, int, int, int] | None = None,
-) -> dict[str, Any]:
-    """The plan of rows that are trained on splits with seeds from 0 on.
-
-    Draws are random configurations of each row, splits on whose validation nodes they are compared,
-    their most epochs and their patience. At most so many members of an ensemble train; 0 is all.
-    """
-    names = ("candidates", "splits", "epochs", "patience")
-    plan = {"protocol": protocol, "metric": metric, "splits": splits, "epochs": epochs}
-    drawn = {} if draws is None else {"draws": dict(zip(names, draws, strict=True))}
-    return {**plan, "members": members, **drawn}
 
 
 def row_cells(
@@ -176,45 +151,3 @@ def search_space(row: Row, form: Space, plan: Plan) -> SearchSpace:
     models = table.get("models", {})
     entries = {**models.get(row.model, {}), **row.searched, **row.fixed, **form}
     return load_space({**table, "models": {**models, row.model: entries}}, row.model)
-
-
-def draw_candidates(row: Row, plan: Plan) -> list[Config]:
-    """Random configurations of a row, its forms in turn, as many as the draws of the plan say.
-
-    Trainings are stopped by the metric of the plan, unless the row says by what.
-    """
-    spaces = [search_space(row, form, {**PROTOCOL, "epochs": plan["epochs"]}) for form in row.forms]
-    monitor = {} if "monitor" in row.searched else {"monitor": plan["metric"]}
-    return [
-        spaces[i % len(spaces)].config(drawn, scale="none").replace(**monitor)
-        for i, drawn in enumerate(draw_random(spaces, plan["draws"]["candidates"]))
-    ]
-
-
-def search_families(
-    dataset: NodeDataset, families: Mapping[str, Row], plan: Plan, *, device: str
-) -> dict[str, dict[str, Any]]:
-    """The draws of every family, judged by the validation nodes of the first splits.
-
-    The candidates of all families are trained by one call. A cell has them, their scores by split,
-    and the number of the best.
-    """
-    draws = plan["draws"]
-    limits = {key: draws[key] for key in ("epochs", "patience")}
-    splits = [s.without_test() for s in make_splits(dataset, plan["protocol"], draws["splits"])]
-    drawn = {key: draw_candidates(row, plan) for key, row in families.items()}
-    every = [as_trained(c.replace(**limits)) for configs in drawn.values() for c in configs]
-    fitted = iter(fit_all(dataset, every, splits, device=device, scale="none"))
-    cells = {}
-    for key, configs in drawn.items():
-        val = [
-            [score_of(f.predicted, dataset, f.split.val, plan["metric"]) for f in next(fitted)]
-            for _ in configs
-        ]
-        cells[key] = {
-            "fingerprint": dataset.fingerprint(),
-            "configs": [config.to_dict() for config in configs],
-            "val": val,
-            "chosen": int(np.argmax([np.mean(scores) for scores in val])),
-        }
-    return cells

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from lab.records import ConfigTable, Values
 from lab.studies._engine import Cell, Cells, Context, read_records, rounded
-from lab.studies._views import ResultTable
+from lab.studies._views import CAPTIONS, ResultTable
 from longnn import data, training
 from longnn.config import Config
 from longnn.data._scaling import Scaling
@@ -277,48 +277,31 @@ def tables(folder: Path) -> list[ResultTable]:
         for variant, values in variants.items()
     }
     some = next(iter(runs.values()))
-    seeds = len(some["moves"]["0-80"])
     moves = [name.replace("-", " to ") for name in some["moves"]]
-    over = f"mean over {seeds} published splits; rates {RATE} (slow: {SLOW_RATE}), no weight decay"
+    said = {"seeds": len(some["moves"]["0-80"]), "rate": RATE, "slow": SLOW_RATE}
+    columns = {
+        "amplitude": [
+            *(f"amplitude at {t}" for t in some["amplitude_at"]),
+            *(f"waveform, {move}" for move in moves),
+            *(f"{name} accuracy" for name in SETS),
+        ],
+        "observations": [
+            *("amplitude, 0 to 80", "amplitude, 120 to 160", "share of growth, 120 to 160"),
+            *(f"splits that over-pass, {move}" for move in ("120 to 160", moves[-1])),
+            *("smallest response at 80", "smallest response at 160"),
+            *("transform, 80 to the end", "train accuracy at 80", "train accuracy at 160"),
+            "last train loss",
+        ],
+    }
+    shown = {"amplitude": _amplitudes, "observations": _observations}
     return [
         ResultTable(
-            "amplitude",
-            "Amplitude (root mean square of the response over the spectrum) at some epochs, "
-            "movement of the waveform (1 − cosine, in thousandths) between them, and accuracy "
-            f"in % ± standard deviation after the last epoch; {over}.",
-            [
-                "graph, model",
-                "held back by",
-                *(f"amplitude at {t}" for t in some["amplitude_at"]),
-                *(f"waveform, {move}" for move in moves),
-                *(f"{name} accuracy" for name in SETS),
-            ],
-            [[*head, *_amplitudes(values)] for head, values in runs.items()],
-        ),
-        ResultTable(
-            "observations",
-            "The paper's observations. Over-passing: the amplitude grows by more than 1 % and "
-            "growth is more than half of the filter's squared move. Smallest response: of any "
-            "channel at any eigenvalue, in absolute value (the paper: above 1 from epoch 80). "
-            "Transform: growth of the length of the weights before the filter. The slow runs "
-            f"were added after those at {RATE} had been seen; {over}.",
-            [
-                "graph, model",
-                "held back by",
-                "amplitude, 0 to 80",
-                "amplitude, 120 to 160",
-                "share of growth, 120 to 160",
-                "splits that over-pass, 120 to 160",
-                f"splits that over-pass, {moves[-1]}",
-                "smallest response at 80",
-                "smallest response at 160",
-                "transform, 80 to the end",
-                "train accuracy at 80",
-                "train accuracy at 160",
-                "last train loss",
-            ],
-            [[*head, *_observations(values)] for head, values in runs.items()],
-        ),
+            name,
+            CAPTIONS["overpassing"][name].format(**said),
+            ["graph, model", "held back by", *columns[name]],
+            [[*head, *shown[name](values)] for head, values in runs.items()],
+        )
+        for name in shown
     ]
 
 

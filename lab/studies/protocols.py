@@ -7,8 +7,9 @@ C. The ten fixed geom-gcn masks, where a graph has them.
 
 Nothing is searched for B and C: every model trains with the configuration that the equal-budget
 search of ``accuracy`` chose for it on that graph. Minesweeper and Tolokers have ten fixed masks and
-are scored by ROC AUC; nothing was tuned on them before, so every model family has the same small
-random search there.
+are scored by ROC AUC. There every model family had the same small random search on validation
+nodes of the first two splits: its records decide what is trained, nothing searches
+there again.
 
 To add an ensemble, add an entry to :data:`ENSEMBLES`. The next run trains this row alone.
 """
@@ -27,7 +28,7 @@ from lab.records import Record, Values, config_of
 from lab.studies import accuracy
 from lab.studies._engine import Cell, Cells, Context, read_records, record_path, together
 from lab.studies._printed import FIXED_MASKS, PAPER, QUICK_DATASETS, TEN, UNIFORM_SPLIT
-from lab.studies._search import Plan, Row, search_families, split_plan
+from lab.studies._search import Plan
 from lab.studies._training import Entry, Join, make_splits, train_rows
 from lab.studies._views import (
     CAPTIONS,
@@ -52,7 +53,6 @@ from lab.studies.portfolio._select import SELECTION, member_config
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
 from longnn.recipes import known_recipes, load_recipe
-from longnn.registry import FEATURES_FORM
 from longnn.training import PATIENCE
 from longnn.training import SEEDS as PRESET_SEEDS
 
@@ -62,10 +62,12 @@ SAYS = CAPTIONS["protocols"]
 
 #: The parts, by name: protocols B and C, and the graphs that are searched here.
 STRATIFIED, GEOM_GCN, SEARCHED = "stratified", "geom-gcn", "searched"
-PLANS = {
-    STRATIFIED: split_plan("stratified", "accuracy", 10, 1000),
-    GEOM_GCN: split_plan("geom-gcn", "accuracy", 10, 1000),
-    SEARCHED: split_plan("fixed", "roc_auc", 10, 1000, draws=(16, 2, 500, 100)),
+_PLAN: Plan = {"metric": "accuracy", "splits": 10, "epochs": 1000, "members": 0}  # 0: all members
+_DRAWS = {"candidates": 16, "splits": 2, "epochs": 500, "patience": 100}
+PLANS: dict[str, Plan] = {
+    STRATIFIED: {"protocol": "stratified", **_PLAN},
+    GEOM_GCN: {"protocol": "geom-gcn", **_PLAN},
+    SEARCHED: {"protocol": "fixed", **_PLAN, "metric": "roc_auc", "draws": _DRAWS},
 }
 #: Graphs of each part. Cora, Citeseer and Pubmed are read from files that have no geom-gcn masks,
 #: and there are none for Computers and Photo.
@@ -75,9 +77,8 @@ GRAPHS = {
     SEARCHED: ("minesweeper", "tolokers"),
 }
 #: A look at bundled data, which come without masks.
-QUICK_PLANS = {
-    STRATIFIED: split_plan("stratified", "accuracy", 2, 5, members=2),
-    SEARCHED: split_plan("stratified", "roc_auc", 2, 5, members=2, draws=(2, 1, 5, 5)),
+QUICK_PLANS: dict[str, Plan] = {
+    STRATIFIED: {**PLANS[STRATIFIED], "splits": 2, "epochs": 5, "members": 2}
 }
 #: The keys of LON-GNN's recipe as a single model, and of the cell about classes; how the keys of
 #: searches begin.
@@ -149,13 +150,6 @@ QUICK_ROWS = ("lon", "gpr", "gcn", RECIPE, "lon-recipe-seeds")
 #: One row per model: what the order of models is taken from.
 EQUAL = accuracy.EQUAL
 ALONE = {key: key for key in EQUAL}
-#: What is searched on Minesweeper and Tolokers: the same models, LON-GNN also on filtered features.
-FAMILIES: dict[str, Row] = {
-    **{key: accuracy.ROWS[key] for key in EQUAL},
-    "lon": dataclasses.replace(
-        accuracy.ROWS["lon"], forms=(*accuracy.FORMS, {**accuracy.FORMS[0], **FEATURES_FORM})
-    ),
-}
 
 
 def record_name(graph: str, part: str) -> str:
@@ -198,13 +192,8 @@ def _part_cells(context: Context, name: str, part: str, plan: Plan) -> Cells:
     yield cell(CLASSES, partial(count_untested, dataset, splits), device="cpu")
     results = context.folder.parent
     if part == SEARCHED:
-        configs = {}
-        families = [key for key in FAMILIES if key in missing]
-        rows = {key: FAMILIES[key] for key in families if SEARCH + key not in recorded}
-        search = together(partial(search_families, dataset, rows, plan, device=context.device))
-        for key in families:
-            drawn = yield cell(SEARCH + key, search(key))
-            configs[key] = config_of(drawn["configs"][drawn["chosen"]])
+        drawn = Record(path, plan).below(SEARCH)
+        configs = {key: config_of(of["configs"][of["chosen"]]) for key, of in drawn.items()}
     elif context.quick and not record_path(results / "accuracy", name).is_file():
         every_row = {k: {"model": row.model, **row.fixed} for k, row in accuracy.ROWS.items()}
         configs = {k: Config.from_dict(keys) for k, keys in every_row.items()} | recipe_of(name)

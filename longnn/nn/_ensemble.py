@@ -222,7 +222,7 @@ class Ensemble(Model):
         passes: dict[Hashable, list[str]] = {}
         for name in self.members:
             model, key = self._member(name), self.alike.get(name)
-            together = key is not None and not model.training and pays(x)
+            together = key is not None and model.by_steps and not model.training and pays(x)
             of = (key, model.self_loops, layout(model)) if together else name
             passes.setdefault(of, []).append(name)
         return list(passes.values())

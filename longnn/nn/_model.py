@@ -45,6 +45,8 @@ class Model(nn.Module, abc.ABC):
     takes_types: ClassVar[bool] = False
     #: Whether the graph is used at all.
     uses_graph: ClassVar[bool] = True
+    #: Whether it is trained by steps of a gradient; trees are not.
+    by_steps: ClassVar[bool] = True
     #: Options whose default differs from that of the class above.
     defaults: ClassVar[Mapping[str, Any]] = {}
 

@@ -41,6 +41,7 @@ class Terms:
     Args:
         values: (K+1, rows, features) each: :math:`T_j(P) X`.
         ones: (K+1, rows) each: :math:`T_j(P) 1`, which biases are multiplied with.
+        degrees: (rows,), the neighbours of each node, for whoever counts them.
 
     >>> x, ones = torch.eye(2)[None], torch.ones(1, 2)
     >>> Terms({"keep": x}, {"keep": ones}).features.shape
@@ -49,6 +50,7 @@ class Terms:
 
     values: Mapping[SelfLoops, Tensor]
     ones: Mapping[SelfLoops, Tensor]
+    degrees: Tensor | None = None
 
     @property
     def features(self) -> Tensor:

@@ -206,13 +206,16 @@ class Keeper(Watcher):
 
     def watch(self, population: Population, first: int) -> None:
         """Save it now and then."""
-        caught = self.ranks.any(bool(self.caught))
-        if caught or time.perf_counter() - self.saved >= self.every:
+        if self.ranks.any(bool(self.caught)) or time.perf_counter() - self.saved >= self.every:
             self.rest(population, first)
             self.saved = time.perf_counter()
-        if caught:
-            raise StopTraining("interrupted")
         super().watch(population, first)
+
+    def check(self) -> None:
+        """Stop on a signal, too."""
+        if self.ranks.any(bool(self.caught)):
+            raise StopTraining("interrupted")
+        super().check()
 
     def rest(self, population: Population, first: int) -> None:
         """Save it."""

@@ -28,7 +28,7 @@ from longnn.nn._terms import OnRows
 from longnn.store._adjacency import StoredOperator
 from longnn.store._arrays import NAME, StoreError
 from longnn.store._graph import MASKS, GraphStore, Neighbours
-from longnn.store._propagate import ensure_basis
+from longnn.store._propagate import ensure_basis, places_of
 from longnn.store._ranks import Ranks
 from longnn.store._rows import StoredTerms
 
@@ -197,7 +197,16 @@ class OnDisk(Backing):
             for loops, k in degrees.items()
         }
         left = scaling.after(self._stored_scaling)
-        terms = StoredTerms.of(stores, nodes, left, max(degrees.values()), device, dtype)
+        terms = StoredTerms(
+            stores=stores,
+            places={loops: places_of(store, nodes) for loops, store in stores.items()},
+            scaling=left,
+            degree=max(degrees.values()),
+            device=device,
+            dtype=dtype,
+            neighbours=np.diff(graph.offsets)[nodes],
+            columns=self.columns,
+        )
         made = {loops: OnRows(loops, len(nodes), device, dtype) for loops in stores}
         first = next(iter(made.values()))
         every: tuple[SelfLoops, ...] = ("keep", "add", "remove")

@@ -12,7 +12,6 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +21,6 @@ from longnn.data._scaling import Scaling
 from longnn.graphs._adjacency import SelfLoops
 from longnn.nn._terms import Terms
 from longnn.store._basis import BasisStore
-from longnn.store._propagate import places_of
 from longnn.store._ranks import Ranks
 
 #: Rows of a block, and blocks of a window, at least.
@@ -41,6 +39,7 @@ class StoredTerms:
         scaling: of the features, by columns.
         degree: up to which terms are read.
         device, dtype: of what is read.
+        neighbours: how many each row has, (rows,).
         columns: int64 (features,), which columns these are; None for all as they are.
     """
 
@@ -50,18 +49,8 @@ class StoredTerms:
     degree: int
     device: torch.device
     dtype: torch.dtype
+    neighbours: np.ndarray
     columns: np.ndarray | None = None
-
-    @classmethod
-    def of(
-        cls,
-        stores: Mapping[SelfLoops, BasisStore],
-        nodes: np.ndarray,
-        *args: Any,
-    ) -> "StoredTerms":
-        """The terms of some nodes; the other arguments as above."""
-        places = {loops: places_of(store, nodes) for loops, store in stores.items()}
-        return cls(stores, places, *args)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -88,7 +77,8 @@ class StoredTerms:
                 found /= self.scaling.deviation.numpy().astype(np.float32)
             values[key] = torch.from_numpy(found).to(self.device, self.dtype)
             ones[key] = torch.from_numpy(constant).to(self.device, self.dtype)
-        return Terms(values, ones)
+        degrees = torch.from_numpy(self.neighbours[rows]).to(self.device, self.dtype)
+        return Terms(values, ones, degrees)
 
     def in_order(self, rows: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, Terms]]:
         """Batches of rows as they come: places among ``rows``, and the terms."""

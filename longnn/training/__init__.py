@@ -11,6 +11,7 @@ from longnn.training._fit import (
     FittedMember,
     TruncatedScore,
     choose_device,
+    make_members,
     make_model,
     make_population,
     make_problem,
@@ -46,6 +47,7 @@ from longnn.training._readout import (
     shifted,
 )
 from longnn.training._trained import Trained, mean_prediction
+from longnn.training._trees import TreeGroup
 
 __all__ = [
     "DRAWS",
@@ -69,6 +71,7 @@ __all__ = [
     "Result",
     "StopTraining",
     "Trained",
+    "TreeGroup",
     "TruncatedScore",
     "Watcher",
     "architecture_of",
@@ -86,6 +89,7 @@ __all__ = [
     "keys_of_one",
     "left_out_note",
     "load_checkpoint",
+    "make_members",
     "make_model",
     "make_population",
     "make_problem",

@@ -17,6 +17,7 @@ from longnn.config._config import SCALINGS
 from longnn.data import DataError
 from longnn.data._scaling import Scaling
 from longnn.metrics import TASKS, Task
+from longnn.nn._trees import check_trees
 from longnn.training._history import FIELDS
 from longnn.training._population import Population, Result
 from longnn.training._readout import Readout
@@ -389,8 +390,12 @@ def _states(tensors: Mapping[str, Tensor], repeats: int) -> tuple[dict[str, Tens
             continue
         if not (number.isascii() and number.isdecimal() and len(number) < 9):
             raise ValueError(f"Expected weights of a repeat (got {name!r})")
-        if int(number) >= repeats or value.dtype not in (torch.float32, torch.float64):
+        trees = value.dtype == torch.uint8 and key.endswith("text")
+        known = trees or value.dtype in (torch.float32, torch.float64)
+        if int(number) >= repeats or not known:
             raise ValueError(f"Expected float weights of {repeats} repeats (got {name!r})")
+        if trees:
+            check_trees(value.numpy().tobytes())
         if not bool(torch.isfinite(value).all()):
             raise ValueError(f"Expected finite weights (those of {name!r} are not)")
         states[int(number)][key] = value

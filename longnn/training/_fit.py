@@ -248,13 +248,16 @@ def load_weights(model: Model, state: Mapping[str, Tensor]) -> Model:
     missing = [name for name, _ in model.named_parameters() if name not in state]
     if missing:
         raise ValueError(f"Expected weights for {missing[0]!r} (got none)")
-    model = model.to(next(iter(state.values())).dtype)
+    kinds = [value.dtype for value in state.values() if value.is_floating_point()]
+    model = model.to(kinds[0]) if kinds else model
     parameters = dict(model.named_parameters())
     for name, value in state.items():
-        if name not in parameters or parameters[name].shape != value.shape:
+        parameter = parameters.get(name)
+        text = parameter is not None and parameter.dtype == torch.uint8  # of trees, of any length
+        if parameter is None or (parameter.shape != value.shape and not text):
             raise ValueError(f"Expected other weights than {name!r} {tuple(value.shape)}")
         with torch.no_grad():
-            parameters[name].copy_(value)
+            parameter.data = value.clone() if text else parameter.data.copy_(value)
     return model.eval()
 
 

@@ -10,6 +10,7 @@ go on as can still come to their end.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -19,6 +20,9 @@ from longnn.store._ranks import Ranks
 from longnn.training._memory import count_fitting, fits
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import Problem
+
+if TYPE_CHECKING:
+    from longnn.training._trees import TreeGroup
 
 #: Settings and options in which the members of one population may differ.
 VARYING = frozenset(
@@ -110,6 +114,10 @@ class Watcher:
         """An epoch is over. May raise :class:`StopTraining`."""
         if self.on_epoch is not None:
             self.on_epoch(population)
+        self.check()
+
+    def check(self) -> None:
+        """Raise :class:`StopTraining` where it is time."""
         if self.deadline is None:
             return
         if self.ranks.agree(time.perf_counter() >= self.deadline):
@@ -322,7 +330,7 @@ class Schedule:
 
     def __init__(
         self,
-        groups: Sequence[Group],
+        groups: Sequence["Group | TreeGroup"],
         portfolios: Sequence[Sequence[int]],
         epochs: int,
         watcher: Watcher,
@@ -333,7 +341,7 @@ class Schedule:
         self._large = several and max(g.problem.size for g in groups) > LARGE
         self._timed = several and watcher.deadline is not None
         self._of = {number: group for group in groups for number in group.places}
-        self._pace: dict[Group, float] = {}  # seconds of an epoch of one member
+        self._pace: dict[Group | TreeGroup, float] = {}  # seconds of an epoch of one member
 
     def run(self) -> None:
         """Train all groups. Raises what :meth:`Watcher.watch` raises."""
@@ -360,7 +368,7 @@ class Schedule:
         yield from sorted(turn for turn in found if turn < self.epochs)
         yield self.epochs
 
-    def _train(self, group: Group, until: int) -> None:
+    def _train(self, group: "Group | TreeGroup", until: int) -> None:
         """Train a group up to an epoch, and see how long an epoch of a member takes."""
         began, before = time.perf_counter(), group.epochs_done
         group.train(until, self.watcher)

@@ -17,6 +17,7 @@ from longnn.data._scaling import Scaling
 from longnn.metrics import check_monitor
 from longnn.nn import Model
 from longnn.nn._ensemble import Ensemble
+from longnn.registry import find_model
 from longnn.store._ranks import Ranks
 from longnn.training._ensemble import ensemble_weights
 from longnn.training._fit import (
@@ -35,6 +36,7 @@ from longnn.training._group import Group, Schedule, StopTraining, Watcher, archi
 from longnn.training._population import Population, Result
 from longnn.training._presets import members_of
 from longnn.training._problem import Problem, self_loops_of
+from longnn.training._trees import TreeGroup
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,8 +104,8 @@ class Job:
             # On rows a batch is the same for all members, and so is the split.
             split = _digest(training.split) if self.by_rows else b""
             shapes.setdefault((shape_of(training.config), split), []).append(i)
-        self._groups: list[Group] = []
-        self._of: dict[int, tuple[Group, Scaling]] = {}
+        self._groups: list[Group | TreeGroup] = []
+        self._of: dict[int, tuple[Group | TreeGroup, Scaling]] = {}
         self._models: dict[int, Model] = {}
         self._starts: dict[int, tuple[dict[str, float], ...]] = {}
         known: dict[object, tuple[Scaling, Problem]] = {}  # by what differs but for self loops
@@ -149,7 +151,11 @@ class Job:
             weights=[one.weight for one in own],
         )
         memory = self.memory if self.by_rows else None
-        group = Group(places, made, problem, record_filters=self.record_filters, memory=memory)
+        group: Group | TreeGroup
+        if find_model(first.model).model.by_steps:
+            group = Group(places, made, problem, record_filters=self.record_filters, memory=memory)
+        else:
+            group = TreeGroup(places, made, problem)
         self._groups.append(group)
         for i, member in zip(places, made, strict=True):
             assert isinstance(member.model, Model)  # training knows it by less

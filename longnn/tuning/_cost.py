@@ -15,7 +15,16 @@ import torch
 
 from longnn.config import Config
 from longnn.data import Split
-from longnn.training import VARYING, Problem, fits, make_population
+from longnn.registry import find_model
+from longnn.training import (
+    VARYING,
+    Problem,
+    TreeGroup,
+    Watcher,
+    fits,
+    make_members,
+    make_population,
+)
 from longnn.tuning._space import Choices, SearchSpace
 from longnn.tuning._splits import FURTHER
 from longnn.tuning._training import Halving
@@ -131,8 +140,13 @@ def _measure(config: Config, problem: Problem, splits: Sequence[Split], trials: 
 def _time_epoch(config: Config, problem: Problem, splits: Sequence[Split]) -> float:
     """The median of the seconds of an epoch of a population with one member per split."""
     members = [config.replace(seed=split.seed) for split in splits]
-    population = make_population(members, problem, splits)
     clock = [time.perf_counter()]
+    if not find_model(config.model).model.by_steps:
+        few = [member.replace(epochs=EPOCHS) for member in members]
+        group = TreeGroup(range(len(few)), make_members(few, problem, splits), problem)
+        group.train(EPOCHS, Watcher())
+        return (time.perf_counter() - clock[0]) / EPOCHS
+    population = make_population(members, problem, splits)
     while len(clock) <= min(EPOCHS, config.settings.epochs) and clock[-1] - clock[0] <= PROBE:
         population.step()
         if problem.device.type == "cuda":

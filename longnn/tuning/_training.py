@@ -13,7 +13,16 @@ from optuna.trial import TrialState
 
 from longnn.config import Config
 from longnn.data import Split
-from longnn.training import Population, Problem, Result, make_population
+from longnn.registry import find_model
+from longnn.training import (
+    Population,
+    Problem,
+    Result,
+    TreeGroup,
+    Watcher,
+    make_members,
+    make_population,
+)
 from longnn.tuning._ledger import Claim, Ledger, Outcome, Scores
 
 
@@ -63,13 +72,22 @@ class Training:
         self.claims, self.ledger, self.on_epoch = claims, ledger, on_epoch
         self.repeats, self.halving = len(splits), halving
         members = [c.replace(seed=split.seed) for c in configs for split in splits]
-        self.population = make_population(members, problem, [*splits] * len(claims))
+        every = [*splits] * len(claims)
+        self.population: Population | TreeGroup
+        if find_model(configs[0].model).model.by_steps:
+            self.population = make_population(members, problem, every)
+        else:
+            made = make_members(members, problem, every)
+            self.population = TreeGroup(range(len(made)), made, problem)
         limit = configs[0].settings.epochs
         self.rungs = [r for r in halving.rungs if r < limit] if halving is not None else []
 
     def run(self) -> None:
         """Train until every claim is closed."""
-        self.population.run(self._watch)
+        if isinstance(self.population, TreeGroup):
+            self.population.train(0, Watcher())  # to their end, one by one
+        else:
+            self.population.run(self._watch)
         self._close_finished()
 
     def _watch(self, population: Population) -> None:
@@ -108,6 +126,7 @@ class Training:
 
     def _halve(self, rung: int) -> None:
         assert self.halving is not None
+        assert isinstance(self.population, Population)
         scores, losses = self._standing()
         # Members that wait to be dropped have ended.
         alive = set(self.population.index[self.population.standing.alive.cpu()].tolist())
@@ -127,6 +146,7 @@ class Training:
 
     def _standing(self) -> tuple[list[float], list[float]]:
         """The means over repeats of the best validation score until now and of its loss."""
+        assert isinstance(self.population, Population)
         table = torch.full((2, self.population.count), -torch.inf, dtype=torch.float64)
         for member, result in self.population.results.items():
             table[0, member] = best_score(result)

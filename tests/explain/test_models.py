@@ -8,7 +8,7 @@ from longnn.explain import explain_model, explain_nodes
 from longnn.explain._exact import has_exact_form
 from longnn.explain._forms import IntegratedForm
 from longnn.explain._subject import Question
-from longnn.registry import MODELS
+from longnn.registry import NETWORKS
 from tests.explain.cases import ARROWS, HERE, double_model, make_ensemble, make_trained
 
 NODES = [3, 7]
@@ -24,7 +24,7 @@ def on_graph(name):
     return model, ARROWS, {**options, "direction": "cover"}
 
 
-@pytest.mark.parametrize("name", [*MODELS, *ON_ARCS])
+@pytest.mark.parametrize("name", [*NETWORKS, *ON_ARCS])
 def test_every_model_is_explained(name):
     name, graph, options = on_graph(name)
     trained = make_trained(name, repeats=1, **options)

@@ -8,7 +8,7 @@ from torch import nn
 
 from longnn import GraphOperator, LONConv, apply_filter, get_model
 from longnn.graphs._lanczos import lanczos_basis
-from longnn.registry import MODELS
+from longnn.registry import NETWORKS
 
 from ..helpers import random_graph, random_tensor
 
@@ -59,7 +59,7 @@ def check_compiled(model, form, backend, x=X):
 @TORCHS_OWN
 @pytest.mark.parametrize("form", ["operator", "edges"])
 @pytest.mark.parametrize(
-    "name", [n if n == "lon" else pytest.param(n, marks=pytest.mark.slow) for n in MODELS]
+    "name", [n if n == "lon" else pytest.param(n, marks=pytest.mark.slow) for n in NETWORKS]
 )
 def test_training_step_compiles_whole(name, form):
     check_compiled(build(name, **({"degree": 3} if name == "lon" else {})), form, "aot_eager")

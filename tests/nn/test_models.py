@@ -16,7 +16,7 @@ from longnn.nn import Directed
 from longnn.nn._draw import seeded
 from longnn.nn._ensemble import scores_together
 from longnn.nn._typed import TypedFilter, hears_types
-from longnn.registry import MODELS
+from longnn.registry import NETWORKS
 
 from ..helpers import ARCHITECTURES, random_graph, random_tensor
 
@@ -27,16 +27,16 @@ ARCS = EDGES[:, EDGES[0] < EDGES[1]]
 KIND = EDGES.sum(0) % TYPES
 DOUBLE = torch.float64
 FORMS = {
-    "plain": list(MODELS),
-    "arcs": [name for name, entry in MODELS.items() if entry.model.uses_graph],
-    "types": [name for name, entry in MODELS.items() if entry.model.takes_types],
+    "plain": list(NETWORKS),
+    "arcs": [name for name, entry in NETWORKS.items() if entry.model.uses_graph],
+    "types": [name for name, entry in NETWORKS.items() if entry.model.takes_types],
 }
 
 
 def build(name, dtype=DOUBLE, form="plain", **options):
     """A model away from its initial state, in evaluation mode."""
     sizes = (FEATURES, HIDDEN, CLASSES)
-    if form == "arcs" and MODELS[name].model.joins_copies:
+    if form == "arcs" and NETWORKS[name].model.joins_copies:
         options["copies"] = 2
     elif form == "arcs":
         sizes = (2 * FEATURES, HIDDEN, CLASSES)
@@ -81,7 +81,7 @@ def alike(name, form="plain", dtype=DOUBLE, count=3):
 
 
 def test_architectures_are_those_of_models():
-    classes = {MODELS[name].model for name in ARCHITECTURES}
+    classes = {NETWORKS[name].model for name in ARCHITECTURES}
     assert len(classes) == len(ARCHITECTURES)
 
 

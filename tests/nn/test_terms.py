@@ -7,7 +7,7 @@ from longnn.graphs import GraphOperator
 from longnn.nn import GCN
 from longnn.nn._ensemble import Ensemble
 from longnn.nn._terms import OnRows, Terms
-from longnn.registry import MODELS, get_model
+from longnn.registry import NETWORKS, get_model
 from tests.helpers import random_graph, random_tensor
 
 NODES, FEATURES, DEGREE = 40, 6, 5
@@ -58,7 +58,7 @@ def randomize(model):
 
 
 def build(name, **options):
-    known = MODELS[name].options
+    known = NETWORKS[name].options
     given = {**FORM, "degree": DEGREE, **options}
     return randomize(get_model(name, FEATURES, 8, 3, **{k: given[k] for k in given if k in known}))
 
@@ -66,7 +66,7 @@ def build(name, **options):
 #: Every polynomial model of the registry that takes the form; forms of LON-GNN; models without a
 #: hidden layer, which have rows wherever their filter is.
 CASES = [
-    *((n, {}) for n, e in MODELS.items() if {"placement", "degree"} <= e.options.keys()),
+    *((n, {}) for n, e in NETWORKS.items() if {"placement", "degree"} <= e.options.keys()),
     *(
         ("lon", {"shared": shared, "self_loops": loops, "normalize": normalize})
         for shared in (True, False)

@@ -8,7 +8,7 @@ import torch
 from longnn.config import Config
 from longnn.data import make_split
 from longnn.data._synthetic import csbm
-from longnn.registry import MODELS
+from longnn.registry import NETWORKS
 from longnn.training import fit
 
 ZERO, CONSTANT = torch.zeros(40, 5), torch.ones(40, 5)
@@ -26,7 +26,7 @@ def check(features, name, seeds, **keys):
         assert bool(torch.isfinite(fitted.predicted).all())
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_every_model_is_trained_on_zeros(name):
     """They are sparse, without a stored value: their dropout mask is empty."""
     check(ZERO, name, [0])

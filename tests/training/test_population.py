@@ -7,7 +7,7 @@ import torch
 from longnn.config import Config
 from longnn.data import make_split
 from longnn.data._synthetic import csbm
-from longnn.registry import MODELS
+from longnn.registry import NETWORKS
 from longnn.training import load_checkpoint, save_checkpoint
 from longnn.training._fit import Scaling, make_model, make_population, make_problem, predict
 from tests.helpers import one_per_architecture
@@ -56,7 +56,7 @@ def test_rounded_products_are_for_a_gpu_and_for_training_alone(dataset):
     assert torch.get_float32_matmul_precision() == before
 
 
-@pytest.mark.parametrize("name", one_per_architecture(MODELS))
+@pytest.mark.parametrize("name", one_per_architecture(NETWORKS))
 def test_each_member_gets_what_it_would_get_alone(dataset, name):
     """Seeds, splits, rates, decays and dropouts differ; results in float64 are the same."""
     extra = {"lon": OF_LON, "jacobi": OF_JACOBI}.get(name, [{}] * 3)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from longnn.config import Config
-from longnn.registry import MODELS, get_model
+from longnn.registry import NETWORKS, get_model
 from longnn.training import make_model
 
 OPTIONS = {
@@ -23,7 +23,7 @@ def weights(model):
     return [p.detach() for p in model.parameters()]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_a_seed_gives_the_weights_that_torch_gives_by_it(name):
     """Recorded results depend on them: they are those of ``torch.manual_seed``."""
     for options in ({}, *OPTIONS.get(name, [])):
@@ -35,7 +35,7 @@ def test_a_seed_gives_the_weights_that_torch_gives_by_it(name):
         assert all(map(torch.equal, weights(made), weights(expected)))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_the_global_generators_are_left_alone(name):
     def states():
         cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []

@@ -5,7 +5,7 @@ import torch
 
 from longnn.config import Config
 from longnn.config._config import RATES
-from longnn.registry import MODELS, model_options
+from longnn.registry import NETWORKS, model_options
 from longnn.training import VARYING, make_model, shape_of
 from tests.helpers import one_per_architecture
 from tests.training.test_population import config, dataset, population  # noqa: F401
@@ -91,10 +91,10 @@ def varying_keys(base):
 
 def test_everything_that_may_vary_is_tried():
     assert set(OTHERS) == VARYING
-    assert set().union(*(varying_keys(base_of(name)) for name in MODELS)) == VARYING
+    assert set().union(*(varying_keys(base_of(name)) for name in NETWORKS)) == VARYING
 
 
-@pytest.mark.parametrize("name", one_per_architecture(MODELS))
+@pytest.mark.parametrize("name", one_per_architecture(NETWORKS))
 def test_members_that_differ_in_one_value_give_what_they_give_alone(dataset, name):  # noqa: F811
     base = base_of(name)
     keys = varying_keys(base)
@@ -117,7 +117,7 @@ def test_members_that_differ_in_one_value_give_what_they_give_alone(dataset, nam
             assert not same, f"{key} changes nothing: the test would not see a member's own value"
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_a_varying_value_does_not_change_the_shape(name):
     base = base_of(name)
     for key in varying_keys(base):
@@ -129,7 +129,7 @@ def test_a_varying_value_does_not_change_the_shape(name):
         assert shape_of(base.replace(**{key: value})) == shape_of(base), key
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_every_other_value_changes_the_shape(name):
     base = base_of(name)
     others = set(base.to_dict()) - VARYING - set(CIRCUMSTANCES)

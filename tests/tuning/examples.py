@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from longnn.data import csbm, make_split
-from longnn.registry import MODELS
+from longnn.registry import NETWORKS
 from longnn.tuning import tune
 from longnn.tuning._training import Halving
 
 #: One model of each architecture is quick; all others are slow.
 FEW = ("lon", "gpr", "sgc", "mlp", "gcn-deep")
-MODELS_ONCE = [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in MODELS]
+MODELS_ONCE = [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in NETWORKS]
 #: Seconds, not minutes: tiny and short, with a learning rate that decides.
 SPACE = {
     "hidden_channels": 4,

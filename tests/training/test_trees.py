@@ -1,0 +1,204 @@
+"""Boosted trees as a model: what they see, what is kept of them, and the laws that all keep."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import longnn
+from longnn.data import DataError, Split, from_data
+from longnn.nn._trees import BoostedTrees, check_trees
+from longnn.runs import load_run
+from longnn.training import complete, fit
+from longnn.tuning import tune
+
+pytestmark = pytest.mark.usefixtures("no_report")
+
+BRIEF = {"model": "trees", "epochs": 15, "baselines": False}
+
+
+def street(nodes=200, *, directed=False, seed=0):
+    """Numbers that a threshold of the neighbours' mean decides on."""
+    random = np.random.default_rng(seed)
+    x = torch.from_numpy(random.normal(size=(nodes, 3)).astype(np.float32))
+    ends = torch.from_numpy(random.integers(0, nodes, (2, 3 * nodes)))
+    ends = ends[:, ends[0] != ends[1]]
+    both = torch.unique(ends if directed else torch.cat([ends, ends.flip(0)], 1), dim=1)
+    mean = torch.zeros(nodes).index_add(0, both[0], x[both[1], 0])
+    y = (mean > 0).float() * 3 + x[:, 1]
+    return from_data(Data(x=x, edge_index=both, y=y), task="regression", directed=directed)
+
+
+def thirds(dataset):
+    place = torch.arange(dataset.num_nodes) % 3
+    return Split(place == 0, place == 1, place == 2, "own", 0)
+
+
+def trained(dataset, **options):
+    (one,) = fit(dataset, [complete({**BRIEF, **options}, dataset)], [thirds(dataset)])
+    return one
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_averages_are_weighted_means_over_walks(directed):
+    """Against matrices: on arcs two steps go the same way, along or against them."""
+    data = street(30, directed=directed)
+    index, n = data.data.edge_index, data.num_nodes
+    A = torch.zeros(n, n, dtype=torch.float64)
+    A[index[0], index[1]] = 1
+    left, right = (d.clamp_min(1).rsqrt() for d in (A.sum(1), A.sum(0)))
+    N = left[:, None] * A * right
+    x = data.data.x.double()
+    expected = [x]
+    for P, count in ((N, A.sum(1)), (N.T, A.sum(0)))[: 2 if directed else 1]:
+        expected.append(count.log1p()[:, None])
+        for k in (1, 2):
+            walk = torch.linalg.matrix_power(P, k)
+            mass = walk.sum(1, keepdim=True)
+            expected += [mass, torch.where(mass > 0, walk @ x / mass.clamp_min(1e-9), 0.0)]
+    model = BoostedTrees(3, 1, 1, degree=2, copies=2 if directed else 1)
+    from longnn.graphs import GraphOperator, directed_operator
+
+    make = directed_operator if directed else GraphOperator.from_edge_index
+    table = model.table(x, make(index, None, n, dtype=torch.float64))
+    assert table.shape == (n, model.width)
+    torch.testing.assert_close(table, torch.cat(expected, 1), atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_what_neighbours_have_is_found(directed):
+    data = street(600, directed=directed)
+    scores = {}
+    for columns in ("alone", "neighbours"):
+        one = trained(data, columns=columns, epochs=100)
+        y, p = data.data.y[one.split.test], one.predicted[one.split.test]
+        scores[columns] = float(1 - (y - p).square().mean() / y.var())
+    assert scores["neighbours"] > scores["alone"] + 0.2
+
+
+def test_two_trainings_give_one_model():
+    data = street()
+    first, second = (trained(data, seed=3).result.state["text"] for _ in range(2))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, trained(data, seed=4).result.state["text"])
+
+
+def test_labels_of_test_nodes_change_nothing():
+    data = street()
+    other = copy.copy(data.data)
+    test = thirds(data).test
+    other.y = torch.where(test, 1e3 + torch.arange(len(test)), data.data.y)
+    changed = from_data(other, task="regression")
+    assert torch.equal(trained(data).predicted, trained(changed).predicted)
+
+
+def test_nodes_in_another_order_are_predicted_alike(tmp_path):
+    data = street()
+    run = longnn.train(data, BRIEF)
+    order = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(0))
+    place = torch.argsort(order)  # where each node went
+    moved = Data(x=data.data.x[order], edge_index=place[data.data.edge_index], y=data.data.y[order])
+    graph = from_data(moved, task="regression")
+    before = run.trained.predict(run.trained.problem(data))
+    after = run.trained.predict(run.trained.problem(graph))
+    assert torch.equal(before[order], after)
+
+
+@pytest.mark.parametrize("kind", ["three classes", "two classes", "labels", "targets"])
+def test_every_task_is_learned(kind):
+    data = street(300)
+    x, index = data.data.x, data.data.edge_index
+    y = {
+        "three classes": (x[:, 0] > 0).long() + (x[:, 1] > 0.5),
+        "two classes": (x[:, 0] > 0).long(),
+        "labels": torch.stack([x[:, 0] > 0, x[:, 1] > 0], 1).float(),
+        "targets": torch.stack([x[:, 0], 100 + 5 * x[:, 1]], 1),
+    }[kind]
+    task = {"labels": "multilabel", "targets": "regression"}.get(kind, "classification")
+    graph = from_data(Data(x=x, edge_index=index, y=y), task=task)
+    one = trained(graph, epochs=40)
+    test = one.split.test
+    if task == "regression":
+        assert ((one.predicted - y)[test].square().mean(0) < 0.3 * y.var(0)).all()
+    else:
+        assert (one.readout.choose(one.predicted)[test] == y[test]).float().mean() > 0.85
+
+
+def test_a_weight_of_a_class_moves_predictions_to_it():
+    data = street(300)
+    graph = from_data(
+        Data(
+            x=data.data.x,
+            edge_index=data.data.edge_index,
+            y=(data.data.x[:, 0] + data.data.x[:, 1] > 1.5).long(),
+        )
+    )
+    plain, weighted = (
+        trained(graph, class_weight=weight, frequencies="train", calibrate=False)
+        for weight in ("none", "1=20,0=1")
+    )
+    assert weighted.predicted[:, 1].mean() > plain.predicted[:, 1].mean() + 0.02
+
+
+def test_a_run_is_loaded_and_a_damaged_one_refused(tmp_path):
+    data = street()
+    run = longnn.train(data, BRIEF, tmp_path / "run")
+    again = load_run(tmp_path / "run")
+    problem = run.trained.problem(data)
+    assert torch.equal(again.trained.predict(problem), run.trained.predict(problem))
+    weights = tmp_path / "run" / "weights.safetensors"
+    content = weights.read_bytes()
+    for before, after in ((b"split_feature=", b"split_featurf="), (b"left_child=", b"left_chile=")):
+        assert before in content
+        weights.write_bytes(content.replace(before, after, 1))
+        with pytest.raises(DataError, match="boosted trees \\(it is damaged"):
+            load_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("num_leaves=", "num_leaves=9"),
+        ("num_cat=0", "num_cat=1"),
+        ("left_child=", "left_child=0 "),
+        ("threshold=", "threshold=nan "),
+        ("end of trees", "end"),
+    ],
+)
+def test_no_damaged_text_comes_to_compiled_code(before, after):
+    one = trained(street())
+    text = bytes(one.result.state["text"].numpy()).decode()
+    check_trees(text.encode())
+    assert before in text
+    with pytest.raises(ValueError, match="boosted trees"):
+        check_trees(text.replace(before, after, 1).encode())
+
+
+def test_the_trees_of_a_program_say_what_lightgbm_says():
+    data = street()
+    one = trained(data)
+    table = torch.randn(50, one.model.width)
+    expected = torch.from_numpy(one.model.ask(table, raw_score=True))
+    torch.testing.assert_close(one.model.forest(table).double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": "all"}, "`columns` to be one of alone, neighbours"),
+        ({"degree": 0}, "`degree` within"),
+        ({"leaves": 1}, "`leaves` within"),
+        ({"share": 0.0}, "`share`"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        BoostedTrees(3, 1, 2, **options)
+
+
+def test_a_search_finds_better_trees():
+    space = {"columns": {"choices": ["alone", "neighbours"]}, "epochs": 30}
+    found = tune(street(300), space, model="trees", trials=4, repeats=1, finalists=1, folder=None)
+    assert found.config.options["columns"] == "neighbours"
