@@ -156,7 +156,7 @@ def test_a_broken_pipe_elsewhere_is_an_error(monkeypatch):
     def broken(*arguments, **options):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr("longnn.cli._lists.load_dataset", broken)
+    monkeypatch.setattr("longnn.data.Source.load", broken)
     assert fail("info", "csbm") == "Broken pipe"
 
 

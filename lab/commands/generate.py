@@ -8,8 +8,8 @@ import typer
 
 from lab.generator import generate as write_graph
 from longnn.cli import _display as display
-from longnn.cli._base import Json, err
-from longnn.cli._large import Memory, Output, Quiet, interruptible, show
+from longnn.cli._base import Json, Quiet, err, interruptible
+from longnn.cli._disk import STARTS_OVER, Memory, Output, show
 
 Seed = Annotated[int, typer.Option(help="Seed.")]
 
@@ -51,7 +51,7 @@ def generate(
             f"Expected --homophily as a number or several, such as 0.8 or 0.9,0.1 "
             f"(got {homophily!r})"
         ) from None
-    with interruptible(), display.work_progress(err, quiet=quiet) as on_progress:
+    with interruptible(STARTS_OVER), display.work_progress(err, quiet=quiet) as on_progress:
         made = write_graph(
             output,
             nodes=nodes,
@@ -71,4 +71,4 @@ def generate(
     if made is not None:
         show(made, quiet=quiet, json_=json_)
     elif not quiet:
-        err.print(f"next: longnn prepare {shlex.quote(str(output))} --output DIR", markup=False)
+        err.print(f"next: longnn prepare {shlex.quote(str(output))} --output DIR")

@@ -11,9 +11,8 @@ from typing import Annotated
 import typer
 
 from longnn._base.version import __version__
-from longnn.cli import _large as large
+from longnn.cli import _disk as disk
 from longnn.cli import _lists as lists
-from longnn.cli import _propagate as propagate
 from longnn.cli import _runs as runs
 from longnn.cli import _train as train
 from longnn.cli import _tuning as tuning
@@ -35,12 +34,12 @@ COMMANDS = (
     runs.export,
     tuning.tune,
     runs.compare,
-    propagate.propagate,
+    disk.propagate,
     runs.explore,
     lists.info,
     lists.datasets,
     lists.models,
-    large.prepare,
+    disk.prepare,
 )
 for command in COMMANDS:
     app.command(cls=Command)(guarded(command))

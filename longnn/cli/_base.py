@@ -4,12 +4,14 @@ Commands reach the rest of the package as ``longnn.data`` and so on, which is lo
 used: ``longnn --help`` does not wait for torch.
 """
 
+import contextlib
 import difflib
 import functools
+import json
 import os
 import select
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -21,7 +23,7 @@ import longnn
 from longnn._base.memory import parse_size
 
 if TYPE_CHECKING:
-    from longnn.data import NodeDataset, Source
+    from longnn.data import Source
 
 
 class Output(Console):
@@ -33,8 +35,10 @@ class Output(Console):
 
 
 # A command prints text, in the process of a notebook too: Rich would make HTML of each line there.
-out = Output(highlight=False, soft_wrap=True, force_jupyter=False)
-err = Console(stderr=True, highlight=False, soft_wrap=True, force_jupyter=False)
+out = Output(highlight=False, soft_wrap=True, force_jupyter=False, markup=False, emoji=False)
+err = Console(
+    stderr=True, highlight=False, soft_wrap=True, force_jupyter=False, markup=False, emoji=False
+)
 
 Graph = Annotated[
     str,
@@ -69,6 +73,7 @@ Cache = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 Run = Annotated[Path, typer.Argument(help="A run folder.")]
 
 
@@ -104,26 +109,30 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 raise
             if isinstance(error, BrokenPipeError) and _reader_left():
                 leave_closed_pipe()
-            if is_first_rank() or not _is_of_lost_rank(error):
-                err.print(f"error: {_rank_text()}{message(error)}", markup=False)
+            first = is_first_rank()
+            if not first:
+                from longnn.store._ranks import RankLostError
+            if first or not isinstance(error, RankLostError):
+                rank = "" if first else f"rank {os.environ['RANK']}: "
+                err.print(f"error: {rank}{message(error)}")
             raise typer.Exit(1) from None
 
     return wrapped
 
 
-def _is_of_lost_rank(error: Exception) -> bool:
-    from longnn.store._ranks import RankLostError
-
-    return isinstance(error, RankLostError)
+@contextlib.contextmanager
+def interruptible(advice: str) -> Iterator[None]:
+    """Ctrl-C ends a command in one line, which says what to do next."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.print(f"interrupted; {advice}")
+        raise typer.Exit(130) from None
 
 
 def is_first_rank() -> bool:
     """Whether this process is to print: of those that ``torchrun`` started, the first."""
     return os.environ.get("RANK", "0") == "0"
-
-
-def _rank_text() -> str:
-    return "" if is_first_rank() else f"rank {os.environ['RANK']}: "
 
 
 def message(error: Exception) -> str:
@@ -171,19 +180,19 @@ class Command(PatientHelp, typer.core.TyperCommand):
     """A command that knows settings: ``--epochs 10`` is answered with ``--set epochs=10``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        own = {name for option in self.params for name in option.opts}
-        if "--set" in own and not ctx.resilient_parsing:
+        options = {name for option in self.params for name in option.opts}
+        if "--set" in options and not ctx.resilient_parsing:
             for i, argument in enumerate(args):
-                meant = setting_meant(argument, args[i + 1 : i + 2], own)
+                meant = setting_meant(argument, args[i + 1 : i + 2], options)
                 if meant is not None:
                     option = argument.partition("=")[0]
                     text = f"error: No option {option}; did you mean --set {meant}?"
-                    err.print(text, markup=False)
+                    err.print(text)
                     raise typer.Exit(2)
         return super().parse_args(ctx, args)
 
 
-def setting_meant(argument: str, following: list[str], own: Iterable[str]) -> str | None:
+def setting_meant(argument: str, following: list[str], options: Iterable[str]) -> str | None:
     """The assignment that an unknown option stands for, or None.
 
     >>> setting_meant("--epochs", ["10"], ["--set"]), setting_meant("--lr=0.1", [], ["--set"])
@@ -193,7 +202,7 @@ def setting_meant(argument: str, following: list[str], own: Iterable[str]) -> st
     from longnn.config._config import settings_names
 
     option, assigned, value = argument.partition("=")
-    if not option.startswith("--") or difflib.get_close_matches(option, own, n=1, cutoff=ALIKE):
+    if not option.startswith("--") or difflib.get_close_matches(option, options, n=1, cutoff=ALIKE):
         return None
     name = option.removeprefix("--").replace("-", "_").lower()
     name = OTHER_NAMES.get(name, name)
@@ -204,19 +213,25 @@ def setting_meant(argument: str, following: list[str], own: Iterable[str]) -> st
     return f"{name}={value}"
 
 
-def load_dataset(
-    graph: str, nodes: Path | None, pairs: list[str] | None, data_dir: Path | None
-) -> "NodeDataset":
-    """The dataset that was named on the command line."""
-    return read_source(graph, nodes, pairs).load(data_dir)
-
-
 def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> "Source":
     """What was named on the command line, resolved."""
+    return longnn.data.Source.resolve(graph, nodes, options=assignments(pairs))
+
+
+def assignments(pairs: list[str] | None) -> dict[str, Any]:
+    """The table of a repeatable option KEY=VALUE."""
     from longnn.config._values import parse_assignment
 
-    options = dict(parse_assignment(pair) for pair in pairs or [])
-    return longnn.data.Source.resolve(graph, nodes, options=options)
+    return dict(parse_assignment(pair) for pair in pairs or [])
+
+
+def check_output(path: Path, option: str, endings: tuple[str, ...] = ()) -> Path:
+    """The file to write, if it has one of the endings and its folder is there."""
+    if endings and path.suffix not in endings:
+        raise ValueError(f"Expected {option} to end in {' or '.join(endings)} (got {path})")
+    if not path.parent.is_dir():
+        raise ValueError(f"Expected {option} in an existing folder (got {path.parent})")
+    return path
 
 
 def read_memory(memory: str | None) -> int | None:
@@ -227,4 +242,9 @@ def read_memory(memory: str | None) -> int | None:
 def show_notes(notes: Iterable[str]) -> None:
     """Print what the user should know."""
     for note in notes:
-        err.print(f"note: {note}", markup=False)
+        err.print(f"note: {note}")
+
+
+def print_json(value: Any, **options: Any) -> None:
+    """Print a result for another program."""
+    print(json.dumps(value, allow_nan=False, **options))

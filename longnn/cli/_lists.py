@@ -1,7 +1,6 @@
 """Commands that only print: the card of a graph, the available datasets and models."""
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,10 +17,12 @@ from longnn.cli._base import (
     Json,
     Nodes,
     err,
-    load_dataset,
     out,
+    print_json,
+    read_source,
     show_notes,
 )
+from longnn.cli._disk import show
 from longnn.registry import MODELS, find_model
 
 if TYPE_CHECKING:
@@ -43,45 +44,33 @@ def info(
     """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
     from longnn.data._card import untested
     from longnn.store._disk import is_prepared
-    from longnn.store._graph import GraphStore, card_lines
+    from longnn.store._graph import GraphStore
 
     if is_prepared(graph):
-        prepared = GraphStore.open(graph)
-        if json_:
-            print(json.dumps({**prepared.about, "nodes": prepared.num_nodes}))
-            return
-        for line in card_lines(prepared):
-            out.print(line, markup=False, highlight=False)
+        show(GraphStore.open(graph), quiet=False, json_=json_)
         return
-    dataset = load_dataset(graph, nodes, data_option, data_dir)
-    card = longnn.data.describe(dataset)
-    density = longnn.spectral_density(_operator(dataset))
+    dataset = read_source(graph, nodes, data_option).load(data_dir)
+    card, data = longnn.data.describe(dataset), dataset.data
+    operator = (
+        longnn.graphs.directed_operator(data.edge_index, data.get("edge_weight"), dataset.num_nodes)
+        if dataset.directed
+        else longnn.GraphOperator.from_data(data)
+    )
+    density = longnn.spectral_density(operator)
     if json_:
-        sketch = {
-            "eigenvalues": density.eigenvalues.tolist(),
-            "density": density.density.tolist(),
-        }
-        print(json.dumps({**card.to_dict(), "density": sketch}, allow_nan=False))
+        sketch = {name: getattr(density, name).tolist() for name in ("eigenvalues", "density")}
+        print_json({**card.to_dict(), "density": sketch})
         return
     for line in card.lines():
-        out.print(line, markup=False)
+        out.print(line)
     if dataset.directed:
         out.print("\nspectrum of the double cover: 1 - s and 1 + s for every singular value s")
     else:
         out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
-    out.print(f"  0 |{display.sparkline(density.histogram(50), out.encoding)}| 2", markup=False)
+    out.print(f"  0 |{display.sparkline(density.histogram(50), out.encoding)}| 2")
     show_notes(dataset.notes)
     for warning in (*card.warnings, *untested(dataset)):
-        err.print(f"warning: {warning}", markup=False)
-
-
-def _operator(dataset: "longnn.data.NodeDataset") -> "longnn.GraphOperator":
-    """The operator whose spectrum is shown: that of the arcs, if the graph keeps them."""
-    data = dataset.data
-    if not dataset.directed:
-        return longnn.GraphOperator.from_data(data)
-    weight = data.get("edge_weight")
-    return longnn.graphs.directed_operator(data.edge_index, weight, dataset.num_nodes)
+        err.print(f"warning: {warning}")
 
 
 def datasets() -> None:
@@ -142,8 +131,8 @@ def _show_model(name: str) -> None:
     if entry.paper is not None:
         paper = entry.paper
         cited = f"{paper.authors} ({paper.year}): {paper.title}"
-        out.print(cited, markup=False, soft_wrap=False)
-        out.print(paper.link, markup=False)
+        out.print(cited, soft_wrap=False)
+        out.print(paper.link)
     out.print()
     out.print(Padding(Text(entry.formula), (0, 0, 0, 2)), soft_wrap=False)
     out.print()
@@ -154,26 +143,17 @@ def _show_model(name: str) -> None:
 
 
 def _show_explanations(entries: "Sequence[Explanation]") -> None:
-    rows = [
-        [
-            entry.name,
-            "" if entry.default is None else display.plain(entry.default),
-            _values(entry),
-            entry.meaning,
-        ]
-        for entry in entries
-    ]
+    rows = []
+    for entry in entries:
+        default = "" if entry.default is None else display.plain(entry.default)
+        choices = ", ".join(entry.choices)
+        values = choices if 0 < len(choices) <= MANY else entry.type
+        rows.append([entry.name, default, values, entry.meaning])
     # On a narrow terminal the meaning needs the room more than the values do.
     most = {2: NARROW} if out.width < display.WIDE else None
     columns = ["--set", "default", "values", "meaning"]
     out.print(display.table(columns, rows, whole={0, 1}, most=most))
 
 
-def _values(entry: "Explanation") -> str:
-    """The choices, unless they are so many that the meaning lists them."""
-    choices = ", ".join(entry.choices)
-    return choices if choices and len(choices) <= MANY else entry.type
-
-
 def _heading(text: str) -> None:
-    out.print(text, style="bold", markup=False, soft_wrap=False)
+    out.print(text, style="bold", soft_wrap=False)

@@ -1,7 +1,6 @@
 """Commands that use runs: predict, evaluate, explain, export, compare, explore."""
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +17,10 @@ from longnn.cli._base import (
     Memory,
     Nodes,
     Run,
+    check_output,
     err,
     out,
+    print_json,
     read_memory,
     read_source,
     show_notes,
@@ -65,24 +66,21 @@ def predict(
     from longnn.runs._folder import folder_name
     from longnn.runs._predictions import write_predictions
 
-    found = longnn.runs.load_run(run, data_dir=data_dir)
-    dataset = _dataset(found, graph, nodes, data_option, data_dir, memory, cache)
+    loaded = longnn.runs.load_run(run, data_dir=data_dir)
+    dataset = _dataset(loaded, graph, nodes, data_option, data_dir, memory, cache)
     alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
     target = output or run / f"predictions-{folder_name(dataset.name)}{alone}.csv"
-    if target.suffix not in (".csv", ".parquet"):
-        raise ValueError(f"Expected --output to end in .csv or .parquet (got {target})")
-    if not target.parent.is_dir():
-        raise ValueError(f"Expected --output in an existing folder (got {target.parent})")
+    check_output(target, "--output", (".csv", ".parquet"))
     other = None if graph is None else dataset
-    tables = found.tables(repeat_index, other, memory=read_memory(memory))
+    tables = loaded.tables(repeat_index, other, memory=read_memory(memory))
     rows, paths = write_predictions(tables, target)
     how = ""
     if repeat_index is not None:
         how = f" of repeat {repeat_index}"
-    elif found.trained.repeats > 1:
-        how = f", each the mean of {found.trained.repeats} repeats"
+    elif loaded.trained.repeats > 1:
+        how = f", each the mean of {loaded.trained.repeats} repeats"
     files = " and ".join([str(paths[0]), *(path.name for path in paths[1:])])
-    out.print(f"{rows} predictions{how}: {files}", markup=False)
+    out.print(f"{rows} predictions{how}: {files}")
 
 
 def evaluate(
@@ -97,44 +95,37 @@ def evaluate(
     """Compute the scores of a finished run again, from its weights and data."""
     from longnn._base.schema import to_plain  # it loads NumPy
 
-    found = longnn.runs.load_run(run, data_dir=data_dir)
+    loaded = longnn.runs.load_run(run, data_dir=data_dir)
     if truncate:
-        _show_truncation(found, json_)
+        _show_truncation(loaded, json_)
         return
-    scores, summary = found.evaluate()
+    scores, summary = loaded.evaluate()
     if json_:
-        repeats = [
-            {"seed": split.seed, "scores": each}
-            for split, each in zip(found.splits, scores, strict=True)
-        ]
-        plain = {"repeats": repeats, "summary": to_plain(summary)}
-        print(json.dumps(plain, allow_nan=False))
+        pairs = zip(loaded.splits, scores, strict=True)
+        repeats = [{"seed": split.seed, "scores": each} for split, each in pairs]
+        print_json({"repeats": repeats, "summary": to_plain(summary)})
         return
-    metrics = list(dict.fromkeys(metric for found in summary.values() for metric in found))
-    rows = [
-        [
-            metric_of(metric).name,
-            *(
-                longnn.report.interval_text(values[metric], metric=metric, short=True)
-                if metric in values
-                else ""
-                for values in summary.values()
-            ),
+    rows = []
+    for metric in dict.fromkeys(metric for means in summary.values() for metric in means):
+        cells = [
+            longnn.report.interval_text(means[metric], metric=metric, short=True)
+            if metric in means
+            else ""
+            for means in summary.values()
         ]
-        for metric in metrics
-    ]
+        rows.append([metric_of(metric).name, *cells])
     out.print(_display.table(["", "training", "validation", "test"], rows, right={1, 2, 3}))
 
 
-def _show_truncation(found: "longnn.runs.Run", json_: bool) -> None:
+def _show_truncation(run: "longnn.runs.Run", json_: bool) -> None:
     """Scores against products; the mean over the repeats, the degrees of the first."""
-    repeats = found.truncation()
+    repeats = run.truncation()
     if json_:
         plain = [[dataclasses.asdict(point) for point in curve] for curve in repeats]
-        print(json.dumps({"repeats": plain}))
+        print_json({"repeats": plain})
         return
-    watched = found.config.settings.monitor
-    metric = watched if watched in repeats[0][0].val else found.record.metric
+    watched = run.config.settings.monitor
+    metric = watched if watched in repeats[0][0].val else run.record.metric
     rows = []
     for points in zip(*repeats, strict=True):  # one of every repeat, at one share
         scores = [
@@ -212,7 +203,10 @@ def explain(
 
     if output is not None:
         check_path(output)
-    _check_html(html, bool(ids))
+    if html is not None:
+        if not ids:
+            raise ValueError("Expected nodes for --html (got none): the page draws neighbourhoods")
+        check_output(html, "--html", (".html", ".htm"))
     if not ids and (output_name is not None or against is not None):
         raise ValueError("Expected nodes where --class or --against is given (got none)")
     if ids and sample is not None:
@@ -222,45 +216,33 @@ def explain(
     shared: dict[str, Any] = {"repeat": repeat_index, "features": features}
     if ids:
         places = find_ids(dataset.ids, ids)
-        made: Any = longnn.explain.explain_nodes(
+        explained: Any = longnn.explain.explain_nodes(
             loaded.trained, dataset, places, output=output_name, against=against, **shared
         )
     else:
-        made = longnn.explain.explain_model(loaded.trained, dataset, sample=sample, **shared)
+        explained = longnn.explain.explain_model(loaded.trained, dataset, sample=sample, **shared)
     if json_:
-        tables = made.arrow() if ids else made.tables
+        tables = explained.arrow() if ids else explained.tables
         plain = {name: table.to_pylist() for name, table in tables.items()}
-        print(json.dumps({**made.about(), **plain}, allow_nan=False, default=str))
+        print_json({**explained.about(), **plain}, default=str)
     elif ids:
-        _show_nodes(made, top)
+        _show_nodes(explained, top)
     else:
-        _show_overview(made, top)
+        _show_overview(explained, top)
     if output is not None:
-        files = made.save(output)
-        _tell("tables", files, json_)
+        _tell("tables", explained.save(output), json_)
     if html is not None:
-        _tell("page", [made.write_page(html)], json_)
-
-
-def _check_html(html: Path | None, nodes: bool) -> None:
-    if html is None:
-        return
-    if not nodes:
-        raise ValueError("Expected nodes for --html (got none): the page draws neighbourhoods")
-    if html.suffix not in (".html", ".htm"):
-        raise ValueError(f"Expected --html to end in .html (got {html})")
-    if not html.parent.is_dir():
-        raise ValueError(f"Expected --html in an existing folder (got {html.parent})")
+        _tell("page", [explained.write_page(html)], json_)
 
 
 def _tell(what: str, files: list[Path], quiet: bool) -> None:
     """Name the files that were written; to standard error where JSON is on standard output."""
     names = ", ".join([str(files[0]), *(file.name for file in files[1:])])
-    (err if quiet else out).print(f"{what}: {names}", markup=False)
+    (err if quiet else out).print(f"{what}: {names}")
 
 
 def _dataset(
-    found: "longnn.runs.Run",
+    run: "longnn.runs.Run",
     graph: str | None,
     nodes: Path | None,
     pairs: list[str] | None,
@@ -273,8 +255,8 @@ def _dataset(
     from longnn.store._disk import is_prepared
 
     if graph is None:
-        return found.dataset
-    source, trained_on = read_source(graph, nodes, pairs), found.source
+        return run.dataset
+    source, trained_on = read_source(graph, nodes, pairs), run.source
     if trained_on is not None and not is_prepared(source.graph):
         source = source.like(trained_on)
     dataset = load_source(
@@ -282,10 +264,10 @@ def _dataset(
         data_dir,
         memory=read_memory(memory),
         cache=cache,
-        like=found.trained,
+        like=run.trained,
         on_note=lambda note: show_notes([with_short_paths(note)]),
     )
-    dataset = found.trained.encode(dataset)
+    dataset = run.trained.encode(dataset)
     show_notes(dataset.notes)
     return dataset
 
@@ -293,23 +275,22 @@ def _dataset(
 def _show_nodes(explanation: "Explanation", top: int) -> None:
     from longnn.explain import _presentation as shown
 
-    out.print(f"{explanation.model}: {explanation.method}", markup=False)
+    out.print(f"{explanation.model}: {explanation.method}")
     for e in explanation.nodes[:PRINTED]:
-        out.print(f"\n{e.node}", style="bold", markup=False)
+        out.print(f"\n{e.node}", style="bold")
         for line in shown.why(explanation, e):
-            out.print(line, markup=False)
+            out.print(line)
         _show_table(*shown.source_rows(e, top))
         _show_table(["by distance", "nodes", "contribution"], shown.ring_rows(e))
         _show_table(["by way", "contribution"], shown.way_rows(e))
         if e.features is not None:
             rows = shown.feature_rows(explanation, e, top)
             _show_table(["by feature", "contribution"], rows)
-        out.print(f"\nsum: {shown.sums(e)}", markup=False)
+        out.print(f"\nsum: {shown.sums(e)}")
     if len(explanation) > PRINTED:
         rest = len(explanation) - PRINTED
-        out.print(f"\n{rest} more explained; --output and --html write all of them", markup=False)
-    for note in explanation.notes:
-        err.print(f"note: {note}", markup=False)
+        out.print(f"\n{rest} more explained; --output and --html write all of them")
+    show_notes(explanation.notes)
 
 
 def _show_table(columns: list[str], rows: list[list[str]]) -> None:
@@ -322,8 +303,8 @@ def _show_table(columns: list[str], rows: list[list[str]]) -> None:
 def _show_overview(overview: "Overview", top: int) -> None:
     from longnn.explain._presentation import signed
 
-    out.print(f"{overview.model}: {overview.method}", markup=False)
-    out.print(f"explained: {overview.what}, of {overview.explained} nodes", markup=False)
+    out.print(f"{overview.model}: {overview.method}")
+    out.print(f"explained: {overview.what}, of {overview.explained} nodes")
     tables = {name: table.to_pylist() for name, table in overview.tables.items()}
     groups = list(dict.fromkeys(row["output"] for row in tables["distances"]))
     hops = list(dict.fromkeys(row["distance"] for row in tables["distances"]))
@@ -344,8 +325,7 @@ def _show_overview(overview: "Overview", top: int) -> None:
     _show_table(
         ["stability", ""], [[r["measure"], f"{r['value']:.3g}"] for r in tables["stability"]]
     )
-    for note in overview.notes:
-        err.print(f"note: {note}", markup=False)
+    show_notes(overview.notes)
 
 
 def export(
@@ -365,8 +345,8 @@ def export(
     about = describe_program(loaded.trained)
     inputs = ", ".join(f"{name} {text.partition(':')[0]}" for name, text in about["inputs"].items())
     output = about["output"].partition(", columns")[0]
-    out.print(f"program: {written}", markup=False)
-    out.print(f"call: torch.export.load(...).module()({inputs}) -> {output}", markup=False)
+    out.print(f"program: {written}")
+    out.print(f"call: torch.export.load(...).module()({inputs}) -> {output}")
 
 
 def compare(
@@ -380,15 +360,14 @@ def compare(
     columns, *rows = longnn.report.comparison_rows(records)
     shared, differing, cells = _display.split_shared(columns[:-1], rows)
     for line in shared:
-        out.print(line, markup=False)
+        out.print(line)
     out.print(_display.table(differing, cells))
     out.print("\nlearned filters", style="bold")
     for row in rows:
-        out.print(f"  {row[0]}: {row[-1]}", markup=False)
-    for caution in longnn.report.cautions(records):
-        err.print(f"note: {caution}", markup=False)
+        out.print(f"  {row[0]}: {row[-1]}")
+    show_notes(longnn.report.cautions(records))
     page = longnn.report.write_comparison(records, output)
-    out.print(f"\npage: {page}", markup=False)
+    out.print(f"\npage: {page}")
 
 
 def explore(
@@ -430,17 +409,15 @@ def explore(
 
     with longnn.explorer.make_server(page, port) as server:
         host, chosen = server.socket.getsockname()
-        out.print(f"serving on http://{host}:{chosen}/ (stop with Ctrl-C)", markup=False)
+        out.print(f"serving on http://{host}:{chosen}/ (stop with Ctrl-C)")
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            err.print("stopped", markup=False)
+            err.print("stopped")
 
 
 def _write_explorer(data: dict[str, object], target: Path) -> None:
-    if not target.parent.is_dir():
-        raise ValueError(f"Expected --output in an existing folder (got {target.parent})")
-    path = longnn.explorer.write_explorer(data, target)
+    path = longnn.explorer.write_explorer(data, check_output(target, "--output"))
     graphs = data["graphs"]
     assert isinstance(graphs, list)
     for graph in graphs:
@@ -448,7 +425,6 @@ def _write_explorer(data: dict[str, object], target: Path) -> None:
             centre = "one of them, choose it with --node" if data["node"] is None else data["node"]
             err.print(
                 f"note: {graph['name']} has {graph['nodes']:,} nodes; the page has the "
-                f"{len(graph['ids']):,} nearest to {centre}; --serve shows any",
-                markup=False,
+                f"{len(graph['ids']):,} nearest to {centre}; --serve shows any"
             )
-    out.print(f"page: {path} ({path.stat().st_size / 1e6:.1f} MB)", markup=False)
+    out.print(f"page: {path} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import json
 import os
 import shlex
 import sys
@@ -23,10 +22,13 @@ from longnn.cli._base import (
     Json,
     Memory,
     Nodes,
+    Quiet,
+    assignments,
     err,
     is_first_rank,
     message,
     out,
+    print_json,
     read_memory,
     read_source,
     show_notes,
@@ -112,10 +114,10 @@ def train(
         float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")
     ] = CHECKPOINT_EVERY,
     json_: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train a model and write a run folder with weights, predictions and a report."""
-    from longnn.config._values import parse_assignment, read_toml
+    from longnn.config._values import read_toml
     from longnn.runs._folder import default_folder
 
     began = time.perf_counter()  # loading the program is part of what a time limit allows
@@ -151,9 +153,9 @@ def train(
         source = read_source(graph, nodes, data_option)
         table = read_toml(config) if config is not None else {}
         table.update({key: value for key, value in named.items() if value is not None})
-        table.update(parse_assignment(pair) for pair in set_ or [])
-        chosen = _with_recipe(table, source, quiet=quiet) if recipe else table
-        source = _as_recipe_wants(source, chosen, quiet=quiet) if recipe else source
+        chosen = {**table, **assignments(set_)}
+        if recipe:
+            source, chosen = _with_recipe(source, chosen, quiet=quiet)
         # What is wrong is said before the graph is read.
         checked = longnn.config.Config.from_dict(chosen)
         kind = longnn.training.preset_of(chosen)
@@ -161,8 +163,7 @@ def train(
             which = longnn.training.keys_of_one(chosen)[0]
             err.print(
                 f"note: one model is trained, since {which} is set; --preset default trains a "
-                "portfolio",
-                markup=False,
+                "portfolio"
             )
         kind = checked.model if kind == "fast" else kind
         again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
@@ -183,12 +184,12 @@ def train(
     ):
         run = begin(on_epoch=on_epoch, **options)
     if json_:
-        print(json.dumps({"run": str(folder), **run.record.to_dict()}, allow_nan=False))
+        print_json({"run": str(folder), **run.record.to_dict()})
     elif not quiet:
         for line in longnn.report.text_summary(run.record):
-            out.print(line, markup=False)
-        out.print(f"  time {_display.seconds_text(run.seconds)}", markup=False)
-        out.print(f"\nreport: {folder / 'report.html'}", markup=False)
+            out.print(line)
+        out.print(f"  time {_display.seconds_text(run.seconds)}")
+        out.print(f"\nreport: {folder / 'report.html'}")
 
 
 @contextlib.contextmanager
@@ -198,30 +199,33 @@ def _explained(folder: Path, *, quiet: bool) -> Iterator[None]:
     Where ``quiet``, another process says it.
     """
     going_on = f"continue with: longnn train --resume {shlex.quote(str(folder))}"
+    begun = folder / "run.json"
     try:
         yield
-    except longnn.runs.Interrupted as stop:
+    except KeyboardInterrupt as stop:
         if quiet:
-            raise typer.Exit(130) from None
-        err.print(f"interrupted; the best so far is kept: {folder / 'report.html'}", markup=False)
-        for line in longnn.report.text_summary(stop.run.record)[:3]:
-            err.print(line, markup=False)
-        err.print(going_on, markup=False)
-        raise typer.Exit(130) from None
-    except KeyboardInterrupt:
-        begun = (folder / "run.json").exists()
-        if quiet:
-            raise typer.Exit(130) from None
-        err.print(f"interrupted; {going_on}" if begun else "interrupted", markup=False)
+            pass
+        elif isinstance(stop, longnn.runs.Interrupted):
+            err.print(f"interrupted; the best so far is kept: {folder / 'report.html'}")
+            for line in longnn.report.text_summary(stop.run.record)[:3]:
+                err.print(line)
+            err.print(going_on)
+        else:
+            err.print(f"interrupted; {going_on}" if begun.exists() else "interrupted")
         raise typer.Exit(130) from None
     except OSError as error:  # a full disk, above all: what was trained is not lost
-        if quiet or not (folder / "run.json").exists():
+        if quiet or not begun.exists():
             raise
         raise OSError(f"{message(error)}; when this is solved, {going_on}") from error
 
 
-def _with_recipe(table: dict[str, Any], source: "Source", *, quiet: bool) -> dict[str, Any]:
-    """A shipped recipe with changes; where there is none, one line and exit code 2."""
+def _with_recipe(
+    source: "Source", table: dict[str, Any], *, quiet: bool
+) -> tuple["Source", dict[str, Any]]:
+    """The graph and its recipe with changes; where there is none, one line and exit code 2.
+
+    For a recipe that needs them the graph keeps its arcs, unless the user said otherwise.
+    """
     given = {"model": table["model"]} if "model" in table else {}
     model = longnn.config.Config.from_dict(given).model
     try:
@@ -231,21 +235,14 @@ def _with_recipe(table: dict[str, Any], source: "Source", *, quiet: bool) -> dic
                 f"Expected --recipe with a dataset that has one: {having} (got {source.graph}); "
                 "for your own graph, `longnn tune` finds one"
             )
-        recipe = longnn.recipes.load_recipe(model, source.graph)
+        chosen = {**longnn.recipes.load_recipe(model, source.graph), **table}
     except ValueError as error:
-        err.print(f"error: {message(error)}", markup=False)
+        err.print(f"error: {message(error)}")
         raise typer.Exit(2) from None
-    if not quiet:
-        title = longnn.registry.find_model(model).title
-        err.print(f"note: started from the recipe of {title} for {source.graph}", markup=False)
-    return {**recipe, **table}
-
-
-def _as_recipe_wants(source: "Source", chosen: dict[str, Any], *, quiet: bool) -> "Source":
-    """The graph with its arcs for a recipe that needs them, unless the user said otherwise."""
-    wanted = chosen.get("direction") == "cover"
-    if not wanted or "directed" in source.options:
-        return source
-    if not quiet:
-        err.print("note: arcs are kept, as the recipe wants (directed=true)", markup=False)
-    return dataclasses.replace(source, options={**source.options, "directed": True})
+    title = longnn.registry.find_model(model).title
+    notes = [f"started from the recipe of {title} for {source.graph}"]
+    if chosen.get("direction") == "cover" and "directed" not in source.options:
+        notes.append("arcs are kept, as the recipe wants (directed=true)")
+        source = dataclasses.replace(source, options={**source.options, "directed": True})
+    show_notes([] if quiet else notes)
+    return source, chosen

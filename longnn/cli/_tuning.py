@@ -1,6 +1,5 @@
 """The command that searches for hyperparameters."""
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -17,16 +16,19 @@ from longnn.cli._base import (
     Json,
     Memory,
     Nodes,
+    Quiet,
+    assignments,
     err,
+    interruptible,
     message,
     out,
+    print_json,
     read_memory,
     read_source,
     show_notes,
 )
 
 if TYPE_CHECKING:
-    from longnn.tuning._cost import Estimate
     from longnn.tuning._tune import TuningResult
 
 
@@ -81,19 +83,18 @@ def tune(
     data_option: DataOption = None,
     memory: Memory = None,
     json_: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Search for good hyperparameters.
 
     Run the same command again to continue. Workers with the same --storage share the work.
     """
-    from longnn.config._values import parse_assignment
     from longnn.runs._folder import folder_name
     from longnn.store._cache import load_source
     from longnn.store._disk import is_prepared
     from longnn.tuning._start import read_config, space_around
 
-    fixed = dict(parse_assignment(pair) for pair in set_ or [])
+    fixed = assignments(set_)
     given = None if around is None else read_config(around)
     model = model or ("lon" if given is None else given.model)
     if given is not None and space is None:
@@ -109,7 +110,10 @@ def tune(
     if not quiet:
         show_notes(dataset.notes)
     try:
-        with _display.tuning_progress(err, quiet=quiet or json_) as on_progress:
+        with (
+            interruptible("run the same command again to continue"),
+            _display.tuning_progress(err, quiet=quiet or json_) as on_progress,
+        ):
             result = longnn.tuning.tune(
                 dataset,
                 chosen,
@@ -127,16 +131,13 @@ def tune(
                 finalists=finalists,
                 around=given,
                 on_progress=on_progress,
-                on_estimate=None if quiet or json_ else _announce,
+                on_estimate=None if quiet or json_ else lambda estimate: err.print(estimate.text()),
                 data_dir=data_dir,
             )
-    except KeyboardInterrupt:
-        err.print("interrupted; run the same command again to continue", markup=False)
-        raise typer.Exit(130) from None
     except ConnectionError as error:
         raise ConnectionError(f"{message(error)}; {_going_on(storage)}") from None
     if json_:
-        print(json.dumps({"folder": str(folder), **result.record.to_dict()}, allow_nan=False))
+        print_json({"folder": str(folder), **result.record.to_dict()})
         return
     if not quiet:
         show_notes(result.record.notes)
@@ -155,17 +156,13 @@ def _going_on(storage: str | None) -> str:
     return f"continue with: {shlex.join(['longnn', *hidden])} (STORAGE is the URL of {shown})"
 
 
-def _announce(estimate: "Estimate") -> None:
-    err.print(estimate.text(), markup=False)
-
-
 def _show(result: "TuningResult", searched: list[str], folder: Path) -> None:
     """The winner, and where its recipe and the report are."""
     from longnn.tuning._cost import time_text
 
     record = result.record
     took = time_text(record.seconds)
-    out.print(f"{result.sentence()}; found in {took} with", markup=False)
+    out.print(f"{result.sentence()}; found in {took} with")
     for name in searched:
-        out.print(f"  {name} = {record.best.params[name]}", markup=False)
-    out.print(f"\nrecipe: {folder / 'recipe.toml'}\nreport: {folder / 'tuning.html'}", markup=False)
+        out.print(f"  {name} = {record.best.params[name]}")
+    out.print(f"\nrecipe: {folder / 'recipe.toml'}\nreport: {folder / 'tuning.html'}")
