@@ -278,7 +278,7 @@ def test_other_features_than_trained_with(run, tmp_path):
 
 
 def test_output_of_predictions(run, tmp_path):
-    assert "to end in .csv" in fail("predict", run, "--output", tmp_path / "p.parquet")
+    assert "to end in .csv or .parquet" in fail("predict", run, "--output", tmp_path / "p.txt")
     assert "in an existing folder" in fail("predict", run, "--output", tmp_path / "no" / "p.csv")
 
 
