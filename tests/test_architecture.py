@@ -48,7 +48,6 @@ WITHOUT_EXAMPLE = {
     "longnn.graphs._spectrum": "estimates by random probes; tests have tolerances",
     "longnn.store": "needs a prepared folder",
     "longnn.training._files": "needs a population in training",
-    "longnn.tuning._page": "needs the record of a search",
 }
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 

@@ -17,7 +17,7 @@ from longnn.runs import _train as train_module
 from longnn.runs._export import Program
 from longnn.training import Population
 from longnn.training import _group as schedule_module
-from longnn.tuning._start import read_config
+from longnn.tuning._space import read_config
 from tests.commands import TINY, fail, succeed, succeed_json, without_report
 from tests.commands import longnn as command
 

@@ -92,7 +92,7 @@ def tune(
     from longnn.runs._folder import folder_name
     from longnn.store._cache import load_source
     from longnn.store._disk import is_prepared
-    from longnn.tuning._start import read_config, space_around
+    from longnn.tuning._space import read_config, space_around
 
     fixed = assignments(set_)
     given = None if around is None else read_config(around)

@@ -3,14 +3,16 @@
 Needs Optuna: ``pip install "longnn[tune]"``.
 """
 
-from longnn.tuning._errors import MissingPackageError
-
 try:
     import optuna  # noqa: F401
     import sqlalchemy  # noqa: F401
 except ModuleNotFoundError as error:
     if error.name not in ("optuna", "sqlalchemy"):
         raise
+
+    class MissingPackageError(ImportError, ValueError):
+        """An optional package is not installed; the message says how to install it."""
+
     raise MissingPackageError(
         f"Expected the package {error.name} for a search (it is not installed); "
         'pip install "longnn[tune]"',

@@ -25,6 +25,7 @@ from longnn.training import (
     make_members,
     make_population,
 )
+from longnn.tuning._record import counted
 from longnn.tuning._space import Choices, SearchSpace
 from longnn.tuning._splits import FURTHER
 from longnn.tuning._training import Halving
@@ -181,8 +182,3 @@ def time_text(seconds: float) -> str:
     if seconds < 5400:
         return counted(round(seconds / 60), "minute")
     return f"{seconds / 3600:.1f} hours"
-
-
-def counted(number: int, what: str) -> str:
-    """A number of things."""
-    return f"{number} {what}{'s' * (number != 1)}"

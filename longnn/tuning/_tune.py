@@ -26,8 +26,8 @@ from longnn.metrics import metric_of
 from longnn.training import Population, choose_device, complete, fits, make_problem, shape_of
 from longnn.tuning._cost import Estimate, estimate
 from longnn.tuning._ledger import BEAT, FINISHED, Claim, Ledger, place_of, rank_trials, worker_of
-from longnn.tuning._page import RECIPE, gain_text, shown_score, write_page
 from longnn.tuning._record import (
+    RECIPE,
     RECORD,
     VERSIONS,
     DatasetRecord,
@@ -37,11 +37,13 @@ from longnn.tuning._record import (
     StartName,
     TrialRecord,
     TuningProgress,
+    gain_text,
     parameter_importance,
+    shown_score,
+    write_page,
 )
-from longnn.tuning._space import Plain, SearchSpace, load_space
+from longnn.tuning._space import Plain, SearchSpace, load_space, space_around
 from longnn.tuning._splits import train_finalists, tuning_seeds, tuning_splits
-from longnn.tuning._start import space_around
 from longnn.tuning._storage import (
     close_storage,
     default_url,

@@ -13,8 +13,7 @@ from longnn.cli._display import tuning_progress
 from longnn.config import Config
 from longnn.data import csbm, from_data
 from longnn.tuning import read_record
-from longnn.tuning._page import draw_history, write_page
-from longnn.tuning._record import DatasetRecord, TuningProgress
+from longnn.tuning._record import DatasetRecord, TuningProgress, draw_history, write_page
 from longnn.tuning._training import Halving
 from tests.commands import succeed
 from tests.report.pagecheck import Page, check_page
@@ -97,9 +96,10 @@ def test_page_is_made_of_the_record_alone(found, tmp_path):
     (tmp_path / "tuning.json").write_bytes((folder / "tuning.json").read_bytes())
     page = (folder / "tuning.html").read_text()
     assert str(folder / "recipe.toml") in page
-    assert write_page(tmp_path).read_text() == page.replace(str(folder), str(tmp_path))
+    written = write_page(tmp_path, read_record(tmp_path)).read_text()
+    assert written == page.replace(str(folder), str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"Expected tuning.json in"):
-        write_page(tmp_path / "none")
+        read_record(tmp_path / "none")
 
 
 def printed_command(page):

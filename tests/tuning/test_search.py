@@ -13,7 +13,7 @@ from longnn.data._scaling import Scaling
 from longnn.training import _fit as workflow
 from longnn.training import make_problem
 from longnn.tuning import confirm
-from longnn.tuning._page import shown_score
+from longnn.tuning._record import shown_score
 from longnn.tuning._training import Halving, Training
 from tests.tuning.examples import (
     MODELS_ONCE,

@@ -15,8 +15,7 @@ from longnn.training import complete
 from longnn.tuning import _cost as cost
 from longnn.tuning import load_space, read_record
 from longnn.tuning._cost import EpochCost, Estimate
-from longnn.tuning._space import Choices, Range
-from longnn.tuning._start import read_config, space_around
+from longnn.tuning._space import Choices, Range, read_config, space_around
 from longnn.tuning._training import Halving
 from tests.commands import TINY, longnn, succeed
 from tests.tuning.examples import MODELS_ONCE, SPACE, search
