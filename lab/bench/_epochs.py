@@ -1,4 +1,4 @@
-"""Benchmarks of epochs, of depth and of ensembles: each measures graph by graph into one record.
+"""Benchmarks of epochs and of depth: each measures graph by graph into one record.
 
 A measurement of epochs that fails, for example for lack of memory, is recorded with its reason; the
 others continue.
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import torch
-from torch import Tensor
 
 from lab.bench._ceilings import measure_ceilings, measure_shares
 from lab.bench._conclusions import DATASETS, check_goals
@@ -43,10 +42,7 @@ from lab.bench._measure import (
 from lab.bench._record import Record, begin
 from longnn import data, training
 from longnn.data import NodeDataset
-from longnn.data._scaling import Scaling
 from longnn.matrices import nonzero_share
-from longnn.nn import Model
-from longnn.nn._ensemble import TOGETHER, scores_together
 
 #: Members of the population, by part and device.
 POPULATION = {"epochs": {"cpu": 10, "cuda": 64}, "depth": {"cpu": 2, "cuda": 16}}
@@ -54,8 +50,6 @@ POPULATION = {"epochs": {"cpu": 10, "cuda": 64}, "depth": {"cpu": 2, "cuda": 16}
 PRECISIONS = {"cpu": ("float32",), "cuda": ("float32", "tf32")}
 #: The work of a quick epoch of a stack, and the side of its grid.
 QUICK_DEPTH, QUICK_SIDE = dataclasses.replace(DEPTH, blocks=2, hidden=16), 12
-#: Portfolios whose members are asked.
-PRESETS = ("default", "best")
 #: Sections that can be measured besides the epoch times.
 SECTIONS = ("memory", "scaling", "ceilings")
 #: The budget of each contender's epochs, and of every other timing.
@@ -89,9 +83,9 @@ def run_bench(
 
     Args:
         datasets: names or datasets; by default the ten graphs of the paper; of depth, a grid of the
-            size of Minesweeper; of ensembles, Cora and Pubmed.
+            size of Minesweeper.
         part: ``"epochs"``; ``"depth"``: epochs of eight blocks of 128 channels and of PyG's GCN of
-            eight such layers; ``"ensembles"``: predictions of all members of the portfolios.
+            eight such layers.
         device: ``"cpu"``, ``"cuda"``, or ``"auto"``.
         threads: of torch on the CPU, restored afterwards; by default those it has.
         population: models trained at once; by default 10 on a CPU, 64 on a GPU (depth: 2 and 16).
@@ -143,10 +137,9 @@ def run_bench(
         defaults: dict[str, Sequence[str | NodeDataset]] = {
             "epochs": ("digits", "csbm") if quick else DATASETS,
             "depth": (minefield(QUICK_SIDE) if quick else minefield(),),
-            "ensembles": ("digits",) if quick else ("cora", "pubmed"),
         }
         bench.start(part)
-        measure = {"epochs": bench.epochs, "depth": bench.depth, "ensembles": bench.ensembles}[part]
+        measure = {"epochs": bench.epochs, "depth": bench.depth}[part]
         for name in datasets or defaults[part]:
             dataset = name if isinstance(name, NodeDataset) else data.load(name, data_dir=data_dir)
             measure(dataset)
@@ -186,9 +179,6 @@ class Bench:
 
     def start(self, part: str) -> None:
         """The settings, empty sections, and the ceilings of the machine."""
-        if part == "ensembles":
-            self.record["times"] = []
-            return
         epochs, rest = BUDGETS[self.kind]
         work, keys = self.workload, ("degree", "hidden", "dropout", "lr", "weight_decay")
         settings: dict[str, Any] = {key: getattr(work, key) for key in keys}
@@ -305,51 +295,6 @@ class Bench:
         for which, contender in ready.items():
             times = depth_times(which, each, contender.models)
             self.record["times"].append({"dataset": dataset.name, **times})
-
-    @torch.no_grad()
-    def ensembles(self, dataset: NodeDataset) -> None:
-        """Predictions of all members, one after the other, and alike ones in one pass.
-
-        The weights are as drawn: what they are does not change the time.
-        """
-        for preset in PRESETS:
-            self.tell(f"{dataset.name}: {preset}")
-            times = self._ask_members(dataset, preset)
-            self.record["times"].append({"dataset": dataset.name, "preset": preset, **times})
-
-    def _ask_members(self, dataset: NodeDataset, preset: str) -> dict[str, Any]:
-        config = training.complete({"preset": preset, "device": self.device.type}, dataset)
-        configs = list(training.members_of(config, dataset).values())
-        problem = training.make_problem(
-            dataset, configs[0], Scaling("none"), device=self.device, members=configs
-        )
-        passes: dict[object, list[Model]] = {}
-        for member in configs:
-            model = training.make_model(member, dataset.num_features, dataset.outputs)
-            key = (training.architecture_of(member), model.self_loops)
-            passes.setdefault(key, []).append(model.eval().to(self.device, problem.dtype))
-
-        def ask(groups: Sequence[Sequence[Model]]) -> list[Tensor]:
-            scores: list[Tensor] = []
-            for models in groups:
-                operator = problem.variants[models[0].self_loops]
-                scores += scores_together(models, problem.features, operator)
-            return scores
-
-        together = list(passes.values())
-        apart = [[model] for models in together for model in models]
-        pairs = zip(ask(apart), ask(together), strict=True)
-        difference = max(float((a - b).abs().max()) for a, b in pairs)
-        calls = {"apart": lambda: ask(apart), "together": lambda: ask(together)}
-        seconds = round_robin(calls, self.device, BUDGETS[self.kind][0])
-        return {
-            "members": len(configs),
-            "passes": sum(1 if len(alike) >= TOGETHER else len(alike) for alike in together),
-            "apart": summarize(seconds["apart"], scale=1e3),
-            "together": summarize(seconds["together"], scale=1e3),
-            "ratio": compare(seconds["apart"], seconds["together"]),
-            "difference": difference,  # the largest between the scores of both ways
-        }
 
 
 def depth_times(

@@ -1,12 +1,10 @@
-"""How fast a large graph is: propagation beside its rivals, the stages of a run, and two ranks.
+"""How fast a large graph is: propagation beside its rivals, the stages of a run.
 
 The whole of :func:`longnn.store.propagate` is timed, files written and synced, and its products
 alone. Rivals keep their terms in memory: PyG's SIGN transform (all powers) and the loop of its
 SGConv (the last alone). A gather reads the same rows that a step sums, and writes them out.
 
-Two ranks on two cores run in turn with one rank on one core. Each rank is a process that
-``torchrun`` starts, held to one core. The clock runs from when all are there until all blocks are
-written. This module is also the program of a rank, and of a process whose memory is measured.
+This module is also the program of a process whose memory is measured.
 """
 
 import contextlib
@@ -24,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import SGConv
@@ -53,19 +50,17 @@ CPU = torch.device("cpu")
 DISK = 1 << 28
 #: Rows that a gather copies at once, and columns of a block, as propagation cuts them on a CPU.
 ROWS, BLOCK = 1 << 13, 16
-#: What can be measured beside propagation; on a GPU only the first two.
-SCALE_SECTIONS = ("rivals", "growth", "ranks")
-ON_GPU = SCALE_SECTIONS[:2]
+#: What can be measured beside propagation.
+SCALE_SECTIONS = ("rivals", "growth")
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is measured: the main size, with the budget of a timing and the rounds of ranks; and for
-    the stages a smaller size, with the numbers that it is given along each axis."""
+    """What is measured: the main size, with the budget of a timing; and for the stages a smaller
+    size, with the numbers that it is given along each axis."""
 
     main: Size
     budget: Budget
-    rounds: int
     base: Size
     axes: Mapping[str, Sequence[int]]
 
@@ -82,7 +77,6 @@ MILLION = 1_000_000
 WORK = Work(
     Size(MILLION // 2, 5 * MILLION, 64, 10),
     Budget(5, 0.0),
-    3,
     Size(100_000, MILLION, 16, 4),
     {
         "degree": (4, 8, 16, 32),
@@ -94,7 +88,6 @@ WORK = Work(
 QUICK = Work(
     Size(400, 2000, 4, 2),
     Budget(2, 0.0),
-    1,
     Size(400, 2000, 4, 2),
     {"degree": (2, 4), "nodes": (200, 400), "edges": (1000, 2000), "columns": (2, 4)},
 )
@@ -117,7 +110,7 @@ def run_scale(
         threads: by default those of torch.
         quick: a check that everything works, on tiny graphs.
         size: of one graph: propagation alone, once after a warm-up.
-        sections: among :data:`SCALE_SECTIONS`; by default all, on a GPU rivals and growth.
+        sections: among :data:`SCALE_SECTIONS`; by default all.
         commit: to record when the code is not a git checkout.
         on_progress: called with a few words on what is being measured.
 
@@ -125,11 +118,11 @@ def run_scale(
         ValueError: for an unknown section.
     """
     where = torch.device(device)
-    possible = SCALE_SECTIONS if where.type == "cpu" else ON_GPU
-    wanted = possible if sections is None else sections
-    unknown = [name for name in wanted if name not in possible]
+    wanted = SCALE_SECTIONS if sections is None else sections
+    unknown = [name for name in wanted if name not in SCALE_SECTIONS]
     if unknown:
-        raise ValueError(f"Expected sections among {', '.join(possible)} (got {unknown[0]!r})")
+        known = ", ".join(SCALE_SECTIONS)
+        raise ValueError(f"Expected sections among {known} (got {unknown[0]!r})")
     work = QUICK if quick else WORK
     if size is not None:
         work, wanted = replace(work, main=size, budget=Budget(1, 0.0)), ()
@@ -168,9 +161,6 @@ def _measure(
         largest = work.along("nodes")[-1]
         record |= {"stages": stages[largest], "stage_size": str(largest)}
         record["memory_gb_s"] = memory_rate(device, Budget(3, 0.0))
-    if "ranks" in sections:
-        tell("one rank and two ranks, in turn")
-        record["ranks"] = measure_ranks(folder / "main", size.degree, work.rounds)
     return record
 
 
@@ -307,49 +297,9 @@ def peak(key: str, folder: Path, size: Size) -> float | None:
         return None
 
 
-# Ranks
-
-
-def measure_ranks(folder: Path, degree: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Seconds of one rank and of two on a prepared graph, in turn; the ratio is one to two."""
-    times: dict[int, list[float]] = {1: [], 2: []}
-    for i in range(rounds):
-        for ranks in (1, 2) if i % 2 == 0 else (2, 1):
-            times[ranks].append(seconds_of(ranks, folder, degree))
-    ratio = compare(times[1], times[2])
-    return {"one": summarize(times[1]), "two": summarize(times[2]), "ratio": ratio}
-
-
-def seconds_of(ranks: int, folder: Path, degree: int) -> float:
-    """Seconds that so many ranks take for all terms of a graph."""
-    with tempfile.TemporaryDirectory(dir=folder) as room:
-        order = json.dumps(["rank", str(folder), degree, room])
-        torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-        run_module(*torchrun, "-m", "lab.bench._scale", order, "1", OMP_NUM_THREADS="1")
-        return float((Path(room) / "seconds").read_text())
-
-
-def _rank(folder: str, degree: int, room: str) -> None:
-    rank = int(os.environ["RANK"])
-    if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[rank % len(cores)]})
-    dist.init_process_group("gloo")
-    dist.barrier()
-    started = time.perf_counter()
-    propagate(folder, degree=degree, dtype="float16", threads=1, output=Path(room) / "basis")
-    dist.barrier()
-    if rank == 0:
-        (Path(room) / "seconds").write_text(str(time.perf_counter() - started))
-    dist.destroy_process_group()
-
-
 def _child(order: str, threads: str) -> None:
     torch.set_num_threads(int(threads))
     key, folder, *numbers = json.loads(order)
-    if key == "rank":
-        _rank(folder, *numbers)
-        return
     graph, size = GraphStore.open(folder), Size(*numbers)
     if key == "propagate":
         call = propagation(graph, size, CPU, int(threads))

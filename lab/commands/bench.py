@@ -11,7 +11,7 @@ from lab import bench as benchmarks
 from longnn.cli._base import DataDir, Json, err, out
 
 #: What can be measured.
-PARTS = ("epochs", "depth", "ensembles", "scale")
+PARTS = ("epochs", "depth", "scale")
 
 
 def bench(
@@ -20,7 +20,7 @@ def bench(
         typer.Option(
             "--datasets",
             help="Comma-separated names (default: the ten graphs of the paper; with --part depth: "
-            "a grid made here; with --part ensembles: cora,pubmed).",
+            "a grid made here).",
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
@@ -51,15 +51,14 @@ def bench(
         list[str] | None,
         typer.Option(
             help="Besides times, measure only these: memory, scaling, ceilings (default: all on a "
-            "GPU, all but ceilings on a CPU); with --part scale: rivals, growth, ranks (default: "
-            "all on a CPU, the first two on a GPU). Repeatable."
+            "GPU, all but ceilings on a CPU); with --part scale: rivals, growth. Repeatable."
         ),
     ] = None,
     part: Annotated[
         str,
         typer.Option(
-            help="epochs: time training; depth: time training of deep models; ensembles: time "
-            "predictions of portfolios; scale: time the stages of large graphs."
+            help="epochs: time training; depth: time training of deep models; scale: time the "
+            "stages of large graphs."
         ),
     ] = "epochs",
     size: Annotated[

@@ -2,22 +2,19 @@
 
 On the graphs of the paper and the published splits, beside single models. Each ensemble also with
 its probabilities shifted towards the class frequencies of the validation nodes: under the published
-split these differ from those of the training nodes.
+split these differ from those of the training nodes. History: recipes are not chosen again, so the
+records stay and the code that trained their seeds went.
 """
 
 import math
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lab.records import Values, config_of
-from lab.studies import depth
-from lab.studies._engine import Cell, Cells, Context
-from lab.studies._printed import BEST_ANYWHERE, LEGACY, PAPER, QUICK_DATASETS, TEN, printed_cells
-from lab.studies._training import make_splits
+from lab.records import Values
+from lab.studies._printed import BEST_ANYWHERE, LEGACY, TEN, printed_cells
 from lab.studies._views import (
     CAPTIONS,
     Grid,
@@ -32,33 +29,21 @@ from lab.studies._views import (
     points,
     verdict,
 )
-from lab.studies.portfolio import fit_seeds
 from lab.studies.portfolio._members import (
     BLOCK,
     BLOCKS,
-    ENSEMBLES,
     IN_USE,
     ONE,
     SEEDS,
     SHIFTED,
     TOGETHER,
-    Predictions,
-    join,
     read_ensembles,
 )
-from longnn.config import Config
-from longnn.data import NodeDataset
-from longnn.recipes import load_recipe
-from longnn.training import Fitted
 
-TITLE = "LON-GNN's recipes as ensembles (not in the paper)"
-ORDER, AFTER = 107, ("recipes", "depth")
+TITLE = "LON-GNN's recipes as ensembles (history)"
+ORDER = 107
 SAYS = CAPTIONS["ensembles"]
 
-#: Seeds of the recipe with one filter, and of that with blocks; most epochs, whatever a recipe
-#: says (0: those of the recipe).
-FULL = {"protocol": "published", "splits": 10, "seeds": 8, "blocks": 2, "epochs": 0}
-QUICK = {"protocol": "stratified", "splits": 2, "seeds": 2, "blocks": 1, "epochs": 3}
 #: Rows as tables name them.
 NAMED = {
     ONE: "recipe",
@@ -70,50 +55,6 @@ NAMED = {
 #: The strategy that gives every member the same weight; ends of titles by the way to join.
 AVERAGE = "average"
 ENDS = {IN_USE: "", SHIFTED: ", shifted"}
-
-
-def cells(context: Context) -> Cells:
-    """Seeds of LON-GNN's recipes, joined, one graph after the other."""
-    plan = QUICK if context.quick else FULL
-    for name in context.choose("datasets", QUICK_DATASETS if context.quick else PAPER):
-        yield Cell(name, plan, ENSEMBLES, partial(_compute, context, name, plan))
-
-
-def _compute(context: Context, name: str, plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Row -> way to join -> scores over the splits. Rows with blocks are there if ``depth`` has a
-    recipe with blocks for the graph.
-    """
-    dataset = context.load(name)
-    splits = make_splits(dataset, plan["protocol"], plan["splits"])
-
-    def train(config: Config, seen: NodeDataset, seeds: int) -> list[list[Fitted]]:
-        if plan["epochs"]:
-            config = config.replace(epochs=min(config.settings.epochs, plan["epochs"]))
-        return fit_seeds(seen, [(config, k) for k in range(seeds)], splits, context.device)
-
-    fitted = train(Config.from_dict(load_recipe("lon", name)), dataset, plan["seeds"])
-    blocks = blocks_recipe(context, name)
-    if blocks is not None:
-        fitted += train(*blocks, plan["blocks"])
-    p = Predictions.collect(dataset, fitted)
-    members = {ONE: range(1), SEEDS: range(plan["seeds"])}
-    if blocks is not None:
-        others = range(plan["seeds"], len(fitted))
-        members |= {BLOCK: others[:1], BLOCKS: others, TOGETHER: range(len(fitted))}
-    rows = {row: join(p, chosen) for row, chosen in members.items()}
-    return {"fingerprint": dataset.fingerprint(), "rows": rows}
-
-
-def blocks_recipe(context: Context, name: str) -> tuple[Config, NodeDataset] | None:
-    """The model with blocks that ``depth`` chose on the published split, and the graph as it sees
-    it; nothing where there is no record of that.
-    """
-    record = depth.read_part(context.folder.parent / "depth", depth.PUBLISHED).get(name)
-    if record is None:
-        return None
-    (key,) = (key for key in depth.LABELS[depth.PUBLISHED] if key in record)
-    options = {"row_normalize": False} if key in depth.RAW else {}
-    return config_of(record[key]["configs"][0]), context.load(name, **options)
 
 
 def grid_of(rows: Mapping[str, Mapping[str, Values]]) -> dict[str, dict[str, list[float]]]:

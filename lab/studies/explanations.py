@@ -57,8 +57,8 @@ def tables(folder: Path) -> list[ResultTable]:
         for name, cell in by_method.items():
             hits = f"{100 * cell['hits']:.0f} %" if "hits" in cell else "–"
             areas = [f"{np.mean(cell[curve]):.3f}" for curve in CURVES]
-            seconds = f"{np.mean(cell['seconds']):.2g}"
-            faithful.append([f"{graph}, {NAMES[name]}", *areas, hits, seconds])
+            each = f"{np.mean(cell['seconds']):.2g}"
+            faithful.append([f"{graph}, {NAMES[name]}", *areas, hits, each])
     for graph, cell in sums.items():
         few = FEW * float(np.mean(measured[graph]["gnnexplainer"]["seconds"]))
         gaps = [f"{cell[key]:.0e}" for key in ("gap", "feature_gap", "float32")]

@@ -71,9 +71,6 @@ def cells(context: Context) -> Cells:
         trained[name] = yield cell(f"model/{name}", fit)
     if "LON-GNN" in names:
         yield cell("sensitivity", partial(measure.measure_sensitivity, task, trained, steps))
-        for name, modules in measure.basis_modules(task).items():
-            fit = partial(measure.fit_basis, task, modules, rates, steps)
-            yield cell(f"basis/{name}", fit)
     device = choose_device(context.device)
     for name in [n for n in NETWORKS if n in names]:
         fit = partial(measure.fit_network, task, name, steps, device)

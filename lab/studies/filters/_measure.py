@@ -18,13 +18,9 @@ from lab.studies._engine import rounded
 from lab.studies.filters._models import (
     MODELS,
     NETWORKS,
-    GivenBasis,
     Start,
     Trained,
     best_starts,
-    comparison_bases,
-    conditions,
-    own_bases,
     train,
     train_networks,
 )
@@ -214,26 +210,6 @@ def _means_at(
         )
         means.update(zip(names, trained.best[0].mean(-1).tolist(), strict=True))
     return {name: rounded(means[name], DIGITS) for name in FILTERS}
-
-
-def basis_modules(task: Task) -> dict[str, list[GivenBasis]]:
-    """Modules of free coefficients by the name of their basis: one for all, or one per image."""
-    matrices = comparison_bases(DEGREE, task.starts)
-    matrices["orthonormal on the image"] = list(own_bases(task.problems))
-    return {name: [GivenBasis(C) for C in found] for name, found in matrices.items()}
-
-
-def fit_basis(
-    task: Task, modules: Sequence[GivenBasis], rates: Sequence[float], steps: int
-) -> dict[str, Any]:
-    """How well a basis conditions the task, and how fast it learns."""
-    matrix = torch.stack([module.matrix for module in modules])
-    trained = train(modules, task.problems, rates=rates, steps=steps)
-    plain = conditions(matrix, task.problems).median()
-    scaled = conditions(matrix, task.problems, scaled=True).median()
-    described = {k: v for k, v in describe(trained, task.floor).items() if k != "losses"}
-    conditioned = {"condition": plain, "condition_scaled": scaled}
-    return {**described, **{k: rounded(v, DIGITS) for k, v in conditioned.items()}}
 
 
 def describe(trained: Trained, floor: Tensor) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from longnn.data._images import ImageGrid
 from longnn.filters import PolynomialFilter
 from longnn.nn import ARMA, ChebNet
 from longnn.nn._polynomial import personalized_pagerank
-from longnn.polynomials import Basis, Jacobi, Monomial, get_basis
+from longnn.polynomials import Basis, Jacobi, Monomial
 
 HIDDEN = 32  # channels between ChebNet's layers, and stacks of ARMA
 
@@ -51,23 +51,6 @@ class FixedPCD(FilterModel):
         super().__init__(basis, degree, coefficients="pcd")
         (eta,) = self.filter.coefficients.factors()
         eta.requires_grad_(False)
-
-
-class GivenBasis(nn.Module):
-    r"""Free coefficients in a basis that is given by its matrix: :math:`\beta = C^T\alpha`."""
-
-    matrix: Tensor
-
-    def __init__(self, matrix: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("matrix", matrix)
-        one = torch.zeros(len(matrix), dtype=torch.float64)
-        one[0] = 1.0  # the identity filter, T_0
-        self.weight = nn.Parameter(torch.linalg.solve(matrix.T, one))
-
-    def forward(self) -> Tensor:  # (degree+1,)
-        """The Chebyshev coefficients of the filter."""
-        return self.weight @ self.matrix
 
 
 class LinearChebNet(nn.Module):
@@ -148,34 +131,6 @@ MODELS: Mapping[str, Callable[[int, Start], nn.Module]] = {
 def lon(degree: int, start: Start) -> FilterModel:
     """LON-GNN: an orthonormal Jacobi basis with trained a, b, free coefficients."""
     return FilterModel(Jacobi(*start, weight="probability"), degree, learn_basis=True)
-
-
-def comparison_bases(degree: int, starts: Sequence[Start]) -> dict[str, list[Tensor]]:
-    """The bases whose speed of learning is compared: one matrix for all, or one per image."""
-    fixed: dict[str, str | Basis] = {
-        "monomial": Monomial(),
-        "Bernstein": "bernstein",
-        "Jacobi (1, 1), orthonormal": Jacobi(1.0, 1.0, weight="probability"),
-        "Legendre, orthonormal": Jacobi(0.0, 0.0, weight="probability"),
-        "Chebyshev": "chebyshev",
-    }
-    found = {k: [get_basis(basis).chebyshev_matrix(degree)] for k, basis in fixed.items()}
-    plain = [Jacobi(*start, orthonormal=False) for start in starts]
-    normed = [Jacobi(*start, weight="probability") for start in starts]
-    found["Jacobi of the image, classical"] = [j.chebyshev_matrix(degree) for j in plain]
-    found["Jacobi of the image, orthonormal"] = [j.chebyshev_matrix(degree) for j in normed]
-    return found
-
-
-def own_bases(problems: Problems) -> Tensor:
-    r"""The basis that is orthonormal on each image itself: :math:`C = R^{-T}`, so that
-    :math:`CR^TRC^T = I`; shape (images, degree+1, degree+1).
-
-    Columns have the length of the image, so that coefficients are of order one as elsewhere.
-    """
-    R = problems.R[: problems.images]
-    size = R[:, 0, 0].abs()  # |T_0(P)x|
-    return torch.linalg.inv(R).mT * size[:, None, None]
 
 
 def conditions(matrix: Tensor, problems: Problems, *, scaled: bool = False) -> Tensor:

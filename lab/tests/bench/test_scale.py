@@ -11,7 +11,6 @@ from lab.bench import SCALE_SECTIONS, Size, _scale, read_bench, run_scale, write
 from lab.bench._graphs import write_random
 from lab.bench._growth import STAGES, measure_stages, stage_sweeps
 from lab.bench._measure import resident, run_module
-from lab.tests.bench.conftest import spread
 from lab.tests.commands import fail, succeed_json
 from longnn.graphs import GraphOperator
 from longnn.store import propagate
@@ -31,13 +30,11 @@ def graph(tmp_path):
 
 @pytest.mark.slow
 def test_a_record_has_all_parts(tmp_path):
-    """Memory and ranks, which take processes of their own, have tests of their own."""
+    """Memory, which takes processes of its own, has a test of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_scale, "DISK", 1 << 16)
         patch.setattr("os.fsync", lambda file: None)  # a hundred tiny bases: the disk would wait
         patch.setattr(_scale, "peak", lambda *arguments: 1.0)
-        ranks = dict.fromkeys(("one", "two", "ratio"), spread(1.0))
-        patch.setattr(_scale, "measure_ranks", lambda *arguments: ranks)
         record = run_scale(quick=True, threads=1)
     assert list(record["seconds"]) == ["propagate", "products", "gather", "sign", "sgc"]
     assert list(record["ratios"]) == ["products", "gather", "sign", "sgc"]
@@ -52,7 +49,7 @@ def test_a_record_has_all_parts(tmp_path):
     text = page.read_text()
     assert "| PyG SIGN, powers of all degrees, in memory |" in text
     assert "../figures/it.svg" in text
-    assert "times as fast as one rank on one core" in words.read_text()
+    assert "the largest exponent of growth" in words.read_text()
     assert "ogbn-papers100M, on paper" in paper.read_text()
     assert [figure.name for figure in figures] == ["it.svg", "it.png"]
 
@@ -73,7 +70,7 @@ def test_a_wrong_size(size):
 
 
 def test_a_wrong_part_or_section():
-    said = "Expected --part among epochs, depth, ensembles, scale (got 'speed')"
+    said = "Expected --part among epochs, depth, scale (got 'speed')"
     assert fail("bench", "--part", "speed") == said
     found = fail("bench", "--part", "scale", "--device", "cpu", "--section", "growth,speed")
     assert found == f"Expected sections among {', '.join(SCALE_SECTIONS)} (got 'speed')"
@@ -158,15 +155,6 @@ def test_a_gather_copies_the_row_of_every_entry(graph, monkeypatch, threads):
     _scale.gather(graph, SMALL, CPU, threads)()
     assert sorted(copied) == sorted([*graph.neighbours.tolist()] * SMALL.degree)
     assert torch.get_num_threads() == before
-
-
-@pytest.mark.slow
-def test_ranks_are_timed_together(graph):
-    found = _scale.measure_ranks(graph.folder, 2, 1)
-    medians = {key: one["median"] for key, one in found.items()}
-    assert medians["one"] > 0
-    assert medians["ratio"] == pytest.approx(medians["one"] / medians["two"])
-    assert not list(graph.folder.glob("tmp*"))
 
 
 # Stages

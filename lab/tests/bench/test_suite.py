@@ -1,4 +1,4 @@
-"""The benchmarks of epochs, depth and ensembles as wholes; no test here looks at a clock."""
+"""The benchmarks of epochs and depth as wholes; no test here looks at a clock."""
 
 import time
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lab.bench import _epochs as epochs
-from lab.bench import lines, read_bench, rows, run_bench, write_bench
+from lab.bench import lines, read_bench, run_bench
 from lab.bench._contenders import DEEP_LABELS, EPOCHS, LABELS, RIVALS
 from lab.bench._epochs import BUDGETS, depth_times
 from lab.bench._growth import Sizes
@@ -129,7 +129,7 @@ def test_errors(options, message):
         run_bench(**{"quick": True, **options})
 
 
-# Depth and ensembles
+# Depth
 
 
 def test_depth_is_measured_written_and_told(tmp_path):
@@ -176,25 +176,6 @@ def test_a_gpu_is_measured_in_both_precisions():
     assert [(one["contender"], one["precision"]) for one in found] == [
         (key, precision) for precision in ("float32", "tf32") for key in DEEP_LABELS
     ]
-
-
-def test_members_of_one_architecture_share_a_pass(small, tmp_path):
-    told = []
-    options = {"quick": True, "threads": 1, "commit": "abc", "on_progress": told.append}
-    record = run_bench([small], part="ensembles", **options)
-    assert told == ["csbm: default", "csbm: best"]
-    found = [(one["preset"], one["members"], one["passes"]) for one in record["times"]]
-    assert found == [("default", 8, 6), ("best", 32, 10)]
-    assert all(0 <= one["difference"] < 1e-5 for one in record["times"])
-    assert record["machine"]["threads"] == 1
-    file, page = write_bench(record, tmp_path, name="mine")
-    assert file == tmp_path / "ensembles" / "mine.json"
-    assert read_bench(file) == record
-    table = [line for line in page.read_text().splitlines() if line.startswith("| csbm")]
-    assert [row.split("|")[2].strip() for row in table] == ["default", "best"]
-    gains = [row for row in rows(record) if row["metric"] == "ratio"]
-    for one, row in zip(record["times"], gains, strict=True):
-        assert row["value"] == one["ratio"]["median"]
 
 
 # How it is measured

@@ -16,7 +16,6 @@ from lab.studies.filters._models import (
     best_starts,
     conditions,
     lon,
-    own_bases,
     train,
     train_networks,
 )
@@ -31,6 +30,7 @@ from lab.studies.filters._task import (
 )
 from longnn.data._images import image_grid, read_image_grid
 from longnn.filters import PolynomialFilter
+from longnn.polynomials import Jacobi
 
 SHARED = os.environ.get("LONGNN_DATA") or Path(__file__).parents[4] / "shared" / "data"
 DATA = Path(SHARED) / "images"
@@ -93,10 +93,12 @@ def test_a_lower_degree_is_the_leading_block(small):
     torch.testing.assert_close(small.problems.at_degree(6).rho, lower.rho)
 
 
-def test_own_basis_is_perfectly_conditioned(small):
-    own = conditions(own_bases(small.problems), small.problems)
-    torch.testing.assert_close(own, torch.ones(3).double(), rtol=0, atol=1e-6)
-    assert all(a < -0.5 for a, _ in best_starts(small.problems))  # energy near x = 1
+def test_starts_are_the_best_conditioned(small):
+    starts = best_starts(small.problems)
+    assert all(a < -0.5 for a, _ in starts)  # energy near x = 1
+    plain = Jacobi(0.0, 0.0, weight="probability").chebyshev_matrix(10)
+    best = torch.stack([Jacobi(*s, weight="probability").chebyshev_matrix(10) for s in starts])
+    assert (conditions(best, small.problems) < conditions(plain, small.problems)).all()
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -149,8 +151,8 @@ def test_networks_learn(name, small):
 def test_quick_run_from_end_to_end(tmp_path):
     context = Context(tmp_path, quick=True, device="cpu", tell=lambda line: None)
     tables = {table.name: table for table in run_study("filters", context)}
-    assert set(tables) == {"losses", "printed", "times", "sensitivity", "bases"}
-    assert {path.name for path in tmp_path.glob("figures/*.png")} == {"degrees.png", "steps.png"}
+    assert set(tables) == {"losses", "printed", "times", "sensitivity"}
+    assert {path.name for path in tmp_path.glob("figures/*.png")} == {"degrees.png"}
     record = Record(tmp_path / "records" / "record.json")
     assert record.plan["images"] == "photographs"
     assert len(record["model/LON-GNN"]["losses"]["low"]) == 3

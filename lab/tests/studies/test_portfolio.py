@@ -8,9 +8,8 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, r2_score
 
-from lab.records import Record
-from lab.studies import Context, ensembles, portfolio
-from lab.studies._engine import compute_cells, record_path
+from lab.studies import Context, portfolio
+from lab.studies._engine import compute_cells
 from lab.studies._invented import DEVELOPMENT
 from lab.studies.portfolio._candidates import FAMILIES, FORMS, KNOWN, UNLIKE, candidates, tuned_on
 from lab.studies.portfolio._graphs import KINDS, kind_of, related
@@ -30,7 +29,6 @@ from longnn.data import Split, make_split
 from longnn.data._synthetic import csbm
 from longnn.recipes import load_recipe
 from longnn.training import complete, fit, score, shape_of
-from tests.commands import ROOT
 
 
 def guesses(quality: list[float], seed: int, nodes: int = 200) -> Predictions:
@@ -304,25 +302,3 @@ def test_a_shift_in_the_study_is_that_of_a_preset() -> None:
             (plain,) = fit(dataset, [config.replace(frequencies="train")], [split])
             shown = plain.predicted
         assert scored["test"] == [pytest.approx(score(shown, dataset, split.test)["accuracy"])]
-
-
-def test_without_a_recipe_with_blocks_seeds_of_a_recipe_are_joined(tmp_path: Path) -> None:
-    folder = tmp_path / "ensembles"
-    compute_cells(ensembles, Context(folder, device="cpu", quick=True, tell=lambda _: None))
-    rows = Record(record_path(folder, "csbm"))["ensembles"]["rows"]
-    assert set(rows) == {"one", "seeds"}
-    assert len(rows["seeds"][SHIFTED]["test"]) == ensembles.QUICK["splits"]
-    assert rows["seeds"][SHIFTED] == rows["seeds"][IN_USE], "stratified splits have no shift"
-
-
-def test_the_model_with_blocks_is_that_of_the_study_of_depth(monkeypatch) -> None:
-    """The winner of its search on the published split, with the features that it saw."""
-    monkeypatch.setattr(Context, "load", lambda self, name, **options: (name, options))
-    context = Context(ROOT / "results" / "ensembles")
-    found = ensembles.blocks_recipe(context, "squirrel")
-    assert found is not None
-    config, seen = found
-    cell = Record(record_path(ROOT / "results" / "depth", "squirrel-published"))["linked"]
-    assert config.to_dict() == {**config.to_dict(), **cell["configs"][0]}
-    assert seen == ("squirrel", {"row_normalize": False})
-    assert ensembles.blocks_recipe(context, "cornell-legacy") is None
