@@ -1,7 +1,7 @@
 """A random graph of any size, as Parquet files or as a prepared graph, in bounded memory."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,15 +13,14 @@ import torch
 from lab.blockmodel import BlockModel
 from longnn._base.files import writing
 from longnn._base.memory import parse_size
-from longnn.data._convert import edge_notes, isolated_note
+from longnn.data._arcs import isolated_note
 from longnn.data._scaling import Scaling
 from longnn.data._targets import Answers
 from longnn.store._arrays import NAME, MatrixWriter, StoreError
-from longnn.store._edges import write_csr
-from longnn.store._engine import Engine
+from longnn.store._edges import EdgeList, write_neighbours
 from longnn.store._features import write_answers
 from longnn.store._graph import FEATURES, IDS, GraphStore, finish_graph
-from longnn.store._prepare import OnProgress, Steps, reusable, working, write_id_list
+from longnn.store._prepare import OnProgress, Steps, reusable, working, write_ids
 
 FORMATS = ("store", "parquet")
 #: Relative times of the steps, measured with 10 edges and 64 features per node.
@@ -94,22 +93,20 @@ def _write_store(
     model: BlockModel, folder: Path, room: Path, source: dict[str, Any], memory: int, steps: Steps
 ) -> None:
     """The graph by the same sorting as files go through."""
-    with Engine(room, memory) as engine:
-        engine.run("SET preserve_insertion_order = false")
-        engine.run("CREATE TABLE edges (s INTEGER, t INTEGER)")
+    with EdgeList(room, model.nodes) as listed:
         for table in _edge_tables(model, steps):
-            with engine.given("chunk", table):
-                engine.run("INSERT INTO edges SELECT * FROM chunk")
+            listed.append(*(column.to_numpy() for column in table.columns))
         steps.begin("sorting edges")
-        counts = write_csr(engine, folder, model.nodes, self_loops=False, on_share=steps.at)
+        counts = write_neighbours(listed, folder, memory=memory / 2, on_share=steps.at)
     with MatrixWriter(folder / FEATURES, model.nodes, model.features) as writer:
         for start, x in _feature_rows(model, steps):
             writer.write(start, x)
-    write_id_list(range(model.nodes), folder / IDS)
+    write_ids(range(model.nodes), folder / IDS)
     y = torch.from_numpy(np.where(model.known, model.labels, -1).astype(np.int64))
     classes = tuple(str(c) for c in range(model.classes))
     answers = Answers(y, "classification", classes, masks={})
-    notes = edge_notes(0, counts.edges, counts.loops, counts.repeats)
+    tally = replace(counts.tally, one_way=0)  # that they are drawn one way says nothing
+    notes = tally.notes(False, directed=False, weighted=False, self_loops=False)
     steps.begin("checking")
     finish_graph(
         folder,
@@ -122,11 +119,11 @@ def _write_store(
         encoding=None,
         scaling=Scaling("none"),
         ready=True,
-        edges=counts.edges,
-        degree=counts.degree,
-        one_way=counts.one_way,
+        edges=tally.edges,
+        degree=counts.degrees[0],
+        one_way=counts.tally.one_way,
         self_loops=False,
-        notes=[*notes, *isolated_note(int((counts.degree == 0).sum()))],
+        notes=[*notes, *isolated_note(counts.isolated)],
         source=source,
     )
 

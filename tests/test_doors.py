@@ -18,7 +18,6 @@ from longnn.data import Source, from_pandas, load
 from longnn.runs._export import Program
 from tests.commands import succeed, succeed_json, without_report
 
-pytest.importorskip("duckdb")
 NODES = 80
 LABELS = {
     "two classes": "team",

@@ -16,7 +16,6 @@ from longnn.store._arrays import StoreError
 from longnn.store._graph import GraphStore
 from tests.commands import ROOT
 
-pytest.importorskip("duckdb")
 SMALL = {"nodes": 2000, "edges": 10_000, "features": 6, "classes": 4}
 
 

@@ -1,8 +1,7 @@
 """Graphs kept as arrays: SciPy sparse ``.npz``, Matrix Market ``.mtx``, PyG ``Data`` files.
 
 Each becomes a PyG ``Data`` with whatever the file holds. Nothing in a file is ever executed. How
-each format is read is the business of :mod:`longnn.data._arrays`, :mod:`longnn.data._arrays` and
-:mod:`longnn.data._pickles`.
+pickles are read is the business of :mod:`longnn.data._pickles`.
 """
 
 import ast
@@ -24,10 +23,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data._dataset import MASKS, UNLABELLED
-from longnn.data._errors import DataError, require_file, require_memory
+from longnn.data._errors import DataError, require_memory
 from longnn.data._features import plain_tensor
-from longnn.data._pickles import read_pyg
-from longnn.data._text import unreadable
 from longnn.matrices import check_compressed, csr_from_scipy
 
 _BANNER = re.compile(
@@ -301,39 +298,7 @@ def _coordinates(
     return sp.coo_array((data, (_index(row), _index(col))), shape=size)
 
 
-ARRAY_SUFFIXES = (".npz", ".mtx", ".pt", ".pth")
-_KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", "edge_type", *MASKS)
-
-
-def read_arrays(path: str | Path, *, as_features: bool = False) -> tuple[Data, tuple[str, ...]]:
-    """Read a file of arrays; the class names come with it if its labels are text.
-
-    Args:
-        path: ``.npz`` (a SciPy sparse matrix, or arrays named ``edge_index``, ``edge_weight``,
-            ``x``, ``y``, ``train_mask``, ..., or both), ``.mtx``, ``.pt`` or ``.pth``.
-        as_features: read a sparse matrix as node features instead of an adjacency.
-
-    Raises:
-        MissingFileError: if there is no such file.
-        DataError: if it is empty, truncated, unsafe or holds something else.
-    """
-    path = Path(path)
-    require_file(path)
-    suffix = path.suffix.lower()
-    try:
-        if path.stat().st_size == 0:
-            raise DataError("Expected a graph (got an empty file).", path=path)
-        if suffix == ".npz":
-            fields = _read_npz(path, as_features)
-        elif suffix == ".mtx":
-            fields = matrix_fields(path, read_matrix_market(path), as_features)
-        else:
-            fields = read_pyg(path, _KEYS)
-    except OSError as error:
-        if isinstance(error, DataError):
-            raise
-        raise unreadable(path, error) from error
-    return as_arrays(fields, path)
+KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", "edge_type", *MASKS)
 
 
 def as_arrays(fields: dict[str, object], path: Path | None = None) -> tuple[Data, tuple[str, ...]]:
@@ -356,16 +321,22 @@ def as_arrays(fields: dict[str, object], path: Path | None = None) -> tuple[Data
     return _as_data(path, fields), classes
 
 
-def _read_npz(path: Path, as_features: bool) -> dict[str, object]:
-    archive = Archive(path, (*_KEYS, "format", "data", "indices", "indptr", "row", "col", "shape"))
-    fields: dict[str, object] = {key: archive[key] for key in _KEYS if key in archive}
+def read_matrix(path: Path, as_features: bool) -> dict[str, object]:
+    """The arrays of a Matrix Market file."""
+    return matrix_fields(path, read_matrix_market(path), as_features)
+
+
+def read_npz(path: Path, as_features: bool) -> dict[str, object]:
+    """A SciPy sparse matrix, arrays of a graph by name, or both."""
+    archive = Archive(path, (*KEYS, "format", "data", "indices", "indptr", "row", "col", "shape"))
+    fields: dict[str, object] = {key: archive[key] for key in KEYS if key in archive}
     if "format" in archive:  # as scipy.sparse.save_npz writes
         form = archive["format"].astype("U").reshape(-1)
         matrix = archive.matrix(form=str(form[0]) if len(form) else "")
         return {**matrix_fields(path, matrix, as_features), **fields}
     if not fields:
         raise DataError(
-            f"Expected a SciPy sparse matrix or arrays named {', '.join(_KEYS)} (got "
+            f"Expected a SciPy sparse matrix or arrays named {', '.join(KEYS)} (got "
             f"{', '.join(archive)}).",
             path=path,
         )

@@ -15,12 +15,21 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data._convert import edge_weights, from_data, keep_arcs, node_numbers, symmetrize
+from longnn.data._arcs import merge_edges
+from longnn.data._convert import edge_weights, from_data, node_numbers
 from longnn.data._dataset import MASKS, NodeDataset
-from longnn.data._edgetable import Edges, read_edges, whole_numbers, with_unknown
+from longnn.data._edgetable import (
+    Edges,
+    EdgeTable,
+    Ids,
+    read_edges,
+    whole_numbers,
+    with_unknown,
+)
+from longnn.data._encoding import Encoding
 from longnn.data._errors import DataError, require_memory
 from longnn.data._features import DEGREES
-from longnn.data._nodetable import NodeColumns, Nodes, read_nodes
+from longnn.data._nodetable import NodeColumns, Nodes, read_features, read_nodes
 from longnn.data._options import TableOptions
 from longnn.data._relations import check_types
 from longnn.data._tables import Table
@@ -78,32 +87,28 @@ def assemble(
     Raises:
         DataError: naming the place of what is wrong.
     """
-    want_features = options.features in ("auto", "columns")
-    if isinstance(nodes, Table):
-        ids_needed = isinstance(edges, Table)
-        if options.unknown_ids == "add" and isinstance(edges, Table):
-            nodes = _with_unknown(nodes, edges, options)
-        known = read_nodes(nodes, options, want_features=want_features, ids_needed=ids_needed)
-    elif nodes is not None:
-        known = _nodes_of(nodes, want_features)
-    else:
-        known = Nodes() if isinstance(edges, Table) else _nodes_of(edges, want_features)
-    known.notes[:0] = notes
     if isinstance(edges, Table):
-        listed = read_edges(
-            edges, known, options.ends, options.type_column, unknown_ids=options.unknown_ids
-        )
+        if isinstance(nodes, Arrays):
+            table, known = EdgeTable(edges, options), _nodes_of(nodes, options)
+        else:
+            table, known = open_graph(edges, nodes, options)
+        listed = read_edges(table, Ids(known.known_ids), options, known.source)
+        known.notes += table.notes
     else:
+        if isinstance(nodes, Table):
+            known = read_nodes(nodes, options, ids_needed=False)
+        else:
+            known = _nodes_of(edges if nodes is None else nodes, options)
         listed = _edges_of_arrays(edges, known)
-    listed = _drop_weightless(listed, known.notes)
-    index = listed.index
+    known.notes[:0] = notes
+    read_features(known, options)
     if extend is not None:
         extend(known)
-    _add_features(known, index, options)
+    _add_features(known, listed, options)
     dataset = from_data(
         Data(
             x=known.x,
-            edge_index=index,
+            edge_index=listed.index,
             edge_weight=listed.weight,
             edge_type=listed.kind,
             y=known.y,
@@ -125,13 +130,22 @@ def assemble(
     return dataset.with_columns(known.columns, known.encoding)
 
 
-def _with_unknown(nodes: Table, edges: Table, options: TableOptions) -> Table:
-    key = NodeColumns.find(nodes, options, ids_needed=True).key
-    assert key is not None
-    return with_unknown(nodes, key, edges, options.ends, options.type_column)
+def open_graph(
+    edges: Table, nodes: Table | None, options: TableOptions, *, plain: bool = False
+) -> tuple[EdgeTable, Nodes]:
+    """What the columns of tables are for, and the nodes; ``plain`` ignores weights and types."""
+    table = EdgeTable(edges, options, plain=plain)
+    if nodes is None:
+        ids = table.ids()
+        return table, Nodes(ids=ids, count=len(ids), source=edges.name)
+    if options.unknown_ids == "add":
+        key = NodeColumns.find(nodes, options, ids_needed=True).key
+        assert key is not None
+        nodes = with_unknown(nodes, key, table)
+    return table, read_nodes(nodes, options, ids_needed=True)
 
 
-def _nodes_of(arrays: Arrays, want_features: bool) -> Nodes:
+def _nodes_of(arrays: Arrays, options: TableOptions) -> Nodes:
     """The nodes of arrays."""
     data, classes = arrays.data, arrays.classes
     x, y = data.get("x"), data.get("y")
@@ -142,7 +156,7 @@ def _nodes_of(arrays: Arrays, want_features: bool) -> Nodes:
     count = sizes[0] if sizes else data.get("num_nodes")
     nodes = Nodes(
         count=count,
-        x=x if want_features else None,
+        x=x if options.features in ("auto", "columns") else None,
         y=y,
         classes=classes or None,
         source=arrays.name,
@@ -179,6 +193,7 @@ def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> Edges:
         raise arrays.error(f"Expected {index.shape[1]} edge weights (got {weight.numel()}).")
     if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
         raise arrays.error("Expected weights finite and >= 0 (got others).")
+    weight = None if weight is None else weight.reshape(-1)
     kind = arrays.data.get("edge_type")
     return Edges(index, weight, None if kind is None else check_types(kind, index.shape[1]))
 
@@ -193,7 +208,7 @@ def _as_ids(index: Tensor, nodes: Nodes) -> Tensor:
     found, codes = torch.unique(index, return_inverse=True)
     if int(found[0]) < 0 or int(found[-1]) < _FAR * max(len(found), 100):
         return index
-    nodes.ids = pa.array([str(i) for i in found.tolist()], pa.string())
+    nodes.ids = pa.array(found.numpy())
     nodes.notes.append("The numbers of the nodes were read as ids: most of them do not occur.")
     return codes
 
@@ -202,12 +217,10 @@ def _check_order(nodes: Nodes, arrays: Arrays) -> None:
     """Rows of the node file are rows of the matrix: refuse ids that say otherwise."""
     if nodes.ids is None:
         return
-    texts = nodes.ids.to_pylist()
-    if not all(text.isascii() and text.isdecimal() for text in texts):
+    numbers = whole_numbers(nodes.ids)
+    if numbers is None:
         return
-    if not all(len(text) < 19 for text in texts):
-        return
-    ids = np.array([int(text) for text in texts])
+    ids = numbers.to_numpy()
     if (ids != np.sort(ids)).any() and np.ptp(ids) == len(ids) - 1:
         row = int((ids != np.sort(ids)).argmax())
         raise arrays.error(
@@ -216,27 +229,14 @@ def _check_order(nodes: Nodes, arrays: Arrays) -> None:
         )
 
 
-def _drop_weightless(edges: Edges, notes: list[str]) -> Edges:
-    weight = edges.weight
-    if weight is None or bool((weight != 0).all()):
-        return edges
-    keep = weight.reshape(-1) != 0
-    notes.append(f"Edges of weight 0, which are none, were dropped: {int((~keep).sum())}.")
-    kind = None if edges.kind is None else edges.kind[keep]
-    return Edges(edges.index[:, keep], weight.reshape(-1)[keep], kind, edges.types)
-
-
-def _add_features(nodes: Nodes, index: Tensor, options: TableOptions) -> None:
+def _add_features(nodes: Nodes, edges: Edges, options: TableOptions) -> None:
     if nodes.x is not None:
         return
     features = options.features
     count = nodes.count or 0
     require_memory(64.0 * count, f"a graph of {count} nodes")
     if features == "columns":
-        raise DataError(
-            f"Expected feature columns in {nodes.source} (got none{_why(nodes)}); use "
-            "features='degree' or 'identity'."
-        )
+        raise no_features(nodes.source, nodes.encoding)
     if features == "identity":
         if count > MAX_IDENTITY:
             raise DataError(
@@ -245,23 +245,30 @@ def _add_features(nodes: Nodes, index: Tensor, options: TableOptions) -> None:
             )
         nodes.x = csr(torch.arange(count + 1), torch.arange(count), torch.ones(count), count)
         return
-    arcs = keep_arcs(index.long(), num_nodes=count)
-    if options.directed is True or (options.directed == "auto" and not arcs.symmetric):
-        ends, nodes.feature_names = arcs.arcs, DEGREES[1:]
-    else:
-        ends = symmetrize(index.long(), num_nodes=count).arcs[:1]
-        nodes.feature_names = DEGREES[:1]
+    arcs = merge_edges(edges.index.long(), edges.weight, directed=options.directed)
+    ends, nodes.feature_names = (
+        (arcs.ends, DEGREES[1:]) if arcs.directed else (arcs.ends[:1], DEGREES[:1])
+    )
     counts = [torch.bincount(end, minlength=count) for end in ends]
     nodes.x = torch.log1p(torch.stack(counts, dim=1).float())
     nodes.encoding = None
     if features == "auto":
-        which = "" if len(counts) == 1 else " of arcs out, and of arcs in,"
-        nodes.notes.append(f"There are no features: log(1 + degree){which} is used.")
+        nodes.notes.append(degree_note(len(counts)))
 
 
-def _why(nodes: Nodes) -> str:
-    """What became of the columns, where none is left."""
-    return "" if nodes.encoding is None else f". {nodes.encoding.note.rstrip('.')}"
+def degree_note(number: int) -> str:
+    """That degrees are the features: one, or out and in."""
+    which = "" if number == 1 else " of arcs out, and of arcs in,"
+    return f"There are no features: log(1 + degree){which} is used."
+
+
+def no_features(source: str, encoding: Encoding | None) -> DataError:
+    """The error where the user wants features of columns and there are none."""
+    why = "" if encoding is None else f". {encoding.note.rstrip('.')}"
+    return DataError(
+        f"Expected feature columns in {source} (got none{why}); use features='degree' or "
+        "'identity'."
+    )
 
 
 def _user_ids(ids: Any) -> Sequence[str] | Sequence[int]:
@@ -269,4 +276,7 @@ def _user_ids(ids: Any) -> Sequence[str] | Sequence[int]:
     if ids is None:
         return ()
     numbers = whole_numbers(ids)
-    return ids.to_pylist() if numbers is None else numbers
+    if numbers is None:
+        return ids.to_pylist()
+    in_order = bool((numbers.to_numpy() == np.arange(len(numbers))).all())
+    return range(len(numbers)) if in_order else numbers.to_pylist()

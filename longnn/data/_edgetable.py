@@ -1,12 +1,13 @@
-"""A table of edges → node numbers and weights.
+"""A table of edges → numbers of nodes, weights and types, batch by batch.
 
-Matches the ids in the edges with those of the nodes. Knows nothing of features, labels or of making
-a graph undirected.
+Matches the ids in the edges with those of the nodes: whole numbers of 64 bits by value where all
+are written the usual way, else by what is written, without white space around it; ``007`` is text.
+In memory a table is one batch. Knows nothing of features, labels or of what becomes of repeats.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,21 +16,21 @@ import torch
 from torch import Tensor
 
 from longnn.data._errors import DataError
-from longnn.data._nodetable import Nodes
-from longnn.data._options import UnknownIds
+from longnn.data._options import TableOptions, UnknownIds
 from longnn.data._relations import MAX_TYPES
 from longnn.data._tables import Table
 
 SOURCE_NAMES = ("source", "src", "from")
 TARGET_NAMES = ("target", "dst", "to")
-_DIGITS = 4000  # of the longest id that is compared as a number: Python's own limit is a few more
 WEIGHT_NAMES = ("weight", "edge_weight")
 TYPE_NAMES = ("edge_type",)
+#: Rows that are matched with the nodes at once, where they do not all fit into memory.
+ROWS = 2**23
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """What a table says of edges, row by row."""
+    """What a table or arrays say of edges, row by row."""
 
     index: Tensor  # (2, rows)
     weight: Tensor | None = None  # (rows,)
@@ -37,73 +38,202 @@ class Edges:
     types: tuple[str, ...] = ()
 
 
-def read_edges(
-    table: Table,
-    nodes: Nodes,
-    wanted: tuple[str | None, ...],
-    type_column: str | None = None,
-    *,
-    unknown_ids: UnknownIds = "error",
-) -> Edges:
-    """The edges of a table, row by row.
+class Batch(NamedTuple):
+    """Some edges; an end is the number of a node."""
+
+    source: np.ndarray  # int64 (edges,)
+    target: np.ndarray  # int64 (edges,)
+    weight: np.ndarray | None = None  # float64 (edges,)
+    kind: np.ndarray | None = None  # int64 (edges,)
+
+
+class Ids:
+    """The ids of nodes, int64 or text, and which number each has.
+
+    >>> Ids(pa.array(["7", "a"])).find(pa.array([8, 7])).tolist()
+    [-1, 0]
+    """
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        whole = pa.types.is_integer(values.type)
+        self._in_order = whole and values.equals(pa.array(np.arange(len(values))))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def find(self, cells: Any) -> np.ndarray:  # int64 (cells,)
+        """The number of each id, -1 for one that is none of a node."""
+        if self._in_order and pa.types.is_integer(cells.type):
+            numbers = cells.fill_null(-1).to_numpy(zero_copy_only=False)
+            return np.where((numbers >= 0) & (numbers < len(self)), numbers, -1)
+        values = self.values
+        if cells.type != values.type:
+            cells, values = cells.cast(pa.string()), values.cast(pa.string())
+        place = pc.index_in(cells, value_set=values).fill_null(-1)
+        return place.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+class EdgeTable:
+    """A table of edges and what its columns are for.
 
     Args:
         table: one edge per row.
-        nodes: the known nodes; if none are known, those that the edges name are added.
-        wanted: the source, target and weight columns the user named, if any.
-        type_column: the column of types, if the user named one.
-        unknown_ids: ``"drop"`` edges with an end that is no known node; else they are an error.
+        options: with the columns that the user named.
+        plain: whether weights and types are ignored.
+
+    Raises:
+        DataError: for a column that is named and missing, or named twice.
     """
-    kind = table.find(type_column, TYPE_NAMES, "type")
-    source, target, weight = edge_columns(table, wanted, kind)
-    ends = _ends(table, source, target)
-    if nodes.count is None:
-        nodes.ids = _ids_of_edges(ends)
-        nodes.count = len(nodes.ids)
-    known = nodes.ids
-    if known is None:
-        known = pa.array([str(i) for i in range(nodes.count)], pa.string())
-    places = [pc.index_in(texts, value_set=known).fill_null(-1) for texts in ends]
-    index = np.stack([place.to_numpy(zero_copy_only=False) for place in places])  # (2, rows)
-    lost = index < 0
-    if lost.any() and (unknown_ids != "drop" or lost.any(axis=0).all()):
-        raise _unknown(table, nodes, (source, target), ends, lost)
-    nodes.notes += table.notes
-    unused = [name for name in table.names if name not in (source, target, weight, kind)]
-    if unused:
-        nodes.notes.append(unused_note(table.name, unused, weighted=weight is not None))
-    weights = None if weight is None else _read_weights(table, weight)
-    keep = np.asarray(~lost.any(axis=0))
-    if not keep.all():
-        nodes.notes.append(unknown_note(int((~keep).sum()), len(keep), nodes.source))
-    kept = torch.from_numpy(keep)
-    weights = None if weights is None else weights[kept]
-    kinds, types = _read_types(table, kind)
-    kinds = None if kinds is None else kinds[kept]
-    return Edges(torch.from_numpy(index[:, keep].astype(np.int64)), weights, kinds, types)
+
+    def __init__(self, table: Table, options: TableOptions, *, plain: bool = False) -> None:
+        self.table = table
+        kind = table.find(options.type_column, TYPE_NAMES, "type")
+        source, target, weight = edge_columns(table, options.ends, kind)
+        self.ends = (source, target)
+        self.weight, self.kind = (None, None) if plain else (weight, kind)
+        self.notes = list(table.notes)
+        unused = [n for n in table.names if n not in (source, target, self.weight, self.kind)]
+        if unused:
+            hint = "; if one is the weight of an edge, name it with weight_column"
+            hint = hint if weight is None else ""
+            self.notes.append(f"Columns of {table.name} not used: {', '.join(unused)}{hint}.")
+
+    def ids(self) -> Any:
+        """The distinct ids at the ends: whole numbers by value, else in order of appearance."""
+        seen, flaws = pa.array([], pa.int64()), _Flaws()
+        for piece in self.table.batches(self.ends, ROWS):
+            ends = self._ends(piece, flaws)
+            places = np.arange(2 * len(piece)).reshape(2, -1).T.reshape(-1)  # edge by edge
+            both = _joined(ends).take(pa.array(places))
+            seen = pc.unique(_joined([seen, both]))
+        flaws.check()
+        numbers = whole_numbers(seen)
+        return seen if numbers is None else numbers.take(pc.array_sort_indices(numbers))
+
+    def types(self) -> tuple[str, ...]:
+        """The names of the types in alphabetical order."""
+        if self.kind is None:
+            return ()
+        seen, flaws = pa.array([], pa.string()), _Flaws()
+        for piece in self.table.batches((self.kind,), ROWS):
+            texts = piece.texts(self.kind)
+            flaws.gap(piece, self.kind, texts, "the type of an edge", 0)
+            seen = pc.unique(pa.concat_arrays([seen, texts.cast(pa.string())]))
+        flaws.check()
+        if len(seen) > MAX_TYPES:
+            raise self.table.error(
+                f"Expected at most {MAX_TYPES} types of edges (got {len(seen)}); name another "
+                "column with type_column.",
+                column=self.kind,
+            )
+        return tuple(sorted(seen.to_pylist()))
+
+    def numbered(
+        self,
+        ids: Ids,
+        *,
+        source: str,
+        unknown_ids: UnknownIds = "error",
+        types: Sequence[str] = (),
+        on_share: Callable[[float], None] | None = None,
+    ) -> Iterator[Batch]:
+        """The edges, so many at a time; notes are complete after the last.
+
+        Args:
+            ids: of the nodes.
+            source: what errors call the nodes.
+            unknown_ids: ``"drop"`` edges with an end that is no node; else they are an error.
+            types: those of :meth:`types`.
+            on_share: called with the share of the table that was read.
+        """
+        columns = [name for name in (*self.ends, self.weight, self.kind) if name is not None]
+        dropped, rows, flaws = 0, 0, _Flaws()
+        first: list[tuple[int, Any] | None] = [None, None]  # row and id of an unknown end
+        for piece in self.table.batches(columns, ROWS):
+            ends = self._ends(piece, flaws)
+            if any(order < _WEIGHT for order in flaws):
+                continue  # only a flaw of the other end could come before it
+            index = np.stack([ids.find(cells) for cells in ends])  # (2, rows)
+            lost = index < 0
+            for k, cells in enumerate(ends):
+                if first[k] is None and lost[k].any():
+                    row = int(lost[k].argmax())
+                    first[k] = piece.start + row, str(cells[row].as_py())
+            keep = np.asarray(~lost.any(axis=0))
+            dropped, rows = dropped + int((~keep).sum()), rows + len(keep)
+            weight = self._weights(piece, flaws)
+            kind = None
+            if self.kind is not None:
+                place = pc.index_in(piece.texts(self.kind), value_set=pa.array(types, pa.string()))
+                kind = place.to_numpy(zero_copy_only=False).astype(np.int64)[keep]
+            if on_share is not None:
+                on_share(rows / max(len(self.table), 1))
+            if not flaws and (not dropped or unknown_ids == "drop"):
+                weight = None if weight is None else weight[keep]
+                yield Batch(index[0, keep], index[1, keep], weight, kind)
+        flaws.check(before=_WEIGHT)
+        if dropped and (unknown_ids != "drop" or dropped == rows):
+            k = 0 if first[0] is not None else 1
+            row, value = first[k]  # type: ignore[misc]
+            text = _unknown_text(value, dropped, rows, source)
+            raise self.table.error(text, row, self.ends[k], value=value)
+        flaws.check()
+        if dropped:
+            self.notes.append(
+                f"Edges with an end that is not in {source} were dropped: {dropped:,} of {rows:,}."
+            )
+
+    def _ends(self, piece: Table, flaws: "_Flaws") -> list[Any]:
+        ends = [piece.ids(column) for column in self.ends]
+        for k, (column, cells) in enumerate(zip(self.ends, ends, strict=True)):
+            flaws.gap(piece, column, cells, "the id of a node", k)
+        return ends
+
+    def _weights(self, piece: Table, flaws: "_Flaws") -> np.ndarray | None:
+        if self.weight is None:
+            return None
+        try:
+            values = piece.numbers(self.weight)
+        except DataError as error:
+            flaws.add(_WEIGHT, error)
+            return np.ones(len(piece))
+        if (values < 0).any():
+            row = int((values < 0).argmax())
+            value = float(values[row])
+            message = f"Expected a weight >= 0 (got {value:g})."
+            flaws.add(_WEIGHT, piece.error(message, row, self.weight, value=value))
+        return values
 
 
-def with_unknown(
-    nodes: Table,
-    key: str,
-    edges: Table,
-    wanted: tuple[str | None, ...],
-    type_column: str | None = None,
-) -> Table:
-    """The node table and a row of gaps for each node that only the edges name."""
-    kind = edges.find(type_column, TYPE_NAMES, "type")
-    source, target, _ = edge_columns(edges, wanted, kind)
-    named, known = _ids_of_edges(_ends(edges, source, target)), nodes.texts(key)
-    new = named.filter(pc.invert(pc.is_in(named, value_set=known)))
-    if not len(new):
-        return nodes
-    columns = {
-        name: pa.concat_arrays([column, pa.nulls(len(new), column.type)])
-        for name, column in nodes.columns.items()
-    }
-    columns[key] = pa.concat_arrays([known.cast(pa.string()), new])
-    notes = (*nodes.notes, added_note(len(new), edges.name))
-    return replace(nodes, columns=columns, notes=notes)
+#: The order of a bad weight among flaws: after the two ends.
+_WEIGHT = 2
+
+
+class _Flaws(dict[int, DataError]):
+    """The first flaw of each kind: which is raised does not depend on how much is read at once."""
+
+    def add(self, order: int, error: DataError) -> None:
+        self.setdefault(order, error)
+
+    def gap(self, piece: Table, column: str, cells: Any, what: str, order: int) -> None:
+        """An empty cell is a flaw."""
+        if cells.null_count and order not in self:
+            row = pc.index(pc.is_null(cells), True).as_py()
+            self.add(order, piece.error(f"Expected {what} (got an empty cell).", row, column))
+
+    def check(self, before: int = 9) -> None:
+        """Raise the first in order, if there is one."""
+        orders = [order for order in self if order < before]
+        if orders:
+            raise self[min(orders)]
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    """Ids one after the other: whole numbers if all are, else text."""
+    if any(not pa.types.is_integer(array.type) for array in arrays):
+        arrays = [array.cast(pa.string()) for array in arrays]
+    return pa.concat_arrays(arrays)
 
 
 def added_note(number: int, edges: str) -> str:
@@ -111,28 +241,14 @@ def added_note(number: int, edges: str) -> str:
     return f"Nodes that only {edges} names were added, with gaps in all columns: {number:,}."
 
 
-def _ends(table: Table, source: str, target: str) -> list[Any]:
-    """The ids at both ends of each edge."""
-    ends = [table.texts(column) for column in (source, target)]
-    for column, texts in zip((source, target), ends, strict=True):
-        if texts.null_count:
-            row = pc.index(pc.is_null(texts), True).as_py()
-            raise table.error("Expected the id of a node (got an empty cell).", row, column)
-    return ends
+def with_unknown(nodes: Table, key: str, edges: EdgeTable) -> Table:
+    """The node table and a row of gaps for each node that only the edges name."""
+    named = edges.ids()
+    new = named.filter(pa.array(Ids(nodes.ids(key)).find(named) < 0))
+    return nodes.with_rows(key, new, added_note(len(new), edges.table.name)) if len(new) else nodes
 
 
-def unused_note(table: str, columns: Sequence[str], *, weighted: bool) -> str:
-    """Which columns of the edges mean nothing to longnn."""
-    hint = "" if weighted else "; if one is the weight of an edge, name it with weight_column"
-    return f"Columns of {table} not used: {', '.join(columns)}{hint}."
-
-
-def unknown_note(dropped: int, rows: int, source: str) -> str:
-    """What ``unknown_ids="drop"`` has done."""
-    return f"Edges with an end that is not in {source} were dropped: {dropped:,} of {rows:,}."
-
-
-def unknown_text(value: str, count: int, rows: int, source: str) -> str:
+def _unknown_text(value: str, count: int, rows: int, source: str) -> str:
     """What is wrong with an edge whose end is no node, and what can be done."""
     expected = f"Expected the id of a node in {source} (got {value!r});"
     if count == rows:
@@ -142,42 +258,6 @@ def unknown_text(value: str, count: int, rows: int, source: str) -> str:
         f"{expected} {count:,} of {rows:,} edges {have} such an end. Leave these edges out with "
         "unknown_ids=drop, or add the nodes with unknown_ids=add."
     )
-
-
-def _unknown(
-    table: Table,
-    nodes: Nodes,
-    columns: tuple[str, str],
-    ends: list[Any],
-    lost: np.ndarray,  # (2, rows)
-) -> DataError:
-    """The error for the first edge with an unknown end; sources are looked at first."""
-    end = 0 if lost[0].any() else 1
-    row = int(lost[end].argmax())
-    value = ends[end][row].as_py()
-    count = int(lost.any(axis=0).sum())
-    text = unknown_text(value, count, lost.shape[1], nodes.source)
-    return table.error(text, row, columns[end], value=value)
-
-
-def _read_types(table: Table, column: str | None) -> tuple[Tensor | None, tuple[str, ...]]:
-    """The type of every edge as a number, and the names in alphabetical order."""
-    if column is None:
-        return None, ()
-    texts = table.texts(column)
-    if texts.null_count:
-        row = pc.index(pc.is_null(texts), True).as_py()
-        raise table.error("Expected the type of an edge (got an empty cell).", row, column)
-    names = pc.unique(texts).to_pylist()
-    if len(names) > MAX_TYPES:
-        raise table.error(
-            f"Expected at most {MAX_TYPES} types of edges (got {len(names)}); name another column "
-            "with type_column.",
-            column=column,
-        )
-    names.sort()
-    place = pc.index_in(texts, value_set=pa.array(names, texts.type))
-    return torch.from_numpy(place.to_numpy(zero_copy_only=False).astype(np.int64)), tuple(names)
 
 
 def edge_columns(
@@ -219,50 +299,28 @@ def edge_columns(
     return source, target, weight
 
 
-def _ids_of_edges(ends: list[Any]) -> Any:
-    """The ids in the edges: whole numbers by value, else in order of appearance."""
-
-    both = pa.concat_arrays([end.cast(pa.string()) for end in ends]).dictionary_encode()
-    codes = both.indices.to_numpy().reshape(2, -1).T.reshape(-1)  # edge by edge
-    first = np.empty(len(both.dictionary), dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last to be written is the first to occur
-    distinct = both.dictionary.take(pa.array(np.argsort(first)))
-    numbers = whole_numbers(distinct)
-    if numbers is None:
-        return distinct
-    return distinct.take(pa.array(sorted(range(len(numbers)), key=numbers.__getitem__), pa.int64()))
+def read_edges(edges: EdgeTable, ids: Ids, options: TableOptions, source: str) -> Edges:
+    """All edges of a table in memory."""
+    types = edges.types()
+    batches = [*edges.numbered(ids, source=source, unknown_ids=options.unknown_ids, types=types)]
+    (batch,) = batches
+    tensors = [None if array is None else torch.from_numpy(array) for array in batch]
+    assert tensors[0] is not None
+    assert tensors[1] is not None
+    return Edges(torch.stack([tensors[0], tensors[1]]), tensors[2], tensors[3], types)
 
 
-def _read_weights(table: Table, column: str) -> Tensor:
-    values = table.numbers(column)
-    if (values < 0).any():
-        row = int((values < 0).argmax())
-        value = float(values[row])
-        raise table.error(f"Expected a weight >= 0 (got {value:g}).", row, column, value=value)
-    return torch.from_numpy(values.copy())
+def whole_numbers(ids: Any) -> Any | None:
+    """Ids as int64 that are all whole numbers written the usual way (``007`` is not), else None.
 
-
-def whole_numbers(texts: Any) -> Sequence[int] | None:
-    """The numbers of ids that are all whole numbers written the usual way (``007`` is not).
-
-    >>> import pyarrow
-    >>> whole_numbers(pyarrow.array(["-1", "20"])), whole_numbers(pyarrow.array(["1", "007"]))
+    >>> whole_numbers(pa.array(["-1", "20"])).to_pylist(), whole_numbers(pa.array(["1", "007"]))
     ([-1, 20], None)
     """
+    if pa.types.is_integer(ids.type):
+        return ids
     try:
-        numbers = pc.cast(texts, pa.int64())
+        numbers = pc.cast(ids, pa.int64())
     except pa.ArrowInvalid:  # text, or a number of more than 64 bits
-        found = texts.to_pylist()
-        return [int(text) for text in found] if all(map(_is_whole, found)) else None
-    if not pc.all(pc.equal(pc.cast(numbers, pa.string()), texts)).as_py():
         return None
-    values = numbers.to_numpy()
-    in_order = bool((values == np.arange(len(values))).all())
-    return range(len(values)) if in_order else values.tolist()
-
-
-def _is_whole(text: str) -> bool:
-    plain = text.removeprefix("-")
-    return (
-        plain.isascii() and plain.isdecimal() and len(plain) <= _DIGITS and str(int(text)) == text
-    )
+    same = pc.all(pc.equal(pc.cast(numbers, pa.string()), ids)).as_py()
+    return numbers if same is not False else None

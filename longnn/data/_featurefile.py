@@ -8,36 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 from torch import Tensor
 
-from longnn.data._arrays import read_arrays
-from longnn.data._edgetable import whole_numbers
+from longnn.data._edgetable import Ids, whole_numbers
 from longnn.data._errors import DataError, require_file
 from longnn.data._features import side_by_side
+from longnn.data._formats import FORMATS, Parts, called, is_table, names_of, read_arrays
 from longnn.data._nodetable import ID_NAMES, Nodes
-from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
+from longnn.data._tables import Table, open_table
 from longnn.data._text import table_suffix
 from longnn.matrices import csr_from_scipy
 
-MATRIX_SUFFIXES = (".npz", ".mtx")
 FEATURE_NAMES = ("feature", "word", "term", "token")
 VALUE_NAMES = ("value", "count", "weight")
-_SUFFIXES = (*TABLE_SUFFIXES, *MATRIX_SUFFIXES)
 
 
-def find_feature_file(edges: Path, given: str | Path | None, features: str) -> Path | None:
+def find_feature_file(graph: Path, given: str | Path | None, features: str) -> Path | None:
     """The file the user named, else ``features.*`` in the folder, or None."""
     wanted = features in ("auto", "columns")
     if given is None:
-        found = sorted(edges.glob("features.*")) if wanted and edges.is_dir() else []
-        found = [path for path in found if table_suffix(path) in _SUFFIXES]
-        if len(found) > 1:
-            names = ", ".join(path.name for path in found)
-            raise DataError(f"Expected one features file (got {names}).", path=edges)
-        return found[0] if found else None
+        return called("features", graph) if wanted and graph.is_dir() else None
     path = Path(given)
     if not wanted:
         raise DataError(
@@ -45,43 +37,51 @@ def find_feature_file(edges: Path, given: str | Path | None, features: str) -> P
             path=path,
         )
     require_file(path)
-    if table_suffix(path) not in _SUFFIXES:
-        raise DataError(
-            f"Expected a file of type {', '.join(_SUFFIXES)} (got {path.suffix!r}).", path=path
-        )
+    if table_suffix(path) not in FORMATS:
+        raise DataError(f"Expected a file of type {names_of()} (got {path.suffix!r}).", path=path)
     return path
 
 
 def is_matrix(path: Path | None) -> bool:
     """Whether a feature file is a matrix: its rows, not ids, then say which node is meant."""
-    return path is not None and path.suffix.lower() in MATRIX_SUFFIXES
+    return path is not None and not path.is_dir() and not is_table(path)
 
 
 def add_feature_file(nodes: Nodes, path: Path | None) -> None:
     """Read the file's features and set them beside those that the nodes have already."""
     if path is None:
         return
-    names: tuple[str, ...] = ()
+    x, names = read_feature_file(nodes, path)
+    width = 0 if nodes.x is None else nodes.x.shape[1]
+    nodes.feature_names = joined_names(nodes, names, (width, x.shape[1]), path)
+    nodes.x = x if nodes.x is None else side_by_side(nodes.x, x)
+
+
+def read_feature_file(nodes: Nodes, path: Path) -> tuple[Tensor, tuple[str, ...]]:
+    """The features of a file, perhaps sparse, and their names, or none."""
     if is_matrix(path):
-        x = _read_matrix(path, nodes)
-    else:
-        x, names = _read_long(read_table(path), nodes)
-        nodes.open_features = len(names)
-    if nodes.x is None:
-        nodes.x, nodes.feature_names = x, names
-        return
-    if names or nodes.feature_names:
-        names = names or tuple(f"features[{i}]" for i in range(x.shape[1]))
-        known = nodes.feature_names or tuple(f"x[{i}]" for i in range(nodes.x.shape[1]))
-        twice = sorted(set(known) & set(names))
-        if twice:
-            raise DataError(
-                f"Expected each feature once (got {twice[0]!r} in {nodes.source} too); rename it.",
-                path=path,
-                value=twice[0],
-            )
-        nodes.feature_names = (*known, *names)
-    nodes.x = side_by_side(nodes.x, x)
+        return _read_matrix(path, nodes), ()
+    x, names = _read_long(open_table(Parts.of(path)), nodes)
+    nodes.open_features = len(names)
+    return x, names
+
+
+def joined_names(
+    nodes: Nodes, names: tuple[str, ...], widths: tuple[int, int], path: Path
+) -> tuple[str, ...]:
+    """The names of the nodes' features and of those of a file behind them."""
+    if not widths[0] or not (names or nodes.feature_names):
+        return names
+    names = names or tuple(f"features[{i}]" for i in range(widths[1]))
+    known = nodes.feature_names or tuple(f"x[{i}]" for i in range(widths[0]))
+    twice = sorted(set(known) & set(names))
+    if twice:
+        raise DataError(
+            f"Expected each feature once (got {twice[0]!r} in {nodes.source} too); rename it.",
+            path=path,
+            value=twice[0],
+        )
+    return (*known, *names)
 
 
 def _read_matrix(path: Path, nodes: Nodes) -> Tensor:
@@ -98,13 +98,11 @@ def _read_matrix(path: Path, nodes: Nodes) -> Tensor:
 def _read_long(table: Table, nodes: Nodes) -> tuple[Tensor, tuple[str, ...]]:
     """The features and their names, sorted; repeated entries are added."""
     key, feature, value = _columns(table)
-    known = nodes.ids
-    if known is None:
-        known = pa.array([str(i) for i in range(nodes.count or 0)], pa.string())
+    known = Ids(nodes.known_ids)
     ids = _texts(table, key)
-    rows = pc.index_in(ids, value_set=known)
-    if rows.null_count:
-        row = pc.index(pc.is_null(rows), True).as_py()
+    rows = known.find(ids)
+    if (rows < 0).any():
+        row = int((rows < 0).argmax())
         got = ids[row].as_py()
         raise table.error(
             f"Expected the id of a node of the graph (got {got!r}); add the node or remove the "
@@ -118,7 +116,7 @@ def _read_long(table: Table, nodes: Nodes) -> tuple[Tensor, tuple[str, ...]]:
     columns = rank[encoded.indices.to_numpy(zero_copy_only=False)]
     values = np.ones(len(table)) if value is None else table.numbers(value)
     nodes.notes += table.notes
-    place = (rows.to_numpy(zero_copy_only=False), columns)
+    place = (rows, columns)
     shape = (len(known), len(names))
     return csr_from_scipy(sp.csr_array((values, place), shape=shape)), names
 
@@ -152,7 +150,8 @@ def _texts(table: Table, column: str) -> Any:
 def _sorted(distinct: Any) -> tuple[tuple[str, ...], np.ndarray]:
     """Names in order, whole numbers by value, and the place of each distinct name in it."""
     numbers, texts = whole_numbers(distinct), distinct.to_pylist()
-    order = sorted(range(len(texts)), key=(texts if numbers is None else numbers).__getitem__)
+    by = texts if numbers is None else numbers.to_pylist()
+    order = sorted(range(len(texts)), key=by.__getitem__)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order))
     return tuple(texts[i] for i in order), rank

@@ -7,23 +7,23 @@ This module finds the files and reads them. How each format is read is the busin
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from longnn.data._arrays import ARRAY_SUFFIXES, is_called_symmetric, read_arrays
+from longnn.data._arcs import Directed
+from longnn.data._arrays import is_called_symmetric
 from longnn.data._assemble import Arrays, assemble
-from longnn.data._convert import Directed
 from longnn.data._dataset import NodeDataset, Task
 from longnn.data._encoding import Missing
-from longnn.data._errors import DataError, MissingFileError, require_file
+from longnn.data._errors import DataError
 from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
+from longnn.data._formats import Parts, find_files, graph_name, names_of, read_arrays
 from longnn.data._options import Features, TableOptions, UnknownIds
-from longnn.data._tables import TABLE_SUFFIXES, Table, read_table
-from longnn.data._text import Header, table_stem, table_suffix
+from longnn.data._tables import Table, open_table
+from longnn.data._text import Header
 
 OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
-SUFFIXES = (*TABLE_SUFFIXES, *ARRAY_SUFFIXES)
-_LISTED = 5  # files of a folder that an error names
 _ENDS = ("source", "target", "weight", "type")
 _NODE_COLUMNS = (
     "id_column",
@@ -139,117 +139,124 @@ def load_files(
                 f"Expected `optional_columns` among {', '.join(OPTIONAL)} (got {column!r}).",
                 value=column,
             )
-    edge_path, node_path = _find_files(Path(edges), None if nodes is None else Path(nodes))
-    if directed is True and edge_path.suffix == ".mtx" and is_called_symmetric(edge_path):
-        raise DataError(
-            "Expected a general matrix for directed=true (got one that is called symmetric); use "
-            "directed=false.",
-            path=edge_path,
-        )
-    beside = []
-    if nodes is None and node_path is not None and not Path(edges).is_dir():
-        beside = [f"The nodes are those of {node_path.name}, beside the edges."]
-    feature_path = find_feature_file(Path(edges), feature_file, features)
-    if node_path is None and is_matrix(feature_path) and table_suffix(edge_path) in TABLE_SUFFIXES:
-        node_path, feature_path = feature_path, None  # its rows are the nodes 0, 1, ...
-    ends = {f"{end}_column": getattr(options, f"{end}_column") for end in _ENDS}
-    edge_table = _table_or_none(edge_path, ends, header)
-    node_table, options = _read_node_table(node_path, options, optional_columns)
+    files = GraphFiles.find(
+        Path(edges), None if nodes is None else Path(nodes), options, feature_file
+    )
     try:
-        return assemble(
-            _read_arrays(edge_path) if edge_table is None else edge_table,
-            _read_arrays(node_path, as_features=True) if node_table is None else node_table,
-            options,
-            name=graph_name(edge_path),
-            notes=beside,
-            extend=functools.partial(add_feature_file, path=feature_path),
-        )
+        return files.load(optional_columns)
     except DataError as error:  # of the whole graph, which is in no one place
-        raise error.named(edge_path if node_path is None else node_path) from error.__cause__
+        raise error.named(files.main.path) from error.__cause__
 
 
-def _read_node_table(
-    path: Path | None, options: TableOptions, optional: Sequence[str]
-) -> tuple[Table | None, TableOptions]:
-    """The node file as a table if it is one; optional columns it lacks leave the options."""
-    required = {key: getattr(options, key) for key in _NODE_COLUMNS if key not in optional}
-    table = _table_or_none(path, required, options.header)
-    return table, options.without_absent(optional, () if table is None else table.columns)
+@dataclass(frozen=True)
+class GraphFiles:
+    """The files of a graph, and the options they are read with."""
+
+    edges: Parts
+    nodes: Parts | None
+    features: Path | None
+    options: TableOptions
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def find(
+        cls,
+        graph: Path,
+        nodes: Path | None,
+        options: TableOptions,
+        feature_file: str | Path | None = None,
+    ) -> "GraphFiles":
+        """What there is in a folder or beside an edge file.
+
+        Raises:
+            DataError: where a file is missing, or there is more than one of a kind.
+        """
+        edges, node_parts = find_files(graph, nodes, options.header)
+        is_matrix_text = edges.path.suffix == ".mtx"
+        if options.directed is True and is_matrix_text and is_called_symmetric(edges.path):
+            raise DataError(
+                "Expected a general matrix for directed=true (got one that is called symmetric); "
+                "use directed=false.",
+                path=edges.path,
+            )
+        notes = []
+        if nodes is None and node_parts is not None and not graph.is_dir():
+            notes = [f"The nodes are those of {node_parts.path.name}, beside the edges."]
+        features = find_feature_file(graph, feature_file, options.features)
+        if node_parts is None and features is not None and is_matrix(features) and edges.is_table:
+            node_parts, features = Parts.of(features), None  # its rows are the nodes 0, 1, ...
+        return cls(edges, node_parts, features, options, tuple(notes))
+
+    @property
+    def are_tables(self) -> bool:
+        """Whether none is a file of arrays, but perhaps that of features."""
+        return self.edges.is_table and (self.nodes is None or self.nodes.is_table)
+
+    @property
+    def main(self) -> Parts:
+        """Where a flaw of the whole graph is looked for."""
+        return self.edges if self.nodes is None else self.nodes
+
+    def stamp(self) -> list[list[list[Any]]]:
+        """Name, size and time of each file: whether they are still the same."""
+        more = None if self.features is None else Parts.of(self.features)
+        return [parts.stamp() for parts in (self.edges, self.nodes, more) if parts is not None]
+
+    @property
+    def name(self) -> str:
+        """Of the graph."""
+        return self.options.name or graph_name(self.edges.path)
+
+    def open(
+        self, optional: Sequence[str] = (), room: Path | None = None
+    ) -> tuple[Any, Any, TableOptions]:
+        """Edges, nodes (or None), and the options without optional columns that are absent.
+
+        Args:
+            optional: options of columns that may be absent.
+            room: see :func:`~longnn.data._tables.open_table`.
+        """
+        options = self.options
+        ends = {f"{end}_column": getattr(options, f"{end}_column") for end in _ENDS}
+        edges = _open(self.edges, ends, room)
+        required = {key: getattr(options, key) for key in _NODE_COLUMNS if key not in optional}
+        nodes = _open(self.nodes, required, room, as_features=True)
+        columns = nodes.columns if isinstance(nodes, Table) else ()
+        return edges, nodes, options.without_absent(optional, columns)
+
+    def load(self, optional: Sequence[str] = ()) -> NodeDataset:
+        """The graph in memory."""
+        edges, nodes, options = self.open(optional)
+        return assemble(
+            edges,
+            nodes,
+            options,
+            name=self.name,
+            notes=self.notes,
+            extend=functools.partial(add_feature_file, path=self.features),
+        )
 
 
-def _read_arrays(path: Path | None, *, as_features: bool = False) -> Any:
-    if path is None:
-        return None
-    data, classes = read_arrays(path, as_features=as_features)
-    return Arrays(data, classes, path)
-
-
-def graph_name(edges: Path) -> str:
-    """A name for the graph of an edge file, or of a folder with ``edges.*``."""
-    if edges.is_dir():
-        return edges.name
-    stem = table_stem(edges)
-    return edges.parent.name if stem == "edges" else stem
-
-
-def _table_or_none(
-    path: Path | None, options: Mapping[str, str | Sequence[str] | None], header: Header
-) -> Table | None:
-    """The file as a table if it is one; else column options make no sense."""
-    if path is not None and table_suffix(path) in TABLE_SUFFIXES:
-        return read_table(path, header)
+def _open(
+    parts: Parts | None,
+    options: Mapping[str, str | Sequence[str] | None],
+    room: Path | None,
+    *,
+    as_features: bool = False,
+) -> Table | Arrays | None:
+    """A table or arrays; without a table column options make no sense."""
+    if parts is not None and parts.is_table:
+        return open_table(parts, room)
     given = next((key for key, value in options.items() if value is not None), None)
     if given is not None:
         value = options[given]
         shown = value if isinstance(value, str) else ",".join(value or ())
         raise DataError(
-            f"Expected no `{given}` without a {', '.join(TABLE_SUFFIXES)} file to look in "
+            f"Expected no `{given}` without a {names_of(tables=True)} file to look in "
             f"(got {shown!r}).",
-            path=path,
+            path=None if parts is None else parts.path,
         )
-    return None
-
-
-def find_nodes_beside(edges: Path) -> Path | None:
-    """The file ``nodes.*`` beside a file ``edges.*``, if there is just one."""
-    if edges.is_dir() or table_stem(edges) != "edges" or not edges.parent.is_dir():
+    if parts is None:
         return None
-    found = _files_called("nodes", edges.parent)
-    return found[0] if len(found) == 1 else None
-
-
-def _files_called(stem: str, folder: Path) -> list[Path]:
-    paths = sorted(folder.glob(f"{stem}.*"))
-    return [p for p in paths if table_suffix(p) in SUFFIXES and table_stem(p) == stem]
-
-
-def _find_files(edges: Path, nodes: Path | None) -> tuple[Path, Path | None]:
-    if edges.is_dir() and nodes is None:
-        folder = edges
-        found = {stem: _files_called(stem, folder) for stem in ("edges", "nodes")}
-        for stem, paths in found.items():
-            if len(paths) > 1:
-                names = ", ".join(path.name for path in paths)
-                raise DataError(f"Expected one {stem} file (got {names}).", path=folder)
-        if not found["edges"]:
-            choices = ", ".join(SUFFIXES)
-            held = [path for path in sorted(folder.iterdir()) if table_suffix(path) in SUFFIXES]
-            others = ", ".join(path.name for path in held[:_LISTED])
-            remedy = f"; it has {others}: give the edge file itself, and --nodes" if held else ""
-            raise MissingFileError(
-                f"Expected a file edges.* ({choices}) in the folder (found none){remedy}.",
-                path=folder,
-            )
-        edges = found["edges"][0]
-        nodes = found["nodes"][0] if found["nodes"] else None
-    elif nodes is None:
-        nodes = find_nodes_beside(edges)
-    for path in (edges, nodes):
-        if path is None:
-            continue
-        require_file(path)
-        if table_suffix(path) not in SUFFIXES:
-            raise DataError(
-                f"Expected a file of type {', '.join(SUFFIXES)} (got {path.suffix!r}).", path=path
-            )
-    return edges, nodes
+    data, classes = read_arrays(parts.path, as_features=as_features)
+    return Arrays(data, classes, parts.path)

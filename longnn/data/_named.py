@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
+from longnn.data._arcs import Directed, check_directed
 from longnn.data._catalog import DEFECTIVE_CORNELL, NamedDataset, find_named, list_named
-from longnn.data._convert import Directed, check_directed, from_data
+from longnn.data._convert import from_data
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
 from longnn.data._features import row_normalize as _row_normalize

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 from torch import Tensor
@@ -37,13 +38,15 @@ class Nodes:
     """What is known about the nodes before the edges are read.
 
     Args:
-        ids: one text per node (a pyarrow array), or None: the nodes are 0, 1, ...
+        ids: one int64 or text per node (a pyarrow array), or None: the nodes are 0, 1, ...
         count: number of nodes, or None if only the edges can tell.
         x: features (nodes, features), or None.
         feature_names: one per feature, or empty.
         open_features: how many of the last ones come from a long table (see :class:`NodeDataset`).
         encoding: how the columns became features, or None.
         columns: the feature columns as they were read, or None.
+        table: they are from, or None.
+        roles: what its columns are for, or None.
         y: labels as :class:`NodeDataset` wants them, or None.
         classes: names of the classes, or None.
         targets: names of the columns of ``y`` if it holds several numbers.
@@ -60,6 +63,8 @@ class Nodes:
     open_features: int = 0
     encoding: Encoding | None = None
     columns: Table | None = None
+    table: Table | None = None
+    roles: "NodeColumns | None" = None
     y: Tensor | None = None
     classes: tuple[str, ...] | None = None
     targets: tuple[str, ...] = ()
@@ -67,6 +72,11 @@ class Nodes:
     masks: dict[str, Tensor] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     source: str = "the node file"
+
+    @property
+    def known_ids(self) -> Any:
+        """The ids; 0, 1, ... where there are none."""
+        return pa.array(np.arange(self.count or 0)) if self.ids is None else self.ids
 
 
 @dataclass(frozen=True)
@@ -97,23 +107,20 @@ class NodeColumns:
         return cls(key, labels, split, _feature_columns(table, options, roles))
 
 
-def read_nodes(
-    table: Table, options: TableOptions, *, want_features: bool, ids_needed: bool
-) -> Nodes:
-    """Read the nodes; ``ids_needed`` if the edges refer to ids, not to positions."""
-    if not want_features:
+def read_nodes(table: Table, options: TableOptions, *, ids_needed: bool) -> Nodes:
+    """Ids, labels and masks; ``ids_needed`` if the edges refer to ids, not to positions."""
+    if options.features not in ("auto", "columns"):
         options = replace(options, feature_columns=(), text_columns=(), category_columns=())
-    found = NodeColumns.find(table, options, ids_needed=ids_needed)
-    nodes = Nodes(count=len(table), source=table.name, notes=list(table.notes))
-    if found.key is not None:
-        nodes.ids = read_ids(table, found.key)
-    if found.labels:
-        labels = read_labels(table, found.labels, options.task, nodes.notes)
+    roles = NodeColumns.find(table, options, ids_needed=ids_needed)
+    nodes = Nodes(count=len(table), source=table.name, table=table, roles=roles)
+    nodes.notes += table.notes
+    if roles.key is not None:
+        nodes.ids = read_ids(table, roles.key)
+    if roles.labels:
+        labels = read_labels(table, roles.labels, options.task, nodes.notes)
         nodes.y, nodes.classes, nodes.targets, nodes.task = labels
-    if found.split is not None:
-        nodes.masks = read_split(table, found.split)
-    if want_features:
-        _read_features(nodes, table, options, found.features)
+    if roles.split is not None:
+        nodes.masks = read_split(table, roles.split)
     return nodes
 
 
@@ -142,13 +149,11 @@ def _feature_columns(table: Table, options: TableOptions, roles: Sequence[str]) 
     return tuple(dict.fromkeys([*options.feature_columns, *named["text"], *named["category"]]))
 
 
-def _read_features(
-    nodes: Nodes, table: Table, options: TableOptions, chosen: Sequence[str]
-) -> None:
+def read_features(nodes: Nodes, options: TableOptions) -> None:
     """Encode the feature columns."""
-    if not chosen:
+    if nodes.table is None or nodes.roles is None or not nodes.roles.features:
         return
-    nodes.columns = table.only(chosen)
+    nodes.columns = nodes.table.only(nodes.roles.features)
     nodes.encoding, nodes.x = Encoding.fit(
         nodes.columns,
         text_columns=options.text_columns or (),
@@ -161,12 +166,12 @@ def _read_features(
 
 
 def read_ids(table: Table, column: str) -> Any:
-    """The id of each node, a pyarrow array of distinct texts.
+    """The id of each node, a pyarrow array of distinct whole numbers or texts.
 
     Raises:
         DataError: naming the line of an empty cell or of an id that was there before.
     """
-    ids = table.texts(column)
+    ids = table.ids(column)
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py()
         raise table.error("Expected an id (got an empty cell).", row, column)
@@ -178,9 +183,9 @@ def read_ids(table: Table, column: str) -> Any:
     repeats = np.flatnonzero(first <= seen)
     if len(repeats):
         row = int(repeats[0])
-        value = ids[row].as_py()
+        value = str(ids[row].as_py())
         unit = "line" if table.path is not None else "row"
-        earlier = table.line(int(np.flatnonzero(first == first[row])[0]))
+        earlier = table.place(int(np.flatnonzero(first == first[row])[0]))[1]
         raise table.error(
             f"Expected unique ids (got {value!r} again, first on {unit} {earlier}); if this is "
             "not the id column, name it with id_column.",

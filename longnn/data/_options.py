@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from longnn._base.suggestions import did_you_mean
-from longnn.data._convert import Directed, check_directed
+from longnn.data._arcs import Directed, check_directed
 from longnn.data._dataset import TASKS, Task
 from longnn.data._encoding import MISSING_CHOICES, Missing
 from longnn.data._errors import DataError

@@ -61,17 +61,24 @@ def split_types(
             f"Expected at most {MAX_TYPES} types of edges (got {len(found)}); is that column one "
             "of ids? Name another with type_column."
         )
+    counts = [(names[n] if names else str(n), int((kind == n).sum())) for n in found]
+    notes = [types_note(counts)] if found else []
     if len(found) < 2:
-        return (), ["All edges are of one type, which tells nothing."] if found else []
+        return (), notes
     relations = []
-    for number in found:
+    for number, (name, _) in zip(found, counts, strict=True):
         chosen = kind == number
         edges = clean(index[:, chosen], None if weight is None else weight[chosen])
-        relations.append(Relation(names[number] if names else str(number), *edges))
-    counts = ", ".join(
-        f"{r.name} ({int((kind == n).sum()):,})" for r, n in zip(relations, found, strict=True)
-    )
-    return tuple(relations), [f"Edges have {len(found)} types: {counts}."]
+        relations.append(Relation(name, *edges))
+    return tuple(relations), notes
+
+
+def types_note(counts: Sequence[tuple[str, int]]) -> str:
+    """The types that occur, and how many edges are listed of each."""
+    if len(counts) < 2:
+        return "All edges are of one type, which tells nothing."
+    listed = ", ".join(f"{name} ({count:,})" for name, count in counts)
+    return f"Edges have {len(counts)} types: {listed}."
 
 
 def match_types(relations: Sequence[Relation], wanted: Sequence[str]) -> tuple[Relation, ...]:

@@ -18,7 +18,8 @@ from longnn._base.suggestions import did_you_mean, nearest
 from longnn.data._catalog import BUNDLED, CATALOG, canonical_name
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
-from longnn.data._files import OPTIONAL, SUFFIXES, find_nodes_beside, graph_name, load_files
+from longnn.data._files import OPTIONAL, load_files
+from longnn.data._formats import FORMATS, find_nodes_beside, graph_name, names_of
 from longnn.data._named import load_named
 from longnn.data._text import table_suffix
 
@@ -223,7 +224,7 @@ def _resolve_graph(graph: str | Path, nodes: str | Path | None) -> tuple[Kind, s
         if name in BUNDLED:
             return "bundled", name
     path = Path(graph).expanduser()
-    looks_like_path = isinstance(graph, Path) or "/" in text or table_suffix(path) in SUFFIXES
+    looks_like_path = isinstance(graph, Path) or "/" in text or table_suffix(path) in FORMATS
     if nodes is not None or looks_like_path or path.exists():
         return "files", _absolute(graph)
     names = (*CATALOG, *BUNDLED)
@@ -231,7 +232,7 @@ def _resolve_graph(graph: str | Path, nodes: str | Path | None) -> tuple[Kind, s
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise DataError(
         f"Expected the name of a dataset or the path of a file (got {text!r}).{hint} Names: "
-        f"{', '.join(names)}. Files: {', '.join(SUFFIXES)}.",
+        f"{', '.join(names)}. Files: {names_of()}.",
         value=graph,
     )
 

@@ -6,7 +6,7 @@ numbers, so that an id such as ``007`` does not change. Knows nothing of formats
 
 import contextlib
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from longnn._base.memory import in_words
-from longnn.data._errors import DataError, require_file, require_memory
-from longnn.data._text import (
-    COMPRESSED,
-    MISSING,
-    SEPARATORS,
-    Header,
-    TextStream,
-    check_names,
-    is_number,
-    table_suffix,
-    unreadable,
-)
+from longnn.data._errors import DataError, require_memory
+from longnn.data._formats import ParquetTable, Parts, StoredTable, is_text
+from longnn.data._text import MISSING, check_names, is_number, unreadable
 
 _DIGITS = {"true": "1", "false": "0"}
 
@@ -45,19 +36,23 @@ class Table:
         decimals: the columns whose numbers have decimal commas.
         notes: sentences on how the file was read, where that is not the plain case.
         doubt: what may be wrong with the way it was read, or empty.
+        parts: the files it was read from, or None.
+        start: the row of the whole table that is its first, in a batch.
 
     >>> table = Table({"id": pa.array(["007", "8"]), "age": pa.array([" 41", "NA"])})
     >>> table.texts("id").to_pylist(), table.values("age").tolist()
     (['007', '8'], [41.0, nan])
     """
 
-    columns: dict[str, pa.Array]
+    columns: Mapping[str, pa.Array]
     path: Path | None = None
     frame: str = "the table"
     has_header: bool = True
     decimals: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     doubt: str = ""
+    parts: Parts | None = None
+    start: int = 0
 
     @property
     def name(self) -> str:
@@ -69,6 +64,8 @@ class Table:
         return tuple(self.columns)
 
     def __len__(self) -> int:
+        if isinstance(self.columns, StoredColumns):
+            return self.columns.rows
         return len(next(iter(self.columns.values()), ()))
 
     def only(self, columns: Sequence[str]) -> "Table":
@@ -78,20 +75,42 @@ class Table:
     def texts(self, column: str) -> Any:
         """The column as trimmed strings (a pyarrow array), null where a cell is empty."""
         array = self.columns[column]
-        if pa.types.is_floating(array.type):
-            values = array.drop_null().to_numpy(zero_copy_only=False)
-            whole = np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**63)
-            if whole.all():
-                array = pc.cast(array, pa.int64(), safe=False)  # 3.0, made so by a null, is 3
         if pa.types.is_nested(array.type):
             raise self.error(f"Expected one value per cell (got {array.type}).", column=column)
         try:
-            text = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
+            return as_texts(array)
         except pa.ArrowException as error:
             raise self.error(
                 f"Expected text or numbers (got {array.type}: {error}).", column=column
             ) from error
-        return pc.if_else(pc.equal(text, ""), None, text)
+
+    def ids(self, column: str) -> Any:
+        """The column as int64 if its type is one of whole numbers, else as :meth:`texts`."""
+        array = self.columns[column]
+        if pa.types.is_integer(array.type):
+            with contextlib.suppress(pa.ArrowInvalid):  # of 64 bits without a sign
+                return pc.cast(array, pa.int64())
+        return self.texts(column)
+
+    def batches(self, names: Sequence[str], rows: int) -> Iterator["Table"]:
+        """Some of the columns, so many rows at a time where they are in files, else at once."""
+        if not isinstance(self.columns, StoredColumns):
+            yield self.only(names)
+            return
+        start = 0
+        for columns in self.columns.batches(names, rows):
+            table = replace(self, columns=columns, start=start)
+            yield table
+            start += len(table)
+
+    def with_rows(self, key: str, ids: pa.Array, note: str) -> "Table":
+        """The table with further rows, of gaps but for their ids."""
+        columns: Mapping[str, pa.Array]
+        if isinstance(self.columns, StoredColumns):
+            columns = self.columns.with_rows(key, ids)
+        else:
+            columns = {n: _longer(c, n == key, ids) for n, c in self.columns.items()}
+        return replace(self, columns=columns, notes=(*self.notes, note))
 
     def pointed(self, column: str) -> Any:
         """As :meth:`texts`, numbers with decimal points."""
@@ -164,19 +183,20 @@ class Table:
         """The doubt, for the end of an error about columns that are not there."""
         return f"; {self.doubt}" if self.doubt else ""
 
-    def line(self, row: int) -> int:
-        """1-based line in a text file, 1-based row in any other, of 0-based data row ``row``."""
-        if self.path is None or table_suffix(self.path) not in SEPARATORS:
-            return row + 1
-        return TextStream(self.path, "yes" if self.has_header else "no").line(row)
+    def place(self, row: int) -> tuple[Path | None, int]:
+        """The file of 0-based ``row``, and the 1-based line of a text file or row of another."""
+        row += self.start
+        if self.parts is None:
+            return self.path, row + 1
+        return self.parts.place(row, has_header=self.has_header)
 
     def error(
         self, message: str, row: int | None = None, column: str | None = None, value: object = None
     ) -> DataError:
         """A :class:`DataError` in this table, at 0-based data row ``row``."""
-        line = None if row is None else self.line(row)
-        frame = self.frame if self.path is None else None
-        return DataError(message, path=self.path, table=frame, row=line, column=column, value=value)
+        path, line = (self.path, None) if row is None else self.place(row)
+        frame = self.frame if path is None else None
+        return DataError(message, path=path, table=frame, row=line, column=column, value=value)
 
     def refuse(self, bad: np.ndarray, column: str, remedy: str) -> None:
         """An error at the first row that is bad, if any is."""
@@ -228,37 +248,145 @@ def _shortened(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
 
 
-TABLE_SUFFIXES = (*SEPARATORS, ".parquet")
-#: What Arrow raises for a damaged file besides its own errors.
-RAISED = (ArithmeticError, LookupError, MemoryError, NotImplementedError, TypeError, ValueError)
+def as_texts(array: pa.Array) -> Any:
+    """Cells as trimmed strings, null where one is empty; 3.0, made so by a gap, is 3."""
+    texts = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
+    if pa.types.is_floating(array.type):
+        whole = pc.and_(pc.equal(array, pc.trunc(array)), pc.less(pc.abs(array), 9e18))
+        numbers = pc.cast(pc.if_else(whole, array, 0), pa.int64(), safe=False)
+        texts = pc.if_else(whole, pc.cast(numbers, pa.string()), texts)
+    return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
-def read_table(path: str | Path, header: Header = "auto") -> Table:
-    """Read a text table (any usual separator, encoding and compression) or a Parquet file.
+def _longer(column: pa.Array, is_key: bool, ids: pa.Array) -> pa.Array:
+    if is_key:
+        return pa.concat_arrays([as_texts(column), ids.cast(pa.string())])
+    return pa.concat_arrays([column, pa.nulls(len(ids), column.type)])
 
-    A text file whose first line is like the others has no header: its columns are then named
-    ``column_1``, ``column_2``, ...; ``header`` decides where that is wrong.
+
+class StoredColumns(Mapping[str, pa.Array]):
+    """The columns of files, which are parts of one table; each is read when it is asked for.
+
+    Args:
+        parts: tables whose columns can be read one at a time, in order.
+        path: what the user named, for messages.
+        key, added: a column of ids, and those of rows of gaps at the end.
+    """
+
+    def __init__(
+        self, parts: Sequence[StoredTable], path: Path, key: str = "", added: Any = ()
+    ) -> None:
+        self.parts, self.path, self.key, self.added = tuple(parts), path, key, added
+        self.rows = sum(part.rows for part in parts) + len(added)
+        self._last: tuple[str, pa.Array] | None = None
+
+    def __getitem__(self, name: str) -> pa.Array:
+        if self._last is not None and self._last[0] == name:
+            return self._last[1]
+        self._last = None  # one column at a time
+        kind = _value_type(self.parts[0].schema.field(name).type)
+        pieces: list[pa.Array] = []
+        for part in self.parts:
+            column = _decoded(part.column(name), part.path, name)
+            try:
+                pieces += column.cast(kind).chunks
+            except pa.ArrowException as error:
+                raise unreadable(part.path, error) from error
+        array = plain_column(pa.chunked_array(pieces, kind), self.path, name)
+        if len(self.added):
+            array = _longer(array, name == self.key, self.added)
+        self._last = (name, array)
+        return array
+
+    def batches(self, names: Sequence[str], rows: int) -> Iterator[dict[str, pa.Array]]:
+        """Some columns, so many rows at a time."""
+        for part in self.parts:
+            for batch in part.batches(names, rows):
+                pieces = (pa.chunked_array([batch.column(name)]) for name in names)
+                yield {
+                    name: plain_column(piece, part.path, name)
+                    for name, piece in zip(names, pieces, strict=True)
+                }
+
+    def with_rows(self, key: str, ids: pa.Array) -> "StoredColumns":
+        """The same with rows of gaps behind them."""
+        return StoredColumns(self.parts, self.path, key, ids)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.parts[0].names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts[0].names)
+
+    def __len__(self) -> int:
+        return len(self.parts[0].names)
+
+
+def open_table(parts: Parts, room: Path | None = None) -> Table:
+    """A table of files, in memory, or its columns to be read when they are asked for.
+
+    Args:
+        parts: the files. Text may have any usual separator, encoding and compression.
+        room: a folder where text is stored as Parquet, batch by batch; None: all is read at once.
 
     Raises:
-        MissingFileError: if there is no such file.
-        DataError: if it is empty, truncated or not of the format that its name says.
+        DataError: if a file is empty, truncated or not of the format that its name says.
     """
-    path = Path(path)
-    require_file(path)
-    suffix = table_suffix(path)
-    if suffix not in TABLE_SUFFIXES:
-        raise DataError(
-            f"Expected one of {', '.join(TABLE_SUFFIXES)}, a text file perhaps with "
-            f"{', '.join(COMPRESSED)} (got {suffix!r}).",
-            path=path,
-        )
+    opened = parts.open()
+    first, path = opened[0], parts.path
+    check_names(path, None, first.names)
+    columns: Mapping[str, pa.Array]
     try:
-        table = _read_parquet(path) if suffix == ".parquet" else _read_text_table(path, header)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        if isinstance(first, StoredTable):
+            columns = StoredColumns(opened, path)
+            if room is None:
+                needed = sum(part.size for part in opened)
+                require_memory(needed, f"its {columns.rows} rows", path=path)
+        elif room is None:
+            columns = _read_text(opened, path)
+        else:
+            columns = StoredColumns(_store_text(opened, room / path.name), path)
+        if room is None:
+            columns = {name: columns[name] for name in first.names}
+    except (UnicodeDecodeError, csv.Error) as error:
         raise unreadable(path, error) from error
+    table = Table(
+        columns,
+        path,
+        has_header=first.has_header,
+        decimals=frozenset.intersection(*(part.decimals for part in opened)),
+        notes=tuple(dict.fromkeys(note for part in opened for note in part.notes)),
+        doubt=first.doubt if len(first.names) == 1 else "",
+        parts=parts,
+    )
     if len(table) == 0:
         raise DataError("Expected at least one row (got none).", path=path)
     return table
+
+
+def _read_text(streams: Sequence[Any], path: Path) -> dict[str, pa.Array]:
+    names = streams[0].names
+    batches, size = [], 0
+    for stream in streams:
+        for batch in stream.batches():
+            batches.append(batch.select(names))
+            size += batch.nbytes
+            require_memory(2.0 * size, "its text", path=path)  # in batches, and in columns
+    table = pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in names]))
+    return {name: plain_column(table[name], path, name) for name in names}
+
+
+def _store_text(streams: Sequence[Any], place: Path) -> list[StoredTable]:
+    """Text as Parquet files, one each."""
+    stored: list[StoredTable] = []
+    for number, stream in enumerate(streams):
+        path = place.with_name(f"{place.name}-{number:05d}.parquet")
+        schema = pa.schema([(name, pa.string()) for name in stream.names])
+        with pq.ParquetWriter(path, schema) as writer:
+            for batch in stream.batches():
+                writer.write_batch(batch)
+        stored.append(ParquetTable(path))
+    return stored
 
 
 def from_arrow(table: pa.Table, *, path: Path | None = None, frame: str = "the table") -> Table:
@@ -269,80 +397,34 @@ def from_arrow(table: pa.Table, *, path: Path | None = None, frame: str = "the t
     )
 
 
-def _check_texts(column: pa.ChunkedArray, path: Path | None, name: str) -> None:
-    """That the texts, which are stored once each, can be written out in every row."""
-    if not _is_any_text(column.type.value_type):
-        return
-    size = 0
-    for chunk in column.chunks:
-        lengths = pc.fill_null(pc.binary_length(chunk.dictionary), 0)
-        size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
-    if size >= 2**31:
-        raise DataError(
-            f"Expected at most 2 GB of text (got {in_words(size)}).", path=path, column=name
-        )
-    require_memory(2.0 * size, "its text", path=path)
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _decoded(column: pa.ChunkedArray, path: Path | None, name: str) -> pa.ChunkedArray:
+    """Texts that are stored once each, written out in every row."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    if is_text(column.type.value_type):
+        size = 0
+        for chunk in column.chunks:
+            lengths = pc.fill_null(pc.binary_length(chunk.dictionary), 0)
+            size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+        if size >= 2**31:
+            raise DataError(
+                f"Expected at most 2 GB of text (got {in_words(size)}).", path=path, column=name
+            )
+        require_memory(2.0 * size, "its text", path=path)
+    return column.cast(column.type.value_type)
 
 
 def plain_column(column: pa.ChunkedArray, path: Path | None, name: str) -> pa.Array:
-    if pa.types.is_dictionary(column.type):
-        _check_texts(column, path, name)
-        column = column.cast(column.type.value_type)
-    array = column.combine_chunks()
+    """A column in one piece and of a plain type, null where it is not a number."""
+    array = _decoded(column, path, name).combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # more text than one array can hold
         raise DataError("Expected at most 2 GB of text.", path=path, column=name)
     if pa.types.is_floating(array.type) and pc.any(pc.is_nan(array)).as_py():
         array = pc.if_else(pc.is_nan(array), None, array)  # a gap, whoever wrote it
-    if pa.types.is_null(array.type) or _is_text(array.type):
+    if pa.types.is_null(array.type) or is_text(array.type):
         array = pc.cast(array, pa.string())
     return array
-
-
-def _is_any_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or _is_text(kind)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-
-
-def _read_parquet(path: Path) -> Table:
-    if path.stat().st_size == 0:
-        raise DataError("Expected rows (got an empty file).", path=path)
-    try:
-        with pq.ParquetFile(path) as file:
-            found, schema = file.metadata, file.schema_arrow
-        size = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
-        # Equal numbers are stored once, but take 8 bytes each in memory.
-        needed = size + 8.0 * found.num_rows * found.num_columns
-        require_memory(needed, f"its {found.num_rows} rows", path=path)
-        # Equal texts too: they are read as they are stored, and measured in `plain_column`.
-        texts = [field.name for field in schema if _is_any_text(field.type)]
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            table = file.read()
-        table.validate(full=True)  # of texts, that they are UTF-8: nobody else looks
-        return from_arrow(table, path=path)
-    except DataError:
-        raise
-    except (pa.ArrowException, *RAISED) as error:
-        raise unreadable(path, error) from error
-
-
-def _read_text_table(path: Path, header: Header) -> Table:
-    stream = TextStream(path, header)
-    batches, size = [], 0
-    for batch in stream.batches():
-        batches.append(batch)
-        size += batch.nbytes
-        require_memory(2.0 * size, "its text", path=path)  # in batches, and in columns
-    table = pa.Table.from_batches(
-        batches, pa.schema([(name, pa.string()) for name in stream.names])
-    )
-    return Table(
-        {name: plain_column(table[name], path, name) for name in stream.names},
-        path,
-        has_header=stream.has_header,
-        decimals=stream.decimals,
-        notes=stream.notes,
-        doubt=stream.doubt if len(stream.names) == 1 else "",
-    )

@@ -13,16 +13,11 @@ from pathlib import Path
 from longnn._base.memory import LEAST, in_words
 from longnn.data import DataError, NodeDataset, Source
 from longnn.data._rawfiles import cache_root
-from longnn.data._storedtable import PART_SUFFIXES, STORED_SUFFIXES, Parts, StoredTable, find_parts
-from longnn.data._text import TextStream
 from longnn.store._arrays import StoreError
 from longnn.store._disk import bytes_needed, fits_memory, is_prepared, limit_of, load_stored
 from longnn.store._graph import GraphStore
-from longnn.store._prepare import FOREIGN_OPTIONS, Form, OnProgress, how_made, prepare
+from longnn.store._prepare import Form, OnProgress, files_of, how_made, prepare
 from longnn.store._ranks import Ranks
-
-#: How much larger a compressed text is, about, when it is read.
-PACKED = 4
 
 
 def load_source(
@@ -177,32 +172,16 @@ def memory_of_files(source: Source) -> int | None:
 
 def size_of_files(source: Source) -> tuple[int, int, int] | None:
     """Nodes, features and edges, roughly: of text, by the length of its first lines."""
-    if any(source.options.get(name) for name in FOREIGN_OPTIONS):
-        return None
-    nodes = None if source.nodes is None else Path(source.nodes)
     try:
-        parts = find_parts(Path(source.graph), nodes)
-        if any(part is not None and part.suffix not in PART_SUFFIXES for part in parts):
+        files = files_of(source)
+        if files is None or not files.are_tables:
             return None
         (edges, _), (rows, columns) = (
-            (0, 0) if part is None else _table_size(part) for part in parts
+            (0, 0) if parts is None else parts.size() for parts in (files.edges, files.nodes)
         )
     except (DataError, OSError):
         return None
     return rows, max(columns - 1, 0), edges
-
-
-def _table_size(parts: Parts) -> tuple[int, int]:
-    """Rows and columns."""
-    if parts.suffix in STORED_SUFFIXES:
-        table = StoredTable.open(parts.files, parts.path, parts.path)
-        return len(table), len(table.names)
-    first = parts.files[0]
-    stream = TextStream(first)
-    head = stream.head
-    line = len(head) / max(head.count(b"\n"), 1)
-    packed = PACKED if first.suffix != parts.suffix else 1
-    return int(packed * parts.bytes / line), len(stream.names)
 
 
 def cached_place(source: Source, cache: str | Path | None = None, like: Form | None = None) -> Path:

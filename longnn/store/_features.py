@@ -4,7 +4,7 @@ The same encodings and the same labels as in memory, by the same code. Features 
 by column, which is the order in which they are stored.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from longnn.data import DataError
+from longnn.data._dataset import Task
 from longnn.data._encoding import Encoding, Novelty, encode_columns
-from longnn.data._labels import read_labels
-from longnn.data._nodetable import NodeColumns, read_split
+from longnn.data._nodetable import Nodes
 from longnn.data._options import TableOptions
 from longnn.data._scaling import Scaling
-from longnn.data._storedtable import StoredTable
+from longnn.data._tables import Table
 from longnn.data._targets import Answers, read_answers
 from longnn.store._arrays import ArrayWriter
 from longnn.store._graph import LABELS, MASKS, NOBODY, ROLES
@@ -79,12 +79,13 @@ def _column(block: Any, j: int) -> np.ndarray:
 
 def write_features(
     file: FeatureFile,
-    table: StoredTable,
+    table: Table,
     names: Sequence[str],
     options: TableOptions,
+    more: Sequence[Any],
     on_share: Share,
 ) -> tuple[Encoding, Scaling | None]:
-    """Features of a table's columns; the scaling is None if there are none."""
+    """Features of a table's columns, and ``more`` behind them; no scaling if it has none."""
     for keep_all in (False, True):  # all, if otherwise nothing would remain
         columns: list[Any] = []
 
@@ -93,6 +94,7 @@ def write_features(
             for column, block in encode_columns(
                 table,
                 names,
+                text_columns=options.text_columns or (),
                 category_columns=options.category_columns or (),
                 missing=options.missing,
             ):
@@ -101,46 +103,35 @@ def write_features(
                 if block is not None:
                     yield block
                 on_share(len(columns) / len(names))
+            yield from more
 
         scaling = file.write(blocks())
-        if file.columns:
+        if file.columns > sum(block.shape[1] for block in more) or (keep_all and file.columns):
             return Encoding(tuple(columns)), scaling
     return Encoding(tuple(columns)), None
 
 
 def answers_of(
-    table: StoredTable | None,
-    columns: NodeColumns | None,
-    options: TableOptions,
-    nodes: int,
-    classes: Sequence[str] = (),
+    nodes: Nodes, task: Task | None, classes: Sequence[str] = ()
 ) -> tuple[Answers, Sequence[str]]:
-    """Labels and masks of a node table, and the names of targets; nobody is labelled without one.
+    """Labels and masks of nodes, and the names of targets.
 
     Args:
-        table: the nodes, or None.
-        columns: what its columns are for.
-        options: of the loader.
-        nodes: their number.
+        nodes: as they were read.
+        task: that the user named.
         classes: those of a model that the graph is for; a label that is none of them counts as
             none.
     """
     notes: list[str] = []
-    y: Tensor | None = None
-    names: Sequence[str] | None = None
-    targets: Sequence[str] = ()
-    task: Any = options.task
-    masks: Mapping[str, Tensor] = {}
-    if table is not None and columns is not None and columns.labels:
-        y, names, targets, task = read_labels(table, columns.labels, options.task, notes)
-    if table is not None and columns is not None and columns.split is not None:
-        masks = read_split(table, columns.split)
+    y, names = nodes.y, nodes.classes
+    task = task or nodes.task
     if classes and task in (None, "classification"):
         if y is not None:
             y = _as_trained(y, names or (), classes, notes)
         names = tuple(classes)
-    answers = read_answers(Data(y=y, **masks), task, names, nodes)
-    return answers._replace(notes=(*notes, *answers.notes)), targets
+    assert nodes.count is not None
+    answers = read_answers(Data(y=y, **nodes.masks), task, names, nodes.count)
+    return answers._replace(notes=(*notes, *answers.notes)), nodes.targets
 
 
 def _as_trained(y: Tensor, own: Sequence[str], classes: Sequence[str], notes: list[str]) -> Tensor:

@@ -4,53 +4,41 @@ A folder is finished when it has a manifest, which is written last. Whatever was
 interrupted preparation is removed when the next one begins.
 """
 
+import itertools
 import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import scipy.sparse as sp
 import torch
 
 from longnn._base.files import try_lock, writing
 from longnn._base.memory import parse_size
 from longnn.data import DataError, NodeDataset, Source
-from longnn.data._convert import edge_notes, isolated_note
-from longnn.data._edgetable import added_note
+from longnn.data._arcs import isolated_note
+from longnn.data._assemble import degree_note, no_features, open_graph
+from longnn.data._edgetable import EdgeTable, Ids, whole_numbers
 from longnn.data._encoding import Encoding
-from longnn.data._files import graph_name
-from longnn.data._nodetable import NodeColumns
+from longnn.data._featurefile import joined_names, read_feature_file
+from longnn.data._features import DEGREES, is_sparse
+from longnn.data._files import GraphFiles
+from longnn.data._nodetable import Nodes
 from longnn.data._options import TableOptions
-from longnn.data._relations import Relation
+from longnn.data._relations import Relation, types_note
 from longnn.data._scaling import Scaling
-from longnn.data._storedtable import PART_SUFFIXES, Parts, StoredTable, find_parts
 from longnn.data._targets import Answers
+from longnn.matrices import csr_to_scipy
 from longnn.store._arrays import NAME, ArrayWriter, StoreError
-from longnn.store._edges import (
-    Counts,
-    number_edges,
-    number_nodes,
-    open_edges,
-    relate,
-    write_csr,
-    write_ids,
-)
-from longnn.store._engine import Engine
+from longnn.store._edges import Counts, EdgeList, write_neighbours
 from longnn.store._features import FeatureFile, answers_of, write_answers, write_features
-from longnn.store._graph import (
-    FEATURES,
-    IDS,
-    MASKS,
-    GraphStore,
-    arc_files,
-    finish_graph,
-)
+from longnn.store._graph import FEATURES, IDS, MASKS, GraphStore, arc_files, finish_graph
 
 #: What a preparation writes beside the manifest.
 FILES = re.compile(
@@ -58,8 +46,8 @@ FILES = re.compile(
 )
 ROOM = ".preparing"
 LOCK = ".lock"
-#: Options of the loader for graphs in memory alone.
-FOREIGN_OPTIONS = ("directed", "feature_file", "text_columns")
+#: Share of the memory given that sorting may take.
+SHARE = 0.4
 #: Relative times of the steps, measured on a graph of 20 neighbours and 64 features per node.
 LENGTHS = {
     "reading edges": 1.0,
@@ -69,10 +57,6 @@ LENGTHS = {
     "reading nodes": 4.0,
     "checking": 1.0,
 }
-#: The feature of a graph that has none.
-DEGREE = "log_degree"
-_NODE_OPTIONS = ("id_column", "label_column", "split_column", "feature_columns", "category_columns")
-
 #: Called with the name of the step and the share of the whole that is done.
 OnProgress = Callable[[str, float], None]
 
@@ -146,8 +130,7 @@ def prepare(
         nodes: the node file, or a folder of its parts.
         output: the folder to make. If it holds this graph, made of the same files with the same
             options, it is used as it is.
-        options: of the loader, as of :func:`longnn.data.load_files`. ``text_columns`` and
-            ``feature_file`` are for graphs in memory.
+        options: of the loader, as of :func:`longnn.data.load_files`, but ``features=identity``.
         memory: for the whole program, such as ``"4G"``; what does not fit is spilled to disk.
         like: a trained model, or a prepared graph that one was trained on: columns are encoded, and
             the classes numbered, as there.
@@ -156,7 +139,7 @@ def prepare(
 
     Raises:
         DataError: naming the file, the column and what is wrong.
-        StoreError: for a folder that holds something else, or a DuckDB that is missing.
+        StoreError: for a folder that holds something else.
         OSError: for a full or read-only disk. MemoryError: for too little memory.
 
     >>> import tempfile
@@ -171,21 +154,24 @@ def prepare(
     if isinstance(model, GraphStore) and model.source is not None:
         given = given.like(model.source)
     size = parse_size(memory)
-    parts = _parts(given)
+    files = files_of(given)
     source = {
         **how_made(given, ignore_weights=ignore_weights, like=model),
-        "files": [] if parts is None else [p.stamp() for p in parts if p is not None],
+        "files": [] if files is None else files.stamp(),
     }
     folder = Path(output)
     found = reusable(folder, source)
     if found is not None:
         return found
     with working(folder) as room:
-        if parts is None:
+        if files is None or not files.are_tables:
             _write_dataset(given.load(), folder, source, model)
         else:
-            steps = Steps(LENGTHS, on_progress)
-            _Ingest(given, parts, folder, room, source, model, size, steps).run()
+            steps, optional = Steps(LENGTHS, on_progress), given.options.get("optional_columns", ())
+            try:
+                _Ingest(files, optional, folder, room, source, model, size, steps).run()
+            except DataError as error:  # of the whole graph, which is in no one place
+                raise error.named(files.main.path) from error.__cause__
     return GraphStore.open(folder)
 
 
@@ -204,8 +190,8 @@ def how_made(
     return json.loads(json.dumps(plain))  # tuples become lists, as in a manifest that was read
 
 
-def _parts(source: Source) -> tuple[Parts, Parts | None] | None:
-    """The tables of the graph; None where it is read in memory: a name, or arrays."""
+def files_of(source: Source) -> GraphFiles | None:
+    """The files of the graph; None for a name."""
     if source.is_named:
         return None
     if (Path(source.graph) / NAME).is_file():
@@ -213,14 +199,17 @@ def _parts(source: Source) -> tuple[Parts, Parts | None] | None:
             f"Expected files of edges and nodes (got {source.graph}, which is prepared already); "
             "train on it as it is"
         )
-    edges, nodes = find_parts(
-        Path(source.graph),
-        None if source.nodes is None else Path(source.nodes),
-        source.options.get("header", "auto"),
-    )
-    if any(part is not None and part.suffix not in PART_SUFFIXES for part in (edges, nodes)):
-        return None
-    return edges, nodes
+    given = dict(source.options)
+    given.pop("optional_columns", None)
+    feature_file = given.pop("feature_file", None)
+    nodes = None if source.nodes is None else Path(source.nodes)
+    options = TableOptions.from_dict(given)
+    if options.features == "identity":
+        raise DataError(
+            "Expected features of a prepared graph to be 'auto', 'columns' or 'degree' (got "
+            "'identity', which is as wide as the graph has nodes); use features=degree."
+        )
+    return GraphFiles.find(Path(source.graph), nodes, options, feature_file)
 
 
 def reusable(folder: Path, source: Mapping[str, Any]) -> GraphStore | None:
@@ -291,8 +280,8 @@ class _Ingest:
 
     def __init__(
         self,
-        given: Source,
-        parts: tuple[Parts, Parts | None],
+        files: GraphFiles,
+        optional: Sequence[str],
         folder: Path,
         room: Path,
         source: Mapping[str, Any],
@@ -300,32 +289,45 @@ class _Ingest:
         memory: int,
         steps: "Steps",
     ) -> None:
-        self.given, self.parts, self.folder, self.room = given, parts, folder, room
+        self.files, self.optional, self.folder, self.room = files, optional, folder, room
         self.source, self.model, self.memory = source, model, memory
         self.steps = steps
-        self.notes: list[str] = []
+        self.notes = [*files.notes]
 
     def run(self) -> None:
         """Write all arrays, then the manifest."""
-        options = self._options()
-        table, columns, options = self._open_nodes(options)
-        counts, table = self._write_edges(table, columns, options)
+        self.steps.begin("reading edges")
+        edges, table, options = self.files.open(self.optional, self.room)
+        self.steps.begin("numbering nodes")
+        ignored = bool(self.source["ignore_weights"])
+        listed, nodes = open_graph(edges, table, options, plain=ignored)
+        assert nodes.count is not None
+        with EdgeList(self.room, nodes.count) as numbered:
+            counts, types = self._write_edges(listed, nodes, numbered, options)
+        write_ids(nodes.known_ids, self.folder / IDS)
         self.steps.begin("reading nodes")
         classes = () if self.model is None else self.model.classes
-        answers, targets = answers_of(table, columns, options, len(counts.degree), classes)
-        encoding, scaling, names = self._write_features(table, columns, options, counts.degree)
-        loops = 0 if options.self_loops else counts.loops
+        answers, targets = answers_of(nodes, options.task, classes)
+        encoding, scaling, names = self._write_features(nodes, options, counts)
+        tally, loops = counts.tally, options.self_loops
         notes = [
             *self.notes,
-            *edge_notes(counts.one_way, counts.edges, loops, counts.repeats),
-            *isolated_note(int((counts.degree == 0).sum())),
+            *nodes.notes,
+            *listed.notes,
+            *tally.notes(
+                options.directed,
+                directed=counts.directed,
+                weighted=numbered.weighted,
+                self_loops=loops,
+            ),
+            *isolated_note(counts.isolated),
             *answers.notes,
             *answers.mask_notes,
         ]
         self.steps.begin("checking")
         finish_graph(
             self.folder,
-            self._name(options),
+            self.files.name,
             answers=answers,
             targets=targets,
             default_split="own" if answers.masks else "stratified",
@@ -334,143 +336,116 @@ class _Ingest:
             encoding=encoding,
             scaling=scaling,
             ready=False,
-            edges=counts.edges,
-            degree=counts.degree,
-            one_way=counts.one_way,
-            self_loops=options.self_loops,
+            edges=tally.arcs if counts.directed else tally.edges,
+            degree=counts.degrees[0],
+            one_way=tally.one_way,
+            self_loops=loops,
             notes=notes + unlabelled_note(answers),
             source=self.source,
+            open_features=nodes.open_features,
+            weighted=numbered.weighted,
+            directed=counts.directed,
+            types=types,
         )
 
-    def _name(self, options: TableOptions) -> str:
-        path = self.parts[0].path
-        own = path.parent if path.is_dir() and path.name == "edges" else path
-        return options.name or graph_name(own)
-
-    def _options(self) -> TableOptions:
-        given = dict(self.given.options)
-        given.pop("optional_columns", None)
-        for key in ("feature_file", "text_columns"):
-            if given.pop(key, None):
-                raise DataError(
-                    f"Expected no `{key}` for a prepared graph, whose features are columns of "
-                    "numbers and categories; use the graph in memory, or make numbers of it first."
-                )
-        options = TableOptions.from_dict(given)
-        if options.directed:
-            raise DataError(
-                "Expected an undirected graph: a prepared folder keeps no arcs (got "
-                f"directed={options.directed}); leave it out, or train in memory."
-            )
-        if options.type_column is not None:
-            raise DataError(
-                "Expected no `type_column`: a prepared folder keeps no types of edges (got "
-                f"{options.type_column!r}); leave it out, or train in memory."
-            )
-        if options.features == "identity":
-            raise DataError(
-                "Expected features of a prepared graph to be 'auto', 'columns' or 'degree' "
-                "(got 'identity'); use features=degree."
-            )
-        return options
-
-    def _open_nodes(
-        self, options: TableOptions
-    ) -> tuple[StoredTable | None, NodeColumns | None, TableOptions]:
-        """The node table, what its columns are for, and the options without absent columns."""
-        optional: Sequence[str] = self.given.options.get("optional_columns", ())
-        parts = self.parts[1]
-        if parts is None:
-            named = [k for k in _NODE_OPTIONS if getattr(options, k) and k not in optional]
-            if named:
-                raise DataError(
-                    f"Expected no `{named[0]}` without a node file to look in.",
-                    path=self.parts[0].path,
-                )
-            return None, None, options
-        table = StoredTable.open(parts.files, parts.path, self.room, parts.header)
-        options = options.without_absent(optional, table.columns)
-        if options.features == "degree":
-            options = replace(options, feature_columns=(), category_columns=None)
-        columns = NodeColumns.find(table, options, ids_needed=True)
-        self.notes += table.notes
-        return table, columns, options
-
     def _write_edges(
-        self, table: StoredTable | None, columns: NodeColumns | None, options: TableOptions
-    ) -> tuple[Counts, StoredTable | None]:
-        """The neighbours of each node, and the ids; the table has the nodes that were added."""
-        edge_parts, node_parts = self.parts
-        with ExitStack() as stack:
-            engine = stack.enter_context(Engine(self.room, self.memory))
-            self.steps.begin("reading edges")
-            ignored = bool(self.source["ignore_weights"])
-            edges = open_edges(
-                engine,
-                stack,
-                edge_parts,
-                options.ends,
-                ignore_weights=ignored,
-                on_share=self.steps.at,
+        self, listed: EdgeTable, nodes: Nodes, numbered: EdgeList, options: TableOptions
+    ) -> tuple[Counts, Sequence[str]]:
+        """The neighbours of each node by all edges and by each type; and the names of types."""
+        self.steps.begin("numbering edges")
+        names = listed.types()
+        for batch in listed.numbered(
+            Ids(nodes.known_ids),
+            source=nodes.source,
+            unknown_ids=options.unknown_ids,
+            types=names,
+            on_share=self.steps.at,
+        ):
+            numbered.append(*batch)
+        self.steps.begin("sorting edges")
+        how: dict[str, Any] = {"memory": SHARE * self.memory, "self_loops": options.self_loops}
+        counts = write_neighbours(
+            numbered, self.folder, directed=options.directed, on_share=self.steps.at, **how
+        )
+        if not names:
+            return counts, ()
+        occurring = [k for k, count in sorted(numbered.listed.items()) if count]
+        listed.notes.append(types_note([(names[k], numbered.listed[k]) for k in occurring]))
+        if len(occurring) < 2:
+            return counts, ()
+        for number, kind in enumerate(occurring):
+            write_neighbours(
+                numbered, self.folder, directed=counts.directed, kind=kind, number=number, **how
             )
-            self.steps.begin("numbering nodes")
-            ids = None
-            if table is not None and columns is not None and columns.key is not None:
-                assert node_parts is not None
-                ids = relate(engine, stack, node_parts, (columns.key,), table)
-            add = options.unknown_ids == "add"
-            how, count, added = number_nodes(engine, edges.relation, ids, table, add=add)
-            if len(added):
-                assert table is not None
-                assert columns is not None
-                assert columns.key is not None
-                note = added_note(len(added), edge_parts.path.name)
-                table = table.with_nodes(columns.key, added, note)
-                self.notes.append(note)
-            self.steps.begin("numbering edges")
-            name = "the edges" if node_parts is None else node_parts.path.name
-            dropped = number_edges(
-                engine, edges.relation, how, name, self.steps.at, unknown_ids=options.unknown_ids
-            )
-            write_ids(engine, self.folder / IDS)
-            self.steps.begin("sorting edges")
-            loops = options.self_loops
-            counts = write_csr(engine, self.folder, count, self_loops=loops, on_share=self.steps.at)
-        self.notes += [*edges.notes, *dropped]
-        return counts, table
+        return counts, [names[k] for k in occurring]
 
     def _write_features(
-        self,
-        table: StoredTable | None,
-        columns: NodeColumns | None,
-        options: TableOptions,
-        degree: np.ndarray,
+        self, nodes: Nodes, options: TableOptions, counts: Counts
     ) -> tuple[Encoding | None, Scaling, Sequence[str]]:
         """How columns became features, how these were scaled, and their names."""
-        model = self.model
-        file = FeatureFile(self.folder / FEATURES, len(degree))
+        model, table, degrees = self.model, nodes.table, counts.degrees
+        file = FeatureFile(self.folder / FEATURES, len(degrees[0]))
         encoding: Encoding | None = None
-        if model is not None and tuple(model.feature_names) != (DEGREE,):
-            if table is None:
+        more, more_names = self._feature_file(nodes)
+        if model is not None and not set(model.feature_names) <= set(DEGREES):
+            own = Encoding.plain(model.feature_names[: len(model.feature_names) - len(more_names)])
+            encoding = model.encoding or own
+            if table is None and encoding.columns:
                 raise DataError("Expected a node file with the features of training (got none).")
-            encoding = model.encoding or Encoding.plain(model.feature_names)
-            scaling = file.write(block for _, block in encoding.blocks(table))
-            return model.encoding, scaling, encoding.feature_names
-        if model is None and table is not None and columns is not None and columns.features:
-            encoding, fitted = write_features(file, table, columns.features, options, self.steps.at)
+            blocks = () if table is None else (block for _, block in encoding.blocks(table))
+            more = _aligned(more, more_names, model.feature_names[len(encoding.feature_names) :])
+            scaling = file.write(itertools.chain(blocks, more))
+            return model.encoding, scaling, tuple(model.feature_names)
+        if model is None and table is not None and nodes.roles and nodes.roles.features:
+            chosen = nodes.roles.features
+            encoding, fitted = write_features(file, table, chosen, options, more, self.steps.at)
             if encoding.note:
                 self.notes.append(encoding.note)
+            nodes.feature_names = encoding.feature_names
             if fitted is not None:
-                return encoding, fitted, encoding.feature_names
+                return encoding, fitted, self._joined(nodes, more, more_names)
+        if model is None and more:
+            return None, file.write(iter(more)), more_names
         if options.features == "columns":
-            why = "" if encoding is None else f". {encoding.note.rstrip('.')}"
-            raise DataError(
-                f"Expected feature columns in the node file (got none{why}); use features='degree'."
-            )
+            raise no_features(nodes.source, encoding)
+        ends = degrees[1:] if counts.directed else degrees[:1]
         if options.features == "auto":
-            self.notes.append("There are no features: log(1 + degree) is used.")
-        x = torch.log1p(torch.from_numpy(degree).float())[:, None]
-        return None, file.write(iter([x.numpy()])), (DEGREE,)
+            self.notes.append(degree_note(len(ends)))
+        x = torch.log1p(torch.from_numpy(np.stack(ends, axis=1)).float())
+        names = DEGREES[1:] if counts.directed else DEGREES[:1]
+        return None, file.write(iter([x.numpy()])), names
+
+    def _feature_file(self, nodes: Nodes) -> tuple[list[Any], tuple[str, ...]]:
+        """The features of a file of their own: a block of columns, and their names."""
+        if self.files.features is None:
+            return [], ()
+        x, names = read_feature_file(nodes, self.files.features)
+        block = csr_to_scipy(x).tocsc() if is_sparse(x) else x.numpy()
+        return [block], names
+
+    def _joined(self, nodes: Nodes, more: list[Any], names: tuple[str, ...]) -> Sequence[str]:
+        if not more or self.files.features is None:
+            return nodes.feature_names
+        widths = len(nodes.feature_names), more[0].shape[1]
+        return joined_names(nodes, names, widths, self.files.features)
+
+
+def _aligned(blocks: list[Any], names: Sequence[str], wanted: Sequence[str]) -> list[Any]:
+    """Blocks of columns in the order of training, zeros for a word that does not occur."""
+    if not wanted and not blocks:
+        return []
+    if not blocks or (not names and blocks[0].shape[1] != len(wanted)):
+        raise DataError(
+            f"Expected a feature file with the {len(wanted)} features of training (got "
+            f"{blocks[0].shape[1] if blocks else 'none'})."
+        )
+    if not names:
+        return blocks
+    (block,) = blocks
+    place = {name: k for k, name in enumerate(names)}
+    zeros = sp.csc_array((block.shape[0], 1), dtype=np.float32)
+    chosen = [block[:, [place[n]]] if n in place else zeros for n in wanted]
+    return [sp.hstack(chosen, format="csc")]
 
 
 def unlabelled_note(answers: Answers) -> list[str]:
@@ -495,9 +470,9 @@ def _write_dataset(
     weight = None if source["ignore_weights"] else dataset.data.get("edge_weight")
     for number, edges in enumerate((Relation("", dataset.data.edge_index, weight), *relations)):
         _write_arcs(dataset, edges, number - 1 if number else None, folder)
-    write_id_list(dataset.ids, folder / IDS)
+    write_ids(dataset.ids, folder / IDS)
     x = dataset.data.x
-    x = x.to_dense() if x.layout is not torch.strided else x
+    block = csr_to_scipy(x).tocsc() if is_sparse(x) else x.numpy()
     file = FeatureFile(folder / FEATURES, len(x), Scaling.fit("auto", dataset).kind)
     masks = {name: dataset.data[name] for name in MASKS if dataset.data.get(name) is not None}
     answers = Answers(dataset.data.y, dataset.task, dataset.classes, masks)
@@ -510,7 +485,7 @@ def _write_dataset(
         files=write_answers(answers, folder),
         feature_names=dataset.feature_names,
         encoding=dataset.encoding,
-        scaling=file.write(iter([x.numpy()])),
+        scaling=file.write(iter([block])),
         ready=dataset.ready,
         edges=dataset.num_edges,
         degree=dataset.degrees.numpy(),
@@ -542,8 +517,11 @@ def _write_arcs(dataset: NodeDataset, edges: Relation, number: int | None, folde
                 writer.append(values)
 
 
-def write_id_list(ids: Sequence[Any], path: Path) -> None:
-    """One column ``id``, one row per node."""
-    column = pa.array(np.arange(len(ids)) if isinstance(ids, range) else ids)
+def write_ids(ids: Sequence[Any] | pa.Array, path: Path) -> None:
+    """One column ``id``, one row per node: int64 where all are whole numbers, else text."""
+    column = ids if isinstance(ids, pa.Array) else pa.array(ids)
+    if isinstance(ids, pa.Array):
+        numbers = whole_numbers(ids)
+        column = ids if numbers is None else numbers
     with writing(path):
         pq.write_table(pa.table({"id": column}), path, compression="zstd")

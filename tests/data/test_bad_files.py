@@ -83,18 +83,20 @@ def test_missing_files(write, tmp_path):
     with pytest.raises(MissingFileError, match=r"empty: Expected a file edges\.\* .*\.parquet"):
         load_files(empty)
     (empty / "payments.csv").write_text(EDGES)
-    with pytest.raises(
-        MissingFileError, match=r"found none\); it has payments\.csv: give the edge"
-    ):
+    (empty / "people.csv").write_text("id,age\nx,1\n")
+    with pytest.raises(DataError, match=r"people\.csv: .*one table, give the edge file itself"):
+        load_files(empty)
+    (empty / "old.tsv").write_text(EDGES)
+    with pytest.raises(DataError, match=r"\(got \.csv, \.tsv; it has old\.tsv, .*: give the edge"):
         load_files(empty)
     write("edges.csv", EDGES)
     write("edges.tsv", EDGES)
-    with pytest.raises(DataError, match=r"Expected one edges file \(got edges\.csv, edges\.tsv\)"):
+    with pytest.raises(DataError, match=r"one edges file or folder \(got edges\.csv, edges\.tsv\)"):
         load_files(tmp_path)
     with pytest.raises(DataError, match=r"Expected a file of type \.csv, .* \(got '\.docx'\)"):
         load_files(write("e.docx", EDGES))
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match=r"folder\.csv: Expected a readable.*IsADirectoryError"):
+    with pytest.raises(DataError, match=r"folder\.csv: Expected a file edges.*in the folder"):
         load_files(edges, tmp_path / "folder.csv")
 
 

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from longnn.data import DataError, from_data
-from longnn.data._convert import symmetrize
+from longnn.data._arcs import merge_edges
 
 NODES = 12
 
@@ -22,14 +22,14 @@ class TestSymmetrize:
     def test_is_pygs_to_undirected(self, seed):
         arcs = random_arcs(seed)
         expected = to_undirected(remove_self_loops(arcs)[0], num_nodes=NODES)
-        assert torch.equal(symmetrize(arcs, num_nodes=NODES)[0], expected)
-        looped = symmetrize(arcs, num_nodes=NODES, self_loops=True)[0]
+        assert torch.equal(merge_edges(arcs)[0], expected)
+        looped = merge_edges(arcs, self_loops=True)[0]
         assert torch.equal(looped, to_undirected(arcs, num_nodes=NODES))
 
     def test_weights_are_the_mean_of_the_given_directions(self, seed):
         arcs = random_arcs(seed)
         weight = torch.rand(40, generator=torch.Generator().manual_seed(seed)) + 0.1
-        index, result, *_ = symmetrize(arcs, weight, num_nodes=NODES)
+        index, result, *_ = merge_edges(arcs, weight)
         a = sp.coo_array((weight.double(), tuple(arcs.numpy())), shape=(NODES, NODES)).toarray()
         np.fill_diagonal(a, 0)
         given = (a > 0).astype(int) + (a.T > 0)
@@ -40,9 +40,9 @@ class TestSymmetrize:
         np.testing.assert_allclose(dense, expected, rtol=1e-6)
 
     def test_order_and_direction_of_lines_do_not_matter(self, seed):
-        arcs = symmetrize(random_arcs(seed), num_nodes=NODES)[0]
+        arcs = merge_edges(random_arcs(seed))[0]
         weight = (arcs.sum(0) + arcs.prod(0)).float()  # a symmetric weight
-        full = symmetrize(arcs, weight, num_nodes=NODES)
+        full = merge_edges(arcs, weight)
         assert torch.equal(full[0], arcs)
         assert full[1] is not None
         assert torch.equal(full[1], weight)
@@ -50,8 +50,8 @@ class TestSymmetrize:
         assert full.one_way == 0
         once = arcs[0] < arcs[1]
         shuffle = torch.randperm(int(once.sum()), generator=torch.Generator().manual_seed(seed))
-        index, result, notes, one_way = symmetrize(
-            arcs[:, once][:, shuffle].flip(0), weight[once][shuffle], num_nodes=NODES
+        index, result, notes, one_way, _ = merge_edges(
+            arcs[:, once][:, shuffle].flip(0), weight[once][shuffle]
         )
         assert torch.equal(index, arcs)
         assert result is not None
@@ -62,12 +62,12 @@ class TestSymmetrize:
 
 def test_says_what_it_changed():
     arcs = torch.tensor([[0, 0, 1, 2, 2], [1, 1, 0, 2, 1]])
-    assert symmetrize(arcs, num_nodes=3).notes == (
+    assert merge_edges(arcs).notes == (
         "1 of 2 edges were listed one way; each was made two-way.",
         "1 self loop was dropped.",
         "1 repeated edge was merged.",
     )
-    notes = symmetrize(arcs, torch.ones(5), num_nodes=3)[2]
+    notes = merge_edges(arcs, torch.ones(5))[2]
     assert "1 repeated edge was merged, their weights added." in notes
 
 

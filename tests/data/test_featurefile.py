@@ -171,7 +171,7 @@ def test_errors(write, words, tmp_path):
     folder.mkdir()
     for name, text in {"edges.csv": EDGES, "features.csv": LONG, "features.tsv": LONG}.items():
         (folder / name).write_text(text)
-    with pytest.raises(DataError, match=r"Expected one features file \(got features.csv, feat"):
+    with pytest.raises(DataError, match=r"one features file or folder \(got features.csv, feat"):
         load(folder)
 
 

@@ -8,6 +8,7 @@ import gzip
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 import torch
@@ -15,8 +16,6 @@ import torch
 from longnn.data import DataError, load
 from longnn.store import prepare
 from longnn.store._disk import load_stored
-
-pytest.importorskip("duckdb")
 
 EDGES = "source,target\na,b\nb,c\nc,d\nd,a\na,c\n"
 NODES = "id,size,hue,label\na,1,red,x\nb,2.5,blue,y\nc,4,red,x\nd,7,blue,\n"
@@ -104,8 +103,8 @@ CASES = {
         EDGES + "zed,b\n",
         NODES,
         {},
-        r"edges\.\S+, line {7}, column 'source': .*"
-        r"node in nodes\.\S+ \(got 'zed'\); 1 of 6 edges has such an end.*unknown_ids=add",
+        r"edges\S+, line {7}, column 'source': .*"
+        r"node in nodes\S* \(got 'zed'\); 1 of 6 edges has such an end.*unknown_ids=add",
     ),
     "unknown target": (EDGES + "b,zoe\nzoe,b\n", NODES, {}, r"line {8}, column 'source'.*'zoe'"),
     "unknown number": (
@@ -197,23 +196,93 @@ CASES = {
         None,
     ),
 }
+WEIGHTED = "source,target,weight\na,b,2\nb,c,0.5\nc,d,1\nd,a,3\na,b,4\nb,a,1\nc,c,2\na,c,0\n"
+TYPED = "source,target,edge_type\na,b,friend\nb,c,work\nc,d,friend\nd,a,work\nb,a,work\na,b,work\n"
+LONG = "id,feature,value\na,w2,1\nb,w1,0.5\na,w2,2\nd,w1,4\n"
+WORDS = "id,note,label\na,red and green,x\nb,green tea,y\nc,red wine,x\nd,,\n"
+CASES |= {
+    "weights": (WEIGHTED, NODES, {}, None),
+    "weights and loops": (WEIGHTED, NODES, {"self_loops": True}, None),
+    "negative weight": (
+        WEIGHTED + "d,c,-1\n",
+        NODES,
+        {},
+        r"line {10}, column 'weight': Expected a weight >= 0 \(got -1\)",
+    ),
+    "weight that is none": (
+        WEIGHTED.replace("0.5", "much"),
+        NODES,
+        {},
+        r"line {3}, column 'weight': Expected a number \(got 'much'\)",
+    ),
+    "a gap among weights": (
+        WEIGHTED.replace("0.5", ""),
+        NODES,
+        {},
+        r"line {3}, column 'weight': Expected a finite number",
+    ),
+    "an unknown end comes before a weight": (
+        WEIGHTED.replace("0.5", "-2") + "zed,a,1\n",
+        NODES,
+        {},
+        r"line {10}, column 'source'.*'zed'",
+    ),
+    "arcs": (EDGES + "b,a\n", NODES, {"directed": True}, None),
+    "arcs with weights": (WEIGHTED, NODES, {"directed": True, "features": "degree"}, None),
+    "arcs are found": (EDGES, NODES, {"directed": "auto"}, None),
+    "no arcs are found": (EDGES + "b,a\nc,b\nd,c\na,d\nc,a\n", NODES, {"directed": "auto"}, None),
+    "weights make arcs": (
+        "source,target,weight\na,b,1\nb,a,2\n",
+        NODES,
+        {"directed": "auto"},
+        None,
+    ),
+    "types": (TYPED, NODES, {}, None),
+    "types of arcs": (TYPED, NODES, {"directed": True}, None),
+    "a type that is dropped": (TYPED + "a,zoe,other\n", NODES, {"unknown_ids": "drop"}, None),
+    "one type": (TYPED.replace("work", "friend"), NODES, {}, None),
+    "a gap among types": (
+        TYPED + "a,d,\n",
+        NODES,
+        {},
+        r"line {8}, column 'edge_type': Expected the type of an edge \(got an empty cell\)",
+    ),
+    "words": (EDGES, WORDS, {"text_columns": ["note"]}, None),
+    "a feature file": (EDGES, NODES, {}, None, LONG),
+    "a feature file alone": (EDGES, "id,label\na,x\nb,y\nc,x\nd,\n", {}, None, LONG),
+    "a feature of nobody": (
+        EDGES,
+        NODES,
+        {},
+        r"line {6}, column 'id': .*\(got 'zoe'\)",
+        LONG + "zoe,w1,1\n",
+    ),
+    "a feature twice": (EDGES, NODES, {}, r"each feature once \(got 'size'", LONG + "a,size,1\n"),
+}
 #: Each case is read as CSV, as Parquet, and in one of the others.
-OTHERS = ("tsv", "txt", "csv.gz")
+OTHERS = ("tsv", "txt", "csv.gz", "arrow", "parts")
 FORMATS = [
     (name, suffix)
     for k, name in enumerate(CASES)
-    for suffix in ("csv", "parquet", OTHERS[k % len(OTHERS)])
+    for suffix in ("csv", "parquet", OTHERS[k % len(OTHERS)], OTHERS[(k + 3) % len(OTHERS)])
 ]
 
 
 def write(folder, stem, text, suffix):
     """A table as text in a file of a format; in Parquet an empty cell is a gap."""
     path = folder / f"{stem}.{suffix}"
-    if suffix == "parquet":
+    if suffix in ("parquet", "arrow"):
         head, *rows = (line.split(",") for line in text.splitlines())
         cells = zip(*rows, strict=True)
         table = {n: [c or None for c in column] for n, column in zip(head, cells, strict=True)}
-        pyarrow.parquet.write_table(pa.table(table), path)
+        to = pyarrow.parquet.write_table if suffix == "parquet" else pyarrow.feather.write_feather
+        to(pa.table(table), path)
+    elif suffix == "parts":  # the first has two rows
+        (folder / stem).mkdir()
+        head, *rows = text.splitlines()
+        for number, part in enumerate((rows[:2], rows[2:])):
+            if part:
+                (folder / stem / f"{number}.csv").write_text("\n".join([head, *part, ""]))
     elif suffix == "csv.gz":
         path.write_bytes(gzip.compress(text.encode()))
     else:
@@ -235,18 +304,32 @@ def both(folder, options, output):
     return verdicts
 
 
+SAME = ("task", "classes", "targets", "feature_names", "encoding", "default_split", "directed")
+SAME += ("one_way", "open_features", "name", "ready")
+
+
 def assert_alike(memory, disk):
     if isinstance(memory, str) or isinstance(disk, str):
         assert memory == disk
         return
     assert list(memory.ids) == list(disk.ids)
     assert torch.equal(memory.data.edge_index, disk.data.edge_index)
+    weights = [each.data.get("edge_weight") for each in (memory, disk)]
+    assert (weights[0] is None) == (weights[1] is None)
+    assert weights[0] is None or torch.equal(*weights)
+    assert len(memory.relations) == len(disk.relations)
+    for one, other in zip(memory.relations, disk.relations, strict=True):
+        assert one.name == other.name
+        assert torch.equal(one.edge_index, other.edge_index)
     x = memory.data.x
     assert torch.equal(x if x.layout is torch.strided else x.to_dense(), disk.data.x)
     np.testing.assert_array_equal(memory.data.y.numpy(), disk.data.y.numpy())
-    for name in ("task", "classes", "targets", "feature_names", "encoding", "default_split"):
+    for name in SAME:
         assert getattr(memory, name) == getattr(disk, name), name
-    assert set(memory.notes) <= set(disk.notes), set(memory.notes) - set(disk.notes)
+    known = set(memory.notes)
+    more = set(disk.notes) - known
+    assert known <= set(disk.notes), known - set(disk.notes)
+    assert all("take about" in n or n.startswith("No node has a label") for n in more), more
     for name in ("train_mask", "val_mask", "test_mask"):
         masks = [each.data.get(name) for each in (memory, disk)]
         assert (masks[0] is None) == (masks[1] is None)
@@ -254,21 +337,24 @@ def assert_alike(memory, disk):
 
 
 def expected_words(words, suffix):
-    """``line {7}`` is the row of a file without a header line."""
-    for number in range(2, 10):
-        line = number - 1 if suffix == "parquet" else number
+    """``line {7}`` is the row of a file without a header line; of parts, the line of the second."""
+    for number in range(2, 11):
+        line = number - 1 if suffix in ("parquet", "arrow") else number
+        line = number - 2 if suffix == "parts" and number > 3 else line
         words = words.replace(f"{{{number}}}", str(line))
     return words
 
 
 @pytest.mark.parametrize(("name", "suffix"), FORMATS)
 def test_both_backings_have_one_verdict(name, suffix, tmp_path):
-    edges, nodes, options, words = CASES[name]
+    edges, nodes, options, words, *more = CASES[name]
     folder = tmp_path / "graph"
     folder.mkdir()
     write(folder, "edges", edges, suffix)
     if nodes is not None:
         write(folder, "nodes", nodes, suffix)
+    if more:
+        write(folder, "features", more[0], suffix)
     memory, disk = both(folder, options, tmp_path / "made")
     assert_alike(memory, disk)
     if words is None:

@@ -17,7 +17,6 @@ from longnn.store._disk import load_stored
 from longnn.training import complete
 from tests.commands import CLUB, succeed
 
-pytest.importorskip("duckdb")
 FAST = {"preset": "fast", "epochs": 20, "baselines": False, "device": "cpu"}
 
 

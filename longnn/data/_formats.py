@@ -1,0 +1,370 @@
+"""The formats of files, one entry each, and the files of a graph: how they are found and opened.
+
+A table is read in batches, or one column at a time where its format allows it. A new format is one
+more entry of :data:`FORMATS`. Knows nothing of what columns or arrays mean.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from torch_geometric.data import Data
+
+from longnn.data._arrays import KEYS, as_arrays, read_matrix, read_npz
+from longnn.data._errors import DataError, MissingFileError, require_file
+from longnn.data._pickles import read_pyg
+from longnn.data._text import Header, TextStream, table_stem, table_suffix, unreadable
+
+#: What Arrow raises for a damaged file besides its own errors.
+RAISED = (ArithmeticError, LookupError, MemoryError, NotImplementedError, TypeError, ValueError)
+#: How much larger a compressed text is, about, when it is read.
+PACKED = 4
+_LISTED = 5  # files of a folder that an error names
+
+
+@contextmanager
+def _guarded(path: Path) -> Iterator[None]:
+    """What is raised for a damaged file, as one error that names it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (pa.ArrowException, OSError, *RAISED) as error:
+        raise unreadable(path, error) from error
+
+
+class StoredTable:
+    """A table in a file that says how many rows it has, and of which types its columns are.
+
+    Args:
+        path: the file.
+
+    Raises:
+        DataError: for a damaged file.
+    """
+
+    has_header = True
+    doubt = ""
+    notes: tuple[str, ...] = ()
+    decimals: frozenset[str] = frozenset()
+
+    def __init__(self, path: Path, _: Header = "auto") -> None:
+        self.path = path
+        if path.stat().st_size == 0:
+            raise DataError("Expected rows (got an empty file).", path=path)
+        with _guarded(path):
+            self.schema, self.rows, self.size = self._look()
+        self.names = self.schema.names
+
+    def line(self, row: int) -> int:
+        """The row, counted from 1."""
+        return row + 1
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column as a whole."""
+        with _guarded(self.path):
+            column = self._column(name)
+            column.validate(full=True)  # of texts, that they are UTF-8: nobody else looks
+            return column
+
+    def batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Some columns, at most so many rows at a time."""
+        with _guarded(self.path):
+            for batch in self._batches(names, rows):
+                batch.validate(full=True)
+                yield batch
+
+    def _look(self) -> tuple[pa.Schema, int, float]:
+        """Columns, rows, and bytes in memory."""
+        raise NotImplementedError
+
+    def _column(self, name: str) -> pa.ChunkedArray:
+        raise NotImplementedError
+
+    def _batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        raise NotImplementedError
+
+
+class ParquetTable(StoredTable):
+    """Equal texts are stored once, and read as they are stored."""
+
+    def _look(self) -> tuple[pa.Schema, int, float]:
+        with pq.ParquetFile(self.path) as file:
+            held, schema = file.metadata, file.schema_arrow
+        size = sum(held.row_group(i).total_byte_size for i in range(held.num_row_groups))
+        # Equal numbers are stored once, but take 8 bytes each in memory.
+        return schema, held.num_rows, size + 8.0 * held.num_rows * held.num_columns
+
+    def _open(self, names: Sequence[str]) -> pq.ParquetFile:
+        texts = [name for name in names if is_text(self.schema.field(name).type)]
+        return pq.ParquetFile(self.path, read_dictionary=texts)
+
+    def _column(self, name: str) -> pa.ChunkedArray:
+        with self._open([name]) as file:
+            return file.read(columns=[name])[name]
+
+    def _batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        with self._open(names) as file:
+            yield from file.iter_batches(rows, columns=[*names])
+
+
+class ArrowTable(StoredTable):
+    """Arrow's own format, which Feather is, too."""
+
+    def _look(self) -> tuple[pa.Schema, int, float]:
+        with pa.memory_map(str(self.path)) as source, pa.ipc.open_file(source) as file:
+            rows = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
+            return file.schema, rows, float(self.path.stat().st_size)
+
+    def _column(self, name: str) -> pa.ChunkedArray:
+        with pa.memory_map(str(self.path)) as source:
+            options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name)])
+            return pa.ipc.open_file(source, options=options).read_all()[name]
+
+    def _batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(str(self.path)) as source, pa.ipc.open_file(source) as file:
+            for number in range(file.num_record_batches):
+                batch = file.get_batch(number).select([*names])
+                for start in range(0, batch.num_rows, rows):
+                    yield batch.slice(start, rows)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type of Arrow is one of text."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+
+
+class Format(NamedTuple):
+    """How a file is read.
+
+    Args:
+        table: opens a table; a :class:`StoredTable`, or the text of one.
+        arrays: reads arrays by name; true reads a matrix as features, not as edges.
+    """
+
+    table: Callable[[Path, Header], Any] | None = None
+    arrays: Callable[[Path, bool], dict[str, object]] | None = None
+
+
+FORMATS = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".dat"), Format(TextStream)),
+    ".parquet": Format(ParquetTable),
+    **dict.fromkeys((".arrow", ".feather"), Format(ArrowTable)),
+    ".npz": Format(arrays=read_npz),
+    ".mtx": Format(arrays=read_matrix),
+    **dict.fromkeys((".pt", ".pth"), Format(arrays=lambda path, _: read_pyg(path, KEYS))),
+}
+
+
+def read_arrays(path: Path, *, as_features: bool = False) -> tuple[Data, tuple[str, ...]]:
+    """Read a file of arrays; the class names come with it if its labels are text.
+
+    Args:
+        path: ``.npz`` (a SciPy sparse matrix, or arrays named ``edge_index``, ``edge_weight``,
+            ``x``, ``y``, ``train_mask``, ..., or both), ``.mtx``, ``.pt`` or ``.pth``.
+        as_features: read a sparse matrix as node features instead of an adjacency.
+
+    Raises:
+        MissingFileError: if there is no such file.
+        DataError: if it is empty, truncated, unsafe or holds something else.
+    """
+    require_file(path)
+    if path.stat().st_size == 0:
+        raise DataError("Expected a graph (got an empty file).", path=path)
+    read: Any = FORMATS[table_suffix(path)].arrays
+    try:
+        return as_arrays(read(path, as_features), path)
+    except OSError as error:
+        if isinstance(error, DataError):
+            raise
+        raise unreadable(path, error) from error
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is called as those of tables are."""
+    form = FORMATS.get(table_suffix(path))
+    return form is not None and form.table is not None
+
+
+def names_of(*, tables: bool = False) -> str:
+    """The suffixes of all files that can be read, or of tables."""
+    return ", ".join(s for s, form in FORMATS.items() if form.table is not None or not tables)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A table in one or several files of one format, or a file of arrays."""
+
+    path: Path
+    files: tuple[Path, ...]
+    header: Header = "auto"
+
+    @classmethod
+    def of(cls, path: Path, header: Header = "auto") -> "Parts":
+        """A file alone, or the parts in a folder: what Spark, DuckDB or Dask write.
+
+        Raises:
+            DataError: for a folder without parts, or with parts of several kinds.
+        """
+        if not path.is_dir():
+            require_file(path)
+            if table_suffix(path) not in FORMATS:
+                raise DataError(
+                    f"Expected a file of type {names_of()} (got {path.suffix!r}).", path=path
+                )
+            return cls(path, (path,), header)
+        files = tuple(
+            file
+            for file in sorted(path.rglob("*"))
+            if file.is_file()
+            and is_table(file)
+            and not any(part[0] in "._" for part in file.relative_to(path).parts)
+        )
+        kinds = sorted({table_suffix(file) for file in files})
+        if len(kinds) > 1:
+            raise DataError(
+                f"Expected a file edges.*, or parts of one kind (got {', '.join(kinds)}"
+                f"{_some(path)}).",
+                path=path,
+            )
+        if not files:
+            raise MissingFileError(
+                f"Expected a file edges.* ({names_of()}), or parts of a table, in the folder "
+                f"(got none{_some(path)}).",
+                path=path,
+            )
+        return cls(path, files, header)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table, not arrays."""
+        return is_table(self.files[0])
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return sum(file.stat().st_size for file in self.files)
+
+    def size(self) -> tuple[int, int]:
+        """Rows and columns, roughly: of text, by the length of its first lines."""
+        opened = self.open()
+        if isinstance(opened[0], StoredTable):
+            return sum(part.rows for part in opened), len(opened[0].names)
+        head = opened[0].head
+        packed = PACKED if self.files[0].suffix.lower() not in FORMATS else 1
+        rows = packed * self.bytes * max(head.count(b"\n"), 1) / len(head)
+        return int(rows), len(opened[0].names)
+
+    def stamp(self) -> list[list[Any]]:
+        """Name, size and time of each file: whether they are still the same."""
+        states = [(file, file.stat()) for file in self.files]
+        return [[str(file), state.st_size, state.st_mtime_ns] for file, state in states]
+
+    def open(self) -> list[Any]:
+        """The tables, in order; each has the columns of the first.
+
+        Raises:
+            DataError: naming the file that cannot be read.
+        """
+        opened = []
+        for file in self.files:
+            require_file(file)
+            with _guarded(file):
+                opened.append(FORMATS[table_suffix(file)].table(file, self.header))  # type: ignore[misc]
+            missing = [name for name in opened[0].names if name not in opened[-1].names]
+            if missing:
+                raise DataError(
+                    f"Expected the columns of {self.files[0].name} in every part (got no "
+                    f"{missing[0]!r}); if they are not parts of one table, give the edge file "
+                    "itself, and --nodes.",
+                    path=file,
+                )
+        return opened
+
+    def place(self, row: int, *, has_header: bool) -> tuple[Path, int]:
+        """The file that holds a row of all, counted from 0; and the line of a text file or the row
+        of any other, counted from 1.
+        """
+        header: Header = self.header if len(self.files) > 1 else "yes" if has_header else "no"
+        for file in self.files:
+            opened: Any = FORMATS[table_suffix(file)].table(file, header)  # type: ignore[misc]
+            if file == self.files[-1]:
+                break
+            is_stored = isinstance(opened, StoredTable)
+            count = opened.rows if is_stored else sum(b.num_rows for b in opened.batches())
+            if row < count:
+                break
+            row -= count
+        return file, opened.line(row)
+
+
+def _some(folder: Path) -> str:
+    """A few of the files in a folder, for an error."""
+    names = [p.name for p in sorted(folder.iterdir()) if table_suffix(p) in FORMATS][:_LISTED]
+    return f"; it has {', '.join(names)}: give the edge file itself, and --nodes" if names else ""
+
+
+def find_files(
+    graph: Path, nodes: Path | None, header: Header = "auto"
+) -> tuple[Parts, Parts | None]:
+    """The edges, and the nodes if there are any.
+
+    Args:
+        graph: an edge file, a folder of its parts, or a folder with ``edges.*`` and perhaps
+            ``nodes.*``, each a file or a folder of parts (then ``edges/`` and ``nodes/``).
+        nodes: the node file or a folder of its parts, where it is not beside the edges.
+        header: of text files.
+
+    Raises:
+        DataError: where there is nothing, or more than one of a kind.
+    """
+    require_file(graph)
+    edges = graph
+    if graph.is_dir():
+        inside = called("edges", graph)
+        if nodes is None and inside is not None:
+            nodes = called("nodes", graph)
+        edges = inside or graph
+    elif nodes is None:
+        nodes = find_nodes_beside(graph)
+    found = [None if path is None else Parts.of(path, header) for path in (edges, nodes)]
+    assert found[0] is not None
+    return found[0], found[1]
+
+
+def find_nodes_beside(edges: Path) -> Path | None:
+    """The file ``nodes.*`` beside a file ``edges.*``, if there is just one."""
+    if edges.is_dir() or table_stem(edges) != "edges" or not edges.parent.is_dir():
+        return None
+    beside = _all_called("nodes", edges.parent)
+    return beside[0] if len(beside) == 1 else None
+
+
+def called(stem: str, folder: Path) -> Path | None:
+    """The file ``stem.*`` of a known format, or the folder ``stem``."""
+    paths = _all_called(stem, folder)
+    if len(paths) > 1:
+        names = ", ".join(path.name for path in paths)
+        raise DataError(f"Expected one {stem} file or folder (got {names}).", path=folder)
+    return paths[0] if paths else None
+
+
+def _all_called(stem: str, folder: Path) -> list[Path]:
+    return [
+        path
+        for path in sorted([*folder.glob(stem), *folder.glob(f"{stem}.*")])
+        if (path.is_dir() and path.name == stem)
+        or (not path.is_dir() and table_suffix(path) in FORMATS and table_stem(path) == stem)
+    ]
+
+
+def graph_name(edges: Path) -> str:
+    """A name for the graph of an edge file, or of a folder with ``edges.*``."""
+    if edges.is_dir() and edges.name != "edges":
+        return edges.name
+    stem = table_stem(edges)
+    return edges.parent.name if stem == "edges" else stem
