@@ -233,7 +233,7 @@ class InMemory(Backing):
     def take_features(self, dataset: "NodeDataset", places: Sequence[int]) -> "NodeDataset":
         data = copy.copy(self.data)
         data.x = take_columns(self.data.x, places)
-        return dataclasses.replace(dataset, data=data, feature_names=())
+        return dataclasses.replace(dataset, data=data, feature_names=(), open_features=0)
 
     def asked(self, dataset: "NodeDataset") -> "NodeDataset":
         return dataset
