@@ -11,7 +11,6 @@ from lab.studies._engine import compute_cells, record_path
 from lab.studies._invented import DEVELOPMENT, HELD_BACK, STORIES
 from lab.studies._training import predict_by_columns
 from lab.studies.portfolio._graphs import GRAPHS, KINDS, NAMED, UNSEEN, Graph, levels
-from longnn.config import Config
 from longnn.data import make_split
 from longnn.metrics import headline
 from longnn.training import data_defaults
@@ -71,45 +70,6 @@ def test_a_small_version_of_tables(tmp_path):
     assert [row[0] for row in scores.rows] == [row[0] for row in paired.rows] == ["wine"]
     assert "placement hidden" in settings.rows[0][1]
     assert (tmp_path / "figures" / "differences.png").is_file()
-
-
-def test_candidates_differ_from_the_preset_in_what_they_are_called():
-    for name in ("diabetes", "cancer"):
-        dataset = DEVELOPMENT[name]()
-        made = presets.candidates(dataset, {"epochs": 7})
-        chosen = made["preset"].to_dict()
-        assert data_defaults(dataset).items() <= chosen.items()
-        assert made["defaults"] == Config.from_dict({"epochs": 7})
-        differing = {
-            candidate: {k for k, v in made[candidate].to_dict().items() if chosen[k] != v}
-            for candidate in presets.CHANGES
-            if candidate in made
-        }
-        assert differing["no-penalty"] == differing["triple-penalty"] == {"degree_penalty"}
-        assert differing["half-dropout"] == {"input_dropout", "dropout"}
-        assert differing["usual-dropout"] == {"input_dropout", "dropout", "filter_dropout"}
-        assert differing["output"] == {"placement"}
-        assert differing["other-sharing"] == {"shared"}
-        assert differing["slow-filter"] == {"lr_coefficients"}
-        assert differing["no-dropout"] == differing["some-dropout"] == {"dropout"}
-        assert differing.get("other-monitor", {"monitor"}) == {"monitor"}
-        assert ("other-monitor" in made) == (name == "cancer")
-
-
-def test_a_small_version_of_presets(tmp_path):
-    context = Context(tmp_path, quick=True, device="cpu", tell=lambda line: None)
-    scores, changes = run_study("presets", context)
-    cell = presets.read(tmp_path)["diabetes"][presets.KEY]
-    assert set(cell["holdout"]) == set(presets.LABELS) - {"other-monitor"}  # regression
-    assert cell["configs"]["defaults"] == {}
-    assert cell["configs"]["preset"] == data_defaults(DEVELOPMENT["diabetes"]())
-    assert cell["best_epochs"].keys() == cell["configs"].keys()
-    assert [row[0] for row in scores.rows] == ["diabetes"]
-    assert [row[0] for row in changes.rows] == [
-        presets.LABELS[c] for c in ("defaults", *presets.CHANGES)
-    ]
-    assert changes.rows[-1][-1] == "–"
-    assert (tmp_path / "figures" / "changes.png").is_file()
 
 
 @pytest.mark.slow
