@@ -128,9 +128,9 @@ def find_nodes(ids: Sequence[Any], nodes: Any) -> np.ndarray:
     if given.dtype.kind == "b":
         raise ValueError("Expected positions or ids of nodes (got a mask); use np.flatnonzero")
     numbered = all(isinstance(i, int | np.integer) for i in ids[:1])
-    own = not (isinstance(ids, range) and ids == range(len(ids)))
+    named = not (isinstance(ids, range) and ids == range(len(ids)))
     number = _whole(given)
-    if number is None or (own and numbered):
+    if number is None or (named and numbered):
         return find_ids(ids, (given if number is None else number).tolist())
     outside = (number < 0) | (number >= len(ids))
     if outside.any():
@@ -162,15 +162,15 @@ def _whole(given: np.ndarray) -> np.ndarray | None:
 
 def check_mask(name: str, mask: Any, size: int) -> np.ndarray:
     """A mask with one entry per sample, bool (size,)."""
-    found = to_numpy(mask)
-    if found.shape != (size,):
-        raise ValueError(f"Expected `{name}` of shape ({size},) (got {found.shape})")
-    if found.dtype != bool:
+    array = to_numpy(mask)
+    if array.shape != (size,):
+        raise ValueError(f"Expected `{name}` of shape ({size},) (got {array.shape})")
+    if array.dtype != bool:
         raise ValueError(
-            f"Expected `{name}` to be true or false for each node (got {found.dtype}); labels "
+            f"Expected `{name}` to be true or false for each node (got {array.dtype}); labels "
             "belong to the graph, or use fit(X, edge_index, y)"
         )
-    return found
+    return array
 
 
 def check_weights(weights: Any, size: int) -> np.ndarray | None:
@@ -181,20 +181,20 @@ def check_weights(weights: Any, size: int) -> np.ndarray | None:
     """
     if weights is None:
         return None
-    found = to_numpy(weights).astype(np.float64)
-    if found.shape == ():
-        found = np.full(size, float(found))
-    if found.shape != (size,):
-        raise ValueError(f"Expected `sample_weight` of shape ({size},) (got {found.shape})")
-    if not (np.isfinite(found) & (found >= 0)).all():
+    array = to_numpy(weights).astype(np.float64)
+    if array.shape == ():
+        array = np.full(size, float(array))
+    if array.shape != (size,):
+        raise ValueError(f"Expected `sample_weight` of shape ({size},) (got {array.shape})")
+    if not (np.isfinite(array) & (array >= 0)).all():
         raise ValueError("Expected `sample_weight` finite and >= 0")
-    if not (found > 0).any():
+    if not (array > 0).any():
         raise ValueError("Expected some `sample_weight` > 0 (all sample weights are zero)")
-    return None if (found == found[0]).all() else found
+    return None if (array == array[0]).all() else array
 
 
 def per_node(mask: np.ndarray, nodes: np.ndarray, size: int) -> Tensor:
     """A mask over samples as one over the nodes of the graph."""
-    found = torch.zeros(size, dtype=torch.bool)
-    found[nodes[mask]] = True
-    return found
+    spread = torch.zeros(size, dtype=torch.bool)
+    spread[nodes[mask]] = True
+    return spread

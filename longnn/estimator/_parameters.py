@@ -104,42 +104,8 @@ class Parameters(BaseEstimator):
         verbose: int | None = None,
         model_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.graph = graph
-        self.directed = directed
-        self.direction = direction
-        self.preset = preset
-        self.time_limit = time_limit
-        self.model = model
-        self.hidden_channels = hidden_channels
-        self.degree = degree
-        self.dropout = dropout
-        self.input_dropout = input_dropout
-        self.filter_dropout = filter_dropout
-        self.epochs = epochs
-        self.patience = patience
-        self.monitor = monitor
-        self.lr_transform = lr_transform
-        self.lr_coefficients = lr_coefficients
-        self.lr_factors = lr_factors
-        self.lr_basis = lr_basis
-        self.wd_transform = wd_transform
-        self.wd_coefficients = wd_coefficients
-        self.wd_factors = wd_factors
-        self.penalty = penalty
-        self.degree_penalty = degree_penalty
-        self.class_weight = class_weight
-        self.calibrate = calibrate
-        self.frequencies = frequencies
-        self.threshold = threshold
-        self.baselines = baselines
-        self.scale = scale
-        self.seed = seed
-        self.random_state = random_state
-        self.repeat = repeat
-        self.device = device
-        self.precision = precision
-        self.verbose = verbose
-        self.model_options = model_options
+        # Each is kept as it was given, under its own name: scikit-learn clones by these.
+        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
     @classmethod
     def from_recipe(cls, dataset: str, *, model: str = "lon", **parameters: Any) -> Self:
@@ -169,10 +135,9 @@ class Parameters(BaseEstimator):
     @classmethod
     def _from_table(cls, table: Mapping[str, Any]) -> Self:
         """From the flat table of a configuration."""
-        own = set(cls().get_params()) - {"model_options"}
-        options = {k: v for k, v in table.items() if k not in own}
-        given = {k: v for k, v in table.items() if k in own}
-        return cls(**given, model_options=options or None)
+        names = set(cls().get_params()) - {"model_options"}
+        options = {k: v for k, v in table.items() if k not in names}
+        return cls(**{k: table[k] for k in names & {*table}}, model_options=options or None)
 
     def config(self) -> Config:
         """The parameters as a configuration: what is None is filled in from the defaults.

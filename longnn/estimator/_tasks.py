@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from longnn.estimator._estimator import GraphEstimator
-from longnn.estimator._inputs import check_weights, is_graph, to_numpy
+from longnn.estimator._inputs import is_graph, to_numpy
 from longnn.metrics import Task
 
 
@@ -110,14 +110,7 @@ class LONGNNClassifier(ClassifierMixin, GraphEstimator):
         """Numbers of the classes (nodes,), or 0 or 1 for several labels (nodes, labels)."""
         return self.trained_.choose(torch.from_numpy(probabilities)).numpy().astype(np.int64)
 
-    def score(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        mask: Any = None,
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, mask: Any = None) -> float:
         """Accuracy: ``score(nodes, y)``, or of a graph ``score(data)`` and ``score(data, mask)``.
 
         With several labels a node counts where all of them are right, as in scikit-learn.
@@ -130,13 +123,9 @@ class LONGNNClassifier(ClassifierMixin, GraphEstimator):
         """
         if not is_graph(X):
             return float(super().score(X, y, sample_weight))
-        truth, keep = self._labelled(X, y if mask is None else mask)
-        weights = check_weights(sample_weight, len(keep))
-        if truth.ndim == 2:
-            keep = keep & np.isfinite(truth).all(1)
-        predicted = self._choose(self._outputs(X))
-        picked = None if weights is None else weights[keep]
-        return float(accuracy_score(truth[keep], predicted[keep], sample_weight=picked))
+        truth, keep, weights = self._labelled(X, y if mask is None else mask, sample_weight)
+        predicted = self._choose(self._outputs(X))[keep]
+        return float(accuracy_score(truth, predicted, sample_weight=weights))
 
 
 class LONGNNRegressor(RegressorMixin, GraphEstimator):
@@ -163,14 +152,7 @@ class LONGNNRegressor(RegressorMixin, GraphEstimator):
         """
         return self._outputs(X)
 
-    def score(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        mask: Any = None,
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, mask: Any = None) -> float:
         """R2: ``score(nodes, y)``, or of a graph ``score(data)`` and ``score(data, mask)``.
 
         Args:
@@ -181,14 +163,10 @@ class LONGNNRegressor(RegressorMixin, GraphEstimator):
         """
         if not is_graph(X):
             return float(super().score(X, y, sample_weight))
-        truth, keep = self._labelled(X, y if mask is None else mask)
-        keep = keep & np.isfinite(truth.reshape(len(truth), -1)).all(1)
-        if (np.ptp(truth[keep], axis=0) == 0).any():
+        truth, keep, weights = self._labelled(X, y if mask is None else mask, sample_weight)
+        if (np.ptp(truth, axis=0) == 0).any():
             raise ValueError("Expected labels that differ to score on (got one value)")
-        weights = check_weights(sample_weight, len(keep))
-        predicted = self._outputs(X)
-        picked = None if weights is None else weights[keep]
-        return float(r2_score(truth[keep], predicted[keep], sample_weight=picked))
+        return float(r2_score(truth, self._outputs(X)[keep], sample_weight=weights))
 
 
 def _known(y: np.ndarray) -> np.ndarray:
