@@ -1,9 +1,9 @@
 """Triton kernels, where CUDA and Triton are; nothing here is needed for a right answer.
 
-Each file holds one kernel and the function that launches it. The torch operators above call them
-for CUDA tensors and have a plain form for everything else. Under ``TRITON_INTERPRET=1`` the same
-kernels run on the CPU, which is how they are tested where there is no GPU. A kernel's file, and
-Triton with it, is loaded when the kernel is first used.
+Each file holds the kernels of one step and the functions that launch them. The torch operators
+above call them for CUDA tensors and have a plain form for everything else. Under
+``TRITON_INTERPRET=1`` the same kernels run on the CPU, which is how they are tested where there is
+no GPU. A kernel's file, and Triton with it, is loaded when the kernel is first used.
 """
 
 import functools
@@ -16,18 +16,21 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from longnn.kernels._adam import adam_, cut, keep_
-    from longnn.kernels._basis import jacobi_coefficients, jacobi_gradient
+    from longnn.kernels._basis import jacobi_coefficients, jacobi_gradient, summary
     from longnn.kernels._chebyshev import chebyshev_filter
-    from longnn.kernels._dense import product as dense_product
-    from longnn.kernels._dropout import activation_gradient, dropout
+    from longnn.kernels._dense import dense_product
     from longnn.kernels._entropy import cross_entropy, cross_entropy_gradient
-    from longnn.kernels._features import product as feature_product
-    from longnn.kernels._narrow import gradient as narrow_gradient
-    from longnn.kernels._narrow import product as narrow_product
-    from longnn.kernels._rows import add_bias, normalize, normalize_gradient, sum_rows
-    from longnn.kernels._standing import stand_
-    from longnn.kernels._summary import summary
+    from longnn.kernels._features import feature_product
+    from longnn.kernels._narrow import narrow_gradient, narrow_product
+    from longnn.kernels._rows import (
+        activation_gradient,
+        add_bias,
+        dropout,
+        normalize,
+        normalize_gradient,
+        sum_rows,
+    )
+    from longnn.kernels._step import adam_, cut, keep_, stand_
 
 __all__ = [
     "activation_gradient",
@@ -53,29 +56,21 @@ __all__ = [
     "usable",
 ]
 
-#: The file and the function behind each name.
-_HOMES = {
-    "activation_gradient": ("_dropout", "activation_gradient"),
-    "adam_": ("_adam", "adam_"),
-    "add_bias": ("_rows", "add_bias"),
-    "chebyshev_filter": ("_chebyshev", "chebyshev_filter"),
-    "cross_entropy": ("_entropy", "cross_entropy"),
-    "cross_entropy_gradient": ("_entropy", "cross_entropy_gradient"),
-    "cut": ("_adam", "cut"),
-    "dense_product": ("_dense", "product"),
-    "dropout": ("_dropout", "dropout"),
-    "feature_product": ("_features", "product"),
-    "jacobi_coefficients": ("_basis", "jacobi_coefficients"),
-    "jacobi_gradient": ("_basis", "jacobi_gradient"),
-    "keep_": ("_adam", "keep_"),
-    "narrow_gradient": ("_narrow", "gradient"),
-    "narrow_product": ("_narrow", "product"),
-    "normalize": ("_rows", "normalize"),
-    "normalize_gradient": ("_rows", "normalize_gradient"),
-    "stand_": ("_standing", "stand_"),
-    "sum_rows": ("_rows", "sum_rows"),
-    "summary": ("_summary", "summary"),
+#: The functions of each file.
+_FUNCTIONS = {
+    "_basis": ("jacobi_coefficients", "jacobi_gradient", "summary"),
+    "_chebyshev": ("chebyshev_filter",),
+    "_dense": ("dense_product",),
+    "_entropy": ("cross_entropy", "cross_entropy_gradient"),
+    "_features": ("feature_product",),
+    "_narrow": ("narrow_gradient", "narrow_product"),
+    "_rows": (
+        *("activation_gradient", "add_bias", "dropout", "normalize", "normalize_gradient"),
+        "sum_rows",
+    ),
+    "_step": ("adam_", "cut", "keep_", "stand_"),
 }
+_HOMES = {name: file for file, names in _FUNCTIONS.items() for name in names}
 #: Compute capability from which Triton compiles for a GPU.
 _CAPABILITY = (8, 0)
 
@@ -83,10 +78,8 @@ _CAPABILITY = (8, 0)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, function = _HOMES[name]
-    return globals().setdefault(
-        name, getattr(importlib.import_module(f"{__name__}.{module}"), function)
-    )
+    module = importlib.import_module(f"{__name__}.{_HOMES[name]}")
+    return globals().setdefault(name, getattr(module, name))
 
 
 @functools.cache

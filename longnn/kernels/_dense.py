@@ -17,8 +17,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-from longnn.kernels._hashing import hash32, keys, scale
-from longnn.kernels._layout import dot_precision
+from longnn.kernels._shared import dot_precision, hash32, keys, scale
 
 #: Rows of a multiple of so many numbers can be read sixteen bytes at a time.
 ALIGNED = 16
@@ -162,7 +161,7 @@ def _backward(
     tl.store(place + (f + 1) * of, total1 * by, mask=(f + 1 < features) & some)
 
 
-def product(
+def dense_product(
     x: Tensor,  # (nodes, features), contiguous, float32
     dense: Tensor,  # (members, features, channels), or (members, nodes, channels) if transposed
     stream: Tensor,  # (members, 2) int64, contiguous

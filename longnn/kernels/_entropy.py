@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from longnn.kernels._layout import like
+from longnn.kernels._shared import like
 
 #: Elements of a tile, and nodes that one program sums.
 BLOCK, PIECE = 8192, 2048

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from longnn.kernels._hashing import keep, keys, scale
+from longnn.kernels._shared import keep, keys, scale
 
 
 @triton.jit(do_not_specialize=["site"])
@@ -74,7 +74,7 @@ def _product(
     tl.store(out + place, total, mask=known[:, None] & inside[None, :])
 
 
-def product(
+def feature_product(
     crow: Tensor,
     col: Tensor,
     values: Tensor,

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from longnn.kernels._layout import dot_precision
+from longnn.kernels._shared import dot_precision
 
 #: Columns of a tile: the fewest that the matrix units take.
 COLUMNS = 16
@@ -108,7 +108,7 @@ def _gradient(
     tl.store(place, total, mask=(k[:, None] < channels) & (c[None, :] < columns))
 
 
-def product(
+def narrow_product(
     x: Tensor,  # (members, rows, channels), float32, any strides
     weight: Tensor,  # (members, channels, columns), at most COLUMNS of them
 ) -> Tensor:
@@ -125,7 +125,7 @@ def product(
     return out
 
 
-def gradient(
+def narrow_gradient(
     x: Tensor,  # (members, rows, channels), float32, any strides
     grad: Tensor,  # (members, rows, columns)
 ) -> Tensor:

@@ -9,17 +9,14 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from longnn.kernels import (
-    _adam,
     _basis,
     _chebyshev,
     _dense,
-    _dropout,
     _entropy,
     _features,
     _narrow,
     _rows,
-    _standing,
-    _summary,
+    _step,
 )
 
 #: An H200.
@@ -43,7 +40,7 @@ CASES = [
         for factors in (True, False)
     ),
     *(
-        (_summary._summary, {"FACTORS": factors, "WIDE": 16, "CHANNELS": 128}, _DOUBLE)
+        (_basis._summary, {"FACTORS": factors, "WIDE": 16, "CHANNELS": 128}, _DOUBLE)
         for factors in (True, False)
     ),
     *((_entropy._losses, {"HITS": hits, "ROWS": 1024, "CLASSES": 8}, ()) for hits in (True, False)),
@@ -56,8 +53,8 @@ CASES = [
         )
         for drop in (True, False)
     ),
-    (_dropout._pass, {"ACTIVATE": True, "DROP": True, "ROWS": 16, "COLUMNS": 64}, ()),
-    (_dropout._gradient, {"DROP": True, "ROWS": 16, "COLUMNS": 64}, ()),
+    (_rows._pass, {"ACTIVATE": True, "DROP": True, "ROWS": 16, "COLUMNS": 64}, ()),
+    (_rows._gradient, {"DROP": True, "ROWS": 16, "COLUMNS": 64}, ()),
     *(
         (
             kernel,
@@ -93,12 +90,12 @@ CASES = [
     (_rows._add, {"RESIDUAL": True, "ROWS": 8, "COLUMNS": 128}, ()),
     (_rows._sums, {"ROWS": 8, "COLUMNS": 128}, ()),
     (
-        _adam._adam,
+        _step._adam,
         {"b1": 0.9, "b2": 0.999, "epsilon": 1e-8, "log_b1": -0.1, "log_b2": -1e-3, **_BLOCKS},
         (),
     ),
-    (_adam._keep, _BLOCKS, ()),
-    *((_standing._stand, {"FALLING": by, "BY_LOSS": by, "BLOCK": 128}, ()) for by in (True, False)),
+    (_step._keep, _BLOCKS, ()),
+    *((_step._stand, {"FALLING": by, "BY_LOSS": by, "BLOCK": 128}, ()) for by in (True, False)),
 ]
 SIZES = ("size", "channels", "pairs", "rows", "columns", "piece", "members", "patience", "step")
 STRIDES = tuple(f"{of}{axis}" for of in "srgxw" for axis in "mrc")

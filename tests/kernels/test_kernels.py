@@ -25,14 +25,12 @@ from ..helpers import double_operator, random_graph, random_tensor
 
 pytest.importorskip("triton")
 
-from longnn.kernels import _adam as adam
 from longnn.kernels import _basis as basis
 from longnn.kernels import _chebyshev as chebyshev
 from longnn.kernels import _dense as dense
-from longnn.kernels import _dropout as dropout
 from longnn.kernels import _features as features
 from longnn.kernels import _rows as rows
-from longnn.kernels import _summary as summary
+from longnn.kernels import _step as step
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 NODES = 37
@@ -96,13 +94,13 @@ def test_feature_product(members, channels, full):
     """Short rows, of few members and of many, and long ones."""
     x = SparseMatrix.from_dense(random_tensor(NODES, 40)).to(DEVICE) if full else sparse_features()
     w = random_tensor(members, x.shape[1], channels).to(DEVICE)
-    plain = features.product(x.crow, x.col, x.values, w)
+    plain = features.feature_product(x.crow, x.col, x.values, w)
     torch.testing.assert_close(plain, x.to_dense() @ w)
     # A batch that is not in front in memory, and a transpose.
     strided = w.movedim(0, 1).contiguous().movedim(1, 0)
-    torch.testing.assert_close(features.product(x.crow, x.col, x.values, strided), plain)
+    torch.testing.assert_close(features.feature_product(x.crow, x.col, x.values, strided), plain)
     g = random_tensor(members, NODES, channels, seed=4).to(DEVICE)
-    back = features.product(x.crow_t, x.col_t, x.values_t, g, members_first=True)
+    back = features.feature_product(x.crow_t, x.col_t, x.values_t, g, members_first=True)
     torch.testing.assert_close(back, x.to_dense().T @ g)
 
 
@@ -112,10 +110,10 @@ def test_feature_product_with_dropout_equals_masks_on_stored_values():
     stream, p = STREAM.to(DEVICE), RATES.to(DEVICE)
     masks = noise.masks(STREAM, RATES, torch.empty(0, dtype=torch.float64), 2, [x.nnz]).to(DEVICE)
     dense = torch.stack([x.with_values(x.values * m).to_dense() for m in masks])
-    out = features.product(x.crow, x.col, x.values, w, stream=stream, p=p, site=2)
+    out = features.feature_product(x.crow, x.col, x.values, w, stream=stream, p=p, site=2)
     torch.testing.assert_close(out, dense @ w, rtol=1e-6, atol=1e-6)  # the scale is float32
     g = random_tensor(3, NODES, 6, seed=4).to(DEVICE)
-    back = features.product(
+    back = features.feature_product(
         x.crow_t, x.col_t, x.values_t, g, stream=stream, p=p, site=2, position=x.order_t
     )
     torch.testing.assert_close(back, dense.mT @ g, rtol=1e-6, atol=1e-6)
@@ -129,7 +127,7 @@ def test_dropout_makes_the_numbers_of_noise(layout, site):
         x = x.movedim(0, 1).contiguous().movedim(1, 0)
     p = RATES.float()
     masks = noise.masks(STREAM, p, torch.empty(0), site, [13, 7]).to(DEVICE)
-    out = dropout.dropout(x, STREAM.to(DEVICE), p.to(DEVICE), site)
+    out = rows.dropout(x, STREAM.to(DEVICE), p.to(DEVICE), site)
     torch.testing.assert_close(out, x * masks, rtol=1e-6, atol=0)
     assert out.stride() == x.stride()
 
@@ -138,10 +136,10 @@ def test_dropout_makes_the_numbers_of_noise(layout, site):
 def test_rows_of_a_signal_have_the_numbers_of_the_whole(row):
     x = random_tensor(3, 13, 7, dtype=torch.float32).to(DEVICE)
     keyed = (STREAM.to(DEVICE), RATES.float().to(DEVICE), 2)
-    whole = dropout.dropout(x, *keyed)
-    some = dropout.dropout(x[:, row:].contiguous(), *keyed, first=7 * row)
+    whole = rows.dropout(x, *keyed)
+    some = rows.dropout(x[:, row:].contiguous(), *keyed, first=7 * row)
     assert torch.equal(some, whole[:, row:])
-    assert dropout.dropout(x[:, :0].contiguous(), *keyed).shape == (3, 0, 7)
+    assert rows.dropout(x[:, :0].contiguous(), *keyed).shape == (3, 0, 7)
 
 
 @pytest.mark.parametrize("drop", [True, False])
@@ -153,9 +151,9 @@ def test_activation_and_its_gradient(layout, drop):
     bias, grad = (random_tensor(*s, seed=4).to(DEVICE) for s in ((3, 70), (3, 13, 70)))
     stream, p = (STREAM.to(DEVICE), RATES.to(DEVICE)) if drop else (None, None)
     masks = noise.masks(STREAM, RATES, x.new_empty(0).cpu(), 2, [13, 70]).to(DEVICE) if drop else 1
-    out = dropout.dropout(x, stream, p, 2, bias=bias)
+    out = rows.dropout(x, stream, p, 2, bias=bias)
     torch.testing.assert_close(out, torch.relu(x + bias[:, None]) * masks)
-    back = dropout.activation_gradient(grad, out, p)
+    back = rows.activation_gradient(grad, out, p)
     torch.testing.assert_close(back, grad * masks * (x + bias[:, None] > 0))
     assert out.stride() == back.stride() == x.stride()
 
@@ -250,8 +248,8 @@ def test_dense_product_with_dropout(count, rounded):
     masked = x.double() * masks.to(DEVICE)
     g = random_tensor(3, count, 5, dtype=torch.float32, seed=4).to(DEVICE)
     with dense_products(rounded=rounded):
-        out = dense.product(x, w, stream, p, 1)
-        back = dense.product(x, g, stream, p, 1, transposed=True)
+        out = dense.dense_product(x, w, stream, p, 1)
+        back = dense.dense_product(x, g, stream, p, 1, transposed=True)
     coarse = 100 if rounded and x.is_cuda else 1
     for found, exact in ((out, masked @ w.double()), (back, masked.mT @ g.double())):
         error = (found.double() - exact).norm() / exact.norm()
@@ -321,7 +319,7 @@ def test_jacobi_coefficients_and_their_gradients(degree, channels, form):
         wanted = torch.zeros_like(mine.cpu()) if theirs is None else theirs
         torch.testing.assert_close(mine.cpu(), wanted, rtol=1e-9, atol=1e-9)
     if raw:
-        found = summary.summary(*moved[:3], bound, eta=moved[3], gamma=moved[4])
+        found = basis.summary(*moved[:3], bound, eta=moved[3], gamma=moved[4])
         amplitude = alpha.square().sum(1).mean(1).sqrt()
         torch.testing.assert_close(found.cpu(), torch.stack([amplitude, *now], 1).detach())
 
@@ -349,7 +347,7 @@ def test_adam_update_equals_torch():
         each = [random_tensor(*s, seed=epoch).to(DEVICE) for s in SHAPES.values()]
         stream = torch.tensor([[0, epoch], [1, epoch]], device=DEVICE)
         g = torch.cat([t.reshape(-1) for t in each])
-        adam.adam_(p, g, m, v, rate, decay, stream, packed.blocks, constants)
+        step.adam_(p, g, m, v, rate, decay, stream, packed.blocks, constants)
         for (i, k), optimizer in zip(own, optimizers, strict=True):
             own[i, k].grad = each[i][k].clone()
             optimizer.step()
@@ -362,7 +360,7 @@ def test_keep_copies_only_the_better_members():
     best, now = Packed(ones), Packed(ones)
     best.flat.zero_()
     better = torch.tensor([False, True], device=DEVICE)
-    adam.keep_(best.flat, now.flat, better, now.blocks)
+    step.keep_(best.flat, now.flat, better, now.blocks)
     for kept in best.values():
         assert kept[0].sum() == 0
         assert bool((kept[1] == 1).all())
