@@ -23,7 +23,7 @@ import longnn
 from longnn._base.memory import parse_size
 
 if TYPE_CHECKING:
-    from longnn.data import Source
+    from longnn.data import NodeDataset, Source
 
 
 class Output(Console):
@@ -216,6 +216,23 @@ def setting_meant(argument: str, following: list[str], options: Iterable[str]) -
 def read_source(graph: str, nodes: Path | None, pairs: list[str] | None) -> "Source":
     """What was named on the command line, resolved."""
     return longnn.data.Source.resolve(graph, nodes, options=assignments(pairs))
+
+
+def load_dataset(
+    source: "Source",
+    data_dir: Path | None,
+    memory: str | None,
+    cache: Path | None,
+    *,
+    quiet: bool = False,
+    **options: Any,
+) -> "NodeDataset":
+    """What was named on the command line: in memory where it fits, else on disk, prepared."""
+    from longnn.store._cache import load_source
+
+    note = lambda text: None if quiet else show_notes([with_short_paths(text)])  # noqa: E731
+    given: dict[str, Any] = {"memory": read_memory(memory), "cache": cache, "on_note": note}
+    return load_source(source, data_dir, **given, **options)
 
 
 def assignments(pairs: list[str] | None) -> dict[str, Any]:

@@ -80,21 +80,20 @@ def prepare(
     show(store, quiet=quiet, json_=json_)
 
 
-def show(graph: "GraphStore", *, quiet: bool, json_: bool) -> None:
+def show(store: "GraphStore", *, quiet: bool, json_: bool) -> None:
     """The card of a graph, and what to do next."""
-    from longnn.store._graph import card_lines
+    from longnn.store._disk import load_stored
 
     if json_:
-        about = {k: v for k, v in graph.about.items() if k not in ("encoding", "scaling")}
-        print_json({**about, "nodes": graph.num_nodes, "features": graph.num_features})
-        return
-    if quiet:
-        return
-    for line in card_lines(graph):
-        out.print(line)
-    show_notes(graph.about["notes"])
-    if graph.about["labelled"]:
-        err.print(f"next: longnn train {shlex.quote(str(graph.folder))}")
+        about = {k: v for k, v in store.about.items() if k not in ("encoding", "scaling")}
+        print_json({**about, "nodes": store.num_nodes, "features": store.num_features})
+    elif not quiet:
+        for line in longnn.data.describe(load_stored(store.folder, rows=True)).lines():
+            out.print(line)
+        out.print(f"{'on disk':<12}{in_words(sum(f.bytes for f in store.manifest.files.values()))}")
+        show_notes(store.about["notes"])
+        if store.about["labelled"]:
+            err.print(f"next: longnn train {shlex.quote(str(store.folder))}")
 
 
 def propagate(

@@ -11,18 +11,20 @@ from rich.text import Text
 import longnn
 from longnn.cli import _display as display
 from longnn.cli._base import (
+    Cache,
     DataDir,
     DataOption,
     Graph,
     Json,
+    Memory,
     Nodes,
     err,
+    load_dataset,
     out,
     print_json,
     read_source,
     show_notes,
 )
-from longnn.cli._disk import show
 from longnn.registry import MODELS, find_model
 
 if TYPE_CHECKING:
@@ -39,35 +41,32 @@ def info(
     nodes: Nodes = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
+    memory: Memory = None,
+    cache: Cache = None,
     json_: Json = False,
 ) -> None:
     """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
     from longnn.data._card import untested
-    from longnn.store._disk import is_prepared
-    from longnn.store._graph import GraphStore
 
-    if is_prepared(graph):
-        show(GraphStore.open(graph), quiet=False, json_=json_)
-        return
-    dataset = read_source(graph, nodes, data_option).load(data_dir)
-    card, data = longnn.data.describe(dataset), dataset.data
-    operator = (
-        longnn.graphs.directed_operator(data.edge_index, data.get("edge_weight"), dataset.num_nodes)
-        if dataset.directed
-        else longnn.GraphOperator.from_data(data)
-    )
-    density = longnn.spectral_density(operator)
+    dataset = load_dataset(read_source(graph, nodes, data_option), data_dir, memory, cache)
+    card, operator = longnn.data.describe(dataset), dataset.backing.operator()
+    density = None if operator is None else longnn.spectral_density(operator)
     if json_:
-        sketch = {name: getattr(density, name).tolist() for name in ("eigenvalues", "density")}
+        sketch = density and {
+            name: getattr(density, name).tolist() for name in ("eigenvalues", "density")
+        }
         print_json({**card.to_dict(), "density": sketch})
         return
     for line in card.lines():
         out.print(line)
-    if dataset.directed:
-        out.print("\nspectrum of the double cover: 1 - s and 1 + s for every singular value s")
+    if density is None:
+        out.print("\nspectrum: left out, it would take too long")
     else:
-        out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
-    out.print(f"  0 |{display.sparkline(density.histogram(50), out.encoding)}| 2")
+        if dataset.directed:
+            out.print("\nspectrum of the double cover: 1 - s and 1 + s for every singular value s")
+        else:
+            out.print("\nspectrum of the normalised Laplacian, 0 (smooth) to 2 (alternating)")
+        out.print(f"  0 |{display.sparkline(density.histogram(50), out.encoding)}| 2")
     show_notes(dataset.notes)
     for warning in (*card.warnings, *untested(dataset)):
         err.print(f"warning: {warning}")

@@ -19,12 +19,12 @@ from longnn.cli._base import (
     Run,
     check_output,
     err,
+    load_dataset,
     out,
     print_json,
     read_memory,
     read_source,
     show_notes,
-    with_short_paths,
 )
 from longnn.metrics import metric_of
 
@@ -66,7 +66,8 @@ def predict(
     from longnn.runs._folder import folder_name
     from longnn.runs._predictions import write_predictions
 
-    loaded = longnn.runs.load_run(run, data_dir=data_dir)
+    given: dict[str, Any] = {"memory": read_memory(memory), "cache": cache}
+    loaded = longnn.runs.load_run(run, data_dir=data_dir, **given)
     dataset = _dataset(loaded, graph, nodes, data_option, data_dir, memory, cache)
     alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
     target = output or run / f"predictions-{folder_name(dataset.name)}{alone}.csv"
@@ -86,6 +87,8 @@ def predict(
 def evaluate(
     run: Run,
     data_dir: DataDir = None,
+    memory: Memory = None,
+    cache: Cache = None,
     json_: Json = False,
     truncate: Annotated[
         bool,
@@ -95,7 +98,8 @@ def evaluate(
     """Compute the scores of a finished run again, from its weights and data."""
     from longnn._base.schema import to_plain  # it loads NumPy
 
-    loaded = longnn.runs.load_run(run, data_dir=data_dir)
+    given: dict[str, Any] = {"memory": read_memory(memory), "cache": cache}
+    loaded = longnn.runs.load_run(run, data_dir=data_dir, **given)
     if truncate:
         _show_truncation(loaded, json_)
         return
@@ -192,6 +196,8 @@ def explain(
     ] = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
+    memory: Memory = None,
+    cache: Cache = None,
     json_: Json = False,
 ) -> None:
     """Say why: split predictions into contributions of nodes, distances and features.
@@ -211,8 +217,9 @@ def explain(
         raise ValueError("Expected nodes where --class or --against is given (got none)")
     if ids and sample is not None:
         raise ValueError("Expected --sample without nodes (got both)")
-    loaded = longnn.runs.load_run(run, data_dir=data_dir)
-    dataset = _dataset(loaded, graph, nodes, data_option, data_dir)
+    given: dict[str, Any] = {"memory": read_memory(memory), "cache": cache}
+    loaded = longnn.runs.load_run(run, data_dir=data_dir, **given)
+    dataset = _dataset(loaded, graph, nodes, data_option, data_dir, memory, cache)
     shared: dict[str, Any] = {"repeat": repeat_index, "features": features}
     if ids:
         places = find_ids(dataset.ids, ids)
@@ -247,11 +254,10 @@ def _dataset(
     nodes: Path | None,
     pairs: list[str] | None,
     data_dir: Path | None,
-    memory: str | None = None,
-    cache: Path | None = None,
+    memory: str | None,
+    cache: Path | None,
 ) -> "NodeDataset":
     """The graph of the run, or another one read as the run's was."""
-    from longnn.store._cache import load_source
     from longnn.store._disk import is_prepared
 
     if graph is None:
@@ -259,14 +265,7 @@ def _dataset(
     source, trained_on = read_source(graph, nodes, pairs), run.source
     if trained_on is not None and not is_prepared(source.graph):
         source = source.like(trained_on)
-    dataset = load_source(
-        source,
-        data_dir,
-        memory=read_memory(memory),
-        cache=cache,
-        like=run.trained,
-        on_note=lambda note: show_notes([with_short_paths(note)]),
-    )
+    dataset = load_dataset(source, data_dir, memory, cache, like=run.trained)
     dataset = run.trained.encode(dataset)
     show_notes(dataset.notes)
     return dataset
@@ -385,6 +384,8 @@ def explore(
     ] = False,
     port: Annotated[int, typer.Option(help="Of --serve; 0 for any that is free.")] = 0,
     data_dir: DataDir = None,
+    memory: Memory = None,
+    cache: Cache = None,
 ) -> None:
     """Write one page to explore runs: filters, basis, graph, and why a node is predicted so.
 
@@ -394,7 +395,8 @@ def explore(
         raise ValueError("Expected --output or --serve (got both): a served page is not written")
     if not 0 <= port < 65536:
         raise ValueError(f"Expected --port from 0 to 65535 (got {port})")
-    runs = [longnn.runs.load_run(folder, data_dir=data_dir) for folder in folders]
+    given: dict[str, Any] = {"memory": read_memory(memory), "cache": cache}
+    runs = [longnn.runs.load_run(folder, data_dir=data_dir, **given) for folder in folders]
 
     def data(centre: str | None) -> dict[str, object]:
         page: dict[str, object] = longnn.explorer.collect(runs, limit=limit, node=centre)

@@ -10,6 +10,7 @@ import typer
 import longnn
 from longnn.cli import _display
 from longnn.cli._base import (
+    Cache,
     DataDir,
     DataOption,
     Graph,
@@ -20,6 +21,7 @@ from longnn.cli._base import (
     assignments,
     err,
     interruptible,
+    load_dataset,
     message,
     out,
     print_json,
@@ -82,6 +84,7 @@ def tune(
     data_dir: DataDir = None,
     data_option: DataOption = None,
     memory: Memory = None,
+    cache: Cache = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -90,8 +93,6 @@ def tune(
     Run the same command again to continue. Workers with the same --storage share the work.
     """
     from longnn.runs._folder import folder_name
-    from longnn.store._cache import load_source
-    from longnn.store._disk import is_prepared
     from longnn.tuning._space import read_config, space_around
 
     fixed = assignments(set_)
@@ -102,8 +103,7 @@ def tune(
     else:
         chosen = longnn.tuning.load_space(space or "default", model).fix(fixed)
     source = read_source(graph, nodes, data_option)
-    rows = None if is_prepared(source.graph) else False
-    dataset = load_source(source, data_dir, rows=rows, memory=read_memory(memory))
+    dataset = load_dataset(source, data_dir, memory, cache, quiet=quiet)
     # A stable name, so that the same command continues the search.
     kind = "tune" if given is None else "around"
     folder = output or Path("runs") / folder_name(f"{dataset.name}-{model}-{kind}")
@@ -133,6 +133,7 @@ def tune(
                 on_progress=on_progress,
                 on_estimate=None if quiet or json_ else lambda estimate: err.print(estimate.text()),
                 data_dir=data_dir,
+                memory=read_memory(memory),
             )
     except ConnectionError as error:
         raise ConnectionError(f"{message(error)}; {_going_on(storage)}") from None

@@ -70,15 +70,13 @@ def read_source(fields: Mapping[str, Any], file: Path) -> Source:
         raise DataError(f"{file}: {error}") from error
 
 
-def load_graph(
-    source: Source, file: Path, data_dir: str | Path | None, fingerprint: str
-) -> NodeDataset:
+def load_graph(source: Source, file: Path, fingerprint: str, **options: Any) -> NodeDataset:
     """The graph of a run; an error that names no other file names the one that asks for it.
 
-    Its fingerprint says whether it was on disk.
+    Its fingerprint says whether it was on disk; ``options`` are those of :func:`load_source`.
     """
     try:
-        return load_source(source, data_dir, rows=fingerprint.startswith(ON_DISK))
+        return load_source(source, rows=fingerprint.startswith(ON_DISK), **options)
     except DataError as error:
         if error.path is not None:
             raise

@@ -35,7 +35,7 @@ class Run:
         dataset, splits, predicted: what it was trained on, the split of each repeat and what each
             predicts, where they are known; else made again when needed.
         seconds: where the time went; by default as in the record.
-        data_dir: where the files of named datasets are.
+        data_dir, memory, cache: how its graph is read again, see :func:`load_run`.
     """
 
     def __init__(
@@ -48,9 +48,11 @@ class Run:
         predicted: Sequence[Tensor] | None = None,
         seconds: Mapping[str, float] | None = None,
         data_dir: str | Path | None = None,
+        memory: int | None = None,
+        cache: str | Path | None = None,
     ) -> None:
         self.record, self.trained = record, trained
-        self._data_dir = data_dir
+        self._reading = {"data_dir": data_dir, "memory": memory, "cache": cache}
         #: Where the time went, step by step; the record has it up to its own writing.
         self.seconds = record.seconds if seconds is None else seconds
         # What training knows already is not made again.
@@ -102,7 +104,8 @@ class Run:
                 "Expected the graph that the run was trained on: it was in memory and is not kept"
             )
         wanted = self.record.data.fingerprint
-        dataset = load_graph(source, (self.folder or Path()) / RECORD, self._data_dir, wanted)
+        file = (self.folder or Path()) / RECORD
+        dataset = load_graph(source, file, wanted, **self._reading)
         if dataset.fingerprint() != wanted:
             raise DataError(
                 "Expected the data the run was trained on (the files have changed since)"
@@ -258,12 +261,20 @@ class Run:
         return export_trained(self.trained, Path(path))
 
 
-def load_run(folder: str | Path, *, data_dir: str | Path | None = None) -> Run:
+def load_run(
+    folder: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    memory: int | None = None,
+    cache: str | Path | None = None,
+) -> Run:
     """A finished run from its folder: record, models, predictions, figures.
 
     Args:
         folder: the run folder.
         data_dir: where the files of named datasets are, if its graph is to be read again.
+        memory: bytes that preparing it again may use, if it was on disk.
+        cache: the folder where it is prepared.
 
     Raises:
         DataError: where there is no finished run, or its files are damaged.
@@ -276,4 +287,4 @@ def load_run(folder: str | Path, *, data_dir: str | Path | None = None) -> Run:
             f"Expected weights of {len(record.repeats)} repeats in {folder / WEIGHTS} "
             f"(got {trained.repeats})"
         )
-    return Run(record, trained, data_dir=data_dir)
+    return Run(record, trained, data_dir=data_dir, memory=memory, cache=cache)

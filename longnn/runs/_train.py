@@ -170,7 +170,7 @@ def resume(
     config = read_config(folder, request)
     ranks = join(config)
     source = read_source(request.source, folder / RUN)
-    dataset = load_graph(source, folder / RUN, data_dir, request.fingerprint)
+    dataset = load_graph(source, folder / RUN, request.fingerprint, data_dir=data_dir)
     if dataset.fingerprint() != request.fingerprint:
         raise DataError(
             f"Expected the data that {folder} was begun on (the files have changed since)"

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from longnn._base.memory import in_words
 from longnn.data import Source
 from longnn.data._encoding import Encoding
 from longnn.data._scaling import Scaling
@@ -28,8 +27,6 @@ IDS = "ids.parquet"  # one column `id`, a row per node
 #: What a node serves for by the user's split, in ``roles.npy``.
 NOBODY, TRAIN, VAL, TEST = -1, 0, 1, 2
 MASKS = {"train_mask": TRAIN, "val_mask": VAL, "test_mask": TEST}
-#: Class names that a line has room for.
-SHOWN = 5
 
 
 class Neighbours(NamedTuple):
@@ -283,32 +280,3 @@ def finish_graph(
         for name in arc_files(weighted=weighted, directed=directed, number=number)
     ]
     Manifest.of("graph", about, folder, [*arcs, FEATURES, *files]).write(folder)
-
-
-def card_lines(graph: GraphStore) -> list[str]:
-    """What a prepared graph holds, in words, from its manifest alone."""
-    about = graph.about
-    mean, isolated = 2 * about["edges"] / graph.num_nodes, about["isolated"]
-    names = about["classes"]
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    counted = f"{len(names)}: {', '.join(names[:SHOWN])}{more}" if names else "none"
-    word = {"regression": "targets", "multilabel": "labels"}.get(about["task"], "classes")
-    rows = [
-        ("graph", about["name"]),
-        ("nodes", f"{graph.num_nodes:,}"),
-        ("edges", f"{about['edges']:,}"),
-        (
-            "degree",
-            f"mean {mean:.1f}, largest {about['degree_max']:,}; {isolated:,} isolated nodes",
-        ),
-        ("features", f"{graph.num_features:,}"),
-        (word, ", ".join(about["targets"]) or "1" if word == "targets" else counted),
-        ("labelled", f"{about['labelled']:,} nodes"),
-    ]
-    if about["split"] is not None:
-        sizes = ", ".join(f"{name} {size:,}" for name, size in about["split"].items())
-        rows.append(("split", f"{sizes} (of the split column)"))
-    size = sum(entry.bytes for entry in graph.manifest.files.values()) + about["ids"]["bytes"]
-    features = in_words(graph.manifest.files[FEATURES].bytes)
-    rows.append(("on disk", f"{in_words(size)}, {features} of it features"))
-    return [f"{name:<12}{value}" for name, value in rows]

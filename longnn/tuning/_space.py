@@ -198,6 +198,18 @@ class SearchSpace:
         search = {key: domain.widen(values[key]) for key, domain in self.search.items()}
         return dataclasses.replace(self, search=search)
 
+    def highest(self, key: str, least: Any) -> Any:
+        """The largest number that an entry may be, or ``least`` if that is larger."""
+        domain = self.search.get(key)
+        ends = (
+            domain.values
+            if isinstance(domain, Choices)
+            else ()
+            if domain is None
+            else (domain.high,)
+        )
+        return max([least, *ends])
+
     def encode(self, values: Mapping[str, Plain]) -> dict[str, Plain]:
         """Optuna's parameters for which :meth:`suggest` gives these values."""
         encoded = (domain.encode(key, values[key]) for key, domain in self.search.items())

@@ -79,6 +79,7 @@ class Search:
         on_progress: OnProgress | None,
         around: Config | None,
         default: bool,
+        memory: int | None = None,
     ) -> None:
         dataset = dataset.asked
         self.dataset, self.space, self.halving, self.split = dataset, space, halving, split
@@ -88,8 +89,15 @@ class Search:
         self.splits, self.notes = tuning_splits(dataset, split, tuning_seeds(repeats))
         scaling = Scaling.fit(scale, dataset)
         self.scale = scaling.kind
+        if dataset.backing.by_rows and "placement" in space.search:
+            space = self.space = space.fix({"placement": "features"})
+            self.notes.append("The filter stays on the features, since the graph is on disk.")
         base = self.config(space.fixed)
-        self.problem = make_problem(dataset, base, scaling, device=self.device)
+        highest = space.highest("degree", base.options.get("degree", 0))
+        members = [base.replace(degree=highest)] if "degree" in base.options else [base]
+        self.problem = make_problem(
+            dataset, base, scaling, device=self.device, members=members, memory=memory
+        )
         self.metric = self.problem.watched(base.settings.monitor)
         self.start_name: StartName = "default" if around is None else "given"
         self.start: dict[str, Plain] | None = None
@@ -360,6 +368,7 @@ def tune(
     on_progress: OnProgress | None = None,
     on_estimate: OnEstimate | None = None,
     data_dir: str | Path | None = None,
+    memory: int | None = None,
 ) -> TuningResult:
     """Search for the configuration with the best mean validation score.
 
@@ -396,6 +405,7 @@ def tune(
         on_progress: called at each epoch with the state of the search.
         on_estimate: called before the search with its expected cost; a few epochs are timed for it.
         data_dir: the folder that a named dataset was read from, for the command on the page.
+        memory: bytes that computing the terms of a graph on disk may use.
 
     Raises:
         ValueError: for an invalid argument, or a search that was started with other arguments.
@@ -435,6 +445,7 @@ def tune(
         on_progress=on_progress,
         around=around,
         default=default,
+        memory=memory,
     )
     if folder is not None:
         folder = Path(folder)
