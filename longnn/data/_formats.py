@@ -95,12 +95,13 @@ class ParquetTable(StoredTable):
     def _look(self) -> tuple[pa.Schema, int, float]:
         with pq.ParquetFile(self.path) as file:
             held, schema = file.metadata, file.schema_arrow
-        size = sum(held.row_group(i).total_byte_size for i in range(held.num_row_groups))
-        # Equal numbers are stored once, but take 8 bytes each in memory.
-        return schema, held.num_rows, size + 8.0 * held.num_rows * held.num_columns
+        groups = [held.row_group(i) for i in range(held.num_row_groups)]
+        values = sum(g.column(j).num_values for g in groups for j in range(g.num_columns))
+        # Equal numbers are stored once, but take 8 bytes each in memory, in lists too.
+        return schema, held.num_rows, sum(g.total_byte_size for g in groups) + 8.0 * values
 
     def _open(self, names: Sequence[str]) -> pq.ParquetFile:
-        texts = [name for name in names if is_text(self.schema.field(name).type)]
+        texts = [name for name in names if is_long(self.schema.field(name).type)]
         return pq.ParquetFile(self.path, read_dictionary=texts)
 
     def _column(self, name: str) -> pa.ChunkedArray:
@@ -136,6 +137,12 @@ class ArrowTable(StoredTable):
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type of Arrow is one of text."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+
+
+def is_long(kind: pa.DataType) -> bool:
+    """Whether one value of a type takes as much room as it likes: text or bytes."""
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return is_text(kind) or is_bytes
 
 
 class Format(NamedTuple):

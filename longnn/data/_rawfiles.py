@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from longnn.data._errors import DatasetUnavailable
+from longnn.data._errors import DataError, DatasetUnavailable
 from longnn.matrices import check_sparse
 
 LARGEST = 2**31  # bytes of one file: the largest that is known has 83 MB
@@ -149,6 +149,8 @@ def cache_root(cache: str | Path | None = None) -> Path:
 def data_root(data_dir: str | Path | None = None) -> Path:
     """The data folder: the argument, else ``$LONGNN_DATA``, else one in the user's cache."""
     chosen = data_dir or os.environ.get("LONGNN_DATA")
+    if "\0" in str(chosen):
+        raise DataError(f"Expected a data folder without null bytes (got {str(chosen)!r}).")
     return Path(chosen).expanduser() if chosen else cache_root() / "data"
 
 

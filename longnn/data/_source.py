@@ -317,8 +317,8 @@ def _number(value: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    """Text; a number too, since columns may be called 0, 1, ..."""
-    if not isinstance(value, str | numbers.Real):
+    """Text; a number too, since columns may be called 0, 1, ...; or a path."""
+    if not isinstance(value, str | numbers.Real | Path):
         raise TypeError("text is needed")
     if "\0" in str(value):
         raise ValueError("text without null bytes is needed")

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from longnn._base.memory import in_words
 from longnn.data._errors import DataError, require_memory
-from longnn.data._formats import ParquetTable, Parts, StoredTable, is_text
+from longnn.data._formats import ParquetTable, Parts, StoredTable, is_long, is_text
 from longnn.data._text import MISSING, check_names, is_number, unreadable
 
 _DIGITS = {"true": "1", "false": "0"}
@@ -405,7 +405,7 @@ def _decoded(column: pa.ChunkedArray, path: Path | None, name: str) -> pa.Chunke
     """Texts that are stored once each, written out in every row."""
     if not pa.types.is_dictionary(column.type):
         return column
-    if is_text(column.type.value_type):
+    if is_long(column.type.value_type):
         size = 0
         for chunk in column.chunks:
             lengths = pc.fill_null(pc.binary_length(chunk.dictionary), 0)

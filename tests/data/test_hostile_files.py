@@ -268,6 +268,18 @@ def big_column(path: Path) -> None:
     pq.write_table(pa.table({"source": zeros, "target": zeros}), path)
 
 
+def big_bytes(path: Path) -> None:
+    cells = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(20_000, dtype=np.int32)), pa.array([b"x" * 1000])
+    )
+    pq.write_table(pa.table({"source": cells, "target": cells}), path)
+
+
+def big_lists(path: Path) -> None:
+    lists = pa.array([[0.0] * 200] * 10_000)
+    pq.write_table(pa.table({"source": ["a"] * 10_000, "target": lists}), path)
+
+
 def packed(compress: Callable[[bytes], bytes]) -> Make:
     return lambda path: path.write_bytes(compress(b"a,b\n" * 1_000_000))
 
@@ -276,6 +288,8 @@ BOMBS: dict[str, tuple[str, Make, str]] = {
     "archive": ("g.npz", big_archive, "48 MB"),
     "narrow": ("g.npz", small_numbers, "15 MB"),
     "texts": ("g.parquet", big_texts, "40 MB"),
+    "bytes": ("g.parquet", big_bytes, "40 MB"),
+    "lists": ("g.parquet", big_lists, "16.[0-9] MB"),
     "column": ("g.parquet", big_column, r"32 MB|3[2-9]\.?\d* MB"),
     "gz": ("g.csv.gz", packed(gzip.compress), "20 MB"),
     "bz2": ("g.csv.bz2", packed(bz2.compress), "20 MB"),
@@ -327,9 +341,8 @@ def test_a_file_without_end(name: str, kind: str, tmp_path: Path) -> None:
     message = rf"{name}: Expected a regular file \(got a device or a pipe\)"
     with pytest.raises(DataError, match=message):
         load_files(tmp_path)
-    if not name.startswith("features"):  # which a graph on disk does not have
-        with pytest.raises(DataError, match=message):
-            prepare(tmp_path, output=tmp_path / "prepared")
+    with pytest.raises(DataError, match=message):
+        prepare(tmp_path, output=tmp_path / "prepared")
 
 
 @pytest.mark.parametrize(
@@ -339,11 +352,20 @@ def test_a_file_without_end(name: str, kind: str, tmp_path: Path) -> None:
         ("edges.csv", {"feature_file": "a\0b"}),
         ("edges.csv", {"feature_columns": "a\0b"}),
         ("edges.csv", {"name": "a\0b"}),
+        ("cora", {"data_dir": "a\0b"}),
     ],
 )
 def test_zero_bytes_in_options(graph: str, options: dict[str, str]) -> None:
     with pytest.raises(DataError, match="without null bytes"):
         load(graph, **options)
+
+
+def test_a_feature_file_that_claims_much(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    sp.save_npz(tmp_path / "f.npz", sp.csr_array((2, 10**12)))
+    for read in (load, lambda path, **o: prepare(path, output=tmp_path / "made", options=o)):
+        with pytest.raises(DataError, match=r"f\.npz: .* to fit into memory \(got 64 TB"):
+            read(tmp_path, feature_file=tmp_path / "f.npz")
 
 
 def test_texts_beyond_what_a_column_can_hold(tmp_path: Path) -> None:
