@@ -26,7 +26,7 @@ from longnn._base.provenance import environment
 from longnn.config import Config
 from longnn.data import NodeDataset, Split
 from longnn.graphs import extreme_eigenvalues, spectral_density
-from longnn.graphs._outliers import outlying_eigenvalues
+from longnn.graphs._spectrum import outlying_eigenvalues
 from longnn.matrices import SparseMatrix
 from longnn.metrics import Task
 from longnn.nn import Model

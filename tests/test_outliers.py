@@ -7,7 +7,7 @@ import torch
 
 from longnn.data._synthetic import csbm
 from longnn.graphs import GraphOperator
-from longnn.graphs._outliers import outlying_eigenvalues
+from longnn.graphs._spectrum import outlying_eigenvalues
 
 SMALL, LARGE = 300, 700  # all eigenvalues are computed, and Lanczos' method
 

@@ -7,7 +7,7 @@ import torch
 
 from longnn.graphs import GraphOperator, apply_filter
 from longnn.matrices import SparseMatrix, is_wide, multiply
-from longnn.matrices import _product as product_module
+from longnn.matrices import _layout as product_module
 
 from .helpers import random_graph, random_tensor
 

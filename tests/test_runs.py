@@ -15,7 +15,7 @@ from longnn.data import DataError, Source
 from longnn.data._synthetic import csbm
 from longnn.description import put_in_words
 from longnn.graphs import GraphOperator
-from longnn.graphs._outliers import outlying_eigenvalues
+from longnn.graphs._spectrum import outlying_eigenvalues
 from longnn.runs import load_run, resume, train
 from longnn.training import Population
 

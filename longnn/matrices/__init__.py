@@ -5,17 +5,19 @@ from longnn.matrices._layout import (
     check_compressed,
     check_sparse,
     compact,
+    csr,
     csr_from_scipy,
     csr_to_scipy,
     is_canonical,
+    is_wide,
+    multiply,
     nonzero_share,
     take_columns,
 )
-from longnn.matrices._lifted import LiftedMatrix
 from longnn.matrices._noise import drop_, dropout
-from longnn.matrices._product import csr, is_wide, multiply
 from longnn.matrices._sparse import (
     DenseMatrix,
+    LiftedMatrix,
     SparseMatrix,
     accumulate_dtype,
     check_operand,

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from longnn.graphs import Operator
 from longnn.graphs._adjacency import SelfLoops
 from longnn.graphs._lanczos import lanczos_basis
-from longnn.nn._draw import xavier_uniform_
 from longnn.nn._model import Model, Placement, SpectralGNN, check_placement
 from longnn.nn._terms import OnRows, Terms
-from longnn.nn._transform import Dropout, Features, Linear, Transform, as_features
+from longnn.nn._transform import Dropout, Features, Linear, Transform, as_features, xavier_uniform_
 from longnn.polynomials._chebyshev import check_degree
 
 

@@ -19,8 +19,8 @@ from longnn.graphs import GraphOperator
 from longnn.graphs._adjacency import SelfLoops
 from longnn.metrics import METRICS, headline, score_classes, score_labels, score_numbers
 from longnn.nn import Directed, Model, truncate_filters
-from longnn.nn._draw import seeded
 from longnn.nn._ensemble import Ensemble
+from longnn.nn._transform import seeded
 from longnn.nn._truncate import count_products
 from longnn.registry import find_model, get_model
 from longnn.store._ranks import Ranks

@@ -19,8 +19,7 @@ from longnn.graphs import apply_filter, directed_operator, typed_operator
 from longnn.graphs._edges import EdgeOperator
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix
 from longnn.nn import GCN, DeepGAT, DeepGCN, DeepLONGNN, DeepSAGE, Directed, truncate_filters
-from longnn.nn._deep import NORMS, Block
-from longnn.nn._messages import Attention, Hop, Mean
+from longnn.nn._deep import NORMS, Attention, Block, Hop, Mean
 from longnn.nn._polynomial import personalized_pagerank
 from longnn.nn._transform import narrow_matmul, normalize_rows
 from longnn.nn._truncate import count_products

@@ -13,8 +13,8 @@ from longnn import get_model
 from longnn.graphs import typed_operator
 from longnn.matrices import DenseMatrix, SparseMatrix
 from longnn.nn import Directed
-from longnn.nn._draw import seeded
 from longnn.nn._ensemble import scores_together
+from longnn.nn._transform import seeded
 from longnn.nn._typed import TypedFilter, hears_types
 from longnn.registry import NETWORKS
 
