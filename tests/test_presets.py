@@ -35,7 +35,7 @@ def finished(tmp_path_factory):
 def test_a_portfolio_is_trained_by_default(finished):
     _, printed = finished
     assert printed["config"]["preset"] == "default"
-    assert len(printed["portfolio"]) == 8
+    assert len(printed["portfolio"]) == 7
     for repeat in printed["repeats"]:
         assert sum(member["weight"] for member in repeat["members"]) == pytest.approx(1)
         assert {m["name"] for m in repeat["members"]} == set(printed["portfolio"])
@@ -52,9 +52,9 @@ def test_a_loaded_run_predicts_the_same(finished):
 def test_the_report_shows_members_weights_and_gain(finished):
     folder, printed = finished
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "Ensemble of 8 models" in page
+    assert "Ensemble of 7 models" in page
     assert "The filters of the members" in page
-    assert re.search(r"8 models were trained, and \d of them vote", page)
+    assert re.search(r"7 models were trained, and \d of them vote", page)
     assert re.search(r"together they have [\d.]+ % \([+-]?[\d.]+ points\)", page)
     for name in printed["portfolio"]:
         assert name in page

@@ -30,6 +30,7 @@ from longnn.graphs import GraphOperator
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix
 from longnn.nn import ARMA, GCN, ChebNet, Directed, Model
 from longnn.nn._model import SpectralGNN
+from longnn.nn._trees import BoostedTrees
 
 #: How arcs lead from a node to another, in a double cover. Odd powers go along the arcs of a node
 #: or against them (and on, back and forth); even ones join nodes with common targets or sources.
@@ -285,3 +286,103 @@ class IntegratedForm:
         rows = (copies + near).ravel()
         part = SparseMatrix.from_scipy(P[rows][:, rows], symmetric=True, dtype=torch.float64)
         return near, GraphOperator(part, direction=self._operator.direction)
+
+
+def is_trees(model: Model) -> bool:
+    """Whether a model is one of boosted trees, on arcs or not."""
+    return isinstance(model.model if isinstance(model, Directed) else model, BoostedTrees)
+
+
+class TreesForm:
+    """Boosted trees on one graph, by the contributions of columns that LightGBM computes (SHAP).
+
+    They add up to the score. A column of a node's own is the node's; the contribution of an
+    average is split over the nodes that it is of, by their weight in it.
+
+    Args:
+        model: in evaluation mode.
+        x: features (nodes, features), float64.
+        operator: the graph, float64.
+    """
+
+    exact = True
+    method = "by the contributions of trees' columns, those of averages split by weight"
+
+    def __init__(
+        self, model: Model, x: SparseMatrix | DenseMatrix, operator: GraphOperator
+    ) -> None:
+        trees = model.model if isinstance(model, Directed) else model
+        assert isinstance(trees, BoostedTrees)
+        self._trees = trees
+        with torch.no_grad():
+            self._table = trees.table(x, operator)
+            self.scores = trees.read(self._table)
+        P, n = operator.matrix.to_scipy(), len(self.scores)
+        self._steps = [P[:n, n:], P[n:, :n]] if operator.copies == 2 else [P]
+
+    @property
+    def hops(self) -> int:
+        """The longest walk."""
+        return 0 if self._trees.columns == "alone" else self._trees.degree
+
+    def _columns(self, nodes: np.ndarray, q: Tensor) -> np.ndarray:
+        """The contributions (explained, width + 1) to ``(q * scores).sum(1)``; the last one is
+        what there is without columns."""
+        found = self._trees.ask(self._table[nodes], pred_contrib=True)
+        each = found.reshape(len(nodes), -1, self._trees.width + 1)
+        wanted = as_array(q)
+        if each.shape[1] == 1 and wanted.shape[1] == 2:  # one score of two classes
+            wanted = (wanted[:, 1:] - wanted[:, :1]) / 2
+        return np.einsum("nk,nkc->nc", wanted, each)
+
+    def _parts(self, by_column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """By feature of averages (explained, ways, lengths, features), of a node's own features,
+        and of counts and masses together (explained,)."""
+        f, trees = self._trees.in_channels, self._trees
+        own, rest = by_column[:, :f], by_column[:, f:-1]
+        if trees.columns == "alone":
+            return np.zeros((len(own), 0, 0, f)), own, np.zeros(len(own))
+        ways = rest.reshape(len(own), trees.copies, -1)
+        walks = ways[:, :, 1:].reshape(len(own), trees.copies, trees.degree, f + 1)
+        counts = ways[:, :, 0].sum(1) + walks[..., 0].sum((1, 2))
+        return walks[..., 1:], own, counts
+
+    def explain(self, nodes: np.ndarray, q: Tensor, *, features: bool) -> Part:
+        """The parts of ``(q * scores[nodes]).sum(1)``."""
+        by_column = self._columns(nodes, q)
+        means, own, counts = self._parts(by_column)
+        parts = np.zeros((len(nodes), len(self.scores)))
+        parts[np.arange(len(nodes)), nodes] = own.sum(1) + counts
+        for way in range(means.shape[1]):
+            walk = scipy.sparse.identity(len(self.scores), format="csr")[nodes]
+            for k in range(means.shape[2]):
+                walk = walk @ self._steps[way]
+                parts += _shares(walk).multiply(means[:, way, k].sum(1)[:, None]).toarray()
+                alone = np.asarray(walk.sum(1)).ravel() <= 0  # no walk: a mean of nothing
+                parts[alone, nodes[alone]] += means[alone, way, k].sum(1)
+        split = own + means.sum((1, 2)) if features else None
+        return Part(parts, by_column[:, -1], counts, features=split)
+
+    def overall(self, q: Tensor, *, features: bool) -> Overall:
+        """The parts of ``(q * scores).sum()``."""
+        by_column = self._columns(np.arange(len(self.scores)), q)
+        means, own, counts = self._parts(by_column)
+        influence = own.sum(1) + counts
+        for way in range(means.shape[1]):
+            mass, step = np.ones(len(influence)), self._steps[way]
+            for k in range(means.shape[2]):
+                mass = step @ mass
+                given = means[:, way, k].sum(1)
+                influence += np.where(mass > 0, 0.0, given)
+                back = np.divide(given, mass, out=np.zeros_like(given), where=mass > 0)
+                for _ in range(k + 1):
+                    back = step.T @ back
+                influence += back
+        split = own.sum(0) + means.sum((0, 1, 2)) if features else None
+        return influence, split
+
+
+def _shares(walk: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
+    """Rows divided by their sums."""
+    mass = np.asarray(walk.sum(1)).ravel()
+    return scipy.sparse.diags(np.divide(1.0, mass, out=np.zeros_like(mass), where=mass > 0)) @ walk

@@ -27,7 +27,7 @@ from torch import Tensor
 from longnn._base.suggestions import did_you_mean
 from longnn.data import DataError, NodeDataset
 from longnn.explain._exact import ExactForm, has_exact_form
-from longnn.explain._forms import Form, IntegratedForm
+from longnn.explain._forms import Form, IntegratedForm, TreesForm, is_trees
 from longnn.graphs import GraphOperator
 from longnn.metrics import Task
 from longnn.nn import Model
@@ -81,7 +81,8 @@ class Subject:
         self.forms: list[Form] = []
         for model in self.question.models:
             operator = self.problem.variants.get(model.self_loops, self.problem.operator)
-            kind = ExactForm if has_exact_form(model) else IntegratedForm
+            kind: Any = ExactForm if has_exact_form(model) else IntegratedForm
+            kind = TreesForm if is_trees(model) else kind
             self.forms.append(kind(model, self.problem.features, operator))
         operator = self.problem.operator
         self.direction = operator.direction

@@ -100,6 +100,7 @@ class BoostedTrees(Model):
             raise ValueError(f"Expected 0 < `share` <= 1 (got {share})")
         self.columns, self.degree, self.leaves, self.share = columns, degree, leaves, share
         self.copies = copies
+        self.forest: Forest | None = None
         #: What LightGBM wrote; nothing before training.
         self.text = nn.Parameter(torch.zeros(0, dtype=torch.uint8), requires_grad=False)
 
@@ -130,7 +131,7 @@ class BoostedTrees(Model):
         else:
             assert not isinstance(operator, OnRows)
             walks = self._walks(own, operator)
-            counts = neighbour_counts(operator, self.copies, len(own))
+            counts = neighbour_counts(operator, self.copies, own.shape[0])
         parts = [own]
         for lengths, count in zip(walks, counts, strict=True):
             parts.append(torch.log1p(count.to(own))[:, None])
@@ -142,7 +143,7 @@ class BoostedTrees(Model):
 
     def _walks(self, own: Tensor, operator: Any) -> list[list[Tensor]]:
         """P^k [X, 1] of every length, by way of arcs."""
-        n = len(own)
+        n = own.shape[0]
         at = torch.cat([own, own.new_ones(n, 1)], dim=1)
         at = torch.cat([at] * self.copies)
         found: list[list[Tensor]] = [[] for _ in range(self.copies)]
@@ -170,7 +171,9 @@ class BoostedTrees(Model):
             shape = own.shape[0], self.out_channels
             return torch.zeros(shape, dtype=own.dtype, device=own.device)
         if isinstance(operator, EdgeOperator):
-            return self.forest(self.table(x, operator))
+            assert self.forest is not None
+            table = self.table(x, operator)
+            return self._outputs(self.forest(table)).to(table)
         return self.read(self.table(x, operator))
 
     def read(self, table: Tensor) -> Tensor:
@@ -196,17 +199,10 @@ class BoostedTrees(Model):
             return torch.cat([-raw / 2, raw / 2], dim=1)
         return raw
 
-    @functools.cached_property
-    def forest(self) -> "Forest":
-        """The same as operations of torch alone, for programs."""
+    def plant(self) -> None:
+        """Keep the trees as operations of torch, too, for programs."""
         text = bytes(self.text.cpu().numpy().tobytes()).decode()
-        made = Forest([read_trees(one, self.width) for one in split_texts(text)])
-        made.outputs = self._outputs
-        return made
-
-    def train(self, mode: bool = True) -> "BoostedTrees":
-        """There is nothing that differs in training."""
-        return super().train(mode)
+        self.forest = Forest([read_trees(one, self.width) for one in split_texts(text)])
 
     def __repr__(self) -> str:
         return f"BoostedTrees({self.in_channels}, {self.out_channels}, columns={self.columns!r})"
@@ -348,7 +344,6 @@ class Forest(nn.Module):
         models: how many scores each has, and its trees, see :func:`read_trees`.
     """
 
-    outputs: Any
     feature: Tensor
     threshold: Tensor
     left: Tensor
@@ -381,7 +376,7 @@ class Forest(nn.Module):
         self.register_buffer("value", packed(4, leaves, 0.0))
         self.register_buffer("place", torch.tensor(place))
 
-    def forward(self, table: Tensor) -> Tensor:  # (nodes, columns) -> (nodes, outputs)
+    def forward(self, table: Tensor) -> Tensor:  # (nodes, columns) -> (nodes, scores)
         n, every = table.shape[0], torch.arange(len(self.place))
         at = torch.zeros(1, len(self.place), dtype=torch.int64).expand(n, -1)
         for _ in range(self.depth):
@@ -391,9 +386,7 @@ class Forest(nn.Module):
             ahead = torch.where(down, self.left[every, node], self.right[every, node])
             at = torch.where(at < 0, at, ahead)
         said = self.value[every, -at - 1]  # (nodes, trees)
-        found = said.new_zeros(n, self.count).index_add(1, self.place, said)
-        made: Tensor = self.outputs(found).to(table.dtype)
-        return made
+        return said.new_zeros(n, self.count).index_add(1, self.place, said)
 
 
 def _depth(tree: Tree) -> int:

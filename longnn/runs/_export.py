@@ -23,6 +23,7 @@ from longnn.graphs._adjacency import SelfLoops
 from longnn.graphs._edges import EdgeOperator
 from longnn.nn import Model
 from longnn.nn._ensemble import Ensemble
+from longnn.nn._trees import BoostedTrees
 from longnn.training import Readout, Trained, mean_prediction
 
 #: The name of the description inside the file.
@@ -87,7 +88,11 @@ def _fixed(model: Model, dtype: torch.dtype) -> Model:
         for name, child in list(parent.named_children()):
             if isinstance(child, PolynomialFilter):
                 setattr(parent, name, FixedFilter(child))
-    return made.to(dtype).eval().requires_grad_(False)
+    made = made.to(dtype)
+    for module in [*made.modules()]:
+        if isinstance(module, BoostedTrees):
+            module.plant()  # after the rest is rounded: thresholds stay as they are
+    return made.eval().requires_grad_(False)
 
 
 def describe_program(trained: Trained) -> dict[str, Any]:

@@ -37,6 +37,8 @@ PROGRAM = "model.pt2"
 CHECKPOINT = "checkpoint.safetensors"
 #: One for each population, where memory allows no more than part of the repeats at once.
 CHECKPOINTS = "checkpoint*.safetensors"
+#: Stands for members that are trained again where a run is continued.
+MARK = "checkpoint-trees.safetensors"
 
 
 def folder_name(text: str) -> str:
@@ -62,7 +64,7 @@ def default_folder(root: Path, dataset: str, model: str, *, unfinished: bool = F
 
 def is_complete(folder: Path) -> bool:
     """Whether a run has ended: it has a record and no checkpoint."""
-    return (folder / RECORD).exists() and not (folder / CHECKPOINT).exists()
+    return (folder / RECORD).exists() and not any(folder.glob(CHECKPOINTS))
 
 
 def begin_folder(folder: Path, request: Request, config: Config) -> None:
@@ -216,6 +218,11 @@ class Keeper(Watcher):
         if self.ranks.any(bool(self.caught)):
             raise StopTraining("interrupted")
         super().check()
+
+    def unfinished(self) -> None:
+        """Leave a mark: there is something to continue."""
+        if self.folder is not None and self.ranks.first:
+            (self.folder / MARK).touch()
 
     def rest(self, population: Population, first: int) -> None:
         """Save it."""

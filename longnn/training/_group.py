@@ -123,6 +123,9 @@ class Watcher:
         if self.ranks.agree(time.perf_counter() >= self.deadline):
             raise StopTraining("time")
 
+    def unfinished(self) -> None:
+        """Members were stopped that leave no checkpoint: they will be trained again."""
+
     def rest(self, population: Population, first: int) -> None:
         """Its turn is over."""
 

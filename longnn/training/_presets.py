@@ -53,15 +53,34 @@ FREE = frozenset(
 )
 
 
-@functools.cache
-def portfolio(preset: str) -> dict[str, dict[str, Any]]:
+def portfolio(
+    preset: str, *, words: bool = True, by_rows: bool = False
+) -> dict[str, dict[str, Any]]:
     """The members of a preset by name, as flat tables without what is the user's.
+
+    Args:
+        preset: ``"default"`` or ``"best"``.
+        words: for a graph with words as features: filters alone. On a table fewer of them stand
+            beside trees and stacks of filters. Trees come first: they are trained in a second.
+        by_rows: for a graph on disk: all filters, since few of them have a form there.
 
     >>> len(portfolio("default"))
     8
+    >>> list(portfolio("default", words=False))[:2]
+    ['trees, own columns', 'trees, neighbours']
     """
-    text = resources.files(__package__).joinpath("portfolio.toml").read_text(encoding="utf-8")
-    return dict(tomllib.loads(text)[preset])
+    filters = _read("portfolio.toml")[preset]
+    if words:
+        return dict(filters)
+    table = _read("composition.toml")[preset]
+    kept = filters if by_rows else table.get("filters", filters)
+    return {**table["members"], **{name: filters[name] for name in kept}}
+
+
+@functools.cache
+def _read(name: str) -> dict[str, Any]:
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 def members_of(config: Config, dataset: NodeDataset, *, every: bool = False) -> dict[str, Config]:
@@ -75,8 +94,11 @@ def members_of(config: Config, dataset: NodeDataset, *, every: bool = False) -> 
     own = {key: value for key, value in config.to_dict().items() if key in FREE}
     # The whole follows the frequencies of validation nodes, not each member.
     own |= {"preset": "fast", "repeat": 1, "frequencies": "train"}
+    backing = dataset.backing
+    chosen = portfolio(config.preset, words=backing.has_words(), by_rows=backing.by_rows)
+    seeds = SEEDS[config.preset]
     tables: dict[str, tuple[Mapping[str, Any], int]] = {
-        name: (table, SEEDS[config.preset]) for name, table in portfolio(config.preset).items()
+        name: (table, seeds) for name, table in chosen.items()
     }
     if config.preset == "best":
         tables |= _recipe(dataset)

@@ -92,6 +92,7 @@ class TreeGroup:
                 boosting.run(watcher)
             except StopTraining as stop:
                 self.results[number] = boosting.result(stop.reason)
+                watcher.unfinished()
                 raise
             self.results[number] = boosting.result()
 

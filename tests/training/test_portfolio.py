@@ -103,7 +103,7 @@ def test_only_members_with_a_vote_are_kept(joined):
     assert {key.split(".")[1] for key in joined.result.state if key.startswith("members")} == voting
 
 
-@pytest.mark.parametrize(("preset", "passes"), [("default", 5), ("best", 8)])
+@pytest.mark.parametrize(("preset", "passes"), [("default", 7), ("best", 14)])
 def test_members_of_one_architecture_are_asked_in_one_pass(preset, passes, dataset, monkeypatch):
     config = complete({"device": "cpu", "preset": preset}, dataset)
     configs = members_of(config, dataset)
@@ -151,7 +151,8 @@ def test_when_time_is_over_the_best_so_far_is_kept(dataset, split):
     (found,) = job.run(watcher=Watcher(None, began + 3))
     assert job.stopped == "time"
     assert "time" in {m.fitted.result.stopped for m in found.members}
-    assert {m.fitted.result.stopped for m in found.members} <= {"time", "halved"}
+    steps = [m.fitted for m in found.members if m.fitted.config.model != "trees"]  # they are done
+    assert {one.result.stopped for one in steps} <= {"time", "halved"}
     found.check()
 
 
@@ -160,8 +161,11 @@ def test_without_time_for_an_epoch_there_is_no_result(dataset, config, split):
         def begin(self, population, first):
             raise StopTraining("time")
 
+        def check(self):
+            raise StopTraining("time")
+
     with pytest.raises(StopTraining):
-        Job(dataset, [config], [split]).run(watcher=Impatient())
+        Job(dataset, [config.replace(preset="fast")], [split]).run(watcher=Impatient())
 
 
 def test_what_is_not_required_may_be_missing(dataset, config, split):

@@ -8,10 +8,12 @@ import torch
 from torch_geometric.data import Data
 
 import longnn
-from longnn.data import DataError, Split, from_data
+from longnn.data import DataError, Source, Split, from_data
+from longnn.explain._forms import TreesForm
 from longnn.nn._trees import BoostedTrees, check_trees
 from longnn.runs import load_run
-from longnn.training import complete, fit
+from longnn.runs._folder import Keeper
+from longnn.training import StopTraining, complete, fit
 from longnn.tuning import tune
 
 pytestmark = pytest.mark.usefixtures("no_report")
@@ -181,7 +183,37 @@ def test_the_trees_of_a_program_say_what_lightgbm_says():
     one = trained(data)
     table = torch.randn(50, one.model.width)
     expected = torch.from_numpy(one.model.ask(table, raw_score=True))
-    torch.testing.assert_close(one.model.forest(table).double(), expected, rtol=1e-5, atol=1e-5)
+    one.model.plant()
+    torch.testing.assert_close(one.model.forest(table), expected)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_program_predicts_what_the_run_predicts(tmp_path, directed):
+    data = street(directed=directed)
+    run = longnn.train(data, BRIEF)
+    program = torch.export.load(run.export(tmp_path / "model.pt2")).module()
+    index = data.data.edge_index
+    said = program(data.data.x, index, torch.ones(index.shape[1]))
+    torch.testing.assert_close(said, run.trained.predict(run.problem), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_contributions_add_up_to_the_prediction(directed):
+    data = street(60, directed=directed)
+    run = longnn.train(data, BRIEF)
+    form = TreesForm(
+        run.trained.models[0].double(),
+        *(lambda p: (p.features.to(torch.float64), p.operator.to(torch.float64)))(run.problem),
+    )
+    every, q = np.arange(60), torch.ones(60, 1, dtype=torch.float64)
+    part = form.explain(every, q, features=True)
+    scores = form.scores[:, 0].numpy()
+    np.testing.assert_allclose(part.constant + part.contributions.sum(1), scores, atol=1e-9)
+    by_feature = part.constant + part.base + part.features.sum(1)
+    np.testing.assert_allclose(by_feature, scores, atol=1e-9)
+    influence, features = form.overall(q, features=True)
+    np.testing.assert_allclose(influence, part.contributions.sum(0), atol=1e-9)
+    np.testing.assert_allclose(features, part.features.sum(0), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -202,3 +234,22 @@ def test_a_search_finds_better_trees():
     space = {"columns": {"choices": ["alone", "neighbours"]}, "epochs": 30}
     found = tune(street(300), space, model="trees", trials=4, repeats=1, finalists=1, folder=None)
     assert found.config.options["columns"] == "neighbours"
+
+
+def test_an_interrupted_training_goes_on_to_the_same_trees(tmp_path, monkeypatch):
+    source = Source.resolve("csbm", options={"num_nodes": 120, "num_features": 8})
+    whole = longnn.train(source, BRIEF, tmp_path / "whole")
+    rounds = []
+
+    def interrupted(self):
+        rounds.append(1)
+        if len(rounds) == 4:
+            raise StopTraining("interrupted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Keeper, "check", interrupted)
+        with pytest.raises(longnn.runs.Interrupted) as stopped:
+            longnn.train(source, BRIEF, tmp_path / "run")
+    assert stopped.value.run.record.repeats[0].epochs == 4
+    again = longnn.runs.resume(tmp_path / "run")
+    assert again.record.to_dict()["repeats"] == whole.record.to_dict()["repeats"]
