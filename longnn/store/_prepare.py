@@ -292,7 +292,7 @@ class _Ingest:
         self.files, self.optional, self.folder, self.room = files, optional, folder, room
         self.source, self.model, self.memory = source, model, memory
         self.steps = steps
-        self.notes = [*files.notes]
+        self.notes: list[str] = []  # on features
 
     def run(self) -> None:
         """Write all arrays, then the manifest."""
@@ -311,9 +311,10 @@ class _Ingest:
         encoding, scaling, names = self._write_features(nodes, options, counts)
         tally, loops = counts.tally, options.self_loops
         notes = [
-            *self.notes,
+            *self.files.notes,
             *nodes.notes,
             *listed.notes,
+            *self.notes,
             *tally.notes(
                 options.directed,
                 directed=counts.directed,

@@ -3,6 +3,8 @@
 import argparse
 import os
 import sys
+import tempfile
+from pathlib import Path
 
 # Before NumPy, Arrow and torch are loaded: one thread each, and no address space in reserve.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -18,15 +20,25 @@ def main():
     parser.add_argument("--keep", metavar="FOLDER", help="where inputs of failures are kept")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--show", action="store_true", help="print what became of each input")
+    parser.add_argument(
+        "--differential", metavar="COUNT", type=int, help="random graphs, in memory and on disk"
+    )
     parser.add_argument("--list", action="store_true", help="list the formats")
     chosen = parser.parse_args()
 
     import torch  # only now: the environment is set
 
+    from tests import differential
     from tests.fuzz.campaign import choose, run_campaign
     from tests.fuzz.cases import load_formats
 
     torch.set_num_threads(1)
+    if chosen.differential:
+        seeds = range(chosen.first, chosen.first + chosen.differential)
+        with tempfile.TemporaryDirectory() as folder:
+            differences, kinds = differential.campaign(seeds, Path(folder), on_difference=print)
+        print(f"{len(seeds)} graphs, {len(differences)} differences; {dict(kinds)}")
+        return 1 if differences else 0
     if chosen.list:
         print("\n".join(sorted(load_formats())))
         return 0
