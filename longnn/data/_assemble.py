@@ -102,6 +102,7 @@ def assemble(
         listed = _edges_of_arrays(edges, known)
     known.notes[:0] = notes
     read_features(known, options)
+    known.notes += [] if known.table is None else known.table.reading_notes
     if extend is not None:
         extend(known)
     _add_features(known, listed, options)

@@ -17,12 +17,12 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, normalize
 
+from longnn.data._cells import TRUTH, truth_words
 from longnn.data._tables import Table
-from longnn.data._text import MISSING
+from longnn.data._text import INDEX
 
 YEAR = 365.2425  # days
 _DAY = 86_400_000_000  # microseconds
-TRUTH = {"true": "1", "yes": "1", "false": "0", "no": "0"}
 #: 31.12.2024 means the 31st of December wherever dates have dots; with slashes it depends.
 _DOTTED = r"^(\d{1,2})\.(\d{1,2})\.(\d{4})"
 REMEDY = "Correct it, or name the column in category_columns, or leave it out with feature_columns."
@@ -101,7 +101,8 @@ class Boolean:
         if pa.types.is_boolean(table.columns[column].type):
             return table.values(column)
         cells = pc.utf8_lower(table.cells(column))
-        words = pa.array([*TRUTH, "1", "0"])
+        values = {"1": "1", "0": "0"} | (_truth(cells) or TRUTH)
+        words = pa.array([*values])
         place = pc.index_in(cells, value_set=words)
         bad = pc.index(pc.and_(pc.is_valid(cells), pc.is_null(place)), True).as_py()
         if bad >= 0:
@@ -112,7 +113,7 @@ class Boolean:
                 column,
                 value=value,
             )
-        numbers = np.array([float(TRUTH.get(word.as_py(), word.as_py())) for word in words])
+        numbers = np.array([float(value) for value in values.values()])
         codes = place.fill_null(-1).to_numpy(zero_copy_only=False)
         return np.append(numbers, np.nan)[codes]
 
@@ -294,8 +295,8 @@ class Category:
 
     @staticmethod
     def parse(table: Table, column: str) -> Any:
-        """Trimmed strings, null for a gap."""
-        return table.cells(column)
+        """Trimmed strings in one spelling, null for a gap."""
+        return table.words(column)
 
     @classmethod
     def fit(cls, column: str, cells: Any) -> "Category":
@@ -316,7 +317,8 @@ class Category:
         return cls(column, values, len(lost), cells.null_count)
 
     def encode(self, cells: Any) -> sp.csr_array:
-        place = pc.index_in(cells, value_set=pa.array(self.values, pa.string()))
+        values = pc.utf8_lower(pa.array(self.values, pa.string()))
+        place = pc.index_in(pc.utf8_lower(cells), value_set=values)
         codes = place.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         missing = pc.is_null(cells).to_numpy(zero_copy_only=False)
         width = len(self.values)
@@ -394,6 +396,7 @@ _NUMBER_LIKE = r"^[-+]?(\d*\.?\d+(e[-+]?\d+)?|\d+\.|inf|infinity|\d{1,3}(,\d{3})
 _DATE_LIKE = r"^(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4})([ t].*)?$"
 #: Dates that may be read in two ways: 5/6/2024 | 31.12.24
 _OTHER_DATE = r"^\d{1,2}[./]\d{1,2}[./](\d{2}|\d{4})\b"
+_FEW = 1000  # cells
 DISTINCT = 1 / 2  # share of different texts beyond which they are names, not categories
 
 
@@ -412,6 +415,10 @@ def guess_kind(
     array = table.columns[column]
     if array.null_count == len(array):
         return LeftOut(column, "empty"), None
+    if column == INDEX and not text and not category:
+        numbers = table.parsed(column)
+        if numbers is not None and (numbers - numbers[0] == np.arange(len(numbers))).all():
+            return LeftOut(column, "the index of a data frame"), None
     if text or category:
         chosen: Any = Text if text else Category
         return chosen, chosen.parse(table, column)
@@ -423,8 +430,8 @@ def guess_kind(
         return _kind_of_words(table, column)
     if np.isnan(values).all():
         return LeftOut(column, "empty"), None
-    known = pc.utf8_lower(table.columns[column])
-    if pc.all(pc.is_in(known, value_set=pa.array([*TRUTH, *MISSING, ""]))).as_py():
+    words = pc.utf8_lower(pc.unique(array[:_FEW])).to_pylist()  # true and false are numbers, too
+    if truth_words({*words} - {*table.missing, "", None}) and _truth(table.cells(column)):
         return Boolean, Boolean.parse(table, column)
     return Number, Number.checked(table, column, values)
 
@@ -438,14 +445,17 @@ def _kind_of_type(kind: pa.DataType) -> Any:
 
 def _kind_of_words(table: Table, column: str) -> tuple[Any, Any]:
     """The kind of a column of text that is not all numbers."""
-    cells = table.cells(column)
+    cells = table.words(column)
     known = pc.utf8_lower(cells.drop_null())
-    if pc.all(pc.is_in(known, value_set=pa.array(list(TRUTH)))).as_py():
+    if _truth(known):
         return Boolean, Boolean.parse(table, column)
-    if _share(known, _NUMBER_LIKE) > 1 / 2:
+    doubt = table.read[column].doubt
+    if not doubt and _share(known, _NUMBER_LIKE) > 1 / 2:
         return Number, Number.parse(table, column)  # raises: one cell is none
     if _share(known, _DATE_LIKE) > 1 / 2:
         return Date, Date.parse(table, column)
+    if doubt:
+        return LeftOut(column, "its numbers can be read in several ways"), None
     distinct = len(pc.unique(cells.drop_null()))
     if distinct <= DISTINCT * len(known):
         return Category, cells
@@ -453,6 +463,15 @@ def _kind_of_words(table: Table, column: str) -> tuple[Any, Any]:
         return LeftOut(column, "to use its dates, write them as 2024-05-31"), None
     reason = f"almost every value is different; to use its words: text_columns={column}"
     return LeftOut(column, reason), None
+
+
+def _truth(cells: Any) -> dict[str, str]:
+    """The value of each word in cells of lower case, if they are truth values."""
+    for known in (cells.drop_null()[:_FEW], cells.drop_null()):  # a few show that they are others
+        words = truth_words(set(pc.unique(pc.utf8_lower(known)).to_pylist()))
+        if not words:
+            return {}
+    return words
 
 
 def _share(texts: Any, pattern: str) -> float:

@@ -19,6 +19,7 @@ from longnn.data._errors import DataError
 from longnn.data._options import TableOptions, UnknownIds
 from longnn.data._relations import MAX_TYPES
 from longnn.data._tables import Table
+from longnn.data._text import INDEX
 
 SOURCE_NAMES = ("source", "src", "from")
 TARGET_NAMES = ("target", "dst", "to")
@@ -87,7 +88,7 @@ class EdgeTable:
     """
 
     def __init__(self, table: Table, options: TableOptions, *, plain: bool = False) -> None:
-        self.table = table
+        self.table = table = options.meaning(table)
         kind = table.find(options.type_column, TYPE_NAMES, "type")
         source, target, weight = edge_columns(table, options.ends, kind)
         self.ends = (source, target)
@@ -179,6 +180,7 @@ class EdgeTable:
             text = _unknown_text(value, dropped, rows, source)
             raise self.table.error(text, row, self.ends[k], value=value)
         flaws.check()
+        self.notes += self.table.reading_notes
         if dropped:
             self.notes.append(
                 f"Edges with an end that is not in {source} were dropped: {dropped:,} of {rows:,}."
@@ -275,6 +277,8 @@ def edge_columns(
     target = table.find(wanted[1], TARGET_NAMES, "target")
     free = [name for name in table.names if name not in (weight, kind, wanted[0], wanted[1])]
     if source is None or target is None:
+        if len(free) > 2 and INDEX in free:
+            free.remove(INDEX)
         if len(free) + sum(end is not None for end in wanted[:2]) < 2:
             raise table.error(
                 "Expected a source and a target column (got the columns "

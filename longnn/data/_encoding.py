@@ -19,6 +19,7 @@ from torch import Tensor
 
 from longnn.data._columns import Boolean, Category, Date, LeftOut, Number, Text, guess_kind
 from longnn.data._errors import DataError
+from longnn.data._hints import Hints
 from longnn.data._tables import Table
 from longnn.matrices import SPARSE_SHARE, csr_from_scipy
 
@@ -57,6 +58,7 @@ class Encoding:
         text_columns: Sequence[str] = (),
         category_columns: Sequence[str] = (),
         missing: Missing = "fill",
+        hints: Hints | None = None,
     ) -> tuple["Encoding", Tensor | None]:
         """Learn from the columns of a table; returns the features too, None if there are none.
 
@@ -65,12 +67,13 @@ class Encoding:
             text_columns: columns whose words are features.
             category_columns: columns whose values are categories, whatever they look like.
             missing: ``"fill"`` gaps, or treat the first as an ``"error"``.
+            hints: what looks at each column.
 
         Raises:
             DataError: naming line and column of a cell that does not fit the others.
         """
         named = {"text_columns": text_columns, "category_columns": category_columns}
-        parts = [*encode_columns(table, table.names, **named, missing=missing)]
+        parts = [*encode_columns(table, table.names, **named, missing=missing, hints=hints)]
         parts = _leave_out(parts)
         encoding = cls(tuple(column for column, _ in parts))
         return encoding, join_blocks([block for _, block in parts if block is not None])
@@ -196,6 +199,7 @@ def encode_columns(
     text_columns: Sequence[str] = (),
     category_columns: Sequence[str] = (),
     missing: Missing = "fill",
+    hints: Hints | None = None,
 ) -> Iterator[tuple[Column, Block | None]]:
     """What each column is, and its features; one column is read at a time."""
     for name in names:
@@ -208,7 +212,10 @@ def encode_columns(
             yield kind, None
             continue
         column = kind.fit(name, cells)
-        yield column, column.encode(cells)
+        block = column.encode(cells)
+        if hints is not None:
+            hints.see(column, cells, block)
+        yield column, block
 
 
 class Novelty:

@@ -19,7 +19,7 @@ from longnn.data._encoding import Missing
 from longnn.data._errors import DataError
 from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
 from longnn.data._formats import Parts, find_files, graph_name, names_of, read_arrays
-from longnn.data._options import Features, TableOptions, UnknownIds
+from longnn.data._options import Features, Outliers, TableOptions, UnknownIds
 from longnn.data._tables import Table, open_table
 from longnn.data._text import Header
 
@@ -32,6 +32,7 @@ _NODE_COLUMNS = (
     "feature_columns",
     "text_columns",
     "category_columns",
+    "drop_columns",
 )
 
 
@@ -44,6 +45,7 @@ def load_files(
     feature_columns: Sequence[str] | None = None,
     text_columns: Sequence[str] | None = None,
     category_columns: Sequence[str] | None = None,
+    drop_columns: Sequence[str] | None = None,
     split_column: str | None = None,
     source_column: str | None = None,
     target_column: str | None = None,
@@ -53,6 +55,8 @@ def load_files(
     unknown_ids: UnknownIds = "error",
     feature_file: str | None = None,
     missing: Missing = "fill",
+    missing_words: Sequence[str] | None = None,
+    outliers: Outliers = "keep",
     features: Features = "auto",
     task: Task | None = None,
     directed: Directed = False,
@@ -71,7 +75,7 @@ def load_files(
             edges.
         id_column: by default id, node or node_id, else the first column; the row number if the
             edges are a matrix.
-        label_column: by default label, y, class or target. An empty cell means "predict me".
+        label_column: by default label, y, class or target. A gap means "predict me".
             Several columns of 0 and 1 are labels of yes or no (task ``"multilabel"``), several of
             other numbers are several quantities.
         feature_columns: by default all columns that are not id, label or split. Numbers, truth
@@ -79,6 +83,7 @@ def load_files(
             constant columns and repeated ones are left out, and a note says so.
         text_columns: columns whose words become features (TF-IDF).
         category_columns: columns whose values are categories, even if they are numbers.
+        drop_columns: columns of the node file that are not used.
         split_column: by default split. Its cells are train, val, test or empty.
         source_column, target_column: by default source/src/from and target/dst/to, else the
             first two columns.
@@ -95,8 +100,12 @@ def load_files(
             adjacency; or a long table with the columns id, feature and value, one row per nonzero
             value (1 without that column), repeated ones added.
         missing: ``"fill"`` gaps in feature columns (numbers with the median, and a feature that
-            marks them), or ``"error"``: a gap is an error. A gap is an empty cell, NA, N/A, NaN,
-            null, None, ? or -.
+            marks them), or ``"error"``: a gap is an error.
+        missing_words: what is a gap besides an empty cell, in features, labels and splits; by
+            default NA, N/A, NaN, null, None, \\N, ?, - and ., in any case (``default`` stands
+            for these). A note counts them.
+        outliers: numbers to predict that lie beyond all others, 1e9 among prices, decide every
+            fit; ``"drop"`` treats these labels as unknown. A note names them.
         features: ``"columns"`` of the node file, ``"degree"`` (log(1 + degree)), ``"identity"``
             (one feature per node), or ``"auto"``: columns if there are any, else degree.
         task: by default classification for text or few distinct whole numbers; see
@@ -119,6 +128,7 @@ def load_files(
         feature_columns=feature_columns,
         text_columns=text_columns,
         category_columns=category_columns,
+        drop_columns=drop_columns,
         split_column=split_column,
         source_column=source_column,
         target_column=target_column,
@@ -127,6 +137,8 @@ def load_files(
         header=header,
         unknown_ids=unknown_ids,
         missing=missing,
+        missing_words=missing_words,
+        outliers=outliers,
         features=features,
         task=task,
         directed=directed,

@@ -50,7 +50,7 @@ class StoredTable:
     has_header = True
     doubt = ""
     notes: tuple[str, ...] = ()
-    decimals: frozenset[str] = frozenset()
+    decimal = ""
 
     def __init__(self, path: Path, _: Header = "auto") -> None:
         self.path = path

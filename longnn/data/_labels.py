@@ -1,6 +1,6 @@
 """Label columns → labels as a dataset wants them: classes, numbers, or several of either.
 
-An empty cell means "predict me". Knows nothing of the other columns of a node table.
+A gap means "predict me". Knows nothing of the other columns of a node table.
 """
 
 import math
@@ -8,19 +8,18 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from longnn.data._columns import TRUTH
+from longnn.data._cells import TRUTH, is_number, truth_words
 from longnn.data._dataset import UNLABELLED, Task
+from longnn.data._errors import counted
+from longnn.data._hints import outlying
+from longnn.data._options import TableOptions
 from longnn.data._tables import Table
 from longnn.data._targets import many_classes_note
-from longnn.data._text import is_number
 
 LABEL_NAMES = ("label", "labels", "y", "class", "target")
-MISSING = ("NA", "N/A", "null", "NULL")  # besides an empty cell
 _WHOLE = re.compile(r"[-+]?[0-9]{1,300}")
 MAX_CLASSES = 100  # more distinct whole numbers than this are taken for a quantity
 
@@ -39,7 +38,7 @@ def find_labels(table: Table, wanted: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def read_labels(
-    table: Table, columns: Sequence[str], task: Task | None, notes: list[str]
+    table: Table, columns: Sequence[str], options: TableOptions, notes: list[str]
 ) -> Labels:
     """Labels, class names, target names and task of one or several columns.
 
@@ -47,8 +46,9 @@ def read_labels(
     quantity. Several columns of nothing but 0 and 1 are labels of yes or no; other numbers are
     several quantities. ``task`` overrides this. Class names are sorted, numbers by value.
     """
+    task = options.task
     if len(columns) == 1 and task != "multilabel":
-        return _read_one(table, columns[0], task, notes)
+        return _read_one(table, columns[0], options, notes)
     if task == "classification":
         raise table.error(
             f"Expected one label column for classification (got {', '.join(columns)}); several "
@@ -72,10 +72,11 @@ def read_labels(
 
 def _read_number(table: Table, column: str) -> np.ndarray:  # (nodes,)
     """The numbers of one of several label columns; true and false are 1 and 0."""
-    texts, codes = distinct_texts(table, column, missing=MISSING)
-    values = np.full(len(texts) + 1, np.nan)  # the last stands for an empty cell
+    texts, codes = distinct_texts(table, column)
+    values = np.full(len(texts) + 1, np.nan)  # the last stands for a gap
+    truth = truth_words({text.lower() for text in texts}) or TRUTH
     for k, text in enumerate(texts):
-        plain = TRUTH.get(text.lower(), text)
+        plain = truth.get(text.lower(), text)
         values[k] = float(plain) if is_number(plain) else np.nan
         if not np.isfinite(values[k]):
             raise table.error(
@@ -88,24 +89,17 @@ def _read_number(table: Table, column: str) -> np.ndarray:  # (nodes,)
     return values[codes]
 
 
-def _read_one(table: Table, column: str, task: Task | None, notes: list[str]) -> Labels:
+def _read_one(table: Table, column: str, options: TableOptions, notes: list[str]) -> Labels:
     """Labels, class names and task of one column."""
-    texts, codes = distinct_texts(table, column, missing=MISSING)
+    texts, codes = distinct_texts(table, column)
     values = np.full(len(texts), np.nan)  # one per distinct text
     not_number: int | None = None
     for k, text in enumerate(texts):
-        if text.lower() in ("nan", "+nan", "-nan"):
-            raise table.error(
-                f"Expected a label, or an empty cell for a node to predict (got {text!r}).",
-                int((codes == k).argmax()),
-                column,
-                value=text,
-            )
         if is_number(text):
             values[k] = float(text)
         else:
             not_number = k if not_number is None else not_number
-    numeric = not_number is None
+    numeric, task = not_number is None, options.task
     if task is None:
         task = _guess_task(column, values, numeric, notes)
     if task == "classification":
@@ -122,19 +116,26 @@ def _read_one(table: Table, column: str, task: Task | None, notes: list[str]) ->
             value=texts[bad],
         )
     y = torch.from_numpy(np.append(values, np.nan)[codes].astype(np.float32))
+    far = outlying(y)
+    if bool(far.any()):
+        what = f"{counted(int(far.sum()), 'value')} of {column!r}, such as {float(y[far][0]):g},"
+        if options.outliers == "drop":
+            y[far] = float("nan")
+            notes.append(f"Far from all others, and taken as unknown: {what[:-1]}.")
+        else:
+            notes.append(
+                f"{what} will decide every fit, far from all others as they are: correct them, or "
+                "take them as unknown with outliers=drop."
+            )
     return y, None, (column,), task
 
 
-def distinct_texts(
-    table: Table, column: str, *, missing: Sequence[str] = ()
-) -> tuple[list[str], np.ndarray]:
+def distinct_texts(table: Table, column: str) -> tuple[list[str], np.ndarray]:
     """The distinct texts of a column in order of appearance, and the number of each row's.
 
-    The number is -1 for an empty cell, and for one that holds a word for ``missing``.
+    The number is -1 for a gap.
     """
-    cells = table.pointed(column)
-    absent = pc.is_in(cells, value_set=pa.array(missing, pa.string()))
-    encoded = pc.if_else(absent, None, cells).dictionary_encode()
+    encoded = table.words(column).dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return encoded.dictionary.to_pylist(), codes
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from longnn.data._dataset import MASKS, Task
 from longnn.data._encoding import Encoding
+from longnn.data._hints import Hints
 from longnn.data._labels import distinct_texts, find_labels, read_labels
 from longnn.data._options import TableOptions
 from longnn.data._tables import Table
@@ -111,13 +112,14 @@ def read_nodes(table: Table, options: TableOptions, *, ids_needed: bool) -> Node
     """Ids, labels and masks; ``ids_needed`` if the edges refer to ids, not to positions."""
     if options.features not in ("auto", "columns"):
         options = replace(options, feature_columns=(), text_columns=(), category_columns=())
+    table = options.meaning(table)
     roles = NodeColumns.find(table, options, ids_needed=ids_needed)
     nodes = Nodes(count=len(table), source=table.name, table=table, roles=roles)
     nodes.notes += table.notes
     if roles.key is not None:
         nodes.ids = read_ids(table, roles.key)
     if roles.labels:
-        labels = read_labels(table, roles.labels, options.task, nodes.notes)
+        labels = read_labels(table, roles.labels, options, nodes.notes)
         nodes.y, nodes.classes, nodes.targets, nodes.task = labels
     if roles.split is not None:
         nodes.masks = read_split(table, roles.split)
@@ -126,6 +128,10 @@ def read_nodes(table: Table, options: TableOptions, *, ids_needed: bool) -> Node
 
 def _feature_columns(table: Table, options: TableOptions, roles: Sequence[str]) -> tuple[str, ...]:
     """The columns that are features: those named, else all that have no other role."""
+    dropped = options.drop_columns or ()
+    for column in dropped:
+        table.find(column, (), "feature")
+    roles = [*roles, *dropped]
     named = {"text": options.text_columns or (), "category": options.category_columns or ()}
     for what, columns in named.items():
         for column in columns:
@@ -133,7 +139,7 @@ def _feature_columns(table: Table, options: TableOptions, roles: Sequence[str]) 
             if column in roles:
                 raise table.error(
                     f"Expected `{what}_columns` among the features (got the id, label or split "
-                    f"column {column!r}).",
+                    f"column, or a dropped one, {column!r}).",
                     column=column,
                 )
     both = set(named["text"]) & set(named["category"])
@@ -146,7 +152,8 @@ def _feature_columns(table: Table, options: TableOptions, roles: Sequence[str]) 
         return tuple(name for name in table.names if name not in roles)
     for column in options.feature_columns:
         table.find(column, (), "feature")
-    return tuple(dict.fromkeys([*options.feature_columns, *named["text"], *named["category"]]))
+    chosen = dict.fromkeys([*options.feature_columns, *named["text"], *named["category"]])
+    return tuple(column for column in chosen if column not in dropped)
 
 
 def read_features(nodes: Nodes, options: TableOptions) -> None:
@@ -154,12 +161,15 @@ def read_features(nodes: Nodes, options: TableOptions) -> None:
     if nodes.table is None or nodes.roles is None or not nodes.roles.features:
         return
     nodes.columns = nodes.table.only(nodes.roles.features)
+    hints = Hints(nodes.y, nodes.masks)
     nodes.encoding, nodes.x = Encoding.fit(
         nodes.columns,
         text_columns=options.text_columns or (),
         category_columns=options.category_columns or (),
         missing=options.missing,
+        hints=hints,
     )
+    nodes.notes += hints.notes
     nodes.feature_names = nodes.encoding.feature_names
     if nodes.encoding.note:
         nodes.notes.append(nodes.encoding.note)

@@ -1,20 +1,35 @@
 """How tables become a graph: the options that all loaders of tables share, checked once."""
 
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from longnn._base.suggestions import did_you_mean
 from longnn.data._arcs import Directed, check_directed
+from longnn.data._cells import MISSING
 from longnn.data._dataset import TASKS, Task
 from longnn.data._encoding import MISSING_CHOICES, Missing
 from longnn.data._errors import DataError
+from longnn.data._tables import Table
 from longnn.data._text import HEADERS, Header
 
 Features = Literal["auto", "columns", "degree", "identity"]
 FEATURES = ("auto", "columns", "degree", "identity")
 UnknownIds = Literal["error", "drop", "add"]
+Outliers = Literal["keep", "drop"]
+OUTLIERS = ("keep", "drop")
 UNKNOWN_IDS = ("error", "drop", "add")
+
+
+_LISTS = (
+    "label_column",
+    "feature_columns",
+    "text_columns",
+    "category_columns",
+    "drop_columns",
+    "missing_words",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +48,7 @@ class TableOptions:
     feature_columns: Sequence[str] | None = None
     text_columns: Sequence[str] | None = None
     category_columns: Sequence[str] | None = None
+    drop_columns: Sequence[str] | None = None
     split_column: str | None = None
     source_column: str | None = None
     target_column: str | None = None
@@ -41,6 +57,8 @@ class TableOptions:
     header: Header = "auto"
     unknown_ids: UnknownIds = "error"
     missing: Missing = "fill"
+    missing_words: Sequence[str] | None = None
+    outliers: Outliers = "keep"
     features: Features = "auto"
     task: Task | None = None
     directed: Directed = False
@@ -55,6 +73,7 @@ class TableOptions:
             "task": TASKS,
             "missing": MISSING_CHOICES,
             "unknown_ids": UNKNOWN_IDS,
+            "outliers": OUTLIERS,
         }
         for key, choices in allowed.items():
             value = getattr(self, key)
@@ -65,11 +84,19 @@ class TableOptions:
                 "Expected missing='fill' where unknown_ids='add' (got 'error'): the nodes that are "
                 "added have gaps in all columns."
             )
-        for key in ("label_column", "feature_columns", "text_columns", "category_columns"):
+        for key in _LISTS:
             value = getattr(self, key)
             if value is not None:  # a text alone is one name
                 names = (value,) if isinstance(value, str) else tuple(map(str, value))
                 object.__setattr__(self, key, names)
+
+    def meaning(self, table: Table) -> Table:
+        """A table whose cells are read as these options say."""
+        if self.missing_words is None:
+            return table
+        named = [word.strip().lower() for word in self.missing_words]
+        kept = [MISSING if word == "default" else (word,) for word in named]
+        return replace(table, missing=tuple(itertools.chain(*kept)))
 
     @property
     def ends(self) -> tuple[str | None, str | None, str | None]:

@@ -7,7 +7,7 @@ numbers, so that an id such as ``007`` does not change. Knows nothing of formats
 import contextlib
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from longnn._base.memory import in_words
+from longnn.data._cells import MISSING, are_ambiguous, fold, is_number, plain_numbers
 from longnn.data._errors import DataError, require_memory
 from longnn.data._formats import ParquetTable, Parts, StoredTable, is_long, is_text
-from longnn.data._text import MISSING, check_names, is_number, unreadable
+from longnn.data._text import check_names, unreadable
 
 _DIGITS = {"true": "1", "false": "0"}
+
+
+@dataclass(eq=False)
+class Reading:
+    """How the cells of a column were read: the words that are gaps and how often each is there, a
+    number that is not written plainly, one that can be read in two ways, and the spellings joined.
+    """
+
+    gaps: dict[str, int]
+    number: str = ""
+    doubt: str = ""
+    spellings: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +46,9 @@ class Table:
         path: the file, or None.
         frame: what a table without a file is called in messages.
         has_header: false if the first line was read as data.
-        decimals: the columns whose numbers have decimal commas.
+        decimal: what is before decimals where the cells of a column do not show it.
+        missing: words for a gap, in lower case.
+        read: what was found in the cells of each column that was read.
         notes: sentences on how the file was read, where that is not the plain case.
         doubt: what may be wrong with the way it was read, or empty.
         parts: the files it was read from, or None.
@@ -48,7 +63,9 @@ class Table:
     path: Path | None = None
     frame: str = "the table"
     has_header: bool = True
-    decimals: frozenset[str] = frozenset()
+    decimal: str = ""
+    missing: tuple[str, ...] = MISSING
+    read: dict[str, Reading] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     doubt: str = ""
     parts: Parts | None = None
@@ -112,18 +129,57 @@ class Table:
             columns = {n: _longer(c, n == key, ids) for n, c in self.columns.items()}
         return replace(self, columns=columns, notes=(*self.notes, note))
 
-    def pointed(self, column: str) -> Any:
-        """As :meth:`texts`, numbers with decimal points."""
-        text = self.texts(column)
-        if column not in self.decimals:
-            return text
-        return pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
-
     def cells(self, column: str) -> Any:
-        """As :meth:`pointed`, null for a word that means missing."""
-        text = self.pointed(column)
-        missing = pc.is_in(pc.utf8_lower(text), value_set=pa.array(MISSING, pa.string()))
-        return pc.if_else(missing, None, text)
+        """As :meth:`texts`, null for a word that means a gap, and numbers written plainly."""
+        text = self.texts(column)
+        gap = pc.is_in(pc.utf8_lower(text), value_set=pa.array(self.missing, pa.string()))
+        if pc.any(pc.equal(text, "+")).as_py():  # + and - are a pair
+            gap = pc.and_(gap, pc.fill_null(pc.not_equal(text, "-"), True))
+        counts = pc.value_counts(text.filter(gap)).to_pylist()
+        reading = self.read.setdefault(column, Reading({}))
+        reading.gaps = {each["values"]: each["counts"] for each in counts}
+        cells = pc.if_else(gap, None, text)
+        if pa.types.is_string(self.columns[column].type):
+            cells, reading.number = plain_numbers(cells, self.decimal)
+        return cells
+
+    def words(self, column: str) -> Any:
+        """As :meth:`cells`, each word in one spelling."""
+        cells = self.cells(column)
+        if pa.types.is_string(self.columns[column].type):
+            reading = self.read[column]
+            cells, reading.spellings = fold(cells)
+            if not reading.number and are_ambiguous(cells) and self.parsed(column) is None:
+                reading.doubt = cells.drop_null()[0].as_py()
+        return cells
+
+    @property
+    def reading_notes(self) -> list[str]:
+        """What was read otherwise than it is written, in the columns read so far."""
+        gaps: dict[str, list[str]] = {}
+        for name, reading in self.read.items():
+            for word, count in reading.gaps.items():
+                gaps.setdefault(word, []).append(f"{count:,} in {name}")
+        shown = {
+            "Read as gaps": [f"{word!r} ({_few(where)})" for word, where in gaps.items()],
+            "Read as numbers": [f"{n} ({r.number!r})" for n, r in self.read.items() if r.number],
+            "Read as one word": [
+                f"{old!r} and {new!r} in {name}"
+                for name, reading in self.read.items()
+                for old, new in reading.spellings.items()
+            ],
+            "Numbers that are written in several ways, or can be read in two, were left out": [
+                f"{n} ({r.doubt!r})" for n, r in self.read.items() if r.doubt
+            ],
+        }
+        remedies = {
+            "Read as gaps": "; if these are values, name the words for gaps in missing_words"
+        }
+        return [
+            f"{what} in {self.name}: {_few(items)}{remedies.get(what, '')}."
+            for what, items in shown.items()
+            if items
+        ]
 
     def values(self, column: str, *, remedy: str = "") -> np.ndarray:
         """The column as float64, NaN for a gap; a list column of Parquet gives (rows, width)."""
@@ -158,7 +214,9 @@ class Table:
                 "column out with feature_columns.",
                 column=column,
             ) from error
-        return numbers.to_numpy(zero_copy_only=False)
+        values = numbers.to_numpy(zero_copy_only=False)
+        gaps = [float(word) for word in self.missing if is_number(word)]
+        return np.where(np.isin(values, gaps), np.nan, values) if gaps else values
 
     def numbers(self, column: str, *, remedy: str = "") -> np.ndarray:
         """As :meth:`values`; a gap is an error."""
@@ -231,8 +289,9 @@ class Table:
         return values
 
     def _parse(self, column: str) -> np.ndarray | None:
+        array = self.columns[column] if self.missing == MISSING else self.cells(column)
         with contextlib.suppress(pa.ArrowInvalid):  # numbers and nothing else, as most columns are
-            numbers = pc.cast(self.columns[column], pa.float64()).fill_null(float("nan"))
+            numbers = pc.cast(array, pa.float64()).fill_null(float("nan"))
             return numbers.to_numpy(zero_copy_only=False)
         text = pc.replace_substring_regex(self.cells(column), r"^\+([0-9.])", r"\1")
         lower = pc.utf8_lower(text)
@@ -241,6 +300,10 @@ class Table:
         with contextlib.suppress(pa.ArrowInvalid):
             return pc.cast(text, pa.float64()).fill_null(float("nan")).to_numpy(False)
         return None
+
+
+def _few(items: Sequence[str]) -> str:
+    return ", ".join(items[:5]) + (f" and {len(items) - 5} more" if len(items) > 5 else "")
 
 
 def _shortened(value: object) -> str:
@@ -354,7 +417,7 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
         columns,
         path,
         has_header=first.has_header,
-        decimals=frozenset.intersection(*(part.decimals for part in opened)),
+        decimal=first.decimal,
         notes=tuple(dict.fromkeys(note for part in opened for note in part.notes)),
         doubt=first.doubt if len(first.names) == 1 else "",
         parts=parts,

@@ -20,21 +20,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv as pacsv
 
+from longnn.data._cells import MISSING, is_number
 from longnn.data._errors import DataError, require_memory
 
 #: What the name promises; ``None`` promises nothing.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None, ".dat": None}
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-#: Words for a value that is not known, in lower case, besides an empty cell.
-MISSING = ("na", "n/a", "nan", "+nan", "-nan", "null", "none", "?", "-")
 _NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "a space"}
 #: A number with a decimal comma, perhaps with points between thousands.
 DECIMAL_COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][-+]?\d+)?")
-#: Cells of a column with decimal commas: 3 | 3,5 | 1.234,5
-_DECIMALS = r"^\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][-+]?\d+)?\s*$"
 _PLAIN_NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?$", re.IGNORECASE)
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 _SAMPLE = 2**16  # characters that decide the separator
@@ -45,6 +41,8 @@ USUAL_NAMES = re.compile(
     "source|src|from|target|dst|to|(edge_)?(weight|type)|id|node(_?id)?|name|labels?|y|class|split"
     "|feature|value"
 )
+#: What pandas calls the index of a frame, which it writes as a first column without a name.
+INDEX = "Unnamed: 0"
 Header = Literal["auto", "yes", "no"]
 HEADERS = ("auto", "yes", "no")
 _PIECE = 2**22  # bytes that are read, decoded and parsed at once
@@ -110,11 +108,11 @@ class TextStream:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "edges.txt")
-    ...     _ = path.write_text("# of a friend\\n7 8\\n8  9\\n", encoding="utf-16")
+    ...     _ = path.write_text("# of a friend\\nu v\\n7 8\\n8  9\\n", encoding="utf-16")
     ...     stream = TextStream(path)
     ...     stream.notes, [batch.to_pylist() for batch in stream.batches()]
-    (('edges.txt: recognised UTF-16 text; the separator a space.',), [[{'column_1': '7', \
-'column_2': '8'}, {'column_1': '8', 'column_2': '9'}]])
+    (('edges.txt: recognised UTF-16 text; the separator a space.',), [[{'u': '7', 'v': '8'}, \
+{'u': '8', 'v': '9'}]])
     """
 
     def __init__(self, path: Path, header: Header = "auto") -> None:
@@ -141,15 +139,11 @@ class TextStream:
         self.head, self._said = text, said
         self.first: list[str] = []
         self.names, self.has_header, self._skip = self._header(header)
-        #: Columns all of whose numbers so far may have decimal commas, and those that have one.
-        self._possible, self._commas = set(self.names), set[str]()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is not as the name of the file promises."""
-        decimals = [name for name in self.names if name in self.decimals]
-        said = [*self._said, *([f"decimal commas in {', '.join(decimals)}"] if decimals else ())]
-        notes = [f"{self.path.name}: recognised {'; '.join(said)}."] if said else []
+        notes = [f"{self.path.name}: recognised {'; '.join(self._said)}."] if self._said else []
         if not self.has_header:
             notes.append(
                 f"{self.path.name} has no header: its first line was read as data "
@@ -158,9 +152,9 @@ class TextStream:
         return tuple(notes)
 
     @property
-    def decimals(self) -> frozenset[str]:
-        """The columns whose numbers have decimal commas, once all was read."""
-        return frozenset() if self.separator == "," else frozenset(self._possible & self._commas)
+    def decimal(self) -> str:
+        """What stands before decimals where cells do not show it: who cannot use commas, does."""
+        return {",": ".", ";": ","}.get(self.separator, "")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, every cell a text.
@@ -196,7 +190,6 @@ class TextStream:
             for batch in reader:
                 if batch.num_rows:
                     rows, last = rows + batch.num_rows, batch.columns[-1][-1].as_py()
-                    self._look_for_commas(batch)
                     yield batch
         except pa.ArrowException as error:
             raise self._error(bad, error) from error
@@ -234,6 +227,8 @@ class TextStream:
         is_data = header == "no" or (header == "auto" and is_like_others(self.first, rows))
         cells = [""] * len(self.first) if is_data else self.first
         names = [cell.strip() or f"column_{i}" for i, cell in enumerate(cells, start=1)]
+        if not is_data and names[0] == "column_1" and len(names) > 1:
+            names[0] = INDEX
         check_names(self.path, None, names)
         return names, not is_data, line - int(is_data)
 
@@ -307,16 +302,6 @@ class TextStream:
                     yield join_spaces(piece) if self._joins else piece
                 if is_last:
                     return
-
-    def _look_for_commas(self, batch: pa.RecordBatch) -> None:
-        if self.separator == ",":
-            return
-        for name in [*self._possible]:
-            column = batch.column(name)
-            if not is_decimal(column):
-                self._possible.discard(name)
-            elif pc.any(pc.match_substring(column, ",")).as_py():
-                self._commas.add(name)
 
     def _error(self, bad: list[Any], error: Exception) -> DataError:
         if not bad:  # Arrow looks for the end of a record in two blocks
@@ -404,32 +389,6 @@ def check_names(path: Path | None, frame: str | None, names: Sequence[str]) -> N
     if twice is not None:
         frame = frame if path is None else None
         raise DataError("Expected each column name once.", path=path, table=frame, column=twice)
-
-
-def is_decimal(array: pa.Array) -> bool:
-    """Whether all cells are numbers that may have a decimal comma; gaps do not matter.
-
-    >>> is_decimal(pa.array(["1.234,5", "NA", "7"])), is_decimal(pa.array(["1,5", "old"]))
-    (True, False)
-    """
-    text = pc.utf8_lower(pc.utf8_trim_whitespace(array))
-    missing = pc.is_in(text, value_set=pa.array(MISSING, pa.string()))
-    return bool(pc.all(pc.or_(missing, pc.match_substring_regex(text, _DECIMALS))).as_py())
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number as Arrow reads it, perhaps with a plus before it.
-
-    >>> is_number("1e3"), is_number("1_000"), is_number("three"), is_number("+4")
-    (True, False, False, True)
-    """
-    plain = text.strip()
-    plain = plain[1:] if plain[:1] == "+" and plain[1:2] in (*"0123456789.",) else plain
-    try:
-        pc.cast(pa.scalar(plain), pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _read(stream: Any, size: int, path: Path) -> bytes:

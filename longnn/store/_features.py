@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from longnn.data import DataError
 from longnn.data._dataset import Task
 from longnn.data._encoding import Encoding, Novelty, encode_columns
+from longnn.data._hints import Hints
 from longnn.data._nodetable import Nodes
 from longnn.data._options import TableOptions
 from longnn.data._scaling import Scaling
@@ -83,6 +84,7 @@ def write_features(
     names: Sequence[str],
     options: TableOptions,
     more: Sequence[Any],
+    hints: Hints,
     on_share: Share,
 ) -> tuple[Encoding, Scaling | None]:
     """Features of a table's columns, and ``more`` behind them; no scaling if it has none."""
@@ -97,6 +99,7 @@ def write_features(
                 text_columns=options.text_columns or (),
                 category_columns=options.category_columns or (),
                 missing=options.missing,
+                hints=None if keep_all else hints,
             ):
                 column, block = (column, block) if keep_all else novelty.judge(column, block)
                 columns.append(column)

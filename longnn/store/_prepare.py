@@ -29,6 +29,7 @@ from longnn.data._encoding import Encoding
 from longnn.data._featurefile import joined_names, read_feature_file
 from longnn.data._features import DEGREES, is_sparse
 from longnn.data._files import GraphFiles
+from longnn.data._hints import Hints
 from longnn.data._nodetable import Nodes
 from longnn.data._options import TableOptions
 from longnn.data._relations import Relation, types_note
@@ -310,6 +311,7 @@ class _Ingest:
         answers, targets = answers_of(nodes, options.task, classes)
         encoding, scaling, names = self._write_features(nodes, options, counts)
         tally, loops = counts.tally, options.self_loops
+        self.notes += [] if nodes.table is None else nodes.table.reading_notes
         notes = [
             *self.files.notes,
             *nodes.notes,
@@ -399,7 +401,11 @@ class _Ingest:
             return model.encoding, scaling, tuple(model.feature_names)
         if model is None and table is not None and nodes.roles and nodes.roles.features:
             chosen = nodes.roles.features
-            encoding, fitted = write_features(file, table, chosen, options, more, self.steps.at)
+            hints = Hints(nodes.y, nodes.masks)
+            encoding, fitted = write_features(
+                file, table, chosen, options, more, hints, self.steps.at
+            )
+            self.notes += hints.notes
             if encoding.note:
                 self.notes.append(encoding.note)
             nodes.feature_names = encoding.feature_names

@@ -4,7 +4,9 @@ The same verdict, the same message with file, line, column and value, the same c
 case is two tables as text; each is written in every format.
 """
 
+import csv
 import gzip
+import io
 
 import numpy as np
 import pyarrow as pa
@@ -143,12 +145,6 @@ CASES = {
         NODES.replace(",y", ",inf").replace(",x", ",1.5"),
         {"task": "regression"},
         r"line {3}, column 'label': Expected a finite label \(got 'inf'",
-    ),
-    "a label called nan": (
-        EDGES,
-        NODES.replace(",y", ",nan"),
-        {},
-        r"line {3}, column 'label': .*an empty cell for a node to predict \(got 'nan'\)",
     ),
     "a label of text among several": (
         EDGES,
@@ -459,6 +455,72 @@ def test_a_first_line_like_the_others_is_data(name, suffix, tmp_path):
         note = f"{stem}.{suffix} has no header: its first line was read as data ({first})"
         assert any(note in said for said in memory.notes) == (not has)
     assert len(memory.ids) == nodes.count("\n") - has_header[1]
+
+
+ROWS = """id,a,b,c,d,e,f,label
+n1,"1,234",12 %,"$3,400.00",yes,Rome,1,x
+n2,"5,678",7 %,$12,Y,rome,0.5,X
+n3,"12,001",30 %,"$1,000",No,ROME,2,y
+n4,"2,000",NA,$7,n,Oslo,\\N,nan
+n5,"3,000",1 %,$9,yes,Oslo,3,NA
+n6,"4,000",2 %,$5,no,Rome,4,.
+"""
+RING = "source,target\n" + "".join(f"n{1 + k},n{1 + (k + 1) % 6}\n" for k in range(6))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "de.csv"])
+def test_cells_as_people_write_them(suffix, tmp_path):
+    """Units, thousands, gaps and spellings; one reading of each column, which notes tell."""
+    (tmp_path / "edges.csv").write_text(RING)
+    rows = list(csv.reader(io.StringIO(ROWS)))
+    if suffix == "parquet":
+        columns = {head: list(cells) for head, *cells in zip(*rows, strict=True)}
+        pyarrow.parquet.write_table(pa.table(columns), tmp_path / "nodes.parquet")
+    elif suffix == "csv":
+        (tmp_path / "nodes.csv").write_text(ROWS)
+    else:
+        cells = [[c.replace(".", "#").replace(",", ".").replace("#", ",") for c in r] for r in rows]
+        text = "\n".join(";".join(row) for row in cells)
+        (tmp_path / "nodes.csv").write_text(text.replace(";,", ";."))
+    memory, disk = both(tmp_path, {}, tmp_path.parent / f"{tmp_path.name}-made")
+    assert_alike(memory, disk)
+    assert not isinstance(memory, str), memory
+    x = dict(zip(memory.feature_names, memory.data.x.T.tolist(), strict=True))
+    assert x["b"] == [12, 7, 30, 7, 1, 2]
+    assert x["c"] == [3400, 12, 1000, 7, 9, 5]
+    assert x["d"] == [1, 1, 0, 0, 1, 0]
+    assert x["e=Rome"] == [1, 1, 1, 0, 0, 1]
+    assert x["f"] == [1, 0.5, 2, 2, 3, 4]
+    assert memory.classes == ("X", "y")
+    assert memory.data.y.tolist() == [0, 0, 1, -1, -1, -1]
+    notes = "\n".join(memory.notes)
+    assert r"'NA' (1 in label, 1 in b)" in notes
+    assert "missing_words" in notes
+    assert "'rome' and 'Rome' in e" in notes
+    assert "b ('12 %')" in notes
+    if suffix == "parquet":  # nothing says whether 1,234 is more than two
+        assert "a" not in x
+        assert "can be read in two, were left out in nodes.parquet: a ('1,234')" in notes
+    elif suffix == "csv":  # beside semicolons, 1.234 stays a number with a point
+        assert x["a"] == [1234, 5678, 12001, 2000, 3000, 4000]
+
+
+def test_words_for_gaps_can_be_named(tmp_path):
+    """An empty list: only empty cells are gaps; a pair of + and - never is one."""
+    rows = "id,f,sign,label\na,1,+,None\nb,?,-,cat\nc,3,+,None\nd,4,-,\n"
+    (tmp_path / "edges.csv").write_text(EDGES)
+    (tmp_path / "nodes.csv").write_text(rows)
+    made = tmp_path.parent / f"{tmp_path.name}-made"
+    memory, disk = both(tmp_path, {}, made)
+    assert_alike(memory, disk)
+    assert memory.classes == ("cat",)
+    assert memory.data.x.shape[1] == 4
+    memory, disk = both(tmp_path, {"missing_words": ["?"]}, made.with_name("again"))
+    assert_alike(memory, disk)
+    assert memory.classes == ("None", "cat")
+    memory, disk = both(tmp_path, {"missing_words": ""}, made.with_name("none"))
+    assert_alike(memory, disk)
+    assert "line 3, column 'f': Expected a number (got '?')" in memory
 
 
 ENCODINGS = ("utf-8-sig", "utf-16", "latin-1")

@@ -54,7 +54,9 @@ def test_decimal_commas(mark, tmp_path):
     rows = ["id;size;big;label", "a;1,5;1.234,5;x", "b;-0,25;7;y", "c;2;0,5;x", "d;3;,5e1;y"]
     d = load_nodes(tmp_path, "n.csv", "\n".join(rows).replace(";", mark) + "\n")
     assert d.data.x.tolist() == [[1.5, 1234.5], [-0.25, 7], [2, 0.5], [3, 5]]
-    assert any(note.endswith("decimal commas in size, big.") for note in d.notes)
+    assert any(
+        note == "Read as numbers in n.csv: size ('1,5'), big ('1.234,5')." for note in d.notes
+    )
 
 
 def test_decimal_commas_of_labels_and_weights(write):

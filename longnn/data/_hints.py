@@ -1,0 +1,123 @@
+"""Notes that save a day: columns that give the answer away, ids, sentinels, outliers of the target.
+
+Looks at one column after the other, in memory and on disk, and changes nothing. Each note is one
+sentence with its remedy. Tests of a shape, not of a name; nothing is said of fewer than 20 nodes.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from torch import Tensor
+
+from longnn.data._columns import Category, LeftOut, Number, Text
+
+LEAST = 20  # nodes
+SAMPLE = 20_000  # nodes that a column is judged by
+ALONE = 0.99  # share of the answers' spread that a column alone explains
+SENTINELS = tuple(sign * (10**digits - 1) for digits in range(2, 7) for sign in (-1, 1))
+FAR = 50  # times the middle nine tenths, from which on a target is an outlier
+UNSEEN = 1 / 2  # share of test nodes
+
+
+def outlying(y: Tensor) -> Tensor:  # (nodes,), NaN where unknown -> bool (nodes,)
+    """Which numbers to predict lie so far out that they drown all others."""
+    far = torch.zeros_like(y, dtype=torch.bool)
+    known = y[~torch.isnan(y)].double().numpy()
+    if len(known) >= LEAST:
+        low, middle, high = np.quantile(known, (0.05, 0.5, 0.95))
+        if high > low:
+            far = (y.double() - middle).abs() > FAR * (high - low)  # false for NaN
+    return far
+
+
+class Hints:
+    """What strikes in the columns of a table.
+
+    Args:
+        y: labels as a dataset has them, or None.
+        masks: the user's own split, or nothing.
+    """
+
+    def __init__(self, y: Tensor | None, masks: dict[str, Tensor]) -> None:
+        self._y = None if y is None or y.dim() > 1 else y.numpy()
+        self._train, self._test = (masks.get(f"{name}_mask") for name in ("train", "test"))
+        self.alone: list[str] = []
+        self.ids: list[str] = []
+        self.sentinels: list[str] = []
+        self.unseen: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """One sentence for each kind of finding."""
+        said = (
+            ("Almost every label follows from one column alone ({}): if it is known only with the "
+             "answer, leave it out with drop_columns.", self.alone),
+            ("Columns that seem to be ids ({}) say nothing of a new node: leave them out with "
+             "drop_columns.", self.ids),
+            ("Numbers that seem to stand for gaps ({}): make them gaps with "
+             "missing_words=default,NUMBER.", self.sentinels),
+            ("Most test nodes have values that no training node has ({}), so that nothing is "
+             "learned of them: leave the column out with drop_columns.", self.unseen),
+        )  # fmt: skip
+        return [text.format(", ".join(columns)) for text, columns in said if columns]
+
+    def see(self, column: Any, cells: Any, block: Any) -> None:
+        """Look at a column, what its cells hold, and the features made of it."""
+        if isinstance(column, Text | LeftOut):
+            return
+        if isinstance(column, Number) and not column.many:
+            self._see_numbers(column.column, cells)
+        if isinstance(column, Category):
+            self._see_split(column.column, cells)
+        if self._y is not None and self._gives_away(block):
+            self.alone.append(column.column)
+
+    def _see_numbers(self, name: str, values: np.ndarray) -> None:
+        known = np.sort(values[~np.isnan(values)])
+        if len(known) < LEAST:
+            return
+        distinct = np.unique(known)
+        whole = bool((known == np.round(known)).all())
+        if whole and len(distinct) >= 0.99 * len(known):
+            in_order = distinct[-1] - distinct[0] < 1.01 * len(known)
+            if in_order or distinct[0] >= 10**9:
+                self.ids.append(name)
+        for end, rest in ((distinct[0], distinct[1:]), (distinct[-1], distinct[:-1])):
+            if end not in SENTINELS or len(rest) < 2 or (known == end).sum() < 2:
+                continue
+            if min(abs(end - rest[0]), abs(end - rest[-1])) > rest[-1] - rest[0]:
+                self.sentinels.append(f"{end:g} in {name}")
+
+    def _see_split(self, name: str, cells: Any) -> None:
+        if self._train is None or self._test is None or self._train.dim() > 1:
+            return
+        values = np.array(cells.dictionary_encode().indices.fill_null(-1))
+        train, test = values[self._train.numpy()], values[self._test.numpy()]
+        if len(test) >= LEAST and (~np.isin(test, train)).mean() > UNSEEN:
+            self.unseen.append(name)
+
+    def _gives_away(self, block: Any) -> bool:
+        """Whether a tree of a few leaves on one column explains nearly all of the answers."""
+        y = self._y
+        assert y is not None
+        numeric = y.dtype.kind == "f"
+        known = np.flatnonzero(~np.isnan(y) if numeric else y >= 0)
+        known = known[:: len(known) // SAMPLE + 1]
+        y = y[known]
+        if len(known) < LEAST or len(np.unique(y)) < 2:
+            return False
+        x = block[known]
+        x = x if isinstance(x, np.ndarray) else x.toarray()
+        if numeric:
+            if x.shape[1] == 1 and np.ptp(x) > 0:
+                return bool(np.corrcoef(x[:, 0].astype(float), y)[0, 1] ** 2 > ALONE)
+            tree: Any = DecisionTreeRegressor(max_leaf_nodes=len(known) // 10, min_samples_leaf=5)
+            return bool(tree.fit(x, y).score(x, y) > ALONE)
+        _, counts = np.unique(y, return_counts=True)
+        chance = counts.max() / len(y)
+        if len(counts) > len(y) // 10:
+            return False
+        tree = DecisionTreeClassifier(max_leaf_nodes=2 * len(counts), random_state=0)
+        return bool(1 - tree.fit(x, y).score(x, y) < (1 - ALONE) * (1 - chance))
