@@ -23,9 +23,19 @@ from torch import Tensor
 
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
+from longnn.data._scaling import Scaling
 from longnn.metrics import headline
 from longnn.nn import Model
-from longnn.training import Fitted, Job, Problem, combine, complete, ensemble_weights, fit, score
+from longnn.training import (
+    Fitted,
+    choose_device,
+    combine,
+    complete,
+    ensemble_weights,
+    fit,
+    make_problem,
+    score,
+)
 
 #: Random draws of the dropout, if it is left on.
 DRAWS = 10
@@ -67,57 +77,6 @@ def fit_all(
     return [fitted[i : i + len(splits)] for i in range(0, len(fitted), len(splits))]
 
 
-def train_splits(
-    dataset: NodeDataset,
-    configs: Sequence[Config],
-    splits: Sequence[int | Split],
-    *,
-    device: str = "auto",
-    protocol: str = "published",
-    leave_dropout_on: bool = False,
-) -> list[dict[str, Any]]:
-    """Train each configuration on each split; those of one shape train as one population.
-
-    A split, or its seed, also seeds weights and dropout. With ``leave_dropout_on`` test nodes are
-    also scored with the hidden dropout still on, as the authors' code does.
-
-    Returns:
-        of each configuration, lists over the splits: ``val`` and ``test`` accuracy, ``epochs``,
-        ``best_epochs``, learned ``a`` and ``b``, ``test_dropout_on``; None where there is none.
-    """
-    made = [s if isinstance(s, Split) else make_split(dataset, protocol, s) for s in splits]
-    # Features of named datasets are ready to use, whatever a configuration says of scaling.
-    members = [as_trained(c).replace(seed=s.seed, scale="none") for c in configs for s in made]
-    job = Job(dataset, members, [*made] * len(configs), device=device)
-    fitted = job.run()
-    scores = []
-    for first in range(0, len(fitted), len(made)):
-        group = range(first, first + len(made))
-        dropped = [
-            _score_with_dropout(fitted[i].model, dataset, job.problem_of(i), fitted[i].split)
-            for i in (group if leave_dropout_on else ())
-        ]
-        scores.append(_scores(dataset, [fitted[i] for i in group], dropped))
-    return scores
-
-
-def _scores(
-    dataset: NodeDataset, fitted: Sequence[Fitted], dropped: Sequence[float]
-) -> dict[str, Any]:
-    """Scores of one configuration, trained on each split."""
-    accuracy = lambda f, mask: round(score(f.predicted, dataset, mask)["accuracy"], 6)  # noqa: E731
-    learned = [pair for each in fitted for pair in _learned(each.model)]
-    return {
-        "val": [accuracy(f, f.split.val) for f in fitted],
-        "test": [accuracy(f, f.split.test) for f in fitted],
-        "epochs": [f.result.epochs for f in fitted],
-        "best_epochs": [f.result.best_epoch for f in fitted],
-        "a": [round(a, 6) for a, _ in learned] or None,
-        "b": [round(b, 6) for _, b in learned] or None,
-        "test_dropout_on": [round(value, 6) for value in dropped] or None,
-    }
-
-
 def _learned(model: Model) -> list[tuple[float, float]]:
     """(a, b) of the first filter that learns them, if any does."""
     for f in model.filters():
@@ -128,11 +87,10 @@ def _learned(model: Model) -> list[tuple[float, float]]:
 
 
 @torch.no_grad()
-def _score_with_dropout(
-    model: Model, dataset: NodeDataset, problem: Problem, split: Split
-) -> float:
+def _score_with_dropout(fitted: Fitted, dataset: NodeDataset, config: Config, device: str) -> float:
     """Test accuracy with the dropout inside the transform left on, the mean of some draws."""
-    model = model.eval().to(problem.device, problem.dtype)
+    problem = make_problem(dataset, config, Scaling("none"), device=choose_device(device))
+    model = fitted.model.eval().to(problem.device, problem.dtype)
     for name, module in model.named_modules():
         if name == "transform.dropout":
             module.train()
@@ -141,8 +99,8 @@ def _score_with_dropout(
         torch.manual_seed(0)
         for _ in range(DRAWS):
             p = torch.softmax(model.scores(problem.features, problem.operator), dim=1).cpu()
-            scores.append(score(p, dataset, split.test)["accuracy"])
-    return sum(scores) / len(scores)
+            scores.append(score(p, dataset, fitted.split.test)["accuracy"])
+    return round(sum(scores) / len(scores), 6)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,19 +123,33 @@ def train_rows(
     *,
     metric: str = "accuracy",
     device: str = "auto",
+    leave_dropout_on: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Train all rows on all splits by one call; what two rows share is trained once.
 
-    The epochs of an ensemble are the sum over its members, its best epochs those of its first.
+    The epochs of an ensemble are the sum over its members, its best epochs those of its first. With
+    ``leave_dropout_on`` single models are also scored on test nodes with the hidden dropout still
+    on, as the authors' code does.
+
+    Returns:
+        of each row, lists over the splits: ``val`` and ``test`` scores, ``epochs``,
+        ``best_epochs``, learned ``a`` and ``b``, ``test_dropout_on``, ``weights`` of the members of
+        an ensemble; None where there is none.
     """
     wanted = {_key(c): c for entry in rows.values() for c in entry.configs}
     configs = [as_trained(config) for config in wanted.values()]
+    # Features of named datasets are ready to use, whatever a configuration says of scaling.
     fitted = fit_all(dataset, configs, splits, device=device, scale="none")
     trained = dict(zip(wanted, fitted, strict=True))
-    return {
-        key: _row(dataset, entry, [trained[_key(c)] for c in entry.configs], splits, metric)
-        for key, entry in rows.items()
-    }
+    cells = {}
+    for key, entry in rows.items():
+        runs = [trained[_key(c)] for c in entry.configs]
+        cells[key] = _row(dataset, entry, runs, splits, metric)
+        if len(runs) == 1 and leave_dropout_on:
+            (config,), (each,) = entry.configs, runs
+            dropped = [_score_with_dropout(f, dataset, config, device) for f in each]
+            cells[key]["test_dropout_on"] = dropped
+    return cells
 
 
 def _key(config: Config) -> str:
@@ -192,6 +164,9 @@ def _row(
     metric: str,
 ) -> dict[str, Any]:
     weights = None
+    learned = [pair for each in fitted[0] for pair in _learned(each.model)]
+    if len(fitted) > 1:
+        learned = []
     predicted = [each.predicted for each in fitted[0]]
     if len(fitted) > 1:
         stacked = [torch.stack([runs[s].predicted for runs in fitted]) for s in range(len(splits))]
@@ -205,6 +180,8 @@ def _row(
         "test": [score_of(p, dataset, s.test, metric) for p, s in both],
         "epochs": [sum(runs[s].result.epochs for runs in fitted) for s in range(len(splits))],
         "best_epochs": [each.result.best_epoch for each in fitted[0]],
+        "a": [round(a, 6) for a, _ in learned] or None,
+        "b": [round(b, 6) for _, b in learned] or None,
         "fingerprint": dataset.fingerprint(),
         "metric": metric,
         "configs": [c.to_dict() for c in entry.configs],

@@ -326,7 +326,9 @@ def printed_rows(
     best: str,
     leave_out: Iterable[str] = (),
 ) -> list[list[str]]:
-    """Two rows of a table: what others printed, and the best here minus that."""
+    """Two rows of a table: what others printed, and the best here minus that; or none."""
+    if not any(g in printed for g in graphs):
+        return []
     single = {g: [percent(v) for k, v in grid[g].items() if k not in leave_out] for g in graphs}
     numbers = [f"{printed[g]:.1f}" if g in printed else "" for g in graphs]
     away = [f"{max(single[g]) - printed[g]:+.1f}" if g in printed else "" for g in graphs]

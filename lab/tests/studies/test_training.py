@@ -16,7 +16,6 @@ from lab.studies._training import (
     Entry,
     join_weights,
     train_rows,
-    train_splits,
 )
 from longnn.config import Config
 from longnn.data import csbm, from_data, make_split
@@ -44,23 +43,25 @@ def quick(monkeypatch):
     monkeypatch.setattr(Context, "load", lambda self, name: small_graph())
 
 
-def test_splits_are_trained_as_they_would_be_alone():
-    configs = [
-        Config.from_dict({"model": m, "epochs": 15, "lr_transform": lr})
-        for m, lr in (("lon", 0.05), ("gcn", 0.01), ("lon", 0.01))
-    ]
-    together = train_splits(small_graph(), configs, [0, 1], device="cpu", protocol="stratified")
-    for config, row in zip(configs, together, strict=True):
-        (alone,) = train_splits(small_graph(), [config], [1], device="cpu", protocol="stratified")
-        assert row["test"][1] == alone["test"][0]
-        assert (row["a"] is not None) == (config.model == "lon")
+def plain_scores(dataset, config, splits):
+    """Accuracies by the one fit of the package, one configuration on one split at a time."""
+    options = {"frequencies": "train", "scale": "none", "device": "cpu"}
+    fitted = [fit(dataset, [config.replace(seed=s.seed, **options)], [s])[0] for s in splits]
+    return {
+        name: [
+            pytest.approx(score(f.predicted, dataset, getattr(f.split, name))["accuracy"], abs=1e-6)
+            for f in fitted
+        ]
+        for name in ("val", "test")
+    }
 
 
 def test_dropout_left_on_is_scored_beside_the_clean_score():
     config = Config.from_dict({"model": "lon", "placement": "output", "epochs": 40, "dropout": 0.8})
-    (row,) = train_splits(
-        small_graph(), [config], [0, 1], device="cpu", protocol="stratified", leave_dropout_on=True
-    )
+    dataset = small_graph()
+    splits = [make_split(dataset, "stratified", seed) for seed in (0, 1)]
+    rows = {"": Entry([config])}
+    row = train_rows(dataset, rows, splits, device="cpu", leave_dropout_on=True)[""]
     assert row["test_dropout_on"] != row["test"]
     assert np.mean(row["test_dropout_on"]) < np.mean(row["test"]) + 0.02
 
@@ -166,7 +167,7 @@ def test_rows_that_train_together_are_what_they_are_alone():
     configs = {"gcn": config(), "lon": config("lon"), "mlp": config("mlp")}
     found = train_rows(dataset, {k: Entry([c]) for k, c in configs.items()}, splits, device="cpu")
     for key, one in configs.items():
-        (alone,) = train_splits(dataset, [one], splits, device="cpu")
+        alone = plain_scores(dataset, one, splits)
         assert found[key]["test"] == alone["test"]
         assert found[key]["val"] == alone["val"]
         assert found[key]["weights"] is None
@@ -229,8 +230,7 @@ def test_masks_are_those_of_the_dataset(tmp_path, monkeypatch):
     compute_cells(protocols, context)
     cell = Record(record_path(tmp_path, "texas-geom-gcn"))["gcn"]
     splits = [dataclasses.replace(split, seed=i) for i, split in enumerate(masks)]
-    (expected,) = train_splits(dataset, [config()], splits, device="cpu")
-    assert cell["test"] == expected["test"]
+    assert cell["test"] == plain_scores(dataset, config(), splits)["test"]
     monkeypatch.setattr(protocols, "PLANS", {"geom-gcn": {**plan, "splits": 3}})
     with pytest.raises(ValueError, match=r"Expected 3 masks of 'masked' \(got 2\)"):
         compute_cells(protocols, dataclasses.replace(context, folder=tmp_path / "more"))
@@ -290,6 +290,6 @@ def test_search_is_recorded_and_its_winner_tested(tmp_path, monkeypatch):
     assert cells["search"]["finished"] == 3
     config = Config.from_dict(cells["search"]["config"])
     assert config.options["weight"] == "paper"  # the paper's form
-    (row,) = train_splits(small, [config], range(2), device="cpu")
+    row = plain_scores(small, config, [make_split(small, "published", seed) for seed in range(2)])
     assert row["test"] == cells["winner"]["test"]
     assert table.rows[0][1].startswith("3 (")
