@@ -56,14 +56,20 @@ from longnn.records import (
 from longnn.report import describe_cover_filter, describe_filter, mean_response
 from longnn.training import (
     FIELDS,
+    FREE,
     Fitted,
     FittedMember,
     Problem,
     Readout,
     class_counts,
+    combine,
+    ensemble_weights,
+    members_of,
+    row_degree_of,
     score,
     shifted,
 )
+from longnn.training._fit import fit_readout
 
 #: Points of the spectrum at which a filter is written down.
 POINTS = 101
@@ -454,35 +460,138 @@ def simple_baselines(task: Task) -> dict[str, str]:
     return {"constant": most, "linear": "logistic regression"}
 
 
+#: Rivals that are trained like models, by name: the title, and the columns of trees.
+RIVALS = {
+    "mlp": ("an MLP without the graph", ""),
+    "trees": ("boosted trees without the graph", "alone"),
+    "neighbours": ("boosted trees with neighbours' averages", "neighbours"),
+}
+#: Draws of the test nodes for the interval of a difference on one split.
+BOOTSTRAP = 100
+
+
+def rival_configs(config: Config, dataset: NodeDataset) -> dict[str, Config]:
+    """What is trained beside a run to compare it with, by name; members of its own are not.
+
+    Words as features have too many columns for trees.
+    """
+    rivals = {}
+    mlp = mlp_config(config)
+    if mlp is not None:
+        rivals["mlp"] = mlp
+    backing = dataset.backing
+    if backing.has_words():
+        return rivals
+    given = {key: value for key, value in config.to_dict().items() if key in FREE}
+    members = {} if config.preset == "fast" else members_of(config, dataset)
+    there = [_columns(member) for member in (config, *members.values())]
+    for name, (_, columns) in RIVALS.items():
+        if columns and columns not in there:
+            table = {**given, "preset": "fast", "model": "trees", "columns": columns}
+            rival = Config.from_dict(table)
+            if not backing.by_rows or row_degree_of(rival) is not None:
+                rivals[name] = rival
+    return rivals
+
+
+def _columns(config: Config) -> str:
+    """What the trees of a configuration see; nothing for another model."""
+    return str(config.options["columns"]) if config.model == "trees" else ""
+
+
 def describe_baselines(
-    dataset: NodeDataset, problem: Problem, fitted: Sequence[Fitted], mlp: Sequence[Fitted]
+    dataset: NodeDataset,
+    problem: Problem,
+    fitted: Sequence[Fitted],
+    rivals: Mapping[str, Sequence[Fitted]],
 ) -> list[BaselineRecord]:
     """Each baseline on each split, scored as the models are, and compared with them.
+
+    Where several models are joined, so are the baselines without the graph, by the same votes: the
+    difference is what the graph adds.
 
     Args:
         dataset, problem: what was learned.
         fitted: the repeats of the run.
-        mlp: the MLPs trained beside them, if any.
+        rivals: what was trained beside them, by name; trees may be members instead.
     """
+    ours = [score_sets(fit.predicted, dataset, fit.split, fit.readout) for fit in fitted]
 
-    def describe(name: str, title: str, scores: Sequence[Scores]) -> BaselineRecord:
-        ours = [score_sets(fit.predicted, dataset, fit.split, fit.readout) for fit in fitted]
+    def describe(
+        name: str, title: str, each: Sequence[tuple[Tensor, Readout | None]], graph: bool = False
+    ) -> BaselineRecord:
+        pairs = list(zip(each, fitted, strict=True))
+        scores = [score_sets(p, dataset, fit.split, readout) for (p, readout), fit in pairs]
+        ahead = _ahead(ours, scores)
+        if len(fitted) == 1 and problem.metric in ahead and name in ("joined", "neighbours"):
+            ahead[problem.metric] = _over_nodes(
+                ahead[problem.metric], fitted[0], each[0], dataset, problem.metric
+            )
         summary = summarize_repeats(scores)["test"]
-        return BaselineRecord(name, title, tuple(scores), summary, _ahead(ours, scores))
+        return BaselineRecord(name, title, tuple(scores), summary, ahead, graph)
 
-    records = []
+    records: list[BaselineRecord] = []
+    bare: list[list[Tensor]] = []  # without the graph, by repeat
     for name, title in simple_baselines(dataset.task).items():
         if name == "linear" and problem.by_rows:
             continue  # it would need all features in memory
-        scores = []
-        for fit in fitted:
-            predicted = read_alike(predict_baseline(name, problem, fit.split), dataset, fit)
-            scores.append(score_sets(predicted, dataset, fit.split))
-        records.append(describe(name, title, scores))
-    if mlp:
-        scores = [score_sets(fit.predicted, dataset, fit.split, fit.readout) for fit in mlp]
-        records.append(describe("mlp", "an MLP without the graph", scores))
+        plain = [predict_baseline(name, problem, fit.split) for fit in fitted]
+        each = [(read_alike(p, dataset, fit), None) for p, fit in zip(plain, fitted, strict=True)]
+        records.append(describe(name, title, each))
+        bare += [plain] if name == "linear" else []
+    for name, (title, columns) in RIVALS.items():
+        found = rivals.get(name) or [
+            m.fitted
+            for fit in fitted
+            for m in fit.members
+            if columns
+            and _columns(m.fitted.config) == columns
+            and m.fitted.config.seed == fit.config.seed
+        ]
+        if len(found) != len(fitted) or not all(one.is_sound for one in found):
+            continue
+        graph = columns == "neighbours"
+        records.append(describe(name, title, [(o.predicted, o.readout) for o in found], graph))
+        bare += [] if graph else [[one.predicted for one in found]]
+    if len(bare) > 1 and any(fit.members for fit in fitted):
+        joined = [_join([one[k] for one in bare], problem, fit) for k, fit in enumerate(fitted)]
+        records.append(describe("joined", "the joined models without the graph", joined))
     return records
+
+
+def _join(said: Sequence[Tensor], problem: Problem, fit: Fitted) -> tuple[Tensor, Readout | None]:
+    """The average of predictions by votes of the validation nodes, read as the run's are."""
+    every, val = torch.stack(list(said)), fit.split.val.cpu()
+    votes = ensemble_weights(every[:, val], problem.labels.cpu()[val], problem.task)
+    predicted = combine(every, votes)
+    if problem.task == "regression":
+        return predicted, None
+    p = predicted.double().clamp(1e-12, 1 - 1e-12)
+    scores = (p.log() if problem.task == "classification" else torch.logit(p)).to(predicted)
+    readout = fit_readout(fit.config, problem, fit.result, scores, fit.split)
+    return readout.predict(scores), readout
+
+
+def _over_nodes(
+    ahead: Summary,
+    fit: Fitted,
+    other: tuple[Tensor, Readout | None],
+    dataset: NodeDataset,
+    metric: str,
+) -> Summary:
+    """The difference on one split, with an interval by a bootstrap over its test nodes."""
+    test = fit.split.test.cpu().nonzero()[:, 0]
+    generator, differences = torch.Generator().manual_seed(0), []
+    for _ in range(BOOTSTRAP):
+        drawn = test[torch.randint(len(test), (len(test),), generator=generator)]
+        ours = score(fit.predicted, dataset, drawn, fit.readout).get(metric)
+        theirs = score(other[0], dataset, drawn, other[1]).get(metric)
+        if ours is not None and theirs is not None:
+            differences.append(ours - theirs)
+    if not differences:
+        return ahead
+    low, high = np.quantile(differences, [0.025, 0.975])
+    return dataclasses.replace(ahead, low=float(low), high=float(high))
 
 
 def _ahead(ours: Sequence[Scores], theirs: Sequence[Scores]) -> dict[str, Summary]:

@@ -366,7 +366,7 @@ def summarize_repeats(scores: Sequence[Scores]) -> dict[str, dict[str, Summary]]
 
 @dataclass(frozen=True, eq=False)
 class BaselineRecord(Schema):
-    """A model without the graph, on the same splits.
+    """A model to compare with, most without the graph, on the same splits.
 
     ``scores`` are those of every repeat, ``summary`` those of the test nodes over the repeats, and
     ``ahead`` is how far the run is ahead of it there, repeat by repeat: negative where the baseline
@@ -378,6 +378,7 @@ class BaselineRecord(Schema):
     scores: tuple[Scores, ...]
     summary: Mapping[str, Summary]  # metric -> score
     ahead: Mapping[str, Summary]  # metric -> difference
+    uses_graph: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from longnn.data._synthetic import csbm
 from longnn.description import make_bins, predict_baseline
 from longnn.records import RunRecord
 from longnn.report import text_summary
+from longnn.report._checks import graph_text
 from longnn.training import Job
 from tests.shifted import shifted_graph
 
@@ -39,10 +40,13 @@ def rare(graph: NodeDataset) -> NodeDataset:
     return relabelled(graph, (torch.arange(120) % 8 == 0).long(), classes=("ok", "fraud"))
 
 
-def test_a_run_has_three_baselines_on_its_own_splits(graph: NodeDataset) -> None:
+RIVALS = ["constant", "linear", "mlp", "trees", "neighbours"]
+
+
+def test_a_run_has_baselines_on_its_own_splits(graph: NodeDataset) -> None:
     run = longnn.train(graph, {**FAST, "repeat": 2})
     record, split, y = run.record, run.splits[0], graph.data.y
-    assert [b.name for b in record.baselines] == ["constant", "linear", "mlp"]
+    assert [b.name for b in record.baselines] == RIVALS
     assert all(len(b.scores) == 2 for b in record.baselines)
     largest = y[split.train].bincount().argmax()
     expected = (y[split.test] == largest).double().mean().item()
@@ -55,7 +59,20 @@ def test_a_run_has_three_baselines_on_its_own_splits(graph: NodeDataset) -> None
 def test_baselines_can_be_left_out(graph: NodeDataset) -> None:
     assert longnn.train(graph, {**FAST, "baselines": False}).record.baselines == ()
     record = longnn.train(graph, {"epochs": 4, "model": "mlp"}).record
-    assert [b.name for b in record.baselines] == ["constant", "linear"]
+    assert [b.name for b in record.baselines] == ["constant", "linear", "trees", "neighbours"]
+
+
+def test_what_the_graph_adds_compares_models_that_are_joined_alike(graph: NodeDataset) -> None:
+    """Trees that are members are not trained again, and like is compared with like."""
+    run = longnn.train(graph, {"epochs": 4, "preset": "default"})
+    record = run.record
+    assert [b.name for b in record.baselines] == [*RIVALS, "joined"]
+    assert [b.name for b in record.baselines if b.uses_graph] == ["neighbours"]
+    of = {m.name: m for m in record.repeats[0].members}
+    assert record.baselines[3].scores[0]["test"]["accuracy"] == of["trees, own columns"].test
+    ahead = record.baselines[-1].ahead[record.metric]
+    assert ahead.low < ahead.high
+    assert "joined by the same votes" in graph_text(record)
 
 
 def test_the_mlp_is_trained_as_it_would_be_alone(graph: NodeDataset) -> None:

@@ -153,7 +153,7 @@ def write_page(
         fingerprint=dataset.fingerprint(),
     )
     compare = trained.config.baselines and any(bool(one.split.test.any()) for one in fitted)
-    baselines = describe_baselines(dataset, problem, fitted, []) if compare else []
+    baselines = describe_baselines(dataset, problem, fitted, {}) if compare else []
     record = describe_run(request, dataset, problem, trained.scaling.kind, fitted, baselines)
     with tempfile.TemporaryDirectory() as folder:  # for the figures, which the page embeds
         page = report.write_report(

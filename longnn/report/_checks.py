@@ -34,9 +34,10 @@ def checks(run: RunRecord) -> list[str]:
 
 def best_baseline(run: RunRecord) -> BaselineRecord | None:
     """The baseline with the best test score by the run's headline metric."""
-    scored = [b for b in run.baselines if run.metric in b.ahead]
-    if not scored:
-        return None
+    scored = [b for b in run.baselines if run.metric in b.ahead and not b.uses_graph]
+    joined = [b for b in scored if b.name == "joined"]
+    if joined or not scored:  # like is compared with like
+        return joined[0] if joined else None
     return min(scored, key=lambda b: _gain(b.ahead[run.metric], run.metric).mean)
 
 
@@ -47,20 +48,21 @@ def graph_text(run: RunRecord) -> str:
         return ""
     gain = _gain(baseline.ahead[run.metric], run.metric)
     score = score_text(baseline_mean(baseline, run.metric), run.metric)
-    over = f"over the best model without the graph, {bare_title(baseline)} ({score})"
+    whole = baseline.name == "joined"
+    who = "boosted trees, an MLP and a linear model" if whole else bare_title(baseline)
+    same = "the same kinds of models without it, joined by the same votes"
+    over = f"over {same if whole else f'the best model without the graph, {who}'} ({score})"
+    verb = "have" if whole else "has"
     metric = metric_of(run.metric).name
     if _even(gain, run.metric):
-        bare = bare_title(baseline)
-        return f"The graph adds nothing here: {bare}, without it, also has {score}."
-    if gain.low > 0 or (gain.count == 1 and gain.mean > 0):
+        return f"The graph adds nothing here: {who}, without it, also {verb} {score}."
+    bare = gain.count == 1 and not gain.low < gain.high  # no interval
+    if gain.low > 0 or (bare and gain.mean > 0):
         return f"The graph adds {difference_text(gain, run.metric)} of {metric} {over}."
-    if gain.high < 0 or (gain.count == 1 and gain.mean < 0):
-        return (
-            f"The graph does not help here: {bare_title(baseline)}, which does not use it, "
-            f"has {score}."
-        )
+    if gain.high < 0 or (bare and gain.mean < 0):
+        return f"The graph does not help here: {who}, without it, {verb} {score}."
     difference = difference_text(gain, run.metric)
-    return f"The graph adds nothing that is certain {over}: {difference} of {metric}."
+    return f"The graph may add nothing: {difference} of {metric} {over} may be chance."
 
 
 def baseline_mean(baseline: BaselineRecord, metric: str) -> float:
@@ -126,12 +128,14 @@ def _late(run: RunRecord) -> str:
 
 def _behind(run: RunRecord) -> str:
     """Worse than a baseline, by the headline score."""
-    best = best_baseline(run)
-    gain = None if best is None else _gain(best.ahead[run.metric], run.metric)
+    scored = [b for b in run.baselines if run.metric in b.ahead]
+    ahead = {b.name: _gain(b.ahead[run.metric], run.metric) for b in scored}
+    best = min(scored, key=lambda b: ahead[b.name].mean) if scored else None
+    gain = None if best is None else ahead[best.name]
     if best is None or gain is None or gain.mean >= 0 or _even(gain, run.metric):
         return ""
     scores = score_text(baseline_mean(best, run.metric), run.metric)
-    title = f"{_sentence(bare_title(best))} without the graph"
+    title = _sentence(bare_title(best)) + " without the graph" * (not best.uses_graph)
     if gain.count == 1:
         return (
             f"{title} is better on this split: test {metric_of(run.metric).name} {scores}. More "

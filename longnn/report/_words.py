@@ -81,7 +81,10 @@ def difference_text(gain: Summary, metric: str) -> str:
     scale, digits = metric_of(metric).scale, metric_of(metric).digits
     text = f"{scale * gain.mean:z.{digits}f}{metric_of(metric).points}"
     if gain.count == 1:
-        return f"{text} (one split)"
+        if not gain.low < gain.high:
+            return f"{text} (one split)"
+        low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
+        return f"{text} (one split; 95 % interval over its test nodes {low} to {high})"
     low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
     return f"{text} (95 % interval {low} to {high})"
 

@@ -208,9 +208,12 @@ class Keeper(Watcher):
 
     def watch(self, population: Population, first: int) -> None:
         """Save it now and then."""
-        if self.ranks.any(bool(self.caught)) or time.perf_counter() - self.saved >= self.every:
+        caught = self.ranks.any(bool(self.caught))
+        if caught or time.perf_counter() - self.saved >= self.every:
             self.rest(population, first)
             self.saved = time.perf_counter()
+        if caught:
+            raise StopTraining("interrupted")
         super().watch(population, first)
 
     def check(self) -> None:

@@ -6,6 +6,7 @@ read back.
 
 import dataclasses
 import datetime
+import itertools
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from longnn._base.interrupts import held_signals
 from longnn._base.version import __version__
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, make_split
-from longnn.description import describe_baselines, describe_run, mlp_config
+from longnn.description import describe_baselines, describe_run, rival_configs
 from longnn.records import RUN, Request
 from longnn.runs._dataset import (
     GraphLike,
@@ -208,13 +209,12 @@ def _make_job(
     memory: int | None = None,
     ranks: Ranks | None = None,
 ) -> Job:
-    """One member per repeat, and one MLP; what is wrong with the request is found here."""
+    """The repeats, and those of each rival; what is wrong with the request is found here."""
     configs = [config.replace(seed=config.seed + i) for i in range(config.repeat)]
     splits = [make_split(dataset, config.split, c.seed) for c in configs]
-    mlp = mlp_config(config) if config.baselines else None
-    if mlp is not None:
-        configs += [mlp.replace(seed=c.seed) for c in configs]
-        splits *= 2
+    rivals = rival_configs(config, dataset) if config.baselines else {}
+    configs += [rival.replace(seed=c.seed) for rival in rivals.values() for c in configs]
+    splits *= 1 + len(rivals)
     return Job(
         dataset,
         configs,
@@ -301,8 +301,12 @@ def _finishing(job: Job) -> float:
 def _describe(job: Job, request: Request, every: Sequence[Fitted], clock: _Clock) -> Run:
     """The repeats as a run, with its record and its baselines."""
     config, scaling, problem = job.configs[0], job.scaling_of(0), job.problem_of(0)
-    fitted, mlp = every[: config.repeat], every[config.repeat :]
-    baselines = describe_baselines(job.dataset, problem, fitted, mlp) if config.baselines else []
+    count, baselines = config.repeat, []
+    fitted, others = every[:count], iter(every[count:])
+    if config.baselines:
+        names = rival_configs(config, job.dataset)
+        rivals = {name: list(itertools.islice(others, count)) for name in names}
+        baselines = describe_baselines(job.dataset, problem, fitted, rivals)
     clock.lap("baselines")
     run = Run(
         describe_run(request, job.whole, problem, scaling.kind, fitted, baselines),

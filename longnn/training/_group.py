@@ -114,7 +114,7 @@ class Watcher:
         """An epoch is over. May raise :class:`StopTraining`."""
         if self.on_epoch is not None:
             self.on_epoch(population)
-        self.check()
+        Watcher.check(self)
 
     def check(self) -> None:
         """Raise :class:`StopTraining` where it is time."""
