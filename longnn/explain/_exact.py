@@ -38,7 +38,6 @@ from longnn.explain._forms import (
     Overall,
     Part,
     as_array,
-    captum_is_installed,
     integrate,
     to_csr,
 )
@@ -138,7 +137,7 @@ class ExactForm:
         single = one_filter and self._copies == 1
         parts = torch.zeros(self._copies, len(nodes), len(S), dtype=torch.float64)
         weight = torch.zeros_like(parts[0])
-        split = self._no_features(len(nodes)) if features else None
+        split = np.zeros((len(nodes), self._signal.features.shape[1])) if features else None
         for c, who, rows in self._rows(places, r):  # g_c(P)[who], (copies, len(who), len(S))
             weighed = r[who, c, None] * rows
             parts[:, who] += weighed * S[:, c]
@@ -166,7 +165,7 @@ class ExactForm:
         """The parts of ``(q * scores).sum()``: the filter on q, since it is its own adjoint."""
         r = self._before_readout(q)  # (nodes, channels)
         M = self._filtered(r.repeat(self._copies, 1), self._beta)
-        split = self._no_features(1) if features else None
+        split = np.zeros((1, self._signal.features.shape[1])) if features else None
         if split is not None and self._signal.exact:
             for c in range(M.shape[1]):
                 split[0] += self._signal.by_feature(c).T @ as_array(M[:, c])
@@ -221,12 +220,6 @@ class ExactForm:
     def _row_sums(self) -> Tensor:
         """g_c(P) 1, (nodes, channels): what nodes that all say one have of each other."""
         return self._fold(self._filtered(torch.ones_like(self._signal.values), self._beta), 0)
-
-    def _no_features(self, count: int) -> np.ndarray | None:
-        """Room for the split by feature; None where it needs Captum, and there is none."""
-        if not self._signal.exact and not captum_is_installed():
-            return None
-        return np.zeros((count, self._signal.features.shape[1]))
 
     def _integrate(self, places: Tensor, r: Tensor) -> np.ndarray:
         splits = []
@@ -344,13 +337,12 @@ class Signal:
         return scipy.sparse.csr_matrix((x.data * weights, x.indices, x.indptr), shape=x.shape)
 
     def integrate(self, M: Tensor) -> np.ndarray:
-        """The split of ``(M * (S(X) - S(0))).sum()``, (features,), by Captum; M like S."""
+        """The split of ``(M * (S(X) - S(0))).sum()``, (features,), by an integral; M like S."""
         rows = M.abs().sum(1).nonzero()[:, 0]
         if len(rows) == 0:
             return np.zeros(self.features.shape[1])
         x, M = torch.from_numpy(self.features[rows.numpy()].toarray()), M[rows]
-        with torch.enable_grad():
-            return as_array(integrate(lambda point: (M * self._apply(point)).sum(), x).sum(0))
+        return as_array(integrate(lambda point: (M * self._apply(point)).sum(), x).sum(0))
 
 
 def active_share(u: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ A :class:`Form` is a model on one graph, ready to be taken apart into parts that
 any model takes integrated gradients over the features within reach.
 
 Contributions are those of the features of a node, from a graph without features:
-:math:`F(X) = F(0) + \sum_v \sum_f \mathrm{IG}_{vf}`, and F(0) is the constant. Captum computes
+:math:`F(X) = F(0) + \sum_v \sum_f \mathrm{IG}_{vf}`, and F(0) is the constant. Here
 (Sundararajan, Taly and Yan, 2017)
 
 .. math:: \mathrm{IG}(X) = X \circ \int_0^1 \nabla F(\tau X)\,d\tau, \qquad
@@ -15,8 +15,6 @@ difference only nearly: callers show the gap.
 """
 
 import dataclasses
-import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -39,10 +37,6 @@ WAYS = ("the node itself", "along its arcs", "against its arcs", "common targets
 Entries = SparseMatrix | DenseMatrix | LiftedMatrix
 #: Points of the quadrature.
 STEPS = 64
-_MISSING = (
-    "Expected captum for integrated gradients (it is not installed); install it with: "
-    "pip install 'longnn[explain]'"
-)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -138,45 +132,20 @@ def join(parts: Sequence[Part]) -> Part:
     )
 
 
-@functools.cache
-def _captum() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of libraries that Captum loads
-            import captum.attr  # an extra: needed here alone
-    except ImportError as error:
-        raise ValueError(_MISSING) from error
-    return captum.attr
-
-
-def captum_is_installed() -> bool:
-    """Whether it is there: it is an extra.
-
-    >>> captum_is_installed() in (True, False)
-    True
-    """
-    try:
-        _captum()
-    except ValueError:
-        return False
-    return True
-
-
 def integrate(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Attributions of ``function(x) - function(0)``, a scalar, to the entries of x, in its shape.
 
-    Raises:
-        ValueError: where Captum is not installed.
+    >>> integrate(lambda x: x.pow(3).sum(), torch.tensor([1.0, 2.0], dtype=torch.float64))
+    tensor([1., 8.], dtype=torch.float64)
     """
-
-    def batched(points: Tensor) -> Tensor:  # (batch, *x.shape) -> (batch,)
-        return torch.stack([function(point) for point in points])
-
-    method = _captum().IntegratedGradients(batched)
-    split: Tensor = method.attribute(
-        x.detach()[None], n_steps=STEPS, method="gausslegendre", internal_batch_size=1
-    )
-    return split[0].detach()
+    points, weights = np.polynomial.legendre.leggauss(STEPS)
+    x, total = x.detach(), torch.zeros_like(x)
+    for t, w in zip((points + 1) / 2, weights / 2, strict=True):
+        at = (t * x).requires_grad_()
+        with torch.enable_grad():
+            (gradient,) = torch.autograd.grad(function(at), at)
+        total += w * gradient
+    return x * total
 
 
 def to_csr(x: Entries) -> scipy.sparse.csr_matrix:
@@ -263,8 +232,7 @@ class IntegratedForm:
         def value(point: Tensor) -> Tensor:
             return (q * self._model.scores(point, operator)).sum()
 
-        with torch.enable_grad():
-            each = as_array(integrate(value, x))
+        each = as_array(integrate(value, x))
         with torch.no_grad():
             return each, float(value(torch.zeros_like(x)))
 

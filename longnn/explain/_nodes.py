@@ -354,7 +354,7 @@ def explain_nodes(
         features: split by feature, too.
 
     Raises:
-        ValueError: for nodes or names that are not there, and where Captum is needed and absent.
+        ValueError: for nodes or names that are not there.
 
     >>> from longnn import LONGNNClassifier, data
     >>> graph = data.csbm(num_nodes=60, num_features=8)
@@ -376,11 +376,6 @@ def explain_nodes(
     blocks = [nodes[k : k + size] for k in range(0, len(nodes), size)]
     each = [e for block in blocks for e in _explain(subject, block, output, against, features)]
     what, method, notes = subject.describe()
-    if features and any(e.features is None for e in each):
-        notes.append(
-            "no split by feature: it needs captum here, which is not installed "
-            "(pip install 'longnn[explain]')"
-        )
     rather = "" if against is None else f", minus that of {against}"
     form, basis = subject.forms[0], ""
     if len(subject.forms) == 1 and isinstance(form, ExactForm) and form.filter is not None:

@@ -132,8 +132,6 @@ def explain_model(
     influence = np.sum([total for total, _ in split], axis=0)
     order = np.argsort(-np.abs(influence), kind="stable")
     ids = pyarrow.array([subject.ids[int(v)] for v in order])
-    if features and each is None:
-        notes.append("no split by feature: it needs captum here, which is not installed")
     return Overview(
         model=trained.config.model if not trained.members else "ensemble",
         what=what,

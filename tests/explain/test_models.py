@@ -6,10 +6,11 @@ import torch
 
 from longnn.explain import explain_model, explain_nodes
 from longnn.explain._exact import has_exact_form
-from longnn.explain._forms import IntegratedForm
+from longnn.explain._forms import IntegratedForm, integrate
 from longnn.explain._subject import Question
 from longnn.registry import NETWORKS
 from tests.explain.cases import ARROWS, HERE, double_model, make_ensemble, make_trained
+from tests.helpers import random_tensor
 
 NODES = [3, 7]
 ON_ARCS = [f"{name}, on arcs" for name in ("lon", "mlp", "cheb", "arma", "gat-deep")]
@@ -59,7 +60,7 @@ def test_gradients_are_taken_within_reach_only(name, hops):
 
 
 def test_integrated_gradients_of_a_linear_function_are_exact():
-    """SGC is linear in X: Captum's way must give what the exact form gives."""
+    """SGC is linear in X: the integral must give what the exact form gives."""
     trained = make_trained("sgc", repeats=1)
     model, problem = double_model(trained)
     form = IntegratedForm(model, problem.features, problem.operator)
@@ -71,23 +72,16 @@ def test_integrated_gradients_of_a_linear_function_are_exact():
     assert part.constant[0] == pytest.approx(exact.base, abs=1e-12)
 
 
-def test_without_captum_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("longnn.explain._forms._captum", without_captum)
-    with pytest.raises(ValueError, match=r"pip install 'longnn\[explain\]'"):
-        explain_nodes(make_trained("gcn", repeats=1), HERE, [3])
-    found = explain_nodes(make_trained("lon", repeats=1), HERE, [3])  # needs none
-    assert found[0].features is not None
-    found = explain_nodes(make_trained("lon", repeats=1, transform="residual"), HERE, [3])
-    assert found[0].features is None
-    assert any("captum" in note for note in found.notes)
-    assert len(found.features) == 0
-    assert len(explain_model(make_trained("lon", repeats=1, normalize=True), HERE).features) == 0
+def test_integrated_gradients_are_those_of_captum():
+    attr = pytest.importorskip("captum.attr")
+    x, W = random_tensor(6, 4), random_tensor(4, 3, seed=1)
 
+    def value(point):
+        return (torch.relu(point @ W - 0.2).tanh() ** 2).sum((-2, -1))
 
-def without_captum():
-    import longnn.explain._forms as module
-
-    raise ValueError(module._MISSING)
+    options = {"n_steps": 64, "method": "gausslegendre", "internal_batch_size": 1}
+    expected = attr.IntegratedGradients(value).attribute(x[None], **options)[0]
+    torch.testing.assert_close(integrate(value, x), expected)
 
 
 @pytest.mark.parametrize("task", ["regression", "multilabel"])
