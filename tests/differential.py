@@ -60,7 +60,12 @@ def draw(rng):
         table.append(table[0])
     if rng.random() < 0.05:
         table[-1] = table[-1][:-1]
-    return _lines(["source", "target"], rows), _lines(names, table), options
+    header = ["source", "target"]
+    if rng.random() < 0.3:
+        header.append("weight")
+        for row in rows:
+            row.append(str(rng.integers(1, 9) / 4))
+    return _lines(header, rows), _lines(names, table), options
 
 
 def _feature(rng, nodes):

@@ -50,6 +50,11 @@ class Backing(abc.ABC):
     def num_edges(self) -> int:
         """Undirected edges, each counted once (a self loop too); in a directed graph the arcs."""
 
+    @property
+    @abc.abstractmethod
+    def weighted(self) -> bool:
+        """Whether edges have weights."""
+
     @abc.abstractmethod
     def places(self) -> np.ndarray:
         """Where the nodes are among all nodes of the graph, int64 (nodes,), ascending."""
@@ -182,6 +187,10 @@ class InMemory(Backing):
     def num_edges(self) -> int:
         row, col = self.data.edge_index
         return row.shape[0] if self.directed else int((row <= col).sum())
+
+    @property
+    def weighted(self) -> bool:
+        return self.data.get("edge_weight") is not None
 
     def places(self) -> np.ndarray:
         return np.arange(self.num_nodes)

@@ -173,7 +173,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
         nodes=nodes,
         edges=dataset.num_edges,
         features=dataset.num_features,
-        weighted=dataset.data.get("edge_weight") is not None,
+        weighted=backing.weighted,
         degree_min=int(degree.min()),
         degree_median=float(np.median(degree.numpy())),
         degree_mean=float(degree.double().mean()),

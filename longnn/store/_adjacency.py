@@ -1,9 +1,9 @@
 r"""The neighbours of a stored graph, read by stretches of rows, and its degrees.
 
-With self loops added or removed, the matrix is :math:`A + S`, S = +1 or -1 on the diagonal. No
-values are stored: a row of :math:`(A + S) U` is the sum of the neighbours' rows, which is what
-``torch.nn.functional.embedding_bag`` computes, with the offsets of a stretch in 32 bits however
-many entries the whole graph has.
+With self loops added or removed, the matrix is :math:`A + S`, S on the diagonal: 1, or the weight
+of the loop with a minus. A row of :math:`(A + S) U` is the sum of the neighbours' rows, times the
+weights of the edges if they have some, which is what ``torch.nn.functional.embedding_bag``
+computes, with the offsets of a stretch in 32 bits however many entries the whole graph has.
 """
 
 import mmap
@@ -31,6 +31,7 @@ class Stretch(NamedTuple):
     last: int
     indices: Tensor  # int32 (entries,)
     offsets: Tensor  # int32 (last - first + 1,): where each row begins among these entries
+    weights: Tensor | None  # float32 (entries,); None where all are 1
 
 
 class Adjacency:
@@ -59,14 +60,18 @@ class Adjacency:
         device: torch.device | str = "cpu",
         resident: bool = True,
     ) -> None:
-        if graph.weighted or graph.directed:
-            raise StoreError("Expected a graph without weights and arcs to be read by rows")
+        if graph.directed:
+            raise StoreError(
+                "Expected a graph without arcs to be trained on from disk; load it with "
+                "directed=false, or give more with --memory"
+            )
         self.graph, self.nodes = graph, graph.num_nodes
         self.device, self.resident = torch.device(device), resident
         self.first, self.last = first, self.nodes if last is None else last
         # Copy on write: torch wants memory that it may write to, and nobody does.
-        self.offsets = _private(graph.offsets)
-        self.neighbours = _private(graph.neighbours)
+        arcs = graph.arcs()
+        self.offsets, self.neighbours = _private(arcs.offsets), _private(arcs.indices)
+        self.weights = None if arcs.weights is None else _private(arcs.weights)
         self._check_ends()
         degree, diagonal = self._scan(check_self_loops(self_loops))
         degree = np.where(degree > 0, degree, 1)  # an isolated node's row of A is zero anyway
@@ -77,9 +82,10 @@ class Adjacency:
         self._kept: dict[tuple[int, int], Stretch] = {}
 
     def _scan(self, self_loops: SelfLoops) -> tuple[np.ndarray, np.ndarray]:
-        """Degrees and S of the rows, int64; every offset and neighbour is checked here, once."""
+        """Degrees and S of the rows; every offset and neighbour is checked here, once."""
         count = self.last - self.first
-        degree, loops = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        kind = np.int64 if self.weights is None else np.float64
+        degree, loops, looped = np.zeros(count, kind), np.zeros(count, kind), np.zeros(count, bool)
         for start, stop in self.stretches(1 << 20):
             offsets = self.offsets[start : stop + 1]
             lengths = np.diff(offsets)
@@ -88,13 +94,19 @@ class Adjacency:
             self._check_range(indices)
             here = slice(start - self.first, stop - self.first)
             degree[here] = lengths
-            if self_loops != "keep":
-                rows = np.repeat(np.arange(start, stop, dtype=np.int32), lengths)
-                own = rows[rows == indices] - start
-                loops[here] = np.bincount(own, minlength=stop - start)
+            if self_loops != "keep" or self.weights is not None:
+                rows, size = np.repeat(np.arange(stop - start), lengths), stop - start
+                own = rows + start == indices
+                weights = None
+                if self.weights is not None:
+                    weights = self.weights[offsets[0] : offsets[-1]].astype(np.float64)
+                    degree[here] = np.bincount(rows, weights, size)
+                    weights = weights[own]
+                looped[here] = np.bincount(rows[own], minlength=size) > 0
+                loops[here] = np.bincount(rows[own], weights, size)
             self._forget(int(offsets[0]), int(offsets[-1]))
         # One loop of weight 1 where there is none; or none.
-        change = {"keep": 0 * loops, "add": 1 - loops, "remove": -loops}[self_loops]
+        change = {"keep": 0 * loops, "add": (~looped).astype(kind), "remove": -loops}[self_loops]
         return degree + change, change
 
     def _check_ends(self) -> None:
@@ -142,10 +154,12 @@ class Adjacency:
         begin, end = int(offsets[0]), int(offsets[-1])
         indices = torch.from_numpy(self.neighbours[begin:end])
         small = (offsets - begin).to(torch.int32)
+        weights = None if self.weights is None else torch.from_numpy(self.weights[begin:end])
         if self.device.type != "cpu":
             indices = indices.pin_memory().to(self.device, non_blocking=True)
             small = small.to(self.device)
-        found = Stretch(start, stop, indices, small)
+            weights = None if weights is None else weights.to(self.device)
+        found = Stretch(start, stop, indices, small, weights)
         if self.resident and self.device.type != "cpu":
             self._kept[start, stop] = found
         return found
@@ -163,7 +177,12 @@ class Adjacency:
     def product(self, some: Stretch, signal: Tensor) -> Tensor:
         """Rows of (A + S) U for a signal U (nodes, columns): (last - first, columns)."""
         out = embedding_bag(
-            some.indices, signal, some.offsets, mode="sum", include_last_offset=True
+            some.indices,
+            signal,
+            some.offsets,
+            mode="sum",
+            include_last_offset=True,
+            per_sample_weights=None if some.weights is None else some.weights.to(signal.dtype),
         )
         if self.diagonal is not None:
             own = self.diagonal[some.first - self.first : some.last - self.first, None]
@@ -177,11 +196,13 @@ class Adjacency:
     def _forget(self, begin: int, end: int) -> None:
         if not (self.resident and self.device.type == "cpu"):
             forget(self.neighbours, begin, end)
+            if self.weights is not None:
+                forget(self.weights, begin, end)
 
 
-def _private(array: np.memmap) -> np.memmap:
+def _private(array: np.ndarray) -> np.ndarray:
     """The same file, mapped so that NumPy takes it for writable; nothing reaches the file."""
-    if not len(array):
+    if not len(array) or not isinstance(array, np.memmap):
         return array.copy()
     where = {"offset": array.offset, "shape": array.shape}
     return np.memmap(array.filename, dtype=array.dtype, mode="c", **where)  # type: ignore[call-overload]

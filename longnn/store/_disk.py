@@ -137,6 +137,10 @@ class OnDisk(Backing):
             begin, end = self.graph.offsets[[first, last]]
             yield first, last, self.graph.neighbours[begin:end]
 
+    @property
+    def weighted(self) -> bool:
+        return self.graph.weighted
+
     def places(self) -> np.ndarray:
         return np.arange(self.graph.num_nodes) if self.nodes is None else self.nodes
 
@@ -327,6 +331,8 @@ def _on_disk(graph: GraphStore, source: Source, memory: int | None, rows: bool) 
     if rows:
         note += "" if fits_memory(graph, memory) else ", more than it may take"
         note += ": trained from disk, in batches of labelled nodes."
+        if graph.types:
+            note += f" The {len(graph.types)} types of edges are not told apart there."
     else:
         note += ": read into memory as a whole."
     own_split = "stratified" if graph.roles is None else "own"

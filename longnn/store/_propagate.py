@@ -183,7 +183,7 @@ def _size(
         )
     return Size(
         nodes=graph.num_nodes,
-        entries=graph.num_entries,
+        entries=graph.num_entries * (2 if graph.weighted else 1),  # a weight is as wide
         columns=graph.num_features,
         kept=graph.num_nodes if kept is None else len(kept),
         term_bytes=(recipe.degree + 1) * recipe.itemsize,
