@@ -139,6 +139,7 @@ def open_graph(
     if nodes is None:
         ids = table.ids()
         return table, Nodes(ids=ids, count=len(ids), source=edges.name)
+    nodes = options.meaning(nodes)
     if options.unknown_ids == "add":
         key = NodeColumns.find(nodes, options, ids_needed=True).key
         assert key is not None

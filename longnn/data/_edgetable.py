@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from longnn.data._errors import DataError
+from longnn.data._errors import DataError, counted, have
 from longnn.data._options import TableOptions, UnknownIds
 from longnn.data._relations import MAX_TYPES
-from longnn.data._tables import Table
+from longnn.data._tables import Table, plain_ids
 from longnn.data._text import INDEX
 
 SOURCE_NAMES = ("source", "src", "from")
@@ -89,6 +89,8 @@ class EdgeTable:
 
     def __init__(self, table: Table, options: TableOptions, *, plain: bool = False) -> None:
         self.table = table = options.meaning(table)
+        self._drops_empty, self._empty = options.empty_ends == "drop", 0
+        self._counts = options.repeats == "count" and not plain
         kind = table.find(options.type_column, TYPE_NAMES, "type")
         source, target, weight = edge_columns(table, options.ends, kind)
         self.ends = (source, target)
@@ -102,13 +104,14 @@ class EdgeTable:
 
     def ids(self) -> Any:
         """The distinct ids at the ends: whole numbers by value, else in order of appearance."""
-        seen, flaws = pa.array([], pa.int64()), _Flaws()
+        seen, flaws, self._empty = pa.array([], pa.int64()), _Flaws(), 0
         for piece in self.table.batches(self.ends, ROWS):
             ends = self._ends(piece, flaws)
             places = np.arange(2 * len(piece)).reshape(2, -1).T.reshape(-1)  # edge by edge
             both = _joined(ends).take(pa.array(places))
             seen = pc.unique(_joined([seen, both]))
-        flaws.check()
+        self._check_empty(flaws)
+        seen = seen.drop_null()
         numbers = whole_numbers(seen)
         return seen if numbers is None else numbers.take(pc.array_sort_indices(numbers))
 
@@ -149,20 +152,21 @@ class EdgeTable:
             on_share: called with the share of the table that was read.
         """
         columns = [name for name in (*self.ends, self.weight, self.kind) if name is not None]
-        dropped, rows, flaws = 0, 0, _Flaws()
+        dropped, rows, flaws, self._empty = 0, 0, _Flaws(), 0
         first: list[tuple[int, Any] | None] = [None, None]  # row and id of an unknown end
         for piece in self.table.batches(columns, ROWS):
             ends = self._ends(piece, flaws)
             if any(order < _WEIGHT for order in flaws):
                 continue  # only a flaw of the other end could come before it
             index = np.stack([ids.find(cells) for cells in ends])  # (2, rows)
-            lost = index < 0
+            empty = pc.or_(*(pc.is_null(cells) for cells in ends)).to_numpy(zero_copy_only=False)
+            lost = (index < 0) & ~empty
             for k, cells in enumerate(ends):
                 if first[k] is None and lost[k].any():
                     row = int(lost[k].argmax())
                     first[k] = piece.start + row, str(cells[row].as_py())
-            keep = np.asarray(~lost.any(axis=0))
-            dropped, rows = dropped + int((~keep).sum()), rows + len(keep)
+            keep = np.asarray(~(lost.any(axis=0) | empty))
+            dropped, rows = dropped + int(lost.any(axis=0).sum()), rows + len(keep)
             weight = self._weights(piece, flaws)
             kind = None
             if self.kind is not None:
@@ -173,14 +177,16 @@ class EdgeTable:
             if not flaws and (not dropped or unknown_ids == "drop"):
                 weight = None if weight is None else weight[keep]
                 yield Batch(index[0, keep], index[1, keep], weight, kind)
-        flaws.check(before=_WEIGHT)
+        self._check_empty(flaws)
         if dropped and (unknown_ids != "drop" or dropped == rows):
             k = 0 if first[0] is not None else 1
             row, value = first[k]  # type: ignore[misc]
-            text = _unknown_text(value, dropped, rows, source)
+            text = _unknown_text(value, dropped, rows, source, _near(value, ids.values))
             raise self.table.error(text, row, self.ends[k], value=value)
         flaws.check()
         self.notes += self.table.reading_notes
+        if self._empty:
+            self.notes.append(f"Edges with an empty end were dropped: {self._empty:,} of {rows:,}.")
         if dropped:
             self.notes.append(
                 f"Edges with an end that is not in {source} were dropped: {dropped:,} of {rows:,}."
@@ -188,13 +194,24 @@ class EdgeTable:
 
     def _ends(self, piece: Table, flaws: "_Flaws") -> list[Any]:
         ends = [piece.ids(column) for column in self.ends]
+        self._empty += pc.sum(pc.or_(*(pc.is_null(cells) for cells in ends))).as_py() or 0
         for k, (column, cells) in enumerate(zip(self.ends, ends, strict=True)):
-            flaws.gap(piece, column, cells, "the id of a node", k)
+            if not self._drops_empty:
+                flaws.gap(piece, column, cells, "the id of a node", k)
         return ends
+
+    def _check_empty(self, flaws: "_Flaws") -> None:
+        """Raise if an edge has an empty end, and say how many have."""
+        error = flaws.get(0, flaws.get(1))
+        if error is not None:
+            number = f"{counted(self._empty, 'edge')} {have(self._empty)} such an end"
+            text = f"{error.args[0]} {number}: leave it out with empty_ends=drop."
+            error.args = (text.replace("leave it", "leave them") if self._empty > 1 else text,)
+            raise error
 
     def _weights(self, piece: Table, flaws: "_Flaws") -> np.ndarray | None:
         if self.weight is None:
-            return None
+            return np.ones(len(piece)) if self._counts else None
         try:
             values = piece.numbers(self.weight)
         except DataError as error:
@@ -250,9 +267,18 @@ def with_unknown(nodes: Table, key: str, edges: EdgeTable) -> Table:
     return nodes.with_rows(key, new, added_note(len(new), edges.table.name)) if len(new) else nodes
 
 
-def _unknown_text(value: str, count: int, rows: int, source: str) -> str:
+def _near(value: str, ids: Any) -> str:
+    """An id that is the same number, written in another way; empty if there is none."""
+    texts = ids.cast(pa.string())
+    same = texts.filter(pc.equal(plain_ids(texts), plain_ids(pa.array([value]))[0]))
+    return same[0].as_py() if len(same) else ""
+
+
+def _unknown_text(value: str, count: int, rows: int, source: str, near: str) -> str:
     """What is wrong with an edge whose end is no node, and what can be done."""
     expected = f"Expected the id of a node in {source} (got {value!r});"
+    if near:
+        return f"{expected} it has {near!r}. If these are one number, use ids=numbers."
     if count == rows:
         return f"{expected} no edge has two known ends. Name the column of the ids with id_column."
     have = "has" if count == 1 else "have"

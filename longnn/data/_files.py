@@ -19,7 +19,15 @@ from longnn.data._encoding import Missing
 from longnn.data._errors import DataError
 from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
 from longnn.data._formats import Parts, find_files, graph_name, names_of, read_arrays
-from longnn.data._options import Features, Outliers, TableOptions, UnknownIds
+from longnn.data._options import (
+    EmptyEnds,
+    Features,
+    Ids,
+    Outliers,
+    Repeats,
+    TableOptions,
+    UnknownIds,
+)
 from longnn.data._tables import Table, open_table
 from longnn.data._text import Header
 
@@ -53,6 +61,9 @@ def load_files(
     type_column: str | None = None,
     header: Header = "auto",
     unknown_ids: UnknownIds = "error",
+    ids: Ids = "exact",
+    empty_ends: EmptyEnds = "error",
+    repeats: Repeats = "merge",
     feature_file: str | None = None,
     missing: Missing = "fill",
     missing_words: Sequence[str] | None = None,
@@ -95,6 +106,10 @@ def load_files(
         unknown_ids: an edge with an end that the node file does not have is an ``"error"``; with
             ``"drop"`` such edges are left out, with ``"add"`` the nodes are added, with gaps in all
             columns; a note counts them.
+        ids: with ``"numbers"``, 00024, 24 and 24.0 are one id; else ids are compared as written.
+        empty_ends: an edge with an empty cell for an end is an ``"error"``, or is left out
+            (``"drop"``).
+        repeats: with ``"count"``, an edge without a weight that is listed n times has weight n.
         feature_file: sparse features, set beside the columns of the node file: a SciPy ``.npz`` or
             ``.mtx`` matrix (nodes, features), its rows in the order of the node file or of the
             adjacency; or a long table with the columns id, feature and value, one row per nonzero
@@ -136,6 +151,9 @@ def load_files(
         type_column=type_column,
         header=header,
         unknown_ids=unknown_ids,
+        ids=ids,
+        empty_ends=empty_ends,
+        repeats=repeats,
         missing=missing,
         missing_words=missing_words,
         outliers=outliers,

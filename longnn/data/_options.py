@@ -19,6 +19,12 @@ FEATURES = ("auto", "columns", "degree", "identity")
 UnknownIds = Literal["error", "drop", "add"]
 Outliers = Literal["keep", "drop"]
 OUTLIERS = ("keep", "drop")
+Ids = Literal["exact", "numbers"]
+IDS = ("exact", "numbers")
+Repeats = Literal["merge", "count"]
+REPEATS = ("merge", "count")
+EmptyEnds = Literal["error", "drop"]
+EMPTY_ENDS = ("error", "drop")
 UNKNOWN_IDS = ("error", "drop", "add")
 
 
@@ -56,6 +62,9 @@ class TableOptions:
     type_column: str | None = None
     header: Header = "auto"
     unknown_ids: UnknownIds = "error"
+    ids: Ids = "exact"
+    empty_ends: EmptyEnds = "error"
+    repeats: Repeats = "merge"
     missing: Missing = "fill"
     missing_words: Sequence[str] | None = None
     outliers: Outliers = "keep"
@@ -74,6 +83,9 @@ class TableOptions:
             "missing": MISSING_CHOICES,
             "unknown_ids": UNKNOWN_IDS,
             "outliers": OUTLIERS,
+            "ids": IDS,
+            "empty_ends": EMPTY_ENDS,
+            "repeats": REPEATS,
         }
         for key, choices in allowed.items():
             value = getattr(self, key)
@@ -92,6 +104,7 @@ class TableOptions:
 
     def meaning(self, table: Table) -> Table:
         """A table whose cells are read as these options say."""
+        table = replace(table, number_ids=self.ids == "numbers")
         if self.missing_words is None:
             return table
         named = [word.strip().lower() for word in self.missing_words]

@@ -48,6 +48,7 @@ class Table:
         has_header: false if the first line was read as data.
         decimal: what is before decimals where the cells of a column do not show it.
         missing: words for a gap, in lower case.
+        number_ids: whether 00024, 24 and 24.0 are one id.
         read: what was found in the cells of each column that was read.
         notes: sentences on how the file was read, where that is not the plain case.
         doubt: what may be wrong with the way it was read, or empty.
@@ -65,6 +66,7 @@ class Table:
     has_header: bool = True
     decimal: str = ""
     missing: tuple[str, ...] = MISSING
+    number_ids: bool = False
     read: dict[str, Reading] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     doubt: str = ""
@@ -107,7 +109,7 @@ class Table:
         if pa.types.is_integer(array.type):
             with contextlib.suppress(pa.ArrowInvalid):  # of 64 bits without a sign
                 return pc.cast(array, pa.int64())
-        return self.texts(column)
+        return plain_ids(self.texts(column)) if self.number_ids else self.texts(column)
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator["Table"]:
         """Some of the columns, so many rows at a time where they are in files, else at once."""
@@ -319,6 +321,11 @@ def as_texts(array: pa.Array) -> Any:
         numbers = pc.cast(pc.if_else(whole, array, 0), pa.int64(), safe=False)
         texts = pc.if_else(whole, pc.cast(numbers, pa.string()), texts)
     return pc.if_else(pc.equal(texts, ""), None, texts)
+
+
+def plain_ids(texts: Any) -> Any:
+    """Ids that are whole numbers written in one way: 24 for 00024 and 24.0."""
+    return pc.replace_substring_regex(texts, r"^\+?(-?)0*(\d+)(\.0*)?$", r"\1\2")
 
 
 def _longer(column: pa.Array, is_key: bool, ids: pa.Array) -> pa.Array:

@@ -117,6 +117,27 @@ CASES = {
     ),
     "no id is known": (EDGES, NODES.replace("\n", "\nn")[:-1], {}, "no edge has two known ends"),
     "empty source": (EDGES + ",b\n", NODES, {}, r"line {7}, column 'source': .*empty cell"),
+    "empty ends are counted": (
+        EDGES + ",b\nb,\n,\n",
+        NODES,
+        {},
+        r"line {7}, column 'source': .*empty cell\). 3 edges have such an end: .*empty_ends=drop",
+    ),
+    "empty ends are dropped": (EDGES + ",b\nb,\n,\na,b\n", NODES, {"empty_ends": "drop"}, None),
+    "empty ends of unlisted nodes": (EDGES + ",b\nb,\n", None, {"empty_ends": "drop"}, None),
+    "a near id": (
+        "source,target\n1,2\n2,00024\n24,1\n",
+        "id,f,label\n1,1,x\n2,2,y\n24,3,x\n",
+        {},
+        r"line {3}, column 'target': .*\(got '00024'\); it has '24'.*ids=numbers",
+    ),
+    "near ids are one": (
+        "source,target\n1,2.0\n2,00024\n24.0,01\n",
+        "id,f,label\n1,1,x\n2,2,y\n024,3,x\n",
+        {"ids": "numbers"},
+        None,
+    ),
+    "repeated edges are counted": (EDGES + "a,b\na,b\n", NODES, {"repeats": "count"}, None),
     "empty target": (EDGES + "b,\u00a0\n", NODES, {}, r"line {7}, column 'target': .*empty cell"),
     "empty id": (EDGES, NODES.replace("\nc,", "\n ,"), {}, r"line {4}, column 'id': .*empty cell"),
     "an id twice": (
@@ -563,3 +584,23 @@ def test_a_foreign_letter_far_from_the_beginning(tmp_path):
     memory, disk = both(tmp_path, {}, tmp_path.parent / f"{tmp_path.name}-made")
     assert_alike(memory, disk)
     assert memory.ids[-1] == "é"
+
+
+def test_repeated_edges_are_counted(tmp_path):
+    """An edge that is listed three times has weight 3; by default it has none."""
+    write(tmp_path, "edges", EDGES + "a,b\na,b\n", "csv")
+    write(tmp_path, "nodes", NODES, "csv")
+    made = tmp_path.parent / f"{tmp_path.name}-made"
+    memory, disk = both(tmp_path, {"repeats": "count"}, made)
+    assert_alike(memory, disk)
+    for graph in (memory, disk):
+        weights = dict(
+            zip(
+                map(tuple, graph.data.edge_index.T.tolist()),
+                graph.data.edge_weight.tolist(),
+                strict=True,
+            )
+        )
+        assert weights[0, 1] == weights[1, 0] == 3
+        assert weights[1, 2] == 1
+    assert load(tmp_path).data.get("edge_weight") is None
