@@ -13,7 +13,6 @@ from lab.tests.commands import fail, run, succeed
 from longnn.data import DataError
 from longnn.store import prepare
 from longnn.store._arrays import StoreError
-from longnn.store._graph import GraphStore
 from tests.commands import ROOT
 
 SMALL = {"nodes": 2000, "edges": 10_000, "features": 6, "classes": 4}
@@ -41,19 +40,6 @@ def test_homophily_by_class():
     mean, by_class = same_class(model)
     assert mean == pytest.approx(0.5, abs=0.01)
     assert by_class == pytest.approx([0.9, 0.1, 0.9, 0.1], abs=0.02)
-
-
-def test_pairs_meet_only_each_other():
-    model = BlockModel(**SMALL, homophily=(0.2,), pattern="pairs")
-    source, target = model.edges_of(0)
-    assert (model.labels[source] // 2 == model.labels[target] // 2).all()
-
-
-def test_homophily_of_what_is_stored(tmp_path):
-    graph = generate(tmp_path, **{**SMALL, "nodes": 20_000, "edges": 40_000}, homophily=0.7)
-    row = np.repeat(np.arange(graph.num_nodes), np.diff(graph.offsets))
-    agree = graph.labels[row] == graph.labels[graph.neighbours]
-    assert agree.mean() == pytest.approx(0.7, abs=0.01)
 
 
 def test_degrees_have_the_tail_of_their_exponent():
@@ -116,14 +102,6 @@ def test_a_generated_graph_can_be_the_model_of_another(tmp_path):
     assert second.about["feature_names"] == first.about["feature_names"]
     with pytest.raises(DataError, match="a node file with the features of training"):
         prepare(tmp_path / "files" / "edges", output=tmp_path / "d", like=first.folder)
-
-
-def test_a_generated_graph_is_used_as_it_is(tmp_path):
-    generate(tmp_path, **SMALL)
-    before = (tmp_path / "offsets.npy").stat().st_mtime_ns
-    generate(tmp_path, **SMALL)
-    assert (tmp_path / "offsets.npy").stat().st_mtime_ns == before
-    assert GraphStore.open(tmp_path).about["source"]["edges"] == 10_000
 
 
 @pytest.mark.parametrize(

@@ -47,30 +47,3 @@ def made_up(device="cpu", *, ms=None, ratios=None, datasets=DATASETS, population
         "scaling": [{**sweep, **line}],
         "goals": [],
     }
-
-
-def made_up_scale(**changes):
-    """A record of a graph of 1,000 nodes and 10,000 entries, 8 columns, degree 4."""
-    stage = {"seconds": 2.0, "read": 1000, "written": 500, "moved": 4000}
-    fields = {
-        "format": "longnn.bench.scale/1",
-        "created": "now",
-        "machine": {**MACHINE, "device": "cpu", "gpu": None},
-        "code": {"commit": "c", "dirty": False},
-        "size": "1,000 nodes, 5,000 edges, 8 columns, degree 4",
-        "entries": 10_000,
-        "steps": 4,
-        "columns": 8,
-        "seconds": {"propagate": spread(3.0), "products": spread(2.0), "gather": spread(2.5)},
-        "ratios": {},
-        "memory_mib": {},
-        "disk_gb_s": 1.0,
-        "orders": {},
-        "order_size": "",
-        "sweeps": [],
-        "stages": dict.fromkeys(("ingest", "train", "predict"), stage),
-        "stage_size": "",
-        "contests": [],
-        "contest_size": "",
-    }
-    return {**fields, **changes}

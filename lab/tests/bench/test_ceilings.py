@@ -4,13 +4,7 @@ import pytest
 import torch
 
 from lab.bench import Workload
-from lab.bench._ceilings import (
-    count_work,
-    features_call,
-    say_bound,
-    weigh,
-    work_of,
-)
+from lab.bench._ceilings import count_work, features_call, say_bound, weigh, work_of
 from lab.bench._contenders import make_population, make_problem
 from lab.bench._graphs import random_dataset
 from lab.bench._measure import count_calls
@@ -55,20 +49,6 @@ def test_counts_agree_with_what_an_epoch_does(small):
     assert work["filter"]["gather_bytes"] == products * each
     parameters = sum(p.numel() for p in population.parameters.values())
     assert work["optimizer"]["bytes"] == 9 * 4 * parameters
-
-
-def test_shares():
-    work = count_work(**SIZE)
-    share = weigh(work, {"filter": 1.0, "features": 0.5}, 4.0, CEILINGS, 2)
-    part = share["parts"]["filter"]
-    moved = work["filter"]["bytes"] + work["filter"]["gather_bytes"]
-    assert part["gb_s"] == pytest.approx(moved / 1e-3 / 1e9)
-    assert part["memory_share"] == pytest.approx(part["gb_s"])
-    assert part["cache_share"] == pytest.approx(part["gb_s"] / 10)
-    assert part["arithmetic_share"] == pytest.approx(work["filter"]["flops"] / 1e-3 / 1e11)
-    assert part["epoch_share"] == pytest.approx(0.25)
-    floors = [max(part["floor_ms"].values()) for part in share["parts"].values()]
-    assert share["floor_ms"] == pytest.approx(sum(floors))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,8 @@ import pytest
 import torch
 from scipy.signal import convolve2d
 
-from lab import textbook
 from lab.bench import Workload, make_contender
 from lab.bench._contenders import (
-    DEPTH,
     RIVALS,
     PlainGCN,
     make_population,
@@ -19,7 +17,7 @@ from lab.bench._contenders import (
     rounded,
     sparse_adjacency,
 )
-from lab.bench._graphs import HIDDEN, MINES, MOST, minefield, random_dataset
+from lab.bench._graphs import HIDDEN, MINES, MOST, minefield
 from longnn import data
 from longnn.data._synthetic import csbm
 from longnn.nn import DeepGCN, DeepLONGNN
@@ -58,23 +56,6 @@ def test_a_population_learns(small):
     assert not torch.equal(rows[0], rows[1])  # so do splits
 
 
-def test_the_work_is_that_of_the_workload():
-    config = Workload().config(3)
-    assert (config.model, config.hidden_channels, config.seed) == ("lon", 64, 3)
-    options = {"degree": 10, "input_dropout": 0.5, "dropout": 0.5}
-    assert options.items() <= config.options.items()
-    assert (config.options["placement"], config.options["weight"]) == ("output", "paper")
-    assert set(config.settings.rates("lr").values()) == {Workload().lr}
-    decays = config.settings.rates("wd")
-    assert decays == {**dict.fromkeys(decays, Workload().weight_decay), "basis": 0.0}
-    config = DEPTH.config(5, model="lon-deep")
-    assert (config.model, config.hidden_channels, config.seed) == ("lon-deep", 128, 5)
-    options = {"blocks": 8, "degree": 3, "dropout": 0.2, "input_dropout": 0.0}
-    assert options.items() <= config.options.items()
-    config = dataclasses.replace(DEPTH, precision="tf32").config(model="gcn-deep")
-    assert (config.model, config.precision, config.options["blocks"]) == ("gcn-deep", "tf32", 8)
-
-
 @pytest.mark.parametrize("key", [key for key in RIVALS if key not in STACKS])
 def test_dropout_is_off_in_evaluation(small, key):
     model = RIVALS[key](small.num_features, 16, small.num_classes, FAST)
@@ -83,12 +64,6 @@ def test_dropout_is_off_in_evaluation(small, key):
     plain_epoch(model, small, FAST)()
     assert not model.training
     assert torch.equal(model(x, edges), model(x, edges))
-
-
-def test_the_textbook_model_has_the_degree_and_the_dropout():
-    model = RIVALS["textbook"](5, 4, 3, FAST)
-    assert type(model) is textbook.TextbookLONGNN
-    assert (model.degree, model.dropout) == (FAST.degree, FAST.dropout)
 
 
 def test_deep_contenders_are_the_models_they_are_called(grid):
@@ -154,12 +129,6 @@ def test_the_rival_of_depth_is_a_gcn_with_norms_and_residuals(grid, key):
 # The graphs
 
 
-def test_cells_are_linked_to_those_around_them(grid):
-    place = torch.stack([torch.arange(81) // 9, torch.arange(81) % 9], 1).double()
-    near = torch.cdist(place, place, p=torch.inf) == 1  # (cells, cells)
-    assert torch.equal(sparse_adjacency(grid).to_dense().bool(), near)
-
-
 def test_features_count_the_mines_around(grid):
     mines = grid.data.y.view(9, 9).numpy()
     around = convolve2d(mines, np.ones((3, 3)), mode="same") - mines
@@ -180,13 +149,6 @@ def test_the_grid_is_like_the_named_dataset(data_dir):
     assert torch.equal(ours.data.y.bincount(), named.data.y.bincount())
     gap = ours.data.x.mean(0) - named.data.x.to_dense().mean(0)
     assert gap.abs().max() < 0.02  # the same kinds of features, other mines
-
-
-def test_a_random_dataset_has_the_sizes_asked_for():
-    dataset = random_dataset(300, 40, 0.1, 3)
-    assert (dataset.num_nodes, dataset.num_features, dataset.num_classes) == (300, 40, 3)
-    assert dataset.num_edges == pytest.approx(1500, rel=0.1)
-    assert float((dataset.data.x != 0).float().mean()) == pytest.approx(0.1, rel=0.1)
 
 
 @pytest.mark.slow

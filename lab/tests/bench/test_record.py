@@ -4,22 +4,11 @@ import shutil
 
 import pytest
 
-from lab.bench import DATASETS, check_goals, lines, read_bench, rebuild_bench, rows, write_bench
-from lab.bench._conclusions import (
-    GOALS,
-    LARGE,
-    PAPERS,
-    SMALL,
-    Shape,
-    duration,
-    forecast_table,
-    propagate_seconds,
-    scale_words,
-    stage_seconds,
-)
+from lab.bench import check_goals, lines, read_bench, rebuild_bench, rows, write_bench
+from lab.bench._conclusions import GOALS
 from lab.bench._record import KINDS, cells, folder_of
 from lab.bench._tables import goal_status, goal_value
-from lab.tests.bench.conftest import made_up, made_up_scale, spread
+from lab.tests.bench.conftest import made_up, spread
 from lab.tests.commands import succeed
 from tests.commands import ROOT
 
@@ -178,12 +167,6 @@ def checked(record):
     return {goal["name"]: goal for goal in check_goals(record)}
 
 
-def test_the_ten_datasets_are_divided():
-    assert len(DATASETS) == 10
-    assert sorted((*SMALL, *LARGE)) == sorted(DATASETS)
-    assert len(SMALL) == 6
-
-
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_goals_of_the_device_are_checked(device):
     goals = checked(made_up(device, ms={"single": 0.4, "population": 0.018}))
@@ -192,12 +175,6 @@ def test_goals_of_the_device_are_checked(device):
     factors = {"cpu": ("population-10", 4 / 2.5), "cuda": ("single-cora", 0.45 / 0.4)}
     name, factor = factors[device]
     assert goals[name]["factor"] == pytest.approx(factor)
-
-
-def test_a_mean_is_geometric():
-    record = made_up(ratios={"textbook": 10.0})
-    record["datasets"]["texas"]["ratios"]["textbook"] = spread(10.0 * 2**10)
-    assert checked(record)["textbook-mean"]["value"] == pytest.approx(20.0)
 
 
 def test_the_worst_dataset_decides():
@@ -232,73 +209,3 @@ def test_a_goal_that_is_partly_measured_is_not_met():
 
 
 # Sentences, and a graph on paper
-
-
-def test_sentences_have_the_numbers():
-    sweep = {"what": "train", "axis": "nodes", "exponent": 1.234}
-    orders = {
-        "as it is": {"find_s": 0, "product_s": 0.4},
-        "by degree": {"find_s": 3, "product_s": 0.2},
-    }
-    models = {"learned filter": 0.9, "learned filter per unit": 0.95, "SGC": 0.5, "SIGN": 0.8}
-    contests = [
-        {"graph": "labels", "model": model, "scores": [score] * 2, "seconds": [1, 3]}
-        for model, score in models.items()
-    ]
-    record = made_up_scale(
-        ratios={"sign": spread(1.5), "sgc": spread(1.25)},
-        memory_mib={"propagate": 100.0, "sign": 350.0, "sgc": None},
-        sweeps=[{**sweep, "what": "predict", "exponent": 0.9}, sweep],
-        ranks={"one": spread(3), "two": spread(2), "ratio": spread(1.5)},
-        orders={"hubs": orders, "rings": {"as it is": {"find_s": 0, "product_s": 0.1}}},
-        contests=contests,
-    )
-    assert scale_words(record) == [
-        "Measured on a processor, 2 thread(s). Other work on the machine makes times longer.",
-        f"On {record['size']}, products run at 125% of the rate of a plain gather of the same "
-        "rows in memory; with the terms written to disk, 83%.",
-        "PyG's SIGN transform takes 1.50 times as long and 3.5 times the memory, the loop of PyG's "
-        "SGConv takes 1.25 times as long; both write nothing to disk.",
-        "Over all stages and sizes the largest exponent of growth is 1.23 (train with nodes).",
-        "Two ranks on two cores are 1.50 times as fast as one rank on one core.",
-        "On hubs the best order of the nodes (by degree) makes a product 2.00 times as fast and "
-        "pays after 15 products of 16 columns. On rings no order of the nodes makes a product "
-        "faster.",
-        "On labels one learned filter has 90.0 % in 2.0 s, one per hidden unit 95.0 % in 2.0 s, "
-        "SGC 50.0 % in 2.0 s and SIGN 80.0 % in 2.0 s.",
-    ]
-    assert len(scale_words(made_up_scale())) == 2
-
-
-class TestPaper:
-    same = Shape("the same", nodes=1000, edges=5000, features=8, degree=4, labelled=100)
-    denser = Shape("denser", nodes=1000, edges=10_000, features=8, degree=4, labelled=100)
-
-    def test_products_and_bytes_grow_apart(self):
-        assert propagate_seconds(self.same, made_up_scale()) == pytest.approx(3.0)
-        assert propagate_seconds(self.denser, made_up_scale()) == pytest.approx(2 * 2.0 + 1.0)
-        wider = Shape("", nodes=1000, edges=5000, features=24, degree=4, labelled=100)
-        assert propagate_seconds(wider, made_up_scale()) == pytest.approx(3 * 3.0)
-
-    def test_without_products_a_gather_stands_for_them(self):
-        record = made_up_scale()
-        del record["seconds"]["products"]
-        assert propagate_seconds(self.denser, record) == pytest.approx(2 * 2.5 + 0.5)
-
-    def test_other_stages_grow_with_their_bytes(self):
-        stage = {"seconds": 2.0, "read": self.same.terms_bytes(100)}
-        assert stage_seconds(self.same, "train", stage) == pytest.approx(2.0)
-        assert stage_seconds(self.same, "predict", stage) == pytest.approx(20.0)
-        stage["written"] = self.same.prepared_bytes // 2
-        assert stage_seconds(self.same, "ingest", stage) == pytest.approx(4.0, rel=1e-3)
-
-    def test_bytes_of_papers(self):
-        assert PAPERS.graph_bytes == 4 * 2 * 1_615_685_872 + 8 * 111_059_956
-        assert PAPERS.terms_bytes(1) == 128 * 11 * 2
-        assert 28e9 < PAPERS.memory < 30e9
-
-    def test_a_table_without_a_gpu(self):
-        rows = forecast_table(self.same, made_up_scale()).rows
-        (row,) = [row for row in rows if row[0] == "propagate"]
-        assert row == ["propagate", "3 s", "-", "1 s"]
-        assert [duration(s) for s in (119, 121, 7300)] == ["119 s", "2 min", "2.0 h"]

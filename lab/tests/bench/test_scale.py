@@ -1,6 +1,5 @@
 """The benchmark of large graphs: what it times is right, and each part against a reference."""
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 
 from lab.bench import SCALE_SECTIONS, Size, _scale, read_bench, run_scale, write_bench
 from lab.bench._graphs import write_random
-from lab.bench._growth import STAGES, measure_stages, stage_sweeps
+from lab.bench._growth import STAGES, measure_stages
 from lab.bench._measure import resident, run_module
 from lab.tests.commands import fail, succeed_json
 from longnn.graphs import GraphOperator
@@ -177,13 +176,3 @@ def test_stages_count_the_bytes_of_their_files(tmp_path, monkeypatch):
     predicted = tmp_path / "stages" / "predicted.parquet"
     assert stages["predict"]["written"] == predicted.stat().st_size
     assert all(stage["seconds"] > 0 for stage in stages.values())
-
-
-def test_growth_is_fitted():
-    sizes = [dataclasses.replace(TINY, columns=2**k) for k in range(4)]
-    stages = {s: {name: {"seconds": 3.0 * s.columns**1.5} for name in STAGES} for s in sizes}
-    sweeps = stage_sweeps("columns", sizes, stages)
-    assert [sweep["what"] for sweep in sweeps] == list(STAGES)
-    assert all(sweep["exponent"] == pytest.approx(1.5) for sweep in sweeps)
-    assert sweeps[0]["fixed"] == "80 nodes, 300 edges, degree 2"
-    assert sweeps[0]["ms"][0] == 3000.0

@@ -8,11 +8,10 @@ import torch
 
 from lab.bench import _epochs as epochs
 from lab.bench import lines, read_bench, run_bench
-from lab.bench._contenders import DEEP_LABELS, EPOCHS, LABELS, RIVALS
-from lab.bench._epochs import BUDGETS, depth_times
+from lab.bench._contenders import DEEP_LABELS, LABELS, RIVALS
+from lab.bench._epochs import depth_times
 from lab.bench._growth import Sizes
 from lab.bench._measure import (
-    MOST_CALLS,
     WARM_UP,
     Budget,
     compare,
@@ -48,16 +47,6 @@ def record(small, tiny):
     return found
 
 
-def test_the_record_names_its_maker(record):
-    assert record["machine"]["threads"] == 1
-    assert record["machine"]["torch"].split("+")[0] == torch.__version__.split("+")[0]
-    assert record["code"] == {"commit": "abc", "dirty": None}
-    settings = record["settings"]
-    assert (settings["degree"], settings["population"], settings["rounds"]) == (10, 3, 2)
-    assert set(settings["contenders"]) == set(LABELS)
-    assert "precision" not in settings
-
-
 def test_all_is_measured(record):
     result = record["datasets"]["csbm"]
     assert result["failed"] == {}
@@ -74,15 +63,6 @@ def test_all_is_measured(record):
     first = record["scaling"][0]["x"]
     assert first[0] < first[1] <= 40  # a random graph loses its duplicates
     assert {goal["name"] for goal in record["goals"]} >= {"textbook-cora"}
-
-
-def test_ratios_are_per_model_and_to_one_model(record):
-    result = record["datasets"]["csbm"]
-    ms = {key: one["ms"] for key, one in result["contenders"].items()}
-    for slow, fast in (("single", "population"), ("textbook", "single")):
-        ratio = result["ratios"][slow if slow != "single" else fast]["median"]
-        low, high = (ms[slow][a] / ms[fast][b] for a, b in (("low", "high"), ("high", "low")))
-        assert 0.5 * low <= ratio <= 2 * high
 
 
 def test_a_contender_that_fails_does_not_stop_the_others(small, monkeypatch):
@@ -196,11 +176,6 @@ def test_a_slow_contender_has_few_rounds(monkeypatch):
     times = round_robin(calls, CPU, Budget(rounds=5, seconds=0.0))
     assert (len(times["slow"]), len(times["fast"])) == (3, 5)
     assert compare(times["slow"], times["fast"])["median"] > 1
-
-
-def test_no_contender_runs_out_of_epochs():
-    most = max(budget.rounds for budget, _ in BUDGETS.values())
-    assert most * MOST_CALLS + 2 * WARM_UP + 10 < EPOCHS
 
 
 def test_a_noisy_round_counts_once():

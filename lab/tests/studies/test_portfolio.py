@@ -12,7 +12,6 @@ from lab.studies import Context, portfolio
 from lab.studies._engine import compute_cells
 from lab.studies._invented import DEVELOPMENT
 from lab.studies.portfolio._candidates import FAMILIES, FORMS, KNOWN, UNLIKE, candidates, tuned_on
-from lab.studies.portfolio._graphs import KINDS, kind_of, related
 from lab.studies.portfolio._members import (
     IN_USE,
     JOINED,
@@ -150,14 +149,6 @@ def test_the_judge_scores_sets_as_they_are_joined(three: dict[str, Predictions])
             assert regret == pytest.approx(min(100 * (alone - score), 5.0), abs=1e-4)
 
 
-def test_large_parts_are_sampled(three: dict[str, Predictions]) -> None:
-    p = three["x1"]
-    few, again = p.sample(50), p.sample(50)
-    assert few.holdout[0].predicted.shape == (3, 50, 3)
-    assert torch.equal(few.holdout[0].labels, again.holdout[0].labels)
-    assert p.sample(500).val[0] is p.val[0]
-
-
 @pytest.mark.parametrize("metric", ["average_precision", "balanced_accuracy", "r2"])
 def test_scores_are_those_of_scikit_learn(metric: str) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -175,14 +166,6 @@ def test_scores_are_those_of_scikit_learn(metric: str) -> None:
         found = p.scores(predicted, y)
         expected = [balanced_accuracy_score(y, row.argmax(1)) for row in predicted]
     assert found == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("name", list(STRATEGIES))
-def test_every_strategy_gives_weights(name: str, three: dict[str, Predictions]) -> None:
-    p = three["x1"]
-    weights = STRATEGIES[name](p, 0, [0, 1, 2])
-    assert float(weights.sum()) == pytest.approx(1)
-    assert bool((weights >= 0).all())
 
 
 def test_a_diverged_member_is_not_the_best(three: dict[str, Predictions]) -> None:
@@ -226,13 +209,6 @@ def test_recipes_are_candidates_as_they_are_but_for_their_epochs() -> None:
     assert {(c.settings.epochs, c.settings.patience) for c in found.values()} == {(1000, 100)}
 
 
-def test_every_recipe_belongs_to_a_kind() -> None:
-    assert {kind_of(graph) for graph in tuned_on().values()} <= set(KINDS)
-    assert kind_of("cornell-legacy") == kind_of("texas")
-    for name in tuned_on().values():
-        assert all(name in related(other) for other in related(name)), name
-
-
 def test_candidates_alone_choose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many processes train candidates side by side; none of them begins the choice or the test."""
     few = {name: candidates({"epochs": 2})[name] for name in ("default", "gcn cora")}
@@ -241,15 +217,6 @@ def test_candidates_alone_choose_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     compute_cells(portfolio, context)
     assert [path.name for path in (tmp_path / "records").iterdir()] == ["xor.json"]
     assert portfolio.predictions_path(tmp_path, "xor").is_file()
-
-
-def test_members_are_known_by_their_model_and_graph() -> None:
-    found = {name: portfolio.describe(name, config) for name, config in candidates({}).items()}
-    assert found["recipe cora"].is_own
-    assert found["recipe cora"].kind == "citations"
-    assert found["recipe citeseer"].is_own
-    assert not found["gcn cora"].is_own
-    assert found["scores 0"].shape == found["recipe computers"].shape
 
 
 @pytest.mark.slow
