@@ -13,6 +13,7 @@ import longnn
 from longnn._base.memory import in_words, parse_size
 from longnn.cli import _display as display
 from longnn.cli._base import (
+    Cache,
     DataOption,
     Json,
     Quiet,
@@ -28,7 +29,9 @@ from longnn.cli._base import (
 if TYPE_CHECKING:
     from longnn.store._graph import GraphStore
 
-Output = Annotated[Path, typer.Option(help="Folder to make.")]
+Output = Annotated[
+    Path | None, typer.Option(help="Folder to make (default: in the cache, where train finds it).")
+]
 Memory = Annotated[str, typer.Option(help="Memory for the whole program, e.g. 4G.")]
 #: What is said of a folder that was not finished.
 STARTS_OVER = "nothing was kept, the same command starts over"
@@ -45,36 +48,38 @@ def prepare(
     nodes: Annotated[
         Path | None, typer.Argument(help="Nodes: a file or a folder of parts.")
     ] = None,
-    output: Output = Path("prepared"),
+    output: Output = None,
     data_option: DataOption = None,
+    cache: Cache = None,
     memory: Memory = "4G",
     like: Annotated[
         Path | None,
         typer.Option(help="Run, or prepared graph of training: encode a new graph like it."),
     ] = None,
-    ignore_weights: Annotated[
-        bool, typer.Option("--ignore-weights", help="Treat weighted edges as unweighted.")
-    ] = False,
     quiet: Quiet = False,
     json_: Json = False,
 ) -> None:
     """Write a graph of any size into a folder that training reads from disk."""
+    from longnn.store._cache import cached_place
+    from longnn.store._graph import GraphStore
     from longnn.store._prepare import Form
 
     source = read_source(graph, nodes, data_option)
-    form: Path | Form | None = like
+    form: Form | None = None
     if like is not None and (like / longnn.records.RUN).exists():
         run = longnn.runs.load_run(like)
         form, source = run.trained, source if run.source is None else source.like(run.source)
+    elif like is not None:
+        form = made = GraphStore.open(like)
+        source = source if made.source is None else source.like(made.source)
     with interruptible(STARTS_OVER), display.work_progress(err, quiet=quiet) as on_progress:
         store = longnn.store.prepare(
             Path(source.graph) if source.kind == "files" else source.graph,
             source.nodes,
-            output=output,
+            output=cached_place(source, cache, form) if output is None else output,
             options=source.options,
             memory=memory,
             like=form,
-            ignore_weights=ignore_weights,
             on_progress=on_progress,
         )
     show(store, quiet=quiet, json_=json_)
@@ -88,10 +93,11 @@ def show(store: "GraphStore", *, quiet: bool, json_: bool) -> None:
         about = {k: v for k, v in store.about.items() if k not in ("encoding", "scaling")}
         print_json({**about, "nodes": store.num_nodes, "features": store.num_features})
     elif not quiet:
-        for line in longnn.data.describe(load_stored(store.folder, rows=True)).lines():
+        card = longnn.data.describe(load_stored(store.folder, rows=True))
+        for line in card.lines():
             out.print(line)
         out.print(f"{'on disk':<12}{in_words(sum(f.bytes for f in store.manifest.files.values()))}")
-        show_notes(store.about["notes"])
+        show_notes([*store.about["notes"], *card.warnings])
         if store.about["labelled"]:
             err.print(f"next: longnn train {shlex.quote(str(store.folder))}")
 

@@ -171,6 +171,20 @@ def _within(nodes: np.ndarray, low: int, high: int) -> np.ndarray:
     return (nodes >= low) & (nodes < high)
 
 
+def linked_nodes(chunks: Iterable[Chunk], nodes: int, *, self_loops: bool) -> np.ndarray:
+    """Which nodes have an edge, bool (nodes,); a self loop counts where it is kept.
+
+    >>> linked_nodes([(np.array([0, 2]), np.array([1, 2]), None)], 4, self_loops=False).tolist()
+    [True, True, False, False]
+    """
+    linked = np.zeros(nodes, dtype=bool)
+    for source, target, weight in chunks:
+        kept = np.ones(len(source), bool) if self_loops else source != target
+        kept = kept if weight is None else kept & (weight != 0)
+        linked[source[kept]] = linked[target[kept]] = True
+    return linked
+
+
 class Arcs(NamedTuple):
     """Arcs of a whole graph, and what was done to the edges that were listed."""
 

@@ -4,8 +4,8 @@ Combines edges and nodes, and makes features if there are none. How a table or a
 read is the business of others.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from longnn.data._arcs import merge_edges
+from longnn.data._arcs import linked_nodes, merge_edges
 from longnn.data._convert import edge_weights, from_data, node_numbers
 from longnn.data._dataset import MASKS, NodeDataset
 from longnn.data._edgetable import (
@@ -28,6 +28,7 @@ from longnn.data._edgetable import (
 )
 from longnn.data._encoding import Encoding
 from longnn.data._errors import DataError, require_memory
+from longnn.data._featurefile import join_features, read_feature_file
 from longnn.data._features import DEGREES
 from longnn.data._nodetable import NodeColumns, Nodes, read_features, read_nodes
 from longnn.data._options import TableOptions
@@ -72,7 +73,7 @@ def assemble(
     *,
     name: str,
     notes: Sequence[str] = (),
-    extend: Callable[[Nodes], None] | None = None,
+    features: Path | None = None,
 ) -> NodeDataset:
     """A graph of edges and nodes, whatever they were read from.
 
@@ -82,7 +83,7 @@ def assemble(
         options: what the columns are, and what to make of them.
         name: of the graph, unless ``options`` has one.
         notes: sentences to begin with.
-        extend: adds further features to the nodes, behind those of their columns.
+        features: a file of further features, which stand behind those of the columns.
 
     Raises:
         DataError: naming the place of what is wrong.
@@ -101,10 +102,18 @@ def assemble(
             known = _nodes_of(edges if nodes is None else nodes, options)
         listed = _edges_of_arrays(edges, known)
     known.notes[:0] = notes
+    if options.isolated == "drop":
+        refuse_feature_file(features)
+        index, weight = listed.index.numpy(), listed.weight
+        values = None if weight is None else weight.double().numpy()
+        loops = options.self_loops
+        kept = linked_nodes([(index[0], index[1], values)], known.count or 0, self_loops=loops)
+        listed = _kept(listed, known.keep(kept))
+    more = None if features is None else read_feature_file(known, features)
     read_features(known, options)
     known.notes += [] if known.table is None else known.table.reading_notes
-    if extend is not None:
-        extend(known)
+    if more is not None and features is not None:
+        join_features(known, *more, features)
     _add_features(known, listed, options)
     dataset = from_data(
         Data(
@@ -131,11 +140,28 @@ def assemble(
     return dataset.with_columns(known.columns, known.encoding)
 
 
-def open_graph(
-    edges: Table, nodes: Table | None, options: TableOptions, *, plain: bool = False
-) -> tuple[EdgeTable, Nodes]:
-    """What the columns of tables are for, and the nodes; ``plain`` ignores weights and types."""
-    table = EdgeTable(edges, options, plain=plain)
+def refuse_feature_file(path: Path | None) -> None:
+    """Rows of a feature file are those of all nodes."""
+    if path is not None:
+        raise DataError("Expected no feature file with isolated=drop (got one).", path=path)
+
+
+def _kept(edges: Edges, number: np.ndarray) -> Edges:
+    """The edges between nodes that are left; self loops of the others go."""
+    ends = number[edges.index.numpy()]
+    left = (ends >= 0).all(axis=0)
+    where = torch.from_numpy(left)
+    return replace(
+        edges,
+        index=torch.from_numpy(ends[:, left]),
+        weight=None if edges.weight is None else edges.weight[where],
+        kind=None if edges.kind is None else edges.kind[where],
+    )
+
+
+def open_graph(edges: Table, nodes: Table | None, options: TableOptions) -> tuple[EdgeTable, Nodes]:
+    """What the columns of tables are for, and the nodes."""
+    table = EdgeTable(edges, options)
     if nodes is None:
         ids = table.ids()
         return table, Nodes(ids=ids, count=len(ids), source=edges.name)

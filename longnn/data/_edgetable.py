@@ -47,6 +47,13 @@ class Batch(NamedTuple):
     weight: np.ndarray | None = None  # float64 (edges,)
     kind: np.ndarray | None = None  # int64 (edges,)
 
+    def renumbered(self, number: np.ndarray) -> "Batch":
+        """The same edges by other numbers; one with an end whose number is -1 is left out."""
+        source, target = number[self.source], number[self.target]
+        left = (source >= 0) & (target >= 0)
+        rest = (None if array is None else array[left] for array in self[2:])
+        return Batch(source[left], target[left], *rest)
+
 
 class Ids:
     """The ids of nodes, int64 or text, and which number each has.
@@ -81,20 +88,18 @@ class EdgeTable:
     Args:
         table: one edge per row.
         options: with the columns that the user named.
-        plain: whether weights and types are ignored.
 
     Raises:
         DataError: for a column that is named and missing, or named twice.
     """
 
-    def __init__(self, table: Table, options: TableOptions, *, plain: bool = False) -> None:
+    def __init__(self, table: Table, options: TableOptions) -> None:
         self.table = table = options.meaning(table)
         self._drops_empty, self._empty = options.empty_ends == "drop", 0
-        self._counts = options.repeats == "count" and not plain
+        self._counts = options.repeats == "count"
         kind = table.find(options.type_column, TYPE_NAMES, "type")
         source, target, weight = edge_columns(table, options.ends, kind)
-        self.ends = (source, target)
-        self.weight, self.kind = (None, None) if plain else (weight, kind)
+        self.ends, self.weight, self.kind = (source, target), weight, kind
         self.notes = list(table.notes)
         unused = [n for n in table.names if n not in (source, target, self.weight, self.kind)]
         if unused:

@@ -13,12 +13,11 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from longnn.data._edgetable import Ids, whole_numbers
-from longnn.data._errors import DataError, require_file
+from longnn.data._errors import DataError
 from longnn.data._features import side_by_side
-from longnn.data._formats import FORMATS, Parts, called, is_table, names_of, read_arrays
+from longnn.data._formats import Parts, called, is_table, read_arrays
 from longnn.data._nodetable import ID_NAMES, Nodes
 from longnn.data._tables import Table, open_table
-from longnn.data._text import table_suffix
 from longnn.matrices import csr_from_scipy
 
 FEATURE_NAMES = ("feature", "word", "term", "token")
@@ -36,25 +35,12 @@ def find_feature_file(graph: Path, given: str | Path | None, features: str) -> P
             f"Expected no `feature_file` with features={features!r}; leave one of the two out.",
             path=path,
         )
-    require_file(path)
-    if table_suffix(path) not in FORMATS:
-        raise DataError(f"Expected a file of type {names_of()} (got {path.suffix!r}).", path=path)
-    return path
+    return Parts.of(path).path
 
 
 def is_matrix(path: Path | None) -> bool:
     """Whether a feature file is a matrix: its rows, not ids, then say which node is meant."""
     return path is not None and not path.is_dir() and not is_table(path)
-
-
-def add_feature_file(nodes: Nodes, path: Path | None) -> None:
-    """Read the file's features and set them beside those that the nodes have already."""
-    if path is None:
-        return
-    x, names = read_feature_file(nodes, path)
-    width = 0 if nodes.x is None else nodes.x.shape[1]
-    nodes.feature_names = joined_names(nodes, names, (width, x.shape[1]), path)
-    nodes.x = x if nodes.x is None else side_by_side(nodes.x, x)
 
 
 def read_feature_file(nodes: Nodes, path: Path) -> tuple[Tensor, tuple[str, ...]]:
@@ -64,6 +50,13 @@ def read_feature_file(nodes: Nodes, path: Path) -> tuple[Tensor, tuple[str, ...]
     x, names = _read_long(open_table(Parts.of(path)), nodes)
     nodes.open_features = len(names)
     return x, names
+
+
+def join_features(nodes: Nodes, x: Tensor, names: tuple[str, ...], path: Path) -> None:
+    """Set the features of a file beside those that the nodes have already."""
+    width = 0 if nodes.x is None else nodes.x.shape[1]
+    nodes.feature_names = joined_names(nodes, names, (width, x.shape[1]), path)
+    nodes.x = x if nodes.x is None else side_by_side(nodes.x, x)
 
 
 def joined_names(

@@ -5,7 +5,6 @@ This module finds the files and reads them. How each format is read is the busin
 :mod:`longnn.data._assemble`.
 """
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +16,15 @@ from longnn.data._assemble import Arrays, assemble
 from longnn.data._dataset import NodeDataset, Task
 from longnn.data._encoding import Missing
 from longnn.data._errors import DataError
-from longnn.data._featurefile import add_feature_file, find_feature_file, is_matrix
+from longnn.data._featurefile import find_feature_file, is_matrix
 from longnn.data._formats import Parts, find_files, graph_name, names_of, read_arrays
 from longnn.data._options import (
     EmptyEnds,
     Features,
     Ids,
+    Isolated,
     Outliers,
+    RepeatedNodes,
     Repeats,
     TableOptions,
     UnknownIds,
@@ -64,6 +65,8 @@ def load_files(
     ids: Ids = "exact",
     empty_ends: EmptyEnds = "error",
     repeats: Repeats = "merge",
+    repeated_nodes: RepeatedNodes = "error",
+    isolated: Isolated = "keep",
     feature_file: str | None = None,
     missing: Missing = "fill",
     missing_words: Sequence[str] | None = None,
@@ -110,6 +113,9 @@ def load_files(
         empty_ends: an edge with an empty cell for an end is an ``"error"``, or is left out
             (``"drop"``).
         repeats: with ``"count"``, an edge without a weight that is listed n times has weight n.
+        repeated_nodes: an id that is listed again is an ``"error"``; with ``"merge"`` the row is
+            left out if it is identical to the first of its id.
+        isolated: with ``"drop"``, nodes without an edge are left out.
         feature_file: sparse features, set beside the columns of the node file: a SciPy ``.npz`` or
             ``.mtx`` matrix (nodes, features), its rows in the order of the node file or of the
             adjacency; or a long table with the columns id, feature and value, one row per nonzero
@@ -154,6 +160,8 @@ def load_files(
         ids=ids,
         empty_ends=empty_ends,
         repeats=repeats,
+        repeated_nodes=repeated_nodes,
+        isolated=isolated,
         missing=missing,
         missing_words=missing_words,
         outliers=outliers,
@@ -263,7 +271,7 @@ class GraphFiles:
             options,
             name=self.name,
             notes=self.notes,
-            extend=functools.partial(add_feature_file, path=self.features),
+            features=self.features,
         )
 
 

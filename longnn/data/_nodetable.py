@@ -17,10 +17,12 @@ from torch import Tensor
 
 from longnn.data._dataset import MASKS, Task
 from longnn.data._encoding import Encoding
+from longnn.data._errors import DataError
 from longnn.data._hints import Hints
 from longnn.data._labels import distinct_texts, find_labels, read_labels
 from longnn.data._options import TableOptions
 from longnn.data._tables import Table
+from longnn.matrices import compact
 
 ID_NAMES = ("id", "node", "node_id", "nodeid")
 SPLIT_NAMES = ("split",)
@@ -79,6 +81,22 @@ class Nodes:
         """The ids; 0, 1, ... where there are none."""
         return pa.array(np.arange(self.count or 0)) if self.ids is None else self.ids
 
+    def keep(self, kept: np.ndarray) -> np.ndarray:  # bool (nodes,) -> int64 (nodes,)
+        """Leave out the other nodes; returns the new number of each, -1 for one that is gone."""
+        rows = np.flatnonzero(kept)
+        lost = len(kept) - len(rows)
+        if lost:
+            if len(rows) == 0:
+                raise DataError("Expected an edge between two nodes with isolated=drop (got none).")
+            self.ids, self.count = self.known_ids.take(pa.array(rows)), len(rows)
+            where = torch.from_numpy(rows)
+            self.x = None if self.x is None else compact(self.x.index_select(0, where))
+            self.y = None if self.y is None else self.y[where]
+            self.masks = {key: mask[where] for key, mask in self.masks.items()}
+            self.table = None if self.table is None else self.table.with_only(rows, "")
+            self.notes.append(f"Nodes without an edge were dropped: {lost:,} of {len(kept):,}.")
+        return np.where(kept, np.cumsum(kept) - 1, -1)
+
 
 @dataclass(frozen=True)
 class NodeColumns:
@@ -114,6 +132,8 @@ def read_nodes(table: Table, options: TableOptions, *, ids_needed: bool) -> Node
         options = replace(options, feature_columns=(), text_columns=(), category_columns=())
     table = options.meaning(table)
     roles = NodeColumns.find(table, options, ids_needed=ids_needed)
+    if roles.key is not None and options.repeated_nodes == "merge":
+        table = _merged(table, roles.key)
     nodes = Nodes(count=len(table), source=table.name, table=table, roles=roles)
     nodes.notes += table.notes
     if roles.key is not None:
@@ -175,6 +195,40 @@ def read_features(nodes: Nodes, options: TableOptions) -> None:
         nodes.notes.append(nodes.encoding.note)
 
 
+def _merged(table: Table, key: str) -> Table:
+    """The table without rows that repeat the first of their id.
+
+    Raises:
+        DataError: for a row that differs from it.
+    """
+    ids = table.ids(key)
+    first = pc.index_in(ids, value_set=pc.unique(ids)).to_numpy(zero_copy_only=False)
+    _, where = np.unique(first, return_index=True)  # the row in which each id is first
+    repeats = np.flatnonzero(where[first] != np.arange(len(first)))
+    if not len(repeats):
+        return table
+    for column in table.names:
+        if column == key:
+            continue
+        cells = table.columns[column]
+        own, other = cells.take(pa.array(repeats)), cells.take(pa.array(where[first[repeats]]))
+        differ = pc.fill_null(pc.not_equal(own, other), False)
+        differ = pc.or_(differ, pc.xor(pc.is_null(own), pc.is_null(other)))
+        if pc.any(differ).as_py():
+            place = int(repeats[pc.index(differ, True).as_py()])
+            value = str(ids[place].as_py())
+            raise table.error(
+                f"Expected rows of one id to be identical for repeated_nodes=merge (got {value!r} "
+                f"again, first on line {table.place(int(where[first[place]]))[1]}, with another "
+                "value).",
+                place,
+                column,
+                value=value,
+            )
+    note = f"Identical rows of {table.name} were merged: {len(repeats):,}."
+    return table.with_only(np.delete(np.arange(len(first)), repeats), note)
+
+
 def read_ids(table: Table, column: str) -> Any:
     """The id of each node, a pyarrow array of distinct whole numbers or texts.
 
@@ -198,7 +252,8 @@ def read_ids(table: Table, column: str) -> Any:
         earlier = table.place(int(np.flatnonzero(first == first[row])[0]))[1]
         raise table.error(
             f"Expected unique ids (got {value!r} again, first on {unit} {earlier}); if this is "
-            "not the id column, name it with id_column.",
+            "not the id column, name it with id_column; identical rows are merged with "
+            "repeated_nodes=merge.",
             row,
             column,
             value=value,

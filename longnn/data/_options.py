@@ -25,6 +25,10 @@ Repeats = Literal["merge", "count"]
 REPEATS = ("merge", "count")
 EmptyEnds = Literal["error", "drop"]
 EMPTY_ENDS = ("error", "drop")
+RepeatedNodes = Literal["error", "merge"]
+REPEATED_NODES = ("error", "merge")
+Isolated = Literal["keep", "drop"]
+ISOLATED = ("keep", "drop")
 UNKNOWN_IDS = ("error", "drop", "add")
 
 
@@ -65,6 +69,8 @@ class TableOptions:
     ids: Ids = "exact"
     empty_ends: EmptyEnds = "error"
     repeats: Repeats = "merge"
+    repeated_nodes: RepeatedNodes = "error"
+    isolated: Isolated = "keep"
     missing: Missing = "fill"
     missing_words: Sequence[str] | None = None
     outliers: Outliers = "keep"
@@ -86,6 +92,8 @@ class TableOptions:
             "ids": IDS,
             "empty_ends": EMPTY_ENDS,
             "repeats": REPEATS,
+            "repeated_nodes": REPEATED_NODES,
+            "isolated": ISOLATED,
         }
         for key, choices in allowed.items():
             value = getattr(self, key)

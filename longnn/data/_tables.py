@@ -54,6 +54,7 @@ class Table:
         doubt: what may be wrong with the way it was read, or empty.
         parts: the files it was read from, or None.
         start: the row of the whole table that is its first, in a batch.
+        kept: the rows of the file that are left, ascending, or None: all.
 
     >>> table = Table({"id": pa.array(["007", "8"]), "age": pa.array([" 41", "NA"])})
     >>> table.texts("id").to_pylist(), table.values("age").tolist()
@@ -72,6 +73,7 @@ class Table:
     doubt: str = ""
     parts: Parts | None = None
     start: int = 0
+    kept: np.ndarray | None = None
 
     @property
     def name(self) -> str:
@@ -130,6 +132,16 @@ class Table:
         else:
             columns = {n: _longer(c, n == key, ids) for n, c in self.columns.items()}
         return replace(self, columns=columns, notes=(*self.notes, note))
+
+    def with_only(self, rows: np.ndarray, note: str) -> "Table":
+        """The table with some of its rows, in order."""
+        columns: Mapping[str, pa.Array]
+        if isinstance(self.columns, StoredColumns):
+            columns = self.columns.with_only(rows)
+        else:
+            columns = {n: c.take(pa.array(rows)) for n, c in self.columns.items()}
+        kept = rows if self.kept is None else self.kept[rows]
+        return replace(self, columns=columns, kept=kept, notes=(*self.notes, note))
 
     def cells(self, column: str) -> Any:
         """As :meth:`texts`, null for a word that means a gap, and numbers written plainly."""
@@ -245,7 +257,7 @@ class Table:
 
     def place(self, row: int) -> tuple[Path | None, int]:
         """The file of 0-based ``row``, and the 1-based line of a text file or row of another."""
-        row += self.start
+        row = self.start + (row if self.kept is None else int(self.kept[row]))
         if self.parts is None:
             return self.path, row + 1
         return self.parts.place(row, has_header=self.has_header)
@@ -341,13 +353,21 @@ class StoredColumns(Mapping[str, pa.Array]):
         parts: tables whose columns can be read one at a time, in order.
         path: what the user named, for messages.
         key, added: a column of ids, and those of rows of gaps at the end.
+        kept: which rows of all these are left, or None: all.
     """
 
     def __init__(
-        self, parts: Sequence[StoredTable], path: Path, key: str = "", added: Any = ()
+        self,
+        parts: Sequence[StoredTable],
+        path: Path,
+        key: str = "",
+        added: Any = (),
+        kept: np.ndarray | None = None,
     ) -> None:
         self.parts, self.path, self.key, self.added = tuple(parts), path, key, added
-        self.rows = sum(part.rows for part in parts) + len(added)
+        self.kept = kept
+        rows = sum(part.rows for part in parts) + len(added)
+        self.rows = rows if kept is None else len(kept)
         self._last: tuple[str, pa.Array] | None = None
 
     def __getitem__(self, name: str) -> pa.Array:
@@ -365,6 +385,8 @@ class StoredColumns(Mapping[str, pa.Array]):
         array = plain_column(pa.chunked_array(pieces, kind), self.path, name)
         if len(self.added):
             array = _longer(array, name == self.key, self.added)
+        if self.kept is not None:
+            array = array.take(pa.array(self.kept))
         self._last = (name, array)
         return array
 
@@ -381,6 +403,11 @@ class StoredColumns(Mapping[str, pa.Array]):
     def with_rows(self, key: str, ids: pa.Array) -> "StoredColumns":
         """The same with rows of gaps behind them."""
         return StoredColumns(self.parts, self.path, key, ids)
+
+    def with_only(self, rows: np.ndarray) -> "StoredColumns":
+        """The same with some of the rows."""
+        kept = rows if self.kept is None else self.kept[rows]
+        return StoredColumns(self.parts, self.path, self.key, self.added, kept)
 
     def __contains__(self, name: object) -> bool:
         return name in self.parts[0].names

@@ -203,7 +203,7 @@ class Adjacency:
 def _private(array: np.ndarray) -> np.ndarray:
     """The same file, mapped so that NumPy takes it for writable; nothing reaches the file."""
     if not len(array) or not isinstance(array, np.memmap):
-        return array.copy()
+        return np.array(array)  # a plain one: a mapped array without entries has no file
     where = {"offset": array.offset, "shape": array.shape}
     return np.memmap(array.filename, dtype=array.dtype, mode="c", **where)  # type: ignore[call-overload]
 

@@ -135,10 +135,6 @@ def _prepare(
             like=like,
             on_progress=on_progress,
         )
-    except DataError as error:
-        raise DataError(
-            f"{error} To use these files in memory, give more with --memory."
-        ) from error
     except OSError as error:
         remedy = "choose another folder with --cache or LONGNN_CACHE"
         raise OSError(error.errno, f"{error.strerror or error}; {remedy}") from error

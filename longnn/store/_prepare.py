@@ -22,9 +22,9 @@ import torch
 from longnn._base.files import try_lock, writing
 from longnn._base.memory import parse_size
 from longnn.data import DataError, NodeDataset, Source
-from longnn.data._arcs import isolated_note
-from longnn.data._assemble import degree_note, no_features, open_graph
-from longnn.data._edgetable import EdgeTable, Ids, whole_numbers
+from longnn.data._arcs import isolated_note, linked_nodes
+from longnn.data._assemble import degree_note, no_features, open_graph, refuse_feature_file
+from longnn.data._edgetable import Batch, EdgeTable, Ids, whole_numbers
 from longnn.data._encoding import Encoding
 from longnn.data._featurefile import joined_names, read_feature_file
 from longnn.data._features import DEGREES, is_sparse
@@ -118,7 +118,6 @@ def prepare(
     options: Mapping[str, Any] | None = None,
     memory: str | float = "4G",
     like: str | Path | Form | None = None,
-    ignore_weights: bool = False,
     on_progress: OnProgress | None = None,
 ) -> GraphStore:
     """Write a graph of any size into a folder that training reads row by row.
@@ -135,7 +134,6 @@ def prepare(
         memory: for the whole program, such as ``"4G"``; what does not fit is spilled to disk.
         like: a trained model, or a prepared graph that one was trained on: columns are encoded, and
             the classes numbered, as there.
-        ignore_weights: treat weighted edges as edges without weights; by default an error.
         on_progress: called with the name of a step and the share of the whole that is done.
 
     Raises:
@@ -157,7 +155,7 @@ def prepare(
     size = parse_size(memory)
     files = files_of(given)
     source = {
-        **how_made(given, ignore_weights=ignore_weights, like=model),
+        **how_made(given, like=model),
         "files": [] if files is None else files.stamp(),
     }
     folder = Path(output)
@@ -176,9 +174,7 @@ def prepare(
     return GraphStore.open(folder)
 
 
-def how_made(
-    given: Source, *, ignore_weights: bool = False, like: Form | None = None
-) -> dict[str, Any]:
+def how_made(given: Source, *, like: Form | None = None) -> dict[str, Any]:
     """What a folder is made of and how, but for the state of the files: plain data."""
     form = None
     if like is not None:
@@ -187,7 +183,7 @@ def how_made(
             "feature_names": list(like.feature_names),
             "classes": list(like.classes),
         }
-    plain = {**given.to_dict(), "ignore_weights": ignore_weights, "like": form}
+    plain = {**given.to_dict(), "like": form}
     return json.loads(json.dumps(plain))  # tuples become lists, as in a manifest that was read
 
 
@@ -208,7 +204,8 @@ def files_of(source: Source) -> GraphFiles | None:
     if options.features == "identity":
         raise DataError(
             "Expected features of a prepared graph to be 'auto', 'columns' or 'degree' (got "
-            "'identity', which is as wide as the graph has nodes); use features=degree."
+            "'identity', which is as wide as the graph has nodes); use features=degree, or give "
+            "more memory with --memory."
         )
     return GraphFiles.find(Path(source.graph), nodes, options, feature_file)
 
@@ -293,36 +290,37 @@ class _Ingest:
         self.files, self.optional, self.folder, self.room = files, optional, folder, room
         self.source, self.model, self.memory = source, model, memory
         self.steps = steps
-        self.notes: list[str] = []  # on features
 
     def run(self) -> None:
         """Write all arrays, then the manifest."""
         self.steps.begin("reading edges")
         edges, table, options = self.files.open(self.optional, self.room)
         self.steps.begin("numbering nodes")
-        ignored = bool(self.source["ignore_weights"])
-        listed, nodes = open_graph(edges, table, options, plain=ignored)
-        assert nodes.count is not None
-        with EdgeList(self.room, nodes.count) as numbered:
-            counts, types = self._write_edges(listed, nodes, numbered, options)
+        listed, nodes = open_graph(edges, table, options)
+        self.steps.begin("numbering edges")
+        types = listed.types()
+        batches = self._numbered(listed, nodes, options, types)
+        with EdgeList(self.room, nodes.count or 0) as numbered:
+            for batch in batches:
+                numbered.append(*batch)
+            nodes.notes += [] if options.isolated == "drop" else listed.notes
+            counts, occurring, told = self._write_edges(types, numbered, options)
         write_ids(nodes.known_ids, self.folder / IDS)
         self.steps.begin("reading nodes")
         classes = () if self.model is None else self.model.classes
         answers, targets = answers_of(nodes, options.task, classes)
         encoding, scaling, names = self._write_features(nodes, options, counts)
         tally, loops = counts.tally, options.self_loops
-        self.notes += [] if nodes.table is None else nodes.table.reading_notes
         notes = [
             *self.files.notes,
             *nodes.notes,
-            *listed.notes,
-            *self.notes,
             *tally.notes(
                 options.directed,
                 directed=counts.directed,
                 weighted=numbered.weighted,
                 self_loops=loops,
             ),
+            *told,
             *isolated_note(counts.isolated),
             *answers.notes,
             *answers.mask_notes,
@@ -343,44 +341,56 @@ class _Ingest:
             degree=counts.degrees[0],
             one_way=tally.one_way,
             self_loops=loops,
-            notes=notes + unlabelled_note(answers),
+            notes=notes,
             source=self.source,
             open_features=nodes.open_features,
             weighted=numbered.weighted,
             directed=counts.directed,
-            types=types,
+            types=occurring,
         )
 
+    def _numbered(
+        self, listed: EdgeTable, nodes: Nodes, options: TableOptions, types: Sequence[str]
+    ) -> Iterator[Batch]:
+        """The edges; where nodes without one are left out, they are read once more before."""
+        ids = Ids(nodes.known_ids)
+
+        def read() -> Iterator[Batch]:
+            return listed.numbered(
+                ids,
+                source=nodes.source,
+                unknown_ids=options.unknown_ids,
+                types=types,
+                on_share=self.steps.at,
+            )
+
+        if options.isolated == "keep":
+            return read()
+        refuse_feature_file(self.files.features)
+        ends = (batch[:3] for batch in read())
+        linked = linked_nodes(ends, len(ids), self_loops=options.self_loops)
+        nodes.notes += listed.notes
+        number = nodes.keep(linked)
+        return (batch.renumbered(number) for batch in read())
+
     def _write_edges(
-        self, listed: EdgeTable, nodes: Nodes, numbered: EdgeList, options: TableOptions
-    ) -> tuple[Counts, Sequence[str]]:
-        """The neighbours of each node by all edges and by each type; and the names of types."""
-        self.steps.begin("numbering edges")
-        names = listed.types()
-        for batch in listed.numbered(
-            Ids(nodes.known_ids),
-            source=nodes.source,
-            unknown_ids=options.unknown_ids,
-            types=names,
-            on_share=self.steps.at,
-        ):
-            numbered.append(*batch)
+        self, names: Sequence[str], numbered: EdgeList, options: TableOptions
+    ) -> tuple[Counts, Sequence[str], list[str]]:
+        """The neighbours of each node by all edges and by each type; names of types, and a note."""
         self.steps.begin("sorting edges")
         how: dict[str, Any] = {"memory": SHARE * self.memory, "self_loops": options.self_loops}
         counts = write_neighbours(
             numbered, self.folder, directed=options.directed, on_share=self.steps.at, **how
         )
-        if not names:
-            return counts, ()
         occurring = [k for k, count in sorted(numbered.listed.items()) if count]
-        listed.notes.append(types_note([(names[k], numbered.listed[k]) for k in occurring]))
+        notes = [types_note([(names[k], numbered.listed[k]) for k in occurring])] if names else []
         if len(occurring) < 2:
-            return counts, ()
+            return counts, (), notes
         for number, kind in enumerate(occurring):
             write_neighbours(
                 numbered, self.folder, directed=counts.directed, kind=kind, number=number, **how
             )
-        return counts, [names[k] for k in occurring]
+        return counts, [names[k] for k in occurring], notes
 
     def _write_features(
         self, nodes: Nodes, options: TableOptions, counts: Counts
@@ -388,7 +398,7 @@ class _Ingest:
         """How columns became features, how these were scaled, and their names."""
         model, table, degrees = self.model, nodes.table, counts.degrees
         file = FeatureFile(self.folder / FEATURES, len(degrees[0]))
-        encoding: Encoding | None = None
+        encoding, fitted = None, None
         more, more_names = self._feature_file(nodes)
         if model is not None and not set(model.feature_names) <= set(DEGREES):
             own = Encoding.plain(model.feature_names[: len(model.feature_names) - len(more_names)])
@@ -398,6 +408,7 @@ class _Ingest:
             blocks = () if table is None else (block for _, block in encoding.blocks(table))
             more = _aligned(more, more_names, model.feature_names[len(encoding.feature_names) :])
             scaling = file.write(itertools.chain(blocks, more))
+            nodes.notes += [] if table is None else table.reading_notes
             return model.encoding, scaling, tuple(model.feature_names)
         if model is None and table is not None and nodes.roles and nodes.roles.features:
             chosen = nodes.roles.features
@@ -405,19 +416,18 @@ class _Ingest:
             encoding, fitted = write_features(
                 file, table, chosen, options, more, hints, self.steps.at
             )
-            self.notes += hints.notes
-            if encoding.note:
-                self.notes.append(encoding.note)
+            nodes.notes += [*hints.notes, *filter(None, [encoding.note])]
             nodes.feature_names = encoding.feature_names
-            if fitted is not None:
-                return encoding, fitted, self._joined(nodes, more, more_names)
+        nodes.notes += [] if table is None else table.reading_notes
+        if encoding is not None and fitted is not None:
+            return encoding, fitted, self._joined(nodes, more, more_names)
         if model is None and more:
             return None, file.write(iter(more)), more_names
         if options.features == "columns":
             raise no_features(nodes.source, encoding)
         ends = degrees[1:] if counts.directed else degrees[:1]
         if options.features == "auto":
-            self.notes.append(degree_note(len(ends)))
+            nodes.notes.append(degree_note(len(ends)))
         x = torch.log1p(torch.from_numpy(np.stack(ends, axis=1)).float())
         names = DEGREES[1:] if counts.directed else DEGREES[:1]
         return None, file.write(iter([x.numpy()])), names
@@ -455,18 +465,10 @@ def _aligned(blocks: list[Any], names: Sequence[str], wanted: Sequence[str]) -> 
     return [sp.hstack(chosen, format="csc")]
 
 
-def unlabelled_note(answers: Answers) -> list[str]:
-    """What to say of a graph without labels."""
-    if bool(answers.labelled.any()):
-        return []
-    return ["No node has a label: the graph can be predicted on, not trained on."]
-
-
 def _write_dataset(
     dataset: NodeDataset, folder: Path, source: Mapping[str, Any], model: Form | None
 ) -> None:
     """A dataset in memory as a prepared graph: for named datasets, and for files of arrays."""
-    relations = () if source["ignore_weights"] else dataset.relations
     if model is not None and model.encoding is not None and dataset.columns is not None:
         dataset = dataset.encoded(model.encoding)
     if model is not None and tuple(dataset.feature_names) != tuple(model.feature_names):
@@ -474,7 +476,7 @@ def _write_dataset(
             f"Expected the {len(model.feature_names)} features of training "
             f"(got {dataset.num_features}, or others)."
         )
-    weight = None if source["ignore_weights"] else dataset.data.get("edge_weight")
+    weight, relations = dataset.data.get("edge_weight"), dataset.relations
     for number, edges in enumerate((Relation("", dataset.data.edge_index, weight), *relations)):
         _write_arcs(dataset, edges, number - 1 if number else None, folder)
     write_ids(dataset.ids, folder / IDS)
@@ -498,7 +500,7 @@ def _write_dataset(
         degree=dataset.degrees.numpy(),
         one_way=dataset.one_way,
         self_loops=bool((dataset.data.edge_index[0] == dataset.data.edge_index[1]).any()),
-        notes=[*dataset.notes, *unlabelled_note(answers)],
+        notes=dataset.notes,
         source=source,
         open_features=dataset.open_features,
         weighted=weight is not None,

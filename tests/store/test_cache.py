@@ -142,3 +142,14 @@ def test_the_commands_use_the_cache(files, monkeypatch, no_report):
     succeed("predict", "run", "--output", "again.parquet")
     tables = [pyarrow.parquet.read_table(p) for p in ("new.parquet", "again.parquet")]
     assert tables[0]["predicted"].equals(tables[1]["predicted"])
+
+
+def test_prepare_fills_the_cache_ahead_of_time(files, monkeypatch):
+    monkeypatch.chdir(files.parent)
+    succeed("prepare", "club", "--cache", "kept", "--quiet")
+    assert sorted(p.name for p in files.parent.iterdir()) == ["club", "kept"]
+    made = only_folder(Path("kept").absolute())
+    stamp = (made / "manifest.json").stat().st_mtime_ns
+    used = stored_graph(Source.resolve("club"), memory=1, cache="kept").folder
+    assert used == made
+    assert (used / "manifest.json").stat().st_mtime_ns == stamp

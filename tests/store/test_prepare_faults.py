@@ -63,17 +63,6 @@ def test_damaged_parquet(files, tmp_path, stem, damage):
     refuse(DataError if cut else ValueError, message, files, output=tmp_path / "made")
 
 
-def test_weights_can_be_ignored(files, tmp_path):
-    table = pyarrow.parquet.read_table(files / "edges.parquet")
-    table = table.append_column("weight", pa.array(np.full(len(table), 0.5)))
-    plain = prepare(files, output=tmp_path / "plain")
-    pyarrow.parquet.write_table(table, files / "edges.parquet")
-    made = prepare(files, output=tmp_path / "made", ignore_weights=True)
-    assert np.array_equal(made.neighbours, plain.neighbours)
-    assert (plain.weighted, made.weighted) == (False, False)
-    assert prepare(files, output=tmp_path / "weighted").weighted
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -201,7 +190,7 @@ def test_the_commands_end_with_the_next_step(files, tmp_path, monkeypatch):
     result = longnn("prepare", "graph", "--output", "made", "--memory", "500M")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    words = "graph nodes edges degree features classes labelled on"
+    words = "graph nodes edges features degree components labelled classes homophily on"
     assert [line.split()[0] for line in lines] == words.split()
     assert lines[1].split() == ["nodes", "50"]
     assert result.stderr.splitlines()[-1] == "next: longnn train made"

@@ -11,6 +11,7 @@ import torch
 from longnn.store import _blocks, _plan, propagate
 from longnn.store._adjacency import Adjacency
 from longnn.store._arrays import StoreError
+from longnn.store._basis import add_ones
 from longnn.store._propagate import serving_basis
 from tests.store.graphs import exact_terms, random_graph, terms_of, write_graph
 
@@ -45,8 +46,9 @@ def test_the_smallest_graphs(tmp_path, nodes, degree):
 
 def test_a_graph_without_edges(tmp_path):
     graph = write_graph(tmp_path / "graph", scipy.sparse.csr_matrix((4, 4)), np.ones((4, 2)))
-    terms = terms_of(propagate(graph, degree=4, memory=MEMORY))
-    assert terms[:, 0, 0].tolist() == [1, 0, -1, 0, 1]  # cos(j pi / 2): P is zero
+    basis = propagate(graph, degree=4, memory=MEMORY)
+    assert terms_of(basis)[:, 0, 0].tolist() == [1, 0, -1, 0, 1]  # cos(j pi / 2): P is zero
+    assert add_ones(basis, graph).ones[0].tolist() == [1, 0, -1, 0, 1]  # a mapped file of nothing
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
