@@ -1,24 +1,20 @@
 """Benchmarks: the time and memory of an epoch, how they grow, and what limits them.
 
-:func:`run_bench` and :func:`run_scale` measure and return a record; :func:`write_bench` writes it
-as files, :func:`read_bench` reads it back, :func:`lines` prints it, :func:`rows` is the long table
-of what it measured.
+:func:`run_bench` measures and returns a record; :func:`write_bench` writes it as files,
+:func:`read_bench` reads it back, :func:`lines` prints it, :func:`rows` is the long table of what it
+measured.
 """
 
 from lab.bench._conclusions import DATASETS, check_goals
 from lab.bench._contenders import Workload, make_contender
 from lab.bench._epochs import SECTIONS, run_bench
-from lab.bench._graphs import Size
 from lab.bench._measure import plan, time_calls
 from lab.bench._output import compare_records, lines, rebuild_bench, write_bench
 from lab.bench._record import facts, read_bench, rows
-from lab.bench._scale import SCALE_SECTIONS, run_scale
 
 __all__ = [
     "DATASETS",
-    "SCALE_SECTIONS",
     "SECTIONS",
-    "Size",
     "Workload",
     "check_goals",
     "compare_records",
@@ -30,7 +26,6 @@ __all__ = [
     "rebuild_bench",
     "rows",
     "run_bench",
-    "run_scale",
     "time_calls",
     "write_bench",
 ]

@@ -4,13 +4,6 @@ All do the same work on the same data: one training step with dropout on the tra
 the validation accuracy without dropout. The rivals are written the way their users write them.
 Where there is a choice, it favours them: the accuracy is never read back from the device, nodes are
 selected by index and not by mask, and no copy of the best weights is kept (a population keeps one).
-
-The contenders of depth are stacks of our blocks, and PyG's own layers of the same depth and width,
-which keep what they would compute from the graph in every epoch (``cached=True``). A block of ours
-has the message of K sparse products (one in ``gcn-deep``) and three times the dense weights:
-
-.. math:: h \leftarrow h + W_2\,\mathrm{ReLU}(W_1 [n(h), g(P)\,n(h)]), \qquad
-          h \leftarrow h + \tilde P\,\mathrm{ReLU}(n(h))\,W
 """
 
 import dataclasses
@@ -26,13 +19,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import APPNP, ChebConv, DeepGCNLayer, GCNConv, LayerNorm
-from torch_geometric.utils import to_torch_csr_tensor
+from torch_geometric.nn import APPNP, ChebConv, GCNConv
 
 from lab.bench._measure import growth, run_module
 from lab.textbook import TextbookLONGNN
 from longnn import training
-from longnn._base.precision import dense_products
 from longnn.config import Config
 from longnn.config._config import RATES
 from longnn.data import NodeDataset, make_split
@@ -56,13 +47,6 @@ LABELS = {
     "appnp": "PyG APPNP",
     "cheb": "PyG ChebConv",
 }
-DEEP_LABELS = {
-    "deep": "lon-deep",
-    "deep_population": "lon-deep population",
-    "gcn_deep": "gcn-deep",
-    "pyg_sparse": "PyG GCN, sparse matrix",
-    "pyg_edges": "PyG GCN, list of edges",
-}
 #: What each contender is; stored in the record.
 DESCRIPTIONS = {
     "single": "one model: Population.step() of a population of one",
@@ -73,29 +57,14 @@ DESCRIPTIONS = {
     "appnp": "Linear-ReLU-Linear and APPNP(K, alpha=0.1), dense features",
     "cheb": "two ChebConv(K=3), dense features",
 }
-DEEP_DESCRIPTIONS = {
-    "deep": DESCRIPTIONS["single"],
-    "deep_population": DESCRIPTIONS["population"],
-    "gcn_deep": "one model, as lon-deep with one hop per block instead of a filter",
-    "pyg_sparse": "DeepGCNLayer of GCNConv(cached=True), LayerNorm, ReLU; torch's CSR matrix",
-    "pyg_edges": "the same layers; edge_index, messages gathered and scattered",
-}
-#: Our models by contender.
-MODELS = {
-    "single": "lon",
-    "population": "lon",
-    "deep": "lon-deep",
-    "deep_population": "lon-deep",
-    "gcn_deep": "gcn-deep",
-}
 
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
     """The work of one epoch: the same for every contender.
 
-    The learning rate is low, so that weights stay finite in long timings. Stacks, which have
-    ``blocks``, do not drop features. The precision is that of our model, and of PyG's stacks.
+    The learning rate is low, so that weights stay finite in long timings. The precision is that of
+    our model.
     """
 
     degree: int = 10
@@ -104,26 +73,17 @@ class Workload:
     lr: float = 1e-3
     weight_decay: float = 5e-4
     precision: str = "float32"
-    blocks: int = 0
     epochs: int = EPOCHS
 
-    def config(self, seed: int = 0, *, model: str = "lon", device: str = "cpu") -> Config:
-        """This workload as a configuration of one of our models."""
-        options: dict[str, Any] = {"hidden_channels": self.hidden, "dropout": self.dropout}
-        if model != "gcn-deep":
-            options["degree"] = self.degree
-        if model == "lon":  # the form of the textbook model
-            options |= {**PAPER_FORM, "filter_dropout": 0.0, "input_dropout": self.dropout}
-        else:
-            options |= {"blocks": self.blocks, "input_dropout": 0.0}
+    def config(self, seed: int = 0, *, device: str = "cpu") -> Config:
+        """This workload as a configuration of LON-GNN in the form of the textbook model."""
+        options: dict[str, Any] = {"hidden_channels": self.hidden, "degree": self.degree}
+        options |= {**PAPER_FORM, "filter_dropout": 0.0}
+        options |= {"input_dropout": self.dropout, "dropout": self.dropout}
         options |= {k: self.lr if k.startswith("lr") else self.weight_decay for k in RATES}
         options |= {"seed": seed, "device": device, "precision": self.precision}
         options |= {"epochs": self.epochs, "patience": self.epochs}
-        return Config.from_dict({"model": model, **options})
-
-
-#: The work of an epoch of a stack.
-DEPTH = Workload(degree=3, hidden=128, dropout=0.2, blocks=8)
+        return Config.from_dict({"model": "lon", **options})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,11 +94,9 @@ class Contender:
     models: int = 1
 
 
-def make_problem(
-    dataset: NodeDataset, workload: Workload, device: torch.device, model: str = "lon"
-) -> Problem:
+def make_problem(dataset: NodeDataset, workload: Workload, device: torch.device) -> Problem:
     """Features, operator and labels of a dataset in the form that populations take."""
-    config = workload.config(model=model, device=device.type)
+    config = workload.config(device=device.type)
     return training.make_problem(dataset, config, Scaling("none"), device=device)
 
 
@@ -148,12 +106,11 @@ def make_population(
     device: torch.device,
     members: int,
     *,
-    model: str = "lon",
     problem: Problem | None = None,
 ) -> Population:
-    """A population of one of our models; member i has seed i and the published split i."""
-    problem = problem or make_problem(dataset, workload, device, model)
-    configs = [workload.config(i, model=model, device=device.type) for i in range(members)]
+    """A population of LON-GNN; member i has seed i and the published split i."""
+    problem = problem or make_problem(dataset, workload, device)
+    configs = [workload.config(i, device=device.type) for i in range(members)]
     splits = [make_split(dataset, "published", i) for i in range(members)]
     return training.make_population(configs, problem, splits)
 
@@ -161,41 +118,24 @@ def make_population(
 def make_contender(
     key: str, dataset: NodeDataset, workload: Workload, device: torch.device, *, population: int
 ) -> Contender:
-    """Make a contender of :data:`LABELS` or :data:`DEEP_LABELS` for a dataset, on a device.
-
-    Those that are populations have so many members.
+    """Make a contender of :data:`LABELS` for a dataset, on a device; a population has so many
+    members.
     """
-    if key in MODELS:
-        members = population if key.endswith("population") else 1
-        stacked = make_population(dataset, workload, device, members, model=MODELS[key])
-        return Contender(stacked.step, members)
+    if key in ("single", "population"):
+        members = population if key == "population" else 1
+        return Contender(make_population(dataset, workload, device, members).step, members)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         sizes = (dataset.num_features, workload.hidden, dataset.num_classes)
         model = RIVALS[key](*sizes, workload)
-    adjacency = sparse_adjacency(dataset) if key == "pyg_sparse" else None
-    epoch = plain_epoch(model.to(device), dataset, workload, adjacency=adjacency)
-    if key.startswith("pyg_") and workload.precision == "tf32":
-        epoch = rounded(epoch)
-    return Contender(epoch)
+    return Contender(plain_epoch(model.to(device), dataset, workload))
 
 
-def plain_epoch(
-    model: nn.Module,
-    dataset: NodeDataset,
-    workload: Workload,
-    *,
-    adjacency: Tensor | None = None,
-) -> Callable[[], Tensor]:
-    """The training loop of a PyG tutorial as one function that returns the validation accuracy.
-
-    The model is given the adjacency, (nodes, nodes) and sparse, or else the list of edges.
-    """
-    device = next(model.parameters()).device
+def plain_epoch(model: nn.Module, dataset: NodeDataset, workload: Workload) -> Callable[[], Tensor]:
+    """The training loop of a PyG tutorial as one function that returns the validation accuracy."""
+    device, data = next(model.parameters()).device, dataset.data
     split = make_split(dataset, "published", 0)
-    data = dataset.data
-    edges = data.edge_index if adjacency is None else adjacency
-    x, edges, y = (t.to(device) for t in (data.x.to_dense(), edges, data.y))
+    x, edges, y = (t.to(device) for t in (data.x.to_dense(), data.edge_index, data.y))
     train, val = (mask.nonzero()[:, 0].to(device) for mask in (split.train, split.val))
     y_train, y_val = y[train], y[val]
     optimizer = torch.optim.Adam(
@@ -213,23 +153,6 @@ def plain_epoch(
             return (model(x, edges)[val].argmax(1) == y_val).float().mean()
 
     return epoch
-
-
-def rounded(epoch: Callable[[], Any]) -> Callable[[], Any]:
-    """The epoch with the factors of its dense products rounded to TF32, as ours round them."""
-
-    def call() -> Any:
-        with dense_products(rounded=True):
-            return epoch()
-
-    return call
-
-
-def sparse_adjacency(dataset: NodeDataset) -> Tensor:
-    """The graph as torch's CSR matrix, (nodes, nodes); edges go both ways."""
-    with torch.sparse.check_sparse_tensor_invariants(enable=False):
-        size = (dataset.num_nodes, dataset.num_nodes)
-        return to_torch_csr_tensor(dataset.data.edge_index, size=size)
 
 
 class TwoLayers(nn.Module):
@@ -259,34 +182,6 @@ class PredictThenPropagate(nn.Module):
         return self.propagate(self.second(h), edges)
 
 
-class PlainGCN(nn.Module):
-    """PyG's layers of depth: norm, ReLU, dropout, one graph convolution, residual."""
-
-    def __init__(self, features: int, hidden: int, classes: int, workload: Workload) -> None:
-        super().__init__()
-        self.dropout = workload.dropout
-        self.enter = nn.Linear(features, hidden)
-        self.layers = nn.ModuleList(
-            DeepGCNLayer(
-                GCNConv(hidden, hidden, cached=True),
-                LayerNorm(hidden, mode="node"),
-                nn.ReLU(),
-                block="res+",
-                dropout=self.dropout,
-            )
-            for _ in range(workload.blocks)
-        )
-        self.norm = LayerNorm(hidden, mode="node")
-        self.leave = nn.Linear(hidden, classes)
-
-    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
-        h = self.enter(x)
-        for layer in self.layers:
-            h = layer(h, edges)
-        h = torch.relu(self.norm(h))
-        return self.leave(F.dropout(h, self.dropout, self.training))
-
-
 def _two_layers(layer: Callable[..., nn.Module], **options: Any) -> Callable[..., nn.Module]:
     return lambda features, hidden, classes, workload: TwoLayers(
         layer(features, hidden, **options), layer(hidden, classes, **options), workload.dropout
@@ -302,8 +197,6 @@ RIVALS: dict[str, Callable[..., nn.Module]] = {
     "gcn_cached": _two_layers(GCNConv, cached=True),
     "appnp": PredictThenPropagate,
     "cheb": _two_layers(ChebConv, K=3),
-    "pyg_sparse": PlainGCN,
-    "pyg_edges": PlainGCN,
 }
 
 

@@ -1,7 +1,7 @@
-"""Benchmarks of epochs and of depth: each measures graph by graph into one record.
+"""The benchmark of epochs: it measures graph by graph into one record.
 
-A measurement of epochs that fails, for example for lack of memory, is recorded with its reason; the
-others continue.
+A measurement that fails, for example for lack of memory, is recorded with its reason; the others
+continue.
 """
 
 import dataclasses
@@ -15,9 +15,6 @@ import torch
 from lab.bench._ceilings import measure_ceilings, measure_shares
 from lab.bench._conclusions import DATASETS, check_goals
 from lab.bench._contenders import (
-    DEEP_DESCRIPTIONS,
-    DEEP_LABELS,
-    DEPTH,
     DESCRIPTIONS,
     LABELS,
     Contender,
@@ -26,7 +23,6 @@ from lab.bench._contenders import (
     make_problem,
     peak_memory,
 )
-from lab.bench._graphs import minefield
 from lab.bench._growth import SIZES, measure_scaling
 from lab.bench._measure import (
     Budget,
@@ -44,12 +40,10 @@ from longnn import data, training
 from longnn.data import NodeDataset
 from longnn.matrices import nonzero_share
 
-#: Members of the population, by part and device.
-POPULATION = {"epochs": {"cpu": 10, "cuda": 64}, "depth": {"cpu": 2, "cuda": 16}}
+#: Members of the population, by device.
+POPULATION = {"cpu": 10, "cuda": 64}
 #: Precisions, by device: a CPU has no TF32.
 PRECISIONS = {"cpu": ("float32",), "cuda": ("float32", "tf32")}
-#: The work of a quick epoch of a stack, and the side of its grid.
-QUICK_DEPTH, QUICK_SIDE = dataclasses.replace(DEPTH, blocks=2, hidden=16), 12
 #: Sections that can be measured besides the epoch times.
 SECTIONS = ("memory", "scaling", "ceilings")
 #: The budget of each contender's epochs, and of every other timing.
@@ -66,7 +60,6 @@ T = TypeVar("T")
 def run_bench(
     datasets: Sequence[str | NodeDataset] | None = None,
     *,
-    part: str = "epochs",
     device: str = "cpu",
     threads: int | None = None,
     population: int | None = None,
@@ -82,14 +75,11 @@ def run_bench(
     """Measure, and return the record.
 
     Args:
-        datasets: names or datasets; by default the ten graphs of the paper; of depth, a grid of the
-            size of Minesweeper.
-        part: ``"epochs"``; ``"depth"``: epochs of eight blocks of 128 channels and of PyG's GCN of
-            eight such layers.
+        datasets: names or datasets; by default the ten graphs of the paper.
         device: ``"cpu"``, ``"cuda"``, or ``"auto"``.
         threads: of torch on the CPU, restored afterwards; by default those it has.
-        population: models trained at once; by default 10 on a CPU, 64 on a GPU (depth: 2 and 16).
-        precision: of LON-GNN; ``"tf32"`` is for a GPU. The rivals are in float32; depth has both.
+        population: models trained at once; by default 10 on a CPU, 64 on a GPU.
+        precision: of LON-GNN; ``"tf32"`` is for a GPU. The rivals are in float32.
         quick: a check that everything works, on bundled data: the numbers mean little.
         data_dir: the folder of the datasets (default: ``$LONGNN_DATA``).
         contenders: which to time; by default all.
@@ -120,33 +110,25 @@ def run_bench(
         # The ceiling of products is that of float32.
         known = where.type == "cuda" and precision == "float32"
         sections = ("scaling",) if quick else SECTIONS if known else ("memory", "scaling")
-    workload = Workload(precision=precision)
-    if part == "depth":
-        workload = QUICK_DEPTH if quick else DEPTH
     with limited_threads(threads):
         bench = Bench(
-            record=begin(part, where, commit),
+            record=begin(where, commit),
             device=where,
-            members=population or POPULATION.get(part, {}).get(where.type, 1),
-            workload=workload,
+            members=population or POPULATION[where.type],
+            workload=Workload(precision=precision),
             keys=list(contenders or LABELS),
             sections=sections,
             quick=quick,
             tell=on_progress,
         )
-        defaults: dict[str, Sequence[str | NodeDataset]] = {
-            "epochs": ("digits", "csbm") if quick else DATASETS,
-            "depth": (minefield(QUICK_SIDE) if quick else minefield(),),
-        }
-        bench.start(part)
-        measure = {"epochs": bench.epochs, "depth": bench.depth}[part]
-        for name in datasets or defaults[part]:
+        bench.start()
+        for name in datasets or (("digits", "csbm") if quick else DATASETS):
             dataset = name if isinstance(name, NodeDataset) else data.load(name, data_dir=data_dir)
-            measure(dataset)
+            bench.epochs(dataset)
             on_dataset(bench.record)
-        if part == "epochs" and "scaling" in sections:
+        if "scaling" in sections:
             tell = lambda axis: on_progress(f"scaling: {axis}")  # noqa: E731
-            work = (where, workload, SIZES[bench.kind], BUDGETS[bench.kind][1])
+            work = (where, bench.workload, SIZES[bench.kind], BUDGETS[bench.kind][1])
             bench.record["scaling"] = guarded(measure_scaling, *work, tell)
     return bench.record
 
@@ -177,23 +159,18 @@ class Bench:
         """The device, or quick."""
         return "quick" if self.quick else self.device.type
 
-    def start(self, part: str) -> None:
+    def start(self) -> None:
         """The settings, empty sections, and the ceilings of the machine."""
         epochs, rest = BUDGETS[self.kind]
         work, keys = self.workload, ("degree", "hidden", "dropout", "lr", "weight_decay")
         settings: dict[str, Any] = {key: getattr(work, key) for key in keys}
         settings.update(quick=self.quick, rounds=epochs.rounds, seconds=epochs.seconds)
-        self.record["settings"] = settings
-        if part == "depth":
-            settings.update(blocks=work.blocks, contenders=DEEP_DESCRIPTIONS)
-            self.record.update(graphs={}, times=[])
-            return
         settings.update(population=self.members)
         settings.update(rest_rounds=rest.rounds, rest_seconds=rest.seconds)
         settings["contenders"] = {key: DESCRIPTIONS[key] for key in LABELS if key in self.keys}
         if work.precision != "float32":
             settings["precision"] = work.precision
-        self.record["datasets"] = {}
+        self.record.update(settings=settings, datasets={})
         if "ceilings" in self.sections:
             self.tell("ceilings of the machine")
             self.record["ceilings"] = guarded(measure_ceilings, self.device, rest)
@@ -204,7 +181,7 @@ class Bench:
         ready, failed = {}, {}
         for key in self.keys:
             tell(f"building {LABELS[key]}")
-            contender = guarded(self._make, key, dataset, self.workload)
+            contender = guarded(self._make, key, dataset)
             if isinstance(contender, Contender):
                 ready[key] = contender
             else:
@@ -250,16 +227,16 @@ class Bench:
         self.record["datasets"][dataset.name] = result
         self.record["goals"] = check_goals(self.record)
 
-    def _make(self, key: str, dataset: NodeDataset, workload: Workload) -> Contender:
+    def _make(self, key: str, dataset: NodeDataset) -> Contender:
         """A contender that has run one epoch: one that does not fit in memory fails here."""
-        with torch.sparse.check_sparse_tensor_invariants(enable=False):  # of the matrix PyG keeps
-            contender = make_contender(key, dataset, workload, self.device, population=self.members)
-            contender.epoch()
+        work = (dataset, self.workload, self.device)
+        contender = make_contender(key, *work, population=self.members)
+        contender.epoch()
         return contender
 
     def _time_in_turn(
-        self, ready: Mapping[T, Contender], tell: Callable[[str], None]
-    ) -> dict[T, list[float]]:
+        self, ready: Mapping[str, Contender], tell: Callable[[str], None]
+    ) -> dict[str, list[float]]:
         """Seconds per model and epoch of each contender in each round."""
         budget, _ = BUDGETS[self.kind]
         calls = {key: contender.epoch for key, contender in ready.items()}
@@ -279,37 +256,3 @@ class Bench:
         problem = make_problem(dataset, self.workload, self.device)
         epoch_ms, ceilings = members * times["ms"]["median"], self.record["ceilings"]
         return measure_shares(problem, self.workload, members, epoch_ms, ceilings, rest)
-
-    def depth(self, dataset: NodeDataset) -> None:
-        """Times of stacks in every precision that the device has."""
-        tell = lambda text: self.tell(f"{dataset.name}: {text}")  # noqa: E731
-        ready = {}
-        for precision in PRECISIONS[self.device.type]:
-            work = dataclasses.replace(self.workload, precision=precision)
-            for key, label in DEEP_LABELS.items():
-                tell(f"building {label}, {precision}")
-                ready[key, precision] = self._make(key, dataset, work)
-        each = self._time_in_turn(ready, tell)
-        sizes = {"nodes": dataset.num_nodes, "edges": dataset.num_edges}
-        self.record["graphs"][dataset.name] = {**sizes, "features": dataset.num_features}
-        for which, contender in ready.items():
-            times = depth_times(which, each, contender.models)
-            self.record["times"].append({"dataset": dataset.name, **times})
-
-
-def depth_times(
-    key: tuple[str, str], each: Mapping[tuple[str, str], Sequence[float]], models: int
-) -> dict[str, Any]:
-    """One contender in one precision, beside the faster one of PyG's in the same precision."""
-    contender, precision = key
-    rivals = {name: summarize(each[name, precision]) for name in ("pyg_sparse", "pyg_edges")}
-    rival = min(rivals, key=lambda name: rivals[name]["median"])
-    return {
-        "contender": contender,
-        "precision": precision,
-        "models": models,
-        "rounds": len(each[key]),  # fewer than the others have, if an epoch is slow
-        "ms": summarize(each[key], scale=1e3),
-        "rival": rival,
-        "ratio": compare(each[key], each[rival, precision]),  # in the rounds that both have
-    }

@@ -1,42 +1,24 @@
 r"""How time grows: sweeps over one size at a time, and the exponent of the growth.
 
-A sweep times ``apply_filter``, forward and backward, or one epoch of a population, or a stage of a
-large graph: ingest, propagate, train, predict. The stages go from Parquet files to predictions of
-all nodes, as ``longnn prepare``, ``propagate``, ``train`` and ``predict`` do it; training is one
-epoch on rows. Bytes are the fewest that a stage must move.
+A sweep times ``apply_filter``, forward and backward, or one epoch of a population, on random graphs
+that are made here, so that no file is needed.
 """
 
-import shutil
-import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch_geometric.data import Data
 
 from lab.bench._contenders import Workload, make_population, make_problem
-from lab.bench._graphs import Size, random_dataset, random_operator
 from lab.bench._measure import Budget, Call, captured, fit_sweep, median_time
-from lab.generator import generate
-from longnn._base.tables import write_tables
-from longnn.config import Config
-from longnn.data import make_split
+from longnn.data import NodeDataset, from_data
 from longnn.graphs import GraphOperator, apply_filter
-from longnn.registry import FEATURES_FORM
-from longnn.runs._predictions import ROWS, prediction_tables
-from longnn.store import prepare, propagate
-from longnn.store._basis import add_ones
-from longnn.store._disk import load_stored
-from longnn.store._graph import GraphStore
-from longnn.training import Job, Member, Population, Trained, make_model
 
-STAGES = ("ingest", "propagate", "train", "predict")
-#: Memory that preparing may take, and bytes of a number of the stored terms.
-MEMORY, HALF = "2G", 2
-#: How often a stage is timed; once, if it takes more seconds than this.
-REPEATS, LONG = 3, 4.0
+#: Mean degree of random graphs.
+MEAN_DEGREE = 10
 
 
 def _powers(low: int, high: int, step: int = 1) -> list[int]:
@@ -63,6 +45,33 @@ SIZES = {
 }
 #: The degree and the channels that stay fixed in the other sweeps.
 DEGREE, CHANNELS = 10, 16
+
+
+def random_operator(edges: int, device: torch.device, *, seed: int = 0) -> GraphOperator:
+    """A random undirected graph with about ``edges`` edges and a mean degree of ten."""
+    nodes = max(2 * edges // MEAN_DEGREE, 2)
+    index = np.random.default_rng(seed).integers(nodes, size=(2, edges))
+    operator = GraphOperator.from_edge_index(
+        torch.from_numpy(index), num_nodes=nodes, symmetrize=True, self_loops="remove"
+    )
+    return operator.to(device)
+
+
+def random_dataset(
+    nodes: int = 2708, features: int = 1433, density: float = 0.0127, classes: int = 7
+) -> NodeDataset:
+    """A random graph with random sparse features and labels; by default of the sizes of Cora."""
+    rng = np.random.default_rng(0)
+    operator = random_operator(nodes * MEAN_DEGREE // 2, torch.device("cpu"))
+    rows = operator.matrix.to_scipy().tocoo()
+    x = (rng.random((operator.num_nodes, features)) < density) * 1.0
+    data = Data(
+        x=torch.from_numpy(x).float(),
+        edge_index=torch.from_numpy(np.stack([rows.row, rows.col]).astype(np.int64)),
+        y=torch.arange(operator.num_nodes) % classes,
+    )
+    names = tuple(str(k) for k in range(classes))
+    return from_data(data, name="random", classes=names, default_split="published")
 
 
 def filter_call(
@@ -133,103 +142,3 @@ def measure_scaling(
         what = "one epoch of a population" if make is members else what
         measured.append({"what": what, "axis": axis, "fixed": fixed, **fit_sweep(x, ms)})
     return measured
-
-
-def measure_stages(folder: Path, size: Size, device: torch.device) -> dict[str, dict[str, float]]:
-    """Seconds of each stage of one size, and the bytes that it reads, writes and moves in memory.
-
-    Args:
-        folder: for files; what it holds goes.
-        size: of the graph.
-        device: that computes.
-    """
-    shutil.rmtree(folder, ignore_errors=True)
-    files, output, predicted = folder / "files", folder / "graph", folder / "predicted.parquet"
-    shape: dict[str, Any] = {"nodes": size.nodes, "edges": size.edges, "features": size.columns}
-    generate(files, **shape, classes=4, format="parquet", memory=MEMORY)
-    ingest = _median(
-        lambda: prepare(files, output=output, memory=MEMORY),
-        lambda: shutil.rmtree(output, ignore_errors=True),
-    )
-    read, written = _bytes(files), _bytes(output)
-    stages = {"ingest": _stage(ingest, read, written, read + written)}
-
-    def forget() -> None:
-        for terms in output.glob("basis-*"):
-            shutil.rmtree(terms)
-
-    graph = GraphStore.open(output)
-    options: dict[str, Any] = {"degree": size.degree, "dtype": "float16", "device": str(device)}
-    call = lambda: propagate(graph, threads=torch.get_num_threads(), **options)  # noqa: E731
-    seconds = _median(call, forget)
-    written = sum(map(_bytes, output.glob("basis-*")))
-    read = sum(file.bytes for file in graph.manifest.files.values())
-    # A step gathers a row for every entry, reads U_{j-1} and writes U_{j+1}; float32.
-    steps = size.degree * (graph.num_entries + 2 * graph.num_nodes)
-    stages["propagate"] = _stage(seconds, read, written, 4 * size.columns * steps + written)
-    add_ones(call(), graph)  # as training wants it; not timed
-
-    rows = load_stored(output, rows=True)
-    settings = {"epochs": 1, "hidden_channels": 64, "batch_rows": 4096, "degree": size.degree}
-    config = Config.from_dict({**FEATURES_FORM, **settings})
-    longer = Config.from_dict({**FEATURES_FORM, **settings, "epochs": 1000, "patience": 1000})
-    job = Job(rows, [config], [make_split(rows, None, 0)], device=str(device))
-    (split,) = job.splits
-    problem = job.problem_of(0)
-    model = make_model(longer, size.columns, problem.outputs)
-    member = Member(model, longer.settings, longer.seed, split.train, split.val)
-    seconds = _median(Population([member], problem).step)
-    read, moved = _row_bytes(int(split.train.sum() + split.val.sum()), size)
-    stages["train"] = _stage(seconds, read, 0, moved)
-
-    trained = Trained.collect(job.dataset, job.scaling_of(0), job.run())
-
-    def predict() -> int:
-        batches = trained.predict_batches(trained.problem(rows), size=ROWS)
-        return write_tables(prediction_tables(trained, rows, batches), [predicted])
-
-    seconds = _median(predict)
-    read, moved = _row_bytes(size.nodes, size)
-    stages["predict"] = _stage(seconds, read, predicted.stat().st_size, moved)
-    return stages
-
-
-def _stage(seconds: float, read: int, written: int, moved: int) -> dict[str, float]:
-    return {"seconds": seconds, "read": read, "written": written, "moved": moved}
-
-
-def _row_bytes(rows: int, size: Size) -> tuple[int, int]:
-    """Read and moved for rows of terms: read in float16, written and read once in float32."""
-    numbers = rows * (size.degree + 1) * size.columns
-    return HALF * numbers, (HALF + 4 + 4) * numbers
-
-
-def _bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _median(call: Call, clear: Call = lambda: None) -> float:
-    """Seconds of a call that finds a clear place: the median, or one time of a long one."""
-    times: list[float] = []
-    while len(times) < REPEATS and not (times and times[0] > LONG):
-        clear()
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
-
-
-def stage_sweeps(
-    axis: str, sizes: Sequence[Size], stages: Mapping[Size, Mapping[str, Mapping[str, float]]]
-) -> list[dict[str, Any]]:
-    """How the seconds of each stage grow along an axis; ingest does not know the degree."""
-    x, first = [float(getattr(size, axis)) for size in sizes], sizes[0]
-    fixed = ", ".join(part for part in str(first).split(", ") if axis not in part)
-    if axis == "nodes":
-        per = first.edges // first.nodes
-        fixed = f"{per} edges per node, {first.columns} columns, degree {first.degree}"
-    sweeps = []
-    for name in STAGES[1:] if axis == "degree" else STAGES:
-        ms = [1e3 * stages[size][name]["seconds"] for size in sizes]
-        sweeps.append({"what": name, "axis": axis, "fixed": fixed, **fit_sweep(x, ms)})
-    return sweeps

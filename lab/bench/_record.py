@@ -19,7 +19,7 @@ from longnn._base.provenance import describe_code, environment
 Record = dict[str, Any]
 Row = dict[str, Any]
 
-#: The kind of a record by its format.
+#: The kind of a record by its format; only epochs are still measured, the others are history.
 KINDS = {
     "longnn.bench/1": "epochs",
     "longnn.bench.depth/1": "depth",
@@ -46,11 +46,10 @@ _GRAPH_FIELDS = ("dataset", "graph", "axis")
 _CONTENDER_FIELDS = ("contender", "precision", "preset", "model", "what", "name")
 
 
-def begin(kind: str, device: torch.device, commit: str | None) -> Record:
-    """A record without measurements: when, where and by which code they are made."""
-    formats = {known: name for name, known in KINDS.items()}
+def begin(device: torch.device, commit: str | None) -> Record:
+    """A record of epochs without measurements: when, where and by which code they are made."""
     return {
-        "format": formats[kind],
+        "format": "longnn.bench/1",
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": environment(device),
         "code": describe_code(commit),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.bench._ceilings import say_bound
-from lab.bench._contenders import DEEP_LABELS, LABELS
+from lab.bench._contenders import LABELS
 from lab.bench._record import KINDS, Cells, Record, Row, cells, hardware, rows, values
 
 
@@ -262,6 +262,14 @@ def _sweeps(title: str, what: str, record: Record, section: str) -> Table:
 
 
 # Depth and ensembles
+
+DEEP_LABELS = {
+    "deep": "lon-deep",
+    "deep_population": "lon-deep population",
+    "gcn_deep": "gcn-deep",
+    "pyg_sparse": "PyG GCN, sparse matrix",
+    "pyg_edges": "PyG GCN, list of edges",
+}
 
 
 def _depth(record: Record) -> Table:

@@ -6,7 +6,7 @@ import torch
 from lab.bench import Workload
 from lab.bench._ceilings import count_work, features_call, say_bound, weigh, work_of
 from lab.bench._contenders import make_population, make_problem
-from lab.bench._graphs import random_dataset
+from lab.bench._growth import random_dataset
 from lab.bench._measure import count_calls
 from lab.tests.bench.test_counts import filter_products
 

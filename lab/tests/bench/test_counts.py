@@ -6,8 +6,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from lab.bench import Workload
 from lab.bench._contenders import make_population, make_problem
-from lab.bench._graphs import random_dataset, random_operator
-from lab.bench._growth import filter_call
+from lab.bench._growth import filter_call, random_dataset, random_operator
 from lab.bench._measure import count_calls, operators, sparse_products
 from longnn import data, training
 from longnn.config import Config

@@ -1,15 +1,15 @@
-"""The benchmarks of epochs and depth as wholes; no test here looks at a clock."""
+"""The benchmark of epochs as a whole; no test here looks at a clock."""
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from lab.bench import _epochs as epochs
-from lab.bench import lines, read_bench, run_bench
-from lab.bench._contenders import DEEP_LABELS, LABELS, RIVALS
-from lab.bench._epochs import depth_times
+from lab.bench import read_bench, run_bench
+from lab.bench._contenders import LABELS, RIVALS
 from lab.bench._growth import Sizes
 from lab.bench._measure import (
     WARM_UP,
@@ -17,10 +17,12 @@ from lab.bench._measure import (
     compare,
     fit_sweep,
     limited_threads,
+    resident,
     round_robin,
+    run_module,
     summarize,
 )
-from lab.tests.commands import run, succeed_json
+from lab.tests.commands import run
 
 CPU = torch.device("cpu")
 SWEEPS = Sizes((20, 40), (1, 2), (1, 3), (1, 2), 30, (60, 12))
@@ -109,55 +111,6 @@ def test_errors(options, message):
         run_bench(**{"quick": True, **options})
 
 
-# Depth
-
-
-def test_depth_is_measured_written_and_told(tmp_path):
-    options = ("--device", "cpu", "--threads", 1, "--quick", "--part", "depth", "--commit", "abc")
-    given = succeed_json("bench", *options, "--population", 3, "--output", tmp_path)
-    times = given["times"]
-    assert [one["contender"] for one in times] == list(DEEP_LABELS)
-    assert [one["models"] for one in times] == [1, 3, 1, 1, 1]
-    assert {(one["precision"], one["rounds"]) for one in times} == {("float32", 2)}
-    assert all(one["ms"]["median"] > 0 and one["ratio"]["median"] > 0 for one in times)
-    assert len({one["rival"] for one in times}) == 1
-    assert (given["settings"]["blocks"], given["graphs"]["grid"]["nodes"]) == (2, 144)
-    assert read_bench(tmp_path / "depth" / "depth-cpu.json") == given
-    page = (tmp_path / "tables" / "depth-cpu.md").read_text()
-    assert page.startswith("# Depth on ")
-    assert "commit: abc" in page
-    assert "these numbers mean little" in page
-    labels = [line.split("|")[1].strip() for line in page.splitlines() if "| grid |" in line]
-    assert labels == list(DEEP_LABELS.values())
-    assert [line.split("  ")[0] for line in lines(given)[-5:]] == labels
-
-
-def test_a_ratio_is_to_the_faster_rival_of_the_same_precision():
-    each = {
-        ("deep", "float32"): [0.006, 0.008],
-        ("pyg_sparse", "float32"): [0.004, 0.006],
-        ("pyg_edges", "float32"): [0.003, 0.004],
-        ("pyg_sparse", "tf32"): [0.001, 0.001],
-        ("pyg_edges", "tf32"): [0.002, 0.002],
-        ("deep", "tf32"): [0.004],  # slow: it is compared in the rounds that it has
-    }
-    found = depth_times(("deep", "float32"), each, 1)
-    assert (found["rival"], found["ms"]["median"]) == ("pyg_edges", 7.0)
-    assert found["ratio"]["median"] == 2.0
-    found = depth_times(("deep", "tf32"), each, 1)
-    assert (found["rival"], found["rounds"], found["ratio"]["median"]) == ("pyg_sparse", 1, 4.0)
-    assert depth_times(("pyg_edges", "tf32"), each, 1)["ratio"]["median"] == 2.0
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_a_gpu_is_measured_in_both_precisions():
-    found = run_bench(part="depth", quick=True, device="cuda")["times"]
-    assert [(one["contender"], one["precision"]) for one in found] == [
-        (key, precision) for precision in ("float32", "tf32") for key in DEEP_LABELS
-    ]
-
-
 # How it is measured
 
 
@@ -198,3 +151,20 @@ def test_threads_are_set_back():
     with limited_threads(before + 1):
         assert torch.get_num_threads() == before + 1
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_the_memory_of_whoever_starts_a_process_does_not_count(tmp_path, monkeypatch):
+    """A rusage of the child would have the 400 MB of this process."""
+    (tmp_path / "told.py").write_text("from lab.bench._measure import *; print(resident('VmHWM'))")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    large = np.ones(50_000_000)
+    child = float(run_module("told"))
+    assert resident("VmHWM") > large.nbytes / 2**20
+    assert child < resident("VmRSS") - 300
+
+
+def test_a_process_that_fails_is_an_error():
+    with pytest.raises(RuntimeError, match=r"of nothing to succeed \(got .*No module named"):
+        run_module("nothing")
