@@ -100,12 +100,6 @@ class Context:
         return {key: value for key, value in described.items() if key not in _PASSING}
 
 
-def together(compute: Callable[[], Mapping[str, Any]]) -> Callable[[str], Callable[[], Any]]:
-    """Cells that are computed by one call: of a key, what computes its cell."""
-    once = functools.cache(compute)
-    return lambda key: lambda: once()[key]
-
-
 def compute_cells(study: Study, context: Context) -> None:
     """The loop: every cell that is missing is computed and written down at once."""
     steps, values = study.cells(context), None

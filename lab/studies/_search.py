@@ -15,7 +15,7 @@ from typing import Any
 
 from lab.studies._engine import Cell, Cells, Context
 from lab.studies._printed import QUICK_DATASETS
-from lab.studies._training import Entry, make_splits, train_rows
+from lab.studies._training import make_splits, train_config
 from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.tuning import SearchSpace, confirm, load_space, tune
@@ -91,15 +91,10 @@ def run_row(load: Callable[[], NodeDataset], row: Row, plan: Plan, device: str) 
         config, search = Config.from_dict({"model": row.model, **row.fixed}), None
         config = config.replace(epochs=min(config.settings.epochs, plan["epochs"]))
     splits = make_splits(dataset, "published", plan["splits"])
-    (cell,) = train_rows(
-        dataset,
-        {row.label: Entry([config])},
-        splits,
-        device=device,
-        leave_dropout_on=row.leave_dropout_on,
-    ).values()
+    options = {"device": device, "leave_dropout_on": row.leave_dropout_on}
+    cell = train_config(dataset, config, splits, **options)  # type: ignore[arg-type]
     kept = {k: v for k, v in config.to_dict().items() if k not in _PASSING}
-    return {**cell, "configs": None, "config": kept, "search": search}
+    return {**cell, "config": kept, "search": search}
 
 
 def _choose(

@@ -3,9 +3,8 @@
 The one way in which studies get a score. Whoever chooses by these numbers looks at ``val``.
 """
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Self
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,21 +25,10 @@ from longnn.data import NodeDataset, Split, make_split
 from longnn.data._scaling import Scaling
 from longnn.metrics import headline
 from longnn.nn import Model
-from longnn.training import (
-    Fitted,
-    choose_device,
-    combine,
-    complete,
-    ensemble_weights,
-    fit,
-    make_problem,
-    score,
-)
+from longnn.training import Fitted, choose_device, complete, fit, make_problem, score
 
 #: Random draws of the dropout, if it is left on.
 DRAWS = 10
-#: How the predictions of several members become one: all alike, or by votes on validation nodes.
-Join = Literal["average", "votes"]
 
 
 def as_trained(config: Config) -> Config:
@@ -103,110 +91,43 @@ def _score_with_dropout(fitted: Fitted, dataset: NodeDataset, config: Config, de
     return round(sum(scores) / len(scores), 6)
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """What one row trains on every split: one configuration, or the members of an ensemble."""
-
-    configs: Sequence[Config]
-    join: Join = "average"
-
-    def limited(self, epochs: int) -> Self:
-        """The same with at most so many epochs."""
-        configs = [c.replace(epochs=min(c.settings.epochs, epochs)) for c in self.configs]
-        return dataclasses.replace(self, configs=configs)
-
-
-def train_rows(
+def train_config(
     dataset: NodeDataset,
-    rows: Mapping[str, Entry],
+    config: Config,
     splits: Sequence[Split],
     *,
-    metric: str = "accuracy",
     device: str = "auto",
     leave_dropout_on: bool = False,
-) -> dict[str, dict[str, Any]]:
-    """Train all rows on all splits by one call; what two rows share is trained once.
-
-    The epochs of an ensemble are the sum over its members, its best epochs those of its first. With
-    ``leave_dropout_on`` single models are also scored on test nodes with the hidden dropout still
-    on, as the authors' code does.
+) -> dict[str, Any]:
+    """Accuracies of one configuration on every split; zero where a training diverged.
 
     Returns:
-        of each row, lists over the splits: ``val`` and ``test`` scores, ``epochs``,
-        ``best_epochs``, learned ``a`` and ``b``, ``test_dropout_on``, ``weights`` of the members of
-        an ensemble; None where there is none.
+        lists over the splits: ``val`` and ``test`` scores, ``epochs``, ``best_epochs``, learned
+        ``a`` and ``b``; with ``leave_dropout_on`` also ``test_dropout_on``, the score on test nodes
+        with the hidden dropout still on, as the authors' code has it. None where there is none.
     """
-    wanted = {_key(c): c for entry in rows.values() for c in entry.configs}
-    configs = [as_trained(config) for config in wanted.values()]
     # Features of named datasets are ready to use, whatever a configuration says of scaling.
-    fitted = fit_all(dataset, configs, splits, device=device, scale="none")
-    trained = dict(zip(wanted, fitted, strict=True))
-    cells = {}
-    for key, entry in rows.items():
-        runs = [trained[_key(c)] for c in entry.configs]
-        cells[key] = _row(dataset, entry, runs, splits, metric)
-        if len(runs) == 1 and leave_dropout_on:
-            (config,), (each,) = entry.configs, runs
-            dropped = [_score_with_dropout(f, dataset, config, device) for f in each]
-            cells[key]["test_dropout_on"] = dropped
-    return cells
-
-
-def _key(config: Config) -> str:
-    return repr(sorted(config.to_dict().items()))
-
-
-def _row(
-    dataset: NodeDataset,
-    entry: Entry,
-    fitted: Sequence[Sequence[Fitted]],  # (members, splits)
-    splits: Sequence[Split],
-    metric: str,
-) -> dict[str, Any]:
-    weights = None
-    learned = [pair for each in fitted[0] for pair in _learned(each.model)]
-    if len(fitted) > 1:
-        learned = []
-    predicted = [each.predicted for each in fitted[0]]
-    if len(fitted) > 1:
-        stacked = [torch.stack([runs[s].predicted for runs in fitted]) for s in range(len(splits))]
-        pairs = list(zip(stacked, splits, strict=True))
-        votes = [join_weights(p, dataset, split.val, entry.join) for p, split in pairs]
-        predicted = [combine(p, w) for p, w in zip(stacked, votes, strict=True)]
-        weights = [[round(float(v), 6) for v in w] for w in votes]
-    both = list(zip(predicted, splits, strict=True))
+    options: dict[str, Any] = {"device": device, "scale": "none"}
+    (fitted,) = fit_all(dataset, [as_trained(config)], splits, **options)
+    learned = [pair for each in fitted for pair in _learned(each.model)]
+    dropped = [_score_with_dropout(f, dataset, config, device) for f in fitted if leave_dropout_on]
     return {
-        "val": [score_of(p, dataset, s.val, metric) for p, s in both],
-        "test": [score_of(p, dataset, s.test, metric) for p, s in both],
-        "epochs": [sum(runs[s].result.epochs for runs in fitted) for s in range(len(splits))],
-        "best_epochs": [each.result.best_epoch for each in fitted[0]],
+        "val": [_accuracy(f.predicted, dataset, f.split.val) for f in fitted],
+        "test": [_accuracy(f.predicted, dataset, f.split.test) for f in fitted],
+        "epochs": [f.result.epochs for f in fitted],
+        "best_epochs": [f.result.best_epoch for f in fitted],
         "a": [round(a, 6) for a, _ in learned] or None,
         "b": [round(b, 6) for _, b in learned] or None,
         "fingerprint": dataset.fingerprint(),
-        "metric": metric,
-        "configs": [c.to_dict() for c in entry.configs],
-        "weights": weights,
+        "metric": "accuracy",
+        "test_dropout_on": dropped or None,
     }
 
 
-def score_of(predicted: Tensor, dataset: NodeDataset, mask: Tensor, metric: str) -> float:
-    """The metric over some nodes; zero where a training diverged."""
+def _accuracy(predicted: Tensor, dataset: NodeDataset, mask: Tensor) -> float:
     if not bool(torch.isfinite(predicted[mask]).all()):
         return 0.0
-    return round(score(predicted, dataset, mask)[metric], 6)
-
-
-def join_weights(
-    predicted: Tensor,  # (members, nodes, classes)
-    dataset: NodeDataset,
-    val: Tensor,  # (nodes,) bool
-    join: Join,
-) -> Tensor:
-    """Weights (members,) with sum 1; a member that diverged has none."""
-    if join == "votes":
-        return ensemble_weights(predicted[:, val], dataset.data.y[val], dataset.task)
-    sound = torch.isfinite(predicted).flatten(1).all(1).double()
-    return sound / sound.sum().clamp_min(1)
+    return round(score(predicted, dataset, mask)["accuracy"], 6)
 
 
 #: Rivals without a graph, all of scikit-learn: name -> for values, for classes.

@@ -1,22 +1,18 @@
 """The models of Table 3 again under honest protocols, side by side with the published split.
 
 A. The published split, which leaves whole classes out of the test set: from the records of
-   ``accuracy``, not computed again.
+   ``accuracy``.
 B. A plain stratified 60/20/20, seeds 0 to 9.
 C. The ten fixed geom-gcn masks, where a graph has them.
 
-Nothing is searched for B and C: every model trains with the configuration that the equal-budget
-search of ``accuracy`` chose for it on that graph. Minesweeper and Tolokers have ten fixed masks and
-are scored by ROC AUC. There every model family had the same small random search on validation
-nodes of the first two splits: its records decide what is trained, nothing searches
-there again.
-
-To add an ensemble, add an entry to :data:`ENSEMBLES`. The next run trains this row alone.
+History: every model was trained with the configuration that the equal-budget search of ``accuracy``
+chose for it on that graph, and ensembles with portfolios that were chosen without the graph. On
+Minesweeper and Tolokers, which have ten fixed masks and are scored by ROC AUC, every family had the
+same small random search on validation nodes. The records stay; the code that trained went.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +20,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
-from lab.records import Record, Values, config_of
+from lab.records import Values
 from lab.studies import accuracy
-from lab.studies._engine import Cell, Cells, Context, read_records, record_path, together
-from lab.studies._printed import FIXED_MASKS, PAPER, QUICK_DATASETS, TEN, UNIFORM_SPLIT
-from lab.studies._search import Plan
-from lab.studies._training import Entry, Join, make_splits, train_rows
+from lab.studies._engine import read_records
+from lab.studies._printed import FIXED_MASKS, PAPER, TEN, UNIFORM_SPLIT
 from lab.studies._views import (
     CAPTIONS,
     Grid,
@@ -48,27 +42,13 @@ from lab.studies._views import (
     pivot,
     printed_rows,
 )
-from lab.studies.portfolio._graphs import GRAPHS as COLLECTION
-from lab.studies.portfolio._select import SELECTION, member_config
-from longnn.config import Config
-from longnn.data import NodeDataset, Split, make_split
-from longnn.recipes import known_recipes, load_recipe
-from longnn.training import PATIENCE
-from longnn.training import SEEDS as PRESET_SEEDS
 
-TITLE = "Honest protocols: the models of Table 3 on stratified splits and fixed masks"
+TITLE = "Honest protocols: the models of Table 3 on stratified splits and fixed masks (history)"
 ORDER, AFTER = 95, ("accuracy", "recipes")
 SAYS = CAPTIONS["protocols"]
 
-#: The parts, by name: protocols B and C, and the graphs that are searched here.
+#: The parts, by name: protocols B and C, and the graphs whose configurations were searched there.
 STRATIFIED, GEOM_GCN, SEARCHED = "stratified", "geom-gcn", "searched"
-_PLAN: Plan = {"metric": "accuracy", "splits": 10, "epochs": 1000, "members": 0}  # 0: all members
-_DRAWS = {"candidates": 16, "splits": 2, "epochs": 500, "patience": 100}
-PLANS: dict[str, Plan] = {
-    STRATIFIED: {"protocol": "stratified", **_PLAN},
-    GEOM_GCN: {"protocol": "geom-gcn", **_PLAN},
-    SEARCHED: {"protocol": "fixed", **_PLAN, "metric": "roc_auc", "draws": _DRAWS},
-}
 #: Graphs of each part. Cora, Citeseer and Pubmed are read from files that have no geom-gcn masks,
 #: and there are none for Computers and Photo.
 GRAPHS = {
@@ -76,181 +56,33 @@ GRAPHS = {
     GEOM_GCN: ("chameleon", "squirrel", "actor", "texas", "cornell", "cornell-legacy"),
     SEARCHED: ("minesweeper", "tolokers"),
 }
-#: A look at bundled data, which come without masks.
-QUICK_PLANS: dict[str, Plan] = {
-    STRATIFIED: {**PLANS[STRATIFIED], "splits": 2, "epochs": 5, "members": 2}
-}
-#: The keys of LON-GNN's recipe as a single model, and of the cell about classes; how the keys of
-#: searches begin.
-RECIPE, CLASSES, SEARCH = "lon-recipe", "classes", "search "
-#: Seeds of an ensemble of one configuration, and how far they are apart.
-SEEDS, STRIDE = 8, 1000
-#: Most epochs of a member of a portfolio.
-MOST = 1000
-
-
-@dataclasses.dataclass(frozen=True)
-class Ensemble:
-    """A row whose predictions are those of several trained members."""
-
-    label: str
-    #: The configurations on a graph, by its name and the folder that holds one folder per study;
-    #: none leaves the row out. A configuration's own seed is added to that of the split.
-    members: Callable[[str, Path], Sequence[Config]]
-    join: Join
-
-
-def recipe_of(name: str) -> dict[str, Config]:
-    """LON-GNN's recipe for a graph as a row, if there is one."""
-    there = ("lon", name) in known_recipes()
-    return {RECIPE: config_of(load_recipe("lon", name))} if there else {}
-
-
-def _seeds_of_recipe(name: str, results: Path) -> list[Config]:
-    recipes = recipe_of(name).values()
-    return [recipe.replace(seed=STRIDE * k) for recipe in recipes for k in range(SEEDS)]
-
-
-def _portfolio(preset: str, name: str, results: Path) -> list[Config]:
-    """The portfolio that was chosen without the graph, or without all of its kind where no recipe
-    is of this graph alone; nothing where it was not left out.
-    """
-    records = read_records(results / "portfolio", [SELECTION])
-    if not records:
-        return []
-    selection = records[SELECTION][SELECTION]
-    portfolio = selection["portfolios"][preset]
-    members = portfolio["without_graph"].get(name, [])
-    if not members and name in COLLECTION:
-        members = portfolio["without_kind"][COLLECTION[name].kind]
-    limits = {"epochs": MOST, "patience": PATIENCE}
-    configs = [member_config(selection, member, limits) for member in members]
-    seeds = range(PRESET_SEEDS[preset])
-    return [c.replace(seed=c.seed + STRIDE * k) for k in seeds for c in configs]
-
-
-ENSEMBLES: dict[str, Ensemble] = {
-    "lon-recipe-seeds": Ensemble(
-        f"ensemble: LON-GNN's recipe, {SEEDS} seeds averaged", _seeds_of_recipe, "average"
-    ),
-    "portfolio": Ensemble(
-        "ensemble: portfolio chosen without the graph", partial(_portfolio, "default"), "votes"
-    ),
-    "portfolio-best": Ensemble(
-        "ensemble: portfolio of best, without the graph", partial(_portfolio, "best"), "votes"
-    ),
+#: The keys of LON-GNN's recipe as a single model, and of the cell about classes.
+RECIPE, CLASSES = "lon-recipe", "classes"
+ENSEMBLES = {
+    "lon-recipe-seeds": "ensemble: LON-GNN's recipe, 8 seeds averaged",
+    "portfolio": "ensemble: portfolio chosen without the graph",
+    "portfolio-best": "ensemble: portfolio of best, without the graph",
 }
 #: Single models: the rows of Table 3, and the recipe.
 SINGLE = {**accuracy.LABELS, RECIPE: "LON-GNN's recipe"}
 #: Single row -> the model that it is a variant of.
 MODELS = {**accuracy.MODELS, RECIPE: "lon"}
-LABELS = {**SINGLE, **{key: ensemble.label for key, ensemble in ENSEMBLES.items()}}
-#: What a quick run looks at.
-QUICK_ROWS = ("lon", "gpr", "gcn", RECIPE, "lon-recipe-seeds")
+LABELS = {**SINGLE, **ENSEMBLES}
 #: One row per model: what the order of models is taken from.
 EQUAL = accuracy.EQUAL
 ALONE = {key: key for key in EQUAL}
 
 
-def record_name(graph: str, part: str) -> str:
-    """The name of the record of one graph in one part."""
-    return f"{graph}-{part}"
-
-
-def read_part(
-    folder: Path, part: str, graphs: Sequence[str], keys: Sequence[str]
-) -> dict[str, dict[str, list[float]]]:
-    """The test scores of one part; without graphs that were only begun."""
-    names = {record_name(graph, part): graph for graph in (*graphs, *QUICK_DATASETS)}
+def read_part(folder: Path, part: str) -> dict[str, dict[str, list[float]]]:
+    """Graph -> row -> test scores of one part."""
+    names = {f"{graph}-{part}": graph for graph in GRAPHS[part]}
     records = {names[n]: record for n, record in read_records(folder, list(names)).items()}
-    return {graph: row for graph, row in pivot(records, keys).items() if row}
-
-
-def cells(context: Context) -> Cells:
-    """Every row on every graph and part."""
-    plans = QUICK_PLANS if context.quick else PLANS
-    graphs = dict.fromkeys(plans, QUICK_DATASETS) if context.quick else GRAPHS
-    names = list(dict.fromkeys(name for part in plans for name in graphs[part]))
-    for name in context.choose("datasets", names):
-        for part in [part for part in plans if name in graphs[part]]:
-            yield from _part_cells(context, name, part, plans[part])
-
-
-def _part_cells(context: Context, name: str, part: str, plan: Plan) -> Cells:
-    """All rows of a record are trained by one call, as far as it lacks them."""
-    path = record_path(context.folder, record_name(name, part))
-    recorded = set(Record(path, plan)) if path.is_file() else set()
-    asked = context.choose("models", list(LABELS))
-    if context.quick and not context.models:
-        asked = list(QUICK_ROWS)
-    missing = [key for key in asked if key not in recorded]
-    if not missing:
-        return
-    dataset = context.load(name)
-    splits = make_splits(dataset, plan["protocol"], plan["splits"])
-    cell = partial(Cell, record_name(name, part), plan)
-    yield cell(CLASSES, partial(count_untested, dataset, splits), device="cpu")
-    results = context.folder.parent
-    if part == SEARCHED:
-        drawn = Record(path, plan).below(SEARCH)
-        configs = {key: config_of(of["configs"][of["chosen"]]) for key, of in drawn.items()}
-    elif context.quick and not record_path(results / "accuracy", name).is_file():
-        every_row = {k: {"model": row.model, **row.fixed} for k, row in accuracy.ROWS.items()}
-        configs = {k: Config.from_dict(keys) for k, keys in every_row.items()} | recipe_of(name)
-    else:
-        configs = chosen_configs(results, name)
-    every = entries(configs, name, results, plan)
-    rows_to_train = {key: every[key] for key in missing if key in every}
-    options = {"metric": plan["metric"], "device": context.device}
-    train = together(partial(train_rows, dataset, rows_to_train, splits, **options))
-    for key in rows_to_train:
-        yield cell(key, train(key))
-
-
-def count_untested(dataset: NodeDataset, splits: Sequence[Split]) -> dict[str, Any]:
-    """Classes without test nodes on these splits, and on the published ones of the same seeds."""
-    there = set(dataset.data.y[dataset.labelled].tolist())
-
-    def untested(split: Split) -> int:
-        return len(there - set(dataset.data.y[split.test].tolist()))
-
-    published = [make_split(dataset, "published", split.seed) for split in splits]
-    return {
-        "classes": len(there),
-        "untested": [*map(untested, splits)],
-        "published": [*map(untested, published)],
-    }
-
-
-def chosen_configs(results: Path, name: str) -> dict[str, Config]:
-    """Row -> what the equal-budget search of ``accuracy`` chose on a graph, and the recipe."""
-    records = read_records(results / "accuracy", [name])
-    if not records:
-        raise ValueError(
-            f"Expected the record of `accuracy` for {name!r} (there is none in {results}); run "
-            f"`python -m lab study accuracy --dataset {name}` first, or choose its folder by "
-            "--output"
-        )
-    record = records[name]
-    chosen = {key: config_of(record[key]["config"]) for key in accuracy.ROWS if key in record}
-    return {**chosen, **recipe_of(name)}
-
-
-def entries(
-    configs: Mapping[str, Config], name: str, results: Path, plan: Plan
-) -> dict[str, Entry]:
-    """All rows on one graph: the single models, then the ensembles."""
-    made = {key: Entry([config]) for key, config in configs.items()}
-    for key, ensemble in ENSEMBLES.items():
-        members = list(ensemble.members(name, results))
-        if members:
-            made[key] = Entry(members[: plan["members"] or None], ensemble.join)
-    return {key: entry.limited(plan["epochs"]) for key, entry in made.items()}
+    return pivot(records, LABELS)
 
 
 def read_grids(folder: Path) -> dict[str, Grid]:
     """Protocol -> its grid; A, the published split, is of the study ``accuracy``."""
-    grids = {part: read_part(folder, part, GRAPHS[part], list(LABELS)) for part in GRAPHS}
+    grids = {part: read_part(folder, part) for part in GRAPHS}
     return {"A": pivot(accuracy.read(folder.parent / "accuracy")), **grids}
 
 
@@ -272,10 +104,10 @@ def scores_table(name: str, grid: Grid, printed: Mapping[str, float] | None = No
     table = models_table(name, SAYS[name], grid, SINGLE, MODELS)
     graphs = table.columns[1:-1]
     rows = [*table.rows]
-    for key, ensemble in ENSEMBLES.items():
+    for key, label in ENSEMBLES.items():
         if any(key in grid[g] for g in graphs):
             shown = [interval(grid[g][key]) if key in grid[g] else "" for g in graphs]
-            rows.append([ensemble.label, *shown, ""])
+            rows.append([label, *shown, ""])
     if printed:
         best = "best single model"
         rows += [[*row, ""] for row in printed_rows(grid, graphs, printed, best, ENSEMBLES)]
@@ -286,8 +118,8 @@ def read_classes(folder: Path) -> dict[str, list[Values]]:
     """Graph -> its counts of classes without test nodes, under B and then under C."""
     counts: dict[str, list[Values]] = {}
     for part in (STRATIFIED, GEOM_GCN):
-        for graph in (*GRAPHS[part], *QUICK_DATASETS):
-            for record in read_records(folder, [record_name(graph, part)]).values():
+        for graph in GRAPHS[part]:
+            for record in read_records(folder, [f"{graph}-{part}"]).values():
                 counts.setdefault(graph, []).append(record[CLASSES])
     return counts
 
@@ -363,7 +195,7 @@ def _untested(cells: Sequence[Mapping[str, Any]]) -> str:
 
 def figures(folder: Path) -> dict[str, Figure]:
     """Mean and interval of every row on every graph under protocol B."""
-    grid = read_part(folder, STRATIFIED, GRAPHS[STRATIFIED], list(LABELS))
+    grid = read_part(folder, STRATIFIED)
     return {"stratified": dot_plot(grid, LABELS, [*accuracy.OWN, RECIPE])} if grid else {}
 
 
@@ -394,6 +226,7 @@ def facts(folder: Path) -> dict[str, Any]:
         for key, scores in row.items()
         if key in EQUAL and percent(scores) > percent(row["portfolio-best"])
     }
+    (plan,) = (r.plan for r in read_records(folder, [f"minesweeper-{SEARCHED}"]).values())
     return {
         "trials": {key: records["cora"][key]["search"]["trials"] for key in accuracy.OWN},
         "models": len(EQUAL),
@@ -421,6 +254,6 @@ def facts(folder: Path) -> dict[str, Any]:
         "beyond": listed((SINGLE[key] for key in beyond), plain=True),
         "first_searched": listed({SINGLE[winner(row)] for row in searched.values()}, plain=True),
         "printed": {g: printed[g] - single[g] for g in printed},
-        "draws": PLANS[SEARCHED]["draws"],
-        "epochs": PLANS[SEARCHED]["epochs"],
+        "draws": plan["draws"],
+        "epochs": plan["epochs"],
     }

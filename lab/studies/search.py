@@ -13,7 +13,7 @@ from typing import Any
 from lab.records import ConfigTable, config_of
 from lab.studies._engine import Cell, Cells, Context, read_records
 from lab.studies._printed import ACCURACY, QUICK_DATASETS, TEN
-from lab.studies._training import Entry, make_splits, train_rows
+from lab.studies._training import make_splits, train_config
 from lab.studies._views import CAPTIONS, ResultTable, interval
 from longnn.tuning import load_space, tune
 
@@ -66,8 +66,7 @@ def _search(context: Context, name: str, plan: dict[str, int]) -> dict[str, Any]
 def _test(context: Context, name: str, keys: ConfigTable, plan: dict[str, int]) -> dict[str, Any]:
     dataset = context.load(name)
     splits = make_splits(dataset, "published", plan["splits"])
-    rows = {"winner": Entry([config_of(keys)])}
-    return {**train_rows(dataset, rows, splits, device=context.device)["winner"], "configs": None}
+    return train_config(dataset, config_of(keys), splits, device=context.device)
 
 
 def tables(folder: Path) -> list[ResultTable]:
