@@ -75,7 +75,7 @@ def csv_cut(folder):
 
 FLAWS = {
     "edge file missing": (lambda f: (f / "edges.csv").unlink(), r"a file edges\.\* .*found none"),
-    "folder in place of a file": (directory_instead, r"nodes\.csv: .*readable.*Directory"),
+    "folder in place of a file": (directory_instead, r"nodes\.csv: .*parts of a table.*found none"),
     "binary junk": (lambda f: (f / "nodes.csv").write_bytes(os.urandom(999)), r"nodes\.csv.*: Exp"),
     "truncated csv": (csv_cut, r"nodes\.csv, line 301: Expected 5 columns .*truncated"),
     "unknown node": (

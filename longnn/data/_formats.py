@@ -224,13 +224,7 @@ class Parts:
                     f"Expected a file of type {names_of()} (got {path.suffix!r}).", path=path
                 )
             return cls(path, (path,), header)
-        files = tuple(
-            file
-            for file in sorted(path.rglob("*"))
-            if file.is_file()
-            and is_table(file)
-            and not any(part[0] in "._" for part in file.relative_to(path).parts)
-        )
+        files = _parts(path)
         kinds = sorted({table_suffix(file) for file in files})
         if len(kinds) > 1:
             raise DataError(
@@ -240,8 +234,7 @@ class Parts:
             )
         if not files:
             raise MissingFileError(
-                f"Expected a file edges.* ({names_of()}), or parts of a table, in the folder "
-                f"(got none{_some(path)}).",
+                f"Expected parts of a table ({names_of(tables=True)}) in the folder (found none).",
                 path=path,
             )
         return cls(path, files, header)
@@ -309,6 +302,17 @@ class Parts:
         return file, opened.line(row)
 
 
+def _parts(folder: Path) -> tuple[Path, ...]:
+    """The tables in a folder, but for those that are hidden or marked as no part."""
+    return tuple(
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+        and is_table(file)
+        and not any(part[0] in "._" for part in file.relative_to(folder).parts)
+    )
+
+
 def _some(folder: Path) -> str:
     """A few of the files in a folder, for an error."""
     names = [p.name for p in sorted(folder.iterdir()) if table_suffix(p) in FORMATS][:_LISTED]
@@ -322,7 +326,7 @@ def find_files(
 
     Args:
         graph: an edge file, a folder of its parts, or a folder with ``edges.*`` and perhaps
-            ``nodes.*``, each a file or a folder of parts (then ``edges/`` and ``nodes/``).
+            ``nodes.*``, each a file or a folder of parts, called so or ``edges`` and ``nodes``.
         nodes: the node file or a folder of its parts, where it is not beside the edges.
         header: of text files.
 
@@ -333,6 +337,12 @@ def find_files(
     edges = graph
     if graph.is_dir():
         inside = called("edges", graph)
+        if inside is None and (_all_called("nodes", graph) or not _parts(graph)):
+            raise MissingFileError(
+                f"Expected a file edges.* ({names_of()}), or parts of a table, in the folder "
+                f"(found none{_some(graph)}).",
+                path=graph,
+            )
         if nodes is None and inside is not None:
             nodes = called("nodes", graph)
         edges = inside or graph
@@ -352,7 +362,7 @@ def find_nodes_beside(edges: Path) -> Path | None:
 
 
 def called(stem: str, folder: Path) -> Path | None:
-    """The file ``stem.*`` of a known format, or the folder ``stem``."""
+    """The file ``stem.*`` of a known format; or a folder called so, or ``stem`` alone, of parts."""
     paths = _all_called(stem, folder)
     if len(paths) > 1:
         names = ", ".join(path.name for path in paths)
@@ -364,8 +374,8 @@ def _all_called(stem: str, folder: Path) -> list[Path]:
     return [
         path
         for path in sorted([*folder.glob(stem), *folder.glob(f"{stem}.*")])
-        if (path.is_dir() and path.name == stem)
-        or (not path.is_dir() and table_suffix(path) in FORMATS and table_stem(path) == stem)
+        if (table_suffix(path) in FORMATS and table_stem(path) == stem)
+        or (path.is_dir() and path.name == stem)
     ]
 
 

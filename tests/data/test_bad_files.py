@@ -96,7 +96,7 @@ def test_missing_files(write, tmp_path):
     with pytest.raises(DataError, match=r"Expected a file of type \.csv, .* \(got '\.docx'\)"):
         load_files(write("e.docx", EDGES))
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match=r"folder\.csv: Expected a file edges.*in the folder"):
+    with pytest.raises(DataError, match=r"folder\.csv: Expected parts of a table .*in the folder"):
         load_files(edges, tmp_path / "folder.csv")
 
 

@@ -146,7 +146,7 @@ def test_a_partitioned_folder(tmp_path):
     edges, nodes = random_tables(6)
     whole = write_graph(tmp_path, edges, nodes, "parquet")
     folder = tmp_path / "spark"
-    for stem, table in (("edges", pa.table(edges)), ("nodes", pa.table(nodes))):
+    for stem, table in (("edges", pa.table(edges)), ("nodes.parquet", pa.table(nodes))):
         for k, rows in enumerate((40, 0, 30, len(table) - 70)):
             part = folder / stem / ("" if k < 2 else f"year={k}") / f"part-{k}.snappy.parquet"
             part.parent.mkdir(parents=True, exist_ok=True)
@@ -155,7 +155,8 @@ def test_a_partitioned_folder(tmp_path):
         (folder / stem / "_SUCCESS").write_text("")
         (folder / stem / ".part-0.snappy.parquet.crc").write_text("x")
     same(prepare(folder, output=tmp_path / "made", options={"name": "edges"}), load(*whole))
-    same(prepare(folder / "edges", folder / "nodes", output=tmp_path / "again"), load(*whole))
+    paths = folder / "edges", folder / "nodes.parquet"
+    same(prepare(*paths, output=tmp_path / "again"), load(*whole))
 
 
 def test_matrices_and_names_are_read_in_memory(tmp_path):

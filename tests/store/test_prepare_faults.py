@@ -82,7 +82,7 @@ def test_folders_that_are_no_graph(files, tmp_path):
     (tmp_path / "empty").mkdir()
     refuse(
         DataError,
-        r"or parts of a table, in the folder \(got none\)",
+        r"or parts of a table, in the folder \(found none\)",
         tmp_path / "empty",
         output=tmp_path / "a",
     )
