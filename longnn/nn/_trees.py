@@ -200,7 +200,9 @@ class BoostedTrees(Model):
         return raw
 
     def plant(self) -> None:
-        """Keep the trees as operations of torch, too, for programs."""
+        """Keep the trees as operations of torch, too, for programs; nothing before training."""
+        if len(self.text) == 0:
+            return
         text = bytes(self.text.cpu().numpy().tobytes()).decode()
         self.forest = Forest([read_trees(one, self.width) for one in split_texts(text)])
 
