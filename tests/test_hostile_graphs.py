@@ -306,7 +306,7 @@ def test_ids_that_look_like_formulas(tmp_path: Path) -> None:
     """A spreadsheet would run them: CSV marks them as text, Parquet has them as they are."""
     ids = ["=1+1", "-x", "@sum", "+a", "\tb", "\rc", "-5", "+1e3", "-.5", "ann", "b=c", "-"]
     table = pa.table({"id": ids, "p": np.linspace(-1, 1, len(ids)), "label": ["=x", None] * 6})
-    write_predictions(table, tmp_path / "predictions.csv")
+    write_predictions([table], tmp_path / "predictions.csv")
     with (tmp_path / "predictions.csv").open(newline="") as file:
         found = list(csv.DictReader(file))
     marked = ["'=1+1", "'-x", "'@sum", "'+a", "'\tb", "'\rc"]

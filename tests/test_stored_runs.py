@@ -12,6 +12,7 @@ from longnn.data import DataError
 from longnn.runs import load_run, train
 from longnn.store._disk import load_stored
 from longnn.training._fit import raw_scores
+from longnn.training._presets import portfolio
 from tests.commands import fail, succeed
 from tests.shifted import roles_of, shifted_graph
 from tests.store.stored import small, write_graph
@@ -109,9 +110,14 @@ def test_presets_baselines_and_a_time_limit(folder):
     seen = []
     config = {"epochs": 3, "batch_rows": 128, "time_limit": 60.0}
     made = train(folder, config, memory=1, on_start=seen.append)
-    assert any("2 of the 8 models" in note for note in seen[0].notes)
-    assert {b.name for b in made.record.baselines} == {"constant", "mlp"}
-    assert len(made.record.repeats[0].members) == 2
+    everyone = set(portfolio("default", words=False, by_rows=True))
+    members = {member.name for member in made.record.repeats[0].members}
+    (note,) = (note for note in seen[0].notes if "models of preset" in note)
+    assert f"{len(members)} of the {len(everyone)} models" in note
+    assert all(name in note for name in everyone - members)
+    assert 2 <= len(members) < len(everyone)
+    rivals = {baseline.name for baseline in made.record.baselines}
+    assert rivals == {"constant", "mlp", "trees", "neighbours", "joined"}
 
 
 def test_repeats_have_splits_of_their_own(folder):

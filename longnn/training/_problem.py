@@ -37,6 +37,7 @@ class Problem:
 
     Build with :meth:`make`, which keeps sparse features sparse.
 
+    >>> from longnn.graphs import GraphOperator
     >>> P = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
     >>> Problem.make(torch.eye(2), P, torch.tensor([0, 2])).outputs
     3

@@ -1,6 +1,7 @@
 """Boosted trees as a model: what they see, what is kept of them, and the laws that all keep."""
 
 import copy
+import signal
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from longnn.explain._forms import TreesForm
 from longnn.nn._trees import BoostedTrees, check_trees
 from longnn.runs import load_run
 from longnn.runs._folder import Keeper
-from longnn.training import StopTraining, complete, fit
+from longnn.training import complete, fit
 from longnn.tuning import tune
 
 pytestmark = pytest.mark.usefixtures("no_report")
@@ -239,12 +240,13 @@ def test_a_search_finds_better_trees():
 def test_an_interrupted_training_goes_on_to_the_same_trees(tmp_path, monkeypatch):
     source = Source.resolve("csbm", options={"num_nodes": 120, "num_features": 8})
     whole = longnn.train(source, BRIEF, tmp_path / "whole")
-    rounds = []
+    rounds, check = [], Keeper.check
 
     def interrupted(self):
         rounds.append(1)
         if len(rounds) == 4:
-            raise StopTraining("interrupted")
+            signal.raise_signal(signal.SIGINT)
+        check(self)
 
     with monkeypatch.context() as patch:
         patch.setattr(Keeper, "check", interrupted)
