@@ -34,20 +34,6 @@ def test_error_carries_the_place(write):
     assert (error.row, error.column, error.value) == (3, "hue", "blue")
 
 
-@pytest.mark.parametrize("option", ["id", "label", "split", "source", "target", "weight"])
-def test_unknown_column_lists_the_columns(option, write):
-    columns = "'id', 'size', 'hue'" if option in ("id", "label", "split") else "'source', 'target'"
-    with pytest.raises(DataError, match=rf"a {option} column 'nope' .got the columns {columns}"):
-        load_files(write("e.csv", EDGES), write("n.csv", NODES), **{f"{option}_column": "nope"})
-
-
-@pytest.mark.parametrize(("weight", "message"), [("heavy", "got 'heavy'"), ("-1", "got -1")])
-def test_weights_that_are_none(weight, message, write):
-    edges = write("e.csv", f"source,target,weight\na,b,{weight}\n")
-    with pytest.raises(DataError, match=rf"line 2, column 'weight': .*{message}"):
-        load_files(edges, write("n.csv", NODES))
-
-
 @pytest.mark.parametrize(
     ("nodes", "options", "message"),
     [
@@ -192,14 +178,6 @@ def test_arrays_of_the_wrong_kind(arrays, message, tmp_path):
         sp.save_npz(path, arrays)
     with pytest.raises(DataError, match=message):
         load_files(path)
-
-
-def test_nan_in_a_data_file_is_located(tmp_path):
-    x = torch.eye(3)
-    x[1, 2] = float("nan")
-    torch.save(Data(x=x, edge_index=torch.tensor([[0], [1]])), tmp_path / "g.pt")
-    with pytest.raises(DataError, match=r"row 2, column 2: Expected finite features .got nan"):
-        load_files(tmp_path / "g.pt")
 
 
 def test_matrix_and_node_file_must_agree(tmp_path):

@@ -143,12 +143,3 @@ def test_few_columns_and_degrees_repeat_by_chance(write):
         card = describe(load_files(edges, write("n.csv", nodes)))
         assert card.duplicate_rows
         assert not [text for text in card.warnings if "features" in text]
-
-
-def test_duplicates_are_counted_bit_by_bit():
-    x = torch.randint(-1, 2, (400, 4), generator=torch.Generator().manual_seed(0)).float()
-    x[::3] *= 0.1
-    assert 0 < len({row.tobytes() for row in x.numpy()}) < 400
-    d = from_data(Data(x=x, edge_index=torch.tensor([[0], [1]])))
-    assert describe(d).duplicate_rows == 400 - len({row.tobytes() for row in x.numpy()})
-    assert describe(csbm(num_nodes=40, num_features=3)).duplicate_rows == 0

@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import NormalizeFeatures
 
-from longnn.data import DataError, NodeDataset, describe, from_data, make_split
+from longnn.data import DataError, NodeDataset, from_data, make_split
 from longnn.data._errors import DatasetUnavailable
 from longnn.data._features import row_normalize
 
@@ -37,12 +37,6 @@ def test_counts_and_labels():
 def test_self_loop_counts_once():
     d = dataset(edge_index=torch.tensor([[0, 0, 1], [0, 1, 0]]))
     assert d.num_edges == 2
-
-
-def test_regression_marks_unlabelled_by_nan():
-    d = dataset(task="regression", y=torch.tensor([0.5, float("nan"), 2.0]))
-    assert d.labelled.tolist() == [True, False, True]
-    assert "regression" in repr(d)
 
 
 def test_fingerprint_is_of_content_only():
@@ -149,20 +143,6 @@ def graph(y, **options):
     return from_data(Data(x=torch.eye(4), edge_index=RING, y=y), **options)
 
 
-def test_columns_of_zeros_and_ones_are_labels_of_yes_or_no():
-    data = graph(torch.tensor([[1, 0], [0, 0], [1, 1], [0, 1]]), classes=("red", "round"))
-    assert (data.task, data.classes, data.outputs) == ("multilabel", ("red", "round"), 2)
-    assert describe(data).class_counts == {"red": 2, "round": 2}
-    assert "labels=2" in repr(data)
-
-
-def test_other_columns_are_numbers_to_predict():
-    data = graph(torch.tensor([[1.5, 0], [0, 0], [1, NAN], [NAN, NAN]]), targets=("price", "rent"))
-    assert (data.task, data.targets, data.outputs) == ("regression", ("price", "rent"), 2)
-    assert data.labelled.tolist() == [True, True, True, False]
-    assert "targets=2" in repr(data)
-
-
 def test_a_split_is_random_over_the_nodes_with_a_label():
     y = torch.zeros(10, 2)
     y[3] = NAN
@@ -194,13 +174,3 @@ class TestRowNormalize:
         x[7] = 0
         expected = NormalizeFeatures()(Data(x=x.clone())).x
         torch.testing.assert_close(row_normalize(x), expected, rtol=1e-6, atol=0)
-
-    def test_laws(self):
-        x = torch.randn(30, 8, generator=torch.Generator().manual_seed(1))
-        x[3] = 0
-        once = row_normalize(x)
-        sums = once.abs().sum(1)
-        torch.testing.assert_close(sums, (x != 0).any(1).float())
-        torch.testing.assert_close(row_normalize(once), once)
-        torch.testing.assert_close(row_normalize(3 * x), once)
-        assert torch.equal(once.sign(), x.sign())

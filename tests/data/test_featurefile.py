@@ -1,7 +1,6 @@
 """Feature files: a matrix or a long table gives what the same numbers in a node file give."""
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,6 @@ from longnn.data import DataError, Source, load
 from longnn.data._errors import MissingFileError
 from longnn.data._files import load_files
 from longnn.matrices import DenseMatrix
-
-Write = Callable[[str, str], Path]
 
 EDGES = "source,target\nann,bob\nbob,eve\neve,ann\n"
 NODES = "id,age,label\nann,3,x\nbob,4,y\neve,5,x\n"
@@ -51,17 +48,6 @@ def long_table(matrix, name="w{:02d}".format):
     found = matrix.tocoo()
     lines = zip(found.row.tolist(), found.col.tolist(), found.data.tolist(), strict=True)
     return "id,feature,value\n" + "".join(f"{r},{name(c)},{v!r}\n" for r, c, v in lines)
-
-
-def test_a_long_table(write):
-    path = write("f.csv", LONG)
-    edges, nodes = write("e.csv", EDGES), write("n.csv", "id,label\nann,x\nbob,y\neve,x\n")
-    d = load_files(edges, nodes, feature_file=str(path))
-    assert d.feature_names == ("apple", "pear")
-    assert d.open_features == 2
-    assert dense(d) == LONG_X  # duplicates added, bob has none
-    alone = load_files(edges, feature_file=str(path))  # nodes are those of the edges
-    assert (alone.ids, dense(alone)) == (["ann", "bob", "eve"], LONG_X)
 
 
 @pytest.mark.parametrize("kind", ["tsv", "parquet", "no value", "no header", "other names"])
@@ -100,18 +86,6 @@ def test_a_matrix(suffix, nodes, words, write):
     assert d.data.x.layout is torch.sparse_csr
     np.testing.assert_allclose(d.data.x.to_dense(), words.toarray(), rtol=1e-6)
     assert (d.feature_names, d.open_features) == ((), 0)
-
-
-def test_a_matrix_beside_an_adjacency(words, tmp_path):
-    adjacency = sp.random_array((40, 40), density=0.2, rng=np.random.default_rng(1))
-    sp.save_npz(tmp_path / "edges.npz", sp.csr_array(adjacency))
-    sp.save_npz(tmp_path / "features.npz", words)
-    d = load(tmp_path)
-    assert d.data.x.layout is torch.sparse_csr
-    np.testing.assert_array_equal(d.data.x.to_dense(), words.toarray())
-    sp.save_npz(tmp_path / "nodes.npz", words)  # a node file may hold the matrix just as well
-    (tmp_path / "features.npz").unlink()
-    assert load(tmp_path).data.x.layout is torch.sparse_csr
 
 
 def test_columns_and_file_side_by_side(write, words, tmp_path):

@@ -26,10 +26,6 @@ from tests.data.examples import (
 )
 
 
-def ids_and_labels(d):
-    return dict(zip(d.ids, d.data.y.tolist(), strict=True))
-
-
 @pytest.mark.parametrize("edge_format", [".csv", ".tsv", ".parquet", ".npz", ".mtx"])
 @pytest.mark.parametrize("node_format", [".csv", ".tsv", ".parquet", ".npz"])
 def test_every_pair_of_formats_gives_the_same_graph(edge_format, node_format, tmp_path):
@@ -106,20 +102,6 @@ def test_a_graph_of_named_nodes(write):
     assert d.data.test_mask.tolist() == [False, False, False, True]
     assert d.data.edge_index.tolist() == [[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]
     assert d.notes == ("All 3 edges were listed one way; each was made two-way.",)
-
-
-def test_order_of_rows_does_not_change_the_graph(write):
-    head, *rows = NODES.splitlines()
-    first = load_files(write("e.csv", EDGES), write("n.csv", NODES))
-    second = load_files(
-        write("e2.csv", "source,target\nd,c\nb,a\nc,b\n"),
-        write("n2.csv", "\n".join([head, *reversed(rows)]) + "\n"),
-    )
-    assert ids_and_labels(first) == ids_and_labels(second)
-    order = torch.tensor([list(second.ids).index(i) for i in first.ids])
-    assert torch.equal(second.data.x[order], first.data.x)
-    flipped = torch.stack([3 - first.data.edge_index[0], 3 - first.data.edge_index[1]])
-    assert {*map(tuple, flipped.t().tolist())} == {*map(tuple, second.data.edge_index.t().tolist())}
 
 
 def test_columns_can_be_named(write):
@@ -212,24 +194,6 @@ def test_parquet_types(tmp_path):
     d = load_files(tmp_path)
     assert d.data.x.tolist() == [[1, 2, 1, 1], [3, 4, 0, 2]]
     assert d.feature_names == ("vec[0]", "vec[1]", "flag", "n")
-
-
-def test_text_files_as_they_come(write):
-    """A byte-order mark, Windows line ends, blank lines, quotes, spaces, booleans."""
-    nodes = write("n.csv", '\ufeffid, f ,label\r\n"a, b", 1.5 ,"x ""y"""\r\n\r\nc,TRUE,z\r\n')
-    d = load_files(write("e.tsv", "u\tv\na, b\tc\n\n"), nodes)
-    assert list(d.ids) == ["a, b", "c"]
-    assert d.classes == ('x "y"', "z")
-    assert d.data.x.tolist() == [[1.5], [1.0]]
-    assert d.feature_names == ("f",)
-
-
-def test_no_header(write):
-    d = load_files(write("e.csv", "0,1\n1,2\n"), write("n.csv", "0,0.5\n1,0.6\n2,0.7\n"))
-    assert d.num_edges == 2
-    assert d.num_nodes == 3
-    for note in d.notes[:2]:
-        assert "has no header: its first line was read as data (0, " in note
 
 
 @pytest.mark.parametrize(
@@ -371,57 +335,8 @@ def test_several_columns_of_numbers_are_quantities(write):
     torch.testing.assert_close(d.data.y, expected, equal_nan=True)
 
 
-def test_one_label_column_by_text_or_list(write):
-    edges, nodes = (
-        write("e.csv", EDGES),
-        write("n.csv", rows("id,f,k", *["a,1,x", "b,2,y", "c,3,"], "d,9,y")),
-    )
-    one, same = (load_files(edges, nodes, label_column=name) for name in ("k", ["k"]))
-    assert one.classes == same.classes == ("x", "y")
-    assert one.data.y.tolist() == [0, 1, -1, 1]
-    single = rows("id,f,k", "a,1,1", "b,2,0", "c,3,", "d,9,1")
-    yes_or_no = load_files(edges, write("m.csv", single), label_column="k", task="multilabel")
-    assert yes_or_no.classes == ("k",)
-    assert yes_or_no.data.y.shape == (4, 1)
-
-
 def test_optional_labels_are_all_there_or_none(write):
     edges = write("e.csv", EDGES)
     nodes = write("n.csv", rows("id,f,p", "a,1,0", "b,2,1", "c,3,0", "d,4,1"))
     d = load_files(edges, nodes, label_column=["p", "q"], optional_columns=["label_column"])
     assert not d.labelled.any()
-
-
-def test_the_remedies_work(write):
-    edges = write("e.csv", EDGES)
-    nodes = write("n.csv", rows("id,f,g", "a,1,5", "b,abc,6", "c,1,7", "d,1,8"))
-    d = load_files(edges, nodes, category_columns=["f"])
-    assert d.feature_names == ("f=1", "f=(other)", "g")
-    assert load_files(edges, nodes, feature_columns=["g"]).feature_names == ("g",)
-    gaps = write("m.csv", rows("id,f,g", "a,1,5", "b,,6", "c,1,7", "d,1,8"))
-    with pytest.raises(
-        DataError, match=r"m\.csv, line 3, column 'f': Expected a value \(got an em"
-    ):
-        load_files(edges, gaps, missing="error")
-    assert load_files(edges, gaps, feature_columns=["g"], missing="error").num_features == 1
-
-
-def test_ids_with_spaces_and_a_column_without_a_name(write):
-    edges = write("e.csv", "from;to\nNew York;San José\nSan José;Rome\n")
-    nodes = write("n.csv", "city;pop;\nNew York;8,3;1\nSan José;1;2\n Rome ;2,8;4\n")
-    d = load_files(edges, nodes, id_column="city")
-    assert list(d.ids) == ["New York", "San José", "Rome"]
-    assert d.feature_names == ("pop", "column_3")
-    np.testing.assert_allclose(d.data.x[:, 0], [8.3, 1, 2.8], rtol=1e-6)
-
-
-def test_one_note_for_all_columns(write):
-    """However many columns there are, the note stays short."""
-    header = ",".join(["id", *(f"c{i}" for i in range(40)), "f"])
-    lines = [",".join([name, *["7"] * 40, str(i)]) for i, name in enumerate("abcd")]
-    d = load_files(write("e.csv", EDGES), write("n.csv", rows(header, *lines)))
-    (note,) = [note for note in d.notes if note.startswith("Columns: ")]
-    assert "c0 (constant)" in note
-    assert note.endswith("and 35 more.")
-    assert d.encoding is not None
-    assert len(d.encoding.rows()) == 41

@@ -56,14 +56,6 @@ def test_frames_equal_files(kind, tmp_path):
     assert d.source is None
 
 
-def test_numbers_in_every_frame():
-    edges, nodes = columns()
-    for make in FRAMES.values():
-        d = from_pandas(make(edges), make(nodes))
-        assert d.fingerprint() == reference().fingerprint()
-        assert list(d.ids) == list(range(N))
-
-
 @pytest.mark.filterwarnings("ignore:.*interchange.*")
 def test_the_interchange_protocol_is_enough():
     numbers = {"source": [0, 1], "target": [1, 2]}

@@ -5,7 +5,6 @@ Several of them ended the process once, inside compiled code: then no test after
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import lzma
@@ -104,19 +103,13 @@ def sparse(index: Any, shape: tuple[int, int] = (3, 3)) -> torch.Tensor:
 BAD: dict[str, tuple[str, Make, str]] = {
     # Index arrays that lie.
     "csr index": ("g.npz", lying(indices=[0, 9**9, 1]), r"indices in 0\.\.2 \(got 387420489"),
-    "csr pointer": ("g.npz", lying(indptr=[0, 9**9, 1, 3]), "pointers that rise from 0 to 3"),
-    "csc index": ("g.npz", lying(sp.csc_array, indices=[0, -(9**9), 1]), r"indices in 0\.\.2"),
     "csc pointer": ("g.npz", lying(sp.csc_array, indptr=[0, 9**9, 1, 3]), "pointers that rise"),
-    "coo index": ("g.npz", lying(sp.coo_array, row=[0, 9**9, 1]), r"indices 0\.\.387420489 in a"),
     "csr shape": ("g.npz", lying(shape=[10**12, 10**12]), "1000000000001 pointers and 3 indices"),
     "coo shape": ("g.npz", lying(sp.coo_array, shape=[10**12] * 2), "fit into memory .got 64 TB"),
     "no shape": ("g.npz", lying(shape=[3]), r"a matrix of shape \[3\]"),
-    "half an index": ("g.npz", lying(indices=[0.0, 1.0, 2.0]), "a list of whole numbers"),
     "values of text": ("g.npz", lying(data=["a", "b", "c"]), "values of type <U1"),
-    "another format": ("g.npz", lying(format=b"xyz"), "format 'xyz'; save it as CSR, CSC or COO"),
     # Members of the archive.
     "compression": ("g.npz", patched(8, 99), "NotImplementedError: .* array 'edge_index'"),
-    "encryption": ("g.npz", patched(6, 1), "RuntimeError: .*encrypted.* array 'edge_index'"),
     "deflate": ("g.npz", patched(70, 255), "array 'edge_index'"),
     "no array": ("g.npz", lambda p: zip_of(p, "edge_index.npy", b"hello world"), "not an array"),
     "header": (
@@ -125,7 +118,6 @@ BAD: dict[str, tuple[str, Make, str]] = {
         "KeyError: 'fortran_order' in its array 'edge_index'",
     ),
     "syntax": ("g.npz", array_of("{'shape': (3,"), "SyntaxError"),
-    "negative": ("g.npz", array_of(header("<f8", "(-3,)")), "without shape, order and one type"),
     "long header": ("g.npz", array_of(" " * 20_000), "a header of 20000 characters"),
     "promised": (
         "g.npz",
@@ -133,7 +125,6 @@ BAD: dict[str, tuple[str, Make, str]] = {
         "of 8000000000 bytes in a member that has 0",
     ),
     "objects": ("g.npz", array_of(header("|O", "(1,)")), "Object arrays cannot be loaded"),
-    "records": ("g.npz", npz(edge_index=E, x=np.zeros(3, dtype="i4,i4")), "without shape, order"),
     "dates": ("g.npz", npz(edge_index=E, x=np.zeros(3, dtype="M8[s]")), "neither numbers nor text"),
     # Arrays of another form.
     "fractional node": (
@@ -141,7 +132,6 @@ BAD: dict[str, tuple[str, Make, str]] = {
         npz(edge_index=E + 0.5),
         r"whole numbers in `edge_index` \(got 0.5",
     ),
-    "nan node": ("g.npz", npz(edge_index=E * np.nan), r"whole numbers in `edge_index` \(got nan"),
     "negative node": ("g.npz", npz(edge_index=-E), r"nodes 0\.\.0 \(got \[0, -1\]"),
     "no edges": ("g.npz", npz(edge_index=np.zeros((2, 0))), "a graph without any node"),
     "one number": ("g.npz", npz(edge_index=np.array(3)), r"shape \(2, arcs\) \(got \(\)\)"),
@@ -152,13 +142,6 @@ BAD: dict[str, tuple[str, Make, str]] = {
     ),
     "cube": ("g.npz", npz(edge_index=E, x=np.ones((3, 1, 1))), r"shape \(nodes, features\)"),
     "weights": ("g.npz", npz(edge_index=E, edge_weight=np.ones(7)), r"3 edge weights \(got 7\)"),
-    "labels": (
-        "g.npz",
-        npz(edge_index=E, y=np.array([2**64 - 1], dtype=np.uint64)),
-        r"below 2\^63",
-    ),
-    "table of text": ("g.npz", npz(edge_index=E, y=np.array([["a"]])), "`y` of one dimension"),
-    "negative label": ("g.npz", npz(edge_index=E, y=np.array([0, -7, 1])), "labels >= 0, or -1"),
     "rounded label": ("g.npz", npz(edge_index=E, y=np.array([2.0**60, 0, 1])), "Expected"),
     "half a text": ("g.npz", npz(edge_index=E, y=np.array([b"a", b"\xff"])), "decode .*array 'y'"),
     "no character": (
@@ -173,27 +156,21 @@ BAD: dict[str, tuple[str, Make, str]] = {
     "sparse size": ("g.pt", saved(x=sparse([[1], [0]], (10**12, 3))), "fit into memory .got 64 TB"),
     "quantised": ("g.pt", lambda p: saved(x=quantised())(p), "real numbers .got torch.qint8"),
     "no numbers": ("g.pt", saved(x=torch.ones(3, device="meta")), "real numbers .got no numbers"),
-    "0-d": ("g.pt", saved(edge_index=torch.tensor(1)), r"shape \(2, arcs\) \(got \(\)\)"),
     "nodes": (
         "g.pt",
         saved(num_nodes=10**13),
         "10000000000000 nodes to fit into memory .got 640 TB",
     ),
-    "nodes as text": ("g.pt", saved(num_nodes="a"), "`num_nodes` to be a whole number .got 'a'"),
     "a list": ("g.pt", lambda p: torch.save({"edge_index": [[0], [1]]}, p), "to hold numbers"),
-    "sparse weights": ("g.pt", saved(edge_weight=torch.ones(3).to_sparse()), "as a dense tensor"),
     # Matrix Market.
     "1E": (
         "g.mtx",
         text(BANNER + "2 2 1\n1 2 1E\n"),
         r"g\.mtx, line 3: Expected a number .got '1E'",
     ),
-    "1e+": ("g.mtx", text(BANNER + "2 2 1\n1 2 1e+\n"), "line 3: Expected a number .got '1e"),
     "Arabic": ("g.mtx", text(BANNER + "2 2 1\n١ 2 1\n"), "line 3: Expected a number"),
     "out of range": ("g.mtx", text(BANNER + "2 2 1\n1 99 1\n"), "readable, complete mtx file"),
-    "too long": ("g.mtx", text(BANNER + f"2 2 1\n1 {'9' * 30} 1\n"), "readable, complete mtx file"),
     "entries": ("g.mtx", text(BANNER + "2 2 99999999999\n1 2 1\n"), "got 99999999999 in 7 bytes"),
-    "rows": ("g.mtx", text(BANNER + "1000000000000 1000000000000 1\n1 2 1\n"), "got 64 TB"),
     "dense": (
         "g.mtx",
         text(BANNER.replace("coordinate", "array") + "1000000 1000000\n1\n"),
@@ -204,29 +181,12 @@ BAD: dict[str, tuple[str, Make, str]] = {
         text(BANNER.replace("coordinate", "array") + "0 1000\n1.5\n"),
         r"g\.mtx: Expected at least one row and one column",
     ),
-    "two sizes": ("g.mtx", text(BANNER + "2 2\n1 2 1\n"), "rows, columns and entries"),
     "a vector": ("g.mtx", text("%%MatrixMarket vector array real general\n1\n"), "begins with"),
     # Tables.
     "no columns": ("g.parquet", table(), r"g\.parquet: Expected at least one row"),
-    "binary": (
-        "g.parquet",
-        table(source=[b"\xff"], target=[b"b"]),
-        "column 'source': Expected text",
-    ),
     "a map": ("g.parquet", table(source=[{"a": 1}], target=["b"]), "one value per cell"),
-    "empty lists": (
-        "g.parquet",
-        table(source=["a"], target=["b"], weight=[[]]),
-        r"g\.parquet, column 'weight': Expected lists of numbers \(got empty lists\)",
-    ),
     "Arabic digits": ("g.csv", text("source,target,weight\na,b,٣\n"), "column 'weight': .*got '٣'"),
-    "underscore": (
-        "g.csv",
-        text("source,target,weight\na,b,1_0\n"),
-        "Expected a number .got '1_0'",
-    ),
     "long cell": ("g.csv", text(f"source,target\na,{'b' * 200_000}\nc\n"), "Expected 2 columns"),
-    "long number": ("g.csv", text(f"source,target,weight\na,b,{'9' * 200_000}\n"), "finite number"),
 }
 
 
@@ -252,27 +212,11 @@ def big_archive(path: Path) -> None:
     np.savez_compressed(path, edge_index=E, x=np.zeros((3, 10**6)))
 
 
-def small_numbers(path: Path) -> None:
-    np.savez_compressed(path, edge_index=E, x=np.zeros((3, 10**6), dtype=bool))
-
-
 def big_texts(path: Path) -> None:
     texts = pa.DictionaryArray.from_arrays(
         pa.array(np.zeros(20_000, dtype=np.int32)), pa.array(["x" * 1000])
     )
     pq.write_table(pa.table({"source": texts, "target": texts}), path)
-
-
-def big_column(path: Path) -> None:
-    zeros = np.zeros(2_000_000, dtype=np.int64)
-    pq.write_table(pa.table({"source": zeros, "target": zeros}), path)
-
-
-def big_bytes(path: Path) -> None:
-    cells = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(20_000, dtype=np.int32)), pa.array([b"x" * 1000])
-    )
-    pq.write_table(pa.table({"source": cells, "target": cells}), path)
 
 
 def big_lists(path: Path) -> None:
@@ -286,13 +230,9 @@ def packed(compress: Callable[[bytes], bytes]) -> Make:
 
 BOMBS: dict[str, tuple[str, Make, str]] = {
     "archive": ("g.npz", big_archive, "48 MB"),
-    "narrow": ("g.npz", small_numbers, "15 MB"),
     "texts": ("g.parquet", big_texts, "40 MB"),
-    "bytes": ("g.parquet", big_bytes, "40 MB"),
     "lists": ("g.parquet", big_lists, "16.[0-9] MB"),
-    "column": ("g.parquet", big_column, r"32 MB|3[2-9]\.?\d* MB"),
     "gz": ("g.csv.gz", packed(gzip.compress), "20 MB"),
-    "bz2": ("g.csv.bz2", packed(bz2.compress), "20 MB"),
     "xz": ("g.csv.xz", packed(lzma.compress), "20 MB"),
 }
 
@@ -424,19 +364,6 @@ def test_other_types_of_numbers(tmp_path: Path) -> None:
         found = load_files(tmp_path / "g.npz").fingerprint()
         plain = plain or found
         assert found == plain
-
-
-def test_a_plus_before_a_number(tmp_path: Path) -> None:
-    (tmp_path / "e.csv").write_text("source,target,weight\na,b,+3\n")
-    assert load_files(tmp_path / "e.csv").data.edge_weight.tolist() == [3, 3]
-
-
-def test_features_without_end(tmp_path: Path) -> None:
-    edges, path = tmp_path / "edges.csv", tmp_path / "features.mtx"
-    edges.write_text("source,target\n0,1\n")
-    path.write_text("%%MatrixMarket matrix coordinate real general\n2 1000000000000 1\n1 1 1.5\n")
-    with pytest.raises(DataError, match=r"features\.mtx: Expected .* \(2, 1000000000000\) to fit"):
-        load(edges, feature_file=str(path))
 
 
 def test_an_old_torch_file_that_claims_a_long_text(tmp_path: Path) -> None:
