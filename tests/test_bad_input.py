@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import pickle
+import re
 import resource
 import shutil
 
@@ -26,8 +27,6 @@ from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, succeed
 
 EDGES = (CLUB / "edges.csv").read_text()
 NODES = (CLUB / "nodes.csv").read_text()
-
-
 pytestmark = pytest.mark.usefixtures("no_report")
 
 
@@ -98,15 +97,6 @@ def test_flaws_of_files(flaw, graph, tmp_path):
     assert not (tmp_path / "r").exists()
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(MissingFileError, match="Expected a file here"):
-        load(tmp_path / "none.csv")
-    assert "none.csv: Expected a file here (found none)" in fail("info", tmp_path / "none.csv")
-    assert "nodes.csv: Expected a file here" in fail(
-        "info", CLUB / "edges.csv", "--nodes", tmp_path / "nodes.csv"
-    )
-
-
 def test_unreadable_file(graph):
     (graph / "nodes.csv").chmod(0)
     if os.access(graph / "nodes.csv", os.R_OK):
@@ -170,22 +160,31 @@ def give_split(folder, choose):
     (folder / "nodes.csv").write_text("\n".join(out) + "\n")
 
 
-def test_a_class_without_training_node(graph, tmp_path):
-    give_split(graph, lambda label, k: "test" if label == "chess" or k > 9 else "train")
-    message = r"Expected a training node of each class \(got none of 'chess'\)"
-    with pytest.raises(DataError, match=message):
-        make_split(load(graph))
-    assert "got none of 'chess'" in fail("train", graph, *FAST, "--output", tmp_path / "r")
-    assert not (tmp_path / "r").exists()
+#: Who is in which set, by label and number of it, and what is said.
+SPLITS = {
+    "a class without training node": (
+        lambda label, k: "test" if label == "chess" or k > 9 else "train",
+        "Expected a training node of each class (got none of 'chess')",
+    ),
+    "no validation node": (
+        lambda label, k: "train" if k < 2 else "test",
+        "Expected validation nodes (got none: train 6, val 0",
+    ),
+}
 
 
-def test_one_class_only(graph, tmp_path):
-    text = NODES.replace("rowing", "chess").replace("tennis", "chess")
-    (graph / "nodes.csv").write_text(text)
-    message = r"Expected at least two classes among the labelled nodes \(got only 'chess'\)"
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize("case", [*SPLITS, "one class"])
+def test_splits_that_cannot_be_trained_on(case, graph, tmp_path):
+    if case == "one class":
+        text = NODES.replace("rowing", "chess").replace("tennis", "chess")
+        (graph / "nodes.csv").write_text(text)
+        message = "Expected at least two classes among the labelled nodes (got only 'chess')"
+    else:
+        choose, message = SPLITS[case]
+        give_split(graph, choose)
+    with pytest.raises(DataError, match=re.escape(message)):
         make_split(load(graph))
-    assert "got only 'chess'" in fail("train", graph, *FAST, "--output", tmp_path / "r")
+    assert message in fail("train", graph, *FAST, "--output", tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
 
@@ -193,18 +192,10 @@ def test_no_labels_at_all(tmp_path):
     assert "Expected labelled nodes" in fail("train", NEWCOMERS, "--output", tmp_path / "r")
 
 
-def test_no_validation_nodes(graph, tmp_path):
-    """A fifth of the training nodes serves, with a note; where that gives none, an error."""
+def test_training_nodes_serve_where_no_validation_nodes_were_given(graph, tmp_path):
     give_split(graph, lambda label, k: "train" if k < 10 else "test")
-    arguments = ("train", graph, *FAST, "--output")
-    assert "No validation nodes were given: 6 of the training nodes" in succeed(
-        *arguments, tmp_path / "carved"
-    )
-    give_split(graph, lambda label, k: "train" if k < 2 else "test")
-    with pytest.raises(DataError, match=r"Expected validation nodes \(got none: train 6, val 0"):
-        make_split(load(graph))
-    assert "Expected validation nodes (got none" in fail(*arguments, tmp_path / "r")
-    assert not (tmp_path / "r").exists()
+    said = succeed("train", graph, *FAST, "--output", tmp_path / "carved")
+    assert "No validation nodes were given: 6 of the training nodes" in said
 
 
 # Settings
@@ -225,31 +216,19 @@ def test_degree_zero_is_a_filter_that_ignores_the_graph(tmp_path):
     assert "The filter is all-pass" in printed
 
 
-@pytest.mark.parametrize("name", ["meta", "mps", "abacus", "cpu:x"])
-def test_devices_that_nobody_trains_on(name):
-    with pytest.raises(ValueError, match=rf"`device` to be auto, cpu or cuda \(got '{name}'\)"):
-        train("csbm", {"device": name})
-
-
-def test_devices(tmp_path):
-    for name, message in (("gpu0", "to be auto, cpu or cuda"), ("cuda:99", "CUDA device")):
-        if name.startswith("cuda") and torch.cuda.is_available():
-            continue
-        assert message in fail("train", *TINY, "--device", name, "--output", tmp_path / "r")
-        assert not (tmp_path / "r").exists()
+@pytest.mark.parametrize("name", ["meta", "mps", "gpu0", "cpu:x", "cuda:99"])
+def test_devices_that_nobody_trains_on(name, tmp_path):
+    if name.startswith("cuda") and torch.cuda.is_available():
+        pytest.skip("there may be so many")
+    line = fail("train", *TINY, "--device", name, "--output", tmp_path / "r")
+    assert ("CUDA device" if name == "cuda:99" else f"auto, cpu or cuda (got '{name}')") in line
+    assert not (tmp_path / "r").exists()
 
 
 def test_training_that_diverges(tmp_path):
     line = fail("train", *TINY, *FAST, "--set", "lr_transform=1e30", "--output", tmp_path / "r")
     assert "Expected training to stay finite (with seed 0 it diverged in epoch" in line
     assert "lower the learning rates" in line
-
-
-def test_config_files(tmp_path):
-    assert "c.toml" in fail("train", *TINY, "--config", tmp_path / "c.toml")
-    (tmp_path / "c.toml").write_text("degree = = 3")
-    assert "to be TOML" in fail("train", *TINY, "--config", tmp_path / "c.toml")
-    assert "Expected key=value (got 'degree')" in fail("train", *TINY, "--set", "degree")
 
 
 # Prediction
@@ -424,7 +403,7 @@ def test_damaged_checkpoint(interrupted, tmp_path):
     for key, value in (("count", "0"), ("count", "x"), ("epoch", "-1"), ("finished", "[]")):
         safetensors.torch.save_file(tensors, path, metadata={**metadata, key: value})
         assert "checkpoint.safetensors" in fail("train", "--resume", interrupted)
-    for name in ("index", "stream", "table", "alive"):
+    for name in ("index", "stream", "table", "alive", "path"):
         for changed in (tensors[name][None], tensors[name].double()):
             safetensors.torch.save_file({**tensors, name: changed}, path, metadata=metadata)
             assert "(it does not fit)" in fail("train", "--resume", interrupted)
@@ -557,8 +536,3 @@ def test_debugging_shows_the_traceback(monkeypatch, tmp_path):
     monkeypatch.setenv("LONGNN_DEBUG", "1")
     with pytest.raises(MissingFileError):
         longnn("info", tmp_path / "none.csv")
-
-
-def test_records_hold_no_nan(run):
-    text = (run / "record.json").read_text()
-    json.loads(text, parse_constant=lambda word: pytest.fail(word))
