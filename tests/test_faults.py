@@ -152,17 +152,6 @@ def test_files_have_the_permissions_of_the_umask(tmp_path, dataset, no_report):
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o640}
 
 
-def test_equal_runs_write_equal_bytes(tmp_path, dataset, no_report):
-    for name in "abc":
-        train(dataset, config(repeat=2), tmp_path / name)
-    first = {p.name: p.read_bytes() for p in (tmp_path / "a").glob("*") if p.is_file()}
-    times = {"run.json", "record.json"}  # they say when, and how long it took
-    for name in set(first) - times:
-        for other in "bc":
-            assert (tmp_path / other / name).read_bytes() == first[name], name
-    assert "weights.safetensors" in first
-
-
 def test_a_damaged_configuration_is_named(tmp_path, dataset, no_report, monkeypatch):
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):

@@ -6,14 +6,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn.matrices import (
-    SPARSE_SHARE,
-    compact,
-    csr_from_scipy,
-    csr_to_scipy,
-    nonzero_share,
-    take_columns,
-)
+from longnn.matrices import compact, csr_from_scipy, csr_to_scipy, take_columns
 
 
 def random_matrix(rows: int = 30, columns: int = 20, density: float = 0.1) -> sp.csr_array:
@@ -49,11 +42,6 @@ def test_a_messy_matrix_becomes_canonical_and_is_left_alone() -> None:
     np.testing.assert_array_equal(matrix.indices, indices)
 
 
-def test_flags_are_counted_not_merged() -> None:
-    flags = sp.coo_array((np.array([True, True]), ([0, 0], [1, 1])), shape=(1, 2))
-    assert csr_from_scipy(flags).to_dense().tolist() == [[0, 2]]
-
-
 LAYOUTS = {
     "coo": lambda x: x.to_sparse(),
     "uncoalesced": lambda x: 3 * x.to_sparse() - 2 * x.to_sparse(),
@@ -75,22 +63,6 @@ def test_any_layout(layout: str, dtype: torch.dtype) -> None:
         assert x.layout is torch.strided
     else:
         assert_canonical(x)
-
-
-def test_a_fifth_is_the_limit_and_dense_stays_dense() -> None:
-    assert SPARSE_SHARE == 0.2
-    eye = torch.eye(5)
-    for size, layout in ((5, torch.sparse_csr), (4, torch.strided)):
-        assert compact(torch.eye(size).to_sparse()).layout is layout
-    assert compact(eye).data_ptr() == eye.data_ptr()
-    vector = torch.tensor([0.0, 1.0, 0, 0, 0, 0]).to_sparse()
-    assert compact(vector).tolist() == [0, 1, 0, 0, 0, 0]
-
-
-def test_share() -> None:
-    matrix = random_matrix()
-    for x in (csr_from_scipy(matrix), torch.from_numpy(matrix.toarray())):
-        assert nonzero_share(x) == matrix.nnz / 600
 
 
 @pytest.mark.parametrize("columns", [[19, 0, 7], [3, -1, 3, -1], [], [-1]])

@@ -71,19 +71,6 @@ def test_a_graph_in_memory_is_not_looked_for(tmp_path, no_report):
         loaded.evaluate()
 
 
-def test_what_is_wrong_leaves_no_folder(tmp_path):
-    for data, config, message in (
-        ("cra", {}, "Did you mean cora"),
-        (CLUB, {"degre": 3}, "did you mean `degree`"),
-        (CLUB, {"degree": -1}, "degree"),
-        (CLUB, {"split": "lucky"}, "split protocol among"),
-        (CLUB, {"device": "gpu"}, "auto, cpu or cuda"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            longnn.train(data, config, tmp_path / "run")
-    assert not list(tmp_path.iterdir())
-
-
 def test_where_the_time_went_is_told(tmp_path, no_report):
     run = longnn.train(longnn.Source.resolve("csbm"), KEYS, tmp_path / "run")
     steps = ["loading", "preparing", "training", "baselines", "describing", "writing", "report"]

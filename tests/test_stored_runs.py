@@ -120,13 +120,6 @@ def test_presets_baselines_and_a_time_limit(folder):
     assert rivals == {"constant", "mlp", "trees", "neighbours", "joined"}
 
 
-def test_repeats_have_splits_of_their_own(folder):
-    made = train(folder, {**FAST, "repeat": 2, "epochs": 3}, memory=1)
-    assert not torch.equal(made.splits[0].train, made.splits[1].train)
-    assert "set" not in made.predictions().column_names
-    assert "set" in made.predictions(1).column_names
-
-
 def test_predictions_of_a_graph_on_disk_are_csv_and_parquet(run, tmp_path):
     said = succeed("predict", run.folder, "--output", tmp_path / "p.csv")
     assert said.startswith("300 predictions")

@@ -21,19 +21,6 @@ def layers():
     ]
 
 
-@pytest.mark.parametrize("conv", layers(), ids=repr)
-def test_every_form_of_the_graph_gives_the_same(conv):
-    x = random_tensor(NODES, 3)
-    weight = torch.ones(EDGES.shape[1], dtype=torch.float64)
-    sparse = torch.sparse_coo_tensor(EDGES, weight, (NODES, NODES), check_invariants=True)
-    options = {"self_loops": conv.self_loops}
-    operator = double_operator(EDGES, NODES, **options)
-    expected = conv(x, EDGES)
-    for graph in (sparse, sparse.coalesce().to_sparse_csr(), operator):
-        torch.testing.assert_close(conv(x, graph), expected)
-    torch.testing.assert_close(conv(x, EDGES, weight), expected)
-
-
 def test_edge_weights_count():
     conv = LONConv(2, degree=3).double()
     with torch.no_grad():
@@ -86,14 +73,6 @@ def test_learned_basis_is_readable_and_moves():
     conv.reset_parameters()
     assert conv.a == pytest.approx(1.0, abs=1e-6)
     assert "a" not in dict(LONConv(2, learn_basis=False).named_parameters())
-
-
-def test_directed_graphs():
-    one_way = EDGES[:, EDGES[0] < EDGES[1]]
-    x = random_tensor(NODES, 2, dtype=torch.float32)
-    with pytest.raises(ValueError, match="symmetrize=True"):
-        LONConv(2)(x, one_way)
-    torch.testing.assert_close(LONConv(2, symmetrize=True)(x, one_way), LONConv(2)(x, EDGES))
 
 
 def test_errors_and_repr():

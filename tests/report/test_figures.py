@@ -430,12 +430,6 @@ def test_a_comparison_has_a_panel_per_score_and_one_colour_per_run(runs):
     assert all(handle.get_color() in dots for handle in drawn.values())
 
 
-def test_the_legend_of_scores_names_every_mark(runs):
-    for names, bar in (("single", []), ("regression single", ["mean and its 95 % interval"])):
-        (legend,) = scores.compare_scores([runs[name] for name in names.split()]).legends
-        assert [text.get_text() for text in legend.get_texts()] == ["one repeat", *bar]
-
-
 def test_hostile_names_are_drawn_as_they_are(runs):
     names = ("$x^2$", "_hidden", "a -- b --> c", "a\x00b\ud800c", "日本語", "&<>")
     hostile = [dataclasses.replace(runs["single"], label=name) for name in names]
@@ -445,20 +439,6 @@ def test_hostile_names_are_drawn_as_they_are(runs):
 
 
 # One at a time, and on the disk
-
-
-def test_every_figure_of_a_run_can_be_drawn_alone(runs):
-    titles = {
-        "filter": "Learned filter on cora",
-        "training": "Training",
-        "basis": "How the basis was learned",
-        "amplitude": "Amplitude and waveform of the filter",
-        "confusion": "Which classes are confused",
-        "scores": "Scores of 10 repeats",
-        "density": "Spectral density of the graph",
-    }
-    for name, title in titles.items():
-        assert getattr(Figures(runs["ten"]), name)().get_suptitle() == title
 
 
 @pytest.mark.parametrize(
@@ -507,16 +487,3 @@ def test_saved_figures_are_whole_and_repeatable(runs, tmp_path):
     before = [file.read_bytes() for file in files]
     figures.save(tmp_path / "figures")
     assert [file.read_bytes() for file in files] == before
-
-
-def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
-    file = style.write_atomically(tmp_path / "deep" / "page.html", b"old")
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        style.write_atomically(file, b"new and longer")
-    assert file.read_bytes() == b"old"
-    assert list(file.parent.iterdir()) == [file]

@@ -107,31 +107,6 @@ def test_prepared_is_loaded(tmp_path, name, text):
     same(prepare(edges, nodes, output=tmp_path / "made"), load(*plain))
 
 
-@pytest.mark.parametrize("ids", [[5, -1, 20], ["1", "007", "7"], [1.0, 3.0, 7.0]], ids=str)
-def test_without_nodes_they_are_those_of_the_edges(tmp_path, ids):
-    a, b, c = ids
-    edges = {"from": [c, a, b, c, a], "to": [a, b, b, a, c]}
-    (path,) = write_graph(tmp_path, edges, name="parquet")
-    same(prepare(path, output=tmp_path / "made"), load(path))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"features": "degree", "self_loops": True},
-        {"label_column": "height", "task": "regression", "feature_columns": "height,age"},
-        {"label_column": "copy,flag", "category_columns": "city"},
-        {"label_column": "age,height"},
-        {"category_columns": "copy", "name": "mine"},
-        {"feature_columns": "same"},
-    ],
-    ids=str,
-)
-def test_options_mean_the_same(tmp_path, options):
-    paths = write_graph(tmp_path, *random_tables(3), "parquet")
-    same(prepare(*paths, output=tmp_path / "made", options=options), load(*paths, **options))
-
-
 def test_a_split_column_gives_the_roles(tmp_path):
     edges, nodes = random_tables(5)
     nodes["split"] = [("train", "val", "test", "")[i % 4] for i in range(120)]

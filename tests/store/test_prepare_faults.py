@@ -110,12 +110,6 @@ def test_parts_of_other_columns(tmp_path):
     refuse(DataError, r"2.csv: .*in every part \(got no 'b'\)", text, output=tmp_path / "made")
 
 
-def test_a_compressed_file_that_is_cut_off(tmp_path):
-    packed = tmp_path / "edges.csv.gz"
-    packed.write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00")
-    refuse(DataError, "complete compressed file", packed, output=tmp_path / "m")
-
-
 def test_a_full_disk(files, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -207,15 +207,6 @@ class TestPlan:
         shared = dataclasses.replace(self.size, row_ranks=2)
         assert not _plan.make_plan(shared, 20 * 10**9).ahead
 
-    def test_each_rank_has_columns(self):
-        size = dataclasses.replace(self.size, column_ranks=4)
-        assert len(_plan.make_plan(size, 20 * 10**9).columns) >= 4
-
-    def test_shared_rows_take_less(self):
-        shared = dataclasses.replace(self.size, row_ranks=4)
-        assert shared.graph_bytes < self.size.graph_bytes / 3
-        assert shared.column_bytes < self.size.column_bytes
-
     def test_too_little_is_an_error(self):
         with pytest.raises(MemoryError, match=r"one column of 1,000,000 nodes.*--memory"):
             _plan.make_plan(self.size, 10**7)

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from longnn.config import Config
 from longnn.data import from_data, make_split
 from longnn.data._synthetic import csbm
 from longnn.training import complete, data_defaults, fit
@@ -23,11 +22,6 @@ def houses():
     return table(torch.rand(20, 5), torch.rand(20))
 
 
-@pytest.fixture
-def frauds():
-    return table(torch.rand(20, 5), torch.arange(20) % 2)
-
-
 def words(columns, share):
     """A table of which the given share of values is not zero."""
     x = torch.zeros(20 * columns)
@@ -40,32 +34,15 @@ def test_data_that_are_ready_keep_the_defaults(houses):
     assert data_defaults(dataclasses.replace(houses, ready=True)) == {}
 
 
-def test_words_keep_the_defaults():
-    assert data_defaults(words(300, 0.05)) == {}
-    assert complete({"preset": "fast"}, words(300, 0.05)) == Config()
-
-
 @pytest.mark.parametrize(("columns", "share"), [(300, 0.5), (150, 0.05)], ids=["dense", "few"])
 def test_other_columns_are_a_table(columns, share):
     assert data_defaults(words(columns, share))["placement"] == "hidden"
-
-
-def test_a_preset_has_only_what_differs_from_the_defaults(houses, frauds):
-    defaults = Config().to_dict()
-    for dataset in (houses, frauds):
-        assert all(defaults[key] != value for key, value in data_defaults(dataset).items())
 
 
 def test_regression_drops_no_column_and_has_a_filter_per_hidden_unit(houses):
     options = complete({}, houses).options
     assert options["input_dropout"] == options["filter_dropout"] == 0
     assert options["shared"] is False
-
-
-def test_classification_has_one_filter_and_is_stopped_by_the_loss(frauds):
-    config = complete({}, frauds)
-    assert config.options["shared"] is True
-    assert config.settings.monitor == "loss"
 
 
 def test_what_is_set_comes_first(houses):

@@ -40,25 +40,6 @@ def test_many_rounds_reach_the_best_weights() -> None:
     np.testing.assert_allclose(found, exact.x, atol=0.01)
 
 
-def test_values_are_weighed_by_their_squared_error() -> None:
-    generator = torch.Generator().manual_seed(1)
-    y = torch.randn(200, generator=generator)
-    noise = torch.randn(3, 200, generator=generator) * torch.tensor([[0.3], [0.3], [2.0]])
-    found = ensemble_weights(y + noise, y, "regression", rounds=500, draws=0, prior=0)
-    design = (y + noise).double().numpy()
-
-    def error(w: np.ndarray) -> float:
-        return float(((w @ design - y.numpy()) ** 2).mean())
-
-    exact = scipy.optimize.minimize(
-        error,
-        np.full(3, 1 / 3),
-        bounds=[(0, 1)] * 3,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
-    )
-    assert error(found.numpy()) == pytest.approx(exact.fun, rel=1e-3)
-
-
 def test_votes_spread_where_nodes_are_few() -> None:
     """Of two members that are alike on the whole, ten nodes prefer one by chance."""
     generator = torch.Generator().manual_seed(3)

@@ -1,9 +1,5 @@
 """Members are trained together as far as memory allows, and come to the same whatever it allows."""
 
-import gc
-import weakref
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -137,50 +133,6 @@ def test_the_cost_of_a_member_is_measured(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: None)
     assert memory.count_fitting(Fake, 100, CPU) == 100
     assert memory.count_fitting(None, 100, torch.device("cuda")) == 100
-
-
-class Small:
-    """As little of a population as is measured."""
-
-    limits = CONFIG.settings
-
-    def __init__(self, members):
-        self.history = History(1, torch.zeros(members), None)
-
-    def rehearse(self):
-        pass
-
-
-@pytest.fixture
-def frozen():
-    """How many objects the collector leaves out; in the end as in the beginning."""
-    before = gc.get_freeze_count()
-    gc.unfreeze()
-    yield gc.get_freeze_count
-    gc.unfreeze()
-    if before:
-        gc.freeze()
-
-
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
-def test_garbage_of_others_stays_while_a_member_is_measured(frozen):
-    class Knot:
-        def __init__(self):
-            self.itself = self
-
-    gone = weakref.ref(Knot())
-    seen = []
-
-    def make(members):
-        gc.collect()
-        seen.append(gone() is not None)
-        return Small(members)
-
-    assert memory.count_fitting(make, 3, CPU) == 3
-    assert seen == [True, True]
-    assert frozen() == 0
-    gc.collect()
-    assert gone() is None
 
 
 @pytest.mark.skipif(memory.available_memory() is None, reason="the system does not tell")

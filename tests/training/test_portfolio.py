@@ -1,7 +1,5 @@
 """A preset of several models is trained as its members are, joined, and stopped when asked to."""
 
-import time
-
 import pytest
 import torch
 
@@ -24,7 +22,6 @@ from longnn.training import (
     predict,
     preset_of,
 )
-from longnn.training import _group as schedule_module
 from longnn.training import _job as job_module
 
 SMALL = {"epochs": 6, "device": "cpu"}
@@ -119,41 +116,6 @@ def test_members_of_one_architecture_are_asked_in_one_pass(preset, passes, datas
     assert len(found) == passes
     assert sorted(name for names in found for name in names) == sorted(models)
     torch.testing.assert_close(predict(model, problem), each, rtol=0, atol=1e-6)
-
-
-def test_turns_change_no_result(dataset, config, split, joined, monkeypatch):
-    monkeypatch.setattr(schedule_module, "FIRST", 2)
-    deadline = time.perf_counter() + 1000
-    (found,) = Job(dataset, [config], [split]).run(watcher=Watcher(None, deadline))
-    torch.testing.assert_close(found.predicted, joined.predicted)
-
-
-def test_a_slow_start_halves_nobody(dataset, config, split, monkeypatch):
-    """Memory is probed and kernels are compiled in the first epoch; the others are quick."""
-    clock = [0.0]
-    monkeypatch.setattr(schedule_module, "FIRST", 4)
-    monkeypatch.setattr(schedule_module.time, "perf_counter", lambda: clock[0])
-
-    class Slow(Watcher):
-        def watch(self, population, first):
-            clock[0] += 50.0 if population.epoch == 1 else 0.01
-
-    job = Job(dataset, [config], [split])
-    # Two of six epochs are left after the turn: 75 s a population, if all were as slow.
-    (found,) = job.run(watcher=Slow(None, deadline=60.0 * len(job._groups)))
-    assert {m.fitted.result.stopped for m in found.members} == {"epochs"}
-
-
-def test_when_time_is_over_the_best_so_far_is_kept(dataset, split):
-    config = complete({"epochs": 20000, "patience": 20000, "device": "cpu"}, dataset)
-    began = time.perf_counter()
-    job = Job(dataset, [config], [split])
-    (found,) = job.run(watcher=Watcher(None, began + 3))
-    assert job.stopped == "time"
-    assert "time" in {m.fitted.result.stopped for m in found.members}
-    steps = [m.fitted for m in found.members if m.fitted.config.model != "trees"]  # they are done
-    assert {one.result.stopped for one in steps} <= {"time", "halved"}
-    found.check()
 
 
 def test_without_time_for_an_epoch_there_is_no_result(dataset, config, split):

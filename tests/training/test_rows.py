@@ -1,7 +1,5 @@
 """Training on rows of stored terms is training: same steps, same results, bounded reads."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
@@ -61,20 +59,6 @@ def test_one_batch_of_all_rows_is_the_full_batch(world, options):
         assert torch.allclose(before, after, atol=1e-4, equal_nan=True), field
 
 
-def test_regression_on_rows(tmp_path):
-    dataset = small(200)
-    y = dataset.data.x.to_dense()[:, 0] * 3 + 5
-    y[-20:] = torch.nan
-    data = dataset.data.clone()
-    data.y = y
-    dataset = dataclasses.replace(dataset, data=data, task="regression", classes=())
-    write_graph(tmp_path / "g", dataset)
-    whole, rows = (load_stored(tmp_path / "g", rows=r) for r in (False, True))
-    (one,) = fit(whole, [config()], [make_split(whole, None, 0)])
-    (other,) = fit(rows, [config()], [make_split(rows, None, 0)])
-    assert torch.allclose(one.predicted[rows.asked.backing.places()], other.predicted, atol=1e-3)
-
-
 def test_batches_learn_and_repeat_to_the_bit(world):
     _, rows = world
     split = make_split(rows, None, 0)
@@ -96,15 +80,6 @@ def test_a_member_gets_what_it_gets_alone(world):
     for one, alone in zip(together, each, strict=True):
         (single,) = fit(rows, [alone], [split])
         assert torch.allclose(one.predicted, single.predicted, atol=1e-4)
-
-
-def test_repeats_of_one_split_are_one_population(world):
-    _, rows = world
-    same, other = make_split(rows, None, 0), make_split(rows, None, 1)
-    again = make_split(rows, None, 0)
-    configs = [config(seed=i) for i in range(3)]
-    job = Job(rows, configs, [same, again, other])
-    assert [group.places for group in job._groups] == [[0, 1], [2]]
 
 
 def test_batches_are_read_for_what_they_are_for(world, monkeypatch):

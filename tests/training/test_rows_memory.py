@@ -32,14 +32,6 @@ fit(rows, [Config.from_dict(options)], [make_split(rows, None, 0)])
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 """
 
-#: The same for a population, with an amount of memory.
-POPULATION = CHILD.replace(
-    "fit(rows, [Config.from_dict(options)], [make_split(rows, None, 0)])",
-    """options |= {"epochs": 1, "batch_rows": 20_000}
-configs = [Config.from_dict({**options, "seed": i}) for i in range(32)]
-Job(rows, configs, [make_split(rows, None, 0)] * 32, memory=int(sys.argv[2])).run()""",
-).replace("import fit", "import Job")
-
 
 def write_large(folder, nodes, *, degree=5, features=32):
     """A ring and made-up terms, whose numbers do not matter here."""
@@ -103,20 +95,6 @@ def test_members_on_rows_are_limited_by_the_memory_given(tmp_path, monkeypatch):
     found = Job(rows, configs, [split] * 5, memory=123).run()
     assert (asked, sizes) == ([(5, 123)], [2, 2, 1])
     assert len(found) == 5
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_population_on_rows_stays_within_its_memory(tmp_path):
-    """Thirty-two members of 20,000 rows a step take 1.9 GB at once."""
-    write_large(tmp_path / "g", 60_000)
-    peaks = []
-    for memory in (1_000_000_000, 100_000_000_000):
-        command = [sys.executable, "-c", POPULATION, str(tmp_path / "g"), str(memory)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        peaks.append(int(re.search(r"\d+", done.stdout)[0]) * 1024)
-    assert peaks[0] < 1_100_000_000
-    assert peaks[1] > 1_500_000_000
 
 
 def test_no_read_is_larger_than_a_window(tmp_path, monkeypatch):

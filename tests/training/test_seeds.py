@@ -35,17 +35,6 @@ def test_a_seed_gives_the_weights_that_torch_gives_by_it(name):
         assert all(map(torch.equal, weights(made), weights(expected)))
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_the_global_generators_are_left_alone(name):
-    def states():
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-        return [torch.get_rng_state(), *cuda]
-
-    before = states()
-    make_model(config(name), 9, 4)
-    assert all(map(torch.equal, states(), before))
-
-
 def test_threads_with_one_seed_build_equal_models():
     expected = weights(make_model(config("arma"), 40, 4))
     built, begin = [], threading.Barrier(4)

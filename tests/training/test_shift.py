@@ -126,12 +126,3 @@ def test_members_are_compared_with_the_whole_on_equal_terms() -> None:
         moved = shifted(one.fitted.predicted, own.data.y, counts, split.val)
         assert member.test == pytest.approx(score(moved, own, split.test)["accuracy"])
         assert member.test >= plain - 0.02
-
-
-def test_weights_of_nodes_are_weights_of_classes(
-    balanced: tuple[longnn.data.NodeDataset, Split],
-) -> None:
-    dataset, split = balanced
-    weight = torch.ones(dataset.num_nodes)
-    (one,) = fit(dataset, [Config.from_dict({"epochs": 3})], [split], weights=[weight])
-    assert one.readout.shift == ()

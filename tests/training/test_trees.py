@@ -1,6 +1,5 @@
 """Boosted trees as a model: what they see, what is kept of them, and the laws that all keep."""
 
-import copy
 import signal
 
 import numpy as np
@@ -88,15 +87,6 @@ def test_two_trainings_give_one_model():
     assert not torch.equal(first, trained(data, seed=4).result.state["text"])
 
 
-def test_labels_of_test_nodes_change_nothing():
-    data = street()
-    other = copy.copy(data.data)
-    test = thirds(data).test
-    other.y = torch.where(test, 1e3 + torch.arange(len(test)), data.data.y)
-    changed = from_data(other, task="regression")
-    assert torch.equal(trained(data).predicted, trained(changed).predicted)
-
-
 def test_nodes_in_another_order_are_predicted_alike(tmp_path):
     data = street()
     run = longnn.train(data, BRIEF)
@@ -177,15 +167,6 @@ def test_no_damaged_text_comes_to_compiled_code(before, after):
     assert before in text
     with pytest.raises(ValueError, match="boosted trees"):
         check_trees(text.replace(before, after, 1).encode())
-
-
-def test_the_trees_of_a_program_say_what_lightgbm_says():
-    data = street()
-    one = trained(data)
-    table = torch.randn(50, one.model.width)
-    expected = torch.from_numpy(one.model.ask(table, raw_score=True))
-    one.model.plant()
-    torch.testing.assert_close(one.model.forest(table), expected)
 
 
 @pytest.mark.parametrize("directed", [False, True])
