@@ -12,17 +12,15 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 
-from lab.bench._ceilings import measure_ceilings, measure_shares
-from lab.bench._conclusions import DATASETS, check_goals
 from lab.bench._contenders import (
     DESCRIPTIONS,
     LABELS,
     Contender,
     Workload,
     make_contender,
-    make_problem,
     peak_memory,
 )
+from lab.bench._goals import DATASETS, check_goals
 from lab.bench._growth import SIZES, measure_scaling
 from lab.bench._measure import (
     Budget,
@@ -45,7 +43,7 @@ POPULATION = {"cpu": 10, "cuda": 64}
 #: Precisions, by device: a CPU has no TF32.
 PRECISIONS = {"cpu": ("float32",), "cuda": ("float32", "tf32")}
 #: Sections that can be measured besides the epoch times.
-SECTIONS = ("memory", "scaling", "ceilings")
+SECTIONS = ("memory", "scaling")
 #: The budget of each contender's epochs, and of every other timing.
 BUDGETS = {
     "cpu": (Budget(9, 0.25), Budget(5, 0.05)),
@@ -83,8 +81,8 @@ def run_bench(
         quick: a check that everything works, on bundled data: the numbers mean little.
         data_dir: the folder of the datasets (default: ``$LONGNN_DATA``).
         contenders: which to time; by default all.
-        sections: what to measure besides the epoch times, of :data:`SECTIONS`; by default all on a
-            GPU, all but ceilings on a CPU, scaling if quick.
+        sections: what to measure besides the epoch times, of :data:`SECTIONS`; by default all, if
+            quick scaling.
         commit: to record when the code is not a git checkout.
         on_progress: called with a few words on what is being measured.
         on_dataset: called after each dataset with the record until then.
@@ -107,9 +105,7 @@ def run_bench(
             f"(got {precision!r})"
         )
     if sections is None:
-        # The ceiling of products is that of float32.
-        known = where.type == "cuda" and precision == "float32"
-        sections = ("scaling",) if quick else SECTIONS if known else ("memory", "scaling")
+        sections = ("scaling",) if quick else SECTIONS
     with limited_threads(threads):
         bench = Bench(
             record=begin(where, commit),
@@ -160,7 +156,7 @@ class Bench:
         return "quick" if self.quick else self.device.type
 
     def start(self) -> None:
-        """The settings, empty sections, and the ceilings of the machine."""
+        """The settings, and no datasets."""
         epochs, rest = BUDGETS[self.kind]
         work, keys = self.workload, ("degree", "hidden", "dropout", "lr", "weight_decay")
         settings: dict[str, Any] = {key: getattr(work, key) for key in keys}
@@ -171,12 +167,9 @@ class Bench:
         if work.precision != "float32":
             settings["precision"] = work.precision
         self.record.update(settings=settings, datasets={})
-        if "ceilings" in self.sections:
-            self.tell("ceilings of the machine")
-            self.record["ceilings"] = guarded(measure_ceilings, self.device, rest)
 
     def epochs(self, dataset: NodeDataset) -> None:
-        """Times of the contenders, their ratios and calls, memory, and shares of the ceilings."""
+        """Times of the contenders, their ratios and calls, and memory."""
         tell = lambda text: self.tell(f"{dataset.name}: {text}")  # noqa: E731
         ready, failed = {}, {}
         for key in self.keys:
@@ -216,13 +209,6 @@ class Bench:
             tell("memory")
             work = (dataset, self.keys, self.workload, self.device)
             result["memory_mib"] = guarded(peak_memory, *work, population=self.members)
-        if "error" not in self.record.get("ceilings", {"error": "not asked for"}):
-            tell("ceilings")
-            result["ceilings"] = [
-                {"contender": key, **guarded(self._share, dataset, times[key])}
-                for key in ("single", "population")
-                if key in times
-            ]
         gc.collect()
         self.record["datasets"][dataset.name] = result
         self.record["goals"] = check_goals(self.record)
@@ -249,10 +235,3 @@ class Bench:
             return count_kernels(epoch)
         counts = count_calls(epoch)
         return {"operators": operators(counts), "sparse_products": sparse_products(counts)}
-
-    def _share(self, dataset: NodeDataset, times: Mapping[str, Any]) -> dict[str, Any]:
-        """The share of the ceilings that LON-GNN reaches, alone or as a population."""
-        members, (_, rest) = times["models"], BUDGETS[self.kind]
-        problem = make_problem(dataset, self.workload, self.device)
-        epoch_ms, ceilings = members * times["ms"]["median"], self.record["ceilings"]
-        return measure_shares(problem, self.workload, members, epoch_ms, ceilings, rest)

@@ -74,13 +74,8 @@ def random_dataset(
     return from_data(data, name="random", classes=names, default_split="published")
 
 
-def filter_call(
-    operator: GraphOperator, channels: int, degree: int, *, evaluate: bool = False
-) -> Call:
-    """A call of ``apply_filter``, forward and backward, on a random signal.
-
-    To ``evaluate`` is to apply the filter once more without gradients.
-    """
+def filter_call(operator: GraphOperator, channels: int, degree: int) -> Call:
+    """A call of ``apply_filter``, forward and backward, on a random signal."""
     generator = torch.Generator().manual_seed(0)
     make = lambda *shape: torch.randn(*shape, generator=generator).to(operator.device)  # noqa: E731
     signal = make(operator.num_nodes, channels).requires_grad_()
@@ -90,9 +85,6 @@ def filter_call(
     def call() -> None:
         out = apply_filter(operator, signal, beta)
         torch.autograd.grad(out, (signal, beta), gradient)
-        if evaluate:
-            with torch.no_grad():
-                apply_filter(operator, signal, beta)
 
     return call
 

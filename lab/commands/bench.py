@@ -42,8 +42,7 @@ def bench(
     section: Annotated[
         list[str] | None,
         typer.Option(
-            help="Besides times, measure only these: memory, scaling, ceilings (default: all on a "
-            "GPU, all but ceilings on a CPU). Repeatable."
+            help="Besides times, measure only these: memory, scaling (default: both). Repeatable."
         ),
     ] = None,
     quick: Annotated[

@@ -9,7 +9,7 @@ import typer
 from lab.generator import generate as write_graph
 from longnn.cli import _display as display
 from longnn.cli._base import Json, Quiet, err, interruptible
-from longnn.cli._disk import STARTS_OVER, Memory, Output, show
+from longnn.cli._disk import STARTS_OVER, Memory, show
 
 Seed = Annotated[int, typer.Option(help="Seed.")]
 
@@ -17,7 +17,7 @@ Seed = Annotated[int, typer.Option(help="Seed.")]
 def generate(
     nodes: Annotated[int, typer.Option(help="Number of nodes, e.g. 10_000_000.", parser=int)],
     edges: Annotated[int, typer.Option(help="Edges drawn; repeats are merged.", parser=int)],
-    output: Output = Path("generated"),
+    output: Annotated[Path, typer.Option(help="Folder to make.")] = Path("generated"),
     features: Annotated[int, typer.Option(help="Features per node.")] = 64,
     classes: Annotated[int, typer.Option(help="Classes, of equal size.")] = 10,
     homophily: Annotated[

@@ -5,9 +5,8 @@ import shutil
 import pytest
 
 from lab.bench import check_goals, lines, read_bench, rebuild_bench, rows, write_bench
-from lab.bench._conclusions import GOALS
+from lab.bench._goals import GOALS, goal_status, goal_value
 from lab.bench._record import KINDS, cells, folder_of
-from lab.bench._tables import goal_status, goal_value
 from lab.tests.bench.conftest import made_up, spread
 from lab.tests.commands import succeed
 from tests.commands import ROOT
