@@ -35,8 +35,8 @@ SCALE_LABELS = {
 }
 
 
-#: Timed: a large copy (memory), a small copy (cache), a matrix product. The fewest bytes of an epoch
-#: were counted, the filter and the feature product timed alone.
+#: Timed: a large copy (memory), a small copy (cache), a matrix product. The bytes of an epoch
+#: were counted, its filter and its feature product timed alone.
 _CEILINGS = {
     "memory_gb_s": "memory, copy of a large buffer, read + written (GB/s)",
     "cache_gb_s": "cache, copy of a small buffer, read + written (GB/s)",

@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lab.studies._engine import Cell, Cells, Context
-from lab.studies._printed import QUICK_DATASETS
+from lab.studies._printed import QUICK_DATASETS, read_toml
 from lab.studies._training import make_splits, train_config
 from longnn.config import Config
 from longnn.data import NodeDataset
+from longnn.registry import FEATURES_FORM, PAPER_FORM
 from longnn.tuning import SearchSpace, confirm, load_space, tune
 from longnn.tuning._splits import tuning_seeds
 
@@ -45,6 +46,26 @@ class Row:
     budget: int = 1
     tuned: bool = True  # or the default configuration without any search
     leave_dropout_on: bool = False  # also score with the hidden dropout left on
+
+
+def read_rows(study: str) -> dict[str, Row]:
+    """The rows of a study, from ``rows.toml``.
+
+    >>> read_rows("ablation")["free"].fixed["coefficients"]
+    'free'
+    """
+    every = read_toml("rows")
+    tables = {**every["tables"], "paper": PAPER_FORM, "features": FEATURES_FORM}
+
+    def merged(names: Sequence[str]) -> Space:
+        return {key: value for name in names for key, value in tables[name].items()}
+
+    rows = {}
+    for key, entry in every[study].items():
+        entries = {"label": entry, "model": key} if isinstance(entry, str) else {**entry}
+        fixed, forms = merged(entries.pop("fixed", ())), entries.pop("forms", ((),))
+        rows[key] = Row(**entries, fixed=fixed, forms=tuple(map(merged, forms)))
+    return rows
 
 
 #: What is spent on a row, the same for every row: trials of the search, tuning splits of each

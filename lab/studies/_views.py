@@ -8,14 +8,13 @@ below make of it means with intervals, ranks, paired differences, tables and a f
 import csv
 import dataclasses
 import io
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from lab.records import Record
+from lab.studies._printed import read_toml
 from longnn.metrics import METRICS, summarize
 from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure
 
@@ -24,13 +23,11 @@ Scores = Sequence[float]
 Grid = Mapping[str, Mapping[str, Scores]]
 
 
-def _read_captions() -> dict[str, dict[str, str]]:
-    texts = tomllib.loads(Path(__file__).with_name("captions.toml").read_text(encoding="utf-8"))
-    return {study: {k: " ".join(t.split()) for k, t in of.items()} for study, of in texts.items()}
-
-
 #: Study -> table -> its caption, perhaps with numbers in braces to fill in.
-CAPTIONS = _read_captions()
+CAPTIONS: dict[str, dict[str, str]] = {
+    study: {table: " ".join(text.split()) for table, text in texts.items()}
+    for study, texts in read_toml("captions").items()
+}
 
 _LATEX = {
     "\\": r"\textbackslash{}",

@@ -19,7 +19,7 @@ from lab.records import Record
 from lab.studies import accuracy
 from lab.studies._engine import Cells, Context
 from lab.studies._printed import TEN
-from lab.studies._search import Row, Space, row_cells
+from lab.studies._search import read_rows, row_cells
 from lab.studies._views import (
     CAPTIONS,
     ResultTable,
@@ -35,54 +35,12 @@ from lab.studies._views import (
     pivot,
     points,
 )
-from longnn.registry import FEATURES_FORM, PAPER_FORM
 
 TITLE = "Table 4: the ablation, with rows that the paper does not have"
 ORDER, AFTER = 30, ("accuracy",)
 SAYS = CAPTIONS["ablation"]
 
-_NO_DECAY: Space = {**PAPER_FORM, "wd_coefficients": 0.0, "wd_factors": 0.0}
-_LON_FEATURES: Space = {
-    **FEATURES_FORM,
-    "weight": "probability",
-    "coefficients": "free",
-    "shared": True,
-}
-_START: Space = {"restart": {"choices": [0.1, 0.3, 1.0]}}
-
-ROWS = {
-    "jacobi": accuracy.ROWS["jacobi"],
-    "jacobi-mlp": Row("JacobiConv after an MLP", "jacobi", fixed={"transform": "mlp"}),
-    "jacobi-orthnorm": Row("Jacobi+OrthNorm", "jacobi-orthnorm"),
-    "jacobi-learnable": Row("Jacobi+Learnable", "jacobi-learnable"),
-    "lon-paper": accuracy.ROWS["lon-paper"],
-    "probability": Row(
-        "LON-GNN, probability weight", "lon", fixed={**PAPER_FORM, "weight": "probability"}
-    ),
-    "penalty": Row(
-        "LON-GNN, norm penalty for weight decay",
-        "lon",
-        fixed=_NO_DECAY,
-        searched={"penalty": {"choices": [1e-5, 1e-4, 1e-3, 1e-2]}},
-    ),
-    "free": Row("LON-GNN, free coefficients", "lon", fixed={**PAPER_FORM, "coefficients": "free"}),
-    "degree": Row(
-        "LON-GNN, degree learned from 20",
-        "lon",
-        fixed={**PAPER_FORM, "degree": 20},
-        searched={"degree_penalty": {"choices": [1e-5, 1e-4, 1e-3]}},
-    ),
-}
-FILTERED = {
-    "features": Row("LON-GNN, filtered features", "lon", fixed=_LON_FEATURES, searched=_START),
-    "features-fixed": Row(
-        "the same, a and b fixed",
-        "lon",
-        fixed={**_LON_FEATURES, "learn_basis": False},
-        searched=_START,
-    ),
-    "features-gpr": Row("GPRGNN, filtered features", "gpr", fixed=FEATURES_FORM),
-}
+ROWS, FILTERED = read_rows("ablation"), read_rows("filtered")
 LABELS = {key: row.label for key, row in ROWS.items()}
 FILTERED_LABELS = {
     "lon-paper": LABELS["lon-paper"],

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from lab.records import ConfigTable, Record
 from lab.studies._engine import Cells, Context, read_records
 from lab.studies._printed import ACCURACY, PAPER, QUICK_DATASETS, TEN
-from lab.studies._search import Row, Space, row_cells
+from lab.studies._search import read_rows, row_cells
 from lab.studies._views import (
     CAPTIONS,
     ResultTable,
@@ -33,63 +33,12 @@ from lab.studies._views import (
     word,
 )
 from longnn.metrics import summarize
-from longnn.registry import FEATURES_FORM, PAPER_FORM
 
 TITLE = "Table 3: accuracy of every model, one protocol, one search budget"
 ORDER = 20
 SAYS = CAPTIONS["accuracy"]
 
-#: One filter for all channels, with coefficients of its own that start between a strong low-pass
-#: and the identity. Orthonormal polynomials are large at the ends of the spectrum, where the rates
-#: of the space, which suit other bases, would make such a filter jump: it learns at slower ones.
-_SHARED: Space = {
-    "weight": "probability",
-    "placement": "output",
-    "coefficients": "free",
-    "shared": True,
-    "restart": {"choices": [0.1, 0.3, 1.0]},
-    "lr_coefficients": {"choices": [5e-4, 1e-3, 2e-3, 5e-3]},
-    "lr_basis": {"choices": [5e-4, 2e-3, 0.01]},
-}
-#: Forms of LON-GNN between which validation decides: one filter for all channels or one for each,
-#: on class channels or hidden ones, self loops added or not.
-FORMS: tuple[Space, ...] = (
-    _SHARED,
-    {**_SHARED, "self_loops": "add"},
-    {**PAPER_FORM, "weight": "probability"},
-    {**PAPER_FORM, "weight": "probability", "placement": "hidden"},
-)
-#: The same, and an MLP of filtered features, with a filter on its scores or without.
-ALL_FORMS: tuple[Space, ...] = (
-    *FORMS,
-    {**_SHARED, **FEATURES_FORM},
-    {**_SHARED, **FEATURES_FORM, "placement": "both"},
-)
-#: The winners of the common budget lay at the edge of these.
-_WIDER: Space = {
-    "filter_dropout": {"choices": [0.0, 0.2, 0.4, 0.6, 0.8]},
-    "lr_coefficients": {"choices": [0.002, 0.005, 0.01, 0.02, 0.05]},
-}
-ROWS = {
-    "lon": Row("LON-GNN", "lon", forms=FORMS),
-    "lon-forms": Row("LON-GNN, all forms", "lon", forms=ALL_FORMS),
-    "lon-full": Row("LON-GNN, 256 trials", "lon", forms=FORMS, searched=_WIDER, budget=4),
-    "lon-paper": Row("LON-GNN, paper's form", "lon", fixed=PAPER_FORM, leave_dropout_on=True),
-    "lon-default": Row("LON-GNN, untuned", "lon", tuned=False),
-    "jacobi": Row("JacobiConv", "jacobi"),
-    "bern": Row("BernNet", "bern"),
-    "gpr": Row("GPRGNN", "gpr"),
-    "cheb": Row("ChebNet", "cheb"),
-    "appnp": Row("APPNP", "appnp"),
-    "gcn": Row("GCN", "gcn"),
-    "cheb2": Row("ChebNetII", "cheb2"),
-    "even": Row("EvenNet", "even"),
-    "favard": Row("FavardGNN", "favard"),
-    "optbasis": Row("OptBasisGNN", "optbasis"),
-    "arma": Row("ARMA", "arma"),
-    "sgc": Row("SGC", "sgc"),
-    "mlp": Row("MLP", "mlp"),
-}
+ROWS = read_rows("accuracy")
 LABELS = {key: row.label for key, row in ROWS.items()}
 #: The rows of LON-GNN that were searched for.
 OWN = tuple(key for key, row in ROWS.items() if row.model == "lon" and row.tuned)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from lab.records import Record, Values
 from lab.studies._engine import read_records
-from lab.studies._printed import DIRECTED_MASKS, FIXED_MASKS, TEN, UNIFORM_SPLIT
+from lab.studies._printed import DIRECTED_MASKS, FIXED_MASKS, TEN, UNIFORM_SPLIT, read_toml
 from lab.studies._views import (
     CAPTIONS,
     Grid,
@@ -50,46 +50,7 @@ SAYS = CAPTIONS["depth"]
 DEEP, ARCS, PUBLISHED, TUNED = "deep", "arcs", "published", "tuned"
 PRINTED_NETS = ("textbook-gcn", "textbook-sage")
 #: Part -> its rows; those of the published part are named by the kind of graph.
-LABELS: dict[str, dict[str, str]] = {
-    DEEP: {
-        "lon": "LON-GNN, one filter",
-        "lon-deep": "blocks of LON-GNN's filters",
-        "one-block": "one block",
-        "no-norm": "without norm",
-        "no-residual": "without residual",
-        "fixed-basis": "basis not learned",
-        "chebyshev": "Chebyshev basis",
-        "monomial": "monomial basis",
-        "gcn-deep": "blocks of GCN",
-        "sage-deep": "blocks of GraphSAGE",
-        "gat-deep": "blocks of GAT",
-    },
-    ARCS: {
-        "lon": "LON-GNN, one filter",
-        "lon-deep": "blocks of LON-GNN's filters",
-        "gcn-deep": "blocks of GCN",
-        "lon-arcs": "LON-GNN, one filter, arcs",
-        "lon-magnetic": "LON-GNN, one filter, arcs as phases",
-        "lon-deep-arcs": "blocks of LON-GNN's filters, arcs",
-        "lon-deep-magnetic": "blocks of LON-GNN's filters, arcs as phases",
-        "gcn-deep-arcs": "blocks of GCN, arcs",
-    },
-    PUBLISHED: dict.fromkeys(
-        ("cited-scores", "cited-often", "weak", "few", "bought", "linked"), "blocks"
-    ),
-    TUNED: {
-        "narrow": "many narrow blocks of filters",
-        "wide": "few wide blocks of filters",
-        "wide-gcn": "few wide blocks of GCN",
-        "words": "one wide filter",
-        "words-arcs": "one wide filter, arcs",
-        "wider-arcs": "one wider filter, arcs, trained longer",
-        "two-arcs": "two blocks of filters, arcs",
-        "hops-arcs": "blocks of one or two hops, arcs",
-        "textbook-gcn": "GCN as printed",
-        "textbook-sage": "GraphSAGE as printed",
-    },
-}
+LABELS: dict[str, dict[str, str]] = read_toml("labels")["depth"]
 GRAPHS = {
     DEEP: ("minesweeper", "tolokers", "computers", "photo"),
     ARCS: ("chameleon", "squirrel", "wisconsin", "actor"),

@@ -16,19 +16,14 @@ from matplotlib.figure import Figure
 
 from lab.records import Values
 from lab.studies._engine import read_record
+from lab.studies._printed import read_toml
 from lab.studies._views import CAPTIONS, ResultTable
 from longnn.report import GREY, NAVY, ORANGE, SKY, in_style, new_figure
 
 TITLE = "How faithful explanations are, and how fast (history)"
 ORDER = 120
 
-NAMES = {
-    "exact": "exact contributions",
-    "gnnexplainer": "GNNExplainer",
-    "gnnexplainer-tuned": "GNNExplainer, rate 0.1",
-    "saliency": "gradient x input",
-    "random": "random order",
-}
+NAMES: dict[str, str] = read_toml("labels")["explanations"]
 CURVES = {"deletion": "deletion", "insertion": "insertion", "removal": "removal of nodes"}
 LOOKS = {
     "exact": (NAVY, "-", "o"),

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from lab.records import Record
 from lab.studies._engine import read_records
 from lab.studies._invented import DEVELOPMENT
+from lab.studies._printed import read_toml
 from lab.studies._views import (
     CAPTIONS,
     ResultTable,
@@ -36,28 +37,8 @@ ORDER = 104
 KEY = "candidates"
 #: A difference of fewer points is called a tie.
 TIE = 0.5
-#: The preset with one choice undone, by label.
-CHANGES = {
-    "defaults": "usual defaults",
-    "no-penalty": "no degree penalty",
-    "triple-penalty": "three times the degree penalty",
-    "half-dropout": "dropout 0.5 of columns and of hidden units",
-    "usual-dropout": "dropouts of the usual defaults",
-    "output": "filter on the scores",
-    "other-sharing": "one filter for all units (regression), one per unit (classes)",
-    "slow-filter": "filter's learning rate 0.002",
-    "no-dropout": "dropout 0 of hidden units",
-    "some-dropout": "dropout 0.2 of hidden units",
-    "other-monitor": "stopped by the score (classes)",
-}
-#: The columns of the first table.
-REFERENCES = {
-    "preset": "preset",
-    "defaults": "usual defaults",
-    "mlp": "MLP",
-    "linear": "linear",
-    "histogram-boosting": "histogram boosting",
-}
+#: Labels: the preset with one choice undone, and the columns of the first table.
+CHANGES, REFERENCES = read_toml("labels")["presets"].values()
 TICKS = (-50, -20, -10, -5, -2, -1, 0, 1, 2, 5)
 
 
