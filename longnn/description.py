@@ -70,6 +70,7 @@ from longnn.training import (
     shifted,
 )
 from longnn.training._fit import fit_readout
+from longnn.training._readout import scores_of
 
 #: Points of the spectrum at which a filter is written down.
 POINTS = 101
@@ -566,8 +567,7 @@ def _join(said: Sequence[Tensor], problem: Problem, fit: Fitted) -> tuple[Tensor
     predicted = combine(every, votes)
     if problem.task == "regression":
         return predicted, None
-    p = predicted.double().clamp(1e-12, 1 - 1e-12)
-    scores = (p.log() if problem.task == "classification" else torch.logit(p)).to(predicted)
+    scores = scores_of(predicted, problem.task)
     readout = fit_readout(fit.config, problem, fit.result, scores, fit.split)
     return readout.predict(scores), readout
 

@@ -237,7 +237,8 @@ def test_predict_a_new_graph_in_any_order_of_columns(club, tmp_path):
     succeed("predict", folder, NEWCOMERS, "--output", tmp_path / "a.csv")
     found = rows(tmp_path / "a.csv")
     assert len(found) == 20
-    assert found[0].keys() == {"id", "predicted", "p_chess", "p_rowing", "p_tennis"}
+    chances = {"p_chess", "p_rowing", "p_tennis"}
+    assert found[0].keys() == {"id", "predicted", "plausible", *chances}
     table = [line.split(",") for line in (NEWCOMERS / "nodes.csv").read_text().splitlines()]
     turned = "".join(",".join([row[0], *row[:0:-1]]) + "\n" for row in table)
     assert turned.startswith("id,years,hours,age\n")

@@ -115,3 +115,16 @@ def test_labels_of_test_nodes_change_no_answer(task, preset):
     assert torch.equal(one.predicted, two.predicted)
     assert one.readout == two.readout
     assert [m.weight for m in one.members] == [m.weight for m in two.members]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_answers_of_test_nodes_do_not_move_intervals(task):
+    """Nor predictions: whatever is said of test nodes, the errors that are kept are the same."""
+    plain, other = graph(task), graph(task)
+    test = other.data.test_mask
+    order = torch.randperm(int(test.sum()), generator=torch.Generator().manual_seed(1))
+    other.data.y[test] = other.data.y[test][order]
+    assert not torch.equal(plain.data.y, other.data.y)
+    one, two = (train(dataset, "default").intervals for dataset in (plain, other))
+    assert one == two
+    assert one.errors[0].count == int(plain.data.val_mask.sum())

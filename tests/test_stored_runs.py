@@ -51,7 +51,8 @@ def test_the_run_folder_is_an_ordinary_one(run, folder):
 def test_predictions_are_of_all_nodes_with_their_ids(run, folder):
     table = pyarrow.parquet.read_table(run.folder / "predictions.parquet")
     assert table.num_rows == 300
-    assert table.column_names == ["id", "predicted", "p_minus", "p_plus", "label", "set"]
+    columns = ["id", "predicted", "plausible", "p_minus", "p_plus", "label", "set"]
+    assert table.column_names == columns
     assert table["id"].to_pylist()[:2] == ["user 0", "user 1"]
     assert table["label"].to_pylist()[-40:] == [None] * 40
     assert set(table["set"].to_pylist()[-40:]) == {"none"}
@@ -83,7 +84,7 @@ def test_a_new_graph_is_predicted_by_rows(run, tmp_path):
     new = small(120, seed=3, unlabelled=120)
     stored = write_graph(tmp_path / "new", new, ids=list(range(1000, 1120)))
     table = run.predict(load_stored(stored.folder, rows=True))
-    assert table.column_names == ["id", "predicted", "p_minus", "p_plus"]
+    assert table.column_names == ["id", "predicted", "plausible", "p_minus", "p_plus"]
     assert table["id"].to_pylist()[0] == 1000
     here = run.predict(load_stored(tmp_path / "new", rows=False))
     assert np.allclose(table["p_plus"], here["p_plus"], atol=1e-5)

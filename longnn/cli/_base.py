@@ -65,6 +65,14 @@ Memory = Annotated[
         "more is read from disk, by rows; files are prepared first.",
     ),
 ]
+Coverage = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Share of nodes whose answer is to lie in its interval, or in its set of plausible "
+        "classes (default: 0.9, or as the run was trained with).",
+    ),
+]
 Cache = Annotated[
     Path | None,
     typer.Option(

@@ -11,6 +11,7 @@ import longnn
 from longnn.cli import _display
 from longnn.cli._base import (
     Cache,
+    Coverage,
     DataDir,
     DataOption,
     Json,
@@ -57,6 +58,7 @@ def predict(
         int | None,
         typer.Option(help="Predict with one repeat, counted from 0 (default: the mean of all)."),
     ] = None,
+    coverage: Coverage = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
     memory: Memory = None,
@@ -73,7 +75,7 @@ def predict(
     target = output or run / f"predictions-{folder_name(dataset.name)}{alone}.csv"
     check_output(target, "--output", (".csv", ".parquet"))
     other = None if graph is None else dataset
-    tables = loaded.tables(repeat_index, other, memory=read_memory(memory))
+    tables = loaded.tables(repeat_index, other, memory=read_memory(memory), coverage=coverage)
     rows, paths = write_predictions(tables, target)
     how = ""
     if repeat_index is not None:

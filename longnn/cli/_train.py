@@ -17,6 +17,7 @@ import longnn
 from longnn.cli import _display
 from longnn.cli._base import (
     Cache,
+    Coverage,
     DataDir,
     DataOption,
     Json,
@@ -95,6 +96,7 @@ def train(
             help="Change one setting or option, e.g. degree=4; repeatable.",
         ),
     ] = None,
+    coverage: Coverage = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or auto (default: auto).")] = None,
     output: Annotated[
         Path | None,
@@ -124,7 +126,7 @@ def train(
     first = is_first_rank()
     quiet, json_ = quiet or not first, json_ and first
     named = {"preset": preset, "time_limit": time_limit, "model": model, "repeat": repeat}
-    named |= {"seed": seed, "split": split, "device": device}
+    named |= {"seed": seed, "split": split, "coverage": coverage, "device": device}
     options: dict[str, Any] = {
         "checkpoint_every": checkpoint_every,
         "data_dir": data_dir,

@@ -121,9 +121,9 @@ DIRECTIONS = ("auto", "cover", "none")
 FREQUENCIES = ("auto", "train")
 PRECISIONS = ("float32", "float64", "tf32")
 #: What is left out of a table where it is not set: most graphs have no arcs and fit in memory.
-RARE = ("direction", "batch_rows")
+RARE = ("direction", "batch_rows", "coverage")
 #: What is done after training.
-AFTERWARDS = ("calibrate", "frequencies", "threshold", "baselines")
+AFTERWARDS = ("calibrate", "frequencies", "threshold", "baselines", "coverage")
 #: One model, a portfolio of about eight, or a larger one.
 PRESETS = ("fast", "default", "best")
 #: Stands for the settings that a model has by default, until it is known which model.
@@ -198,6 +198,10 @@ class Config:
         True,
         "also train models without the graph: constant, linear, and an MLP",
     )
+    coverage: float = described(
+        0.9,
+        "share of nodes whose answer is to lie in its interval, or in its set of plausible classes",
+    )
 
     def __post_init__(self) -> None:
         for key, field in TOP.items():
@@ -228,6 +232,8 @@ class Config:
             raise ValueError(
                 f"Expected `time_limit` >= 0 and finite, in seconds (got {self.time_limit:g})"
             )
+        if not 0 < self.coverage < 1:
+            raise ValueError(f"Expected 0 < `coverage` < 1 (got {self.coverage:g})")
         if not 0 <= self.threshold < 1:
             raise ValueError(f"Expected 0 <= `threshold` < 1 (got {self.threshold:g})")
 

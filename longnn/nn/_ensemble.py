@@ -210,12 +210,31 @@ class Ensemble(Model):
         self, x: Features | Terms, operator_of: Callable[[SelfLoops], Operator | OnRows]
     ) -> Tensor:
         """Scores (nodes, outputs), every member on the operator for its treatment of self loops."""
+        return self.join(self.scores_of_each(x, operator_of))
+
+    def scores_of_each(
+        self, x: Features | Terms, operator_of: Callable[[SelfLoops], Operator | OnRows]
+    ) -> Tensor:
+        """The same of every member, (members, nodes, outputs), in the order of their names."""
         found: dict[str, Tensor] = {}
         for names in self._passes(x):
             models = [self._member(name) for name in names]
             scores = scores_together(models, x, operator_of(models[0].self_loops))
             found.update(zip(names, scores, strict=True))
-        return self.join(torch.stack([found[name] for name in self.members]))
+        return torch.stack([found[name] for name in self.members])
+
+    def disagreement(self, values: Tensor) -> Tensor:
+        """The deviation of what members say (members, ...) about their weighted mean, (...).
+
+        >>> from longnn.nn import MLP
+        >>> members = {name: MLP(3, 4, 1) for name in "ab"}
+        >>> both = Ensemble(members, {"a": 0.5, "b": 0.5}, {"a": 1.0, "b": 1.0}, "regression")
+        >>> both.disagreement(torch.tensor([[1.0], [3.0]]))
+        tensor([1.])
+        """
+        w = self.weights.to(values).reshape(-1, *(1,) * (values.dim() - 1))
+        mean = (w * values).sum(0)
+        return (w * (values - mean).square()).sum(0).sqrt()
 
     def _passes(self, x: Features | Terms) -> list[list[str]]:
         """The names of the members, those in one list that are asked in one pass."""

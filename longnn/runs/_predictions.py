@@ -14,6 +14,7 @@ from torch import Tensor
 from longnn._base.tables import write_tables
 from longnn.data import NodeDataset, Split
 from longnn.training import Trained
+from longnn.training._intervals import Forecast
 
 #: Rows of one table: of a group in a Parquet file.
 ROWS = 1 << 16
@@ -23,33 +24,35 @@ SETS = ("none", "train", "val", "test")
 def prediction_tables(
     trained: Trained,
     dataset: NodeDataset,
-    batches: Iterable[Tensor],
+    batches: Iterable[Forecast],
     *,
     repeat: int | None = None,
     sets: np.ndarray | None = None,
 ) -> Iterator[pyarrow.Table]:
-    """One row per node: id, prediction, probabilities, and, where known, label and set.
+    """One row per node: id, prediction, how far it may be off, probabilities, and, where known,
+    label and set.
 
+    Numbers lie between ``low`` and ``high``; of classes those in ``plausible``, joined by ``|``.
     Several labels or numbers have one column of each kind per label or target:
-    ``predicted_NAME``, ``p_NAME``, ``label_NAME``.
+    ``predicted_NAME``, ``low_NAME``, ``high_NAME``, ``plausible_NAME`` (1, 0, or 0|1 where both
+    are), ``p_NAME``, ``label_NAME``.
 
     Args:
         trained: the models, which know the names of classes and targets.
         dataset: whose nodes these are.
-        batches: probabilities (nodes, classes), or values (nodes,) or (nodes, targets), of some
-            nodes after the other.
+        batches: predictions of some nodes after the other, with their intervals or without.
         repeat: the number of the repeat that predicts; None for the mean of all.
         sets: see :func:`sets_of`.
     """
     y = dataset.data.y if bool(dataset.labelled.any()) else None
     start = 0
-    for predicted in batches:
-        for some in predicted.split(ROWS):
-            part = slice(start, start + len(some))
+    for forecast in batches:
+        for some in forecast.split(ROWS):
+            part = slice(start, start + len(some.predicted))
             yield _table(
                 pyarrow.array(dataset.ids[part]),
                 some,
-                trained.choose(some, repeat=repeat),
+                trained.choose(some.predicted, repeat=repeat),
                 trained,
                 y=None if y is None else y[part],
                 where=None if sets is None else np.array(SETS, dtype=object)[sets[part]],
@@ -60,7 +63,7 @@ def prediction_tables(
 
 def _table(
     ids: pyarrow.Array,
-    predicted: Tensor,
+    forecast: Forecast,
     chosen: Tensor,
     trained: Trained,
     *,
@@ -70,16 +73,24 @@ def _table(
 ) -> pyarrow.Table:
     """The rows of some nodes; ``classes`` are the names of the labels."""
     columns: dict[str, object] = {"id": ids}
+    predicted = forecast.predicted
     if trained.task == "classification":
-        columns |= _classes(predicted, chosen, trained.classes, y, classes)
+        columns |= _classes(forecast, chosen, trained.classes, y, classes)
     elif chosen.dim() == 1:
         columns["predicted"] = predicted.double().numpy()
+        if forecast.low is not None and forecast.high is not None:
+            columns |= {"low": _bound(forecast.low), "high": _bound(forecast.high)}
         if y is not None:
             columns["label"] = _known(y)
     else:
         names = trained.classes or trained.targets or [str(k) for k in range(chosen.shape[1])]
         for k, name in enumerate(names):
             columns[f"predicted_{name}"] = chosen[:, k].numpy()
+            if forecast.low is not None and forecast.high is not None:
+                columns[f"low_{name}"] = _bound(forecast.low[:, k])
+                columns[f"high_{name}"] = _bound(forecast.high[:, k])
+            if forecast.plausible is not None:
+                columns[f"plausible_{name}"] = _joined(forecast.plausible[:, k], ["0", "1"])
             if trained.task == "multilabel":
                 columns[f"p_{name}"] = predicted[:, k].double().numpy()
             if y is not None and y.dim() == 2:
@@ -89,8 +100,20 @@ def _table(
     return pyarrow.table(columns)
 
 
+def _bound(values: Tensor) -> pyarrow.Array:
+    """One end of each interval; nothing where no node says how large errors are."""
+    return pyarrow.array(values.double().numpy(), mask=values.isinf().numpy())
+
+
+def _joined(plausible: Tensor, names: Sequence[str]) -> pyarrow.Array:
+    """The names of what is plausible (nodes, names), joined; few sets differ, each is made once."""
+    sets, of = torch.unique(plausible, dim=0, return_inverse=True)
+    texts = ["|".join(names[k] for k in row.nonzero()[:, 0].tolist()) for row in sets]
+    return pyarrow.array(texts, type=pyarrow.string()).take(pyarrow.array(of.numpy()))
+
+
 def _classes(
-    predicted: Tensor,
+    forecast: Forecast,
     chosen: Tensor,
     classes: Sequence[str],
     y: Tensor | None,
@@ -98,8 +121,10 @@ def _classes(
 ) -> dict[str, object]:
     columns: dict[str, object] = {}
     columns["predicted"] = pyarrow.array(list(classes)).take(pyarrow.array(chosen.numpy()))
+    if forecast.plausible is not None:
+        columns["plausible"] = _joined(forecast.plausible, classes)
     for k, name in enumerate(classes):
-        columns[f"p_{name}"] = predicted[:, k].double().numpy()
+        columns[f"p_{name}"] = forecast.predicted[:, k].double().numpy()
     if y is not None:
         codes = pyarrow.array(y.numpy(), mask=(y < 0).numpy())
         columns["label"] = pyarrow.array(list(named)).take(codes)

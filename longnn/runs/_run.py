@@ -4,7 +4,7 @@ Made by :func:`~longnn.train`, or read from a folder by :func:`~longnn.load_run`
 """
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._export import export_trained
 from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
 from longnn.runs._predictions import ROWS, prediction_tables, sets_of
-from longnn.training import Problem, Trained, TruncatedScore, mean_prediction, truncation_curve
+from longnn.training import Problem, Trained, TruncatedScore, truncation_curve
+from longnn.training._intervals import Forecast, Opinion
 
 
 class Run:
@@ -32,7 +33,7 @@ class Run:
     Args:
         record: every number of it.
         trained: its models.
-        dataset, splits, predicted: what it was trained on, the split of each repeat and what each
+        dataset, splits, opinions: what it was trained on, the split of each repeat and what each
             predicts, where they are known; else made again when needed.
         seconds: where the time went; by default as in the record.
         data_dir, memory, cache: how its graph is read again, see :func:`load_run`.
@@ -45,7 +46,7 @@ class Run:
         dataset: NodeDataset | None = None,
         *,
         splits: Sequence[Split] | None = None,
-        predicted: Sequence[Tensor] | None = None,
+        opinions: Sequence[Opinion] | None = None,
         seconds: Mapping[str, float] | None = None,
         data_dir: str | Path | None = None,
         memory: int | None = None,
@@ -56,7 +57,7 @@ class Run:
         #: Where the time went, step by step; the record has it up to its own writing.
         self.seconds = record.seconds if seconds is None else seconds
         # What training knows already is not made again.
-        known = {"dataset": dataset, "splits": splits, "predicted": predicted}
+        known = {"dataset": dataset, "splits": splits, "opinions": opinions}
         vars(self).update({name: value for name, value in known.items() if value is not None})
 
     def __repr__(self) -> str:
@@ -123,12 +124,17 @@ class Run:
         return self.trained.problem(self.asked)
 
     @functools.cached_property
-    def predicted(self) -> Sequence[Tensor]:
-        """What each repeat predicts for :attr:`asked`: probabilities or values."""
+    def opinions(self) -> Sequence[Opinion]:
+        """What each repeat predicts for :attr:`asked`, and how far its members disagree."""
         try:
-            return list(self.trained.predict_each(self.problem))
+            return self.trained.opinions(self.problem)
         except DataError as error:
             raise DataError(str(error), path=self.folder and self.folder / WEIGHTS) from error
+
+    @property
+    def predicted(self) -> Sequence[Tensor]:
+        """What each repeat predicts for :attr:`asked`: probabilities or values."""
+        return [opinion.predicted for opinion in self.opinions]
 
     @functools.cached_property
     def splits(self) -> Sequence[Split]:
@@ -145,17 +151,26 @@ class Run:
             return list(self.splits)
         return [split.of(self.asked.backing.places()) for split in self.splits]
 
-    def predictions(self, repeat: int | None = None) -> pyarrow.Table:
+    def predictions(
+        self, repeat: int | None = None, *, coverage: float | None = None
+    ) -> pyarrow.Table:
         """One row per node of its graph: the mean over the repeats, or one repeat's own.
 
         Nodes have a column ``set`` where all that is shown comes from one split: a test node of
         one repeat may be a training node of another.
-        """
-        return pyarrow.concat_tables(self.tables(repeat))
 
-    def predict(self, dataset: NodeDataset, repeat: int | None = None) -> pyarrow.Table:
-        """One row per node of another graph: the mean over the repeats, or one repeat's own."""
-        return pyarrow.concat_tables(self.tables(repeat, dataset))
+        Args:
+            repeat: the number of one repeat; None for the mean of all.
+            coverage: share of nodes whose answer lies between ``low`` and ``high``, or is in
+                ``plausible``; by default as the run was trained with.
+        """
+        return pyarrow.concat_tables(self.tables(repeat, coverage=coverage))
+
+    def predict(
+        self, dataset: NodeDataset, repeat: int | None = None, *, coverage: float | None = None
+    ) -> pyarrow.Table:
+        """The same for another graph."""
+        return pyarrow.concat_tables(self.tables(repeat, dataset, coverage=coverage))
 
     def tables(
         self,
@@ -163,6 +178,7 @@ class Run:
         dataset: NodeDataset | None = None,
         *,
         memory: int | None = None,
+        coverage: float | None = None,
     ) -> Iterator[pyarrow.Table]:
         """The same as tables of some rows each, for graphs of any size.
 
@@ -170,6 +186,7 @@ class Run:
             repeat: the number of one repeat; None for the mean of all.
             dataset: another graph; by default the run's own.
             memory: bytes that computing missing terms may use.
+            coverage: see :meth:`predictions`.
         """
         if repeat is not None and not 0 <= repeat < self.trained.repeats:
             raise DataError(f"Expected a repeat below {self.trained.repeats} (got {repeat})")
@@ -178,13 +195,33 @@ class Run:
         if dataset is None:
             splits = self.splits if repeat is None else [self.splits[repeat]]
             sets = sets_of(splits)
+        if coverage is None and trained.intervals:
+            coverage = self.config.coverage
+        if coverage is not None:
+            trained.check_coverage(coverage)
+        every: Iterable[Sequence[Opinion]]
         if dataset is None and self.asked is own:  # known already
-            each = self.predicted
-            batches = iter([mean_prediction(each) if repeat is None else each[repeat]])
+            every = [self.opinions if repeat is None else [self.opinions[repeat]]]
         else:
             problem = trained.problem(own, memory=memory)
-            batches = trained.predict_batches(problem, repeat=repeat, size=ROWS)
+            every = trained.opinion_batches(problem, repeat=repeat, size=ROWS)
+        batches = self._forecasts(every, own, coverage, repeat)
         return prediction_tables(trained, own, batches, repeat=repeat, sets=sets)
+
+    def _forecasts(
+        self,
+        every: Iterable[Sequence[Opinion]],
+        dataset: NodeDataset,
+        coverage: float | None,
+        repeat: int | None,
+    ) -> Iterator[Forecast]:
+        """What is said of some nodes after the other, with intervals."""
+        degrees, start = None if coverage is None else dataset.degrees, 0
+        for opinions in every:
+            stop = start + len(opinions[0].predicted)
+            own = None if degrees is None else degrees[start:stop]
+            yield self.trained.forecast(opinions, coverage, own, repeat=repeat)
+            start = stop
 
     def around(self, places: np.ndarray) -> tuple["Run", np.ndarray]:
         """The run on a graph in memory that predicts some nodes as the whole graph does.

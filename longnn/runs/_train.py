@@ -313,7 +313,7 @@ def _describe(job: Job, request: Request, every: Sequence[Fitted], clock: _Clock
         Trained.collect(job.whole, scaling, fitted),
         job.whole,
         splits=job.whole_splits[: config.repeat],
-        predicted=[one.predicted for one in fitted],
+        opinions=[one.opinion for one in fitted],
         seconds=clock.seconds,
     )
     clock.lap("describing")

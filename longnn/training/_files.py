@@ -1,7 +1,7 @@
 """Files of training, all safetensors: checkpoints and trained models. Reading one runs no code."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from longnn._base.files import atomic_path, writing
-from longnn._base.schema import Node
+from longnn._base.schema import Node, to_plain
 from longnn.config import Config
 from longnn.config._config import SCALINGS
 from longnn.data import DataError
@@ -19,6 +19,7 @@ from longnn.data._scaling import Scaling
 from longnn.metrics import TASKS, Task
 from longnn.nn._trees import check_trees
 from longnn.training._history import FIELDS
+from longnn.training._intervals import Errors, Intervals
 from longnn.training._population import Population, Result
 from longnn.training._readout import Readout
 
@@ -272,6 +273,7 @@ def write_trained(trained: "Trained", path: Path, extra: Mapping[str, Any]) -> N
         "encoding": None if trained.encoding is None else trained.encoding.to_dict(),
         "members": {name: config.to_dict() for name, config in trained.members.items()},
         **({"edge_types": list(trained.edge_types)} if trained.edge_types else {}),
+        "intervals": [to_plain(one.errors) for one in trained.intervals],
         "extra": dict(extra),
     }
     metadata = {"format": _TRAINED_FORMAT, "about": json.dumps(about)}
@@ -335,7 +337,19 @@ def _fields(about: Node, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
         "open_features": opened,  # absent before there were any
         "members": _members(about["members"]),
         "edge_types": about["edge_types"].texts() if about["edge_types"].given else (),
+        "intervals": _intervals(about["intervals"], task, readouts),
     }
+
+
+def _intervals(node: Node, task: Task, readouts: Sequence[Readout]) -> tuple[Intervals, ...]:
+    """Of every repeat; files before version 0.13 have none."""
+    each = node.read(tuple[tuple[Errors, ...], ...]) if node.given else ()
+    outputs = 1 if task == "classification" else len(readouts[0].offset)
+    if each and len(each) != len(readouts):
+        node.fail(f"errors of {len(readouts)} repeats")
+    if task != "multilabel" and any(len(errors) != outputs for errors in each):
+        node.fail(f"errors of {outputs} outputs")
+    return tuple(Intervals(task, errors) for errors in each)
 
 
 def _encoding(node: Node) -> "Encoding":

@@ -24,6 +24,7 @@ from longnn.nn._transform import seeded
 from longnn.nn._truncate import count_products
 from longnn.registry import find_model, get_model
 from longnn.store._ranks import Ranks
+from longnn.training._intervals import Intervals, Opinion
 from longnn.training._memory import require_room
 from longnn.training._population import Member, Population, Result
 from longnn.training._problem import (
@@ -219,6 +220,13 @@ class Fitted:
     readout: Readout  # how its outputs become predictions
     predicted: Tensor  # probabilities (nodes, classes), or values (nodes,); on the CPU
     members: tuple["FittedMember", ...] = ()  # of an ensemble, those without a vote too
+    intervals: Intervals | None = None  # what validation nodes say of its errors
+    disagreement: Tensor | None = None  # of an ensemble's members, in the unit of its values
+
+    @property
+    def opinion(self) -> Opinion:
+        """What it predicts, and how far its members disagree."""
+        return Opinion(self.predicted, self.disagreement)
 
     @property
     def is_sound(self) -> bool:
@@ -269,17 +277,25 @@ def raw_scores(model: Model, problem: Problem) -> Tensor:
     return problem.ranks.join(scores, problem.num_nodes)
 
 
-@torch.no_grad()
 def score_batches(
     model: Model, problem: Problem, size: int = ROWS, *, rows: slice = EVERY
 ) -> Iterator[Tensor]:
     """The same of some nodes after the other; a graph in memory is one batch."""
+    return (scores for scores, _ in heard_batches(model, problem, size, rows=rows))
+
+
+@torch.no_grad()
+def heard_batches(
+    model: Model, problem: Problem, size: int = ROWS, *, rows: slice = EVERY
+) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """The same, and how far members of an ensemble disagree on them; None for a single model."""
     model = model.eval().to(problem.device, problem.dtype)
     for x in problem.batches(size, rows):
         if isinstance(model, Ensemble):
-            yield model.scores_on(x, problem.variants.__getitem__).cpu()
+            each = model.scores_of_each(x, problem.variants.__getitem__)
+            yield model.join(each).cpu(), model.disagreement(each).cpu()
         else:
-            yield model.scores(x, problem.operator).cpu()
+            yield model.scores(x, problem.operator).cpu(), None
 
 
 def predict(model: Model, problem: Problem, readout: Readout | None = None) -> Tensor:

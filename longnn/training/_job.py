@@ -5,6 +5,7 @@ touches files.
 """
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -33,9 +34,11 @@ from longnn.training._fit import (
     raw_scores,
 )
 from longnn.training._group import Group, Schedule, StopTraining, Watcher, architecture_of, shape_of
+from longnn.training._intervals import Intervals, Opinion, honest_votes
 from longnn.training._population import Population, Result
 from longnn.training._presets import members_of
 from longnn.training._problem import Problem, self_loops_of
+from longnn.training._readout import scores_of
 from longnn.training._trees import TreeGroup
 
 
@@ -235,7 +238,8 @@ class Job:
                 return found[: self.required]
             each = {name: self._fitted(i, results[i]) for name, i in own.items()}
             alone = self.configs[number].preset == "fast"
-            found.append(each[""] if alone else self._join(number, each))
+            fitted = each[""] if alone else self._join(number, each)
+            found.append(fitted if fitted.intervals else self._with_intervals(fitted))
         return found
 
     def _fitted(self, i: int, result: Result) -> Fitted:
@@ -253,10 +257,11 @@ class Job:
         config, split, problem = self.configs[number], self.splits[number], self._problem_of(number)
         sound = {name: one for name, one in each.items() if one.is_sound}
         weights = dict.fromkeys(each, 0.0)
+        val, honest = split.val.cpu(), None
         if sound:
-            val = split.val.cpu()
             said = torch.stack([one.predicted[val] for one in sound.values()])
             votes = ensemble_weights(said, problem.labels.cpu()[val], problem.task)
+            honest = honest_votes(said, problem.labels.cpu()[val], problem.task)
             weights |= dict(zip(sound, votes.tolist(), strict=True))
         else:  # all diverged; whoever checks the result says so
             weights[next(iter(each))] = 1.0
@@ -276,7 +281,37 @@ class Job:
         readout = fit_readout(config, problem, result, scores, split, weighted=weighted)
         members = tuple(FittedMember(name, weights[name], one) for name, one in each.items())
         predicted = readout.predict(scores)
-        return Fitted(config, split, result, model, lead.start, readout, predicted, members)
+        fitted = Fitted(config, split, result, model, lead.start, readout, predicted, members)
+        if honest is None or problem.task != "regression":
+            again = None if honest is None else readout.predict(scores_of(honest, problem.task))
+            return self._with_intervals(fitted, again)
+        values = torch.stack([voting[name].predicted for name in model.members])
+        return self._with_intervals(fitted, honest, model.disagreement(values))
+
+    def _with_intervals(
+        self, fitted: Fitted, honest: Tensor | None = None, disagreement: Tensor | None = None
+    ) -> Fitted:
+        """The same, knowing how large its errors are.
+
+        Args:
+            honest: what it would predict of the validation nodes if they had had no part in its
+                votes; by default what it does predict.
+            disagreement: of its members, as many numbers as it predicts.
+        """
+        if not fitted.is_sound:
+            return fitted
+        val, signals = fitted.split.val.cpu(), dict[str, Tensor]()
+        honest = fitted.predicted[val] if honest is None else honest
+        if self.dataset.task == "regression":
+            there = None if disagreement is None else disagreement[val]
+            signals = Opinion(honest, there).signals(self._degrees[val])
+        labels = self.dataset.data.y.cpu()[val]
+        intervals = Intervals.fit(self.dataset.task, honest, labels, signals)
+        return dataclasses.replace(fitted, intervals=intervals, disagreement=disagreement)
+
+    @functools.cached_property
+    def _degrees(self) -> Tensor:
+        return self.dataset.degrees.cpu()
 
 
 def _digest(split: Split) -> bytes:

@@ -231,6 +231,17 @@ def shifted(
     return Readout("classification", temperature, shift=shift).predict(scores)
 
 
+def scores_of(probabilities: Tensor, task: Task) -> Tensor:
+    """Scores whose probabilities are these, at temperature one.
+
+    >>> scores_of(torch.tensor([[0.5, 0.5]]), "multilabel")
+    tensor([[0., 0.]])
+    """
+    p = probabilities.double().clamp(_LEAST, 1 - _LEAST)
+    scores = p.log() if task == "classification" else torch.logit(p)
+    return scores.to(probabilities)
+
+
 def class_counts(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
     """How many of some nodes each class has, (classes,); those without a label do not count.
 

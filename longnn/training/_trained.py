@@ -21,12 +21,13 @@ from longnn.training._files import read_trained, write_trained
 from longnn.training._fit import (
     ROWS,
     Fitted,
+    heard_batches,
     load_weights,
     make_model,
     make_problem,
-    score_batches,
 )
 from longnn.training._group import architecture_of
+from longnn.training._intervals import Forecast, Intervals, Opinion, plausible
 from longnn.training._problem import Problem
 from longnn.training._readout import Readout
 
@@ -127,6 +128,7 @@ class Trained:
         edge_types: names of the types of edges, or empty where all edges are alike.
         members: the configurations of the models that ensembles consist of, by name; empty where
             the repeats are single models.
+        intervals: what is known of the errors of each repeat; empty in files before version 0.13.
     """
 
     config: Config
@@ -142,6 +144,7 @@ class Trained:
     open_features: int = 0
     members: Mapping[str, Config] = dataclasses.field(default_factory=dict)
     edge_types: tuple[str, ...] = ()
+    intervals: tuple[Intervals, ...] = ()
 
     @classmethod
     def collect(cls, dataset: NodeDataset, scaling: Scaling, fitted: Sequence[Fitted]) -> Self:
@@ -160,6 +163,7 @@ class Trained:
             open_features=dataset.open_features,
             members={m.name: m.fitted.config for f in fitted for m in f.members if m.weight > 0},
             edge_types=tuple(r.name for r in dataset.relations),
+            intervals=tuple(f.intervals for f in fitted if f.intervals is not None),
         )
         vars(trained)["models"] = tuple(f.model for f in fitted)  # as the cached property has it
         return trained
@@ -243,11 +247,11 @@ class Trained:
 
         return dataset.encoded(Encoding.plain(self.feature_names))
 
-    def predict_batches(
+    def opinion_batches(
         self, problem: Problem, *, repeat: int | None = None, size: int = ROWS
-    ) -> Iterator[Tensor]:
-        """The mean of the predictions of all repeats, or those of one: probabilities or values of
-        some nodes after the other, on the CPU. A graph in memory is one batch.
+    ) -> Iterator[list[Opinion]]:
+        """What all repeats, or one of them, say of some nodes after the other, on the CPU. A graph
+        in memory is one batch.
 
         Raises:
             DataError: for a repeat that there is not, or predictions that are not finite.
@@ -255,20 +259,82 @@ class Trained:
         if repeat is not None and not 0 <= repeat < self.repeats:
             raise DataError(f"Expected a repeat below {self.repeats} (got {repeat})")
         chosen = range(self.repeats) if repeat is None else [repeat]
-        each = [score_batches(self.models[i], problem, size) for i in chosen]
-        for scores in zip(*each, strict=True):
-            pairs = zip(chosen, scores, strict=True)
-            predicted = mean_prediction([self.readouts[i].predict(s) for i, s in pairs])
-            if not bool(torch.isfinite(predicted).all()):
+        each = [heard_batches(self.models[i], problem, size) for i in chosen]
+        for heard in zip(*each, strict=True):
+            readouts = [self.readouts[i] for i in chosen]
+            opinions = [
+                Opinion.of(readout, *said) for readout, said in zip(readouts, heard, strict=True)
+            ]
+            if not all(bool(torch.isfinite(opinion.predicted).all()) for opinion in opinions):
                 raise DataError(
                     "Expected finite predictions (got some that are not: features or weights are "
                     "too large for this model)"
                 )
-            yield predicted
+            yield opinions
 
-    def predict_each(self, problem: Problem) -> Iterator[Tensor]:
-        """The predictions of one repeat after the other: probabilities or values, on the CPU."""
-        return (self.predict(problem, repeat=repeat) for repeat in range(self.repeats))
+    def opinions(self, problem: Problem) -> list[Opinion]:
+        """What each repeat says of all nodes, one repeat after the other."""
+        each = []
+        for repeat in range(self.repeats):
+            batches = [own for (own,) in self.opinion_batches(problem, repeat=repeat)]
+            each.append(Opinion.join(batches))
+        return each
+
+    def predict_batches(
+        self, problem: Problem, *, repeat: int | None = None, size: int = ROWS
+    ) -> Iterator[Tensor]:
+        """The mean of the predictions of all repeats, or those of one: probabilities or values of
+        some nodes after the other; see :meth:`opinion_batches`."""
+        for opinions in self.opinion_batches(problem, repeat=repeat, size=size):
+            yield mean_prediction([opinion.predicted for opinion in opinions])
+
+    def forecast(
+        self,
+        opinions: Sequence[Opinion],
+        coverage: float | None = None,
+        degrees: Tensor | None = None,  # (nodes,)
+        *,
+        repeat: int | None = None,
+    ) -> Forecast:
+        """The mean of opinions on some nodes, and how far it may be off.
+
+        Several repeats have the mean of their intervals, and of the least probability of a
+        plausible class: in practice that covers more than each of them promises.
+
+        Args:
+            opinions: of all repeats, or of one.
+            coverage: share of nodes whose answer is to be covered; None for predictions alone.
+            degrees: of the nodes, where there is a coverage.
+            repeat: the number of one repeat; None for the mean of all.
+
+        Raises:
+            DataError: for a run without intervals, or a coverage that there is not.
+        """
+        predicted = mean_prediction([opinion.predicted for opinion in opinions])
+        if coverage is None:
+            return Forecast(predicted)
+        self.check_coverage(coverage)
+        learned = self.intervals if repeat is None else [self.intervals[repeat]]
+        if self.task == "regression":
+            assert degrees is not None
+            pairs = zip(learned, opinions, strict=True)
+            margin = mean_prediction(
+                [i.margin(o.predicted, o.signals(degrees), coverage) for i, o in pairs]
+            )
+            return Forecast(predicted, predicted - margin, predicted + margin)
+        least = torch.stack([one.least(coverage) for one in learned]).mean(0)
+        chosen = self.choose(predicted, repeat=repeat)
+        return Forecast(predicted, plausible=plausible(self.task, predicted, chosen, least))
+
+    def check_coverage(self, coverage: float) -> None:
+        """Raise DataError where no such intervals can be had."""
+        if not 0 < coverage < 1:
+            raise DataError(f"Expected a coverage between 0 and 1, such as 0.9 (got {coverage:g})")
+        if not self.intervals:
+            raise DataError(
+                "Expected a run with intervals (this one was trained before version 0.13); train "
+                "it again to have them"
+            )
 
     def predict(self, problem: Problem, *, repeat: int | None = None) -> Tensor:
         """The predictions of all nodes at once, see :meth:`predict_batches`."""
