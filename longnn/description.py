@@ -15,10 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import precision_recall_curve
 from torch import Tensor
 
 from longnn import data
@@ -394,8 +390,7 @@ def curve_of(
     hit = (dataset.data.y[test] == readout.positive).numpy()
     if not hit.any() or hit.all():
         return None
-    p = predicted[test].double()
-    precision, recall, _ = precision_recall_curve(hit, p[:, readout.positive].numpy())
+    recall, precision = recall_precision(hit, predicted[test, readout.positive].double().numpy())
     chosen = (readout.choose(predicted)[test] == readout.positive).numpy()
     right = (chosen & hit).sum()
     keep = np.unique(np.linspace(0, len(recall) - 1, min(CURVE_POINTS, len(recall))).astype(int))
@@ -407,6 +402,18 @@ def curve_of(
         threshold=0.5 if readout.threshold is None else readout.threshold,
         chosen=(float(right / hit.sum()), float(right / max(chosen.sum(), 1))),
     )
+
+
+def recall_precision(hit: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Recall and precision at each distinct probability from the smallest on, and at none.
+
+    >>> recall_precision(np.array([True, False, True]), np.array([0.9, 0.5, 0.5]))
+    (array([1. , 0.5, 0. ]), array([0.66666667, 1.        , 1.        ]))
+    """
+    order = np.argsort(-p, kind="stable")
+    last = np.append(p[order][1:] < p[order][:-1], True)  # of the nodes of one probability
+    right, taken = np.cumsum(hit[order])[last], np.flatnonzero(last) + 1
+    return np.append(right[::-1] / right[-1], 0.0), np.append((right / taken)[::-1], 1.0)
 
 
 def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Residuals | None:
@@ -658,6 +665,9 @@ def _label(name: str, x: Any, y: np.ndarray, train: np.ndarray, outputs: int) ->
 
 def _regress(name: str, x: Any, y: np.ndarray, train: np.ndarray, outputs: int) -> np.ndarray:
     """Values (nodes,) or (nodes, targets), each target for itself."""
+    from sklearn.dummy import DummyRegressor
+    from sklearn.linear_model import Ridge
+
     make: Callable[[], Any] = DummyRegressor if name == "constant" else Ridge
     columns = []
     for values in y.reshape(len(y), -1).T:
@@ -667,12 +677,19 @@ def _regress(name: str, x: Any, y: np.ndarray, train: np.ndarray, outputs: int) 
 
 
 def _classifier(name: str) -> Any:
+    from sklearn.dummy import DummyClassifier
+    from sklearn.linear_model import LogisticRegression
+
     if name == "constant":
         return DummyClassifier(strategy="prior")
     return LogisticRegression(max_iter=STEPS, tol=1e-3)
 
 
 def _fit(model: Any, x: Any, y: np.ndarray) -> Any:
+    from sklearn.dummy import DummyClassifier
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # near enough for a baseline
         if isinstance(model, LogisticRegression) and len(np.unique(y)) < 2:

@@ -32,5 +32,4 @@ def shifted_graph(nodes: int = 300, features: int = 8) -> NodeDataset:
     dataset = csbm(num_nodes=nodes, num_features=features, phi=0.3, seed=3)
     split = balanced_split(dataset.data.y, nodes // 9)
     masks = {"train_mask": split.train, "val_mask": split.val, "test_mask": split.test}
-    data = dataset.data.clone().update(masks)
-    return dataclasses.replace(dataset, data=data, default_split="own")
+    return dataclasses.replace(dataset, data={**dataset.data, **masks}, default_split="own")

@@ -132,7 +132,7 @@ def test_masks_given_or_from_the_data(data):
 def test_another_graph(fitted):
     other = csbm(phi=-0.7, num_nodes=50, num_features=16, degree=8.0, seed=3).data
     assert fitted.predict(other).shape == (50,)
-    del other.y
+    del other["y"]
     assert fitted.predict_proba(other).shape == (50, 2)
     with pytest.raises(ValueError, match="Expected labelled nodes to score on"):
         fitted.score(other)

@@ -56,7 +56,7 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     assert run.folder is None
     assert run.predictions().num_rows == 60
     assert isinstance(run.figures.filter(), matplotlib.figure.Figure)
-    bare = longnn.train(Data(**data.data.to_dict()), KEYS)
+    bare = longnn.train(Data(**data.data), KEYS)
     assert bare.record.data.scaling == "columns"
     assert not list(tmp_path.iterdir())
 

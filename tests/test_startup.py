@@ -12,8 +12,9 @@ from longnn.cli._train import CHECKPOINT_EVERY
 from longnn.runs import _train
 from tests.commands import ROOT
 
-SLOW = {"torch_geometric", "torch._dynamo", "sklearn", "scipy.stats", "scipy.optimize"}
-SLOW |= {"matplotlib", "optuna", "pyarrow"}
+HEAVY = {"torch_geometric", "torch._dynamo", "sklearn", "scipy.stats", "scipy.optimize", "scipy.io"}
+HEAVY |= {"matplotlib", "optuna", "lightgbm", "pandas"}
+SLOW = {*HEAVY, "pyarrow"}
 
 
 def loaded(*arguments):
@@ -51,6 +52,29 @@ def test_a_hint_does_not_wait_for_torch():
 
 def test_options_of_one_model_load_nothing_slow_but_torch():
     assert not SLOW & loaded("models", "lon")
+
+
+def modules_after(program):
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{program}\nprint('loaded', *sys.modules)"],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    return set(done.stdout.rpartition("loaded")[2].split())
+
+
+def test_all_of_python_is_there_without_what_only_some_need():
+    assert not HEAVY & modules_after("import longnn, longnn.runs, longnn.estimator")
+
+
+def test_training_and_predicting_need_neither_pyg_nor_figures():
+    """Nor what only some columns, some members or the report need; pyarrow itself loads pandas."""
+    program = (
+        "import longnn\n"
+        "data = longnn.data.load('csbm', num_nodes=60, num_features=8)\n"
+        "run = longnn.train(data, {'model': 'lon', 'epochs': 3, 'baselines': False})\n"
+        "run.predict(data)"
+    )
+    assert not (HEAVY - {"scipy.optimize", "pandas"}) & modules_after(program)
 
 
 def test_the_default_shown_is_the_default():

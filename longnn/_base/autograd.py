@@ -14,6 +14,7 @@ from longnn._base.torch_private import (
     apply_bare,
     bare_function,
     operator_name,
+    spare_compiler,
     transforms_active,
 )
 
@@ -78,6 +79,7 @@ def differentiable(
     )
     plain, transformed = rules
     if operator:
+        spare_compiler(call)
         call.register_autograd(back, setup_context=save)
         call.register_vmap(batched)
 
@@ -98,6 +100,7 @@ def lean(op: Any) -> Callable[..., Any]:
     That takes 1 us instead of 10.
     """
     bare = bare_function(op)
+    spare_compiler(op)
     return lambda *inputs: (bare if plainly(inputs) else op)(*inputs)
 
 

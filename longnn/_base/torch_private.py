@@ -20,6 +20,15 @@ def bare_function(operator: Any) -> Callable[..., Any]:
     return function
 
 
+def spare_compiler(operator: Any) -> None:
+    """Let a ``torch.library.custom_op`` be called without loading ``torch._dynamo`` for seconds.
+
+    Its first call loads it to keep ``torch.compile`` out of the function, whose graphs hold the
+    operator itself and never look inside.
+    """
+    operator._backend_fns[None] = operator._init_fn
+
+
 def operator_name(operator: Any) -> str:
     """The qualified name of a ``torch.library.custom_op``."""
     return str(operator._qualname)

@@ -1,7 +1,7 @@
 """Graphs kept as arrays: SciPy sparse ``.npz``, Matrix Market ``.mtx``, PyG ``Data`` files.
 
-Each becomes a PyG ``Data`` with whatever the file holds. Nothing in a file is ever executed. How
-pickles are read is the business of :mod:`longnn.data._pickles`.
+Each becomes tensors by PyG's names, whatever the file holds. Nothing in a file is ever executed.
+How pickles are read is the business of :mod:`longnn.data._pickles`.
 """
 
 import ast
@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from longnn.data._dataset import MASKS, UNLABELLED
 from longnn.data._errors import DataError, require_memory
 from longnn.data._features import plain_tensor
+from longnn.data._tensors import GraphTensors
 from longnn.matrices import check_compressed, csr_from_scipy
 
 _BANNER = re.compile(
@@ -71,6 +70,8 @@ def read_matrix_market(path: Path) -> Any:
         line = content.count(b"\n", 0, wrong.start()) + 1
         raise DataError(f"Expected a number (got {_shown(wrong[0])}).", path=path, row=line)
     try:
+        import scipy.io  # slow to load, and for this alone
+
         return scipy.io.mmread(path)
     except _RAISED as error:
         raise DataError(
@@ -301,8 +302,10 @@ def _coordinates(
 KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", "edge_type", *MASKS)
 
 
-def as_arrays(fields: dict[str, object], path: Path | None = None) -> tuple[Data, tuple[str, ...]]:
-    """Arrays by name as a ``Data``; the class names come with it if the labels are text.
+def as_arrays(
+    fields: dict[str, object], path: Path | None = None
+) -> tuple[GraphTensors, tuple[str, ...]]:
+    """Arrays by name as tensors; the class names come with it if the labels are text.
 
     Args:
         fields: arrays under the names that PyG uses. Labels of text may be None where unknown.
@@ -387,8 +390,8 @@ def _trusted(path: Path | None, matrix: Any) -> Any:
         raise DataError(f"Expected a sparse matrix (got {error}).", path=path) from error
 
 
-def _as_data(path: Path | None, fields: dict[str, object]) -> Data:
-    data = Data()
+def _as_data(path: Path | None, fields: dict[str, object]) -> GraphTensors:
+    data = GraphTensors()
     for key, value in fields.items():
         if key == "num_nodes":
             data.num_nodes = _count(path, value)

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from longnn.data._arcs import linked_nodes, merge_edges
 from longnn.data._convert import edge_weights, from_data, node_numbers
@@ -34,6 +33,7 @@ from longnn.data._nodetable import NodeColumns, Nodes, read_features, read_nodes
 from longnn.data._options import TableOptions
 from longnn.data._relations import check_types
 from longnn.data._tables import Table
+from longnn.data._tensors import GraphTensors
 from longnn.matrices import csr
 
 _FAR = 100  # a node number beyond so many times the number of nodes that occur is an id
@@ -51,7 +51,7 @@ class Arrays:
         frame: what arrays without a file are called in messages.
     """
 
-    data: Data
+    data: GraphTensors
     classes: tuple[str, ...] = ()
     path: Path | None = None
     frame: str = "the arrays"
@@ -116,7 +116,7 @@ def assemble(
         join_features(known, *more, features)
     _add_features(known, listed, options)
     dataset = from_data(
-        Data(
+        GraphTensors(
             x=known.x,
             edge_index=listed.index,
             edge_weight=listed.weight,

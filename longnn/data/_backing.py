@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from longnn.data._features import feature_arrays
 from longnn.data._scaling import Scaling
+from longnn.data._tensors import GraphTensors
 from longnn.graphs import GraphOperator, directed_operator
 from longnn.graphs._adjacency import SelfLoops
 from longnn.matrices import nonzero_share, take_columns
@@ -128,7 +128,7 @@ class Backing(abc.ABC):
         first ones of the other parts follow. Without a centre it is a node of middle degree.
 
         >>> index = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
-        >>> path = InMemory(Data(x=torch.ones(4, 1), edge_index=index), False, ())
+        >>> path = InMemory(GraphTensors(x=torch.ones(4, 1), edge_index=index), False, ())
         >>> path.nearest(3, 3).tolist(), path.nearest(None, 9).tolist()
         ([1, 2, 3], [0, 1, 2, 3])
         """
@@ -169,7 +169,7 @@ class Backing(abc.ABC):
 class InMemory(Backing):
     """The whole graph in memory, as :class:`~longnn.data.NodeDataset` describes its ``data``."""
 
-    data: Data
+    data: GraphTensors
     directed: bool
     relations: tuple[Any, ...]
 
@@ -224,9 +224,11 @@ class InMemory(Backing):
     def _arrays(self) -> Iterator[tuple[str, np.ndarray]]:
         for key in ("edge_index", "edge_weight", "x", "y"):
             value = self.data.get(key)
+            if value is None:
+                continue
             if key == "x":
                 yield from feature_arrays(value)
-            elif value is not None:
+            else:
                 yield key, value.detach().cpu().numpy()
         for r in self.relations:
             yield f"type {r.name}", r.edge_index.cpu().numpy()

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from longnn.data._convert import undirected
@@ -205,6 +204,8 @@ def _components(arcs: Tensor, nodes: int) -> tuple[int, float]:
     """How many there are, and the share of the largest."""
     ones = np.ones(arcs.shape[1], dtype=np.int8)
     adjacency = sp.coo_array((ones, tuple(arcs.numpy())), shape=(nodes, nodes))
+    from scipy.sparse.csgraph import connected_components  # slow to load
+
     count, component = connected_components(adjacency.tocsr(), directed=False)
     return int(count), float(np.bincount(component).max() / nodes)
 

@@ -1,11 +1,11 @@
 """Columns of numbers, truth values and dates, and what each has learned.
 
-A kind of column is learned by a transformer of scikit-learn and kept as plain numbers and words: it
-can be stored as data and applied to another table. ``parse`` reads the cells, ``fit`` learns from
-them, ``encode`` makes float32 features (nodes, width) of them. No kind sees a label.
+What a kind of column learns is what a transformer of scikit-learn would learn. It is kept as plain
+numbers and words: it can be stored as data and applied to another table. ``parse`` reads the cells,
+``fit`` learns from them, ``encode`` makes float32 features (nodes, width) of them. No kind sees a
+label.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,9 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder, normalize
 
 from longnn.data._cells import TRUTH, truth_words
 from longnn.data._tables import Table
@@ -68,7 +65,7 @@ class Number:
 
     @classmethod
     def fit(cls, column: str, values: np.ndarray) -> "Number":
-        fill, gaps = _fill(values, "median")
+        fill, gaps = _fill(values)
         return cls(column, fill, gaps, values.ndim == 2)
 
     def encode(self, values: np.ndarray) -> np.ndarray:
@@ -119,8 +116,8 @@ class Boolean:
 
     @classmethod
     def fit(cls, column: str, values: np.ndarray) -> "Boolean":
-        (fill,), gaps = _fill(values, "most_frequent")
-        return cls(column, fill, gaps)
+        known = values[~np.isnan(values)]
+        return cls(column, float(2 * known.sum() > len(known)), len(values) - len(known))
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         return _filled(values[:, None], (self.fill,), self.gaps > 0)
@@ -167,7 +164,7 @@ class Date:
 
     @classmethod
     def fit(cls, column: str, days: np.ndarray) -> "Date":
-        (fill,), gaps = _fill(days, "median")
+        (fill,), gaps = _fill(days)
         return cls(column, fill, gaps, bool((days[~np.isnan(days)] % 1 != 0).any()))
 
     def encode(self, days: np.ndarray) -> np.ndarray:
@@ -243,14 +240,12 @@ def _is_date(text: str) -> bool:
     return False
 
 
-def _fill(values: np.ndarray, strategy: str) -> tuple[tuple[float, ...], int]:
-    """What fills the gaps of each entry, and how many rows have one; 0 where nothing is known."""
+def _fill(values: np.ndarray) -> tuple[tuple[float, ...], int]:
+    """The median of each entry, 0 where nothing is known, and how many rows have a gap."""
     table = values.reshape(len(values), -1)
-    gaps = int(np.isnan(table).any(axis=1).sum())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of entries without any value
-        imputer = SimpleImputer(strategy=strategy, keep_empty_features=True).fit(table)
-    return tuple(np.nan_to_num(imputer.statistics_.astype(np.float64)).tolist()), gaps
+    known = [column[~np.isnan(column)] for column in table.T]
+    fill = tuple(float(np.median(column)) if len(column) else 0.0 for column in known)
+    return fill, int(np.isnan(table).any(axis=1).sum())
 
 
 def _filled(values: np.ndarray, fill: tuple[float, ...], flag: bool) -> np.ndarray:
@@ -303,18 +298,13 @@ class Category:
         found = cells.drop_null().dictionary_encode()
         order = pc.array_sort_indices(found.dictionary)
         words = found.dictionary.take(order).to_pylist()
-        place = np.empty(len(words), dtype=np.int64)
-        place[order.to_numpy()] = np.arange(len(words))  # the rank of each word
+        count = np.bincount(found.indices.to_numpy(), minlength=len(words))[order.to_numpy()]
         share, least, most = RARE
-        encoder = OneHotEncoder(
-            min_frequency=int(np.clip(np.ceil(share * len(cells)), least, most)),
-            max_categories=MAX_CATEGORIES,
-            handle_unknown="infrequent_if_exist",
-        ).fit(place[found.indices.to_numpy()][:, None])
-        rare = encoder.infrequent_categories_[0]
-        lost = set() if rare is None else set(rare.tolist())
-        values = tuple(words[k] for k in encoder.categories_[0].tolist() if k not in lost)
-        return cls(column, values, len(lost), cells.null_count)
+        rare = count < int(np.clip(np.ceil(share * len(cells)), least, most))
+        if (~rare).sum() + 1 > MAX_CATEGORIES:  # one feature is that of all rare ones
+            rare[np.argsort(count, kind="stable")[: -(MAX_CATEGORIES - 1)]] = True
+        values = tuple(word for word, lost in zip(words, rare, strict=True) if not lost)
+        return cls(column, values, int(rare.sum()), cells.null_count)
 
     def encode(self, cells: Any) -> sp.csr_array:
         values = pc.utf8_lower(pa.array(self.values, pa.string()))
@@ -365,6 +355,8 @@ class Text:
     @classmethod
     def fit(cls, column: str, texts: list[str]) -> "Text":
         """Learn words and weights; none if no word occurs twice."""
+        from sklearn.feature_extraction.text import TfidfVectorizer  # slow to load
+
         vectorizer = TfidfVectorizer(max_features=MAX_WORDS, min_df=MIN_NODES)
         try:
             vectorizer.fit(texts)
@@ -376,6 +368,9 @@ class Text:
     def encode(self, texts: list[str]) -> sp.csr_array:
         if not self.words:
             return sp.csr_array((len(texts), 0), dtype=np.float32)
+        from sklearn.feature_extraction.text import CountVectorizer  # slow to load
+        from sklearn.preprocessing import normalize
+
         counts = CountVectorizer(vocabulary=self.words, dtype=np.float64).transform(texts)
         weighted = sp.csr_array(counts)
         weighted.data *= np.array(self.idf)[weighted.indices]

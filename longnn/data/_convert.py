@@ -8,10 +8,10 @@ import copy
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from longnn.data._arcs import Directed, check_directed, isolated_note, merge_edges
 from longnn.data._dataset import NodeDataset, Task
@@ -19,12 +19,13 @@ from longnn.data._errors import DataError
 from longnn.data._features import form, plain_tensor
 from longnn.data._relations import Relation, check_types, split_types
 from longnn.data._targets import read_answers
+from longnn.data._tensors import GraphTensors, as_tensors
 from longnn.graphs._adjacency import edge_weight_of
 from longnn.matrices import compact
 
 
 def from_data(
-    data: Data,
+    data: Any,
     *,
     name: str = "graph",
     task: Task | None = None,
@@ -40,7 +41,7 @@ def from_data(
     default_split: str | None = None,
     ready: bool = False,
 ) -> NodeDataset:
-    """Make a checked :class:`NodeDataset` from any PyG ``Data``.
+    """Make a checked :class:`NodeDataset` from any PyG ``Data``, or from tensors by the same names.
 
     Args:
         data: ``x`` (nodes, features) of any real type; a torch sparse one stays sparse where at
@@ -68,11 +69,12 @@ def from_data(
     Raises:
         DataError: naming what is missing or wrong.
 
-    >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 1]]), y=torch.arange(3))
-    >>> from_data(data).notes
+    >>> edges = torch.tensor([[0, 1], [1, 1]])
+    >>> from_data({"x": torch.eye(3), "edge_index": edges, "y": torch.arange(3)}).notes
     ('The edge was listed one way; it was made two-way.', '1 self loop was dropped.', \
 '1 node has no edge: no filter reaches it.')
     """
+    data = as_tensors(data)
     x = _features(data.get("x"))
     nodes = len(x)
     listed = _edge_tensors(data, nodes)
@@ -86,12 +88,12 @@ def from_data(
         changes += told
     answers = read_answers(data, task, classes, nodes)
     changes += [*answers.notes, *_isolated_note(index, nodes)]
-    clean = Data(x=x, edge_index=index, y=answers.y, **answers.masks)
+    tensors = GraphTensors(x=x, edge_index=index, y=answers.y, **answers.masks)
     if weight is not None:
-        clean.edge_weight = weight
+        tensors.edge_weight = weight
     return NodeDataset(
         name,
-        clean,
+        tensors,
         task=answers.task,
         classes=answers.classes,
         ids=ids,
@@ -148,7 +150,7 @@ def _features(x: object) -> Tensor:
     return x[:, None] if x.dim() == 1 else x
 
 
-def _edge_tensors(data: Data, nodes: int) -> tuple[Tensor, Tensor | None]:
+def _edge_tensors(data: GraphTensors, nodes: int) -> tuple[Tensor, Tensor | None]:
     index = data.get("edge_index")
     if not isinstance(index, Tensor) or index.dim() != 2 or index.shape[0] != 2:
         shape = tuple(index.shape) if isinstance(index, Tensor) else type(index).__name__
@@ -191,7 +193,7 @@ def node_numbers(index: Tensor) -> Tensor:  # (2, arcs) -> (2, arcs) int64
     return index.long()
 
 
-def edge_weights(data: Data) -> Tensor | None:
+def edge_weights(data: GraphTensors) -> Tensor | None:
     """``edge_weight``, else an ``edge_attr`` with one value per edge, else None."""
     try:
         return edge_weight_of(data)

@@ -14,13 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from longnn.data._backing import Backing, InMemory
 from longnn.data._errors import DataError
 from longnn.data._features import check_features, side_by_side
 from longnn.data._features import form as _form
 from longnn.data._relations import Relation
+from longnn.data._tensors import GraphTensors, as_tensors
 from longnn.matrices import take_columns
 
 if TYPE_CHECKING:
@@ -40,13 +40,14 @@ class NodeDataset:
 
     Args:
         name: a short name for titles and file names.
-        data: ``x`` float32 (nodes, features), dense or ``torch.sparse_csr`` (columns sorted, none
-            twice, no stored zero); ``edge_index`` int64 (2, arcs), both directions, sorted by row
-            then column, no arc twice; optionally ``edge_weight`` float32 (arcs,),
-            the same both ways; ``y`` for classification int64 (nodes,) with -1 for an unlabelled
-            node, for regression float32 (nodes,) or (nodes, targets) with NaN, for several labels
-            float32 (nodes, labels) of 0, 1 and NaN; optionally ``train_mask``, ``val_mask``,
-            ``test_mask``, bool (nodes,) or (nodes, splits).
+        data: tensors by PyG's names; a PyG ``Data`` is taken apart. ``x`` float32 (nodes,
+            features), dense or ``torch.sparse_csr`` (columns sorted, none twice, no stored zero);
+            ``edge_index`` int64 (2, arcs), both directions, sorted by row then column, no arc
+            twice; optionally ``edge_weight`` float32 (arcs,), the same both ways; ``y`` for
+            classification int64 (nodes,) with -1 for an unlabelled node, for regression float32
+            (nodes,) or (nodes, targets) with NaN, for several labels float32 (nodes, labels) of 0,
+            1 and NaN; optionally ``train_mask``, ``val_mask``, ``test_mask``, bool (nodes,) or
+            (nodes, splits).
         task: ``"classification"``, ``"regression"`` or ``"multilabel"``.
         classes: class names in the order of the labels, or the names of several labels; empty for
             regression.
@@ -74,13 +75,13 @@ class NodeDataset:
         DataError: if ``data`` is not of that form, naming the entry at fault.
 
     >>> x, edges = torch.eye(2), torch.tensor([[0, 1], [1, 0]])
-    >>> data = Data(x=x, edge_index=edges, y=torch.tensor([0, -1]))
+    >>> data = GraphTensors(x=x, edge_index=edges, y=torch.tensor([0, -1]))
     >>> NodeDataset("pair", data, classes=("yes",))
     NodeDataset('pair', nodes=2, edges=1, features=2, classes=1, labelled=1, splits=0)
     """
 
     name: str
-    data: Data
+    data: GraphTensors
     task: Task = "classification"
     classes: tuple[str, ...] = ()
     ids: Sequence[str] | Sequence[int] = ()
@@ -101,6 +102,7 @@ class NodeDataset:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise DataError(f"Expected `name` to be text (got {self.name!r}).")
+        object.__setattr__(self, "data", as_tensors(self.data))
         if len(self.ids) == 0:
             object.__setattr__(self, "ids", range(self.num_nodes))
         if self.disk is None:
@@ -124,7 +126,7 @@ class NodeDataset:
         both_ways = not self.directed
         _check_edges(self.data, self.num_nodes, both_ways=both_ways)
         for r in self.relations:
-            own = Data(edge_index=r.edge_index, edge_weight=r.edge_weight)
+            own = GraphTensors(edge_index=r.edge_index, edge_weight=r.edge_weight)
             _check_edges(own, self.num_nodes, both_ways=both_ways)
 
     @property
@@ -246,7 +248,7 @@ def known_labels(y: Tensor, task: Task) -> Tensor:
     return ~torch.isnan(y) if y.dim() == 1 else ~torch.isnan(y).all(dim=1)
 
 
-def _check_edges(data: Data, nodes: int, *, both_ways: bool) -> None:
+def _check_edges(data: GraphTensors, nodes: int, *, both_ways: bool) -> None:
     index, weight = data.get("edge_index"), data.get("edge_weight")
     if not isinstance(index, Tensor) or index.dtype != torch.int64 or index.dim() != 2:
         raise DataError(f"Expected `edge_index` to be int64 (2, arcs) (got {_form(index)}).")
@@ -340,7 +342,7 @@ def _label_limits(y: Tensor, dataset: NodeDataset) -> tuple[str, Tensor]:
     return f"-1 or 0..{classes - 1}", (y < UNLABELLED) | (y >= classes)
 
 
-def _check_masks(data: Data, nodes: int) -> None:
+def _check_masks(data: GraphTensors, nodes: int) -> None:
     shapes = set()
     for key in MASKS:
         mask = data.get(key)

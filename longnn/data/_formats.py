@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from torch_geometric.data import Data
 
 from longnn.data._arrays import KEYS, as_arrays, read_matrix, read_npz
 from longnn.data._errors import DataError, MissingFileError, require_file
 from longnn.data._pickles import read_pyg
+from longnn.data._tensors import GraphTensors
 from longnn.data._text import Header, TextStream, table_stem, table_suffix, unreadable
 
 #: What Arrow raises for a damaged file besides its own errors.
@@ -167,7 +167,7 @@ FORMATS = {
 }
 
 
-def read_arrays(path: Path, *, as_features: bool = False) -> tuple[Data, tuple[str, ...]]:
+def read_arrays(path: Path, *, as_features: bool = False) -> tuple[GraphTensors, tuple[str, ...]]:
     """Read a file of arrays; the class names come with it if its labels are text.
 
     Args:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from torch import Tensor
 
 from longnn.data._columns import Category, LeftOut, Number, Text
@@ -113,11 +112,50 @@ class Hints:
         if numeric:
             if x.shape[1] == 1 and np.ptp(x) > 0:
                 return bool(np.corrcoef(x[:, 0].astype(float), y)[0, 1] ** 2 > ALONE)
+            if _largest_r2(x, y) <= ALONE:
+                return False
+            from sklearn.tree import DecisionTreeRegressor  # slow to load, and rarely needed
+
             tree: Any = DecisionTreeRegressor(max_leaf_nodes=len(known) // 10, min_samples_leaf=5)
             return bool(tree.fit(x, y).score(x, y) > ALONE)
         _, counts = np.unique(y, return_counts=True)
         chance = counts.max() / len(y)
         if len(counts) > len(y) // 10:
             return False
-        tree = DecisionTreeClassifier(max_leaf_nodes=2 * len(counts), random_state=0)
-        return bool(1 - tree.fit(x, y).score(x, y) < (1 - ALONE) * (1 - chance))
+        leaves, most = 2 * len(counts), (1 - ALONE) * (1 - chance)
+        if _fewest_errors(x, y, leaves) >= most * len(y):
+            return False
+        from sklearn.tree import DecisionTreeClassifier  # slow to load, and rarely needed
+
+        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0)
+        return bool(1 - tree.fit(x, y).score(x, y) < most)
+
+
+def _largest_r2(x: np.ndarray, y: np.ndarray) -> float:
+    """No function of some columns explains more: R² of the mean over the nodes of equal rows."""
+    _, group = np.unique(x, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    mean = np.bincount(group, y) / np.bincount(group)
+    return 1 - float(np.mean((y - mean[group]) ** 2) / max(y.var(), 1e-300))
+
+
+def _fewest_errors(x: np.ndarray, y: np.ndarray, leaves: int) -> float:
+    """No tree of so many leaves makes fewer errors.
+
+    Of nodes with equal rows all but the most frequent class are errors. On one column a leaf is a
+    stretch of nodes in its order, and r runs of one class in it are at least (r - 1) / 2 errors.
+
+    >>> x = np.arange(6.0)[:, None]
+    >>> _fewest_errors(x, np.array([0, 1, 0, 1, 0, 1]), 2), _fewest_errors(x // 3, x[:, 0] % 2, 2)
+    (2.0, 2.0)
+    """
+    _, group = np.unique(x, axis=0, return_inverse=True)
+    group, (_, label) = group.reshape(-1), np.unique(y, return_inverse=True)
+    pairs, count = np.unique(np.stack([group, label]), axis=1, return_counts=True)
+    largest = np.zeros(int(group.max()) + 1, dtype=np.int64)
+    np.maximum.at(largest, pairs[0], count)
+    errors = float(len(y) - largest.sum())
+    if x.shape[1] == 1:
+        runs = 1 + int((np.diff(label[np.lexsort((label, group))]) != 0).sum())
+        errors = max(errors, (runs - leaves) / 2)
+    return errors

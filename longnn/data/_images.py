@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -107,6 +106,8 @@ def read_image_grid(path: str | Path) -> ImageGrid:
     if not path.exists():
         raise MissingFileError("Expected a file here (found none).", path=path)
     try:
+        import scipy.io  # slow to load, and for this alone
+
         content = scipy.io.loadmat(path, variable_names=["A", "F", "mask"])
     except Exception as error:  # SciPy's own reader errors, zlib.error of a truncated file, ...
         raise unreadable(path, error) from error

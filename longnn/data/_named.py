@@ -8,7 +8,6 @@ datasets there are is that of :mod:`longnn.data._catalog`.
 from pathlib import Path
 
 import torch
-from torch_geometric.data import Data
 
 from longnn.data._arcs import Directed, check_directed
 from longnn.data._catalog import DEFECTIVE_CORNELL, NamedDataset, find_named, list_named
@@ -18,6 +17,7 @@ from longnn.data._errors import DataError
 from longnn.data._features import row_normalize as _row_normalize
 from longnn.data._rawfiles import RawFiles, data_root, load_raw
 from longnn.data._rawreaders import READERS, read_ogb
+from longnn.data._tensors import GraphTensors
 
 
 def load_named(
@@ -68,7 +68,7 @@ def load_named(
         raise error.named(data_root(data_dir) / entry.folder) from error.__cause__
 
 
-def _notes(entry: NamedDataset, data: Data) -> list[str]:
+def _notes(entry: NamedDataset, data: GraphTensors) -> list[str]:
     notes = [entry.note] if entry.note else []
     if entry.name == "cornell" and int(torch.bincount(data.y.reshape(-1)).min()) == 1:
         notes.append(DEFECTIVE_CORNELL)  # Texas has a class of one node, Cornell has not

@@ -20,11 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Data
-from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
 from longnn.data._errors import DataError, require_memory
+from longnn.data._tensors import is_graph_data
 from longnn.matrices import check_compressed
 
 #: What a damaged or hostile pickle can make the unpickler raise.
@@ -176,8 +174,22 @@ def _made(found: Any) -> Any:
 _PARTS = ("data", "indices", "indptr")
 
 
-# Plain classes of PyG: what a saved ``Data`` is made of besides tensors.
-_SAFE = [Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage]
+def _pyg_classes() -> list[Any]:
+    """Plain classes of PyG: what a saved ``Data`` is made of besides tensors."""
+    from torch_geometric.data import Data  # loads for seconds, and is needed for such a file alone
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+
+    return [
+        Data,
+        DataEdgeAttr,
+        DataTensorAttr,
+        EdgeStorage,
+        GlobalStorage,
+        NodeStorage,
+    ]
+
+
 #: What torch raises for a file that is damaged, foreign or hostile.
 _TORCH_RAISED = (
     pickle.UnpicklingError,
@@ -237,7 +249,8 @@ def _require_room(path: Path) -> None:
 
 def _load(path: Path) -> Any:
     # On exit ``safe_globals`` drops all it was given, even what PyG had registered before.
-    new = [kind for kind in _SAFE if kind not in torch.serialization.get_safe_globals()]
+    known = torch.serialization.get_safe_globals()
+    new = [kind for kind in _pyg_classes() if kind not in known]
     with torch.serialization.safe_globals(new), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of odd pickles: we raise or it is fine
         if zipfile.is_zipfile(path):
@@ -249,4 +262,4 @@ def _load(path: Path) -> Any:
 def _fields(saved: Any) -> Any:
     if isinstance(saved, tuple) and saved:  # PyG's own processed files: (fields, slices, class)
         saved = saved[0]
-    return saved.to_dict() if isinstance(saved, Data) else saved
+    return saved.to_dict() if is_graph_data(saved) else saved

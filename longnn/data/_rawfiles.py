@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
 
 from longnn.data._errors import DataError, DatasetUnavailable
+from longnn.data._tensors import GraphTensors
 from longnn.matrices import check_sparse
 
 LARGEST = 2**31  # bytes of one file: the largest that is known has 83 MB
@@ -128,7 +128,7 @@ class RawFiles:
     name: str
     folder: str
     files: tuple[str, ...]
-    read: Callable[[Sequence[Path]], Data]
+    read: Callable[[Sequence[Path]], GraphTensors]
     urls: tuple[str, ...] = ()
 
     def missing_in(self, data_dir: Path) -> list[str]:
@@ -154,8 +154,8 @@ def data_root(data_dir: str | Path | None = None) -> Path:
     return Path(chosen).expanduser() if chosen else cache_root() / "data"
 
 
-def load_raw(raw: RawFiles, data_dir: str | Path | None = None) -> Data:
-    """The PyG ``Data`` of a dataset, from the cache, the raw files or a download.
+def load_raw(raw: RawFiles, data_dir: str | Path | None = None) -> GraphTensors:
+    """The tensors of a dataset, from the cache, the raw files or a download.
 
     Raises:
         DatasetUnavailable: if files are missing and cannot be downloaded.
@@ -237,7 +237,7 @@ def _unavailable(raw: RawFiles, data_dir: Path, why: str) -> DatasetUnavailable:
     )
 
 
-def _read_cached(store: Path) -> Data | None:
+def _read_cached(store: Path) -> GraphTensors | None:
     if not store.is_file():
         return None
     try:
@@ -248,12 +248,12 @@ def _read_cached(store: Path) -> Data | None:
         _LOG.info("rebuilding the damaged %s: %s", store, error)
         return None
     fields["x"] = fields["x"].to_dense()
-    return Data.from_dict(fields)
+    return GraphTensors(fields)
 
 
-def _write_cached(store: Path, data: Data) -> None:
+def _write_cached(store: Path, data: GraphTensors) -> None:
     """Write the cache if possible: one that cannot be written costs time, not correctness."""
-    fields = {key: value for key, value in data.to_dict().items() if torch.is_tensor(value)}
+    fields = {key: value for key, value in data.items() if torch.is_tensor(value)}
     x = fields["x"]
     if x.layout == torch.strided and int(x.count_nonzero()) < _SPARSE_BELOW * x.numel():
         fields["x"] = x.to_sparse()

@@ -1,4 +1,4 @@
-"""The published files of the named datasets → PyG ``Data``, one function per format.
+"""The published files of the named datasets → tensors, one function per format.
 
 The functions read what PyG's dataset classes read, and give the same numbers, but trust nothing in
 a file: they unpickle nothing, and look at indices before compiled code does. Where the files come
@@ -20,17 +20,16 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, index_to_mask, remove_self_loops, to_undirected
 
 from longnn.data._arrays import Archive
 from longnn.data._errors import DataError, DatasetUnavailable, require_memory
 from longnn.data._pickles import read_pickle
+from longnn.data._tensors import GraphTensors
 
 _VALIDATION = 500  # nodes of Planetoid's public split
 
 
-def read_planetoid(paths: Sequence[Path]) -> Data:
+def read_planetoid(paths: Sequence[Path]) -> GraphTensors:
     """Planetoid's eight files: seven pickles and the list of test nodes.
 
     ``allx`` and ``ally`` are the nodes up to the test nodes, ``tx`` and ``ty`` the test nodes in
@@ -61,8 +60,8 @@ def read_planetoid(paths: Sequence[Path]) -> Data:
         made[: len(known)] = known
         made[listed] = test
     splits = (torch.arange(len(y)), torch.arange(len(y), len(y) + _VALIDATION), listed)
-    train, val, test = (index_to_mask(nodes_in, size=nodes) for nodes_in in splits)
-    return Data(
+    train, val, test = (_mask(nodes_in, nodes) for nodes_in in splits)
+    return GraphTensors(
         x=x,
         edge_index=_edges_of_dict(graph, nodes, paths[6]),
         y=labels.max(dim=1)[1],
@@ -72,7 +71,7 @@ def read_planetoid(paths: Sequence[Path]) -> Data:
     )
 
 
-def read_csr_archive(paths: Sequence[Path]) -> Data:
+def read_csr_archive(paths: Sequence[Path]) -> GraphTensors:
     """The archives of Shchur et al.: adjacency and features as CSR matrices; words are 0 or 1."""
     archive = Archive(paths[0])
     adjacency = sp.coo_array(archive.matrix("adj_"))
@@ -82,11 +81,11 @@ def read_csr_archive(paths: Sequence[Path]) -> Data:
     if adjacency.shape != (nodes, nodes):
         raise DataError(f"Expected {nodes} nodes (got {adjacency.shape}).", path=paths[0])
     arcs = torch.from_numpy(np.stack([adjacency.row, adjacency.col]).astype(np.int64))
-    arcs = to_undirected(remove_self_loops(arcs)[0], num_nodes=nodes)
-    return Data(x=features, edge_index=arcs, y=_labels(archive, "labels", nodes))
+    arcs = _both_ways(arcs[:, arcs[0] != arcs[1]], nodes)
+    return GraphTensors(x=features, edge_index=arcs, y=_labels(archive, "labels", nodes))
 
 
-def read_heterophilous(paths: Sequence[Path]) -> Data:
+def read_heterophilous(paths: Sequence[Path]) -> GraphTensors:
     """The archives of Platonov et al.: features, labels, edges and ten splits."""
     archive = Archive(paths[0])
     x = torch.from_numpy(_entry(archive, "node_features", "biuf", 2)).float()
@@ -95,21 +94,21 @@ def read_heterophilous(paths: Sequence[Path]) -> Data:
         f"{part}_mask": torch.from_numpy(_entry(archive, f"{part}_masks", "b", 2)).t().contiguous()
         for part in ("train", "val", "test")
     }
-    arcs = to_undirected(_arcs(arcs, len(x), paths[0]), num_nodes=len(x))
-    return Data(x=x, edge_index=arcs, y=_labels(archive, "node_labels", len(x)), **masks)
+    both = _both_ways(_arcs(arcs, len(x), paths[0]), len(x))
+    return GraphTensors(x=x, edge_index=both, y=_labels(archive, "node_labels", len(x)), **masks)
 
 
-def read_word_lists(paths: Sequence[Path]) -> Data:
+def read_word_lists(paths: Sequence[Path]) -> GraphTensors:
     """Geom-GCN's text files: features of each node in full, ``0,1,0,...``; then edges, splits."""
     return _read_geom_gcn(paths, _words_in_full)
 
 
-def read_word_numbers(paths: Sequence[Path]) -> Data:
+def read_word_numbers(paths: Sequence[Path]) -> GraphTensors:
     """Geom-GCN's files of Actor: of each node the numbers of the features that are 1."""
     return _read_geom_gcn(paths, _words_by_number)
 
 
-READERS: dict[str, Callable[[Sequence[Path]], Data]] = {
+READERS: dict[str, Callable[[Sequence[Path]], GraphTensors]] = {
     "planetoid": read_planetoid,
     "csr-archive": read_csr_archive,
     "heterophilous": read_heterophilous,
@@ -120,7 +119,7 @@ READERS: dict[str, Callable[[Sequence[Path]], Data]] = {
 
 def _read_geom_gcn(
     paths: Sequence[Path], words: Callable[[Path, list[tuple[int, str]]], Tensor]
-) -> Data:
+) -> GraphTensors:
     rows = _rows(paths[0], cells=3)
     numbers = [_number(cells[0], paths[0], line) for line, cells in rows]
     if sorted(numbers) != list(range(len(rows))):
@@ -138,7 +137,7 @@ def _read_geom_gcn(
                 raise DataError(f"Expected `{key}` of {len(x)} nodes.", path=path)
             found.append(torch.from_numpy(mask != 0))
     stacked = {key: torch.stack(found, dim=1) for key, found in masks.items()}
-    return Data(x=x, edge_index=coalesce(arcs, num_nodes=len(x)), y=y, **stacked)
+    return GraphTensors(x=x, edge_index=_once(arcs, len(x)), y=y, **stacked)
 
 
 def _words_in_full(path: Path, texts: list[tuple[int, str]]) -> Tensor:
@@ -188,7 +187,22 @@ def _edges_of_dict(graph: object, nodes: int, path: Path) -> Tensor:
         arcs = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     except OverflowError as error:
         raise DataError(f"Expected nodes 0..{nodes - 1} ({error}).", path=path) from error
-    return coalesce(remove_self_loops(_arcs(arcs, nodes, path))[0], num_nodes=nodes)
+    ends = _arcs(arcs, nodes, path)
+    return _once(ends[:, ends[0] != ends[1]], nodes)
+
+
+def _mask(chosen: Tensor, nodes: int) -> Tensor:
+    return torch.zeros(nodes, dtype=torch.bool).index_fill_(0, chosen, True)
+
+
+def _once(arcs: Tensor, nodes: int) -> Tensor:  # (2, arcs)
+    """Arcs sorted, each once."""
+    key = torch.unique(arcs[0] * nodes + arcs[1])
+    return torch.stack([key // nodes, key % nodes])
+
+
+def _both_ways(arcs: Tensor, nodes: int) -> Tensor:
+    return _once(torch.cat([arcs, arcs.flip(0)], dim=1), nodes)
 
 
 def _arcs(arcs: np.ndarray, nodes: int, path: Path) -> Tensor:  # (2, arcs)
@@ -245,7 +259,7 @@ _LOG = logging.getLogger(__name__)
 _NAME, _FOLDER = "ogbn-arxiv", "ogbn_arxiv"
 
 
-def read_ogb(paths: Sequence[Path]) -> Data:
+def read_ogb(paths: Sequence[Path]) -> GraphTensors:
     """Read the files of ogbn-arxiv.
 
     Raises:
@@ -273,9 +287,9 @@ def read_ogb(paths: Sequence[Path]) -> Data:
             ) from error
 
 
-def _read(dataset: Any) -> Data:
+def _read(dataset: Any) -> GraphTensors:
     graph, labels = dataset[0]
-    data = Data(
+    data = GraphTensors(
         x=torch.from_numpy(graph["node_feat"]),
         edge_index=torch.from_numpy(graph["edge_index"]),
         y=torch.from_numpy(labels).reshape(-1),

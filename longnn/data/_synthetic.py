@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 import torch
-from torch_geometric.data import Data
 
 from longnn.data._convert import from_data
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
+from longnn.data._tensors import GraphTensors
 
 #: Features of all nodes, or ends of edges, of a graph that is made here: a gigabyte of each.
 MOST = 10**8
@@ -78,7 +78,7 @@ def csbm(
     u = rng.standard_normal(f) / math.sqrt(f)
     noise = rng.standard_normal((n, f)) / math.sqrt(f)
     x = math.sqrt(mu / n) * sign[:, None] * u + noise
-    data = Data(
+    data = GraphTensors(
         x=torch.from_numpy(x).float(),
         edge_index=torch.from_numpy(np.stack([np.r_[rows, cols], np.r_[cols, rows]])),
         y=torch.from_numpy((sign > 0).astype(np.int64)),
@@ -141,7 +141,7 @@ def digits(*, neighbours: int = 10) -> NodeDataset:
         raise DataError(f"Expected `neighbours` in 1..{len(x) - 1} (got {neighbours}).")
     graph = kneighbors_graph(x, neighbours, include_self=False)
     graph = graph.maximum(graph.T).tocoo()  # either way is both ways
-    data = Data(
+    data = GraphTensors(
         x=torch.from_numpy(x).float(),
         edge_index=torch.from_numpy(np.stack([graph.row, graph.col]).astype(np.int64)),
         y=torch.from_numpy(bunch.target.astype(np.int64)),

@@ -1,15 +1,15 @@
-"""The labels and masks of a PyG ``Data``, each brought to one type."""
+"""The labels and masks of a graph, each brought to one type."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from longnn.data._dataset import MASKS, TASKS, UNLABELLED, Task, known_labels
 from longnn.data._errors import DataError, counted, have, was
 from longnn.data._features import plain_tensor
+from longnn.data._tensors import GraphTensors
 
 #: More distinct whole numbers than this may be classes or a quantity: a note names the other.
 MANY_CLASSES = 20
@@ -32,9 +32,9 @@ class Answers(NamedTuple):
 
 
 def read_answers(
-    data: Data, task: Task | None, classes: Sequence[str] | None, nodes: int
+    data: GraphTensors, task: Task | None, classes: Sequence[str] | None, nodes: int
 ) -> Answers:
-    """Labels ``y`` and masks of a PyG ``Data``, which needs neither features nor edges.
+    """Labels ``y`` and masks of a graph, which needs neither features nor edges.
 
     Args:
         data: ``y`` and masks, each of them perhaps absent.
@@ -139,7 +139,7 @@ def _several_labels(y: Tensor, task: Task | None) -> tuple[Tensor, Task]:
     return y, task or ("multilabel" if binary else "regression")
 
 
-def read_masks(data: Data, labelled: Tensor) -> tuple[dict[str, Tensor], list[str]]:
+def read_masks(data: GraphTensors, labelled: Tensor) -> tuple[dict[str, Tensor], list[str]]:
     """The masks without unlabelled nodes: a node that is to be predicted is in none."""
     masks: dict[str, Tensor] = {}
     lost = torch.zeros_like(labelled)

@@ -12,11 +12,24 @@ All of them are transductive: nodes without a label, and nodes that were not giv
 with their features and edges, as neighbours of the others. ``predict()`` answers for all nodes of
 the graph, ``predict(nodes)`` for some, and ``predict(data)`` for those of another graph with the
 same features.
+
+The classes are loaded when first used: they are scikit-learn's, which loads all of ``scipy.stats``.
 """
 
-from longnn.estimator._tasks import LONGNNClassifier, LONGNNRegressor
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from longnn.estimator._tasks import LONGNNClassifier, LONGNNRegressor
 
 __all__ = [
     "LONGNNClassifier",
     "LONGNNRegressor",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from longnn.estimator import _tasks
+
+    return getattr(_tasks, name)

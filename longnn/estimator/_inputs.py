@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from longnn.data import NodeDataset
+from longnn.data._tensors import GraphTensors, as_tensors, is_graph_data
 from longnn.explain._subject import find_ids
 from longnn.matrices import csr_from_scipy
 
@@ -25,7 +25,7 @@ GraphLike = Any
 class Arrays(NamedTuple):
     """A graph in pieces; labels as they were given."""
 
-    data: Data  # without labels
+    data: GraphTensors  # without labels
     labels: Any  # (nodes, ...), or None
     feature_names: tuple[str, ...]
 
@@ -38,7 +38,7 @@ def is_graph(value: Any) -> bool:
     """
     if isinstance(value, tuple | list):  # nodes may come as a list, too: of numbers or of words
         return len(value) > 0 and getattr(value[0], "ndim", np.ndim(value[0])) == 2
-    return isinstance(value, Data | NodeDataset)
+    return isinstance(value, NodeDataset) or is_graph_data(value)
 
 
 def is_edge_index(value: Any) -> bool:
@@ -61,12 +61,9 @@ def to_arrays(graph: GraphLike) -> Arrays:
         ValueError: for a tuple of another length.
         TypeError: for anything else.
     """
-    if isinstance(graph, Data):
-        data = graph.clone()
-        labels = data.y
-        if labels is not None:
-            del data.y
-        return Arrays(data, labels, ())
+    if is_graph_data(graph):
+        data = as_tensors(graph).clone()
+        return Arrays(data, data.pop("y", None), ())
     if not isinstance(graph, tuple | list):
         raise TypeError(
             "Expected nodes, a PyG Data, a NodeDataset or (X, edge_index, y) "
@@ -76,7 +73,7 @@ def to_arrays(graph: GraphLike) -> Arrays:
         raise ValueError(f"Expected (X, edge_index, y) (got {len(graph)} entries)")
     x, edges, labels = (*graph, None)[:3]
     index = torch.from_numpy(to_numpy(edges).astype(np.int64))
-    return Arrays(Data(x=_features(x), edge_index=index), labels, _names(x))
+    return Arrays(GraphTensors(x=_features(x), edge_index=index), labels, _names(x))
 
 
 def _features(x: Any) -> Tensor:
@@ -94,9 +91,9 @@ def _names(x: Any) -> tuple[str, ...]:
     return tuple(columns) if all(isinstance(c, str) for c in columns) else ()
 
 
-def without_masks(data: Data) -> Data:
+def without_masks(data: GraphTensors) -> GraphTensors:
     """A shallow copy without the masks that came with the data."""
-    return Data(**{key: value for key, value in data.to_dict().items() if key not in MASKS})
+    return GraphTensors({key: value for key, value in data.items() if key not in MASKS})
 
 
 def find_nodes(ids: Sequence[Any], nodes: Any) -> np.ndarray:

@@ -200,7 +200,7 @@ class _Summary:
             data = to_arrays(self.graph).data
         except (TypeError, ValueError):  # fitting will say what is wrong with it
             return f"<{type(self.graph).__name__}>"
-        return f"<{data.num_nodes} nodes, {data.num_edges} arcs>"
+        return f"<{len(data.x)} nodes, {data.edge_index.shape[1]} arcs>"
 
 
 def _draw_seed(random_state: Any) -> int | None:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow
 import torch
-from scipy.stats import rankdata
 from torch import Tensor
 
 from longnn.data import NodeDataset
@@ -264,6 +263,8 @@ def rank_agreement(vectors: Sequence[np.ndarray]) -> float:
     >>> rank_agreement([np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 40.0])])
     1.0
     """
+    from scipy.stats import rankdata  # slow to load, and for this alone
+
     correlations = []
     for a, b in itertools.combinations([rankdata(v) for v in vectors], 2):
         moving = a.std() > 0 and b.std() > 0

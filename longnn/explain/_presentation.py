@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Circle
 
 from longnn._base.files import writing
 from longnn._base.version import __version__
@@ -16,6 +14,8 @@ from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure, plain, write
 from longnn.report import _html as html
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from longnn.explain._nodes import Explanation, NodeExplanation
 
 #: Sources that a sentence names.
@@ -166,7 +166,7 @@ def feature_rows(explanation: "Explanation", e: "NodeExplanation", limit: int) -
 
 
 @in_style
-def draw_neighbourhood(e: "NodeExplanation", *, limit: int = 40) -> Figure:
+def draw_neighbourhood(e: "NodeExplanation", *, limit: int = 40) -> "Figure":
     """Node in the middle, sources on circles by distance; below, the sum of each ring.
 
     Filled marks add to the score, hollow ones take from it; the area is the size.
@@ -183,6 +183,8 @@ def draw_neighbourhood(e: "NodeExplanation", *, limit: int = 40) -> Figure:
 
 
 def _draw_rings(axes: Any, e: "NodeExplanation", limit: int) -> None:
+    from matplotlib.patches import Circle
+
     shown = e.order[:limit]
     reach = np.where(e.distance < 0, RINGS, np.minimum(e.distance, RINGS))
     outer = max(1, int(reach[shown].max()))

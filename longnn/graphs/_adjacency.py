@@ -59,9 +59,9 @@ def edge_weight_of(data: Any) -> Tensor | None:
     Raises:
         ValueError: if there is no edge_weight and the edge_attr is not one value per edge.
 
-    >>> from torch_geometric.data import Data
+    >>> from types import SimpleNamespace
     >>> edges = torch.tensor([[0, 1], [1, 0]])
-    >>> edge_weight_of(Data(edge_index=edges, edge_attr=torch.tensor([[2.0], [2.0]])))
+    >>> edge_weight_of(SimpleNamespace(edge_index=edges, edge_attr=torch.tensor([[2.0], [2.0]])))
     tensor([2., 2.])
     """
     weight: Tensor | None = getattr(data, "edge_weight", None)

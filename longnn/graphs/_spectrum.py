@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
-import scipy.sparse.csgraph
-import scipy.sparse.linalg
 import torch
 from torch import Tensor
 
@@ -158,8 +156,10 @@ def _largest_eigenvalue(matrix: scipy.sparse.csr_matrix) -> float:
     n = matrix.shape[0]
     if n <= 64:
         return float(1 - np.linalg.eigvalsh(matrix.toarray())[0])
+    from scipy.sparse.linalg import eigsh  # slow to load
+
     start = np.random.default_rng(0).standard_normal(n)
-    lowest = scipy.sparse.linalg.eigsh(
+    lowest = eigsh(
         matrix,
         k=1,
         which="SA",
@@ -174,9 +174,11 @@ def _largest_eigenvalue(matrix: scipy.sparse.csr_matrix) -> float:
 def _has_bipartite_component(matrix: scipy.sparse.csr_matrix) -> bool:
     """Whether some component with an edge is bipartite: in the double cover, which joins node i
     to the copy of its neighbour j, such a component falls apart in two, as isolated nodes do."""
-    components, _ = scipy.sparse.csgraph.connected_components(matrix, directed=False)
+    from scipy.sparse.csgraph import connected_components  # slow to load
+
+    components, _ = connected_components(matrix, directed=False)
     cover = scipy.sparse.block_array([[None, matrix], [matrix, None]])
-    doubled, _ = scipy.sparse.csgraph.connected_components(cover, directed=False)
+    doubled, _ = connected_components(cover, directed=False)
     isolated = int((np.diff(matrix.indptr) == 0).sum())
     return doubled - components > isolated
 
@@ -326,7 +328,9 @@ def _large_components(
     structure: scipy.sparse.csr_matrix,
 ) -> tuple[scipy.sparse.csr_matrix, int]:
     """The part of a graph in its large components, and their number."""
-    _, labels = scipy.sparse.csgraph.connected_components(structure, directed=False)
+    from scipy.sparse.csgraph import connected_components  # slow to load
+
+    _, labels = connected_components(structure, directed=False)
     sizes = np.bincount(labels)
     large = sizes >= max(SMALLEST, SHARE * len(labels))
     if not large.all():
@@ -337,8 +341,10 @@ def _large_components(
 
 def _bipartite_components(structure: scipy.sparse.csr_matrix, components: int) -> int:
     """In the double cover, which joins i to the copy of its neighbour j, they fall apart."""
+    from scipy.sparse.csgraph import connected_components  # slow to load
+
     cover = scipy.sparse.block_array([[None, structure], [structure, None]])
-    doubled, _ = scipy.sparse.csgraph.connected_components(cover, directed=False)
+    doubled, _ = connected_components(cover, directed=False)
     return int(doubled) - components
 
 

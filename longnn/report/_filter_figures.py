@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from longnn.records import FilterRecord, History, MemberRecord, RunRecord
 from longnn.report._filters import (
@@ -53,6 +51,10 @@ from longnn.report._words import (
     model_name,
     outliers_text,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MANY = 12  # channels; more are drawn as a band
 ROW = 54  # characters in a row of a legend

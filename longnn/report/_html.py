@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from longnn.report._style import to_png, to_svg, write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LARGEST_SVG = 300_000  # bytes; above this a PNG is smaller
 
@@ -198,7 +199,7 @@ class Plate:
         caption: how to read the figure.
         alt: what the figure shows, for readers who cannot see it.
 
-    >>> Plate("empty", Figure, "Nothing", "There is nothing to read.", "Nothing.").title
+    >>> Plate("empty", lambda: "a figure", "Nothing", "There is nothing to read.", "Nothing.").title
     'Nothing'
     """
 

@@ -10,10 +10,9 @@ import contextlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from longnn.metrics import metric_of
 from longnn.records import MemberRecord, RepeatRecord, RunRecord
@@ -74,6 +73,9 @@ from longnn.report._words import (
     title_of,
     untested_text,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Figures that everybody should see: the filter, what the graph adds, where it errs.
 FILTER, ADDED = ("filter_response",), ("baselines",)

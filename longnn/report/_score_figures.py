@@ -8,14 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from longnn.metrics import metric_of
@@ -43,6 +38,10 @@ from longnn.report._words import (
     splits_text,
     untested,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NUMBERED = 12  # most classes for which the cells of a confusion matrix show their counts
 DOTS = 2000  # nodes; more are drawn as hexagons, the darker the more nodes
@@ -73,6 +72,8 @@ def training_plate(run: RunRecord) -> Plate:
 @in_style
 def training_curves(run: RunRecord) -> Figure:
     """Training and validation loss, and the validation score, against the epoch."""
+    from matplotlib.ticker import MaxNLocator
+
     assert run.history is not None
     figure, grid = new_figure("Training", height=5.6, width=NARROW, rows=2)
     losses, scores = grid[:, 0]
@@ -140,6 +141,8 @@ def score_distribution(run: RunRecord) -> Figure:
 
 def _explain_scores(figure: Figure) -> None:
     """A legend in neutral grey: the colours of the dots differ from row to row."""
+    from matplotlib.lines import Line2D
+
     dot = Line2D([], [], ls="", marker="o", color=GREY, mec="white", ms=6)
     entries: dict[str, Any] = {"one repeat": dot}
     for axes in figure.axes:
@@ -241,6 +244,8 @@ def confusion(run: RunRecord) -> Figure:
 
     Rows of classes without test nodes are grey and say so.
     """
+    from matplotlib.colors import LinearSegmentedColormap
+
     counts = run.repeats[0].confusion
     assert counts is not None
     size = len(counts)
@@ -536,6 +541,8 @@ def baselines_plate(run: RunRecord) -> Plate:
 @in_style
 def what_the_graph_adds(rows: Sequence[tuple[str, Summary]], metric: str) -> Figure:
     """The model first, then the baselines; an interval where there are several repeats."""
+    from matplotlib.ticker import MaxNLocator
+
     scale = metric_of(metric).scale
     height = 1.5 + 0.42 * len(rows)
     figure, grid = new_figure("What the graph adds", height=height, width=NARROW)

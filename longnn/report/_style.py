@@ -1,6 +1,7 @@
 """How figures look, and how they are written.
 
-All figures share one style. Nothing uses pyplot or changes the settings of matplotlib for others.
+All figures share one style. Nothing uses pyplot or changes the settings of matplotlib for others,
+and matplotlib, which is slow to load, is loaded where something is drawn.
 Colours differ in lightness and are combined with different line styles, so that they can be told
 apart in greyscale and with colour blindness.
 """
@@ -13,16 +14,15 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
-import matplotlib as mpl
-import matplotlib.style
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from longnn._base.files import atomic_path
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WIDTH = 7.2  # inches: 10 pt text is still 11 pixels high when shown 600 pixels wide
 NARROW = 5.4  # of a run's figures, one panel above the other: 9 pixels when a phone shows 350
@@ -71,7 +71,9 @@ P = ParamSpec("P")
 @contextmanager
 def styled() -> Iterator[None]:
     """Use this style over the defaults of matplotlib, whatever the settings of the user are."""
-    with mpl.style.context(["default", STYLE]), warnings.catch_warnings():
+    import matplotlib.style
+
+    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
         # A name in a script that the font lacks is drawn as boxes; that is no error.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
@@ -109,6 +111,9 @@ def new_figure(
     Returns:
         The figure, and its axes as an array of shape (rows, columns).
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
     figure.suptitle(plain(title), x=0.01, ha="left")
@@ -128,6 +133,8 @@ def plain(text: str, limit: int = 60) -> str:
 
 def colours(count: int) -> list[Any]:
     """``count`` colours of increasing lightness, all visible on white."""
+    import matplotlib as mpl
+
     return [mpl.colormaps["cividis"](x) for x in np.linspace(0, 0.82, max(count, 2))[:count]]
 
 

@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from torch_geometric.data import Data
-
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, from_data
+from longnn.data._tensors import is_graph_data
 from longnn.store._cache import load_source
 from longnn.store._disk import ON_DISK
 from longnn.store._ranks import Ranks, join_ranks
@@ -16,7 +15,7 @@ from longnn.training import choose_device
 
 OnNote = Callable[[str], None]
 #: A graph: its name or path, where it comes from, or the thing itself.
-GraphLike: TypeAlias = str | Path | Source | NodeDataset | Data
+GraphLike: TypeAlias = str | Path | Source | NodeDataset | Any  # a PyG Data, or tensors by name
 
 
 def as_dataset(
@@ -30,7 +29,7 @@ def as_dataset(
     """What was given, loaded; files that are too large for memory are prepared first."""
     if isinstance(data, NodeDataset):
         dataset = data
-    elif isinstance(data, Data):
+    elif is_graph_data(data):
         dataset = from_data(data)
     else:
         source = data if isinstance(data, Source) else Source.resolve(data)

@@ -6,7 +6,7 @@ Made by :func:`~longnn.train`, or read from a folder by :func:`~longnn.load_run`
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow
@@ -16,7 +16,6 @@ from longnn import explain, report
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, Split, make_split
 from longnn.description import score_sets
-from longnn.estimator import LONGNNClassifier, LONGNNRegressor
 from longnn.explain._subject import find_ids
 from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
 from longnn.runs._dataset import load_graph, read_source
@@ -25,6 +24,9 @@ from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
 from longnn.runs._predictions import ROWS, prediction_tables, sets_of
 from longnn.training import Problem, Trained, TruncatedScore, truncation_curve
 from longnn.training._intervals import Forecast, Opinion
+
+if TYPE_CHECKING:
+    from longnn.estimator import LONGNNClassifier, LONGNNRegressor
 
 
 class Run:
@@ -81,11 +83,13 @@ class Run:
         return None if found is None else read_source(found, (self.folder or Path()) / RECORD)
 
     @functools.cached_property
-    def estimator(self) -> LONGNNClassifier | LONGNNRegressor:
+    def estimator(self) -> "LONGNNClassifier | LONGNNRegressor":
         """The models as a fitted estimator, for any graph with the same features."""
+        from longnn.estimator import LONGNNClassifier, LONGNNRegressor  # scikit-learn: slow to load
+
         cls = LONGNNRegressor if self.trained.task == "regression" else LONGNNClassifier
-        estimator: LONGNNClassifier | LONGNNRegressor = cls.from_trained(self.trained)
-        return estimator
+        made: LONGNNClassifier | LONGNNRegressor = cls.from_trained(self.trained)
+        return made
 
     @property
     def figures(self) -> "report.Figures":

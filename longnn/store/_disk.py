@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from longnn._base.memory import available_memory, in_words
 from longnn.data import DataError, NodeDataset, Source
 from longnn.data._backing import NONZERO, WORDS, Backing, entries_of
 from longnn.data._relations import Relation
 from longnn.data._scaling import Scaling
+from longnn.data._tensors import GraphTensors
 from longnn.graphs._adjacency import SelfLoops
 from longnn.matrices import take_columns
 from longnn.nn._terms import OnRows
@@ -49,7 +49,7 @@ FEW = 10_000_000
 ROWS, SAMPLE = 1 << 20, 1 << 12
 
 
-class Answers(Data):
+class Answers(GraphTensors):
     """Labels and masks of nodes whose features and edges are on disk.
 
     Whoever asks for these is told so, here and nowhere else.
@@ -177,7 +177,7 @@ class OnDisk(Backing):
         if len(nodes) == 0:
             raise DataError("Expected a graph with labelled nodes to train on (got none)")
         disk = dataclasses.replace(self, nodes=nodes)
-        data = Answers(**{key: value[nodes] for key, value in dataset.data.to_dict().items()})
+        data = Answers(**{key: value[nodes] for key, value in dataset.data.items()})
         return dataclasses.replace(dataset, data=data, disk=disk, ids=Ids(self.graph, nodes))
 
     def inputs(
@@ -367,8 +367,8 @@ def _in_memory(dataset: NodeDataset, disk: OnDisk, where: np.ndarray) -> NodeDat
     index, weight = tensors()
     x = torch.from_numpy(np.array(graph.features[where], dtype=np.float32, order="C"))
     x = x if disk.columns is None else take_columns(x, disk.columns.tolist())
-    labels = {key: value[where] for key, value in dataset.data.to_dict().items()}
-    data = Data(x=x, edge_index=index, **labels)
+    labels = {key: value[where] for key, value in dataset.data.items()}
+    data = GraphTensors(x=x, edge_index=index, **labels)
     if weight is not None:
         data.edge_weight = weight
     return dataclasses.replace(

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from longnn.data import DataError
 from longnn.data._dataset import Task
@@ -22,6 +21,7 @@ from longnn.data._options import TableOptions
 from longnn.data._scaling import Scaling
 from longnn.data._tables import Table
 from longnn.data._targets import Answers, read_answers
+from longnn.data._tensors import GraphTensors
 from longnn.store._arrays import ArrayWriter
 from longnn.store._graph import LABELS, MASKS, NOBODY, ROLES
 
@@ -133,7 +133,7 @@ def answers_of(
             y = _as_trained(y, names or (), classes, notes)
         names = tuple(classes)
     assert nodes.count is not None
-    answers = read_answers(Data(y=y, **nodes.masks), task, names, nodes.count)
+    answers = read_answers(GraphTensors(y=y, **nodes.masks), task, names, nodes.count)
     return answers._replace(notes=(*notes, *answers.notes)), nodes.targets
 
 

@@ -194,10 +194,9 @@ def data_defaults(dataset: NodeDataset) -> dict[str, Any]:
     - A graph that is trained on rows: a filter on the features, small steps.
 
     >>> import torch
-    >>> from torch_geometric.data import Data
     >>> from longnn.data import from_data
     >>> ring = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
-    >>> houses = from_data(Data(x=torch.rand(4, 3), edge_index=ring, y=torch.rand(4)))
+    >>> houses = from_data({"x": torch.rand(4, 3), "edge_index": ring, "y": torch.rand(4)})
     >>> data_defaults(houses)["placement"], data_defaults(houses)["input_dropout"]
     ('hidden', 0.0)
     """

@@ -10,13 +10,10 @@ import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import optuna
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -41,6 +38,10 @@ from longnn.report import _html as html
 from longnn.tuning._ledger import FINISHED, Outcome, Scores, place_of, worker_of
 from longnn.tuning._space import Plain
 from longnn.tuning._training import Halving
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: The files in the folder of a search: its record, its page, its winner.
 RECORD, PAGE, RECIPE = "tuning.json", "tuning.html", "recipe.toml"
@@ -492,8 +493,10 @@ def plates(record: SearchRecord) -> list[html.Plate]:
 
 
 @in_style
-def draw_history(record: SearchRecord) -> Figure:
+def draw_history(record: SearchRecord) -> "Figure":
     """The score of each trial in their order, and the best until then."""
+    from matplotlib.ticker import MaxNLocator
+
     title = f"{find_model(record.model).title} on {record.dataset.name}: {record.finished} trials"
     figure, grid = new_figure(title, height=3.6, width=NARROW)
     axes = grid[0, 0]
@@ -524,7 +527,7 @@ def draw_history(record: SearchRecord) -> Figure:
     return figure
 
 
-def _focus(axes: Axes, values: np.ndarray, sign: int) -> None:
+def _focus(axes: "Axes", values: np.ndarray, sign: int) -> None:
     """Cut off the few worst trials where they would flatten all others; values rise to the best."""
     worst, low, best = values[0], values[len(values) // 10], values[-1]
     if best > low > worst:
@@ -534,7 +537,7 @@ def _focus(axes: Axes, values: np.ndarray, sign: int) -> None:
 
 
 @in_style
-def draw_importance(record: SearchRecord) -> Figure:
+def draw_importance(record: SearchRecord) -> "Figure":
     """Bars of importance, the highest first."""
     importance = list(record.importance.items())[:SHOWN]
     title = f"{find_model(record.model).title} on {record.dataset.name}: what mattered"

@@ -94,7 +94,7 @@ def make(path):
     elif path.suffix == ".parquet":
         pq.write_table(pa.table(columns()[0]), path)
     else:
-        torch.save(reference().data, path)
+        torch.save(Data(**reference().data), path)
 
 
 def test_a_matrix_with_zero_bytes(tmp_path):
@@ -149,7 +149,7 @@ def test_malicious_pickle_is_never_executed(how, tmp_path):
 
 def test_what_pytorch_trusts_is_left_as_it_was(tmp_path):
     before = set(torch.serialization.get_safe_globals())
-    torch.save(reference().data, tmp_path / "g.pt")
+    torch.save(Data(**reference().data), tmp_path / "g.pt")
     load_files(tmp_path / "g.pt")
     assert set(torch.serialization.get_safe_globals()) == before
 

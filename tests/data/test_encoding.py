@@ -70,6 +70,19 @@ def test_equals_scikit_learn_on_both_tables():
     assert np.array_equal(dense(encoding.apply(first)), dense(x))
 
 
+@pytest.mark.parametrize(("kinds", "rows"), [(60, 400), (50, 3000), (49, 3000), (200, 900), (3, 9)])
+def test_rare_values_are_those_of_scikit_learn(kinds, rows):
+    cells = [f"v{k}" for k in np.random.default_rng(kinds).zipf(1.3, rows) % kinds]
+    encoding, _ = Encoding.fit(table(city=cells), category_columns=["city"])
+    onehot = OneHotEncoder(
+        min_frequency=int(np.clip(np.ceil(0.01 * rows), 2, 10)), max_categories=50,
+        handle_unknown="infrequent_if_exist",
+    ).fit(np.array(cells)[:, None])  # fmt: skip
+    expected = [name.replace("x0_", "city=") for name in onehot.get_feature_names_out()]
+    expected = [name.replace("infrequent_sklearn", "(other)") for name in expected]
+    assert list(encoding.feature_names) == expected
+
+
 def column(cells):
     return np.array([[np.nan if c is None else c] for c in cells])
 

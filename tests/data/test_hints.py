@@ -5,8 +5,10 @@ import io
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from longnn.data import load
+from longnn.data._hints import _fewest_errors, _largest_r2
 from tests.data.test_reader_suite import assert_alike, both
 
 NODES = 120
@@ -16,6 +18,21 @@ SIZE = RNG.normal(size=NODES).round(3)
 CLASS = np.where(RNG.random(NODES) < 0.5, "cat", "dog")
 PRICE = (100 + 20 * SIZE + RNG.normal(size=NODES) * 20).round(2)
 STATE = RNG.choice(["ny", "ca", "tx"], NODES)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_tree_is_better_than_its_bound(seed):
+    """So a column that the bound clears needs no tree, and most columns do not."""
+    rng = np.random.default_rng(seed)
+    classes, levels = int(rng.integers(2, 5)), int(rng.choice([3, 20, 10**6]))
+    x = rng.integers(levels, size=(200, int(rng.choice([1, 3])))).astype(float)
+    y = (x[:, 0] * classes // levels + (rng.random(200) < 0.1)).astype(int)
+    for leaves in (2, 2 * classes, 40):
+        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0).fit(x, y)
+        assert _fewest_errors(x, y, leaves) <= (tree.predict(x) != y).sum()
+    assert _fewest_errors(rng.random((200, 1)), rng.integers(2, size=200), 4) > 20
+    best = DecisionTreeRegressor().fit(x, y).score(x, y)
+    assert _largest_r2(x, y) == pytest.approx(best)
 
 
 def write_table(folder, columns, header=None):

@@ -1,6 +1,8 @@
 """Class frequencies that differ between training and validation nodes: found, and followed."""
 
+import numpy as np
 import pytest
+import scipy.stats
 import torch
 
 import longnn
@@ -8,7 +10,7 @@ from longnn.config import Config
 from longnn.data import Split, make_split
 from longnn.data._synthetic import csbm
 from longnn.training import fit, fit_shift, frequency_shift, score, shifted
-from longnn.training._readout import KNOWN
+from longnn.training._readout import KNOWN, chance_of
 from tests.shifted import balanced_split, shifted_graph
 
 
@@ -126,3 +128,11 @@ def test_members_are_compared_with_the_whole_on_equal_terms() -> None:
         moved = shifted(one.fitted.predicted, own.data.y, counts, split.val)
         assert member.test == pytest.approx(score(moved, own, split.test)["accuracy"])
         assert member.test >= plain - 0.02
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_chance_is_that_of_scipy(classes):
+    rng = np.random.default_rng(classes)
+    for counts in rng.integers(1, 60, (20, 2, classes)):
+        expected = scipy.stats.chi2_contingency(counts).pvalue
+        assert chance_of(counts) == pytest.approx(expected, rel=1e-9)
