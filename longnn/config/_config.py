@@ -117,11 +117,13 @@ def parse_class_weight(text: str) -> dict[str, float] | str:
 
 
 SCALINGS = ("auto", "none", "columns", "standard", "row")
+INPUTS = ("columns", "pieces", "structure")
 DIRECTIONS = ("auto", "cover", "none")
 FREQUENCIES = ("auto", "train")
 PRECISIONS = ("float32", "float64", "tf32")
-#: What is left out of a table where it is not set: most graphs have no arcs and fit in memory.
-RARE = ("direction", "batch_rows", "coverage")
+#: What is left out of a table where it is not set: most graphs have no arcs and fit in memory, and
+#: most models see the features.
+RARE = ("direction", "inputs", "batch_rows", "coverage")
 #: What is done after training.
 AFTERWARDS = ("calibrate", "frequencies", "threshold", "baselines", "coverage")
 #: One model, a portfolio of about eight, or a larger one.
@@ -190,6 +192,12 @@ class Config:
         "what to make of arcs (--data directed=true): cover (each node as a source and as a "
         "target), none (edges both ways), auto (cover if kept)",
         DIRECTIONS,
+    )
+    inputs: str = described(
+        "columns",
+        "what the model sees: the columns of features; pieces (a column of numbers as eight, each "
+        "of a piece of its range); structure (also numbers and averages of neighbours)",
+        INPUTS,
     )
     time_limit: float = described(
         0.0, "seconds that training may take, all in all; 0: as long as it needs"

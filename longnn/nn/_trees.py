@@ -130,7 +130,7 @@ class BoostedTrees(Model):
             walks, counts = [self._walks_of_terms(x, operator)], [x.degrees]
         else:
             assert not isinstance(operator, OnRows)
-            walks = self._walks(own, operator)
+            walks = walk_sums(own, operator, self.copies, self.degree)
             counts = neighbour_counts(operator, self.copies, own.shape[0])
         parts = [own]
         for lengths, count in zip(walks, counts, strict=True):
@@ -138,22 +138,8 @@ class BoostedTrees(Model):
             for sums in lengths:  # (nodes, features + 1), the last one of ones
                 mass = sums[:, -1:]
                 mean = sums[:, :-1] / torch.where(mass > 1e-6, mass, 1.0)
-                parts += [_rounded(mass), _rounded(torch.where(mass > 1e-6, mean, 0.0))]
+                parts += [rounded(mass), rounded(torch.where(mass > 1e-6, mean, 0.0))]
         return torch.cat(parts, dim=1)
-
-    def _walks(self, own: Tensor, operator: Any) -> list[list[Tensor]]:
-        """P^k [X, 1] of every length, by way of arcs."""
-        n = own.shape[0]
-        at = torch.cat([own, own.new_ones(n, 1)], dim=1)
-        at = torch.cat([at] * self.copies)
-        found: list[list[Tensor]] = [[] for _ in range(self.copies)]
-        for _ in range(self.degree):
-            at = operator @ at  # on arcs [N h_2; N^T h_1]
-            for way in range(self.copies):
-                found[way].append(at[way * n : (way + 1) * n])
-            if self.copies == 2:  # so that the next step goes on the way it came
-                at = torch.cat([at[n:], at[:n]])
-        return found
 
     def _walks_of_terms(self, x: Terms, operator: OnRows) -> list[Tensor]:
         """The same of stored terms: P^k as a sum of T_j(P)."""
@@ -218,8 +204,23 @@ def dense(x: Features) -> Tensor:
     return x.values if isinstance(x, DenseMatrix) else x.to_dense()
 
 
-def _rounded(values: Tensor) -> Tensor:
+def rounded(values: Tensor) -> Tensor:
+    """Averages on a grid, so that the order of a sum does not matter."""
     return torch.round(values / GRID) * GRID
+
+
+def walk_sums(x: Tensor, operator: Any, copies: int, degree: int) -> list[list[Tensor]]:
+    """P^k [X, 1], (nodes, features + 1), of every length k from 1 on, by way of arcs."""
+    n = x.shape[0]
+    at = torch.cat([torch.cat([x, x.new_ones(n, 1)], dim=1)] * copies)
+    found: list[list[Tensor]] = [[] for _ in range(copies)]
+    for _ in range(degree):
+        at = operator @ at  # on arcs [N h_2; N^T h_1]
+        for way in range(copies):
+            found[way].append(at[way * n : (way + 1) * n])
+        if copies == 2:  # so that the next step goes on the way it came
+            at = torch.cat([at[n:], at[:n]])
+    return found
 
 
 def neighbour_counts(operator: Any, copies: int, nodes: int) -> list[Tensor]:

@@ -20,13 +20,14 @@ from longnn.graphs._adjacency import SelfLoops
 from longnn.metrics import METRICS, headline, score_classes, score_labels, score_numbers
 from longnn.nn import Directed, Model, truncate_filters
 from longnn.nn._ensemble import Ensemble
+from longnn.nn._inputs import WithInputs, input_table
 from longnn.nn._transform import seeded
 from longnn.nn._truncate import count_products
 from longnn.registry import find_model, get_model
 from longnn.store._ranks import Ranks
 from longnn.training._intervals import Intervals, Opinion
 from longnn.training._memory import require_room
-from longnn.training._population import Member, Population, Result
+from longnn.training._population import Member, Population, Result, behind_inputs
 from longnn.training._problem import (
     EVERY,
     Problem,
@@ -142,21 +143,35 @@ def _as_directed(dataset: NodeDataset, config: Config) -> NodeDataset:
     return undirected(dataset) if dataset.directed and not wanted else dataset
 
 
-def make_model(config: Config, in_channels: int, out_channels: int, *, types: int = 0) -> Model:
+def make_model(
+    config: Config,
+    in_channels: int,
+    out_channels: int,
+    *,
+    types: int = 0,
+    table: Tensor | None = None,
+) -> Model:
     """A model, its weights drawn from ``config.seed``; the global generators are left alone.
 
     Args:
         config: what model.
         in_channels, out_channels: features and outputs.
         types: of edges, for which a model that can tell them apart has filters of their own.
+        table: of the inputs, where they are not the features, see
+            :func:`~longnn.nn._inputs.input_table`.
 
     Raises:
-        ValueError: where there is no room for it.
+        ValueError: where there is no room for it, or for trees on other inputs.
     """
-    require_room(config, 0, in_channels, out_channels)
     cls = find_model(config.model).model
+    if config.inputs != "columns" and not cls.by_steps:
+        raise ValueError(
+            f"Expected inputs=columns for model={config.model!r}, which has thresholds and counts "
+            f"of neighbours of its own (got {config.inputs!r})"
+        )
+    inputs, options = in_channels if table is None else len(table), dict(config.options)
+    require_room(config, 0, inputs, out_channels)
     directed = config.direction == "cover" and cls.uses_graph
-    inputs, options = in_channels, dict(config.options)
     if directed and cls.joins_copies:
         options["copies"] = 2
     elif directed:
@@ -165,7 +180,16 @@ def make_model(config: Config, in_channels: int, out_channels: int, *, types: in
         options["types"] = types
     with seeded(config.seed):
         model = get_model(config.model, inputs, config.hidden_channels, out_channels, **options)
-    return Directed(model) if directed else model
+    model = Directed(model) if directed else model
+    return model if table is None else WithInputs(model, in_channels, config.inputs, table)
+
+
+def _table_of(config: Config, problem: Problem) -> Tensor | None:
+    """The table of the inputs of a model; None where they are the features."""
+    if config.inputs == "columns":
+        return None
+    copies = 2 if problem.operator.direction == "cover" else 1
+    return input_table(config.inputs, problem.features, problem.operator, copies)
 
 
 def make_members(
@@ -184,6 +208,8 @@ def make_members(
     given = [None] * len(configs) if weights is None else weights
     types = len(problem.operator.types) if isinstance(problem.operator, GraphOperator) else 0
     members = []
+    kinds = {config.inputs: config for config in configs}
+    tables = {kind: _table_of(config, problem) for kind, config in kinds.items()}
     for config, split, own in zip(configs, splits, given, strict=True):
         chosen = config.settings.class_weight
         weight = loss_weights(problem, split.train, chosen, classes, own)
@@ -191,7 +217,7 @@ def make_members(
         if problem.by_rows:
             nodes = min(nodes, config.settings.batch_rows)
         require_room(config, nodes, *sizes)
-        model = make_model(config, *sizes, types=types)
+        model = make_model(config, *sizes, types=types, table=tables[config.inputs])
         members.append(Member(model, config.settings, config.seed, split.train, split.val, weight))
     return members
 
@@ -204,8 +230,8 @@ def make_population(
     record_filters: bool = False,
 ) -> Population:
     """A population of one member per configuration and split."""
-    members = make_members(configs, problem, splits)
-    return Population(members, problem, record_filters=record_filters)
+    members, seen = behind_inputs(make_members(configs, problem, splits), problem)
+    return Population(members, seen, record_filters=record_filters)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

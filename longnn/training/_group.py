@@ -8,6 +8,7 @@ On a large graph the worse half stops at fixed epochs. Under a time limit as man
 go on as can still come to their end.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,9 +17,10 @@ import torch
 
 from longnn.config import Config
 from longnn.config._config import AFTERWARDS, RATES
+from longnn.nn._inputs import WithInputs
 from longnn.store._ranks import Ranks
 from longnn.training._memory import count_fitting, fits
-from longnn.training._population import Member, Population, Result
+from longnn.training._population import Member, Population, Result, behind_inputs
 from longnn.training._problem import Problem
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def architecture_of(config: Config) -> tuple[tuple[str, object], ...]:
     False
     """
     structure = {**config.options, "model": config.model, "hidden": config.hidden_channels}
-    structure["direction"] = config.direction
+    structure |= {"direction": config.direction, "inputs": config.inputs}
     return tuple(sorted((k, v) for k, v in structure.items() if k not in VARYING))
 
 
@@ -171,6 +173,7 @@ class Group:
         self.memory = memory
         self.before, self.total = 0, len(members)  # members of the whole job, for a display
         self.places, self.members, self.problem = places, members, problem
+        self._inside, self._seen = behind_inputs(members, problem)
         self.record_filters = record_filters
         self.results: dict[int, Result] = {}  # of those that have ended, by number
         self._live: dict[int, Population] = {}  # by the place of the first member in the group
@@ -218,8 +221,8 @@ class Group:
         return self._size
 
     def _make(self, start: int, size: int) -> Population:
-        chunk = self.members[start : start + size]
-        return Population(chunk, self.problem, record_filters=self.record_filters)
+        chunk = self._inside[start : start + size]
+        return Population(chunk, self._seen, record_filters=self.record_filters)
 
     def _first_turn(self, start: int, size: int, until: int, watcher: Watcher) -> None:
         population = self._make(start, size)
@@ -245,6 +248,9 @@ class Group:
         """Keep the results of a population that has ended."""
         population = self._live.pop(start)
         for i, result in population.results.items():
+            model = self.members[start + i].model
+            if isinstance(model, WithInputs):
+                result = dataclasses.replace(result, state=model.whole_state(result.state))
             self.results[self.places[start + i]] = result
 
     def stop(self, why: str) -> None:

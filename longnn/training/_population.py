@@ -10,7 +10,7 @@ import copy
 import dataclasses
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,11 +18,12 @@ from torch import Tensor, nn
 
 from longnn._base.precision import dense_products
 from longnn.config import Settings
+from longnn.nn._inputs import WithInputs
 from longnn.store._ranks import Ranks
 from longnn.training._feed import Batch, make_feed
 from longnn.training._history import History, Standing
 from longnn.training._objective import Objective
-from longnn.training._problem import Problem
+from longnn.training._problem import Problem, choose_form
 from longnn.training._stack import Packed, PopulationAdam, Stack, TrainableModel, Watched
 
 
@@ -44,6 +45,19 @@ class Member:
     train: Tensor  # (nodes,) bool
     val: Tensor  # (nodes,) bool
     weight: Tensor | None = None  # in the losses, (nodes,) or (nodes, outputs); None: all alike
+
+
+def behind_inputs(members: Sequence[Member], problem: Problem) -> tuple[Sequence[Member], Problem]:
+    """What is trained where models see other inputs than the features: the models inside, on
+    inputs that are computed once. Members are alike in their inputs."""
+    first = members[0].model
+    if not isinstance(first, WithInputs):
+        return members, problem
+    x = choose_form(
+        first.to(problem.device).encode(problem.features, problem.operator), problem.device
+    )
+    inside = [dataclasses.replace(m, model=cast(WithInputs, m.model).model) for m in members]
+    return inside, dataclasses.replace(problem, features=x.to(problem.dtype))
 
 
 @dataclasses.dataclass

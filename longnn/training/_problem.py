@@ -134,6 +134,8 @@ def row_degree_of(config: Config) -> int | None:
     4
     >>> row_degree_of(Config(model="gcn"))
     """
+    if config.inputs != "columns":
+        return None
     return get_model(config.model, 1, 1, 1, **config.options).row_degree
 
 
@@ -141,6 +143,11 @@ def require_row_degree(config: Config) -> int:
     """The same, or an error that says what to do."""
     degree = row_degree_of(config)
     if degree is None:
+        if config.inputs != "columns":
+            raise DataError(
+                f"Expected inputs=columns, since this graph is on disk (got {config.inputs}); or "
+                "give more memory with --memory to train on the whole graph"
+            )
         has = "placement" in config.options
         form = f" with placement={config.options['placement']!r}" if has else ""
         raise DataError(

@@ -194,13 +194,16 @@ class Trained:
         outputs = len(self.classes) if self.classes else len(self.readouts[0].offset)
         sizes, types = (self.features, outputs), len(self.edge_types)
         if not self.members:
-            return make_model(self.config, *sizes, types=types)
+            return make_model(self.config, *sizes, types=types, table=state.get("table"))
         names = list(dict.fromkeys(k.split(".")[1] for k in state if k.startswith("members.")))
         unknown = [name for name in names if name not in self.members]
         if unknown or not names:
             raise ValueError(f"Expected weights of known members (got {unknown or 'none'})")
         equal = dict.fromkeys(names, 1.0)  # the weights of the members are weights, too
-        models = {n: make_model(self.members[n], *sizes, types=types) for n in names}
+        tables = {n: state.get(f"members.{n}.table") for n in names}
+        models = {
+            n: make_model(self.members[n], *sizes, types=types, table=tables[n]) for n in names
+        }
         alike = {name: architecture_of(self.members[name]) for name in names}
         return Ensemble(models, equal, equal, self.task, alike)
 
