@@ -216,7 +216,7 @@ def _describe_repeat(
 
 
 def _types(dataset: NodeDataset) -> list[str]:
-    return [r.name for r in dataset.relations]
+    return [*dataset.backing.types()]
 
 
 def read_alike(predicted: Tensor, dataset: NodeDataset, fit: Fitted) -> Tensor:

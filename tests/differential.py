@@ -46,6 +46,9 @@ def draw(rng):
         ("unknown_ids", ["drop", "add"], 0.2),
         ("features", ["degree"], 0.1),
         ("missing", ["error"], 0.1),
+        ("directed", [True, "auto"], 0.3),
+        ("isolated", ["drop"], 0.1),
+        ("repeated_nodes", ["merge"], 0.3),
     ):
         if rng.random() < chance:
             options[key] = values[rng.integers(len(values))]
@@ -65,6 +68,10 @@ def draw(rng):
         header.append("weight")
         for row in rows:
             row.append(str(rng.integers(1, 9) / 4))
+    if rng.random() < 0.2:
+        header.append("edge_type")
+        for row in rows:
+            row.append("uvw"[rng.integers(3)])
     return _lines(header, rows), _lines(names, table), options
 
 
@@ -163,6 +170,8 @@ def _differs(memory, disk):
             return "data", f"{field}: {one} != {other}"
         if one is not None and not torch.equal(one.nan_to_num(-7), other.nan_to_num(-7)):
             return "data", f"{field}: {one} != {other}"
+    if memory.backing.types() != disk.backing.types():
+        return "data", f"types: {memory.backing.types()} != {disk.backing.types()}"
     if not torch.equal(memory.degrees, disk.degrees):
         return "data", "degrees differ"
     if not torch.equal(memory.data.x.to_dense(), disk.backing.features()):

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from longnn.data._features import feature_arrays
+from longnn.data._relations import Relation, match_types
 from longnn.data._scaling import Scaling
 from longnn.data._tensors import GraphTensors
 from longnn.graphs import GraphOperator, directed_operator
@@ -86,6 +87,18 @@ class Backing(abc.ABC):
     @abc.abstractmethod
     def take_features(self, dataset: "NodeDataset", places: Sequence[int]) -> "NodeDataset":
         """The dataset with some features, in another order; zeros where a place is -1."""
+
+    @abc.abstractmethod
+    def types(self) -> dict[str, int]:
+        """The types of edges, and how many arcs each has; nothing where all are alike."""
+
+    @abc.abstractmethod
+    def take_types(self, dataset: "NodeDataset", names: Sequence[str]) -> "NodeDataset":
+        """The dataset with its types of edges in another order; one without edges if it has none.
+
+        Raises:
+            DataError: for a type that is not among the names, or a graph without types.
+        """
 
     @abc.abstractmethod
     def asked(self, dataset: "NodeDataset") -> "NodeDataset":
@@ -171,7 +184,7 @@ class InMemory(Backing):
 
     data: GraphTensors
     directed: bool
-    relations: tuple[Any, ...]
+    relations: tuple[Relation, ...]
 
     by_rows = False
 
@@ -245,6 +258,18 @@ class InMemory(Backing):
         data = copy.copy(self.data)
         data.x = take_columns(self.data.x, places)
         return dataclasses.replace(dataset, data=data, feature_names=(), open_features=0)
+
+    def types(self) -> dict[str, int]:
+        return {r.name: r.edge_index.shape[1] for r in self.relations}
+
+    def take_types(self, dataset: "NodeDataset", names: Sequence[str]) -> "NodeDataset":
+        places = match_types([r.name for r in self.relations], names) if names else []
+        none = torch.zeros(2, 0, dtype=torch.int64)
+        relations = tuple(
+            self.relations[place] if place >= 0 else Relation(name, none)
+            for name, place in zip(names, places, strict=True)
+        )
+        return dataclasses.replace(dataset, relations=relations)
 
     def asked(self, dataset: "NodeDataset") -> "NodeDataset":
         return dataset

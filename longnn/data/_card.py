@@ -194,7 +194,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
         fingerprint=dataset.fingerprint(),
         directed=dataset.directed,
         one_way=dataset.one_way if dataset.directed else 0,
-        edge_types={r.name: r.edge_index.shape[1] for r in dataset.relations},
+        edge_types=backing.types(),
         targets=_describe_targets(dataset),
     )
     return dataclasses.replace(card, warnings=tuple(_warnings(card, _repeats_by_chance(dataset))))

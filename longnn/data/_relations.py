@@ -81,13 +81,12 @@ def types_note(counts: Sequence[tuple[str, int]]) -> str:
     return f"Edges have {len(counts)} types: {listed}."
 
 
-def match_types(relations: Sequence[Relation], wanted: Sequence[str]) -> tuple[Relation, ...]:
-    """The types in the order of training; one that does not occur has no edges.
+def match_types(given: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where each type of training is among those of a graph, -1 for one that does not occur.
 
     Raises:
         DataError: for a type that training did not know, or a graph without types.
     """
-    given = {r.name: r for r in relations}
     if not given:
         raise DataError(
             f"Expected edges of the types {', '.join(wanted)}, as the run was trained with (got "
@@ -99,5 +98,5 @@ def match_types(relations: Sequence[Relation], wanted: Sequence[str]) -> tuple[R
             f"Expected edges of the types {', '.join(wanted)}, as the run was trained with (got "
             f"{unknown[0]!r}); drop such edges."
         )
-    none = Relation("", torch.zeros(2, 0, dtype=torch.int64))
-    return tuple(given.get(name) or dataclasses.replace(none, name=name) for name in wanted)
+    place = {name: number for number, name in enumerate(given)}
+    return [place.get(name, -1) for name in wanted]

@@ -10,7 +10,7 @@ it, :math:`D^{-1/2} P D^{1/2}`, and is kept as P with two diagonal scalings.
 import dataclasses
 import importlib.metadata
 from pathlib import Path
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 import numpy as np
 import safetensors.torch
@@ -64,6 +64,8 @@ class GraphOperator:
     direction: Direction = "none"
     trainable: bool = False  # whether gradients go on into the values
     types: tuple["GraphOperator", ...] = ()  # one per type of edges; the matrix is of them all
+
+    by_rows: ClassVar[bool] = False  # it has all nodes, not rows of terms that were computed before
 
     @classmethod
     def from_edge_index(

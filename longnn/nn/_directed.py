@@ -9,6 +9,7 @@ from longnn.graphs import GraphOperator, Operator, directed_operator
 from longnn.graphs._operator import Direction
 from longnn.matrices import DenseMatrix, LiftedMatrix
 from longnn.nn._model import Model
+from longnn.nn._terms import OnRows, Terms
 from longnn.nn._transform import Features, as_features
 
 
@@ -77,13 +78,17 @@ class Directed(Model):
         options = {"self_loops": self.self_loops, **options}
         return directed_operator(graph, edge_weight, num_nodes, **options)
 
-    def scores(self, x: Features, operator: Operator) -> Tensor:
-        x = as_features(x)
+    @property
+    def row_degree(self) -> int | None:
+        """That of the model inside."""
+        return self.model.row_degree
+
+    def scores(self, x: Features | Terms, operator: Operator | OnRows) -> Tensor:
+        x = x if isinstance(x, Terms) else as_features(x)
         if self.model.copies == 2:
-            return self.model.scores(x, operator)
-        assert not isinstance(x, LiftedMatrix)
-        lifted = LiftedMatrix(DenseMatrix(x) if isinstance(x, Tensor) else x)
-        both = self.model.scores(lifted, operator)  # (2 nodes, out)
+            return self.model.scores(x, operator)  # type: ignore[arg-type]
+        lifted: Any = x.lifted() if isinstance(x, Terms) else _lifted(x)
+        both = self.model.scores(lifted, operator)  # type: ignore[arg-type]  # (2 nodes, out)
         return both[: x.shape[0]] + both[x.shape[0] :]
 
     def filters(self) -> list[PolynomialFilter]:
@@ -100,3 +105,8 @@ class Directed(Model):
 
     def __repr__(self) -> str:
         return f"Directed({self.model!r})"
+
+
+def _lifted(x: Features) -> LiftedMatrix:
+    assert not isinstance(x, LiftedMatrix)
+    return LiftedMatrix(DenseMatrix(x) if isinstance(x, Tensor) else x)

@@ -19,6 +19,7 @@ from longnn.graphs._operator import Direction, as_operator
 from longnn.nn._norm import normalize_rows
 from longnn.nn._terms import OnRows, Terms
 from longnn.nn._transform import Dropout, Features, Linear, Transform, TransformKind
+from longnn.nn._typed import TypedFilter
 
 Placement = Literal["output", "hidden", "features", "both"]
 PLACEMENTS = get_args(Placement)
@@ -215,7 +216,13 @@ class SpectralGNN(Model):
         bent = self.transform.last is not None or self.activate_before
         if bent or self.output_filter is not None:
             return None
-        return self.filter.degree if isinstance(self.filter, PolynomialFilter) else None
+        filters = self._filters_on_rows()
+        return max(f.degree for f in filters) if filters else None
+
+    def _filters_on_rows(self) -> list[PolynomialFilter]:
+        """The filter, or that of each type of edges."""
+        each = self.filter.each if isinstance(self.filter, TypedFilter) else [self.filter]
+        return [f for f in each if isinstance(f, PolynomialFilter)]
 
     def scores(self, x: Features | Terms, operator: Operator | OnRows) -> Tensor:
         if isinstance(x, Terms):
@@ -227,7 +234,8 @@ class SpectralGNN(Model):
         return self._read(self.filter(operator, self.filter_dropout(h)), operator)
 
     def _filter_terms(self, x: Terms, operator: OnRows) -> Tensor:
-        r"""The filtered signal (rows, channels), :math:`\sum_j (T_j(P)X) W \circ \beta_j`.
+        r"""The filtered signal (rows, channels), :math:`\sum_j (T_j(P)X) W \circ \beta_j`; the sum
+        over all types of edges where each has a filter.
 
         A filter that all channels share is applied first: K+1 times fewer products. Dropout cannot
         have the noise of a whole graph, where it comes before the filter: on rows a dropped feature
@@ -238,9 +246,14 @@ class SpectralGNN(Model):
                 "Expected a model that is linear up to its only filter to be used on rows (got "
                 f"{type(self).__name__} of another form); use placement='features'"
             )
-        assert isinstance(self.filter, PolynomialFilter)
+        of_types = isinstance(self.filter, TypedFilter)
+        pairs = zip(self._filters_on_rows(), x.types if of_types else (x,), strict=True)
+        each = [self._filter_rows(f, terms, operator) for f, terms in pairs]
+        return self.filter_dropout(sum(each[1:], each[0]))
+
+    def _filter_rows(self, f: PolynomialFilter, x: Terms, operator: OnRows) -> Tensor:
         first, drop = self.transform.first, self.transform.input_dropout
-        beta = self.filter.chebyshev_coefficients()  # (K+1, channels or 1)
+        beta = f.chebyshev_coefficients()  # (K+1, channels or 1)
         values = x.values[operator.self_loops][: len(beta)]  # (K+1, rows, features)
         ones = x.ones[operator.self_loops][: len(beta)]  # (K+1, rows)
         beta = beta.to(values.dtype)
@@ -254,7 +267,7 @@ class SpectralGNN(Model):
             h = (each * beta[:, None]).sum(0)
         if first.bias is not None:
             h = h + (ones.T @ beta) * first.bias
-        return self.filter_dropout(h)
+        return h
 
     def _read(self, h: Tensor, operator: Operator | OnRows) -> Tensor:
         """From the filtered signal to scores."""

@@ -1,5 +1,9 @@
 r"""The neighbours of a stored graph, read by stretches of rows, and its degrees.
 
+Of a graph that keeps arcs A is the symmetric matrix of the double cover, with two rows per node
+(:func:`~longnn.graphs.directed_operator`): as a source it has the nodes its arcs go to, as a target
+those they come from, and a loop joins the two.
+
 With self loops added or removed, the matrix is :math:`A + S`, S on the diagonal: 1, or the weight
 of the loop with a minus. A row of :math:`(A + S) U` is the sum of the neighbours' rows, times the
 weights of the edges if they have some, which is what ``torch.nn.functional.embedding_bag``
@@ -34,12 +38,23 @@ class Stretch(NamedTuple):
     weights: Tensor | None  # float32 (entries,); None where all are 1
 
 
+class Side(NamedTuple):
+    """A matrix in compressed rows that is a block of A: all of it, or of arcs one of two."""
+
+    row: int  # its first row of A
+    column: int  # its first column
+    offsets: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray | None
+
+
 class Adjacency:
     """The rows ``first`` to ``last`` of A + S.
 
     Args:
         graph: on disk.
         self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
+        number: of a type of edges; None for all edges.
         first: of the rows.
         last: one past the last row; None: all rows.
         device: that multiplies.
@@ -55,24 +70,18 @@ class Adjacency:
         graph: GraphStore,
         self_loops: SelfLoops = "keep",
         *,
+        number: int | None = None,
         first: int = 0,
         last: int | None = None,
         device: torch.device | str = "cpu",
         resident: bool = True,
     ) -> None:
-        if graph.directed:
-            raise StoreError(
-                "Expected a graph without arcs to be trained on from disk; load it with "
-                "directed=false, or give more with --memory"
-            )
-        self.graph, self.nodes = graph, graph.num_nodes
+        self.graph, self.nodes, self.number = graph, graph.num_rows, number
         self.device, self.resident = torch.device(device), resident
         self.first, self.last = first, self.nodes if last is None else last
-        # Copy on write: torch wants memory that it may write to, and nobody does.
-        arcs = graph.arcs()
-        self.offsets, self.neighbours = _private(arcs.offsets), _private(arcs.indices)
-        self.weights = None if arcs.weights is None else _private(arcs.weights)
-        self._check_ends()
+        n = graph.num_nodes
+        blocks = ((0, n, False), (n, 0, True)) if graph.directed else ((0, 0, False),)
+        self.sides = [self._side(*block) for block in blocks]
         degree, diagonal = self._scan(check_self_loops(self_loops))
         degree = np.where(degree > 0, degree, 1)  # an isolated node's row of A is zero anyway
         self.degree = torch.from_numpy(degree.astype(np.float32)).to(self.device)  # (rows,)
@@ -81,40 +90,52 @@ class Adjacency:
             self.diagonal = torch.from_numpy(diagonal.astype(np.float32)).to(self.device)
         self._kept: dict[tuple[int, int], Stretch] = {}
 
+    def _side(self, row: int, column: int, back: bool) -> Side:
+        # Copy on write: torch wants memory that it may write to, and nobody does.
+        arrays = (
+            None if a is None else _private(a) for a in self.graph.arcs(self.number, back=back)
+        )
+        side = Side(row, column, *arrays)  # type: ignore[arg-type]
+        if side.offsets[0] != 0 or side.offsets[-1] != len(side.indices):
+            raise StoreError(
+                f"Expected offsets from 0 to {len(side.indices)} in {self.graph.folder} "
+                f"(got {side.offsets[0]} to {side.offsets[-1]}); make the folder again"
+            )
+        return side
+
+    def _side_of(self, start: int) -> Side:
+        return self.sides[start // max(self.graph.num_nodes, 1)]
+
     def _scan(self, self_loops: SelfLoops) -> tuple[np.ndarray, np.ndarray]:
         """Degrees and S of the rows; every offset and neighbour is checked here, once."""
         count = self.last - self.first
-        kind = np.int64 if self.weights is None else np.float64
+        weighted = self.graph.weighted
+        kind = np.float64 if weighted else np.int64
         degree, loops, looped = np.zeros(count, kind), np.zeros(count, kind), np.zeros(count, bool)
         for start, stop in self.stretches(1 << 20):
-            offsets = self.offsets[start : stop + 1]
+            side = self._side_of(start)
+            first = start - side.row  # of its rows
+            offsets = side.offsets[first : stop - side.row + 1]
             lengths = np.diff(offsets)
-            self._check_order(start, offsets, lengths)
-            indices = self.neighbours[offsets[0] : offsets[-1]]
+            self._check_order(first, offsets, lengths)
+            indices = side.indices[offsets[0] : offsets[-1]]
             self._check_range(indices)
             here = slice(start - self.first, stop - self.first)
             degree[here] = lengths
-            if self_loops != "keep" or self.weights is not None:
+            if self_loops != "keep" or weighted:
                 rows, size = np.repeat(np.arange(stop - start), lengths), stop - start
-                own = rows + start == indices
+                own = rows + first == indices
                 weights = None
-                if self.weights is not None:
-                    weights = self.weights[offsets[0] : offsets[-1]].astype(np.float64)
+                if side.weights is not None:
+                    weights = side.weights[offsets[0] : offsets[-1]].astype(np.float64)
                     degree[here] = np.bincount(rows, weights, size)
                     weights = weights[own]
                 looped[here] = np.bincount(rows[own], minlength=size) > 0
                 loops[here] = np.bincount(rows[own], weights, size)
-            self._forget(int(offsets[0]), int(offsets[-1]))
+            self._forget(side, int(offsets[0]), int(offsets[-1]))
         # One loop of weight 1 where there is none; or none.
         change = {"keep": 0 * loops, "add": (~looped).astype(kind), "remove": -loops}[self_loops]
         return degree + change, change
-
-    def _check_ends(self) -> None:
-        if self.offsets[0] != 0 or self.offsets[-1] != len(self.neighbours):
-            raise StoreError(
-                f"Expected offsets from 0 to {len(self.neighbours)} in {self.graph.folder} "
-                f"(got {self.offsets[0]} to {self.offsets[-1]}); make the folder again"
-            )
 
     def _check_order(self, start: int, offsets: np.ndarray, lengths: np.ndarray) -> None:
         if (lengths < 0).any():
@@ -126,19 +147,20 @@ class Adjacency:
 
     def _check_range(self, indices: np.ndarray) -> None:
         low, high = (indices.min(), indices.max()) if len(indices) else (0, 0)
-        if low < 0 or high >= self.nodes:
+        if low < 0 or high >= self.graph.num_nodes:
             raise StoreError(
-                f"Expected neighbours in 0..{self.nodes - 1} in {self.graph.folder} "
+                f"Expected neighbours in 0..{self.graph.num_nodes - 1} in {self.graph.folder} "
                 f"(got {low if low < 0 else high}); make the folder again"
             )
 
     def stretches(self, rows: int) -> list[tuple[int, int]]:
-        """The rows in stretches of at most ``rows``, and of a bounded number of entries."""
+        """The rows in stretches of at most ``rows``, with few entries, each on one side."""
         most, found, start = ENTRIES[self.device.type], [], self.first
         while start < self.last:
-            stop = min(start + rows, self.last)
-            if self.offsets[stop] - self.offsets[start] > most:
-                inside = self.offsets[start : stop + 1]
+            side = self._side_of(start)
+            stop = min(start + rows, self.last, side.row + self.graph.num_nodes)
+            inside = side.offsets[start - side.row : stop - side.row + 1]
+            if inside[-1] - inside[0] > most:
                 stop = start + int(np.searchsorted(inside, inside[0] + most, side="right")) - 1
                 stop = max(stop, start + 1)  # a row longer than that stands alone
             found.append((start, stop))
@@ -150,11 +172,13 @@ class Adjacency:
         found = self._kept.get((start, stop))
         if found is not None:
             return found
-        offsets = torch.from_numpy(self.offsets[start : stop + 1])
+        side = self._side_of(start)
+        offsets = torch.from_numpy(side.offsets[start - side.row : stop - side.row + 1])
         begin, end = int(offsets[0]), int(offsets[-1])
-        indices = torch.from_numpy(self.neighbours[begin:end])
+        indices = torch.from_numpy(side.indices[begin:end])
+        indices = indices + side.column if side.column else indices
         small = (offsets - begin).to(torch.int32)
-        weights = None if self.weights is None else torch.from_numpy(self.weights[begin:end])
+        weights = None if side.weights is None else torch.from_numpy(side.weights[begin:end])
         if self.device.type != "cpu":
             indices = indices.pin_memory().to(self.device, non_blocking=True)
             small = small.to(self.device)
@@ -186,18 +210,22 @@ class Adjacency:
         )
         if self.diagonal is not None:
             own = self.diagonal[some.first - self.first : some.last - self.first, None]
-            out.addcmul_(own.to(signal.dtype), signal[some.first : some.last])
+            side = self._side_of(some.first)
+            shift = side.column - side.row  # a loop of an arc joins the copies of its node
+            out.addcmul_(own.to(signal.dtype), signal[some.first + shift : some.last + shift])
         return out
 
     def done(self, some: Stretch) -> None:
         """The rows are not needed until the next product."""
-        self._forget(int(self.offsets[some.first]), int(self.offsets[some.last]))
+        side = self._side_of(some.first)
+        begin, end = side.offsets[[some.first - side.row, some.last - side.row]].tolist()
+        self._forget(side, begin, end)
 
-    def _forget(self, begin: int, end: int) -> None:
+    def _forget(self, side: Side, begin: int, end: int) -> None:
         if not (self.resident and self.device.type == "cpu"):
-            forget(self.neighbours, begin, end)
-            if self.weights is not None:
-                forget(self.weights, begin, end)
+            forget(side.indices, begin, end)
+            if side.weights is not None:
+                forget(side.weights, begin, end)
 
 
 def _private(array: np.ndarray) -> np.ndarray:

@@ -40,8 +40,8 @@ class BasisStore:
         manifest: ``manifest.about`` has ``degree`` (K), ``columns`` (the number of each block's
             columns, in order), ``nodes`` of the graph, ``self_loops``, ``dtype`` (``"float32"``,
             ``"float16"`` or ``"bfloat16"``, the last stored as uint16), ``graph`` (the checksum of
-            the graph's manifest), ``rows`` (``"all"`` or ``"labelled"``) and ``rounding`` (the
-            relative error of what is stored).
+            the graph's manifest), ``edge_type`` (its number, or None for all edges), ``rows``
+            (``"all"`` or ``"labelled"``) and ``rounding`` (the relative error of what is stored).
     """
 
     folder: Path
@@ -160,6 +160,7 @@ def add_ones(basis: BasisStore, graph: GraphStore) -> BasisStore:
             columns=1,
             degree=basis.degree,
             self_loops=basis.about["self_loops"],
+            edge_type=basis.about["edge_type"],
             resident=False,
         )
         out.flush()

@@ -19,7 +19,7 @@ from torch import Tensor
 from longnn._base.memory import available_memory, in_words
 from longnn.data import DataError, NodeDataset, Source
 from longnn.data._backing import NONZERO, WORDS, Backing, entries_of
-from longnn.data._relations import Relation
+from longnn.data._relations import Relation, match_types
 from longnn.data._scaling import Scaling
 from longnn.data._tensors import GraphTensors
 from longnn.graphs._adjacency import SelfLoops
@@ -103,11 +103,13 @@ class OnDisk(Backing):
         graph: the folder.
         nodes: int64 (count,), ascending, the nodes that are asked about; None for all.
         columns: int64 (features,), which features in which order, -1 for zeros; None for all.
+        kinds: the names of the types of edges in another order; None as they are.
     """
 
     graph: GraphStore
     nodes: np.ndarray | None = None
     columns: np.ndarray | None = None
+    kinds: tuple[str, ...] | None = None
 
     by_rows = True
 
@@ -124,18 +126,20 @@ class OnDisk(Backing):
         return int(self.graph.about["edges"])
 
     def degrees(self) -> Tensor:
-        degree = np.diff(self.graph.offsets)
-        for first, last, col in self._arcs() if self.graph.about.get("self_loops", True) else ():
-            row = np.repeat(np.arange(first, last), np.diff(self.graph.offsets[first : last + 1]))
-            degree[row[row == col]] -= 1
+        graph, n = self.graph, self.graph.num_nodes
+        degree = np.diff(graph.offsets)
+        plain = not graph.directed and not graph.about.get("self_loops", True)
+        sides = [] if plain else [graph.arcs(back=back) for back in {False, graph.directed}]
+        for first in range(0, n if sides else 0, ROWS):
+            last, pairs = min(first + ROWS, n), []
+            for arcs in sides:
+                begin, end = arcs.offsets[[first, last]]
+                row = np.repeat(np.arange(first, last), np.diff(arcs.offsets[first : last + 1]))
+                col = arcs.indices[begin:end]
+                pairs.append((row * n + col)[row != col])
+            rows = np.unique(np.concatenate(pairs)) // n - first
+            degree[first:last] = np.bincount(rows, minlength=last - first)
         return torch.from_numpy(degree if self.nodes is None else degree[self.nodes])
-
-    def _arcs(self) -> Iterator[tuple[int, int, np.ndarray]]:
-        """The neighbours of some nodes after the other: the first, one past the last, theirs."""
-        for first in range(0, self.graph.num_nodes, ROWS):
-            last = min(first + ROWS, self.graph.num_nodes)
-            begin, end = self.graph.offsets[[first, last]]
-            yield first, last, self.graph.neighbours[begin:end]
 
     @property
     def weighted(self) -> bool:
@@ -170,6 +174,16 @@ class OnDisk(Backing):
         disk = dataclasses.replace(self, columns=np.asarray(places, dtype=np.int64))
         return dataclasses.replace(dataset, disk=disk, feature_names=())
 
+    def types(self) -> dict[str, int]:
+        names = self.graph.types if self.kinds is None else self.kinds
+        counts = {n: len(self.graph.arcs(k).indices) for k, n in enumerate(self.graph.types)}
+        return {name: counts.get(name, 0) for name in names}
+
+    def take_types(self, dataset: NodeDataset, names: Sequence[str]) -> NodeDataset:
+        if names:
+            match_types(self.graph.types, names)
+        return dataclasses.replace(dataset, disk=dataclasses.replace(self, kinds=tuple(names)))
+
     def asked(self, dataset: NodeDataset) -> NodeDataset:
         if self.nodes is not None:
             return dataset
@@ -190,31 +204,40 @@ class OnDisk(Backing):
         memory: int | None,
         ranks: Ranks | None,
     ) -> tuple[StoredTerms, dict[SelfLoops, OnRows]]:
-        graph = self.graph
-        nodes = self.places()
+        graph, nodes = self.graph, self.places()
         if len(degrees) > 1:  # one without a filter reads any of them
             degrees = {loops: k for loops, k in degrees.items() if k} or {"keep": 0}
-        stores = {
-            loops: ensure_basis(
-                graph, nodes, degree=k, self_loops=loops, memory=memory, ranks=ranks
-            )
-            for loops, k in degrees.items()
-        }
         left = scaling.after(self._stored_scaling)
-        terms = StoredTerms(
-            stores=stores,
-            places={loops: places_of(store, nodes) for loops, store in stores.items()},
-            scaling=left,
-            degree=max(degrees.values()),
-            device=device,
-            dtype=dtype,
-            neighbours=np.diff(graph.offsets)[nodes],
-            columns=self.columns,
-        )
-        made = {loops: OnRows(loops, len(nodes), device, dtype) for loops in stores}
+
+        def terms(number: int | None = None) -> StoredTerms:
+            how: Any = {"edge_type": number, "memory": memory, "ranks": ranks}
+            stores = {
+                loops: ensure_basis(graph, nodes, degree=k, self_loops=loops, **how)
+                for loops, k in degrees.items()
+            }
+            places = {
+                loops: places_of(store, graph.rows_of(nodes)).reshape(graph.copies, -1)
+                for loops, store in stores.items()
+            }
+            return StoredTerms(
+                stores=stores,
+                places=places,
+                scaling=left,
+                degree=max(degrees.values()),
+                device=device,
+                dtype=dtype,
+                neighbours=np.diff(graph.offsets)[nodes],
+                columns=self.columns,
+            )
+
+        names = tuple(self.types())
+        numbers = match_types(graph.types, names) if names else []
+        each = tuple(None if number < 0 else terms(number) for number in numbers)
+        every = dataclasses.replace(terms(), types=each)
+        made = {loops: OnRows(loops, len(nodes), device, dtype, names) for loops in degrees}
         first = next(iter(made.values()))
-        every: tuple[SelfLoops, ...] = ("keep", "add", "remove")
-        return terms, {loops: made.get(loops, first) for loops in every}
+        treatments: tuple[SelfLoops, ...] = ("keep", "add", "remove")
+        return every, {loops: made.get(loops, first) for loops in treatments}
 
     @property
     def _stored_scaling(self) -> Scaling:
@@ -275,7 +298,9 @@ def is_prepared(path: str | Path) -> bool:
 def memory_needed(graph: GraphStore) -> int:
     """Bytes that training on the whole graph in memory takes, roughly."""
     return bytes_needed(
-        nodes=graph.num_nodes, features=graph.num_features, entries=graph.num_entries
+        nodes=graph.num_nodes,
+        features=graph.num_features,
+        entries=graph.copies * graph.num_entries,
     )
 
 
@@ -326,13 +351,11 @@ def load_stored(
 
 def _on_disk(graph: GraphStore, source: Source, memory: int | None, rows: bool) -> NodeDataset:
     about, every = graph.about, slice(None)
-    note = f"{graph.num_nodes:,} nodes and {graph.num_entries // 2:,} edges take about "
+    note = f"{graph.num_nodes:,} nodes and {about['edges']:,} edges take about "
     note += f"{in_words(memory_needed(graph))} of memory"
     if rows:
         note += "" if fits_memory(graph, memory) else ", more than it may take"
         note += ": trained from disk, in batches of labelled nodes."
-        if graph.types:
-            note += f" The {len(graph.types)} types of edges are not told apart there."
     else:
         note += ": read into memory as a whole."
     own_split = "stratified" if graph.roles is None else "own"
@@ -371,13 +394,14 @@ def _in_memory(dataset: NodeDataset, disk: OnDisk, where: np.ndarray) -> NodeDat
     data = GraphTensors(x=x, edge_index=index, **labels)
     if weight is not None:
         data.edge_weight = weight
-    return dataclasses.replace(
+    made = dataclasses.replace(
         dataset,
         data=data,
         ids=Ids(graph, None if every else where)[:],
         relations=tuple(Relation(name, *tensors(k)) for k, name in enumerate(graph.types)),
         disk=None,
     )
+    return made if disk.kinds is None else made.backing.take_types(made, disk.kinds)
 
 
 def _between(arcs: Neighbours, where: np.ndarray) -> Neighbours:

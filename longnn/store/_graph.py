@@ -206,6 +206,20 @@ class GraphStore:
         return len(self.offsets) - 1
 
     @property
+    def copies(self) -> int:
+        """Rows of its operator per node: two where arcs are kept."""
+        return 2 if self.directed else 1
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of its operator."""
+        return self.num_nodes * self.copies
+
+    def rows_of(self, nodes: np.ndarray) -> np.ndarray:
+        """The rows of some nodes: those of their first copies, then those of their second."""
+        return np.concatenate([nodes + copy * self.num_nodes for copy in range(self.copies)])
+
+    @property
     def num_entries(self) -> int:
         """Stored entries: two per edge, one per self loop; one per arc of a directed graph."""
         return len(self.neighbours)

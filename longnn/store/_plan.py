@@ -33,6 +33,7 @@ class Recipe:
         dtype: on disk.
         rows: which rows are kept, in a word.
         graph: the checksum of the graph's manifest.
+        edge_type: the number of a type of edges; None for all edges.
     """
 
     degree: int
@@ -40,6 +41,7 @@ class Recipe:
     dtype: str
     rows: str
     graph: int
+    edge_type: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.degree, int) or self.degree < 0:
@@ -52,7 +54,7 @@ class Recipe:
         """Eight letters that stand for it.
 
         >>> Recipe(10, "keep", "float16", "all", 1).key
-        'ef160815'
+        'fbbfd0d7'
         """
         text = json.dumps(dataclasses.asdict(self), sort_keys=True)
         return f"{zlib.crc32(text.encode()):08x}"

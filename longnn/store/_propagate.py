@@ -77,6 +77,7 @@ def propagate(
     *,
     degree: int = 10,
     self_loops: SelfLoops = "keep",
+    edge_type: int | None = None,
     dtype: str = "float32",
     rows: Kept = "all",
     memory: int | None = None,
@@ -96,6 +97,7 @@ def propagate(
         degree: K.
         self_loops: ``"keep"``, ``"add"`` or ``"remove"``, as for
             :class:`~longnn.graphs.GraphOperator`.
+        edge_type: the number of a type of edges; by default all edges.
         dtype: on disk: ``"float32"``, ``"float16"`` or ``"bfloat16"``. Sums are taken in float32.
         rows: ``"all"``, or only those that are ``"labelled"``.
         memory: bytes that this process may take; by default half of what is free. On a GPU, of the
@@ -114,7 +116,8 @@ def propagate(
         OSError: for a folder that cannot be written; what is finished stays.
     """
     graph = graph if isinstance(graph, GraphStore) else GraphStore.open(graph)
-    recipe = Recipe(degree, self_loops, dtype, rows, checksum(graph.folder / NAME))
+    whole = checksum(graph.folder / NAME)
+    recipe = Recipe(degree, self_loops, dtype, rows, whole, edge_type)
     folder = graph.folder / f"basis-{recipe.key}" if output is None else Path(output)
     found = _find(folder, recipe)
     if found is not None:
@@ -162,7 +165,7 @@ def _find(folder: Path, recipe: Recipe) -> BasisStore | None:
 
 
 def _kept_nodes(graph: GraphStore, rows: Kept) -> np.ndarray | None:
-    """int64 (rows,): the nodes to keep, ascending; None: all."""
+    """int64 (rows,): the rows to keep, ascending; None: all."""
     if rows == "all":
         return None
     if rows != "labelled":
@@ -170,7 +173,7 @@ def _kept_nodes(graph: GraphStore, rows: Kept) -> np.ndarray | None:
     labelled = graph.labelled
     if len(labelled) == 0:
         raise StoreError(f"Expected labelled nodes in {graph.folder} (got none); keep all rows")
-    return labelled
+    return graph.rows_of(labelled)
 
 
 def _size(
@@ -182,10 +185,10 @@ def _size(
             f"{graph.num_features} features)"
         )
     return Size(
-        nodes=graph.num_nodes,
-        entries=graph.num_entries * (2 if graph.weighted else 1),  # a weight is as wide
+        nodes=graph.num_rows,
+        entries=graph.copies * graph.num_entries * (2 if graph.weighted else 1),  # a weight is wide
         columns=graph.num_features,
-        kept=graph.num_nodes if kept is None else len(kept),
+        kept=graph.num_rows if kept is None else len(kept),
         term_bytes=(recipe.degree + 1) * recipe.itemsize,
         row_ranks=ranks.row_ranks,
         column_ranks=ranks.column_ranks,
@@ -270,9 +273,9 @@ class _Job:
         self.kept, self.ranks, self.device = kept, ranks, device
         self.dtype: torch.dtype = getattr(torch, recipe.dtype)
         self.spans = starts(plan.columns)
-        share = rows_per_rank(graph.num_nodes, ranks.row_ranks)
-        self.first = min(share * ranks.row_rank, graph.num_nodes)
-        self.last = min(self.first + share, graph.num_nodes)
+        share = rows_per_rank(graph.num_rows, ranks.row_ranks)
+        self.first = min(share * ranks.row_rank, graph.num_rows)
+        self.last = min(self.first + share, graph.num_rows)
         #: The rows of a block's file that this rank writes.
         self.own = (self.first, self.last)
         if kept is not None:
@@ -291,6 +294,7 @@ class _Job:
         adjacency = Adjacency(
             self.graph,
             self.recipe.self_loops,  # type: ignore[arg-type]
+            number=self.recipe.edge_type,
             first=self.first,
             last=self.last,
             device=self.device,
@@ -327,7 +331,7 @@ class _Job:
                 "system gave less); give less with --memory"
             ) from error
         kept = None if self.kept is None else self.kept[low:high]
-        keeper = Keeper(stage, self.dtype, kept, self.first, self.graph.num_nodes)
+        keeper = Keeper(stage, self.dtype, kept, self.first, self.graph.num_rows)
         load = lambda start, stop: self._load(start, stop, first, last)  # noqa: E731
         try:
             self._recurrence.run(load, keeper.put, self.recipe.degree, clock.step)
@@ -349,6 +353,7 @@ class _Job:
     def _load(self, start: int, stop: int, first: int, last: int) -> Tensor:
         """Rows of the features of a block, float32 (rows, columns), scaled: few bits must do."""
         features = self.graph.features
+        start, stop = (end - start // len(features) * len(features) for end in (start, stop))
         found = np.array(features[start:stop, first:last], dtype=np.float32, order="C")
         if not np.isfinite(found).all():
             row, column = np.argwhere(~np.isfinite(found))[0]
@@ -364,7 +369,7 @@ class _Job:
 
     def _write(self, index: int, keeper: Keeper) -> Path:
         """The block's file, each rank its rows; then its record."""
-        rows = self.graph.num_nodes if self.kept is None else len(self.kept)
+        rows = self.graph.num_rows if self.kept is None else len(self.kept)
         first, last = self.spans[index]
         shape = (rows, self.recipe.degree + 1, last - first)
         file = BlockFile(self.folder, index, shape, STORED[self.recipe.dtype])
@@ -447,7 +452,12 @@ SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 def serving_basis(
-    graph: GraphStore, *, degree: int, self_loops: SelfLoops, nodes: np.ndarray | None = None
+    graph: GraphStore,
+    *,
+    degree: int,
+    self_loops: SelfLoops,
+    edge_type: int | None = None,
+    nodes: np.ndarray | None = None,
 ) -> BasisStore | None:
     """Terms in the folder of a graph that serve: of this graph, of these nodes, of this degree or a
     higher one; None where there are none.
@@ -456,16 +466,17 @@ def serving_basis(
         graph: the stored graph.
         degree: K, at least.
         self_loops: what became of self loops.
+        edge_type: the number of a type of edges; by default all edges.
         nodes: int64 (count,), ascending, those that must be there; None for all.
     """
-    wanted = checksum(graph.folder / NAME)
+    wanted = (checksum(graph.folder / NAME), self_loops, edge_type)
     for manifest in sorted(graph.folder.glob(f"basis-*/{NAME}")):
         try:
             found = BasisStore.open(manifest.parent)
         except StoreError:  # of another version, or damaged: as if it were not there
             continue
-        about = found.about
-        if (about["graph"], about["self_loops"]) != (wanted, self_loops) or found.degree < degree:
+        held = tuple(found.about.get(key) for key in ("graph", "self_loops", "edge_type"))
+        if held != wanted or found.degree < degree:
             continue
         if found.rows is None or (nodes is not None and bool(np.isin(nodes, found.rows).all())):
             return found
@@ -478,6 +489,7 @@ def ensure_basis(
     *,
     degree: int,
     self_loops: SelfLoops,
+    edge_type: int | None = None,
     dtype: str = "float32",
     memory: int | None = None,
     device: str = "cpu",
@@ -489,18 +501,18 @@ def ensure_basis(
     share the work; by default the caller is alone.
     """
     ranks = Ranks() if ranks is None else ranks
+    which: Any = {"degree": degree, "self_loops": self_loops, "edge_type": edge_type}
 
     def find() -> BasisStore | None:
-        return serving_basis(graph, degree=degree, self_loops=self_loops, nodes=nodes)
+        return serving_basis(graph, nodes=nodes, **which)
 
     found = find()
     if not ranks.agree(found is not None):
-        size = graph.num_nodes * (degree + 1) * graph.num_features * SIZES[dtype]
+        size = graph.num_rows * (degree + 1) * graph.num_features * SIZES[dtype]
         room = ranks.agree(size <= DISK_SHARE * shutil.disk_usage(graph.folder).free)
         found = propagate(
             graph,
-            degree=degree,
-            self_loops=self_loops,
+            **which,
             rows="all" if room else "labelled",
             dtype=dtype,
             memory=None if memory is None else max(memory, LEAST),

@@ -15,7 +15,6 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from longnn.data._scaling import Scaling
 from longnn.graphs._adjacency import SelfLoops
@@ -35,12 +34,14 @@ class StoredTerms:
 
     Args:
         stores: by what became of self loops.
-        places: the row of each node of the dataset in each store, int64 (rows,).
+        places: the row of each node of the dataset in each store, int64 (copies, rows): two where
+            arcs are kept.
         scaling: of the features, by columns.
         degree: up to which terms are read.
         device, dtype: of what is read.
         neighbours: how many each row has, (rows,).
         columns: int64 (features,), which columns these are; None for all as they are.
+        types: the same by the edges of each type alone; None for one that has no edges.
     """
 
     stores: Mapping[SelfLoops, BasisStore]
@@ -51,24 +52,27 @@ class StoredTerms:
     dtype: torch.dtype
     neighbours: np.ndarray
     columns: np.ndarray | None = None
+    types: tuple["StoredTerms | None", ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and features."""
-        rows = len(next(iter(self.places.values())))
+        rows = next(iter(self.places.values())).shape[1]
         columns = next(iter(self.stores.values())).num_columns
         return rows, columns if self.columns is None else len(self.columns)
 
     def narrowed(self, loops: SelfLoops, degree: int) -> "StoredTerms":
         """The terms up to a degree under one treatment of self loops: what one model needs."""
         stores, places = {loops: self.stores[loops]}, {loops: self.places[loops]}
-        return dataclasses.replace(self, stores=stores, places=places, degree=degree)
+        types = tuple(each and each.narrowed(loops, degree) for each in self.types)
+        return dataclasses.replace(self, stores=stores, places=places, degree=degree, types=types)
 
     def read(self, rows: np.ndarray) -> Terms:
         """The terms of some rows of the dataset, scaled."""
         values, ones = {}, {}
         for key, store in self.stores.items():
-            found, constant = store.read(self.places[key][rows], min(self.degree, store.degree))
+            places = self.places[key][:, rows].reshape(-1)
+            found, constant = store.read(places, min(self.degree, store.degree))
             if self.columns is not None:
                 found = np.where(self.columns >= 0, found[..., self.columns], np.float32(0))
             if self.scaling.mean is not None and self.scaling.deviation is not None:
@@ -78,7 +82,14 @@ class StoredTerms:
             values[key] = torch.from_numpy(found).to(self.device, self.dtype)
             ones[key] = torch.from_numpy(constant).to(self.device, self.dtype)
         degrees = torch.from_numpy(self.neighbours[rows]).to(self.device, self.dtype)
-        return Terms(values, ones, degrees)
+        made = Terms(values, ones, degrees, self.copies)
+        types = tuple(made.without_edges() if t is None else t.read(rows) for t in self.types)
+        return dataclasses.replace(made, types=types)
+
+    @property
+    def copies(self) -> int:
+        """Rows of the operator per node."""
+        return len(next(iter(self.places.values())))
 
     def in_order(self, rows: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, Terms]]:
         """Batches of rows as they come: places among ``rows``, and the terms."""
@@ -92,7 +103,8 @@ class StoredTerms:
     ) -> Iterator[tuple[int, np.ndarray, Terms]]:
         """The same in the random order of a pass, whose number is given; of each batch the share
         of this rank, with where in the batch it begins."""
-        room = WINDOW // (4 * (self.degree + 1) * self.shape[1] * len(self.stores))
+        width = self.copies * self.shape[1] * len(self.stores) * (1 + len(self.types))
+        room = WINDOW // (4 * (self.degree + 1) * width)
         windows = shuffled_windows(len(rows), size, passes, room=room)
         shares = [own_shares(window, size, ranks) for window in windows]
         wanted = [np.concatenate([part for _, part in share]) for share in shares]
@@ -101,7 +113,7 @@ class StoredTerms:
             read_to = np.argsort(np.argsort(window))  # where each row of the window was read to
             places = np.split(read_to, np.cumsum([len(part) for _, part in share])[:-1])
             for (first, part), place in zip(share, places, strict=True):
-                yield first, part, _take(terms, torch.from_numpy(place).to(self.device))
+                yield first, part, terms.take(torch.from_numpy(place).to(self.device))
 
 
 def shuffled_windows(count: int, size: int, passes: int, *, room: int) -> list[np.ndarray]:
@@ -130,13 +142,6 @@ def own_shares(window: np.ndarray, size: int, ranks: Ranks) -> list[tuple[int, n
     """
     batches = [window[start : start + size] for start in range(0, len(window), size)]
     return [(ranks.share(len(b)).start, b[ranks.share(len(b))]) for b in batches]
-
-
-def _take(terms: Terms, rows: Tensor) -> Terms:
-    return Terms(
-        {loops: v[:, rows] for loops, v in terms.values.items()},
-        {loops: v[:, rows] for loops, v in terms.ones.items()},
-    )
 
 
 def _ahead(jobs: list[partial[Terms]]) -> Iterator[Terms]:

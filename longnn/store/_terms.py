@@ -179,10 +179,11 @@ def each_term(
     columns: int,
     degree: int,
     self_loops: SelfLoops = "keep",
+    edge_type: int | None = None,
     threads: int | None = None,
     resident: bool = True,
 ) -> None:
     """Compute T_0(P) X, ..., T_K(P) X of some columns, which the caller reads and keeps."""
-    adjacency = Adjacency(graph, self_loops, resident=resident)
+    adjacency = Adjacency(graph, self_loops, number=edge_type, resident=resident)
     with team(torch.get_num_threads() if threads is None else threads) as hands:
         Recurrence(adjacency, columns, hands).run(load, put, degree, lambda degree: None)

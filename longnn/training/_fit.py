@@ -15,7 +15,6 @@ from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Split
 from longnn.data._convert import undirected
 from longnn.data._scaling import Scaling
-from longnn.graphs import GraphOperator
 from longnn.graphs._adjacency import SelfLoops
 from longnn.metrics import METRICS, headline, score_classes, score_labels, score_numbers
 from longnn.nn import Directed, Model, truncate_filters
@@ -206,7 +205,7 @@ def make_members(
     """
     sizes = (problem.features.shape[1], problem.outputs)
     given = [None] * len(configs) if weights is None else weights
-    types = len(problem.operator.types) if isinstance(problem.operator, GraphOperator) else 0
+    types = len(problem.operator.types)
     members = []
     kinds = {config.inputs: config for config in configs}
     tables = {kind: _table_of(config, problem) for kind, config in kinds.items()}
@@ -327,6 +326,7 @@ def heard_batches(
 def predict(model: Model, problem: Problem, readout: Readout | None = None) -> Tensor:
     """Probabilities (nodes, classes), or values (nodes,), on the CPU; dropout is off.
 
+    >>> from longnn.graphs import GraphOperator
     >>> from longnn.nn import MLP
     >>> P = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
     >>> problem = Problem.make(torch.eye(2), P, torch.tensor([0, 1]))

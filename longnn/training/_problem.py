@@ -21,7 +21,6 @@ from longnn.matrices import (
     nonzero_share,
 )
 from longnn.metrics import Task, headline
-from longnn.nn._terms import OnRows
 from longnn.registry import find_model, get_model
 from longnn.store._ranks import Ranks
 
@@ -90,7 +89,7 @@ class Problem:
     @property
     def by_rows(self) -> bool:
         """Whether models see rows of stored terms, some at a time, and not the whole graph."""
-        return isinstance(self.operator, OnRows)
+        return bool(self.operator.by_rows)
 
     @property
     def size(self) -> int:
@@ -136,7 +135,9 @@ def row_degree_of(config: Config) -> int | None:
     """
     if config.inputs != "columns":
         return None
-    return get_model(config.model, 1, 1, 1, **config.options).row_degree
+    joins = config.direction == "cover" and find_model(config.model).model.joins_copies
+    copies = {"copies": 2} if joins else {}
+    return get_model(config.model, 1, 1, 1, **config.options, **copies).row_degree
 
 
 def require_row_degree(config: Config) -> int:

@@ -12,7 +12,6 @@ from torch import Tensor
 from longnn._base.schema import Node
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset
-from longnn.data._relations import match_types
 from longnn.data._scaling import Scaling
 from longnn.metrics import Task
 from longnn.nn import Model
@@ -102,10 +101,8 @@ def _match_open(names: Sequence[str], given: Sequence[str], first: int) -> list[
 
 def match_edge_types(dataset: NodeDataset, names: Sequence[str]) -> NodeDataset:
     """The dataset with the types of edges in the order of training."""
-    if not names and not dataset.relations:
-        return dataset
-    relations = match_types(dataset.relations, names) if names else ()
-    return dataclasses.replace(dataset, relations=relations)
+    own = tuple(dataset.backing.types())
+    return dataset if own == tuple(names) else dataset.backing.take_types(dataset, names)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -162,7 +159,7 @@ class Trained:
             encoding=dataset.encoding,
             open_features=dataset.open_features,
             members={m.name: m.fitted.config for f in fitted for m in f.members if m.weight > 0},
-            edge_types=tuple(r.name for r in dataset.relations),
+            edge_types=tuple(dataset.backing.types()),
             intervals=tuple(f.intervals for f in fitted if f.intervals is not None),
         )
         vars(trained)["models"] = tuple(f.model for f in fitted)  # as the cached property has it

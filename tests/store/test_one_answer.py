@@ -172,3 +172,44 @@ def test_patience_on_disk_is_that_in_memory(prepared, houses, monkeypatch):
     small_steps = lambda: SimpleNamespace(batch_rows=5)  # noqa: E731
     monkeypatch.setattr("longnn.training._presets.Settings", small_steps)
     assert complete({"preset": "fast"}, stored).settings.patience == 10  # epochs of 40 steps
+
+
+def write_roads(folder, kinds, *, seed, nodes=60):
+    """Weighted arcs of several types, loops and repeats among them."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir()
+    x = rng.normal(size=(nodes, 3))
+    rows = [f"{i},{a:.3f},{b:.3f},{c:.3f},{a + b:.3f}" for i, (a, b, c) in enumerate(x)]
+    (folder / "nodes.csv").write_text("\n".join(["id,f,g,h,flow", *rows]) + "\n")
+    ends = rng.integers(nodes, size=(4 * nodes, 2)).tolist()
+    lines = [
+        f"{a},{b},{rng.integers(1, 9) / 4},{kinds[k % len(kinds)]}" for k, (a, b) in enumerate(ends)
+    ]
+    (folder / "edges.csv").write_text("\n".join(["source,target,weight,edge_type", *lines]) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("model", ["lon", "sgc", "mlp"])
+def test_weights_arcs_and_types_count_on_disk(tmp_path, directed, model, no_report):
+    """Trained on either backing; asked of this graph, and of one that lacks a type."""
+    options = {"label_column": ["flow"], "directed": directed, "self_loops": True}
+    old = write_roads(tmp_path / "old", ["rail", "road", "ferry"], seed=0)
+    new = write_roads(tmp_path / "new", ["road", "ferry"], seed=1)
+    quick = {"model": model, "epochs": 4, "preset": "fast", "baselines": False, "scale": "none"}
+    quick |= {"input_dropout": 0.0, "dropout": 0.0, "device": "cpu"}
+    quick |= {"placement": "features", "filter_dropout": 0.0} if model == "lon" else {}
+    quick |= {} if model != "sgc" else {"degree": 2}
+    stores = [prepare(g, output=tmp_path / f"{g.name}-made", options=options) for g in (old, new)]
+    memory, disk = (
+        [load(g, **options) for g in (old, new)],
+        [load_stored(g.folder, rows=True) for g in stores],
+    )
+    assert memory[0].degrees.tolist() == disk[0].degrees.tolist()
+    assert describe(disk[0]).edge_types == describe(memory[0]).edge_types
+    runs = [train(d, quick, tmp_path / f"run{k}") for k, d in enumerate((memory[0], disk[0]))]
+    for run in runs:
+        for in_memory, on_disk in zip(memory, disk, strict=True):
+            expected = predicted(run.predict(in_memory))
+            assert expected.std() > 1e-3
+            np.testing.assert_allclose(predicted(run.predict(on_disk)), expected, atol=1e-4)
