@@ -10,6 +10,7 @@ import io
 import pickle
 import re
 import struct
+import sys
 import warnings
 import zipfile
 import zlib
@@ -131,6 +132,16 @@ class _Unpickler(pickle._Unpickler):
         made.set(state)
 
     dispatch[pickle.BUILD[0]] = load_build
+
+    def load_bytearray8(self) -> None:
+        """The library's own makes room for all that is claimed before it reads a byte."""
+        (size,) = struct.unpack("<Q", self.read(8))  # type: ignore[attr-defined]
+        content = self.read(min(size, sys.maxsize))  # type: ignore[attr-defined]
+        if len(content) < size:
+            raise pickle.UnpicklingError("it is cut off")
+        self.append(bytearray(content))  # type: ignore[attr-defined]
+
+    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
 
 
 def read_pickle(path: Path) -> Any:

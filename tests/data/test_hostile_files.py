@@ -438,6 +438,7 @@ def test_a_path_of_filters_that_claims_much(tmp_path: Path) -> None:
     [
         b"\x80\x02X\x00",  # a text whose length is cut
         b"\x80\x02X\xff\xff\xff\x7fabc.",  # a text of two gigabytes in ten bytes
+        b"\x80\x05\x96\0\0\0\x40\0\0\0\0abc.",  # an array of one gigabyte
     ],
 )
 def test_a_pickle_that_is_cut_or_lies(content: bytes, tmp_path: Path) -> None:
