@@ -36,30 +36,19 @@ def _shown(fields):
 
 def _lying_tensor(draw):
     """A torch sparse tensor whose indices were never checked."""
-    arrays = made.lie(
-        draw, made.matrix_arrays(made.adjacency(draw).asformat(draw.choice(("csr", "csc", "coo"))))
-    )
+    matrix = made.adjacency(draw).asformat(draw.choice(("csr", "csc")))
+    held = made.lie(draw, {k: v for k, v in made.matrix_arrays(matrix).items() if k != "format"})
+    kind = draw.choice((torch.sparse_csr_tensor, torch.sparse_csc_tensor, None))
     with torch.sparse.check_sparse_tensor_invariants(False):
         try:
-            size = tuple(int(n) for n in np.asarray(arrays["shape"]).reshape(-1)[:2])
-            held = {k: v for k, v in arrays.items() if k not in ("format", "shape")}
-            parts = {k: torch.from_numpy(_number(v)) for k, v in held.items()}
-            if "row" in parts:
-                index = torch.stack([parts["row"], parts["col"]]).long()
-                return torch.sparse_coo_tensor(index, parts["data"], size)
-            make = draw.choice((torch.sparse_csr_tensor, torch.sparse_csc_tensor))
-            return make(parts["indptr"].long(), parts["indices"].long(), parts["data"], size)
+            size = tuple(int(n) for n in np.asarray(held["shape"]).reshape(-1)[:2])
+            parts = [torch.from_numpy(held[k]) for k in ("indptr", "indices", "data")]
+            if kind is not None:
+                return kind(parts[0].long(), parts[1].long(), parts[2], size)
+            index = torch.stack([parts[1].long(), parts[1].long().flip(0)])
+            return torch.sparse_coo_tensor(index, parts[2], size)
         except (OverflowError, RuntimeError, TypeError, ValueError):
             return torch.eye(4).to_sparse()
-
-
-def _number(array):
-    array = np.array(array)
-    return (
-        array
-        if array.dtype.isnative and array.dtype.kind in "biuf" and array.dtype.itemsize <= 8
-        else np.arange(4)
-    )
 
 
 def _lying_matrix(draw):
@@ -136,20 +125,16 @@ def frames(draw, folder):
         return Case(lambda: from_scipy(given), learn, (), what)
     if kind == 3:
         graph = networkx.MultiDiGraph() if draw.chance(0.3) else networkx.Graph()
-        for row in nodes[1:]:
-            key = draw.choice((row[0], row[0], row[0], 1, 1.5, (1, 2))) if row else 0
+        for row in (row for row in nodes[1:] if row):
+            key = draw.choice((row[0], row[0], 1.5, (1, 2)))
             graph.add_node(key, **dict(zip(("size", "hue", "label"), row[1:], strict=False)))
-        for row in edges[1:]:
-            if len(row) > 1:
-                graph.add_edge(row[0], row[1], weight=draw.choice((*NUMBERS, *PLAIN[:8])))
-        options = {"label_column": "label"} if draw.chance(0.5) else {}
-        return Case(lambda: from_networkx(graph, **options), learn, (), str(list(graph.edges)))
-    make = (_pandas, _polars, _arrow)[kind]
-    tables = make(draw, edges), make(draw, nodes)
+        for row in (row for row in edges[1:] if len(row) > 1):
+            graph.add_edge(row[0], row[1], weight=draw.choice((*NUMBERS, *PLAIN[:8])))
+        return Case(lambda: from_networkx(graph), learn, (), str(list(graph.edges)))
+    make = (_pandas, polars.DataFrame, _arrow)[kind]
+    tables = [make(_columns(rows)) if kind == 1 else make(draw, rows) for rows in (edges, nodes)]
     if draw.chance(0.1):
-        tables = draw.choice(
-            ((None, tables[1]), (tables[0], 5), ("x", "y"), ({}, []), (tables[1], None))
-        )
+        tables = draw.choice(((None, tables[1]), (tables[0], 5), ("x", "y"), ({}, [])))
     return Case(lambda: from_pandas(*tables), learn, (), f"{edges} {nodes}")
 
 
@@ -161,27 +146,19 @@ def _columns(rows):
 def _pandas(draw, rows):
     frame = pd.DataFrame(_columns(rows))
     if len(frame.columns) and draw.chance(0.5):
-        column = draw.choice(list(frame.columns))
         values = [draw.choice((*NUMBERS, *PLAIN, *CELLS)) for _ in range(len(frame))]
         kinds = (
             lambda: pd.Series(values, dtype=object),
-            lambda: pd.Series(range(len(frame))).astype("category"),
             lambda: pd.to_datetime(pd.Series(range(len(frame))), unit="D", utc=True),
             lambda: pd.Series([1 + 2j] * len(frame)),
             lambda: pd.Series([pd.NA] * len(frame), dtype="Int64"),
             lambda: pd.Series(pd.arrays.SparseArray([0.0] * len(frame))),
             lambda: pd.Series(pd.interval_range(0, len(frame))),
         )
-        frame[column] = draw.choice(kinds)()
+        frame[draw.choice(list(frame.columns))] = draw.choice(kinds)()
     if draw.chance(0.2):
         frame.columns = [draw.choice((*NUMBERS, "a", None, ("a", "b"))) for _ in frame.columns]
-    if draw.chance(0.1):
-        frame.index = [draw.choice(("a", 1)) for _ in frame.index]
     return frame
-
-
-def _polars(draw, rows):
-    return polars.DataFrame(_columns(rows))
 
 
 def _arrow(draw, rows):
