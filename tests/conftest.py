@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,14 @@ def no_report():
     """Runs without their page; see :func:`tests.commands.without_report` for wider fixtures."""
     with without_report():
         yield
+
+
+@pytest.fixture
+def ctrl_c():
+    """A function that interrupts this process; in the background of a shell it would be ignored."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, previous)
 
 
 @pytest.fixture

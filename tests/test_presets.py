@@ -1,7 +1,6 @@
 """Presets as a user meets them: command, run folder, report, estimator."""
 
 import re
-import signal
 import time
 
 import pytest
@@ -107,7 +106,7 @@ def test_a_time_limit_counts_from_when_it_is_told(monkeypatch):
     assert ends == [("epochs", 3), ("time", 1), ("epochs", 3)]
 
 
-def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path, monkeypatch):
+def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path, monkeypatch, ctrl_c):
     """After Ctrl-C, in the second group of members."""
     arguments = (*TINY, *FEW, "--set", "patience=4", "--quiet", "--output")
     whole, folder, seen = tmp_path / "whole", tmp_path / "run", []
@@ -119,16 +118,11 @@ def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path, monkeypatch):
         epoch(population)
         seen.append(population)
         if len(seen) == 6:
-            signal.raise_signal(signal.SIGINT)
+            ctrl_c()
 
-    # In the background of a shell it would be ignored.
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(Population, "_epoch", interrupted)
-            stopped = command("train", *arguments, folder, "--checkpoint-every", 0)
-    finally:
-        signal.signal(signal.SIGINT, previous)
+    with monkeypatch.context() as patch:
+        patch.setattr(Population, "_epoch", interrupted)
+        stopped = command("train", *arguments, folder, "--checkpoint-every", 0)
     assert stopped.exit_code == 130
     assert "the best so far is kept" in stopped.stderr
     kept = RunRecord.read(folder)

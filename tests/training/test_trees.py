@@ -1,7 +1,5 @@
 """Boosted trees as a model: what they see, what is kept of them, and the laws that all keep."""
 
-import signal
-
 import numpy as np
 import pytest
 import torch
@@ -218,7 +216,7 @@ def test_a_search_finds_better_trees():
     assert found.config.options["columns"] == "neighbours"
 
 
-def test_an_interrupted_training_goes_on_to_the_same_trees(tmp_path, monkeypatch):
+def test_an_interrupted_training_goes_on_to_the_same_trees(tmp_path, monkeypatch, ctrl_c):
     source = Source.resolve("csbm", options={"num_nodes": 120, "num_features": 8})
     whole = longnn.train(source, BRIEF, tmp_path / "whole")
     rounds, check = [], Keeper.check
@@ -226,7 +224,7 @@ def test_an_interrupted_training_goes_on_to_the_same_trees(tmp_path, monkeypatch
     def interrupted(self):
         rounds.append(1)
         if len(rounds) == 4:
-            signal.raise_signal(signal.SIGINT)
+            ctrl_c()
         check(self)
 
     with monkeypatch.context() as patch:
