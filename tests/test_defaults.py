@@ -2,7 +2,7 @@
 
 import pytest
 
-from longnn import LONGNN, LONGNNClassifier, LONGNNRegressor, get_model, tuning
+from longnn import LONGNN, LONGNNClassifier, LONGNNRegressor, get_model
 from longnn.config import Config
 from longnn.data import load
 from longnn.registry import MODELS
@@ -66,11 +66,6 @@ def test_a_model_alone_has_the_options_of_a_configuration(model):
 def test_the_model_of_the_paper_is_a_form_and_not_the_default():
     (ours,) = LONGNN(5, 8, 3).filters()
     assert (ours.kind, ours.channels, ours.basis.weight) == ("free", 1, "probability")
-
-
-def test_a_search_fills_in_from_the_same_source():
-    space = tuning.load_space({"dropout": {"choices": [0.1, 0.2, 0.3]}}, "lon")
-    assert space.config({"dropout": 0.1}) == Config(options={"dropout": 0.1})
 
 
 def test_features_that_are_ready_are_left_alone_by_both(tmp_path):

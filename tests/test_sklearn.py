@@ -189,13 +189,6 @@ def test_what_cannot_be_fitted(graph, nodes, y):
         here.fit((graph.x, graph.edge_index, np.stack([nodes * 0, nodes * 0 + 2], 1)))
 
 
-def test_validation_nodes_may_be_given(graph, nodes, y):
-    val = np.arange(40) >= 30
-    some = classifier(graph=graph).fit(nodes[:40], y[:40], val_mask=val)
-    np.testing.assert_array_equal(np.flatnonzero(some.val_mask_), np.sort(nodes[30:40]))
-    np.testing.assert_array_equal(np.flatnonzero(some.train_mask_), np.sort(nodes[:30]))
-
-
 # --- the tools of scikit-learn
 
 

@@ -213,11 +213,6 @@ def test_several_labels_are_scored_and_tabled(graph: NodeDataset) -> None:
     assert best > y[test].mean() + 0.1
 
 
-def test_a_threshold_is_kept(rare: NodeDataset) -> None:
-    run = longnn.train(rare, {**FAST, "threshold": 0.125, "baselines": False})
-    assert run.record.repeats[0].threshold == 0.125
-
-
 def test_several_numbers_are_scored_and_tabled(graph: NodeDataset) -> None:
     y = 100 + 10 * graph.data.x[:, :2]
     run = longnn.train(relabelled(graph, y, targets=("price", "rent")), {**FAST, "epochs": 60})

@@ -129,14 +129,6 @@ def test_numbers_to_predict_are_described():
     assert json.loads(json.dumps(card.to_dict()))["targets"]["rent"] == found
 
 
-def test_a_line_names_the_first_classes():
-    index = torch.stack([torch.arange(79), torch.arange(1, 80)])
-    names = [f"c{k:02}" for k in range(40)]
-    d = from_data(Data(x=torch.eye(80), edge_index=index, y=torch.arange(80) % 40), classes=names)
-    (line,) = [line for line in describe(d).lines() if line.startswith("classes")]
-    assert line.endswith("c18: 2, c19: 2, and 20 more")
-
-
 def test_few_columns_and_degrees_repeat_by_chance(write):
     edges = write("e.csv", "source,target\na,b\nb,c\nc,a\n")
     for nodes in ("id,size,label\na,0,x\nb,0,y\nc,0.5,x\n", "id,label\na,x\nb,y\nc,x\n"):

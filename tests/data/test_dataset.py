@@ -34,11 +34,6 @@ def test_counts_and_labels():
     )
 
 
-def test_self_loop_counts_once():
-    d = dataset(edge_index=torch.tensor([[0, 0, 1], [0, 1, 0]]))
-    assert d.num_edges == 2
-
-
 def test_fingerprint_is_of_content_only():
     base = dataset().fingerprint()
     masks = dataset(train_mask=torch.ones(3, dtype=torch.bool))

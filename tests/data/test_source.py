@@ -9,7 +9,6 @@ import torch
 
 from longnn.data import DataError, Source, load
 from longnn.data._synthetic import csbm
-from tests.commands import CLUB
 from tests.data.examples import EDGES, NODES
 
 NAMED = ["roman-empire", "roman_empire", "Roman Empire", " ROMAN_EMPIRE "]
@@ -193,15 +192,6 @@ class TestLike:
     def test_only_labels_and_splits_can_be_optional(self, old):
         with pytest.raises(DataError, match=r"among label_column, split_column \(got 'id_column'"):
             load(old.graph, old.nodes, optional_columns="id_column")
-
-
-@pytest.mark.parametrize("text", ["csbm", "digits", str(CLUB), str(CLUB / "edges.csv")])
-def test_a_source_knows_the_name_of_its_dataset(text):
-    source = Source.resolve(text)
-    assert source.name == source.load().name
-    if source.kind == "files":
-        renamed = Source.resolve(text, options={"name": "mine"})
-        assert renamed.name == renamed.load().name == "mine"
 
 
 def test_the_node_file_beside_the_edges_is_found_and_named(write, tmp_path):

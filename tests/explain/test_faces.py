@@ -1,7 +1,6 @@
 """Explanations as users meet them: the command, the estimator, tables, pages, files."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.csv
@@ -12,8 +11,6 @@ import torch
 from longnn import LONGNNClassifier, LONGNNRegressor, load_run
 from longnn.data import csbm
 from longnn.explain import Explanation, explain_nodes
-from longnn.explain._overview import Overview
-from longnn.explain._presentation import why
 from tests.commands import CLUB, FAST, NEWCOMERS, fail, longnn, succeed, succeed_json
 from tests.explain.cases import HERE, make_trained
 from tests.report.pagecheck import check_page
@@ -174,16 +171,6 @@ def test_the_estimator_explains_nodes(fitted):
     assert len(found.features)
 
 
-def test_one_node_and_all_nodes(fitted):
-    _, classifier = fitted
-    assert classifier.explain(3)[0].node == 3
-    everything = classifier.explain()
-    assert isinstance(everything, Overview)
-    assert repr(everything) == "Overview(model='lon', method='exact')"
-    assert len(everything.influence) == 60
-    assert set(everything.distances["output"]) >= {"all"}
-
-
 def test_a_loaded_estimator_needs_the_graph(fitted, tmp_path):
     graph, classifier = fitted
     classifier.save(tmp_path / "model.safetensors")
@@ -194,16 +181,6 @@ def test_a_loaded_estimator_needs_the_graph(fitted, tmp_path):
     assert loaded.explain([3], graph)[0].score == pytest.approx(wanted.score)
     loaded.set_params(graph=graph)
     assert loaded.explain([3])[0].score == pytest.approx(wanted.score)
-
-
-def test_mistakes_with_the_estimator(fitted):
-    _, classifier = fitted
-    with pytest.raises(ValueError, match=r"positions of nodes in 0\.\.59"):
-        classifier.explain([60])
-    with pytest.raises(ValueError, match="Expected nodes where"):
-        classifier.explain(output="0")
-    with pytest.raises(ValueError, match="Expected a fitted"):
-        LONGNNClassifier().explain([0])
 
 
 def test_a_regressor_explains_its_value():
@@ -221,14 +198,3 @@ def test_a_regressor_explains_its_value():
 def test_without_pandas_tables_are_those_of_arrow(fitted, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert isinstance(fitted[1].explain([3]).rings, pyarrow.Table)
-
-
-@pytest.mark.parametrize(("constant", "said"), [(9.0, True), (7.0, False), (-9.0, True)])
-def test_a_score_that_features_hardly_change_is_named_so(constant, said):
-    node = SimpleNamespace(
-        node="ann", predicted="red", probability=None, output="red", score=constant,
-        contribution=np.array([1.0, -1.0]), distance=np.array([0, 1]), constant=constant,
-        order=[0, 1], sources=["ann", "bob"], without="",
-    )  # fmt: skip
-    told = why(SimpleNamespace(what="class score"), node)
-    assert ("no node stands out" in told[-1]) == said

@@ -103,13 +103,6 @@ def test_other_tasks(task, repeats):
                 assert torch.tensor(e.score).sigmoid() == pytest.approx(e.probability, abs=1e-5)
 
 
-def test_several_targets_by_name():
-    trained = make_trained("lon", task="regression", outputs=2, repeats=1)
-    predicted = trained.predict(trained.problem(HERE))
-    low, high = (explain_nodes(trained, HERE, [7], output=t)[0] for t in ("low", "high"))
-    assert (low.score, high.score) == pytest.approx(predicted[7].tolist(), abs=1e-5)
-
-
 @pytest.mark.parametrize("task", ["classification", "regression", "multilabel", "on arcs"])
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_ensembles_of_exact_members_add_up(task, repeats):
@@ -192,8 +185,3 @@ def test_a_model_of_integrals_has_an_overview():
 def test_mistakes_are_named(nodes, options, message):
     with pytest.raises(ValueError, match=message):
         explain_nodes(make_trained("lon", repeats=1), HERE, nodes, **options)
-
-
-def test_a_sample_of_none_is_refused():
-    with pytest.raises(ValueError, match="`sample` >= 1"):
-        explain_model(make_trained("lon", repeats=1), HERE, sample=0)

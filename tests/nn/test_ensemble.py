@@ -127,16 +127,6 @@ class TestPasses:
         joined = self.make({"a": 1, "b": 1, "c": 1, "d": 1}, **other)
         assert joined._passes(features()) == [["a", "d"], ["b"], ["c"]]
 
-    def test_dropout_is_drawn_for_each(self):
-        joined = self.make({"a": 1, "b": 1})
-        joined.train()
-        assert joined._passes(features()) == [["a"], ["b"]]
-
-    def test_a_member_without_a_key_is_asked_alone(self):
-        joined = self.make({"a": 1, "b": 1})
-        joined.alike = {}
-        assert joined._passes(features()) == [["a"], ["b"]]
-
 
 def test_on_a_cpu_members_are_asked_one_after_the_other():
     assert not module.pays(features())

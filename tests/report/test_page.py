@@ -19,7 +19,7 @@ from longnn.report import (
 )
 from longnn.report import _html as html
 from longnn.report._checks import checks, graph_text
-from longnn.report._comparison import differences, filter_words, paired_text
+from longnn.report._comparison import filter_words, paired_text
 from longnn.report._page import class_rows, plates
 from longnn.report._words import headline
 from tests.report.examples import edit_record, write_run
@@ -67,17 +67,6 @@ def test_page_is_whole(pages, runs, name):
     for text in (run.command, run.data.fingerprint, "no test label was used in training",
                  *run.data.notes, *run.data.card["warnings"]):  # fmt: skip
         assert text in page.text
-
-
-def test_page_holds_every_repeat(runs):
-    page = page_of(runs["ten"])
-    (table,) = [t for t in page.tables if t[0][0] == "seed"]
-    assert len(table) == 11
-    column = table[0].index("test accuracy")
-    for row, repeat in zip(table[1:], runs["ten"].repeats, strict=True):
-        assert row[column] == f"{100 * repeat.scores['test']['accuracy']:.1f} %"
-        assert row[1] == str(repeat.split.seed)
-    assert "(published splits), train / val / test nodes: 1624 / 542 / 542" in page.text
 
 
 def test_page_says_first_what_everybody_asks(pages):
@@ -277,10 +266,6 @@ def test_large_drawings_become_pixels(copy, monkeypatch):
     monkeypatch.setattr(html, "LARGEST_SVG", sum(sizes) // 2)
     images = [image["src"][11:14] for image in page_of(run, drawn=True).all("img")]
     assert images == ["svg" if size < max(sizes) else "png" for size in sizes]
-
-
-def test_same_run_same_page(runs, pages):
-    assert write_report(runs["gcn"]).read_text(encoding="utf-8") == pages["gcn"]
 
 
 def test_summary_for_the_terminal(runs):
@@ -538,14 +523,6 @@ def test_an_error_is_better_when_smaller(copy, tmp_path):
     assert paired_text(first, other) == "+0.100, better on 0 of 2 common splits"
     page = check_page(write_comparison([first, other], tmp_path / "c.html").read_text())
     assert "The best score is that of a: test mean absolute error" in page.text
-
-
-def test_settings_that_differ(runs):
-    assert differences([runs["ten"], runs["gcn"]]) == {"model": "ten: lon; gcn: gcn"}
-    assert differences([runs["ten"], runs["single"]]) == {}
-    config = {**runs["ten"].config, "split": True}
-    other = dataclasses.replace(runs["ten"], label="b", config=config)
-    assert differences([runs["ten"], other]) == {"split": "ten: none; b: yes"}
 
 
 def test_equal_names_are_told_apart(copy, runs):

@@ -131,12 +131,6 @@ def test_torch_keeps_its_threads(graph):
     assert torch.get_num_threads() == before
 
 
-def test_a_large_graph_measures_its_rounding_on_a_sample(tmp_path, monkeypatch):
-    monkeypatch.setattr(_blocks, "SAMPLE", 3)
-    keeper = _blocks.Keeper(None, torch.float16, None, 0, 10**6)
-    assert keeper.step == 3
-
-
 def test_offsets_of_a_stretch_need_32_bits_only(graph, monkeypatch):
     monkeypatch.setitem(Adjacency.stretches.__globals__["ENTRIES"], "cpu", 25)
     adjacency = Adjacency(graph)
