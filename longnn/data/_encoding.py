@@ -27,7 +27,6 @@ Column: TypeAlias = Number | Boolean | Date | Category | Text | LeftOut
 #: Features (nodes, width) of one column, float32.
 Block: TypeAlias = np.ndarray | sp.csr_array
 Missing = Literal["fill", "error"]
-MISSING_CHOICES = ("fill", "error")
 KINDS: dict[str, Any] = {
     kind.kind: kind for kind in (Number, Boolean, Date, Category, Text, LeftOut)
 }

@@ -1,50 +1,82 @@
 """How tables become a graph: the options that all loaders of tables share, checked once."""
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from types import UnionType
+from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from longnn._base.suggestions import did_you_mean
 from longnn.data._arcs import Directed, check_directed
 from longnn.data._cells import MISSING
-from longnn.data._dataset import TASKS, Task
-from longnn.data._encoding import MISSING_CHOICES, Missing
+from longnn.data._dataset import Task
+from longnn.data._encoding import Missing
 from longnn.data._errors import DataError
 from longnn.data._tables import Table
-from longnn.data._text import HEADERS, Header
+from longnn.data._text import Header
 
 Features = Literal["auto", "columns", "degree", "identity"]
-FEATURES = ("auto", "columns", "degree", "identity")
 UnknownIds = Literal["error", "drop", "add"]
 Outliers = Literal["keep", "drop"]
-OUTLIERS = ("keep", "drop")
-Ids = Literal["exact", "numbers"]
-IDS = ("exact", "numbers")
+IdForm = Literal["exact", "numbers"]
 Repeats = Literal["merge", "count"]
-REPEATS = ("merge", "count")
 EmptyEnds = Literal["error", "drop"]
-EMPTY_ENDS = ("error", "drop")
 RepeatedNodes = Literal["error", "merge"]
-REPEATED_NODES = ("error", "merge")
 Isolated = Literal["keep", "drop"]
-ISOLATED = ("keep", "drop")
-UNKNOWN_IDS = ("error", "drop", "add")
 
-
-_LISTS = (
-    "label_column",
-    "feature_columns",
-    "text_columns",
-    "category_columns",
-    "drop_columns",
-    "missing_words",
-)
+OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """The options of :func:`~longnn.data.load_files`, which explains each.
+    """What the columns of tables are for, and what to make of them.
+
+    Args:
+        id_column: by default id, node or node_id, else the first column; the row number if the
+            edges are a matrix.
+        label_column: by default label, y, class or target. A gap means "predict me".
+            Several columns of 0 and 1 are labels of yes or no (task ``"multilabel"``), several of
+            other numbers are several quantities.
+        feature_columns: by default all columns that are not id, label or split. Numbers, truth
+            values, dates and categories are recognised; names that are nearly all different,
+            constant columns and repeated ones are left out, and a note says so.
+        text_columns: columns whose words become features (TF-IDF).
+        category_columns: columns whose values are categories, even if they are numbers.
+        drop_columns: columns of the node file that are not used.
+        split_column: by default split. Its cells are train, val, test or empty.
+        source_column, target_column: by default source/src/from and target/dst/to, else the
+            first two columns.
+        weight_column: by default weight or edge_weight; without one all edges have weight 1.
+        type_column: types of edges (friend, colleague, ...), each with a filter of its own; by
+            default edge_type. Without one all edges are alike.
+        header: whether the first line of a text file has the names of columns, ``"yes"`` or
+            ``"no"``; by default a first line that is like the others is data, and a note says so.
+        unknown_ids: an edge with an end that the node file does not have is an ``"error"``; with
+            ``"drop"`` such edges are left out, with ``"add"`` the nodes are added, with gaps in all
+            columns; a note counts them.
+        ids: with ``"numbers"``, 00024, 24 and 24.0 are one id; else ids are compared as written.
+        empty_ends: an edge with an empty cell for an end is an ``"error"``, or is left out
+            (``"drop"``).
+        repeats: with ``"count"``, an edge without a weight that is listed n times has weight n.
+        repeated_nodes: an id that is listed again is an ``"error"``; with ``"merge"`` the row is
+            left out if it is identical to the first of its id.
+        isolated: with ``"drop"``, nodes without an edge are left out.
+        missing: ``"fill"`` gaps in feature columns (numbers with the median, and a feature that
+            marks them), or ``"error"``: a gap is an error.
+        missing_words: what is a gap besides an empty cell, in features, labels and splits; by
+            default NA, N/A, NaN, null, None, \\N, ?, - and ., in any case (``default`` stands
+            for these). A note counts them.
+        outliers: numbers to predict that lie beyond all others, 1e9 among prices, decide every
+            fit; ``"drop"`` treats these labels as unknown. A note names them.
+        features: ``"columns"`` of the node file, ``"degree"`` (log(1 + degree)), ``"identity"``
+            (one feature per node), or ``"auto"``: columns if there are any, else degree.
+        task: by default classification for text or few distinct whole numbers; see
+            ``label_column`` for several columns.
+        directed: keep arcs, from source to target; ``"auto"`` keeps them if one has no reverse, or
+            another weight than it. By default each line is an edge in both directions. A matrix
+            that its file calls symmetric has no arcs: there true is an error.
+        self_loops: keep self loops.
+        name: by default that of the file or folder.
 
     >>> TableOptions(label_column="price,rent").label_column
     ('price,rent',)
@@ -66,7 +98,7 @@ class TableOptions:
     type_column: str | None = None
     header: Header = "auto"
     unknown_ids: UnknownIds = "error"
-    ids: Ids = "exact"
+    ids: IdForm = "exact"
     empty_ends: EmptyEnds = "error"
     repeats: Repeats = "merge"
     repeated_nodes: RepeatedNodes = "error"
@@ -82,33 +114,20 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         check_directed(self.directed)
-        allowed = {
-            "header": HEADERS,
-            "features": FEATURES,
-            "task": TASKS,
-            "missing": MISSING_CHOICES,
-            "unknown_ids": UNKNOWN_IDS,
-            "outliers": OUTLIERS,
-            "ids": IDS,
-            "empty_ends": EMPTY_ENDS,
-            "repeats": REPEATS,
-            "repeated_nodes": REPEATED_NODES,
-            "isolated": ISOLATED,
-        }
-        for key, choices in allowed.items():
-            value = getattr(self, key)
-            if value not in choices and (key != "task" or value is not None):
+        for key, hint in get_type_hints(type(self)).items():
+            value, kinds = getattr(self, key), alternatives(hint)
+            choices = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
+            given = value is not None and not isinstance(value, bool)
+            if choices and given and value not in choices:
                 raise DataError(f"Expected `{key}` to be one of {choices} (got {value!r}).")
+            if given and any(get_origin(kind) is Sequence for kind in kinds):
+                names = (value,) if isinstance(value, str) else tuple(map(str, value))
+                object.__setattr__(self, key, names)  # a text alone is one name
         if self.unknown_ids == "add" and self.missing == "error":
             raise DataError(
                 "Expected missing='fill' where unknown_ids='add' (got 'error'): the nodes that are "
                 "added have gaps in all columns."
             )
-        for key in _LISTS:
-            value = getattr(self, key)
-            if value is not None:  # a text alone is one name
-                names = (value,) if isinstance(value, str) else tuple(map(str, value))
-                object.__setattr__(self, key, names)
 
     def meaning(self, table: Table) -> Table:
         """A table whose cells are read as these options say."""
@@ -124,7 +143,7 @@ class TableOptions:
         """The source, target and weight columns that are named."""
         return self.source_column, self.target_column, self.weight_column
 
-    def without_absent(self, keys: Sequence[str], columns: Collection[str]) -> "TableOptions":
+    def without_absent(self, keys: Sequence[str], columns: Collection[str]) -> Self:
         """The options; of these keys only those whose columns are all there."""
         lost: dict[str, Any] = {}
         for key in keys:
@@ -135,10 +154,42 @@ class TableOptions:
         return replace(self, **lost)
 
     @classmethod
-    def from_dict(cls, options: dict[str, Any]) -> "TableOptions":
+    def from_dict(cls, options: Mapping[str, Any]) -> Self:
         """The options by name; an unknown one is an error that suggests the nearest."""
         known = [field.name for field in fields(cls)]
         for key in options:
             if key not in known:
                 raise DataError(f"Unknown option `{key}`{did_you_mean(key, known)}", value=key)
         return cls(**options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(TableOptions):
+    """The same for files, of which there may be more.
+
+    Args:
+        feature_file: sparse features, set beside the columns of the node file: a SciPy ``.npz`` or
+            ``.mtx`` matrix (nodes, features), its rows in the order of the node file or of the
+            adjacency; or a long table with the columns id, feature and value, one row per nonzero
+            value (1 without that column), repeated ones added.
+        optional_columns: ``label_column``, ``split_column`` or both: if the file does not have the
+            column that the option names, the option is ignored. For a new graph to predict on,
+            which need not have labels.
+    """
+
+    feature_file: str | None = None
+    optional_columns: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for column in self.optional_columns:
+            if column not in OPTIONAL:
+                raise DataError(
+                    f"Expected `optional_columns` among {', '.join(OPTIONAL)} (got {column!r}).",
+                    value=column,
+                )
+
+
+def alternatives(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of a union, a type alone being one."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

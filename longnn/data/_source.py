@@ -7,7 +7,6 @@ or looks at paths.
 
 import inspect
 import numbers
-import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +17,10 @@ from longnn._base.suggestions import did_you_mean, nearest
 from longnn.data._catalog import BUNDLED, CATALOG, canonical_name
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
-from longnn.data._files import OPTIONAL, load_files
+from longnn.data._files import load_files
 from longnn.data._formats import FORMATS, find_nodes_beside, graph_name, names_of
 from longnn.data._named import load_named
+from longnn.data._options import OPTIONAL, FileOptions, alternatives
 from longnn.data._text import table_suffix
 
 Kind = Literal["named", "bundled", "files"]
@@ -237,18 +237,19 @@ def _resolve_graph(graph: str | Path, nodes: str | Path | None) -> tuple[Kind, s
     )
 
 
-def _loader(kind: Kind, graph: str) -> Callable[..., NodeDataset]:
-    if kind == "named":
-        return load_named
-    return BUNDLED[graph].make if kind == "bundled" else load_files
+def _known_options(kind: Kind, graph: str) -> dict[str, Any]:
+    """The options of a loader, and the type of each."""
+    if kind == "files":
+        return typing.get_type_hints(FileOptions)
+    loader = load_named if kind == "named" else BUNDLED[graph].make
+    parameters = inspect.signature(loader).parameters.values()
+    hints = typing.get_type_hints(loader)
+    return {p.name: hints[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def _check_options(kind: Kind, graph: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as the loader wants them, each known to it and of the right type."""
-    loader = _loader(kind, graph)
-    hints = typing.get_type_hints(loader)
-    parameters = inspect.signature(loader).parameters.values()
-    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    known = _known_options(kind, graph)
     checked = {}
     for key, value in options.items():
         if key not in known:
@@ -258,7 +259,7 @@ def _check_options(kind: Kind, graph: str, options: Mapping[str, Any]) -> dict[s
                 value=value,
             )
         try:
-            checked[key] = _convert(value, hints[key])
+            checked[key] = _convert(value, known[key])
         except (TypeError, ValueError) as error:
             raise DataError(
                 f"Expected data options of another type (got {key}={value!r}: {error})",
@@ -269,7 +270,7 @@ def _check_options(kind: Kind, graph: str, options: Mapping[str, Any]) -> dict[s
 
 def _convert(value: Any, hint: Any) -> Any:
     """A value as plain data of the annotated type, from that type or from text."""
-    accepted = _members(hint)
+    accepted = alternatives(hint)
     if value is None and type(None) in accepted:
         return None
     kinds = [kind for kind in accepted if kind is not type(None)]
@@ -283,12 +284,6 @@ def _convert(value: Any, hint: Any) -> Any:
             raise TypeError(f"true, false or {' or '.join(words)} is needed") from None
     (wanted,) = kinds
     return _CONVERTERS[typing.get_origin(wanted) or wanted](value)
-
-
-def _members(hint: Any) -> tuple[Any, ...]:
-    """The alternatives of a union, a type alone being one."""
-    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    return typing.get_args(hint) if union else (hint,)
 
 
 def _truth(value: Any) -> bool:

@@ -44,7 +44,6 @@ USUAL_NAMES = re.compile(
 #: What pandas calls the index of a frame, which it writes as a first column without a name.
 INDEX = "Unnamed: 0"
 Header = Literal["auto", "yes", "no"]
-HEADERS = ("auto", "yes", "no")
 _PIECE = 2**22  # bytes that are read, decoded and parsed at once
 _PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 _ZSTD = b"\x28\xb5\x2f\xfd"

@@ -31,7 +31,7 @@ from longnn.data._features import DEGREES, is_sparse
 from longnn.data._files import GraphFiles
 from longnn.data._hints import Hints
 from longnn.data._nodetable import Nodes
-from longnn.data._options import TableOptions
+from longnn.data._options import FileOptions, TableOptions
 from longnn.data._relations import Relation, types_note
 from longnn.data._scaling import Scaling
 from longnn.data._targets import Answers
@@ -166,9 +166,9 @@ def prepare(
         if files is None or not files.are_tables:
             _write_dataset(given.load(), folder, source, model)
         else:
-            steps, optional = Steps(LENGTHS, on_progress), given.options.get("optional_columns", ())
+            steps = Steps(LENGTHS, on_progress)
             try:
-                _Ingest(files, optional, folder, room, source, model, size, steps).run()
+                _Ingest(files, folder, room, source, model, size, steps).run()
             except DataError as error:  # of the whole graph, which is in no one place
                 raise error.named(files.main.path) from error.__cause__
     return GraphStore.open(folder)
@@ -196,18 +196,15 @@ def files_of(source: Source) -> GraphFiles | None:
             f"Expected files of edges and nodes (got {source.graph}, which is prepared already); "
             "train on it as it is"
         )
-    given = dict(source.options)
-    given.pop("optional_columns", None)
-    feature_file = given.pop("feature_file", None)
     nodes = None if source.nodes is None else Path(source.nodes)
-    options = TableOptions.from_dict(given)
+    options = FileOptions.from_dict(source.options)
     if options.features == "identity":
         raise DataError(
             "Expected features of a prepared graph to be 'auto', 'columns' or 'degree' (got "
             "'identity', which is as wide as the graph has nodes); use features=degree, or give "
             "more memory with --memory."
         )
-    return GraphFiles.find(Path(source.graph), nodes, options, feature_file)
+    return GraphFiles.find(Path(source.graph), nodes, options)
 
 
 def reusable(folder: Path, source: Mapping[str, Any]) -> GraphStore | None:
@@ -279,7 +276,6 @@ class _Ingest:
     def __init__(
         self,
         files: GraphFiles,
-        optional: Sequence[str],
         folder: Path,
         room: Path,
         source: Mapping[str, Any],
@@ -287,14 +283,14 @@ class _Ingest:
         memory: int,
         steps: "Steps",
     ) -> None:
-        self.files, self.optional, self.folder, self.room = files, optional, folder, room
+        self.files, self.folder, self.room = files, folder, room
         self.source, self.model, self.memory = source, model, memory
         self.steps = steps
 
     def run(self) -> None:
         """Write all arrays, then the manifest."""
         self.steps.begin("reading edges")
-        edges, table, options = self.files.open(self.optional, self.room)
+        edges, table, options = self.files.open(self.room)
         self.steps.begin("numbering nodes")
         listed, nodes = open_graph(edges, table, options)
         self.steps.begin("numbering edges")

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from lab.records import Values
 from lab.studies._engine import rounded
+from lab.studies.filters._images import ImageGrid
 from lab.studies.filters._models import (
     MODELS,
     NETWORKS,
@@ -34,7 +35,6 @@ from lab.studies.filters._task import (
     make_problems,
     make_targets,
 )
-from longnn.data._images import ImageGrid
 from longnn.filters import PolynomialFilter
 
 DEGREE = 10

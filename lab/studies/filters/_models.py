@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
+from lab.studies.filters._images import ImageGrid
 from lab.studies.filters._task import Problems, grid_operator, quadratic_loss
-from longnn.data._images import ImageGrid
 from longnn.filters import PolynomialFilter
 from longnn.nn import ARMA, ChebNet
 from longnn.nn._polynomial import personalized_pagerank

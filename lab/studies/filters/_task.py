@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn.data._images import ImageGrid, image_grid, read_image_grid
+from lab.studies.filters._images import ImageGrid, image_grid, read_image_grid
 from longnn.graphs import GraphOperator
 from longnn.graphs._adjacency import SelfLoops
 from longnn.graphs._propagate import chebyshev_stack

@@ -10,6 +10,7 @@ import torch
 
 from lab.records import Record
 from lab.studies import Context, filters, run_study
+from lab.studies.filters._images import image_grid, read_image_grid
 from lab.studies.filters._models import (
     MODELS,
     NETWORKS,
@@ -28,7 +29,6 @@ from lab.studies.filters._task import (
     make_problems,
     make_targets,
 )
-from longnn.data._images import image_grid, read_image_grid
 from longnn.filters import PolynomialFilter
 from longnn.polynomials import Jacobi
 
