@@ -91,82 +91,113 @@ def test_adjacency_of_ones_has_no_weights(tmp_path):
     assert d.feature_names == ("log_degree",)
 
 
-def test_a_graph_of_named_nodes(write):
-    d = load_files(write("e.csv", EDGES), write("n.csv", NODES))
-    assert list(d.ids) == ["a", "b", "c", "d"]
-    assert d.classes == ("cat", "dog")
-    assert d.feature_names == ("size", "hue")
-    assert d.data.x.tolist() == [[1, 0.5], [2, 0.25], [3, -1], [40, 0]]
-    assert d.data.y.tolist() == [0, 1, -1, 0]
-    assert d.data.train_mask.tolist() == [True, False, False, False]
-    assert d.data.val_mask.tolist() == [False, True, False, False]
-    assert d.data.test_mask.tolist() == [False, False, False, True]
-    assert d.data.edge_index.tolist() == [[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]
-    assert d.notes == ("All 3 edges were listed one way; each was made two-way.",)
-
-
-def test_columns_can_be_named(write):
-    edges = write("e.csv", "when,x1,x2,strength\n9,a,b,2\n9,b,c,3\n")
-    nodes = write("n.csv", "f,who,kind,part,g\n1,a,u,train,5\n2,b,v,test,6\n3,c,u,,7\n")
-    d = load_files(
-        edges,
-        nodes,
-        id_column="who",
-        label_column="kind",
-        split_column="part",
-        feature_columns=["g"],
-        source_column="x1",
-        target_column="x2",
-        weight_column="strength",
-    )
-    assert d.data.x.tolist() == [[5], [6], [7]]
-    assert d.feature_names == ("g",)
-    assert d.data.edge_weight.tolist() == [2, 2, 3, 3]
-    assert d.classes == ("u", "v")
-    assert d.data.test_mask.tolist() == [False, True, False]
-    assert "Columns of e.csv not used: when." in d.notes
-    plain = load_files(edges, nodes, source_column="x1", target_column="x2", id_column="who")
-    hint = "when, strength; if one is the weight of an edge, name it with weight_column."
-    assert f"Columns of e.csv not used: {hint}" in plain.notes
-
-
-@pytest.mark.parametrize(
-    ("ids", "expected"),
-    [
-        ("1 2 3", [1, 2, 3]),
-        ("-1 0 20", [-1, 0, 20]),
-        ("007 8 9", ["007", "8", "9"]),
-        ("1 two 3.5", ["1", "two", "3.5"]),
-        ("é 東京 NA", ["é", "東京", "NA"]),
-    ],
+TWO_WAY = [[0, 1, 1, 2], [1, 0, 2, 1]]
+PATH = "source,target\na,b\nb,c\n"
+WEIGHTED = "source,target,weight\na,b,2\nb,a,2\nb,b,1\nb,c,0\na,c,1\nc,a,3\n"
+COLUMNS = (
+    "when,x1,x2,strength\n9,a,b,2\n9,b,c,3\n",
+    "f,who,kind,part,g\n1,a,u,train,5\n2,b,v,test,6\n3,c,u,,7\n",
 )
-def test_ids_of_any_type(ids, expected, write, tmp_path):
-    a, b, c = ids.split()
-    edges = write("e.csv", f"from,to\n{a},{b}\n{b} , {c}\n")
-    d = load_files(edges, write("n.csv", f"node,f\n{a},1\n{b},2\n{c},3\n"))
-    assert list(d.ids) == expected
-    assert d.data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
-    alone = load_files(edges)  # the nodes are those the edges name
-    assert list(alone.ids) == expected
+ENDS = {"source_column": "x1", "target_column": "x2", "id_column": "who"}
+NAMED = {"label_column": "kind", "split_column": "part", "weight_column": "strength"}
+SEVERAL = "id,f,red,round\na,1,1,true\nb,2,0,\nc,4,,False\n"
+HINT = "when, strength; if one is the weight of an edge, name it with weight_column."
+#: Edges, nodes, options, and what is read of them.
+READ = {
+    "named nodes": (EDGES, NODES, {}, {
+        "ids": ["a", "b", "c", "d"], "classes": ("cat", "dog"), "y": [0, 1, -1, 0],
+        "feature_names": ("size", "hue"), "x": [[1, 0.5], [2, 0.25], [3, -1], [40, 0]],
+        "sets": ["train", "val", "", "test"],
+        "edge_index": [[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]],
+        "notes": ("All 3 edges were listed one way; each was made two-way.",),
+    }),
+    "named columns": (*COLUMNS, {**ENDS, **NAMED, "feature_columns": ["g"]}, {
+        "x": [[5], [6], [7]], "feature_names": ("g",), "edge_weight": [2, 2, 3, 3],
+        "classes": ("u", "v"), "sets": ["train", "test", ""],
+        "note": "Columns of e.csv not used: when.",
+    }),
+    "columns without a name": (*COLUMNS, ENDS, {"note": f"Columns of e.csv not used: {HINT}"}),
+    "weights": (WEIGHTED, None, {}, {
+        "edge_index": [[0, 0, 1, 2], [1, 2, 0, 0]], "edge_weight": [2, 2, 2, 2],
+        "note": "Edges of weight 0, which are none, were dropped: 1.",
+    }),
+    "weights and loops": (WEIGHTED, None, {"self_loops": True}, {"num_edges": 3}),
+    "weights of arcs": (WEIGHTED, None, {"directed": True}, {
+        "edge_index": [[0, 0, 1, 2], [1, 2, 0, 0]], "edge_weight": [2, 1, 2, 3],
+    }),
+    "several labels": (PATH, SEVERAL, {"label_column": ["red", "round"]}, {
+        "task": "multilabel", "classes": ("red", "round"), "targets": (), "feature_names": ("f",),
+        "y": [[1, 1], [0, None], [None, 0]],
+    }),
+    "several labels as numbers": (
+        PATH, SEVERAL, {"label_column": ["red", "round"], "task": "regression"},
+        {"task": "regression", "targets": ("red", "round"), "classes": ()},
+    ),
+    "several numbers": (
+        PATH, "id;f;price;rent\na;1;1,5;3\nb;2;;2\nc;4;0;NA\n", {"label_column": ["price", "rent"]},
+        {"task": "regression", "targets": ("price", "rent"), "y": [[1.5, 3], [None, 2], [0, None]]},
+    ),
+    "labels that may be missing": (
+        PATH, "id,f,p\na,1,0\nb,2,1\nc,3,0\n",
+        {"label_column": ["p", "q"], "optional_columns": ["label_column"]}, {"y": [-1, -1, -1]},
+    ),
+    # Nodes that only edges name: as they appear, unless all are numbers of 64 bits.
+    "words of edges": ("u,v\nz,a\nb,z\nc,d\n", None, {}, {"ids": ["z", "a", "b", "c", "d"]}),
+    "numbers of edges": ("u,v\n10,9\n2,10\n", None, {}, {
+        "ids": [2, 9, 10], "edge_index": [[0, 1, 2, 2], [2, 2, 0, 1]],
+    }),
+    "long numbers": (f"u,v\n{10**30},5\n", None, {}, {"ids": [str(10**30), "5"]}),
+    "a negative zero": ("u,v\n-0,1\n", None, {}, {"ids": ["-0", "1"]}),
+    "a plus": ("u,v\n+1,1\n", None, {}, {"ids": ["+1", "1"]}),
+}  # fmt: skip
+IDS = {"1 2 3": [1, 2, 3], "-1 0 20": [-1, 0, 20], "007 8 9": ["007", "8", "9"]}
+IDS |= {"1 two 3.5": ["1", "two", "3.5"], "é 東京 NA": ["é", "東京", "NA"]}
+for _text, _ids in IDS.items():  # those of the node file, and of the edges alone
+    _a, _b, _c = _text.split()
+    _edges, _nodes = f"u,v\n{_a},{_b}\n{_b} , {_c}\n", f"node,f\n{_a},1\n{_b},2\n{_c},3\n"
+    READ[_text] = (_edges, _nodes, {}, {"ids": _ids, "edge_index": TWO_WAY})
+    READ[f"{_text} of edges"] = (_edges, None, {}, {"ids": _ids})
+#: Cells of the label, the task that is asked for, and task, classes and labels that are read.
+LABELS = [
+    ("b a ''", None, "classification", ("a", "b"), [1, 0, -1]),
+    ("10 9 NA", None, "classification", ("9", "10"), [1, 0, -1]),
+    ("1.0 0.0 ''", None, "classification", ("0", "1"), [1, 0, -1]),
+    ("0.5 2 ''", None, "regression", (), [0.5, 2.0, None]),
+    ("3 4 ''", "regression", "regression", (), [3.0, 4.0, None]),
+    ("0.5 2 0.5", "classification", "classification", ("0.5", "2.0"), [0, 1, 0]),
+    ("1 x 2", None, "classification", ("1", "2", "x"), [0, 2, 1]),
+    ("'' '' ''", None, "classification", (), [-1, -1, -1]),
+]
+for _text, _asked, _task, _classes, _y in LABELS:
+    _cells = zip("abc", _text.replace("''", "_").split(), strict=True)
+    _nodes = "id,f,class\n" + "".join(f"{i},1,{cell.strip('_')}\n" for i, cell in _cells)
+    _expected = {"task": _task, "classes": _classes, "y": _y}
+    READ[f"labels {_text} {_asked}"] = (PATH, _nodes, {"task": _asked}, _expected)
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ("z,a\nb,z\nc,d\n", ["z", "a", "b", "c", "d"]),  # as they appear, edge by edge
-        ("10,9\n2,10\n", [2, 9, 10]),
-        ("1,0\n2,1\n", [0, 1, 2]),
-        (f"{10**30},5\n", [str(10**30), "5"]),  # more than 64 bits are text
-        ("-0,1\n", ["-0", "1"]),
-        ("+1,1\n", ["+1", "1"]),
-    ],
-)
-def test_ids_that_only_edges_name(rows, expected, write):
-    d = load_files(write("e.csv", "from,to\n" + rows))
-    assert list(d.ids) == expected
-    ends = [line.split(",") for line in rows.split()]
-    arcs = {(str(d.ids[i]), str(d.ids[j])) for i, j in d.data.edge_index.t().tolist()}
-    assert arcs == {(a, b) for a, b in ends} | {(b, a) for a, b in ends}
+def plain(tensor):
+    """A tensor as lists, with None where there is no number."""
+    values = np.array(tensor.tolist(), dtype=object)
+    return np.where(values != values, None, values).tolist()
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_is_read(name, write):
+    edges, nodes, options, expected = READ[name]
+    nodes = None if nodes is None else write("n.csv", nodes)
+    d = load_files(write("e.csv", edges), nodes, **options)
+    masks = [(role, d.data.get(f"{role}_mask")) for role in ("train", "val", "test")]
+    for field, value in expected.items():
+        if field == "note":
+            assert value in d.notes
+        elif field == "sets":
+            in_role = [{k for k, mask in masks if mask[i]} for i in range(d.num_nodes)]
+            assert in_role == [{role} if role else set() for role in value]
+        elif field in d.data:
+            assert plain(d.data[field]) == value
+        else:
+            found = getattr(d, field)
+            assert (list(found) if field == "ids" else found) == value
 
 
 def test_integer_column_made_float_by_a_null_still_matches(tmp_path):
@@ -195,27 +226,6 @@ def test_parquet_types(tmp_path):
     d = load_files(tmp_path)
     assert d.data.x.tolist() == [[1, 2, 1, 1], [3, 4, 0, 2]]
     assert d.feature_names == ("vec[0]", "vec[1]", "flag", "n")
-
-
-@pytest.mark.parametrize(
-    ("cells", "task", "expected"),
-    [
-        (["b", "a", ""], None, ("classification", ("a", "b"), [1, 0, -1])),
-        (["10", "9", "NA"], None, ("classification", ("9", "10"), [1, 0, -1])),
-        (["1.0", "0.0", ""], None, ("classification", ("0", "1"), [1, 0, -1])),
-        (["0.5", "2", ""], None, ("regression", (), [0.5, 2.0, None])),
-        (["3", "4", ""], "regression", ("regression", (), [3.0, 4.0, None])),
-        (["0.5", "2", "0.5"], "classification", ("classification", ("0.5", "2.0"), [0, 1, 0])),
-        (["1", "x", "2"], None, ("classification", ("1", "2", "x"), [0, 2, 1])),
-        (["", "", ""], None, ("classification", (), [-1, -1, -1])),
-    ],
-)
-def test_labels(cells, task, expected, write):
-    rows = "".join(f"{i},1,{cell}\n" for i, cell in zip("abc", cells, strict=True))
-    edges = write("e.csv", "source,target\na,b\n")
-    d = load_files(edges, write("n.csv", "id,f,class\n" + rows), task=task)
-    labels = [None if v != v else v for v in d.data.y.tolist()]
-    assert (d.task, d.classes, labels) == expected
 
 
 def test_many_whole_numbers_are_a_quantity(write):
@@ -256,19 +266,6 @@ def test_made_features(write):
     assert torch.equal(chosen.data.x, degree.data.x)  # the text column is not looked at
 
 
-def test_weights_loops_and_direction(write):
-    both = write("e.csv", "source,target,weight\na,b,2\nb,a,2\nb,b,1\nb,c,0\na,c,1\nc,a,3\n")
-    d = load_files(both)
-    assert d.data.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
-    assert d.data.edge_weight.tolist() == [2, 2, 2, 2]
-    assert "Edges of weight 0, which are none, were dropped: 1." in d.notes
-    kept = load_files(both, self_loops=True)
-    assert kept.num_edges == 3
-    arcs = load_files(both, directed=True)
-    assert arcs.data.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
-    assert arcs.data.edge_weight.tolist() == [2, 1, 2, 3]
-
-
 def test_edges_of_unknown_nodes_can_be_dropped(write):
     """What is left is the graph of the other lines, weights too."""
     nodes = write("nodes.csv", NODES)
@@ -296,48 +293,3 @@ def test_unknown_nodes_can_be_added(write):
     assert same.fingerprint() == load_files(known, write("nodes.csv", NODES)).fingerprint()
     with pytest.raises(DataError, match="Expected missing='fill' where unknown_ids='add'"):
         load_files(edges, full, unknown_ids="add", missing="error")
-
-
-# Tables as people have them
-
-
-def rows(header, *lines):
-    return "\n".join([header, *lines]) + "\n"
-
-
-def test_several_columns_of_0_and_1_are_labels(write):
-    nodes = rows("id,f,red,round", "a,1,1,true", "b,2,0,", "c,4,,False", "d,3,,")
-    d = load_files(write("e.csv", EDGES), write("n.csv", nodes), label_column=["red", "round"])
-    assert d.task == "multilabel"
-    assert d.classes == ("red", "round")
-    assert d.targets == ()
-    assert d.feature_names == ("f",)
-    expected = torch.tensor([[1, 1], [0, torch.nan], [torch.nan, 0], [torch.nan, torch.nan]])
-    torch.testing.assert_close(d.data.y, expected, equal_nan=True)
-    assert d.labelled.tolist() == [True, True, True, False]
-    as_numbers = load_files(
-        write("e.csv", EDGES),
-        write("n.csv", nodes),
-        label_column=["red", "round"],
-        task="regression",
-    )
-    assert as_numbers.task == "regression"
-    assert as_numbers.targets == ("red", "round")
-
-
-def test_several_columns_of_numbers_are_quantities(write):
-    nodes = rows("id;f;price;rent", "a;1;1,5;3", "b;2;;2", "c;4;0;NA", "d;3;1;1")
-    d = load_files(write("e.csv", EDGES), write("n.csv", nodes), label_column=["price", "rent"])
-    assert d.task == "regression"
-    assert d.targets == ("price", "rent")
-    assert d.classes == ()
-    nan = float("nan")
-    expected = torch.tensor([[1.5, 3], [nan, 2], [0, nan], [1, 1]])
-    torch.testing.assert_close(d.data.y, expected, equal_nan=True)
-
-
-def test_optional_labels_are_all_there_or_none(write):
-    edges = write("e.csv", EDGES)
-    nodes = write("n.csv", rows("id,f,p", "a,1,0", "b,2,1", "c,3,0", "d,4,1"))
-    d = load_files(edges, nodes, label_column=["p", "q"], optional_columns=["label_column"])
-    assert not d.labelled.any()
