@@ -394,7 +394,7 @@ def _as_data(path: Path | None, fields: dict[str, object]) -> GraphTensors:
     data = GraphTensors()
     for key, value in fields.items():
         if key == "num_nodes":
-            data.num_nodes = _count(path, value)
+            data["num_nodes"] = _count(path, value)
             continue
         kind = getattr(value, "dtype", type(value).__name__)
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":

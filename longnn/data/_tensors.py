@@ -31,6 +31,11 @@ class GraphTensors(dict[str, Any]):
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
 
+    @property
+    def num_nodes(self) -> int:
+        """As given, else as PyG counts: the rows of the features."""
+        return int(self["num_nodes"]) if "num_nodes" in self else len(self.x)
+
     def clone(self) -> "GraphTensors":
         """A copy of each tensor."""
         copies = {k: v.clone() if isinstance(v, Tensor) else v for k, v in self.items()}
