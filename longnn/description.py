@@ -209,6 +209,7 @@ def _describe_repeat(
         confusion=confusion,
         counts=counts,
         threshold=fit.readout.threshold,
+        factors=np.array(fit.readout.factors) if fit.readout.factors else None,
         shift=shift_of(dataset, split, fit.readout),
         calibration=calibration_of(fit.predicted, dataset, split.test, fit.readout),
         members=tuple(_describe_member(dataset, m, largest, metric, fit) for m in fit.members),

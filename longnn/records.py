@@ -322,6 +322,8 @@ class RepeatRecord(Schema):
     #: Nodes with the label, predicted, both.
     counts: Annotated[np.ndarray, Shape("labels", 3, whole=True)] | None = None
     threshold: float | None = None  # probability from which on the rarer class is predicted
+    #: Of unequal classes: what their probabilities are multiplied by to choose one.
+    factors: Classes | None = None
     shift: FrequencyShift | None = None  # where classes are more or less frequent in validation
     calibration: Calibration | None = None
     curve: PrecisionRecall | None = None

@@ -23,8 +23,12 @@ LIMIT = 0.95
 APART = 0.05
 #: Standard errors that are no chance.
 SURE = 3.0
-#: Test nodes of the rarer of two classes below which its average precision is rough.
+#: Test nodes of the rarest class below which a score that hangs on it is rough.
 RARE = 10
+#: Share of the votes from which on models that do not use the graph decide.
+UNUSED = 0.9
+#: Models that have no graph.
+WITHOUT = ("mlp",)
 
 
 def checks(run: RunRecord) -> list[str]:
@@ -221,9 +225,9 @@ def _few(run: RunRecord) -> str:
 
 
 def _rare(run: RunRecord) -> str:
-    """Few test nodes of the class that the headline is about."""
+    """Few test nodes of the rarest class, where the headline counts it as much as the others."""
     matrices = [r.confusion for r in run.repeats if r.confusion is not None]
-    if "rare class" not in metric_of(run.metric).headline or not matrices or len(matrices[0]) != 2:
+    if not {"rare class", "unequal classes"} & {*metric_of(run.metric).headline} or not matrices:
         return ""
     there = np.sum([np.nan_to_num(matrix).sum(1) for matrix in matrices], axis=0)
     rare = int(there.argmin())
@@ -231,10 +235,52 @@ def _rare(run: RunRecord) -> str:
     if not 0 < count < RARE:
         return ""
     nodes = "test node is" if count == 1 else "test nodes are"
-    name = class_names(run, 2)[rare]
+    name = class_names(run, len(there))[rare]
     return (
         f"Only {count} {nodes} {name!r}: the {metric_of(run.metric).name} is rough. "
         "More repeats (--repeat 10) show how much it varies."
+    )
+
+
+def _unused(run: RunRecord) -> str:
+    """Models that would say the same without the edges."""
+    shares = []
+    for repeat in run.repeats:
+        models = [(m.weight, m.model, m.name, (m.words,)) for m in repeat.members]
+        alone = [(1.0, run.model, "", tuple(f.words for f in repeat.filters))]
+        shares.append(sum(w for w, *of in models or alone if not _hears(run, *of)))
+    share = sum(shares) / max(len(shares), 1)
+    if run.model in WITHOUT or share < UNUSED:
+        return ""
+    who = f"{100 * share:.0f} % of the votes are of models that take" if run.members else "it takes"
+    return (
+        f"The graph is hardly used: {who} a node's own columns as they are, whatever its "
+        "neighbours have."
+    )
+
+
+def _hears(run: RunRecord, model: str, name: str, words: Sequence[str]) -> bool:
+    """Whether what a model predicts depends on edges, as far as its filters tell."""
+    if model == "trees":
+        config = run.portfolio.get(name, run.config)
+        return config.get("columns") != "alone"
+    flat = bool(words) and all(w.startswith("all-pass") for w in words)
+    return model not in WITHOUT and not (flat and not model.endswith("-deep"))
+
+
+def _chosen(run: RunRecord) -> str:
+    """What is predicted where it is not the most probable class."""
+    repeat = run.repeats[0]
+    if repeat.factors is not None:
+        return (
+            "Probabilities are divided by the classes' frequencies before one is chosen, for the "
+            f"{metric_of(run.metric).name}: what is predicted need not be the most probable class."
+        )
+    if repeat.threshold is None or repeat.curve is None:
+        return ""
+    return (
+        f"{repeat.curve.name!r} is predicted when its probability exceeds {repeat.threshold:.2f}"
+        + ("." if run.config.get("threshold") else ", the best F1 on the validation nodes.")
     )
 
 
@@ -263,4 +309,6 @@ _CHECKS: tuple[Callable[[RunRecord], str], ...] = (
     _few,
     _rare,
     _unequal,
+    _unused,
+    _chosen,
 )

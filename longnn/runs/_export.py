@@ -115,6 +115,7 @@ def describe_program(trained: Trained) -> dict[str, Any]:
         "classes": list(trained.classes),
         "targets": list(trained.targets),
         "threshold": threshold,
+        "factors": list(readout.factors),
         "positive": trained.classes[readout.positive] if two else None,
         "features": names,
         "scaling": f"{trained.scaling.kind}, done by the program",

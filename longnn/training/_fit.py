@@ -36,6 +36,7 @@ from longnn.training._problem import (
 )
 from longnn.training._readout import (
     Readout,
+    balancing_factors,
     best_threshold,
     class_counts,
     fit_shift,
@@ -346,7 +347,8 @@ def fit_readout(
     *,
     weighted: bool = False,
 ) -> Readout:
-    """What is learned on the validation nodes after training: temperature, shift, threshold.
+    """What is learned on the validation nodes after training: temperature, shift, threshold; and
+    the factors of unequal classes.
 
     ``weighted`` says that nodes had weights in the loss: their frequencies were not to matter.
     """
@@ -366,7 +368,12 @@ def fit_readout(
         readout = dataclasses.replace(readout, temperature=temperature)
     if config.threshold:
         return dataclasses.replace(readout, threshold=config.threshold)
-    if "rare class" not in METRICS[problem.metric].headline or problem.outputs != 2:
+    headline_of = METRICS[problem.metric].headline
+    alike = weighted or config.settings.class_weight != "none"
+    if "unequal classes" in headline_of and not alike:
+        known = class_counts(labels, (split.train | split.val).cpu(), problem.outputs)
+        return dataclasses.replace(readout, factors=balancing_factors(known))
+    if "rare class" not in headline_of or problem.outputs != 2:
         return readout
     hit = labels[val] == problem.positive
     if problem.task != "classification" or not bool(hit.any()):

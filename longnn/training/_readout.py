@@ -46,6 +46,8 @@ class Readout:
         positive: of two classes the one that the threshold is for.
         offset, scale: regression: values are offset + scale * output, by target.
         shift: :math:`\delta` of each class; empty for none.
+        factors: of more than two classes, what the probability of each is multiplied by before the
+            largest one is chosen; empty for the most probable class.
 
     >>> readout = Readout("classification", temperature=2.0, threshold=0.2)
     >>> p = readout.predict(torch.tensor([[2.0, 0.0]]))
@@ -60,6 +62,7 @@ class Readout:
     offset: tuple[float, ...] = (0.0,)
     scale: tuple[float, ...] = (1.0,)
     shift: tuple[float, ...] = ()
+    factors: tuple[float, ...] = ()
 
     def predict(self, scores: Tensor) -> Tensor:  # (nodes, outputs)
         """Probabilities (nodes, outputs), or values (nodes,) or (nodes, targets)."""
@@ -79,6 +82,8 @@ class Readout:
             return predicted
         if self.task == "multilabel":
             return (predicted >= (self.threshold or 0.5)).long()
+        if self.factors:
+            return (predicted * predicted.new_tensor(self.factors)).argmax(1)
         if self.threshold is None or predicted.shape[1] != 2:
             return predicted.argmax(1)
         chosen = predicted[:, self.positive] >= self.threshold
@@ -102,17 +107,20 @@ class Readout:
 
     @classmethod
     def mean(cls, readouts: Sequence[Self]) -> Self:
-        """The readout of averaged predictions: the mean of the thresholds."""
+        """The readout of averaged predictions: the mean of the thresholds, and of the factors."""
         thresholds = [r.threshold for r in readouts if r.threshold is not None]
         threshold = sum(thresholds) / len(thresholds) if thresholds else None
-        return dataclasses.replace(readouts[0], threshold=threshold)
+        given = [r.factors for r in readouts if r.factors]
+        factors = tuple(np.exp(np.log(given).mean(0)).tolist()) if given else ()
+        return dataclasses.replace(readouts[0], threshold=threshold, factors=factors)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, without the task, and without a shift where there is none."""
         plain = dataclasses.asdict(self)
         del plain["task"]
-        if not self.shift:
-            del plain["shift"]
+        for key in ("shift", "factors"):
+            if not plain[key]:
+                del plain[key]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in plain.items()}
 
     @classmethod
@@ -124,6 +132,9 @@ class Readout:
         shift = tuple(node["shift"].array(None).tolist()) if node["shift"].given else ()
         if not np.isfinite(shift).all():
             node["shift"].fail("finite numbers")
+        factors = tuple(node["factors"].array(None).tolist()) if node["factors"].given else ()
+        if not (np.isfinite(factors).all() and all(factor > 0 for factor in factors)):
+            node["factors"].fail("numbers > 0")
         threshold = node["threshold"].number() if node["threshold"].given else None
         if threshold is not None and not 0 <= threshold <= 1:
             node["threshold"].fail("a probability")
@@ -133,7 +144,7 @@ class Readout:
         offset, scale = (tuple(node[key].array(None).tolist()) for key in ("offset", "scale"))
         if not np.isfinite([*offset, *scale]).all():
             node["offset"].fail("finite, and so the scale")
-        return cls(task, temperature, threshold, positive, offset, scale, shift)
+        return cls(task, temperature, threshold, positive, offset, scale, shift, factors)
 
 
 def fit_temperature(scores: Tensor, labels: Tensor, task: Task) -> float:
@@ -330,3 +341,15 @@ def best_threshold(probability: Tensor, hit: Tensor) -> float:
     best = int(torch.where(last, f1, -1.0).argmax())
     below = p[best + 1] if best + 1 < len(p) else torch.zeros(())
     return float((p[best] + below) / 2)
+
+
+def balancing_factors(counts: Tensor) -> tuple[float, ...]:
+    r"""Factors :math:`1 / \pi_c` of classes with so many nodes, (classes,): what the most probable
+    class has to be weighed with for the balanced accuracy, if probabilities are honest.
+
+    A choice by validation nodes, of a power of the frequencies, was no better.
+
+    >>> balancing_factors(torch.tensor([16, 4]))
+    (1.25, 5.0)
+    """
+    return tuple((counts.sum() / counts.clamp_min(1)).tolist())

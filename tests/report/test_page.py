@@ -312,6 +312,20 @@ def with_classes(run, *counts):
     return dataclasses.replace(run, data=data, metric="average_precision")
 
 
+def with_words(run, words):
+    return changed(run, filters=(dataclasses.replace(run.filters[0], words=words),))
+
+
+def with_votes(run, alone):
+    """A portfolio in which trees that see a node's own columns have so many of the votes."""
+    names = {"own": alone, "both": 1 - alone}
+    members = tuple(
+        MemberRecord(n, "trees", w, 9, 9, "patience", 0.5, 0.5) for n, w in names.items()
+    )
+    portfolio = {"own": {"columns": "alone"}, "both": {"columns": "neighbours"}}
+    return dataclasses.replace(changed(run, members=members), portfolio=portfolio)
+
+
 ALONE = np.zeros((7, 7))
 ALONE[:, 3] = 20
 FEW = np.diag([2.0, 2, 2, 2, 1, 0, 0])
@@ -371,6 +385,26 @@ CHECKS = {
         lambda r: changed(with_classes(r, 5, 5), confusion=np.array([[90.0, 1], [2, 3]])),
         "Only 5 test nodes are 'spam': the average precision is rough.",
     ),
+    "rare of three": (
+        lambda r: changed(
+            dataclasses.replace(r, metric="balanced_accuracy"),
+            confusion=np.diag([40.0, 30, 30, 30, 30, 30, 4]),
+        ),
+        "Only 4 test nodes are '6': the balanced accuracy is rough.",
+    ),
+    "factors": (
+        lambda r: changed(
+            dataclasses.replace(r, metric="balanced_accuracy"), factors=np.arange(1.0, 8)
+        ),
+        "Probabilities are divided by the classes' frequencies before one is chosen",
+    ),
+    "all-pass": (lambda r: with_words(r, "all-pass"), "The graph is hardly used: it takes a node"),
+    "low-pass": (lambda r: with_words(r, "low-pass, peak at 0"), ""),
+    "votes": (
+        lambda r: with_votes(r, 0.95),
+        "The graph is hardly used: 95 % of the votes are of models that take a node's own",
+    ),
+    "few votes": (lambda r: with_votes(r, 0.8), ""),
     "not so rare": (
         lambda r: changed(with_classes(r, 5, 5), confusion=np.array([[90.0, 1], [2, 8]])),
         "",

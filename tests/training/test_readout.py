@@ -12,7 +12,7 @@ from longnn.config._config import parse_class_weight
 from longnn.graphs import GraphOperator
 from longnn.training import Problem, Readout
 from longnn.training._problem import loss_weights
-from longnn.training._readout import best_threshold, fit_temperature
+from longnn.training._readout import balancing_factors, best_threshold, fit_temperature
 
 NODES = 400
 
@@ -68,6 +68,28 @@ def problem(labels: torch.Tensor, task: str = "classification") -> Problem:
     edges = torch.tensor([[0, 1], [1, 0]])
     P = GraphOperator.from_edge_index(edges, num_nodes=len(labels))
     return Problem.make(torch.eye(len(labels)), P, labels, task=task)  # type: ignore[arg-type]
+
+
+def test_factors_raise_the_balanced_accuracy_of_honest_probabilities() -> None:
+    s, _ = drawn(1.0)
+    p = torch.softmax(s + torch.tensor([4.0, 0.0, -1.0]), 1)
+    y = torch.multinomial(p, 1, generator=torch.Generator().manual_seed(1))[:, 0]
+    factors = balancing_factors(torch.bincount(y))
+    readout = Readout("classification", factors=factors)
+    before, after = (
+        metrics.balanced_accuracy_score(y, c) for c in (p.argmax(1), readout.choose(p))
+    )
+    assert after > before + 0.05
+
+
+def test_factors_survive_as_plain_data_and_are_averaged() -> None:
+    readout = Readout("classification", factors=(1.0, 4.0, 9.0))
+    node = Node(readout.to_dict(), file="x")
+    assert Readout.read("classification", node) == readout
+    other = Readout("classification", factors=(1.0, 1.0, 4.0))
+    assert Readout.mean([readout, other]).factors == pytest.approx((1, 2, 6))
+    p = torch.tensor([[0.6, 0.3, 0.1]])
+    assert readout.choose(p).tolist() == [1]
 
 
 def test_balanced_weights_are_those_of_scikit_learn() -> None:
