@@ -139,16 +139,6 @@ def test_a_rank_that_dies_is_started_again(world, tmp_path, dies):
 
 
 @pytest.mark.slow
-def test_four_ranks_and_a_population(world, tmp_path):
-    home, _ = world
-    own = [*SET, "--set=repeat=2", "--set=split=own"]
-    done = torchrun(4, "-m", "longnn", "train", home / "web", *own, "--output", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    alone = train(home / "web", {**CONFIG, "repeat": 2, "split": "own"}, tmp_path / "1", memory=1)
-    assert same_run(tmp_path / "run", alone)
-
-
-@pytest.mark.slow
 def test_mistakes_are_lines(world, tmp_path):
     home, alone = world
     done = torchrun(2, "-m", "longnn", "train", "csbm", "--output", tmp_path / "r")

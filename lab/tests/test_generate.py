@@ -1,9 +1,5 @@
 """Generated graphs have the homophily, degrees and labels that were asked for, and repeat."""
 
-import resource
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -13,7 +9,6 @@ from lab.tests.commands import fail, run, succeed
 from longnn.data import DataError
 from longnn.store import prepare
 from longnn.store._arrays import StoreError
-from tests.commands import ROOT
 
 SMALL = {"nodes": 2000, "edges": 10_000, "features": 6, "classes": 4}
 
@@ -125,30 +120,6 @@ def test_a_generated_graph_can_be_the_model_of_another(tmp_path):
 def test_options_out_of_range(tmp_path, wrong, message):
     with pytest.raises((DataError, StoreError), match=f"Expected .*{message}"):
         generate(tmp_path, **{**SMALL, **wrong})
-
-
-PROGRAM = """
-import resource, sys
-from lab.generator import generate
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-generate(sys.argv[1], nodes=20_000, edges=int(sys.argv[2]), features=4, memory="600M")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-"""
-
-
-@pytest.mark.skipif(not hasattr(resource, "getrusage"), reason="needs the peak memory of a process")
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_edges(tmp_path):
-    """Peak memory of a process of its own: 4 times the edges (64 MB more of them) hardly more."""
-
-    def peak(edges):
-        command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
-        command += [str(tmp_path / str(edges)), str(edges)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-        return int(done.stdout) * 1024
-
-    small, large = peak(4_000_000), peak(16_000_000)
-    assert large - small < 16 * 12_000_000 / 2  # half of the arcs that came to it
 
 
 def test_the_command_ends_with_the_next_step(tmp_path, monkeypatch):
