@@ -292,9 +292,8 @@ def uninterrupted(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    "how", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGINT]
-)
+@pytest.mark.slow  # in this process: tests/test_presets.py and tests/test_kills.py
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_run_ends_with_the_same_bits(how, uninterrupted, tmp_path, no_report):
     folder = tmp_path / "run"
     arguments = ("--repeat", 2, "--checkpoint-every", 0, "--output", folder)

@@ -8,7 +8,7 @@ import pytest
 from tests.differential import campaign
 
 #: As many as a few seconds allow.
-COUNT, GROUPS = 60, 3
+COUNT, GROUPS = 40, 2
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

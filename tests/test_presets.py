@@ -125,6 +125,7 @@ def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path, monkeypatch, ctr
         stopped = command("train", *arguments, folder, "--checkpoint-every", 0)
     assert stopped.exit_code == 130
     assert "the best so far is kept" in stopped.stderr
+    assert stopped.stderr.endswith(f"continue with: longnn train --resume {folder}\n")
     kept = RunRecord.read(folder)
     assert "interrupted" in {member.stopped for member in kept.repeats[0].members}
     assert "interrupted" in (folder / "report.html").read_text(encoding="utf-8")
