@@ -452,7 +452,7 @@ def mlp_config(config: Config) -> Config | None:
     """The configuration of an MLP as like the model as can be; None if the model is one."""
     if config.model == "mlp":
         return None
-    mlp = config.replace(model="mlp", preset="fast")
+    mlp = config.replace(model="mlp", preset="fast", known_answers="none")
     shared = {k: v for k, v in config.options.items() if k in mlp.options}
     return mlp.replace(**shared)
 
@@ -497,6 +497,7 @@ def rival_configs(config: Config, dataset: NodeDataset) -> dict[str, Config]:
     for name, (_, columns) in RIVALS.items():
         if columns and columns not in there:
             table = {**given, "preset": "fast", "model": "trees", "columns": columns}
+            table["known_answers"] = "none"
             rival = Config.from_dict(table)
             if not backing.by_rows or row_degree_of(rival) is not None:
                 rivals[name] = rival
@@ -532,7 +533,11 @@ def describe_baselines(
         pairs = list(zip(each, fitted, strict=True))
         scores = [score_sets(p, dataset, fit.split, readout) for (p, readout), fit in pairs]
         ahead = _ahead(ours, scores)
-        if len(fitted) == 1 and problem.metric in ahead and name in ("joined", "neighbours"):
+        if (
+            len(fitted) == 1
+            and problem.metric in ahead
+            and name in ("joined", "neighbours", "plain")
+        ):
             ahead[problem.metric] = _over_nodes(
                 ahead[problem.metric], fitted[0], each[0], dataset, problem.metric
             )
@@ -562,6 +567,9 @@ def describe_baselines(
         graph = columns == "neighbours"
         records.append(describe(name, title, [(o.predicted, o.readout) for o in found], graph))
         bare += [] if graph else [[one.predicted for one in found]]
+    if any(fit.plain is not None for fit in fitted):
+        untold = [(f.predicted if f.plain is None else f.plain, f.readout) for f in fitted]
+        records.append(describe("plain", "the same without known answers", untold, True))
     if len(bare) > 1 and any(fit.members for fit in fitted):
         joined = [_join([one[k] for one in bare], problem, fit) for k, fit in enumerate(fitted)]
         records.append(describe("joined", "the joined models without the graph", joined))

@@ -59,6 +59,13 @@ def predict(
         typer.Option(help="Predict with one repeat, counted from 0 (default: the mean of all)."),
     ] = None,
     coverage: Coverage = None,
+    known_answers: Annotated[
+        str,
+        typer.Option(
+            help="Whose answers are known: run (of nodes that the run knew), file (labels of the "
+            "new graph), none, or auto (run if the graph is the run's, perhaps grown, else file).",
+        ),
+    ] = "auto",
     data_dir: DataDir = None,
     data_option: DataOption = None,
     memory: Memory = None,
@@ -75,7 +82,13 @@ def predict(
     target = output or run / f"predictions-{folder_name(dataset.name)}{alone}.csv"
     check_output(target, "--output", (".csv", ".parquet"))
     other = None if graph is None else dataset
-    tables = loaded.tables(repeat_index, other, memory=read_memory(memory), coverage=coverage)
+    tables = loaded.tables(
+        repeat_index,
+        other,
+        memory=read_memory(memory),
+        coverage=coverage,
+        known_answers=known_answers,
+    )
     rows, paths = write_predictions(tables, target)
     how = ""
     if repeat_index is not None:
@@ -84,6 +97,8 @@ def predict(
         how = f", each the mean of {loaded.trained.repeats} repeats"
     files = " and ".join([str(paths[0]), *(path.name for path in paths[1:])])
     out.print(f"{rows} predictions{how}: {files}")
+    if loaded.known:
+        out.print(f"known answers: {loaded.known}")
 
 
 def evaluate(

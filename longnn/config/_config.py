@@ -123,9 +123,18 @@ FREQUENCIES = ("auto", "train")
 PRECISIONS = ("float32", "float64", "tf32")
 #: What is left out of a table where it is not set: most graphs have no arcs and fit in memory, and
 #: most models see the features.
-RARE = ("direction", "inputs", "batch_rows", "coverage")
+RARE = ("direction", "inputs", "batch_rows", "coverage", "known_answers")
 #: What is done after training.
-AFTERWARDS = ("calibrate", "frequencies", "threshold", "baselines", "coverage")
+AFTERWARDS = (
+    "calibrate",
+    "frequencies",
+    "threshold",
+    "baselines",
+    "coverage",
+    "known_answers",
+)
+#: Whose answers are known at prediction.
+KNOWN_ANSWERS = ("none", "train", "all")
 #: One model, a portfolio of about eight, or a larger one.
 PRESETS = ("fast", "default", "best")
 #: Stands for the settings that a model has by default, until it is known which model.
@@ -205,6 +214,12 @@ class Config:
     baselines: bool = described(
         True,
         "also train models without the graph: constant, linear, and an MLP",
+    )
+    known_answers: str = described(
+        "none",
+        "whose answers are known at prediction, so that neighbours learn from what was left "
+        "unexplained there: all (of training and validation nodes), train, or none",
+        KNOWN_ANSWERS,
     )
     coverage: float = described(
         0.9,

@@ -40,7 +40,15 @@ from longnn.estimator._presentation import (
 )
 from longnn.metrics import Task
 from longnn.nn import Model
-from longnn.training import FIELDS, Fitted, Job, Trained, Watcher, complete
+from longnn.training import (
+    FIELDS,
+    Fitted,
+    Job,
+    Trained,
+    Watcher,
+    complete,
+    mean_prediction,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -166,8 +174,8 @@ class GraphEstimator(Parameters):
         _check_convergence(fitted)
         self._restore(Trained.collect(dataset, job.scaling_of(0), fitted))
         self._remember(dataset, fitted)
-        # All of it now, by one pass: predicting for nodes is then a look-up.
-        self._predicted = self.trained_.predict(job.problem_of(0)).numpy()
+        # Predicting for nodes is then a look-up.
+        self._predicted = mean_prediction([one.predicted for one in fitted]).numpy()
 
     def _remember(self, dataset: NodeDataset, fitted: Sequence[Fitted]) -> None:
         """What training leaves beside the models."""

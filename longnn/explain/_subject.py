@@ -77,7 +77,7 @@ class Subject:
             [trained.readouts[k] for k in kept],
         )
         double = trained.config.replace(precision="float64", device="cpu")
-        self.problem = dataclasses.replace(trained, config=double).problem(dataset)
+        self.problem = dataclasses.replace(trained, config=double).problem(dataset, known="none")
         self.forms: list[Form] = []
         for model in self.question.models:
             operator = self.problem.variants.get(model.self_loops, self.problem.operator)

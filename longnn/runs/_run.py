@@ -3,6 +3,7 @@
 Made by :func:`~longnn.train`, or read from a folder by :func:`~longnn.load_run`.
 """
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow
+import torch
 from torch import Tensor
 
 from longnn import explain, report
@@ -58,6 +60,8 @@ class Run:
         self._reading = {"data_dir": data_dir, "memory": memory, "cache": cache}
         #: Where the time went, step by step; the record has it up to its own writing.
         self.seconds = record.seconds if seconds is None else seconds
+        #: Whose answers the last predictions of another graph knew, in words.
+        self.known = ""
         # What training knows already is not made again.
         known = {"dataset": dataset, "splits": splits, "opinions": opinions}
         vars(self).update({name: value for name, value in known.items() if value is not None})
@@ -171,10 +175,16 @@ class Run:
         return pyarrow.concat_tables(self.tables(repeat, coverage=coverage))
 
     def predict(
-        self, dataset: NodeDataset, repeat: int | None = None, *, coverage: float | None = None
+        self,
+        dataset: NodeDataset,
+        repeat: int | None = None,
+        *,
+        coverage: float | None = None,
+        known_answers: str = "auto",
     ) -> pyarrow.Table:
-        """The same for another graph."""
-        return pyarrow.concat_tables(self.tables(repeat, dataset, coverage=coverage))
+        """The same for another graph; ``known_answers`` as in :meth:`tables`."""
+        tables = self.tables(repeat, dataset, coverage=coverage, known_answers=known_answers)
+        return pyarrow.concat_tables(tables)
 
     def tables(
         self,
@@ -183,6 +193,7 @@ class Run:
         *,
         memory: int | None = None,
         coverage: float | None = None,
+        known_answers: str = "auto",
     ) -> Iterator[pyarrow.Table]:
         """The same as tables of some rows each, for graphs of any size.
 
@@ -191,6 +202,9 @@ class Run:
             dataset: another graph; by default the run's own.
             memory: bytes that computing missing terms may use.
             coverage: see :meth:`predictions`.
+            known_answers: whose answers are known in another graph: ``run``, ``file``, ``none``, or
+                ``auto``, see :meth:`~longnn.training.Trained.problem`; :attr:`known` has it in
+                words.
         """
         if repeat is not None and not 0 <= repeat < self.trained.repeats:
             raise DataError(f"Expected a repeat below {self.trained.repeats} (got {repeat})")
@@ -204,10 +218,11 @@ class Run:
         if coverage is not None:
             trained.check_coverage(coverage)
         every: Iterable[Sequence[Opinion]]
-        if dataset is None and self.asked is own:  # known already
+        if dataset is None and self.asked is own and known_answers == "auto":  # done already
             every = [self.opinions if repeat is None else [self.opinions[repeat]]]
         else:
-            problem = trained.problem(own, memory=memory)
+            problem = trained.problem(own, memory=memory, known=known_answers)
+            self.known = problem.known
             every = trained.opinion_batches(problem, repeat=repeat, size=ROWS)
         batches = self._forecasts(every, own, coverage, repeat)
         return prediction_tables(trained, own, batches, repeat=repeat, sets=sets)
@@ -241,9 +256,12 @@ class Run:
         if dataset is self.dataset:
             return self, places
         splits = [split.of(inside) for split in self.splits]
-        return Run(self.record, self.trained, dataset, splits=splits), np.searchsorted(
-            inside, places
-        )
+        # Known answers act over the whole graph.
+        changes = self.trained.problem(self.dataset).changes
+        carried = tuple(change[torch.from_numpy(inside)] for change in changes)
+        trained = dataclasses.replace(self.trained, carried=carried)
+        run = Run(self.record, trained, dataset, splits=splits)
+        return run, np.searchsorted(inside, places)
 
     def explain(self, nodes: Sequence[Any] | None = None, **options: Any) -> Any:
         """Why nodes are predicted so; without nodes, what all predictions come from.

@@ -20,6 +20,7 @@ from longnn.metrics import TASKS, Task
 from longnn.nn._trees import check_trees
 from longnn.training._history import FIELDS
 from longnn.training._intervals import Errors, Intervals
+from longnn.training._known import KnownFilter, Rests, Told
 from longnn.training._population import Population, Result
 from longnn.training._readout import Readout
 
@@ -260,6 +261,13 @@ def write_trained(trained: "Trained", path: Path, extra: Mapping[str, Any]) -> N
     if trained.scaling.mean is not None and trained.scaling.deviation is not None:
         tensors["features/mean"] = trained.scaling.mean
         tensors["features/deviation"] = trained.scaling.deviation
+    for i, told in enumerate(trained.told):
+        if told is not None:
+            text = bytearray(json.dumps({"ids": told.ids}).encode())
+            tensors[f"known/{i}/ids"] = torch.frombuffer(text, dtype=torch.uint8)
+            tensors[f"known/{i}/rests"] = told.rests.r
+            tensors[f"known/{i}/fold"] = told.rests.fold
+            tensors[f"known/{i}/said"] = told.said
     about = {
         "config": trained.config.to_dict(),
         "task": trained.task,
@@ -274,6 +282,7 @@ def write_trained(trained: "Trained", path: Path, extra: Mapping[str, Any]) -> N
         "members": {name: config.to_dict() for name, config in trained.members.items()},
         **({"edge_types": list(trained.edge_types)} if trained.edge_types else {}),
         "intervals": [to_plain(one.errors) for one in trained.intervals],
+        "known": [to_plain(one) for one in trained.known],
         "extra": dict(extra),
     }
     metadata = {"format": _TRAINED_FORMAT, "about": json.dumps(about)}
@@ -338,7 +347,44 @@ def _fields(about: Node, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
         "members": _members(about["members"]),
         "edge_types": about["edge_types"].texts() if about["edge_types"].given else (),
         "intervals": _intervals(about["intervals"], task, readouts),
+        **_known(about["known"], tensors, len(readouts), len(classes) or outputs),
     }
+
+
+def _known(
+    node: Node, tensors: Mapping[str, Tensor], repeats: int, outputs: int
+) -> dict[str, tuple[Any, ...]]:
+    """Filters of known answers, and these; files before version 0.13 have none."""
+    filters = node.read(tuple[KnownFilter, ...]) if node.given else ()
+    if not filters:
+        return {"known": (), "told": (None,) * repeats}
+    if len(filters) != repeats:
+        node.fail(f"filters of {repeats} repeats")
+    return {
+        "known": filters,
+        "told": tuple(
+            _told(node, tensors, i, outputs) if one.used else None for i, one in enumerate(filters)
+        ),
+    }
+
+
+def _told(node: Node, tensors: Mapping[str, Tensor], repeat: int, outputs: int) -> Told:
+    """The known answers of one repeat, each checked."""
+    parts = [tensors.get(f"known/{repeat}/{name}") for name in ("ids", "rests", "fold", "said")]
+    text, rests, fold, said = parts
+    if text is None or rests is None or fold is None or said is None:
+        node.fail("filters with their known answers")
+        raise AssertionError
+    plain = text.numpy().tobytes().decode(errors="replace")
+    ids = Node.parse(plain, file="weights", place="known answers")["ids"].texts()
+    shape = (len(ids), outputs)
+    if rests.shape != shape or said.shape != shape or fold.shape != shape[:1]:
+        node.fail(f"known answers of {len(ids)} nodes")
+    if fold.dtype != torch.int64 or bool(rests.isinf().any()) or not bool(said.isfinite().all()):
+        node.fail("known answers that are finite")
+    if len(ids) == 0 or int(fold.min()) < 0 or int(fold.max()) >= len(ids):
+        node.fail("folds of known answers")
+    return Told(ids, Rests(rests, fold), said)
 
 
 def _intervals(node: Node, task: Task, readouts: Sequence[Readout]) -> tuple[Intervals, ...]:
@@ -400,7 +446,7 @@ def _states(tensors: Mapping[str, Tensor], repeats: int) -> tuple[dict[str, Tens
     states: list[dict[str, Tensor]] = [{} for _ in range(repeats)]
     for name, value in tensors.items():
         number, _, key = name.partition("/")
-        if number == "features":
+        if number in ("features", "known"):
             continue
         if not (number.isascii() and number.isdecimal() and len(number) < 9):
             raise ValueError(f"Expected weights of a repeat (got {name!r})")

@@ -25,6 +25,7 @@ from longnn.nn._truncate import count_products
 from longnn.registry import find_model, get_model
 from longnn.store._ranks import Ranks
 from longnn.training._intervals import Intervals, Opinion
+from longnn.training._known import KnownFilter, Told
 from longnn.training._memory import require_room
 from longnn.training._population import Member, Population, Result, behind_inputs
 from longnn.training._problem import (
@@ -248,6 +249,9 @@ class Fitted:
     members: tuple["FittedMember", ...] = ()  # of an ensemble, those without a vote too
     intervals: Intervals | None = None  # what validation nodes say of its errors
     disagreement: Tensor | None = None  # of an ensemble's members, in the unit of its values
+    known: KnownFilter | None = None  # how known answers correct predictions
+    told: Told | None = None  # these answers, where the filter is used
+    plain: Tensor | None = None  # what it predicts without them, where they change it
 
     @property
     def opinion(self) -> Opinion:

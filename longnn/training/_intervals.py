@@ -27,6 +27,7 @@ from torch import Tensor
 from longnn._base.schema import Node, Schema
 from longnn.metrics import Task
 from longnn.training._ensemble import combine, ensemble_weights
+from longnn.training._known import corrected
 from longnn.training._readout import Readout
 
 #: Coverage that intervals have where none is asked for.
@@ -66,6 +67,10 @@ class Opinion(NamedTuple):
         there = [b.disagreement for b in batches if b.disagreement is not None]
         predicted = torch.cat([b.predicted for b in batches])
         return cls(predicted, torch.cat(there) if there else None)
+
+    def corrected(self, change: Tensor, task: Task) -> Self:
+        """The same after what known answers change."""
+        return type(self)(corrected(self.predicted, change, task), self.disagreement)
 
     def signals(self, degree: Tensor) -> dict[str, Tensor]:  # (nodes,)
         """What may say how large errors are, on a scale on which their logarithm may be linear."""

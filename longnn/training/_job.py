@@ -35,10 +35,11 @@ from longnn.training._fit import (
 )
 from longnn.training._group import Group, Schedule, StopTraining, Watcher, architecture_of, shape_of
 from longnn.training._intervals import Intervals, Opinion, honest_votes
+from longnn.training._known import Around, Told, corrected, learn
 from longnn.training._population import Population, Result
 from longnn.training._presets import members_of
 from longnn.training._problem import Problem, self_loops_of
-from longnn.training._readout import scores_of
+from longnn.training._readout import scores_of, threshold_again
 from longnn.training._trees import TreeGroup
 
 
@@ -302,12 +303,38 @@ class Job:
             return fitted
         val, signals = fitted.split.val.cpu(), dict[str, Tensor]()
         honest = fitted.predicted[val] if honest is None else honest
+        fitted, honest = self._with_known(fitted, honest)
         if self.dataset.task == "regression":
             there = None if disagreement is None else disagreement[val]
             signals = Opinion(honest, there).signals(self._degrees[val])
         labels = self.dataset.data.y.cpu()[val]
         intervals = Intervals.fit(self.dataset.task, honest, labels, signals)
         return dataclasses.replace(fitted, intervals=intervals, disagreement=disagreement)
+
+    def _with_known(self, fitted: Fitted, honest: Tensor) -> tuple[Fitted, Tensor]:
+        """The same, corrected by known answers if that pays; and so what is honestly predicted of
+        the validation nodes."""
+        use, around = fitted.config.known_answers, self._around
+        if use == "none" or around is None:
+            return fitted, honest
+        task, y, plain = self.dataset.task, self.dataset.data.y.cpu(), fitted.predicted
+        train, val = fitted.split.train.cpu(), fitted.split.val.cpu()
+        learned = learn(around, plain, y, train, val, task, only_train=use == "train")
+        if not learned.filter.used:
+            return dataclasses.replace(fitted, known=learned.filter), honest
+        honest = corrected(honest, learned.honest, task)
+        return dataclasses.replace(
+            fitted,
+            predicted=corrected(plain, learned.change, task),
+            readout=threshold_again(fitted.readout, fitted.config, honest, y[val]),
+            known=learned.filter,
+            told=Told.collect(self.dataset.ids, learned.rests, plain),
+            plain=plain,
+        ), honest
+
+    @functools.cached_property
+    def _around(self) -> Around | None:
+        return Around.of(self.dataset)
 
     @functools.cached_property
     def _degrees(self) -> Tensor:

@@ -93,7 +93,7 @@ def members_of(config: Config, dataset: NodeDataset, *, every: bool = False) -> 
     """
     own = {key: value for key, value in config.to_dict().items() if key in FREE}
     # The whole follows the frequencies of validation nodes, not each member.
-    own |= {"preset": "fast", "repeat": 1, "frequencies": "train"}
+    own |= {"preset": "fast", "repeat": 1, "frequencies": "train", "known_answers": "none"}
     backing = dataset.backing
     chosen = portfolio(config.preset, words=backing.has_words(), by_rows=backing.by_rows)
     seeds = SEEDS[config.preset]
@@ -249,7 +249,7 @@ def complete(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
     if not {**known, **table}.get("orthonormal", False):
         foreign.add("degree_penalty")  # defined for orthonormal bases only
     filled = {key: value for key, value in data_defaults(dataset).items() if key not in foreign}
-    config = Config.from_dict({**filled, **table, "preset": preset})
+    config = Config.from_dict({"known_answers": "all", **filled, **table, "preset": preset})
     config = decide_direction(config, dataset)
     if preset == "fast":
         return config

@@ -55,6 +55,10 @@ class Problem:
     variants: Mapping[SelfLoops, Any] = dataclasses.field(default_factory=dict)
     #: Whether a GPU may round the factors of dense products to TF32 in training.
     rounded: bool = False
+    #: What known answers change in the predictions of each repeat (nodes, outputs), and in words
+    #: whose answers these are; nothing while models are trained.
+    changes: tuple[Tensor, ...] = ()
+    known: str = ""
     #: Who trains: ranks share the rows of a batch, and a whole graph has one alone.
     ranks: Ranks = dataclasses.field(default_factory=Ranks)
 

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from longnn._base.schema import Node
+from longnn.config import Config
 from longnn.metrics import Task
 
 #: log T is looked for between these; T = 1 leaves the probabilities as they are.
@@ -321,6 +322,16 @@ def _likelihood(s: Tensor, labels: Tensor, task: Task) -> Callable[[float], floa
     known = ~torch.isnan(labels)
     s, y = s[known], labels[known].double()
     return lambda t: float(F.binary_cross_entropy_with_logits(s / t, y, reduction="sum"))
+
+
+def threshold_again(readout: Readout, config: Config, predicted: Tensor, labels: Tensor) -> Readout:
+    """The readout with the threshold that suits other predictions of the validation nodes."""
+    if readout.threshold is None or config.threshold or readout.task != "classification":
+        return readout
+    known = labels >= 0
+    hit = labels[known] == readout.positive
+    best = best_threshold(predicted[known][:, readout.positive], hit)
+    return dataclasses.replace(readout, threshold=best)
 
 
 def best_threshold(probability: Tensor, hit: Tensor) -> float:

@@ -12,6 +12,7 @@ from torch import Tensor
 from longnn._base.schema import Node
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset
+from longnn.data._errors import counted
 from longnn.data._scaling import Scaling
 from longnn.metrics import Task
 from longnn.nn import Model
@@ -27,11 +28,16 @@ from longnn.training._fit import (
 )
 from longnn.training._group import architecture_of
 from longnn.training._intervals import Forecast, Intervals, Opinion, plausible
+from longnn.training._known import Around, KnownFilter, Rests, Told
 from longnn.training._problem import Problem
 from longnn.training._readout import Readout
 
 if TYPE_CHECKING:
     from longnn.data._encoding import Encoding
+
+
+#: Nodes by which a graph is recognised as that of the run.
+SAMPLE = 1 << 16
 
 
 def match_features(
@@ -126,6 +132,9 @@ class Trained:
         members: the configurations of the models that ensembles consist of, by name; empty where
             the repeats are single models.
         intervals: what is known of the errors of each repeat; empty in files before version 0.13.
+        known: how known answers correct the predictions of each repeat; empty where none do.
+        told: these answers, of each repeat; None where they are not used.
+        carried: what they change at the nodes of a part of a graph, computed on the whole of it.
     """
 
     config: Config
@@ -142,6 +151,9 @@ class Trained:
     members: Mapping[str, Config] = dataclasses.field(default_factory=dict)
     edge_types: tuple[str, ...] = ()
     intervals: tuple[Intervals, ...] = ()
+    known: tuple[KnownFilter, ...] = ()
+    told: tuple[Told | None, ...] = ()
+    carried: tuple[Tensor, ...] = ()
 
     @classmethod
     def collect(cls, dataset: NodeDataset, scaling: Scaling, fitted: Sequence[Fitted]) -> Self:
@@ -161,6 +173,8 @@ class Trained:
             members={m.name: m.fitted.config for f in fitted for m in f.members if m.weight > 0},
             edge_types=tuple(dataset.backing.types()),
             intervals=tuple(f.intervals for f in fitted if f.intervals is not None),
+            known=tuple(f.known for f in fitted if f.known is not None),
+            told=tuple(f.told for f in fitted),
         )
         vars(trained)["models"] = tuple(f.model for f in fitted)  # as the cached property has it
         return trained
@@ -188,8 +202,7 @@ class Trained:
 
     def _make(self, state: Mapping[str, Tensor]) -> Model:
         """The model that weights are of: a single one, or the ensemble of those that are named."""
-        outputs = len(self.classes) if self.classes else len(self.readouts[0].offset)
-        sizes, types = (self.features, outputs), len(self.edge_types)
+        sizes, types = (self.features, self.outputs), len(self.edge_types)
         if not self.members:
             return make_model(self.config, *sizes, types=types, table=state.get("table"))
         names = list(dict.fromkeys(k.split(".")[1] for k in state if k.startswith("members.")))
@@ -204,12 +217,17 @@ class Trained:
         alike = {name: architecture_of(self.members[name]) for name in names}
         return Ensemble(models, equal, equal, self.task, alike)
 
-    def problem(self, dataset: NodeDataset, *, memory: int | None = None) -> Problem:
-        """A graph, the same or another, as the models want it.
+    def problem(
+        self, dataset: NodeDataset, *, memory: int | None = None, known: str = "auto"
+    ) -> Problem:
+        """A graph, the same or another, as the models want it, with what known answers change.
 
         Args:
             dataset: the graph.
             memory: bytes that computing stored terms may use.
+            known: whose answers are known: ``"run"``, those that the run knew in its own graph;
+                ``"file"``, the labels of this one; ``"none"``; or ``"auto"``, those of the run
+                where this is its graph, perhaps with nodes added, else the labels of this one.
 
         Raises:
             DataError: where its features are not those the models were trained with, or a model
@@ -218,12 +236,73 @@ class Trained:
         dataset = self.encode(dataset)
         dataset = match_features(dataset, self.feature_names, self.features, self.open_features)
         dataset = match_edge_types(dataset, self.edge_types)
+        if known not in ("auto", "run", "file", "none"):
+            raise DataError(f"Expected known_answers auto, run, file or none (got {known!r})")
         config = self.config
         if config.device != "cpu":  # trained on a GPU, it may be used without one
             config = config.replace(device="auto")
         members = list(self.members.values())
         made = make_problem(dataset, config, self.scaling, members=members, memory=memory)
-        return dataclasses.replace(made, task=self.task)
+        made = dataclasses.replace(made, task=self.task)
+        if known == "none" or not any(one.used for one in self.known):
+            return made
+        if self.carried:
+            return dataclasses.replace(made, changes=self.carried, known="those of the run's graph")
+        return self._informed(made, dataset, known)
+
+    def _informed(self, problem: Problem, dataset: NodeDataset, known: str) -> Problem:
+        """The same with what known answers change."""
+        around = Around.of(dataset)
+        if around is None:
+            return dataclasses.replace(problem, known="none: the graph is too large")
+        told = [one for one in self.told if one is not None]
+        places = told[0].places(dataset.ids)
+        count = int((places >= 0).sum())
+        if known == "auto":
+            first = next(heard_batches(self.models[self.told.index(told[0])], problem, SAMPLE))
+            said = Opinion.of(self.readouts[self.told.index(told[0])], *first).predicted
+            same = 2 * count >= len(places) and told[0].agrees(places, said)
+            known = "run" if same else "file" if bool(dataset.labelled.any()) else "none"
+        if known == "run" and not count:
+            raise DataError(
+                "Expected nodes of the run's graph for known_answers=run (got none with an id such "
+                f"as {told[0].ids[0]!r}); use known_answers=file for the labels of this graph"
+            )
+        if known == "file" and not bool(dataset.labelled.any()):
+            raise DataError("Expected labels in this graph for known_answers=file (got none)")
+        if known == "none":
+            return dataclasses.replace(problem, known="none: this graph has no labels")
+        if known == "run":
+            text = f"those of {counted(count, 'node')} of the run's graph"
+            rests = [
+                None if one is None else one.spread_out(one.places(dataset.ids), dataset.num_nodes)
+                for one in self.told
+            ]
+        else:
+            labels = self._labels_of(dataset)
+            each = [opinion.predicted for opinion in self.opinions(problem)]
+            rests = [Rests.of_labels(labels, predicted, self.task) for predicted in each]
+            text = f"the labels of {counted(int(dataset.labelled.sum()), 'node')} of this graph"
+        pairs = zip(self.known, rests, strict=True)
+        changes = tuple(
+            torch.zeros(dataset.num_nodes, self.outputs) if r is None else around.change(one, r)
+            for one, r in pairs
+        )
+        return dataclasses.replace(problem, changes=changes, known=text)
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers a model says of a node."""
+        return len(self.classes) or len(self.readouts[0].offset)
+
+    def _labels_of(self, dataset: NodeDataset) -> Tensor:
+        """The labels of a graph, its classes in the order of training; others are no label."""
+        y = dataset.data.y.cpu()
+        if self.task != "classification":
+            return y
+        place = {name: k for k, name in enumerate(self.classes)}
+        codes = torch.tensor([*(place.get(name, -1) for name in dataset.classes), -1])
+        return codes[y]  # -1 is the last
 
     def encode(self, dataset: NodeDataset) -> NodeDataset:
         """The dataset with the features of its table's columns made as in training.
@@ -260,11 +339,16 @@ class Trained:
             raise DataError(f"Expected a repeat below {self.repeats} (got {repeat})")
         chosen = range(self.repeats) if repeat is None else [repeat]
         each = [heard_batches(self.models[i], problem, size) for i in chosen]
+        start = 0
         for heard in zip(*each, strict=True):
-            readouts = [self.readouts[i] for i in chosen]
             opinions = [
-                Opinion.of(readout, *said) for readout, said in zip(readouts, heard, strict=True)
+                Opinion.of(self.readouts[i], *said) for i, said in zip(chosen, heard, strict=True)
             ]
+            stop = start + len(opinions[0].predicted)
+            if problem.changes:
+                parts = [problem.changes[i][start:stop] for i in chosen]
+                opinions = [o.corrected(p, self.task) for o, p in zip(opinions, parts, strict=True)]
+            start = stop
             if not all(bool(torch.isfinite(opinion.predicted).all()) for opinion in opinions):
                 raise DataError(
                     "Expected finite predictions (got some that are not: features or weights are "

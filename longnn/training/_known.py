@@ -1,0 +1,538 @@
+r"""Known answers: what a model leaves unexplained at labelled nodes, carried on over the graph.
+
+A model :math:`f(X, P)` forgets what it was told. What it leaves unexplained where answers are
+known, the rest :math:`r = y - f`, lives on the graph, and often varies smoothly over it. It is
+taken for a Gaussian process whose covariance is a filter, :math:`u \sim N(0, h(P))`, seen at the
+known nodes M through noise of variance 1/w. The expected rest of every node is then linear in r,
+
+.. math:: \hat u = h(P) M \, (M h(P) M + \tfrac1w I)^{-1} M r ,
+
+a filter followed by what it owes to the number of answers nearby. Several covariances and levels of
+noise give one signal each; they are joined by ridge regression on the validation nodes, whose rests
+are honest. Rests of training nodes are too small, since they were fitted: they are scaled up to the
+spread of the others first. A node's own answer never enters its own prediction: known nodes are cut
+into folds, and a node is told nothing by its fold.
+
+Values are corrected by :math:`\sum_j \beta_j \hat u_j`, probabilities in their logarithm. If that
+does not pay on held-out folds, beyond chance, nothing is changed.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from longnn._base.schema import Node, Schema
+from longnn.data import NodeDataset
+from longnn.metrics import Task
+
+#: Parts of the known nodes of either kind: a prediction of one rests on the answers of the others.
+#: Where more than so many are known, fewer parts do as well.
+FOLDS, FEW_FOLDS, MANY = 10, 3, 50_000
+#: Fewer validation nodes than this teach nothing.
+FEWEST = 50
+#: Strengths of the ridge penalty, per node; the one with the least loss on held-out folds is taken.
+STRENGTHS = (0.001, 0.01, 0.1, 1.0)
+#: The mean gain on held-out folds must be that many of its standard errors above zero.
+CERTAIN = 1.0
+#: Rests of training nodes are scaled up at most by the inverse of this.
+LEAST_SCALE = 0.1
+#: Conjugate gradients stop at this relative residual, or after so many steps.
+TOLERANCE, STEPS = 1e-4, 100
+#: The graph is the same if predictions of most known nodes moved by less, in units of their spread.
+ALIKE = 0.1
+#: Cells of the signals of one block of columns.
+CELLS = 1 << 26
+_LEAST = 1e-12
+
+
+class Covariance(NamedTuple):
+    r"""How rests of two nodes vary together: a filter, and how much of a rest is not noise.
+
+    ``near`` is :math:`h(P) = ((I + a P) / 2)^2`, over two steps and no further; ``far`` is
+    :math:`h(P) = (I - a P)^{-1}`.
+    """
+
+    kind: Literal["near", "far"]
+    a: float
+    w: float  # the inverse of the variance of noise
+
+
+#: Rests alike or opposed nearby, alike over some distance, alike over a long one.
+COVARIANCES = (
+    Covariance("near", 1.0, 1.0),
+    Covariance("near", 1.0, 10.0),
+    Covariance("near", -1.0, 1.0),
+    Covariance("far", 0.9, 0.1),
+    Covariance("far", 0.9, 1.0),
+    Covariance("far", 0.98, 0.1),
+    Covariance("far", 0.98, 1.0),
+)
+
+Product = Callable[[Tensor], Tensor]
+
+
+def product_of(operator: Any) -> Product:
+    """Multiplication by the propagation matrix of a graph, of signals (nodes, columns).
+
+    Of a graph that keeps its arcs, whose operator has two rows per node, both rows of a node say
+    the same: the product is their mean.
+    """
+    nodes = operator.num_nodes
+    if operator.matrix.shape[0] == nodes:
+        return lambda x: (operator.matrix @ x).to(x)
+    return lambda x: (operator.matrix @ torch.cat([x, x])).view(2, nodes, -1).mean(0).to(x)
+
+
+def conjugate_gradients(apply: Product, b: Tensor) -> Tensor:  # (nodes, columns)
+    """The solution of a symmetric positive definite system, each column for itself."""
+    x, r = torch.zeros_like(b), b.clone()
+    p, rr = r.clone(), (r * r).sum(0)
+    enough = TOLERANCE**2 * rr
+    for _ in range(STEPS):
+        if bool((rr <= enough).all()):
+            break
+        q = apply(p)
+        step = rr / (p * q).sum(0).clamp_min(_LEAST**2)
+        x += step * p
+        r -= step * q
+        before, rr = rr, (r * r).sum(0)
+        p = r + rr / before.clamp_min(_LEAST**2) * p
+    return x
+
+
+def carry(product: Product, covariance: Covariance, r: Tensor, known: Tensor) -> Tensor:
+    r"""The expected rest :math:`\hat u` of every node.
+
+    Args:
+        product: multiplication by P.
+        covariance: of rests.
+        r: rests (nodes, columns).
+        known: where they are known, of the same shape, 0 or 1.
+
+    >>> path = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    >>> r, known = torch.tensor([[1.0], [0.0]]), torch.tensor([[1.0], [0.0]])
+    >>> carry(lambda x: path @ x, Covariance("near", 1.0, 1e6), r, known).round(decimals=3)
+    tensor([[1.],
+            [1.]])
+    """
+    if covariance.kind == "near":
+        h = _near(product, covariance.a)
+        return h(conjugate_gradients(_seen(h, covariance.w, known), known * r))
+    # (I - a P) u + w M (u - r) = 0, the same in terms of the inverse of h.
+    return conjugate_gradients(
+        lambda x: x - covariance.a * product(x) + covariance.w * known * x,
+        covariance.w * known * r,
+    )
+
+
+def weights_of(product: Product, covariance: Covariance, at: Tensor, known: Tensor) -> Tensor:
+    r"""What every known rest counts in the expected one of a node: :math:`\hat u_i = s_i^T r`.
+
+    Args:
+        product, covariance: as in :func:`carry`.
+        at: unit vectors (nodes, columns), of one node each.
+        known: which nodes may tell it, of the same shape.
+    """
+    if covariance.kind == "near":
+        h = _near(product, covariance.a)
+        return known * conjugate_gradients(_seen(h, covariance.w, known), known * h(at))
+    solved = conjugate_gradients(
+        lambda x: x - covariance.a * product(x) + covariance.w * known * x, at
+    )
+    return covariance.w * known * solved
+
+
+def _near(product: Product, a: float) -> Product:
+    half: Product = lambda x: (x + a * product(x)) / 2  # noqa: E731
+    return lambda x: half(half(x))
+
+
+def _seen(h: Product, w: float, known: Tensor) -> Product:
+    """M h(P) M + I / w, on signals that are zero where nothing is known."""
+    return lambda x: known * h(known * x) + x / w
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rests:
+    """What a model leaves unexplained at nodes whose answers are known.
+
+    Args:
+        r: (nodes, outputs), NaN where the answer is not known or not to be used.
+        fold: (nodes,) int64, -1 where nothing is known.
+    """
+
+    r: Tensor
+    fold: Tensor
+
+    @classmethod
+    def of_labels(cls, labels: Tensor, predicted: Tensor, task: Task) -> Self:
+        """Of all nodes with a label, none of which a model was fitted to."""
+        r = rests_of(labels, predicted, task)
+        return cls(r, fold_numbers(r, ~r.isnan().all(1)))
+
+    def signals(self, product: Product, covariances: Sequence[Covariance]) -> Tensor:
+        """The expected rests by covariance (covariances, nodes, outputs); a known node is told
+        nothing by its own fold."""
+        out = self.r.new_empty(len(covariances), *self.r.shape)
+        folds = int(self.fold.max()) + 1 if len(self.fold) else 0
+        inside = self.fold[:, None] == torch.arange(folds)  # (nodes, folds)
+        columns = max(1, CELLS // max(1, self.r.shape[0] * (folds + 1)))
+        for first in range(0, self.r.shape[1], columns):
+            r = self.r[:, first : first + columns]
+            there = (~r.isnan()).to(r)
+            rest = r.nan_to_num(0.0)
+            # All that is known; then that without each fold in turn.
+            known = torch.stack([there, *(there * ~inside[:, [k]] for k in range(folds))], 1)
+            flat = known.flatten(1)  # (nodes, (folds + 1) * columns)
+            wide = rest[:, None].expand(known.shape).reshape(flat.shape)
+            for j, covariance in enumerate(covariances):
+                u = carry(product, covariance, wide, flat).view(known.shape)
+                own = (self.fold + 1)[:, None, None].expand(-1, 1, u.shape[2])
+                out[j, :, first : first + columns] = u.gather(1, own)[:, 0]
+        return out
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Around:
+    """A graph, and which of its nodes are asked about.
+
+    Args:
+        product: multiplication by P.
+        nodes: how many the graph has.
+        places: int64 (asked,), where those that are asked about are among them.
+    """
+
+    product: Product
+    nodes: int
+    places: Tensor
+
+    @classmethod
+    def of(cls, dataset: NodeDataset) -> Self | None:
+        """The graph of a dataset; None where a product with it takes too long."""
+        operator = dataset.backing.operator()
+        if operator is None:
+            return None
+        places = torch.from_numpy(dataset.backing.places())
+        return cls(product_of(operator), operator.num_nodes, places)
+
+    def whole(self, rests: Rests) -> Rests:
+        """Rests of nodes that are asked about as those of the whole graph."""
+        if len(self.places) == self.nodes:
+            return rests
+        r = rests.r.new_full((self.nodes, rests.r.shape[1]), torch.nan)
+        fold = rests.fold.new_full((self.nodes,), -1)
+        r[self.places], fold[self.places] = rests.r, rests.fold
+        return Rests(r, fold)
+
+    def signals(self, rests: Rests) -> Tensor:
+        """The expected rests of the nodes that are asked about, see :meth:`Rests.signals`."""
+        return self.whole(rests).signals(self.product, COVARIANCES)[:, self.places]
+
+    def change(self, learned: "KnownFilter", rests: Rests) -> Tensor:
+        """What known rests change at the nodes that are asked about (asked, outputs)."""
+        return learned.change(self.signals(rests)) if learned.used else torch.zeros_like(rests.r)
+
+
+def fold_numbers(rests: Tensor, *sets: Tensor) -> Tensor:
+    """A fold of every node of some sets (nodes,) bool, -1 of the others; each set has folds of its
+    own. In each are rests from the smallest to the largest, whatever the order of the nodes is."""
+    fold, first = torch.full((len(rests),), -1), 0
+    for members in sets:
+        where = members.nonzero()[:, 0]
+        order = where[_mixed(rests[where]).argsort(stable=True)]
+        count = min(FOLDS if len(order) <= MANY else FEW_FOLDS, len(order))
+        fold[order] = first + torch.arange(len(order)) % max(count, 1)
+        first += count
+    return fold
+
+
+def _mixed(rests: Tensor) -> Tensor:
+    """One number of several, in which none cancels another."""
+    factors = torch.arange(1, rests.shape[1] + 1, dtype=torch.float64).sqrt()
+    return rests.nan_to_num(0.0).double() @ factors
+
+
+def rests_of(labels: Tensor, predicted: Tensor, task: Task) -> Tensor:
+    """Answers less predictions (nodes, outputs), NaN where there is no answer."""
+    if task == "classification":
+        one = F.one_hot(labels.clamp_min(0), predicted.shape[1]).to(predicted)
+        return torch.where(labels[:, None] >= 0, one - predicted, torch.nan)
+    shape = (len(predicted), -1)
+    return labels.to(predicted).reshape(shape) - predicted.reshape(shape)
+
+
+def corrected(predicted: Tensor, change: Tensor, task: Task) -> Tensor:
+    """Predictions after a change (nodes, outputs): of values, or of logarithms of probabilities."""
+    if task == "regression":
+        return predicted + change.to(predicted).reshape(predicted.shape)
+    p = predicted.double().clamp(_LEAST, 1 - _LEAST)
+    if task == "classification":
+        return torch.softmax(p.log() + change, 1).to(predicted)
+    return torch.sigmoid(torch.logit(p) + change).to(predicted)
+
+
+@dataclasses.dataclass(frozen=True)
+class KnownFilter(Schema):
+    """How the rests of known nodes correct predictions.
+
+    Args:
+        coefficients: of each covariance, by group: all classes are one, each target or label is
+            its own; all zero where known answers do not help.
+        scale: by group, rests of training nodes in units of those of validation nodes.
+        gain: by group, how much of the loss on held-out validation nodes goes, a share.
+        certain: by group, the gain in its standard errors.
+    """
+
+    coefficients: tuple[tuple[float, ...], ...]
+    scale: tuple[float, ...]
+    gain: tuple[float, ...]
+    certain: tuple[float, ...]
+
+    @property
+    def used(self) -> bool:
+        """Whether anything is changed."""
+        return any(any(row) for row in self.coefficients)
+
+    def change(self, signals: Tensor) -> Tensor:  # (covariances, nodes, outputs)
+        """The change of every output (nodes, outputs)."""
+        beta = signals.new_tensor(self.coefficients).T  # (covariances, groups)
+        return (beta[:, None, :] * signals).sum(0)
+
+    def shares(self, around: "Around", rests: Rests, node: int) -> Tensor:
+        """What each node's rest adds to the change at a node (nodes, outputs); they add up to it.
+
+        Args:
+            around: the graph.
+            rests: of the nodes that are asked about.
+            node: one of these.
+        """
+        product, rests, node = around.product, around.whole(rests), int(around.places[node])
+        mine = rests.fold[node]
+        told = (rests.fold >= 0) & ((mine < 0) | (rests.fold != mine))
+        known = (~rests.r.isnan() & told[:, None]).to(rests.r)
+        at = torch.zeros_like(known)
+        at[node] = 1
+        weights = [weights_of(product, covariance, at, known) for covariance in COVARIANCES]
+        shares = self.change(torch.stack(weights)) * rests.r.nan_to_num(0.0)
+        return shares[around.places]
+
+    def check(self, node: Node) -> None:
+        """One row per group, finite, and a scale that can be divided by."""
+        rows = self.coefficients
+        counts = {len(self.scale), len(self.gain), len(self.certain), len(rows)}
+        if len(counts) > 1 or any(len(row) != len(COVARIANCES) for row in rows):
+            node["coefficients"].fail(f"{len(COVARIANCES)} numbers per group")
+        if not all(math.isfinite(v) for row in rows for v in row):
+            node["coefficients"].fail("finite numbers")
+        if not all(0 < v <= 1 for v in self.scale):
+            node["scale"].fail("numbers above 0, 1 at most")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Told:
+    """What a run keeps of the answers that it knew.
+
+    Args:
+        ids: of the known nodes, as text.
+        rests: theirs.
+        said: what the model predicted of them (nodes, outputs), before any change.
+    """
+
+    ids: tuple[str, ...]
+    rests: Rests
+    said: Tensor
+
+    @classmethod
+    def collect(cls, ids: Sequence[Any], rests: Rests, said: Tensor) -> Self:
+        """Of all nodes that are known."""
+        where = (rests.fold >= 0).nonzero()[:, 0]
+        names = tuple(str(ids[place]) for place in where.tolist())
+        kept = Rests(rests.r[where], rests.fold[where])
+        return cls(names, kept, said.reshape(len(said), -1)[where].float())
+
+    def places(self, ids: Sequence[Any]) -> Tensor:
+        """Where the known nodes are among others, int64 (known,); -1 where they are not."""
+        import pyarrow.compute  # half a second, and only needed here
+
+        there = pyarrow.array(map(str, ids), type=pyarrow.string())
+        found = pyarrow.compute.index_in(pyarrow.array(self.ids, pyarrow.string()), there)
+        return torch.from_numpy(found.fill_null(-1).to_numpy().astype("int64"))
+
+    def spread_out(self, places: Tensor, nodes: int) -> Rests:
+        """The rests at their places among some nodes."""
+        r = self.rests.r.new_full((nodes, self.rests.r.shape[1]), torch.nan)
+        fold = torch.full((nodes,), -1)
+        r[places[places >= 0]] = self.rests.r[places >= 0]
+        fold[places[places >= 0]] = self.rests.fold[places >= 0]
+        return Rests(r, fold)
+
+    def agrees(self, places: Tensor, predicted: Tensor) -> bool:
+        """Whether the model says of most known nodes what it said: then the graph is the same, but
+        for what was added.
+
+        Args:
+            places: of the known nodes.
+            predicted: of the first nodes, before any change.
+        """
+        there = (places >= 0) & (places < len(predicted))
+        if not bool(there.any()):
+            return False
+        now = predicted.reshape(len(predicted), -1)[places[there]].to(self.said)
+        unit = self.said.std(0).clamp_min(_LEAST) if len(self.said) > 1 else 1.0
+        return float(((now - self.said[there]).abs() / unit).amax(1).median()) < ALIKE
+
+
+class Learned(NamedTuple):
+    """What known answers say of the graph that was trained on."""
+
+    filter: KnownFilter
+    rests: Rests  # of all nodes that are known, comparable with each other
+    change: Tensor  # (nodes, outputs)
+    honest: Tensor  # the change of the validation nodes by filters that they had no part in
+
+
+def learn(
+    around: "Around",
+    predicted: Tensor,  # probabilities (nodes, classes), or values (nodes,) or (nodes, targets)
+    labels: Tensor,
+    train: Tensor,  # (nodes,) bool
+    val: Tensor,
+    task: Task,
+    *,
+    only_train: bool = False,
+) -> Learned:
+    """Learn the filter on the validation nodes.
+
+    Args:
+        around: the graph.
+        predicted, labels: of the nodes that are asked about.
+        train, val: which nodes were fitted, and which were not.
+        task: what is predicted.
+        only_train: whether answers of validation nodes are not to be known at prediction.
+    """
+    r = rests_of(labels, predicted, task)
+    groups = [slice(None)] if task == "classification" else _singles(r.shape[1])
+    scale = [_scale(r[:, g], train, val) for g in groups]
+    divisor = torch.tensor(scale).to(r).expand(1, len(scale))
+    r = torch.where(train[:, None], r / divisor, r)
+    told = train if only_train else train | val
+    fold = fold_numbers(r, train, val & told)
+    rests = Rests(torch.where(told[:, None], r, torch.nan), fold)
+    signals = around.signals(rests)  # (covariances, nodes, outputs)
+    judged = fold_numbers(r, val)[val]  # folds of the validation nodes, to judge by
+    said, truth = predicted[val], labels[val]
+    honest, found = torch.zeros_like(r[val]), []
+    for g in groups:
+        there = ~r[val][:, g].isnan().any(1)
+        alone = _group(said, truth, g, task)
+        fitted = _fit(signals[:, val][:, :, g], *alone, there, judged, task)
+        found.append(fitted[:3])
+        honest[:, g] = fitted[3].to(honest)
+    learned = KnownFilter(
+        tuple(tuple(beta) for beta, _, _ in found),
+        tuple(scale),
+        tuple(gain for _, gain, _ in found),
+        tuple(certain for _, _, certain in found),
+    )
+    return Learned(learned, rests, learned.change(signals), honest)
+
+
+def _singles(count: int) -> list[slice]:
+    return [slice(k, k + 1) for k in range(count)]
+
+
+def _scale(r: Tensor, train: Tensor, val: Tensor) -> float:
+    """How much smaller rests of training nodes are, between LEAST_SCALE and 1."""
+    spread = [float(r[rows].double().square().nanmean().sqrt()) for rows in (train, val)]
+    if not all(math.isfinite(s) and s > 0 for s in spread):
+        return 1.0
+    return min(1.0, max(LEAST_SCALE, spread[0] / spread[1]))
+
+
+def _group(said: Tensor, truth: Tensor, g: slice, task: Task) -> tuple[Tensor, Tensor]:
+    """Predictions and answers of one group."""
+    if task == "classification":
+        return said, truth
+    return said.reshape(len(said), -1)[:, g], truth.reshape(len(truth), -1)[:, g]
+
+
+def _fit(
+    signals: Tensor,  # (covariances, nodes, outputs of the group)
+    said: Tensor,
+    truth: Tensor,
+    there: Tensor,  # (nodes,) bool
+    fold: Tensor,  # (nodes,)
+    task: Task,
+) -> tuple[list[float], float, float, Tensor]:
+    """Coefficients, gain, its certainty, and the changes that others' coefficients make."""
+    none = [0.0] * len(signals)
+    silent = torch.zeros(signals.shape[1:])
+    if int(there.sum()) < FEWEST:
+        return none, 0.0, 0.0, silent
+    x, p, y, fold = signals[:, there].double(), said[there].double(), truth[there], fold[there]
+    unit = x.square().mean((1, 2)).sqrt().clamp_min(_LEAST)
+    x = x / unit[:, None, None]
+    before = _losses(p, torch.zeros_like(x[0]), y, task)
+    best: tuple[float, float, Tensor] | None = None
+    for strength in STRENGTHS:
+        held = torch.zeros_like(x[0])
+        for k in range(int(fold.max()) + 1):
+            mine = fold == k
+            beta = _ridge(x[:, ~mine], p[~mine], y[~mine], strength, task)
+            held[mine] = torch.tensordot(beta, x[:, mine], 1)
+        loss = float(_losses(p, held, y, task).mean())
+        if best is None or loss < best[0]:
+            best = (loss, strength, held)
+    assert best is not None
+    gains = before - _losses(p, best[2], y, task)
+    error = float(gains.std()) / math.sqrt(len(gains))
+    certain = float(gains.mean()) / max(error, _LEAST)
+    gain = float(gains.mean() / before.mean().clamp_min(_LEAST))
+    if not certain > CERTAIN:
+        return none, 0.0, certain, silent
+    beta = _ridge(x, p, y, best[1], task) / unit
+    changes = silent.double()
+    changes[there] = best[2]
+    return beta.tolist(), gain, certain, changes
+
+
+def _losses(p: Tensor, change: Tensor, y: Tensor, task: Task) -> Tensor:  # (nodes,)
+    """The squared error of each node, or the negative logarithm of what is true."""
+    if task == "regression":
+        return (y.double() - p - change).square().sum(1)
+    after = corrected(p, change, task).clamp_min(_LEAST)
+    if task == "classification":
+        return -after.gather(1, y[:, None])[:, 0].log()
+    return -torch.where(y > 0.5, after, 1 - after).clamp_min(_LEAST).log().sum(1)
+
+
+def _ridge(x: Tensor, p: Tensor, y: Tensor, strength: float, task: Task) -> Tensor:
+    r"""The coefficients of :math:`\min_\beta L(f + \sum_j \beta_j x_j) + \tfrac12 s n \|\beta\|^2`.
+
+    The loss is quadratic for values, and one step of Newton's method is the minimum; for
+    probabilities it is the likelihood, and five are enough. Values are in units of their rests.
+    """
+    count = x.shape[1]
+    penalty = strength * count * torch.eye(len(x), dtype=torch.float64)
+    if task == "regression":
+        rest, unit = y.double() - p, (y.double() - p).square().mean().sqrt().clamp_min(_LEAST)
+        gram = torch.einsum("jno,kno->jk", x, x)
+        beta = torch.linalg.solve(gram + penalty, torch.einsum("jno,no->j", x, rest / unit))
+        return beta * unit
+    target = F.one_hot(y, p.shape[1]).double() if task == "classification" else y.double()
+    beta = torch.zeros(len(x), dtype=torch.float64)
+    for _ in range(5):
+        now = corrected(p, torch.tensordot(beta, x, 1), task)
+        slope = torch.einsum("jno,no->j", x, now - target) + penalty @ beta
+        if task == "classification":
+            mean = torch.einsum("jno,no->jn", x, now)
+            curve = torch.einsum("jno,kno,no->jk", x, x, now) - mean @ mean.T
+        else:
+            curve = torch.einsum("jno,kno,no->jk", x, x, now * (1 - now))
+        beta = beta - torch.linalg.solve(curve + penalty, slope)
+    return beta
