@@ -314,8 +314,9 @@ class Job:
     def _with_known(self, fitted: Fitted, honest: Tensor) -> tuple[Fitted, Tensor]:
         """The same, corrected by known answers if that pays; and so what is honestly predicted of
         the validation nodes."""
-        use, around = fitted.config.known_answers, self._around
-        if use == "none" or around is None:
+        use = fitted.config.known_answers
+        around = None if use == "none" else self._around(fitted.predicted.dtype)
+        if around is None:
             return fitted, honest
         task, y, plain = self.dataset.task, self.dataset.data.y.cpu(), fitted.predicted
         train, val = fitted.split.train.cpu(), fitted.split.val.cpu()
@@ -332,9 +333,9 @@ class Job:
             plain=plain,
         ), honest
 
-    @functools.cached_property
-    def _around(self) -> Around | None:
-        return Around.of(self.dataset)
+    @functools.cache  # noqa: B019 - a job lives as long as its graph
+    def _around(self, dtype: torch.dtype) -> Around | None:
+        return Around.of(self.dataset, dtype)
 
     @functools.cached_property
     def _degrees(self) -> Tensor:

@@ -212,11 +212,12 @@ class Around:
     places: Tensor
 
     @classmethod
-    def of(cls, dataset: NodeDataset) -> Self | None:
+    def of(cls, dataset: NodeDataset, dtype: torch.dtype) -> Self | None:
         """The graph of a dataset; None where a product with it takes too long."""
         operator = dataset.backing.operator()
         if operator is None:
             return None
+        operator = operator.to(dtype)
         places = torch.from_numpy(dataset.backing.places())
         return cls(product_of(operator), operator.num_nodes, places)
 
@@ -353,7 +354,7 @@ class Told:
         where = (rests.fold >= 0).nonzero()[:, 0]
         names = tuple(str(ids[place]) for place in where.tolist())
         kept = Rests(rests.r[where], rests.fold[where])
-        return cls(names, kept, said.reshape(len(said), -1)[where].float())
+        return cls(names, kept, said.reshape(len(said), -1)[where])
 
     def places(self, ids: Sequence[Any]) -> Tensor:
         """Where the known nodes are among others, int64 (known,); -1 where they are not."""

@@ -252,10 +252,10 @@ class Trained:
 
     def _informed(self, problem: Problem, dataset: NodeDataset, known: str) -> Problem:
         """The same with what known answers change."""
-        around = Around.of(dataset)
+        told = [one for one in self.told if one is not None]
+        around = Around.of(dataset, told[0].rests.r.dtype)
         if around is None:
             return dataclasses.replace(problem, known="none: the graph is too large")
-        told = [one for one in self.told if one is not None]
         places = told[0].places(dataset.ids)
         count = int((places >= 0).sum())
         if known == "auto":
@@ -281,7 +281,10 @@ class Trained:
         else:
             labels = self._labels_of(dataset)
             each = [opinion.predicted for opinion in self.opinions(problem)]
-            rests = [Rests.of_labels(labels, predicted, self.task) for predicted in each]
+            rests = [
+                Rests.of_labels(labels, predicted.to(told[0].rests.r), self.task)
+                for predicted in each
+            ]
             text = f"the labels of {counted(int(dataset.labelled.sum()), 'node')} of this graph"
         pairs = zip(self.known, rests, strict=True)
         changes = tuple(
