@@ -5,9 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lab.commands.bench import bench
-from lab.commands.generate import generate
-from lab.commands.study import study
+from lab.commands import bench, generate, study
 from longnn.cli._base import Command, Group, guarded
 
 PICTURE = Path("docs/_static/filters.svg")

@@ -108,18 +108,19 @@ class BlockModel:
     @cached_property
     def labels(self) -> np.ndarray:
         """int32 (nodes,): the class of each node."""
-        made = np.empty(self.nodes, dtype=np.int32)
-        made[self.places] = np.repeat(np.arange(self.classes, dtype=np.int32), np.diff(self.starts))
-        return made
+        labels = np.empty(self.nodes, dtype=np.int32)
+        classes = np.arange(self.classes, dtype=np.int32)
+        labels[self.places] = np.repeat(classes, np.diff(self.starts))
+        return labels
 
     @cached_property
-    def known(self) -> np.ndarray:
-        """bool (nodes,): which labels are known."""
+    def labelled_nodes(self) -> np.ndarray:
+        """bool (nodes,): which nodes have a label."""
         share = self.labelled if self.labelled <= 1 else self.labelled / self.nodes
         count = round(share * self.nodes)
-        made = np.zeros(self.nodes, dtype=bool)
-        made[self._random(_LABELLED).choice(self.nodes, count, replace=False, shuffle=False)] = True
-        return made
+        mask = np.zeros(self.nodes, dtype=bool)
+        mask[self._random(_LABELLED).choice(self.nodes, count, replace=False, shuffle=False)] = True
+        return mask
 
     @cached_property
     def offset(self) -> float:

@@ -21,7 +21,6 @@ from lab.bench._contenders import (
     peak_memory,
 )
 from lab.bench._goals import DATASETS, check_goals
-from lab.bench._growth import SIZES, measure_scaling
 from lab.bench._measure import (
     Budget,
     compare,
@@ -42,14 +41,8 @@ from longnn.matrices import nonzero_share
 POPULATION = {"cpu": 10, "cuda": 64}
 #: Precisions, by device: a CPU has no TF32.
 PRECISIONS = {"cpu": ("float32",), "cuda": ("float32", "tf32")}
-#: Sections that can be measured besides the epoch times.
-SECTIONS = ("memory", "scaling")
-#: The budget of each contender's epochs, and of every other timing.
-BUDGETS = {
-    "cpu": (Budget(9, 0.25), Budget(5, 0.05)),
-    "cuda": (Budget(9, 0.05), Budget(5, 0.02)),
-    "quick": (Budget(3, 0.02), Budget(3, 0.005)),
-}
+#: The budget of each contender's epochs.
+BUDGETS = {"cpu": Budget(9, 0.25), "cuda": Budget(9, 0.05), "quick": Budget(3, 0.02)}
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,7 +58,6 @@ def run_bench(
     quick: bool = False,
     data_dir: str | Path | None = None,
     contenders: Sequence[str] | None = None,
-    sections: Sequence[str] | None = None,
     commit: str | None = None,
     on_progress: Callable[[str], None] = lambda text: None,
     on_dataset: Callable[[Record], None] = lambda record: None,
@@ -78,24 +70,21 @@ def run_bench(
         threads: of torch on the CPU, restored afterwards; by default those it has.
         population: models trained at once; by default 10 on a CPU, 64 on a GPU.
         precision: of LON-GNN; ``"tf32"`` is for a GPU. The rivals are in float32.
-        quick: a check that everything works, on bundled data: the numbers mean little.
+        quick: a check that everything works, on bundled data and without memory, which takes
+            processes of its own: the numbers mean little.
         data_dir: the folder of the datasets (default: ``$LONGNN_DATA``).
         contenders: which to time; by default all.
-        sections: what to measure besides the epoch times, of :data:`SECTIONS`; by default all, if
-            quick scaling.
         commit: to record when the code is not a git checkout.
         on_progress: called with a few words on what is being measured.
         on_dataset: called after each dataset with the record until then.
 
     Raises:
-        ValueError: for an unknown device, contender, section or precision, or a number below one.
+        ValueError: for an unknown device, contender or precision, or a number below one.
     """
     where = training.choose_device(device)
-    named = {"contenders": (contenders, LABELS), "sections": (sections, SECTIONS)}
-    for option, (given, possible) in named.items():
-        unknown = [name for name in given or [] if name not in possible]
-        if unknown:
-            raise ValueError(f"Expected {option} among {', '.join(possible)} (got {unknown[0]!r})")
+    unknown = [name for name in contenders or [] if name not in LABELS]
+    if unknown:
+        raise ValueError(f"Expected contenders among {', '.join(LABELS)} (got {unknown[0]!r})")
     for option, value in (("population", population), ("threads", threads)):
         if value is not None and value < 1:
             raise ValueError(f"Expected `{option}` >= 1 (got {value})")
@@ -104,8 +93,6 @@ def run_bench(
             f"Expected `precision` on {where.type} among {', '.join(PRECISIONS[where.type])} "
             f"(got {precision!r})"
         )
-    if sections is None:
-        sections = ("scaling",) if quick else SECTIONS
     with limited_threads(threads):
         bench = Bench(
             record=begin(where, commit),
@@ -113,7 +100,6 @@ def run_bench(
             members=population or POPULATION[where.type],
             workload=Workload(precision=precision),
             keys=list(contenders or LABELS),
-            sections=sections,
             quick=quick,
             tell=on_progress,
         )
@@ -122,10 +108,6 @@ def run_bench(
             dataset = name if isinstance(name, NodeDataset) else data.load(name, data_dir=data_dir)
             bench.epochs(dataset)
             on_dataset(bench.record)
-        if "scaling" in sections:
-            tell = lambda axis: on_progress(f"scaling: {axis}")  # noqa: E731
-            work = (where, bench.workload, SIZES[bench.kind], BUDGETS[bench.kind][1])
-            bench.record["scaling"] = guarded(measure_scaling, *work, tell)
     return bench.record
 
 
@@ -146,7 +128,6 @@ class Bench:
     members: int
     workload: Workload
     keys: Sequence[str]
-    sections: Sequence[str]
     quick: bool
     tell: Callable[[str], None]
 
@@ -157,12 +138,11 @@ class Bench:
 
     def start(self) -> None:
         """The settings, and no datasets."""
-        epochs, rest = BUDGETS[self.kind]
+        budget = BUDGETS[self.kind]
         work, keys = self.workload, ("degree", "hidden", "dropout", "lr", "weight_decay")
         settings: dict[str, Any] = {key: getattr(work, key) for key in keys}
-        settings.update(quick=self.quick, rounds=epochs.rounds, seconds=epochs.seconds)
+        settings.update(quick=self.quick, rounds=budget.rounds, seconds=budget.seconds)
         settings.update(population=self.members)
-        settings.update(rest_rounds=rest.rounds, rest_seconds=rest.seconds)
         settings["contenders"] = {key: DESCRIPTIONS[key] for key in LABELS if key in self.keys}
         if work.precision != "float32":
             settings["precision"] = work.precision
@@ -205,7 +185,7 @@ class Bench:
             "ratios": ratios,
             "failed": failed,
         }
-        if "memory" in self.sections:
+        if not self.quick:
             tell("memory")
             work = (dataset, self.keys, self.workload, self.device)
             result["memory_mib"] = guarded(peak_memory, *work, population=self.members)
@@ -224,7 +204,7 @@ class Bench:
         self, ready: Mapping[str, Contender], tell: Callable[[str], None]
     ) -> dict[str, list[float]]:
         """Seconds per model and epoch of each contender in each round."""
-        budget, _ = BUDGETS[self.kind]
+        budget = BUDGETS[self.kind]
         calls = {key: contender.epoch for key, contender in ready.items()}
         on_round = lambda i: tell(f"round {i + 1} of {budget.rounds}")  # noqa: E731
         times = round_robin(calls, self.device, budget, on_round=on_round)

@@ -22,7 +22,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
@@ -109,48 +108,6 @@ def summarize(values: Sequence[float], *, scale: float = 1.0) -> Spread:
 def compare(slow: Sequence[float], fast: Sequence[float]) -> Spread:
     """How many times longer ``slow`` takes: median and quartiles over the rounds both have."""
     return summarize([s / f for s, f in zip(slow, fast, strict=False)])
-
-
-def captured(call: Call, device: torch.device) -> Call:
-    """The call as a CUDA graph, which times the device and not the launches.
-
-    On a CPU, or where the call cannot be captured, the call itself.
-    """
-    if device.type != "cuda":
-        return call
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(WARM_UP):
-            call()
-    torch.cuda.current_stream().wait_stream(stream)
-    torch.cuda.synchronize(device)
-    graph = torch.cuda.CUDAGraph()
-    try:
-        with torch.cuda.graph(graph):
-            call()
-    except RuntimeError:
-        torch.cuda.synchronize(device)
-        return call
-    return graph.replay
-
-
-def median_time(call: Call, device: torch.device, budget: Budget) -> float:
-    """Seconds per call: the median over the rounds of the budget."""
-    return statistics.median(round_robin({"it": call}, device, budget)["it"])
-
-
-def fit_sweep(x: Sequence[float], ms: Sequence[float]) -> dict[str, Any]:
-    r"""A sweep over sizes, and the line :math:`\log t = p \log x + \log c` of its larger half.
-
-    Small sizes measure overhead: the exponent p and the factor c are fitted to the larger half of
-    the points, at least two, which begins at ``from``.
-    """
-    assert len(x) == len(ms) >= 2, "a line needs two points"
-    first = len(x) - max(2, (len(x) + 1) // 2)
-    slope, intercept = np.polyfit(np.log(x[first:]), np.log(ms[first:]), 1)
-    line = {"exponent": round(float(slope), 4), "factor": float(np.exp(intercept))}
-    return {"x": list(x), "ms": list(ms), **line, "from": x[first]}
 
 
 @contextmanager

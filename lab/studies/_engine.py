@@ -216,21 +216,17 @@ def is_history(study: Study) -> bool:
 
 def run_study(name: str, context: Context) -> list[ResultTable]:
     """Compute what is missing, then write tables and figures; returns the tables."""
-    if is_history(get_study(name)):
+    study = get_study(name)
+    if not is_history(study):
+        context.folder.mkdir(parents=True, exist_ok=True)
+        compute_cells(study, context)
+    elif not (context.folder / "records").is_dir():
         raise ValueError(
             f"Expected a study that can be computed (got {name!r}, which is history: its records "
-            "stay, its code went); use --rebuild --output results"
+            "stay, its code went); use --output results"
         )
-    context.folder.mkdir(parents=True, exist_ok=True)
-    compute_cells(get_study(name), context)
-    return rebuild_study(name, context.folder)
-
-
-def rebuild_study(name: str, folder: Path) -> list[ResultTable]:
-    """Make tables and figures again from the records of a folder, without training."""
-    study = get_study(name)
-    tables: list[ResultTable] = study.tables(folder)
-    write_files(_study_files(study, folder, tables))
+    tables: list[ResultTable] = study.tables(context.folder)
+    write_files(_study_files(study, context.folder, tables))
     return tables
 
 

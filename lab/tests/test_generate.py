@@ -5,10 +5,9 @@ import pytest
 
 from lab.blockmodel import BlockModel
 from lab.generator import generate
-from lab.tests.commands import fail, run, succeed
+from lab.tests.commands import fail, run
 from longnn.data import DataError
 from longnn.store import prepare
-from longnn.store._arrays import StoreError
 
 SMALL = {"nodes": 2000, "edges": 10_000, "features": 6, "classes": 4}
 
@@ -58,45 +57,26 @@ def test_features_are_class_means_and_noise():
 
 
 @pytest.mark.parametrize(("labelled", "count"), [(0.25, 500), (30, 30), (1.0, 2000)])
-def test_so_many_nodes_are_labelled(tmp_path, labelled, count):
-    graph = generate(tmp_path, **SMALL, labelled=labelled)
-    assert (graph.labels >= 0).sum() == graph.about["labelled"] == count
+def test_so_many_nodes_are_labelled(labelled, count):
+    assert BlockModel(**SMALL, labelled=labelled).labelled_nodes.sum() == count
 
 
-def test_the_seed_decides_everything(tmp_path):
-    names = ("offsets.npy", "neighbours.npy", "features.npy", "labels.npy")
-    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        generate(tmp_path / name, **SMALL, seed=seed)
-    for name in names:
-        a, b, c = ((tmp_path / x / name).read_bytes() for x in "abc")
-        assert a == b
-        assert a != c
-
-
-def test_parquet_files_prepare_to_the_same_graph(tmp_path, monkeypatch):
-    """Of several chunks."""
+def test_files_prepare_to_the_graph_of_the_model(tmp_path, monkeypatch):
+    """Of several chunks, and the seed decides everything."""
     monkeypatch.setattr("lab.blockmodel.CHUNK", 600)
     options = {**SMALL, "labelled": 0.5}
-    made = generate(tmp_path / "store", **options)
-    assert generate(tmp_path / "files", **options, format="parquet") is None
-    read = prepare(tmp_path / "files", output=tmp_path / "prepared")
-    assert len([*(tmp_path / "files" / "edges").iterdir()]) == 17
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        generate(tmp_path / name, **options, seed=seed)
+    assert len([*(tmp_path / "a" / "edges").iterdir()]) == 17
+    a, b, c = (prepare(tmp_path / x, output=tmp_path / f"{x}-graph") for x in "abc")
     for name in ("offsets", "neighbours", "features", "labels"):
-        np.testing.assert_array_equal(getattr(made, name), getattr(read, name))
-    assert made.about["feature_names"] == read.about["feature_names"]
-    with pytest.raises(StoreError, match="empty folder"):
-        generate(tmp_path / "files", **options, format="parquet")
-
-
-def test_a_generated_graph_can_be_the_model_of_another(tmp_path):
-    first = generate(tmp_path / "a", **SMALL)
-    other = generate(tmp_path / "b", **SMALL, seed=1)
-    generate(tmp_path / "files", **SMALL, seed=1, format="parquet")
-    second = prepare(tmp_path / "files", output=tmp_path / "c", like=first.folder)
-    np.testing.assert_array_equal(second.features, other.features)
-    assert second.about["feature_names"] == first.about["feature_names"]
-    with pytest.raises(DataError, match="a node file with the features of training"):
-        prepare(tmp_path / "files" / "edges", output=tmp_path / "d", like=first.folder)
+        assert np.array_equal(getattr(a, name), getattr(b, name))
+        assert not np.array_equal(getattr(a, name), getattr(c, name))
+    model = BlockModel(**options, seed=3, homophily=(0.8,))
+    np.testing.assert_array_equal(a.labels, np.where(model.labelled_nodes, model.labels, -1))
+    np.testing.assert_array_equal(a.features[: model.rows], model.features_of(0))
+    with pytest.raises(DataError, match="empty folder"):
+        generate(tmp_path / "a", **options)
 
 
 @pytest.mark.parametrize(
@@ -113,20 +93,18 @@ def test_a_generated_graph_can_be_the_model_of_another(tmp_path):
         ({"signal": -1}, "`signal` >= 0"),
         ({"exponent": 2}, "`exponent` > 2"),
         ({"seed": -1}, "`seed` >= 0"),
-        ({"format": "csv"}, r"`format` among store, parquet \(got 'csv'\)"),
     ],
     ids=str,
 )
 def test_options_out_of_range(tmp_path, wrong, message):
-    with pytest.raises((DataError, StoreError), match=f"Expected .*{message}"):
+    with pytest.raises(DataError, match=f"Expected .*{message}"):
         generate(tmp_path, **{**SMALL, **wrong})
 
 
 def test_the_command_ends_with_the_next_step(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small = ("--nodes", "1_00", "--edges", "300", "--features", 3, "--homophily", "0.9,0.1")
-    assert "nodes       100" in succeed("generate", *small, "--output", "made2")
-    result = run("generate", *small, "--output", "parts", "--format", "parquet")
+    result = run("generate", *small, "--output", "parts")
     assert result.stderr.splitlines() == ["next: longnn prepare parts --output DIR"]
 
 

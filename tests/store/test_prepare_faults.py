@@ -159,7 +159,7 @@ def test_what_an_interrupted_preparation_left_is_removed(files, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_preparation_starts_over(tmp_path, sign):
-    generate(tmp_path / "files", nodes=200_000, edges=2_000_000, features=8, format="parquet")
+    generate(tmp_path / "files", nodes=200_000, edges=2_000_000, features=8)
     made = tmp_path / "made"
     process = start("prepare", tmp_path / "files", "--output", made)
     while not (made / "neighbours.npy").exists():

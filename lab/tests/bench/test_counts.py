@@ -1,13 +1,17 @@
 """The gains in speed, guarded by counts that no machine changes: no test here looks at a clock."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
+from torch_geometric.data import Data
 
 from lab.bench import Workload
 from lab.bench._contenders import make_population, make_problem
-from lab.bench._growth import filter_call, random_dataset, random_operator
 from lab.bench._measure import count_calls, operators, sparse_products
+from lab.tests.bench.conftest import random_operator
 from longnn import data, training
 from longnn.config import Config
 from longnn.data._scaling import Scaling
@@ -54,7 +58,10 @@ def epoch_counts(dataset, members):
 @pytest.fixture(scope="module")
 def counts(small):
     """Calls of the second epoch, by kind of features and size of the population."""
-    datasets = {"dense": small, "sparse": random_dataset(200, 50, 0.05)}
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy((rng.random((small.num_nodes, 50)) < 0.05) * 1.0).float()
+    words = dataclasses.replace(small, data=Data(**{**small.data.to_dict(), "x": x}))
+    datasets = {"dense": small, "sparse": words}
     return {(k, b): epoch_counts(d, b) for k, d in datasets.items() for b in (1, 5, 10)}
 
 
@@ -91,7 +98,7 @@ def test_every_polynomial_model_costs_three_times_its_degree(small, model):
 
 
 def test_the_backward_pass_stores_nothing_per_degree(small):
-    operator = random_operator(100, CPU)
+    operator = random_operator(100)
     x = torch.randn(operator.num_nodes, 3, requires_grad=True)
 
     def kept(degree):
@@ -111,5 +118,11 @@ def test_the_backward_pass_stores_nothing_per_degree(small):
 
 @pytest.mark.parametrize("degree", [1, 20])
 def test_forward_and_backward_cost_the_degree_each(degree):
-    call = filter_call(random_operator(100, CPU), 4, degree)
+    operator = random_operator(100)
+    signal = torch.randn(operator.num_nodes, 4, requires_grad=True)
+    beta = torch.randn(degree + 1, 4, requires_grad=True)
+
+    def call():
+        torch.autograd.grad(apply_filter(operator, signal, beta).sum(), (signal, beta))
+
     assert filter_products(count_calls(call)) == 2 * degree

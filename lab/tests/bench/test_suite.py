@@ -10,12 +10,10 @@ import torch
 from lab.bench import _epochs as epochs
 from lab.bench import read_bench, run_bench
 from lab.bench._contenders import LABELS, RIVALS
-from lab.bench._growth import Sizes
 from lab.bench._measure import (
     WARM_UP,
     Budget,
     compare,
-    fit_sweep,
     limited_threads,
     resident,
     round_robin,
@@ -25,15 +23,13 @@ from lab.bench._measure import (
 from lab.tests.commands import run
 
 CPU = torch.device("cpu")
-SWEEPS = Sizes((20, 40), (1, 2), (1, 3), (1, 2), 30, (60, 12))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def tiny():
     """Budgets and sizes that take no time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(epochs.BUDGETS, "quick", (Budget(2, 0.001), Budget(1, 0.001)))
-        patch.setitem(epochs.SIZES, "quick", SWEEPS)
+        patch.setitem(epochs.BUDGETS, "quick", Budget(2, 0.001))
         yield
 
 
@@ -42,8 +38,8 @@ def record(small, tiny):
     """A record of everything but memory, which has a test of its own."""
     options = {"quick": True, "population": 3, "threads": 1, "commit": "abc"}
     told = []
-    found = run_bench([small], sections=("scaling",), on_progress=told.append, **options)
-    assert {"csbm: epochs, round 2 of 2", "scaling: members"} <= set(told)
+    found = run_bench([small], on_progress=told.append, **options)
+    assert "csbm: epochs, round 2 of 2" in told
     return found
 
 
@@ -55,12 +51,6 @@ def test_all_is_measured(record):
     assert all(0 < one["ms"]["low"] <= one["ms"]["high"] for one in result["contenders"].values())
     assert set(result["ratios"]) == set(LABELS) - {"single"}
     assert result["contenders"]["single"]["calls"]["sparse_products"] == 30
-    assert [sweep["axis"] for sweep in record["scaling"]] == [
-        *("edges", "degree", "channels", "members"),
-    ]
-    assert [sweep["x"] for sweep in record["scaling"]][1:] == [[1, 2], [1, 3], [1, 2]]
-    first = record["scaling"][0]["x"]
-    assert first[0] < first[1] <= 40  # a random graph loses its duplicates
     assert {goal["name"] for goal in record["goals"]} >= {"textbook-cora"}
 
 
@@ -72,7 +62,7 @@ def test_a_contender_that_fails_does_not_stop_the_others(small, monkeypatch):
 
     monkeypatch.setitem(RIVALS, "gcn", broken)
     kept = []
-    options = {"quick": True, "contenders": ["single", "gcn"], "sections": ()}
+    options = {"quick": True, "contenders": ["single", "gcn"]}
     with pytest.raises(ValueError, match="Did you mean cora"):
         run_bench([small, "kora"], on_dataset=kept.append, **options)
     (record,) = kept
@@ -96,7 +86,6 @@ def test_the_command_writes_after_each_graph(tmp_path):
     ("options", "message"),
     [
         ({"contenders": ["gat"]}, r"Expected contenders among single, .* \(got 'gat'\)"),
-        ({"sections": ["speed"]}, r"Expected sections among memory, scaling \(got 'speed'\)"),
         ({"population": 0}, "Expected `population` >= 1 \\(got 0\\)"),
         ({"precision": "tf32"}, "Expected `precision` on cpu among float32 \\(got 'tf32'\\)"),
         ({"threads": 0}, "Expected `threads` >= 1 \\(got 0\\)"),
@@ -132,15 +121,6 @@ def test_a_noisy_round_counts_once():
     # Something else ran in the second round: both contenders took ten times as long.
     assert compare([4.0, 40.0, 4.0], [1.0, 10.0, 1.0]) == summarize([4.0])
     assert summarize([1.0, 100.0, 2.0])["median"] == 2.0
-
-
-def test_exponents_of_powers():
-    x = np.array([1, 2, 4, 8, 16, 32])
-    sweep = fit_sweep(x, 3.0 * x**1.5)
-    assert (sweep["exponent"], sweep["factor"]) == pytest.approx((1.5, 3.0))
-    assert sweep["from"] == 8
-    overhead = np.maximum(5.0, x)  # flat, then proportional
-    assert fit_sweep(x, overhead)["exponent"] == pytest.approx(1.0)
 
 
 def test_threads_are_set_back():

@@ -192,7 +192,7 @@ def test_predictions_are_kept_and_scored_as_elsewhere(tmp_path: Path) -> None:
 
 def test_candidates_of_one_form_train_together() -> None:
     found = candidates({"epochs": 5})
-    for form, (_, count) in FORMS.items():
+    for form, count in ((form, entries["count"]) for form, entries in FORMS.items()):
         assert len({shape_of(found[f"{form} {i}"]) for i in range(count)}) == 1, form
     assert len({str(c.to_dict()) for c in found.values()}) == len(found)
 

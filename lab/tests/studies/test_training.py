@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from lab.records import Record
-from lab.studies import Context, _search, ablation, accuracy, run_study, search
-from lab.studies._engine import record_path
+from lab.studies import Context, _search, ablation, accuracy, run_study
 from lab.studies._search import search_space
 from lab.studies._training import train_config
 from longnn.config import Config
@@ -102,18 +100,3 @@ def test_every_row_can_be_searched():
             for key, value in {**row.fixed, **form}.items():
                 searched = isinstance(value, dict)
                 assert key in space.search if searched else space.fixed[key] == value
-
-
-def test_search_is_recorded_and_its_winner_tested(tmp_path, monkeypatch):
-    small = csbm(num_nodes=100, num_features=12, seed=1)
-    monkeypatch.setattr(Context, "load", lambda self, name: small)
-    monkeypatch.setattr(search, "QUICK", {"trials": 3, "repeats": 1, "epochs": 6, "splits": 2})
-    context = Context(tmp_path, device="cpu", quick=True, tell=lambda line: None)
-    (table,) = run_study("search", context)
-    cells = Record(record_path(tmp_path, "csbm"))
-    assert cells["search"]["finished"] == 3
-    config = Config.from_dict(cells["search"]["config"])
-    assert config.options["weight"] == "paper"  # the paper's form
-    row = plain_scores(small, config, [make_split(small, "published", seed) for seed in range(2)])
-    assert row["test"] == cells["winner"]["test"]
-    assert table.rows[0][1].startswith("3 (")
