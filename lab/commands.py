@@ -16,7 +16,7 @@ from lab import studies
 from lab.generator import generate as write_graph
 from longnn.cli import _display as display
 from longnn.cli._base import DataDir, Json, Quiet, err, interruptible, out
-from longnn.cli._disk import STARTS_OVER
+from longnn.cli._graphs import STARTS_OVER
 
 QUICK = "-quick"
 Device = Annotated[str, typer.Option(help="cpu, cuda or auto.")]

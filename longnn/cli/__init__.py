@@ -11,12 +11,10 @@ from typing import Annotated
 import typer
 
 from longnn._base.version import __version__
-from longnn.cli import _disk as disk
-from longnn.cli import _lists as lists
-from longnn.cli import _runs as runs
-from longnn.cli import _train as train
-from longnn.cli import _tuning as tuning
 from longnn.cli._base import Command, Group, guarded, out
+from longnn.cli._graphs import datasets, info, models, prepare, propagate
+from longnn.cli._runs import compare, evaluate, explain, explore, export, predict
+from longnn.cli._train import train, tune
 
 app = typer.Typer(
     cls=Group,
@@ -27,19 +25,8 @@ app = typer.Typer(
 )
 #: In the order of the help.
 COMMANDS = (
-    train.train,
-    runs.predict,
-    runs.evaluate,
-    runs.explain,
-    runs.export,
-    tuning.tune,
-    runs.compare,
-    disk.propagate,
-    runs.explore,
-    lists.info,
-    lists.datasets,
-    lists.models,
-    disk.prepare,
+    *(train, predict, evaluate, explain, export, tune, compare),
+    *(propagate, explore, info, datasets, models, prepare),
 )
 for command in COMMANDS:
     app.command(cls=Command)(guarded(command))

@@ -20,6 +20,7 @@ from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Split, from_data, make_split
 from longnn.estimator._inputs import (
     GraphLike,
+    Parameters,
     check_mask,
     check_weights,
     find_nodes,
@@ -29,7 +30,6 @@ from longnn.estimator._inputs import (
     to_arrays,
     without_masks,
 )
-from longnn.estimator._parameters import Parameters
 from longnn.estimator._presentation import (
     End,
     Progress,

@@ -1,8 +1,7 @@
 """Graphs as operators: checked and normalised once, applied by one loop, described by spectra."""
 
-from longnn.graphs._arcs import directed_operator, typed_operator
 from longnn.graphs._edges import EdgeOperator
-from longnn.graphs._operator import GraphOperator
+from longnn.graphs._operator import GraphOperator, directed_operator, typed_operator
 from longnn.graphs._propagate import apply_filter
 from longnn.graphs._spectrum import extreme_eigenvalues, spectral_density
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from longnn import report
+from longnn._base.contexts import held_signals
 from longnn._base.files import writing
-from longnn._base.interrupts import held_signals
 from longnn._base.version import __version__
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, make_split

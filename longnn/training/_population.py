@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from longnn._base.precision import dense_products
+from longnn._base.contexts import dense_products
 from longnn.config import Settings
 from longnn.nn._inputs import WithInputs
 from longnn.store._ranks import Ranks

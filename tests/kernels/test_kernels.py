@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from longnn import kernels
-from longnn._base.precision import dense_products
+from longnn._base.contexts import dense_products
 from longnn.config import Settings
 from longnn.matrices import _noise as noise
 from longnn.matrices._sparse import SparseMatrix

@@ -57,7 +57,7 @@ def test_a_recipe_of_arcs_keeps_them(monkeypatch, tmp_path):
     assert "note: arcs are kept, as the recipe wants (directed=true)" in said
     longnn(*command, "--data", "directed=false")
     assert asked == [{"directed": True}, {"directed": False}]
-    load = "longnn.estimator._parameters.load_recipe"
+    load = "longnn.estimator._inputs.load_recipe"
     monkeypatch.setattr(load, lambda model, graph: dict(recipe))
     assert LONGNNClassifier.from_recipe("squirrel", model="lon-deep").directed is True
     assert Source.resolve("squirrel").options == {}

@@ -1,10 +1,12 @@
-"""Ctrl-C and SIGTERM held back until it is safe to stop."""
+"""What holds for a while: signals that wait, products that are rounded."""
 
 import contextlib
 import signal
 import threading
 from collections.abc import Iterator
 from typing import Any
+
+import torch
 
 
 @contextlib.contextmanager
@@ -31,3 +33,19 @@ def held_signals() -> Iterator[list[int]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def dense_products(*, rounded: bool) -> Iterator[None]:
+    """Products of dense matrices on a GPU, their factors rounded to TF32 or as they are.
+
+    >>> with dense_products(rounded=True):
+    ...     torch.get_float32_matmul_precision()
+    'high'
+    """
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if rounded else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
