@@ -8,7 +8,6 @@ a time. Writes nothing.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +17,6 @@ from longnn.data import DataError
 
 #: Edges, or rows of features, that are made at once: the result depends on it.
 CHUNK = 2**20
-PATTERNS = ("uniform", "pairs")
 # Streams of random numbers, by what they are for.
 _NODES, _EDGES, _FEATURES, _MEANS, _LABELLED = range(5)
 
@@ -40,12 +38,8 @@ class BlockModel:
         edges: m, drawn with replacement: repeats and self loops are merged later.
         features: per node.
         classes: of equal size.
-        homophily: the share of edges between nodes of one class: 1 for all, 0 for none. Several
-            numbers hold for the classes in turn: some then have neighbours of their own class and
-            others do not.
-        pattern: where an edge leads that leaves its class: to any other class (``"uniform"``), or
-            to the other one of a pair (``"pairs"``). With pairs and homophily 0 labels alternate:
-            they have the highest frequency.
+        homophily: the share of edges between nodes of one class: 1 for all, 0 for none. Others lead
+            to any other class.
         labelled: a share of the nodes up to 1, or a number of nodes.
         signal: s, the distance of a class mean from zero, in standard deviations of the noise.
         exponent: :math:`\gamma > 2` of the degrees.
@@ -59,16 +53,14 @@ class BlockModel:
     edges: int
     features: int = 64
     classes: int = 10
-    homophily: Sequence[float] = (0.8,)
-    pattern: str = "uniform"
+    homophily: float = 0.8
     labelled: float = 1.0
     signal: float = 1.0
     exponent: float = 2.5
     seed: int = 0
 
     def __post_init__(self) -> None:
-        nodes, classes, pairs = self.nodes, self.classes, self.pattern == "pairs"
-        dial = self.homophily
+        nodes, classes = self.nodes, self.classes
         checks = {
             f"`classes` >= 2 (got {classes})": classes >= 2,
             f"`nodes` within {2 * classes}..2^31 - 1, two per class (got {nodes})": (
@@ -76,11 +68,7 @@ class BlockModel:
             ),
             f"`edges` >= 1 (got {self.edges})": self.edges >= 1,
             f"`features` >= 1 (got {self.features})": self.features >= 1,
-            f"`homophily` within 0..1 (got {', '.join(map(str, dial))})": (
-                len(dial) > 0 and all(0 <= share <= 1 for share in dial)
-            ),
-            f"`pattern` among {PATTERNS} (got {self.pattern!r})": self.pattern in PATTERNS,
-            f"an even number of `classes` for pairs (got {classes})": not (pairs and classes % 2),
+            f"`homophily` within 0..1 (got {self.homophily})": 0 <= self.homophily <= 1,
             f"`labelled` a share up to 1 or a number up to {nodes} (got {self.labelled})": (
                 0 < self.labelled <= nodes
             ),
@@ -148,11 +136,8 @@ class BlockModel:
         rng = self._random(_EDGES, chunk)
         count = min(CHUNK, self.edges - chunk * CHUNK)
         here = rng.integers(self.classes, size=count)
-        stays = rng.random(count) < np.resize(np.array(self.homophily), self.classes)[here]
-        if self.pattern == "pairs":
-            other = here ^ 1
-        else:
-            other = (here + 1 + rng.integers(self.classes - 1, size=count)) % self.classes
+        stays = rng.random(count) < self.homophily
+        other = (here + 1 + rng.integers(self.classes - 1, size=count)) % self.classes
         there = np.where(stays, here, other)
         return self._choose(rng, here), self._choose(rng, there)
 

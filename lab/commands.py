@@ -221,13 +221,8 @@ def generate(
     features: Annotated[int, typer.Option(help="Features per node.")] = 64,
     classes: Annotated[int, typer.Option(help="Classes, of equal size.")] = 10,
     homophily: Annotated[
-        str,
-        typer.Option(help="Share of edges within a class, 0 to 1; 0.9,0.1 for classes in turn."),
-    ] = "0.8",
-    pattern: Annotated[
-        str,
-        typer.Option(help="Other edges lead to any class (uniform) or to a partner's (pairs)."),
-    ] = "uniform",
+        float, typer.Option(help="Share of edges within a class, 0 to 1; others lead anywhere.")
+    ] = 0.8,
     labelled: Annotated[
         float, typer.Option(help="Labelled nodes: a share up to 1, or a number.")
     ] = 1.0,
@@ -239,13 +234,6 @@ def generate(
     quiet: Quiet = False,
 ) -> None:
     """Make files of a random graph with classes, features and heavy-tailed degrees."""
-    try:
-        dial = [float(share) for share in homophily.split(",")]
-    except ValueError:
-        raise ValueError(
-            f"Expected --homophily as a number or several, such as 0.8 or 0.9,0.1 "
-            f"(got {homophily!r})"
-        ) from None
     with interruptible(STARTS_OVER), display.work_progress(err, quiet=quiet) as on_progress:
         write_graph(
             output,
@@ -253,8 +241,7 @@ def generate(
             edges=edges,
             features=features,
             classes=classes,
-            homophily=dial,
-            pattern=pattern,
+            homophily=homophily,
             labelled=labelled,
             signal=signal,
             exponent=exponent,

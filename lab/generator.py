@@ -1,6 +1,6 @@
 """A random graph of any size as Parquet files, as a user would bring them, in bounded memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from longnn.data import DataError
 def generate(
     output: str | Path,
     *,
-    homophily: float | Sequence[float] = 0.8,
     on_progress: Callable[[str, float], None] | None = None,
     **options: Any,
 ) -> None:
@@ -24,15 +23,13 @@ def generate(
 
     Args:
         output: the folder to make, with folders ``edges`` and ``nodes`` of parts, one per chunk.
-        homophily: of the model; one number holds for all classes.
         on_progress: called with the name of a step and the share of the whole that is done.
-        options: the other options of the model.
+        options: those of the model.
 
     Raises:
         DataError: for an option out of range, and for a folder that holds files.
     """
-    dial = tuple(homophily) if isinstance(homophily, Sequence) else (float(homophily),)
-    model = BlockModel(homophily=dial, **options)
+    model = BlockModel(**options)
     edges, nodes = Path(output, "edges"), Path(output, "nodes")
     for folder in (edges, nodes):
         with writing(folder):

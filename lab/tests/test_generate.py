@@ -12,28 +12,12 @@ from longnn.store import prepare
 SMALL = {"nodes": 2000, "edges": 10_000, "features": 6, "classes": 4}
 
 
-def same_class(model):
-    """The share of drawn edges within a class, and by the class of the first end."""
-    source, target = (
-        np.concatenate(e) for e in zip(*map(model.edges_of, range(model.edge_chunks)), strict=True)
-    )
-    y = model.labels
-    agree = y[source] == y[target]
-    return agree.mean(), [agree[y[source] == c].mean() for c in range(model.classes)]
-
-
 @pytest.mark.parametrize("homophily", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("pattern", ["uniform", "pairs"])
-def test_homophily_is_what_was_asked_for(homophily, pattern):
-    model = BlockModel(**{**SMALL, "edges": 100_000}, homophily=(homophily,), pattern=pattern)
-    assert same_class(model)[0] == pytest.approx(homophily, abs=0.01)
-
-
-def test_homophily_by_class():
-    model = BlockModel(**{**SMALL, "edges": 200_000}, homophily=(0.9, 0.1))
-    mean, by_class = same_class(model)
-    assert mean == pytest.approx(0.5, abs=0.01)
-    assert by_class == pytest.approx([0.9, 0.1, 0.9, 0.1], abs=0.02)
+def test_homophily_is_what_was_asked_for(homophily):
+    model = BlockModel(**{**SMALL, "edges": 100_000}, homophily=homophily)
+    ends = zip(*map(model.edges_of, range(model.edge_chunks)), strict=True)
+    source, target = (model.labels[np.concatenate(of)] for of in ends)
+    assert (source == target).mean() == pytest.approx(homophily, abs=0.01)
 
 
 def test_degrees_have_the_tail_of_their_exponent():
@@ -72,7 +56,7 @@ def test_files_prepare_to_the_graph_of_the_model(tmp_path, monkeypatch):
     for name in ("offsets", "neighbours", "features", "labels"):
         assert np.array_equal(getattr(a, name), getattr(b, name))
         assert not np.array_equal(getattr(a, name), getattr(c, name))
-    model = BlockModel(**options, seed=3, homophily=(0.8,))
+    model = BlockModel(**options, seed=3)
     np.testing.assert_array_equal(a.labels, np.where(model.labelled_nodes, model.labels, -1))
     np.testing.assert_array_equal(a.features[: model.rows], model.features_of(0))
     with pytest.raises(DataError, match="empty folder"):
@@ -87,8 +71,6 @@ def test_files_prepare_to_the_graph_of_the_model(tmp_path, monkeypatch):
         ({"edges": 0}, "`edges` >= 1"),
         ({"features": 0}, "`features` >= 1"),
         ({"homophily": 1.5}, r"`homophily` within 0\.\.1 \(got 1.5\)"),
-        ({"pattern": "rings"}, "`pattern` among"),
-        ({"pattern": "pairs", "classes": 3}, "an even number"),
         ({"labelled": 0}, "`labelled` a share"),
         ({"signal": -1}, "`signal` >= 0"),
         ({"exponent": 2}, "`exponent` > 2"),
@@ -103,12 +85,11 @@ def test_options_out_of_range(tmp_path, wrong, message):
 
 def test_the_command_ends_with_the_next_step(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    small = ("--nodes", "1_00", "--edges", "300", "--features", 3, "--homophily", "0.9,0.1")
+    small = ("--nodes", "1_00", "--edges", "300", "--features", 3, "--homophily", "0.3")
     result = run("generate", *small, "--output", "parts")
     assert result.stderr.splitlines() == ["next: longnn prepare parts --output DIR"]
 
 
 def test_mistakes_are_one_line():
     small = ("--nodes", 100, "--edges", 300)
-    assert "such as 0.8 or 0.9,0.1" in fail("generate", *small, "--homophily", "high")
-    assert "`pattern` among" in fail("generate", *small, "--pattern", "x")
+    assert "`homophily` within" in fail("generate", *small, "--homophily", 2)

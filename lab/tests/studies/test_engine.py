@@ -189,7 +189,6 @@ def test_a_study_is_run_and_shown(package, tmp_path):
     assert ["cora", "[0.5]"] in lines
     assert [str(i) * 5 for i in range(13)] in lines, "a wide table is whole"
     assert "tables and figures: study-results/toy_zero\n" in result.stdout
-    assert result.stdout.splitlines()[-1].startswith("next: python -m lab study toy_zero")
     folder = tmp_path / "study-results" / "toy_zero"
     assert {path.name for path in (folder / "tables").iterdir()} >= {"losses.md", "losses.tex"}
     assert (folder / "figures" / "losses.png").read_bytes() == b"image"
