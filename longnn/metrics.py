@@ -168,17 +168,17 @@ def score_labels(
 
     All but accuracy are means over the labels that have both kinds of nodes.
     """
-    p, known = probabilities.double(), ~labels.isnan()
-    if not bool(known.any()):
+    p, is_labelled = probabilities.double(), ~labels.isnan()
+    if not bool(is_labelled.any()):
         return {}
     said = p >= 0.5 if chosen is None else chosen > 0
     hit = labels > 0.5
-    both = (hit & known).any(0) & (~hit & known).any(0)
+    both = (hit & is_labelled).any(0) & (~hit & is_labelled).any(0)
     scores = {}
     for key, metric, of in _computed("multilabel"):
-        columns = both if metric.contrast else known.any(0)
+        columns = both if metric.contrast else is_labelled.any(0)
         if bool(columns.any()):
-            parts = (p if metric.ranks else said, hit.double(), known.double())
+            parts = (p if metric.ranks else said, hit.double(), is_labelled.double())
             scores[key] = float(of(*(values[None][..., columns] for values in parts)))
     return scores
 
@@ -198,8 +198,8 @@ def score_numbers(
     p, y = (v.double() if v.dim() == 2 else v.double()[:, None] for v in (predicted, labels))
     rows = []
     for said, true in zip(p.T, y.T, strict=True):
-        known = ~true.isnan()
-        said, true = said[known][None, :, None], true[known][None, :, None]
+        is_labelled = ~true.isnan()
+        said, true = said[is_labelled][None, :, None], true[is_labelled][None, :, None]
         weight = true.new_full(true.shape, 1 / max(true.numel(), 1))
         unit = true.new_ones(1, 1)
         rows.append(
@@ -362,8 +362,8 @@ def _class_balanced_accuracy(
 def _class_macro_f1(
     said: "Tensor", label: "Tensor", weight: "Tensor", classes: int, _: int
 ) -> "Tensor":
-    right, there, chosen = _rates(said, label, weight, classes)
-    return _mean_where(2 * right / (there + chosen), there > 0)
+    right, there, of_said = _rates(said, label, weight, classes)
+    return _mean_where(2 * right / (there + of_said), there > 0)
 
 
 def _one_against_rest(of: Callable[..., "Tensor"]) -> Callable[..., "Tensor"]:
@@ -386,9 +386,9 @@ def _label_accuracy(said: "Tensor", true: "Tensor", weight: "Tensor") -> "Tensor
 
 
 def _label_macro_f1(said: "Tensor", true: "Tensor", weight: "Tensor") -> "Tensor":
-    there, chosen = (true > 0.5) * weight, said * weight
-    right = ((true > 0.5) * chosen).sum(-2)
-    return _mean_where(2 * right / (there.sum(-2) + chosen.sum(-2)), there.sum(-2) > 0)
+    there, of_said = (true > 0.5) * weight, said * weight
+    right = ((true > 0.5) * of_said).sum(-2)
+    return _mean_where(2 * right / (there.sum(-2) + of_said.sum(-2)), there.sum(-2) > 0)
 
 
 def _each_label(of: Callable[..., "Tensor"]) -> Callable[..., "Tensor"]:

@@ -65,8 +65,8 @@ class ModelEntry:
         if not isinstance(self.cls, str):
             return self.cls
         module, _, name = self.cls.partition(":")
-        found: type[Model] = getattr(importlib.import_module(module), name)
-        return found
+        loaded: type[Model] = getattr(importlib.import_module(module), name)
+        return loaded
 
     @functools.cached_property
     def _options(self) -> dict[str, Value]:

@@ -65,9 +65,9 @@ def differentiable(
         return backward(ctx, *grads)
 
     batched = lead if vmap == "lead" else vmap
-    found: Any = {"generate_vmap_rule": True}
+    options: Any = {"generate_vmap_rule": True}
     under_transforms = {
-        **(found if batched == "torch" else {"vmap": staticmethod(batched)}),
+        **(options if batched == "torch" else {"vmap": staticmethod(batched)}),
         "forward": staticmethod(lambda *inputs: call(*inputs)),
         "setup_context": staticmethod(save),
     }

@@ -22,22 +22,22 @@ _CGROUPS = (
 def available_memory() -> int | None:
     """Bytes that this program can still take: of the machine, of its container and of the limit
     that its user set (``ulimit -v``); None: unknown."""
-    found = []
+    sizes = []
     with contextlib.suppress(OSError, TypeError):
         text = Path("/proc/meminfo").read_text()
-        found.append(int(re.search(r"MemAvailable:\s+(\d+)", text)[1]) * 1024)  # type: ignore[index]
+        sizes.append(int(re.search(r"MemAvailable:\s+(\d+)", text)[1]) * 1024)  # type: ignore[index]
     for limit, use in _CGROUPS:
         with contextlib.suppress(OSError, ValueError):  # ValueError: the limit is "max"
             most, now = (int((_CGROUP / name).read_text()) for name in (limit, use))
-            found.append(max(most - now, 0))
+            sizes.append(max(most - now, 0))
     if resource is not None:
         most = resource.getrlimit(resource.RLIMIT_AS)[0]
         if most != resource.RLIM_INFINITY:
             with contextlib.suppress(OSError, TypeError):
                 status = Path("/proc/self/status").read_text()
                 now = int(re.search(r"VmSize:\s+(\d+)", status)[1]) * 1024  # type: ignore[index]
-                found.append(max(most - now, 0))
-    return min(found, default=None)
+                sizes.append(max(most - now, 0))
+    return min(sizes, default=None)
 
 
 def in_words(size: float) -> str:
@@ -66,8 +66,8 @@ def parse_size(text: str | float) -> int:
     >>> parse_size("4G"), parse_size("1.5 GB"), parse_size(2_000_000)
     (4000000000, 1500000000, 2000000)
     """
-    found = re.fullmatch(r"\s*([\d_.]+(?:e\d+)?)\s*([KMGT]?)(?:i?B)?\s*", str(text), re.IGNORECASE)
+    match = re.fullmatch(r"\s*([\d_.]+(?:e\d+)?)\s*([KMGT]?)(?:i?B)?\s*", str(text), re.IGNORECASE)
     with contextlib.suppress(ValueError):
-        if found is not None and (size := int(float(found[1]) * _UNITS[found[2].upper()])) > 0:
+        if match is not None and (size := int(float(match[1]) * _UNITS[match[2].upper()])) > 0:
             return size
     raise ValueError(f"Expected an amount of memory such as 4G or 500M (got {text!r})")

@@ -137,8 +137,8 @@ def from_plain(
     ...
     ValueError: Expected 'cora.test' to be a list (got 'high').
     """
-    found: T = Node(value, file=file, place=place).read(kind)
-    return found
+    record: T = Node(value, file=file, place=place).read(kind)
+    return record
 
 
 @functools.cache
@@ -151,7 +151,7 @@ def _fields(kind: Any) -> dict[str, tuple["dataclasses.Field[Any]", Any]]:
 
 
 def _write_fields(value: Any) -> dict[str, Any]:
-    found = {}
+    plain = {}
     for key, (field, kind) in _fields(value.__class__).items():
         item, about = getattr(value, field.name), field.metadata
         if item is None and not about.get("null"):
@@ -159,14 +159,14 @@ def _write_fields(value: Any) -> dict[str, Any]:
         if not about.get("empty", True) and not len(item):
             continue
         shape = _shape(kind)
-        found[key] = to_plain(item.astype(int) if shape and shape.whole and len(item) else item)
-    return found
+        plain[key] = to_plain(item.astype(int) if shape and shape.whole and len(item) else item)
+    return plain
 
 
 def _shape(kind: Any) -> Shape | None:
     """The shape of an array, or of an array or None."""
-    for one in (kind, *get_args(kind)):
-        for about in getattr(one, "__metadata__", ()):
+    for option in (kind, *get_args(kind)):
+        for about in getattr(option, "__metadata__", ()):
             if isinstance(about, Shape):
                 return about
     return None
@@ -271,8 +271,8 @@ class Node:
         if fixed and len(items) != len(arguments):
             self.fail(f"a list of {len(arguments)}")
         kinds = arguments if fixed else itertools.repeat(arguments[0])
-        found = [item.read(each) for item, each in zip(items, kinds, strict=False)]
-        return tuple(found) if origin is tuple else found
+        values = [item.read(each) for item, each in zip(items, kinds, strict=False)]
+        return tuple(values) if origin is tuple else values
 
     def _read_union(self, kinds: Sequence[Any]) -> Any:
         """The kind of the value, else the first that fits; of the last the error if none does."""
@@ -293,7 +293,7 @@ class Node:
         unknown = [key for key in self.mapping() if key not in fields]
         if unknown and not issubclass(kind, Schema):
             self.fail(f"an object with fields among {', '.join(fields)}, without {unknown[0]!r}")
-        found = {}
+        table = {}
         for key, (field, annotation) in fields.items():
             node, shape = self[key], _shape(annotation)
             optional = field.default is not dataclasses.MISSING
@@ -302,10 +302,10 @@ class Node:
             if optional and not node.given and not null:
                 continue
             if shape is not None and (node.given or not optional):
-                found[field.name] = node._array(shape, sizes)
+                table[field.name] = node._array(shape, sizes)
             else:
-                found[field.name] = node.read(annotation)
-        value = kind(**found)
+                table[field.name] = node.read(annotation)
+        value = kind(**table)
         if isinstance(value, Schema):
             value.check(self)
         return value
@@ -331,10 +331,10 @@ class Node:
 
     def scalars(self) -> list[str | int | float | bool]:
         """A list of texts, numbers, true and false."""
-        found = [item._value for item in self]
-        if not all(isinstance(value, str | int | float) for value in found):
+        values = [item._value for item in self]
+        if not all(isinstance(value, str | int | float) for value in values):
             self.fail("a list of texts or numbers")
-        return found
+        return values
 
     def choice(self, choices: Sequence[T]) -> T:
         """One of some texts."""

@@ -155,14 +155,14 @@ def table(
         whole: indices of columns whose cells are never broken into lines.
         most: the greatest widths, in characters, by the indices of columns.
     """
-    made = Table(box=None, pad_edge=False, header_style="bold")
+    shown = Table(box=None, pad_edge=False, header_style="bold")
     for i, name in enumerate(columns):
         justify: JustifyMethod = "right" if i in right else "left"
         limit = (most or {}).get(i)
-        made.add_column(name, justify=justify, no_wrap=i in whole, max_width=limit)
+        shown.add_column(name, justify=justify, no_wrap=i in whole, max_width=limit)
     for row in rows:
-        made.add_row(*map(Text, row))
-    return made
+        shown.add_row(*map(Text, row))
+    return shown
 
 
 def plain(value: Any) -> str:

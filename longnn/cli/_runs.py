@@ -427,8 +427,8 @@ def explore(
         return longnn.explorer.render({**data(node if asked is None else asked), "served": True})
 
     with longnn.explorer.make_server(page, port) as server:
-        host, chosen = server.socket.getsockname()
-        out.print(f"serving on http://{host}:{chosen}/ (stop with Ctrl-C)")
+        host, bound = server.socket.getsockname()
+        out.print(f"serving on http://{host}:{bound}/ (stop with Ctrl-C)")
         try:
             server.serve_forever()
         except KeyboardInterrupt:

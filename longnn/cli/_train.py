@@ -161,14 +161,14 @@ def train(
         source = read_source(graph, nodes, data_option)
         table = read_toml(config) if config is not None else {}
         table.update({key: value for key, value in named.items() if value is not None})
-        chosen = {**table, **assignments(set_)}
+        asked = {**table, **assignments(set_)}
         if recipe:
-            source, chosen = _with_recipe(source, chosen, quiet=quiet)
+            source, asked = _with_recipe(source, asked, quiet=quiet)
         # What is wrong is said before the graph is read.
-        checked = longnn.config.Config.from_dict(chosen)
-        kind = longnn.training.preset_of(chosen)
-        if not quiet and not recipe and kind == "fast" and "preset" not in chosen:
-            which = longnn.training.keys_of_one(chosen)[0]
+        checked = longnn.config.Config.from_dict(asked)
+        kind = longnn.training.preset_of(asked)
+        if not quiet and not recipe and kind == "fast" and "preset" not in asked:
+            which = longnn.training.keys_of_one(asked)[0]
             err.print(
                 f"note: one model is trained, since {which} is set; --preset default trains a "
                 "portfolio"
@@ -179,7 +179,7 @@ def train(
         begin = functools.partial(
             longnn.runs.train,
             source,
-            chosen,
+            asked,
             folder,
             command=shlex.join(["longnn", *sys.argv[1:]]),
             on_note=on_note,
@@ -243,17 +243,17 @@ def _with_recipe(
                 f"Expected --recipe with a dataset that has one: {having} (got {source.graph}); "
                 "for your own graph, `longnn tune` finds one"
             )
-        chosen = {**longnn.recipes.load_recipe(model, source.graph), **table}
+        started = {**longnn.recipes.load_recipe(model, source.graph), **table}
     except ValueError as error:
         err.print(f"error: {message(error)}")
         raise typer.Exit(2) from None
     title = longnn.registry.find_model(model).title
     notes = [f"started from the recipe of {title} for {source.graph}"]
-    if chosen.get("direction") == "cover" and "directed" not in source.options:
+    if started.get("direction") == "cover" and "directed" not in source.options:
         notes.append("arcs are kept, as the recipe wants (directed=true)")
         source = dataclasses.replace(source, options={**source.options, "directed": True})
     show_notes([] if quiet else notes)
-    return source, chosen
+    return source, started
 
 
 def tune(
@@ -321,9 +321,9 @@ def tune(
     given = None if around is None else read_config(around)
     model = model or ("lon" if given is None else given.model)
     if given is not None and space is None:
-        chosen = space_around(given).fix(fixed)
+        searched = space_around(given).fix(fixed)
     else:
-        chosen = longnn.tuning.load_space(space or "default", model).fix(fixed)
+        searched = longnn.tuning.load_space(space or "default", model).fix(fixed)
     source = read_source(graph, nodes, data_option)
     dataset = load_dataset(source, data_dir, memory, cache, quiet=quiet)
     # A stable name, so that the same command continues the search.
@@ -338,7 +338,7 @@ def tune(
         ):
             result = longnn.tuning.tune(
                 dataset,
-                chosen,
+                searched,
                 model=model,
                 trials=trials,
                 repeats=repeats,
@@ -364,7 +364,7 @@ def tune(
         return
     if not quiet:
         show_notes(result.record.notes)
-        _show(result, list(chosen.search), folder)
+        _show(result, list(searched.search), folder)
 
 
 def _going_on(storage: str | None) -> str:

@@ -97,12 +97,12 @@ def parse_class_weight(text: str) -> dict[str, float] | str:
         return text
     weights: dict[str, float] = {}
     kept = ""
-    for part in text.split(","):
-        name, sign, number = (kept + part).rpartition("=")
+    for word in text.split(","):
+        name, sign, number = (kept + word).rpartition("=")
         try:
             weight = float(number)
         except ValueError:
-            kept += part + ","
+            kept += word + ","
             continue
         if not sign or not name or not 0 <= weight < float("inf"):
             break
@@ -236,19 +236,19 @@ class Config:
             check_choice(key, value, field.metadata["choices"])
         if not isinstance(self.settings, Settings):
             raise ValueError(f"Expected `settings` to be Settings (got {short(self.settings)})")
-        known = find_model(self.model).options
+        possible = find_model(self.model).options
         if self.settings is _USUAL:
             object.__setattr__(self, "settings", Settings(**_usual_settings(self.model)))
-        options = {**known, **check_table("options", self.options)}
+        options = {**possible, **check_table("options", self.options)}
         for key, value in options.items():
-            if key not in known:
+            if key not in possible:
                 raise ValueError(
                     f"Unknown option `{key}` of model {self.model!r}"
-                    + did_you_mean(key, [*known, *TOP, *SETTINGS])
+                    + did_you_mean(key, [*possible, *TOP, *SETTINGS])
                 )
-            options[key] = check_type(key, value, known[key])
+            options[key] = check_type(key, value, possible[key])
             check_range(key, value)
-            if isinstance(known[key], float) and not math.isfinite(options[key]):
+            if isinstance(possible[key], float) and not math.isfinite(options[key]):
                 raise ValueError(f"Expected `{key}` to be finite (got {value})")
         object.__setattr__(self, "options", options)
         if not 0 <= self.time_limit < float("inf"):
@@ -292,8 +292,8 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """The complete flat table, without what is :data:`RARE` and not set: it means the same
         after defaults have changed."""
-        own = {key: getattr(self, key) for key in TOP}
-        table = {**own, **self.options, **dataclasses.asdict(self.settings)}
+        top = {key: getattr(self, key) for key in TOP}
+        table = {**top, **self.options, **dataclasses.asdict(self.settings)}
         for key in RARE:
             if table[key] == (TOP.get(key) or SETTINGS[key]).default:
                 del table[key]
@@ -307,8 +307,8 @@ class Config:
         if other != self.model:
             usual = dataclasses.asdict(Settings(**_usual_settings(self.model)))
             special = {*_usual_settings(self.model), *_usual_settings(other)}
-            own = {*self.options, *(k for k in special if kept[k] == usual[k])}
-            kept = {k: v for k, v in kept.items() if k not in own}
+            special_keys = {*self.options, *(k for k in special if kept[k] == usual[k])}
+            kept = {k: v for k, v in kept.items() if k not in special_keys}
         return type(self).from_dict({**kept, **values})
 
     def to_toml(self, *, leave_out: Collection[str] = ()) -> list[str]:
@@ -352,13 +352,13 @@ def explain_options(model: str) -> list[Explanation]:
     >>> explain_options("gcn")[0].meaning
     'dropout rate on the features'
     """
-    found = []
+    lines = []
     for name, default in model_options(model).items():
         option = OPTIONS[name]
-        found.append(
+        lines.append(
             Explanation(name, option.meaning, type_in_words(default), option.choices, default)
         )
-    return found
+    return lines
 
 
 def explain_settings() -> list[Explanation]:

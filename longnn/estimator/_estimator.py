@@ -186,7 +186,7 @@ class GraphEstimator(Parameters):
         self.train_mask_, self.val_mask_ = first.split.train.numpy(), first.split.val.numpy()
         self._fitted_on = dataset
         # Without the models, which ``trained_`` has: a report puts them together again.
-        self._ends = [(one.split, one.result, one.start, one.members) for one in fitted]
+        self._ends = [(each.split, each.result, each.start, each.members) for each in fitted]
 
     def _class_names(self) -> tuple[str, ...]:
         return tuple(str(c) for c in getattr(self, "classes_", ()))
@@ -575,12 +575,12 @@ class GraphEstimator(Parameters):
 
 def _check_convergence(fitted: Sequence[Fitted]) -> None:
     """Raise where nothing was learned, and warn where training diverged after something was."""
-    for one in fitted:
-        one.check()
-        if one.result.stopped == "diverged":
+    for each in fitted:
+        each.check()
+        if each.result.stopped == "diverged":
             warnings.warn(
-                f"training diverged in epoch {one.result.epochs}, and epoch "
-                f"{one.result.best_epoch} was kept; lower the learning rates",
+                f"training diverged in epoch {each.result.epochs}, and epoch "
+                f"{each.result.best_epoch} was kept; lower the learning rates",
                 ConvergenceWarning,
                 stacklevel=4,  # the call of fit
             )

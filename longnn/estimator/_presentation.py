@@ -27,8 +27,8 @@ FAINT = 0.3  # opacity of the single channels behind their mean
 def new_axes(axes: Any) -> "Axes":
     """The axes given, or those of a new figure."""
     if axes is not None:
-        found: Axes = axes
-        return found
+        given: Axes = axes
+        return given
     import matplotlib.pyplot as plt  # slow to load, and needed for figures alone
 
     return plt.subplots(layout="constrained")[1]
@@ -152,7 +152,7 @@ def write_page(
         source=None if dataset.source is None else dataset.source.to_dict(),
         fingerprint=dataset.fingerprint(),
     )
-    compare = trained.config.baselines and any(bool(one.split.test.any()) for one in fitted)
+    compare = trained.config.baselines and any(bool(each.split.test.any()) for each in fitted)
     baselines = describe_baselines(dataset, problem, fitted, {}) if compare else []
     record = describe_run(request, dataset, problem, trained.scaling.kind, fitted, baselines)
     with tempfile.TemporaryDirectory() as folder:  # for the figures, which the page embeds

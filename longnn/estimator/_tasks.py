@@ -48,17 +48,17 @@ class LONGNNClassifier(ClassifierMixin, GraphEstimator):
         if y.ndim == 2 and y.shape[1] > 1:
             return self._encode_several(y, learn), "multilabel"
         y = column_or_1d(y, warn=not gaps)
-        known = _known(y) if gaps else np.ones(len(y), dtype=bool)
+        is_labelled = _known(y) if gaps else np.ones(len(y), dtype=bool)
         if learn:
-            self.classes_ = np.unique(y[known])
+            self.classes_ = np.unique(y[is_labelled])
         if learn and not gaps and len(self.classes_) == 1:
             raise ValueError(f"Expected at least two classes (got one class, {self.classes_[0]})")
         codes = np.full(len(y), -1, dtype=np.int64)
-        if known.any():
+        if is_labelled.any():
             order = np.argsort(self.classes_)
-            places = np.searchsorted(self.classes_, y[known], sorter=order)
+            places = np.searchsorted(self.classes_, y[is_labelled], sorter=order)
             places = order[np.clip(places, 0, len(order) - 1)]
-            codes[known] = np.where(self.classes_[places] == y[known], places, -1)
+            codes[is_labelled] = np.where(self.classes_[places] == y[is_labelled], places, -1)
         return torch.from_numpy(codes), "classification"
 
     def _encode_several(self, y: np.ndarray, learn: bool) -> Tensor:

@@ -115,17 +115,17 @@ def join(parts: Sequence[Part]) -> Part:
     """The sum of the parts of several models; what only one model can have is dropped."""
     if len(parts) == 1:
         return parts[0]
-    split = [part.features for part in parts if part.features is not None]
-    series = [part.chebyshev for part in parts if part.chebyshev is not None]
-    ways = [part.ways for part in parts if part.ways is not None]
+    split = [each.features for each in parts if each.features is not None]
+    series = [each.chebyshev for each in parts if each.chebyshev is not None]
+    ways = [each.ways for each in parts if each.ways is not None]
     # Chebyshev series of different degrees, (explained, degree + 1), are added.
     total = np.zeros((len(parts[0].base), max((s.shape[1] for s in series), default=0)))
     for terms in series:
         total[:, : terms.shape[1]] += terms
     return Part(
-        contributions=np.sum([part.contributions for part in parts], axis=0),
-        constant=np.sum([part.constant for part in parts], axis=0),
-        base=np.sum([part.base for part in parts], axis=0),
+        contributions=np.sum([each.contributions for each in parts], axis=0),
+        constant=np.sum([each.constant for each in parts], axis=0),
+        base=np.sum([each.base for each in parts], axis=0),
         features=np.sum(split, axis=0) if len(split) == len(parts) else None,
         chebyshev=total if len(series) == len(parts) else None,
         ways=np.sum(ways, axis=0) if len(ways) == len(parts) else None,
@@ -252,8 +252,8 @@ class IntegratedForm:
                 break
             near = wider
         rows = (copies + near).ravel()
-        part = SparseMatrix.from_scipy(P[rows][:, rows], symmetric=True, dtype=torch.float64)
-        return near, GraphOperator(part, direction=self._operator.direction)
+        block = SparseMatrix.from_scipy(P[rows][:, rows], symmetric=True, dtype=torch.float64)
+        return near, GraphOperator(block, direction=self._operator.direction)
 
 
 def is_trees(model: Model) -> bool:
@@ -296,8 +296,8 @@ class TreesForm:
     def _columns(self, nodes: np.ndarray, q: Tensor) -> np.ndarray:
         """The contributions (explained, width + 1) to ``(q * scores).sum(1)``; the last one is
         what there is without columns."""
-        found = self._trees.ask(self._table[nodes], pred_contrib=True)
-        each = found.reshape(len(nodes), -1, self._trees.width + 1)
+        by_tree = self._trees.ask(self._table[nodes], pred_contrib=True)
+        each = by_tree.reshape(len(nodes), -1, self._trees.width + 1)
         wanted = as_array(q)
         if each.shape[1] == 1 and wanted.shape[1] == 2:  # one score of two classes
             wanted = (wanted[:, 1:] - wanted[:, :1]) / 2
@@ -307,13 +307,13 @@ class TreesForm:
         """By feature of averages (explained, ways, lengths, features), of a node's own features,
         and of counts and masses together (explained,)."""
         f, trees = self._trees.in_channels, self._trees
-        own, rest = by_column[:, :f], by_column[:, f:-1]
+        of_own, rest = by_column[:, :f], by_column[:, f:-1]
         if trees.columns == "alone":
-            return np.zeros((len(own), 0, 0, f)), own, np.zeros(len(own))
-        ways = rest.reshape(len(own), trees.copies, -1)
-        walks = ways[:, :, 1:].reshape(len(own), trees.copies, trees.degree, f + 1)
+            return np.zeros((len(of_own), 0, 0, f)), of_own, np.zeros(len(of_own))
+        ways = rest.reshape(len(of_own), trees.copies, -1)
+        walks = ways[:, :, 1:].reshape(len(of_own), trees.copies, trees.degree, f + 1)
         counts = ways[:, :, 0].sum(1) + walks[..., 0].sum((1, 2))
-        return walks[..., 1:], own, counts
+        return walks[..., 1:], of_own, counts
 
     def explain(self, nodes: np.ndarray, q: Tensor, *, features: bool) -> Part:
         """The parts of ``(q * scores[nodes]).sum(1)``."""

@@ -395,13 +395,13 @@ def explain_nodes(
 def _explain(
     subject: Subject, nodes: np.ndarray, output: Any, against: Any, features: bool
 ) -> Iterator[NodeExplanation]:
-    chosen = subject.default_outputs(nodes)
+    outputs = subject.default_outputs(nodes)
     if output is not None:
-        chosen = torch.full((len(nodes),), subject.number_of(output))
+        outputs = torch.full((len(nodes),), subject.number_of(output))
     other = None if against is None else subject.number_of(against)
     places = torch.from_numpy(nodes)
     z = [scores[places] for scores in subject.scores]
-    number, at_zero, A = subject.question.ask(z, chosen, other)
+    number, at_zero, A = subject.question.ask(z, outputs, other)
     parts = [
         form.explain(nodes, q, features=features) for form, q in zip(subject.forms, A, strict=True)
     ]
@@ -410,7 +410,7 @@ def _explain(
     names, probable = subject.outputs, subject.trained.task != "regression"
     for k, node in enumerate(nodes):
         used = np.union1d(np.flatnonzero(total.contributions[k]), node)  # itself at any rate
-        at = int(chosen[k])
+        at = int(outputs[k])
 
         def pick(values: np.ndarray | None, k: int = k, used: np.ndarray = used) -> Any:
             return None if values is None else values[k, used]

@@ -116,8 +116,8 @@ def explain_model(
     dataset, _ = dataset.backing.neighbourhood(dataset, np.arange(dataset.num_nodes), None)
     subject = Subject(trained, dataset, repeat)
     everyone = np.arange(dataset.num_nodes)
-    chosen = subject.default_outputs(everyone)
-    _, _, A = subject.question.ask(subject.scores, chosen)
+    outputs = subject.default_outputs(everyone)
+    _, _, A = subject.question.ask(subject.scores, outputs)
     exact = all(form.method == "exact" for form in subject.forms)
     count = min(len(everyone), sample or (SAMPLE if exact else INTEGRATED))
     drawn = np.sort(np.random.default_rng(seed).choice(everyone, count, replace=False))
@@ -139,8 +139,8 @@ def explain_model(
         notes=notes,
         explained=count,
         tables={
-            "distances": _distances(subject, rings.sum(0), chosen[drawn].numpy()),
-            "features": _features(subject, A, chosen, split, each, drawn),
+            "distances": _distances(subject, rings.sum(0), outputs[drawn].numpy()),
+            "features": _features(subject, A, outputs, split, each, drawn),
             "influence": pyarrow.table({"node": ids, "influence": influence[order]}),
             "stability": _stability(_units(subject), rings, split),
         },

@@ -72,10 +72,10 @@ def why(explanation: "Explanation", e: "NodeExplanation") -> list[str]:
             f"{e.without}."
         )
     told.append(f"What is explained: {explanation.what}, {e.score:.3f} here.")
-    own = float(e.contribution[e.distance == 0].sum())
+    of_node = float(e.contribution[e.distance == 0].sum())
     others = e.contribution[e.distance != 0]
     told.append(
-        f"The node itself gives {signed(own)}, {len(others)} other node"
+        f"The node itself gives {signed(of_node)}, {len(others)} other node"
         f"{'' if len(others) == 1 else 's'} {signed(float(others.sum()))}"
         + (f", and {signed(e.constant)} is constant." if e.constant else ".")
     )

@@ -232,8 +232,8 @@ class Question:
         scores, rest = [], list(z)
         for model in self.repeats:
             count = len(self.singles(model))
-            own, rest = torch.stack(rest[:count]), rest[count:]
-            scores.append(model.join(own) if isinstance(model, Ensemble) else own[0])
+            shares, rest = torch.stack(rest[:count]), rest[count:]
+            scores.append(model.join(shares) if isinstance(model, Ensemble) else shares[0])
         pairs = list(zip(self.readouts, scores, strict=True))
         if self.task == "regression":
             values = [s.new_tensor(r.offset) + s.new_tensor(r.scale) * s for r, s in pairs]
@@ -322,8 +322,8 @@ def neighbours(operator: GraphOperator) -> scipy.sparse.csr_matrix:
         return matrix
     entries = matrix.tocoo()
     pairs = (entries.row % nodes, entries.col % nodes)
-    one = np.ones(len(pairs[0]), dtype=bool)
-    return scipy.sparse.csr_matrix((one, pairs), shape=(nodes, nodes))
+    is_first = np.ones(len(pairs[0]), dtype=bool)
+    return scipy.sparse.csr_matrix((is_first, pairs), shape=(nodes, nodes))
 
 
 def distances(
@@ -343,14 +343,14 @@ def distances(
     edges = scipy.sparse.csr_matrix(
         (np.ones(adjacency.nnz, np.float32), adjacency.indices, adjacency.indptr), adjacency.shape
     )
-    found = np.full((edges.shape[0], len(nodes)), FAR, dtype=np.int64)
-    found[nodes, np.arange(len(nodes))] = 0
-    front, hops = (found == 0).astype(np.float32), 0
+    distance = np.full((edges.shape[0], len(nodes)), FAR, dtype=np.int64)
+    distance[nodes, np.arange(len(nodes))] = 0
+    front, hops = (distance == 0).astype(np.float32), 0
     while front.any() and (limit is None or hops < limit):
         hops += 1
-        front = ((edges @ front > 0) & (found == FAR)).astype(np.float32)
-        found[front > 0] = hops
-    return found.T
+        front = ((edges @ front > 0) & (distance == FAR)).astype(np.float32)
+        distance[front > 0] = hops
+    return distance.T
 
 
 def find_ids(ids: Sequence[Any], given: Sequence[Any]) -> np.ndarray:

@@ -116,8 +116,8 @@ class PCD(Coefficients):
 
 def _products(factors: Tensor) -> Tensor:
     """Products of the first 0, 1, 2, ... factors: (..., terms - 1) to (..., terms)."""
-    one = factors.new_ones(*factors.shape[:-1], 1)  # at degree 0 it is all there is
-    return torch.cat([one, factors], -1).cumprod(-1)
+    first = factors.new_ones(*factors.shape[:-1], 1)  # at degree 0 it is all there is
+    return torch.cat([first, factors], -1).cumprod(-1)
 
 
 def _decomposed(weight: Tensor, eta: Tensor, gamma: Tensor) -> Tensor:

@@ -243,8 +243,8 @@ class PolynomialFilter(nn.Module):
         """Numbers to watch in training: ``amplitude``, the root mean square of the channels'
         norms, and a and b where they are learned; scalars without derivatives."""
         if self._is_fused():
-            found = jacobi_summary(*self._jacobi_numbers(), **self._jacobi_options())
-            return dict(zip(("amplitude", "a", "b"), found.unbind(-1), strict=True))
+            summary = jacobi_summary(*self._jacobi_numbers(), **self._jacobi_options())
+            return dict(zip(("amplitude", "a", "b"), summary.unbind(-1), strict=True))
         with torch.no_grad():
             # A fixed basis has nothing to watch, and its numbers are not on the device.
             basis = self.basis_parameters() if self.learn_basis else {}
@@ -416,8 +416,8 @@ class Solved:
 
     def squared_error(self, beta: Tensor) -> Tensor:
         """Of the Chebyshev coefficients (K+1, channels), over the mask: (channels,)."""
-        made = torch.einsum("jmc,jc->mc", self.terms, beta)
-        return (made - self.target).square().sum(0)
+        fitted = torch.einsum("jmc,jc->mc", self.terms, beta)
+        return (fitted - self.target).square().sum(0)
 
 
 def solve(
@@ -441,9 +441,9 @@ def solve(
     if filter.channels == 1:
         terms, target = terms.flatten(1)[..., None], target.reshape(-1, 1)
     C = filter.chebyshev_matrix().detach().cpu()
-    one = _solve_nonnegative if filter.kind == "nonnegative" else _solve_free
+    solve = _solve_nonnegative if filter.kind == "nonnegative" else _solve_free
     solved = [
-        one(C[c] if C.dim() == 3 else C, terms[..., c], target[:, c])
+        solve(C[c] if C.dim() == 3 else C, terms[..., c], target[:, c])
         for c in range(filter.channels)
     ]
     alpha = torch.stack([a for a, _ in solved], 1)

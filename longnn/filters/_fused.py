@@ -60,8 +60,8 @@ def _pass_of(
     validated with, so a pass is remembered by their bytes; it must not be written to."""
     numbers = [t.detach().numpy() for t in (a, b, weight, eta, gamma) if t is not None]
     # By their bytes, not by identity: an optimiser changes the same tensors in place.
-    known = tuple([array.tobytes() for array in numbers])
-    return _compute(known, numbers[0].dtype.char, weight.shape, bound, unit_mass)
+    key = tuple([array.tobytes() for array in numbers])
+    return _compute(key, numbers[0].dtype.char, weight.shape, bound, unit_mass)
 
 
 @functools.lru_cache(maxsize=4)  # an epoch has one pass per filter: training's is validation's
@@ -99,13 +99,13 @@ def _forward(
     """beta, its derivatives in the raw a and b (*batch, 2, K+1, channels), and C."""
     if kernels.usable(weight):
         return _forward_kernel(a, b, weight, eta, gamma, bound, unit_mass)
-    made = _pass_of(a, b, weight, eta, gamma, bound, unit_mass)
-    square = (*a.shape, *made.matrix.shape[1:])
+    passed = _pass_of(a, b, weight, eta, gamma, bound, unit_mass)
+    square = (*a.shape, *passed.matrix.shape[1:])
     shapes = (weight.shape, (*a.shape, 2, *weight.shape[-2:]), square)
-    parts = (made.beta, made.slopes, made.matrix)
+    parts = (passed.beta, passed.slopes, passed.matrix)
     # Copies: what is remembered must not be written to.
-    found = [torch.from_numpy(m.reshape(s).copy()) for m, s in zip(parts, shapes, strict=True)]
-    return found[0], found[1], found[2]
+    arrays = [torch.from_numpy(m.reshape(s).copy()) for m, s in zip(parts, shapes, strict=True)]
+    return arrays[0], arrays[1], arrays[2]
 
 
 def _forward_kernel(
@@ -119,7 +119,7 @@ def _forward_kernel(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same on a GPU."""
     device, (size, channels) = weight.device, weight.shape[-2:]
-    made = kernels.jacobi_coefficients(
+    series = kernels.jacobi_coefficients(
         _rows(a, 0),
         _rows(b, 0),
         _rows(weight, 2),
@@ -130,8 +130,8 @@ def _forward_kernel(
         gamma=None if gamma is None else _rows(gamma, 0),
         unit_mass=unit_mass,
     )
-    slopes = made.slopes.view(*a.shape, 2, size, channels)
-    return made.beta.view(weight.shape), slopes, made.matrix.view(*a.shape, size, size)
+    slopes = series.slopes.view(*a.shape, 2, size, channels)
+    return series.beta.view(weight.shape), slopes, series.matrix.view(*a.shape, size, size)
 
 
 def _rows(t: Tensor, kept: int) -> Tensor:
@@ -151,14 +151,14 @@ def _gradient(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
     a, b, weight, *factors, slopes, C = ctx.saved_tensors
     eta, gamma = factors if factors else (None, None)
     numbers = (weight, eta, gamma, slopes, C, grad)
-    found: tuple[Tensor | None, ...]
+    gradients: tuple[Tensor | None, ...]
     if not plainly(numbers):
-        found = _backward_torch(*numbers)
+        gradients = _backward_torch(*numbers)
     elif kernels.usable(weight):
-        found = _backward_kernel(*numbers)
+        gradients = _backward_kernel(*numbers)
     else:  # the pass is remembered
-        found = _backward(_pass_of(a, b, weight, eta, gamma, *ctx.options), weight, eta, grad)
-    return *found, None, None, None
+        gradients = _backward(_pass_of(a, b, weight, eta, gamma, *ctx.options), weight, eta, grad)
+    return *gradients, None, None, None
 
 
 def _backward_kernel(
@@ -179,8 +179,8 @@ def _backward_kernel(
         None if eta is None else _rows(eta, 1),
         None if gamma is None else _rows(gamma, 0),
     )
-    found = None if of_eta is None or eta is None else of_eta.view(eta.shape)
-    return a.view(batch), b.view(batch), of_weight.view(weight.shape), found
+    of_factors = None if of_eta is None or eta is None else of_eta.view(eta.shape)
+    return a.view(batch), b.view(batch), of_weight.view(weight.shape), of_factors
 
 
 def _backward(
@@ -205,8 +205,8 @@ def _backward(
     dtype, batch = weight.detach().numpy().dtype, weight.shape[:-2]
     each = [(d_raw[0], batch), (d_raw[1], batch), (d_weight, weight.shape)]
     each += [] if eta is None else [(d_eta, eta.shape)]
-    found = [torch.from_numpy(array.astype(dtype).reshape(shape)) for array, shape in each]
-    return *found, *([None] if eta is None else [])
+    tensors = [torch.from_numpy(array.astype(dtype).reshape(shape)) for array, shape in each]
+    return *tensors, *([None] if eta is None else [])
 
 
 def _backward_torch(
@@ -269,10 +269,10 @@ def _summary(
         factors = None if eta is None else _rows(eta, 1), None if gamma is None else _rows(gamma, 0)
         rows = (_rows(a, 0), _rows(b, 0), _rows(weight, 2))
         return kernels.summary(*rows, bound, eta=factors[0], gamma=factors[1]).view(shape)
-    made = _pass_of(a, b, weight, eta, gamma, bound, unit_mass)
-    alpha, out = made.alpha, np.empty((len(made.ab), 3))
+    passed = _pass_of(a, b, weight, eta, gamma, bound, unit_mass)
+    alpha, out = passed.alpha, np.empty((len(passed.ab), 3))
     out[:, 0] = np.sqrt(np.einsum("bkc,bkc->b", alpha, alpha) / alpha.shape[2])
-    out[:, 1:] = made.ab
+    out[:, 1:] = passed.ab
     return torch.from_numpy(out.reshape(shape)).to(weight.dtype, copy=True)
 
 
@@ -305,5 +305,5 @@ def jacobi_summary(
     In the type of the weights; without derivatives.
     """
     with torch.no_grad():
-        found: Tensor = quick_summary(a, b, weight, eta, gamma, bound, unit)
-    return found
+        summary: Tensor = quick_summary(a, b, weight, eta, gamma, bound, unit)
+    return summary

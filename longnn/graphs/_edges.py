@@ -91,8 +91,8 @@ def _with_loops(
     if check_self_loops(self_loops) == "remove":
         weight = torch.where(row == col, 0.0, weight)
     elif self_loops == "add":
-        own = torch.where(row == col, weight, 0.0)
-        loops = weight.new_zeros(num_nodes).index_add(0, row, own)  # (nodes,) of each node
+        on_diagonal = torch.where(row == col, weight, 0.0)
+        loops = weight.new_zeros(num_nodes).index_add(0, row, on_diagonal)  # (nodes,) of each node
         every = torch.arange(num_nodes, device=row.device)
         row, col = torch.cat([row, every]), torch.cat([col, every])
         weight = torch.cat([weight, torch.where(loops > 0, 0.0, 1.0).to(weight.dtype)])

@@ -111,8 +111,8 @@ def chebyshev_filter(
     degree = coefficients.shape[0] - 1
     if degree > 0 and kernels.usable(values):
         wide = signal.to(values.dtype).contiguous()
-        found, _ = kernels.chebyshev_filter(crow, col, values, wide, coefficients.contiguous())
-        return found.to(signal.dtype)
+        filtered, _ = kernels.chebyshev_filter(crow, col, values, wide, coefficients.contiguous())
+        return filtered.to(signal.dtype)
     tiles = Tiles(signal)
     first, room, (out, rows) = tiles.new(values, 3)
     tiles.cut(first[0]).copy_(signal)
@@ -130,11 +130,11 @@ def chebyshev_filter_backward(
     degree = coefficients.shape[0] - 1
     if degree > 0 and kernels.usable(values):
         wide, h = (t.to(values.dtype).contiguous() for t in (grad, signal))
-        found, moments = kernels.chebyshev_filter(
+        filtered, moments = kernels.chebyshev_filter(
             crow, col, values, wide, coefficients.contiguous(), h
         )
         assert moments is not None
-        return found.to(signal.dtype), moments
+        return filtered.to(signal.dtype), moments
     tiles = Tiles(signal)
     first, room, (d_signal, rows), (h, h_rows) = tiles.new(values, 4)
     tiles.cut(first[0]).copy_(grad)

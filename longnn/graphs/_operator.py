@@ -102,11 +102,11 @@ class GraphOperator:
         fixed = edge_weight.detach() if edge_weight is not None and learned else edge_weight
 
         def adjacency_of(weight: Tensor | None) -> scipy.sparse.csr_matrix:
-            made = read_adjacency(edge_index, weight, num_nodes, duplicates, dtype)
+            adjacency = read_adjacency(edge_index, weight, num_nodes, duplicates, dtype)
             if symmetrize:
-                made = made.maximum(made.T).tocsr()
-            check_symmetric(made)
-            return with_self_loops(made, self_loops)
+                adjacency = adjacency.maximum(adjacency.T).tocsr()
+            check_symmetric(adjacency)
+            return with_self_loops(adjacency, self_loops)
 
         operator = cls._normalized(adjacency_of(fixed), normalization, dtype)
         if not learned:
@@ -268,7 +268,7 @@ class GraphOperator:
         not bring the lost digits back: build with ``dtype=torch.float64`` for those.
         """
         scale = None if self.root_degree is None else self.root_degree.to(target)
-        types = tuple(one.to(target) for one in self.types)
+        types = tuple(operator.to(target) for operator in self.types)
         matrix = self.matrix.to(target)
         return type(self)(matrix, scale, self.direction, self.trainable, types)
 
@@ -379,12 +379,12 @@ def learned_values(
     key = row * n + col  # ascending
     ends = edge_index.detach().cpu().numpy().astype(np.int64)
     wanted = ends[0] * n + ends[1]
-    place = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
-    known = np.flatnonzero(key[place] == wanted) if len(key) else np.zeros(0, dtype=np.int64)
+    position = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
+    stored = np.flatnonzero(key[position] == wanted) if len(key) else np.zeros(0, dtype=np.int64)
     device = edge_weight.device
     rows, cols, at, listed, back = (
         torch.from_numpy(t).to(device)
-        for t in (row, col, place[known], known, np.argsort(col * n + row, kind="stable"))
+        for t in (row, col, position[stored], stored, np.argsort(col * n + row, kind="stable"))
     )
     weight = edge_weight.double().reshape(-1)
     A = weight.new_zeros(len(key)).index_add(0, at, weight[listed])
@@ -590,8 +590,8 @@ def typed_operator(
 
     def of(chosen: Tensor) -> GraphOperator:
         weight = None if edge_weight is None else edge_weight[chosen]
-        made: GraphOperator = make(edge_index[:, chosen], weight, nodes, **options)
-        return made
+        operator: GraphOperator = make(edge_index[:, chosen], weight, nodes, **options)
+        return operator
 
     every = of(torch.ones_like(edge_type, dtype=torch.bool))
     return dataclasses.replace(every, types=tuple(of(edge_type == r) for r in range(count)))

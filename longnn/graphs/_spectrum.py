@@ -245,15 +245,15 @@ class _Spectrum(NamedTuple):
 
     def outside(self, nodes: int) -> np.ndarray:
         """The leading values that a gap parts from the rest: the most that a rule finds."""
-        found = np.zeros(0)
+        eigenvalues = np.zeros(0)
         for share, least in RULES:
             spread = np.flatnonzero(self.shares >= share)
             values, errors = self.values[spread], self.errors[spread]
             count = _before_gap(values, errors, least, min(MOST, int(PART * nodes)))
             # Where many localised values come first, the edge of the bulk is not known.
-            if count > len(found) and spread[count] - count <= NEXT:
-                found = values[:count]
-        return found
+            if count > len(eigenvalues) and spread[count] - count <= NEXT:
+                eigenvalues = values[:count]
+        return eigenvalues
 
 
 def _before_gap(values: np.ndarray, errors: np.ndarray, least: float, most: int) -> int:
@@ -376,13 +376,13 @@ def _ritz_values(matrix: SparseMatrix) -> _Spectrum:
     H = torch.zeros(BLOCK * steps, BLOCK * steps, dtype=torch.float64)
     for end in range(BLOCK, BLOCK * steps + 1, BLOCK):
         basis[end - BLOCK : end] = block.T
-        known = basis[:end]
+        earlier = basis[:end]
         block = matrix @ block
-        inner = known @ block
+        inner = earlier @ block
         H[:end, end - BLOCK : end] = inner.double().cpu()
-        block, B = torch.linalg.qr(block - known.T @ inner)
+        block, B = torch.linalg.qr(block - earlier.T @ inner)
         if B.diagonal().abs().min() < 0.1:  # most was in the known directions: rounding is left
-            block, again = torch.linalg.qr(block - known.T @ (known @ block))
+            block, again = torch.linalg.qr(block - earlier.T @ (earlier @ block))
             B = again @ B
     theta, vectors = torch.linalg.eigh(H, UPLO="U")
     vectors = vectors.flip(1)

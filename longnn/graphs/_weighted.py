@@ -62,8 +62,8 @@ def weighted_filter_backward(
 def _last_two(terms: Any) -> tuple[Tensor, Tensor]:
     """t_{K-1} and t_K, each (nodes, channels); the same twice for K = 0."""
     before = term = None
-    for found in terms:
-        before, term = (found if term is None else term), found
+    for following in terms:
+        before, term = (following if term is None else term), following
     assert before is not None
     assert term is not None
     return before, term
@@ -89,14 +89,14 @@ def each_member(call: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
 
     def rule(info: Any, in_dims: Any, *inputs: Any) -> Any:
         pairs = list(zip(inputs, in_dims, strict=True))
-        found = [
+        outputs = [
             call()(*(t if dim is None else t.select(dim, i) for t, dim in pairs))
             for i in range(info.batch_size)
         ]
-        if isinstance(found[0], tuple):
-            out = tuple(torch.stack(part) for part in zip(*found, strict=True))
+        if isinstance(outputs[0], tuple):
+            out = tuple(torch.stack(part) for part in zip(*outputs, strict=True))
             return out, (0,) * len(out)
-        return torch.stack(found), 0
+        return torch.stack(outputs), 0
 
     return rule
 

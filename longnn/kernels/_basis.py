@@ -66,8 +66,8 @@ def _log_gamma(x, half):
 
     ``half`` is log(2 pi) / 2. Fractions are divided here: a kernel rounds written ones to float32.
     """
-    one = x * 0 + 1.0
-    product = one
+    ones = x * 0 + 1.0
+    product = ones
     steps = x * 0
     for _ in tl.static_range(10):
         product *= x
@@ -76,11 +76,11 @@ def _log_gamma(x, half):
     log = tl.log(x)
     r = 1 / x
     q = r * r
-    tail = one / 1680 - q * (one / 1188 - q * (one * 691 / 360360))
-    tail = r * (one / 12 - q * (one / 360 - q * (one / 1260 - q * tail)))
+    tail = ones / 1680 - q * (ones / 1188 - q * (ones * 691 / 360360))
+    tail = r * (ones / 12 - q * (ones / 360 - q * (ones / 1260 - q * tail)))
     value = (x - 0.5) * log - x + half + tail
-    tail = one / 252 - q * (one / 240 - q * (one / 132 - q * (one * 691 / 32760)))
-    slope = log - 0.5 * r - q * (one / 12 - q * (one / 120 - q * tail))
+    tail = ones / 252 - q * (ones / 240 - q * (ones / 132 - q * (ones * 691 / 32760)))
+    slope = log - 0.5 * r - q * (ones / 12 - q * (ones / 120 - q * tail))
     return value - tl.log(product), slope - steps
 
 
@@ -167,20 +167,20 @@ def _series(
         degree = a * 0 + k  # a number like a
         ck, ca, cb = _diagonal(degree, a, b)
         sk, la, lb = _offdiagonal(degree + 1, a, b)
-        one = 1 / sk
-        next_p = ((x - ck) * p - s * before) * one
-        next_a = ((x - ck) * pa - ca * p - s * before_a - sa * before) * one - la * next_p
-        next_b = ((x - ck) * pb - cb * p - s * before_b - sb * before) * one - lb * next_p
+        inverse = 1 / sk
+        next_p = ((x - ck) * p - s * before) * inverse
+        next_a = ((x - ck) * pa - ca * p - s * before_a - sa * before) * inverse - la * next_p
+        next_b = ((x - ck) * pb - cb * p - s * before_b - sb * before) * inverse - lb * next_p
         before, before_a, before_b = p, pa, pb
         p, pa, pb = next_p, next_a, next_b
         s, sa, sb = sk, la * sk, lb * sk
     tile = j[:, None] * channels + c[None, :]
     whole = inside[:, None] & some[None, :]
     tl.store(beta + pair * size * channels + tile, total * scale, mask=whole)
-    place = slopes + 2 * pair * size * channels + tile
-    tl.store(place, (total_a + scale_a * total) * scale * slope_a, mask=whole)
-    place += size * channels
-    tl.store(place, (total_b + scale_b * total) * scale * slope_b, mask=whole)
+    offset = slopes + 2 * pair * size * channels + tile
+    tl.store(offset, (total_a + scale_a * total) * scale * slope_a, mask=whole)
+    offset += size * channels
+    tl.store(offset, (total_b + scale_b * total) * scale * slope_b, mask=whole)
 
 
 @triton.jit
@@ -223,18 +223,18 @@ def _gradient(
     shares = bounded
     base = tl.load(gamma + pair).to(tl.float64) if FACTORS else 1.0
     if FACTORS:
-        known = tl.load(eta + pair * (size - 1) + j, mask=j < size - 1, other=0.0)
-        bounded = tanh(known.to(tl.float64))
+        start = tl.load(eta + pair * (size - 1) + j, mask=j < size - 1, other=0.0)
+        bounded = tanh(start.to(tl.float64))
         factors = base * bounded
     product = tl.sum(bounded, 0) * 0 + 1.0
     for k in range(size):
         row = tl.load(matrix + (pair * size + k) * size + j, mask=j < size, other=0.0)
-        found = tl.sum(row[:, None] * g, 0)  # of alpha_k
-        place = (pair * size + k) * channels + c
-        tl.store(of_weight + place, found * product, mask=c < channels)
+        of_row = tl.sum(row[:, None] * g, 0)  # of alpha_k
+        offset = (pair * size + k) * channels + c
+        tl.store(of_weight + offset, of_row * product, mask=c < channels)
         if FACTORS:
-            w = tl.load(weight + place, mask=c < channels, other=0.0).to(tl.float64)
-            shares = tl.where(j == k, tl.sum(found * w, 0), shares)
+            w = tl.load(weight + offset, mask=c < channels, other=0.0).to(tl.float64)
+            shares = tl.where(j == k, tl.sum(of_row * w, 0), shares)
             products = tl.where(j == k, product, products)
             product *= _at(factors, j, k)
     if FACTORS:
@@ -246,8 +246,8 @@ def _gradient(
             later = _at(shares, j, k) + _at(factors, j, k) * later
             found_eta = tl.where(j == k - 1, later, found_eta)
         found_eta *= products * base * (1 - bounded * bounded)
-        place = (tl.program_id(1) * pairs + pair) * (size - 1) + j
-        tl.store(of_eta + place, found_eta, mask=j < size - 1)
+        offset = (tl.program_id(1) * pairs + pair) * (size - 1) + j
+        tl.store(of_eta + offset, found_eta, mask=j < size - 1)
 
 
 class Series(NamedTuple):
@@ -268,8 +268,8 @@ def _tiles(size: int, channels: int) -> tuple[int, dict[str, int]]:
 @functools.lru_cache(maxsize=16)
 def numbers_of(bound: float, device: torch.device) -> Tensor:
     """Numbers as a kernel reads them without rounding."""
-    known = [bound, math.log(2), math.log(2 * math.pi) / 2]
-    return torch.tensor(known, dtype=torch.float64, device=device)
+    parts = [bound, math.log(2), math.log(2 * math.pi) / 2]
+    return torch.tensor(parts, dtype=torch.float64, device=device)
 
 
 def jacobi_coefficients(
@@ -287,15 +287,15 @@ def jacobi_coefficients(
     """beta = C^T alpha, its derivatives in a and b as they are given, and C."""
     pairs, size, channels = weight.shape
     shapes = ((pairs, size, channels), (pairs, 2, size, channels), (pairs, size, size))
-    made = Series(*(nodes.new_empty(shape) for shape in shapes))
+    series = Series(*(nodes.new_empty(shape) for shape in shapes))
     tiles, sizes = _tiles(size, channels)
     factors = (a, a) if eta is None or gamma is None else (eta, gamma)
     _series[(pairs, tiles)](
-        a, b, weight, *factors, nodes, transform, *made, size, channels,
+        a, b, weight, *factors, nodes, transform, *series, size, channels,
         numbers_of(bound or 0.0, a.device),
         RAW=bound is not None, FACTORS=eta is not None, PAPER=not unit_mass, **sizes,
     )  # fmt: skip
-    return made
+    return series
 
 
 def jacobi_gradient(
@@ -339,25 +339,25 @@ def _summary(
     WIDE: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    one = tl.program_id(0).to(tl.int64)
+    pair = tl.program_id(0).to(tl.int64)
     k = tl.arange(0, WIDE)
     c = tl.arange(0, CHANNELS)
     energy = tl.zeros([WIDE], dtype=tl.float64)
     for first in range(0, channels, CHANNELS):
         inside = (k[:, None] < size) & (first + c[None, :] < channels)
-        place = (one * size + k[:, None]) * channels + first + c[None, :]
-        w = tl.load(weight + place, mask=inside, other=0.0).to(tl.float64)
+        offset = (pair * size + k[:, None]) * channels + first + c[None, :]
+        w = tl.load(weight + offset, mask=inside, other=0.0).to(tl.float64)
         energy += tl.sum(w * w, 1)
     if FACTORS:
         before = (k > 0) & (k < size)
-        e = tl.load(eta + one * (size - 1) + k - 1, mask=before, other=0.0).to(tl.float64)
-        factor = tl.where(before, tl.load(gamma + one).to(tl.float64) * tanh(e), 1.0)
+        e = tl.load(eta + pair * (size - 1) + k - 1, mask=before, other=0.0).to(tl.float64)
+        factor = tl.where(before, tl.load(gamma + pair).to(tl.float64) * tanh(e), 1.0)
         product = tl.cumprod(factor, 0)
         energy *= product * product
     lower = tl.load(numbers)
-    tl.store(out + 3 * one, tl.sqrt(tl.sum(energy, 0) / channels))
-    tl.store(out + 3 * one + 1, constrained(a + one, lower, True)[0])
-    tl.store(out + 3 * one + 2, constrained(b + one, lower, True)[0])
+    tl.store(out + 3 * pair, tl.sqrt(tl.sum(energy, 0) / channels))
+    tl.store(out + 3 * pair + 1, constrained(a + pair, lower, True)[0])
+    tl.store(out + 3 * pair + 2, constrained(b + pair, lower, True)[0])
 
 
 def summary(

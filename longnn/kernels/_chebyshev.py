@@ -129,8 +129,8 @@ def _step(
         for first in range(piece, pieces, PIECES):
             k = first + tl.arange(0, PIECES)
             some = (k[:, None] < pieces) & inside[None, :]
-            place = k[:, None].to(tl.int64) * channels + c[None, :]
-            product += tl.sum(tl.load(scratch + place, mask=some, other=0.0), axis=0)
+            offset = k[:, None].to(tl.int64) * channels + c[None, :]
+            product += tl.sum(tl.load(scratch + offset, mask=some, other=0.0), axis=0)
         here = row * channels + c
         store = inside & (row + c * 0 < rows)
         if FIRST:

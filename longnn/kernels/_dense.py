@@ -38,25 +38,25 @@ _halves: "WeakIdKeyDictionary" = WeakIdKeyDictionary()
 
 def halves_of(x: Tensor) -> Tensor:
     """Even and odd columns of x, (2, nodes, pairs), padded by zeros; made once for each x."""
-    found: Tensor | None = _halves.get(x)
-    if found is None:
+    halved: Tensor | None = _halves.get(x)
+    if halved is None:
         nodes, features = x.shape
         pairs = triton.cdiv(triton.cdiv(features, 2), ALIGNED) * ALIGNED
-        found = x.new_zeros(2, nodes, pairs)
+        halved = x.new_zeros(2, nodes, pairs)
         for i in range(2):
-            part = x[:, i::2]
-            found[i, :, : part.shape[1]] = part
-        _halves[x] = found
-    return found
+            half = x[:, i::2]
+            halved[i, :, : half.shape[1]] = half
+        _halves[x] = halved
+    return halved
 
 
 @triton.jit
 def _masked(halves, first, second, threshold, n, p, nodes, end, features, pairs):
     """Tiles (nodes, pairs) of even and odd features, zero where the member drops."""
     inside = (n[:, None] < end) & (p[None, :] < pairs)
-    place = halves + n[:, None].to(tl.int64) * pairs + p[None, :]
-    even = tl.load(place, mask=inside, other=0.0)
-    odd = tl.load(place + nodes.to(tl.int64) * pairs, mask=inside, other=0.0)
+    offset = halves + n[:, None].to(tl.int64) * pairs + p[None, :]
+    even = tl.load(offset, mask=inside, other=0.0)
+    odd = tl.load(offset + nodes.to(tl.int64) * pairs, mask=inside, other=0.0)
     # Rows count as even in length, so pairs never straddle two (noise for dense features, too).
     h = hash32(first, second, n[:, None] * ((features + 1) // 2) + p[None, :])
     even = tl.where((h & 0xFFFF) >= threshold, even, 0.0)
@@ -104,8 +104,8 @@ def _forward(
         total += tl.dot(even, w0, input_precision=PRECISION)
         total += tl.dot(odd, w1, input_precision=PRECISION)
     total *= scale(rates, member)
-    place = member * om + n[:, None].to(tl.int64) * on + c[None, :] * oc
-    tl.store(out + place, total, mask=(n[:, None] < nodes) & some)
+    offset = member * om + n[:, None].to(tl.int64) * on + c[None, :] * oc
+    tl.store(out + offset, total, mask=(n[:, None] < nodes) & some)
 
 
 @triton.jit(do_not_specialize=["site"])
@@ -155,10 +155,10 @@ def _backward(
         total0 += tl.dot(tl.trans(even), g, input_precision=PRECISION)
         total1 += tl.dot(tl.trans(odd), g, input_precision=PRECISION)
     by = scale(rates, member)
-    place = out + tl.program_id(2).to(tl.int64) * op + member * om + c[None, :] * oc
+    offset = out + tl.program_id(2).to(tl.int64) * op + member * om + c[None, :] * oc
     f = 2 * p[:, None].to(tl.int64)
-    tl.store(place + f * of, total0 * by, mask=(f < features) & some)
-    tl.store(place + (f + 1) * of, total1 * by, mask=(f + 1 < features) & some)
+    tl.store(offset + f * of, total0 * by, mask=(f < features) & some)
+    tl.store(offset + (f + 1) * of, total1 * by, mask=(f + 1 < features) & some)
 
 
 def dense_product(
@@ -192,10 +192,10 @@ def dense_product(
     # Enough programs to fill the chip, each with a sum long enough to be worth it.
     parts = max(1, min(triton.cdiv(nodes, 512), 1536 // max(blocks * members, 1)))
     tall = backward["NODES"]
-    part = triton.cdiv(triton.cdiv(nodes, parts), tall) * tall
+    piece = triton.cdiv(triton.cdiv(nodes, parts), tall) * tall
     out = torch.empty(parts, members, features, columns, dtype=x.dtype, device=x.device)
     _backward[(blocks, members, parts)](
-        halves, stream, p, dense, out, *shape, part, *dense.stride(), *out.stride(),
+        halves, stream, p, dense, out, *shape, piece, *dense.stride(), *out.stride(),
         **backward, **sizes,
     )  # fmt: skip
     return out[0] if parts == 1 else out.sum(0)

@@ -64,15 +64,15 @@ def _losses(
         _, label, w, s = _gather(
             scores + member * sm, picked, labels, weight, at, some, classes, sn, sc, CLASSES
         )
-        own = tl.sum(tl.where(c[None, :] == label[:, None], s, 0.0), 1)
-        loss += tl.where(some, w * (tl.log(tl.sum(tl.exp(s), 1)) - own), 0.0)
+        true = tl.sum(tl.where(c[None, :] == label[:, None], s, 0.0), 1)
+        loss += tl.where(some, w * (tl.log(tl.sum(tl.exp(s), 1)) - true), 0.0)
         if HITS:
             hit = some & (tl.argmax(s, 1) == label)
             right += tl.load(weight_of_hits + at, mask=hit, other=0.0)
-    place = member * tl.num_programs(0) + tl.program_id(0)
-    tl.store(losses + place, tl.sum(loss, 0))
+    offset = member * tl.num_programs(0) + tl.program_id(0)
+    tl.store(losses + offset, tl.sum(loss, 0))
     if HITS:
-        tl.store(hits + place, tl.sum(right, 0))
+        tl.store(hits + offset, tl.sum(right, 0))
 
 
 @triton.jit
@@ -101,9 +101,9 @@ def _gradient(
     )  # fmt: skip
     p = tl.exp(s)
     p = p / tl.sum(p, 1)[:, None] - tl.where(c[None, :] == label[:, None], 1.0, 0.0)
-    found = p * (w * tl.load(grad + member))[:, None]
-    place = member * sm + node[:, None] * sn + c[None, :] * sc
-    tl.store(out + place, found, mask=some[:, None] & (c[None, :] < classes))
+    slope = p * (w * tl.load(grad + member))[:, None]
+    offset = member * sm + node[:, None] * sn + c[None, :] * sc
+    tl.store(out + offset, slope, mask=some[:, None] & (c[None, :] < classes))
 
 
 def _sizes(classes: int) -> dict[str, int]:
@@ -122,13 +122,13 @@ def cross_entropy(
     (nothing of use without weights for them)."""
     (members, count), classes = rows.shape, scores.shape[2]
     pieces = max(1, triton.cdiv(count, PIECE))
-    found = torch.empty(2, members, pieces, dtype=scores.dtype, device=scores.device)
+    sums = torch.empty(2, members, pieces, dtype=scores.dtype, device=scores.device)
     _losses[(pieces, members)](
         scores, rows, labels, weight, weight if weight_of_hits is None else weight_of_hits,
-        *found, count, classes, PIECE, *scores.stride(),
+        *sums, count, classes, PIECE, *scores.stride(),
         HITS=weight_of_hits is not None, **_sizes(classes),
     )  # fmt: skip
-    losses, hits = found[..., 0] if pieces == 1 else found.sum(-1)
+    losses, hits = sums[..., 0] if pieces == 1 else sums.sum(-1)
     return losses, hits
 
 

@@ -40,7 +40,7 @@ def _product(
     row = tl.program_id(0).to(tl.int64)
     m = tl.program_id(1) * MEMBERS + tl.arange(0, MEMBERS)
     c = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
-    known, inside = m < members, c < columns
+    is_member, inside = m < members, c < columns
     m = tl.minimum(m, members - 1).to(tl.int64)
     start = tl.load(crow + row)
     end = tl.load(crow + row + 1)
@@ -54,7 +54,7 @@ def _product(
         some = e < end
         j = tl.load(col + e, mask=some, other=0).to(tl.int64)
         v = tl.load(values + e, mask=some, other=0.0)
-        read = known[:, None] & some[None, :]
+        read = is_member[:, None] & some[None, :]
         if DROP:
             at = e.to(tl.int64)
             if MOVED:
@@ -70,8 +70,8 @@ def _product(
     total = tl.sum(sums, axis=1)  # (members, columns)
     if DROP:
         total *= scale(p, m)[:, None].to(total.dtype)
-    place = m[:, None] * om + row * orow + c[None, :] * oc
-    tl.store(out + place, total, mask=known[:, None] & inside[None, :])
+    offset = m[:, None] * om + row * orow + c[None, :] * oc
+    tl.store(out + offset, total, mask=is_member[:, None] & inside[None, :])
 
 
 def feature_product(

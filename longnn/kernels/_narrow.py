@@ -50,14 +50,14 @@ def _product(
             mask=(r[:, None] < rows) & (k[None, :] < channels),
             other=0.0,
         )
-        own = tl.load(
+        weights = tl.load(
             weight + member * wm + k[:, None] * wr + c[None, :] * wc,
             mask=(k[:, None] < channels) & (c[None, :] < columns),
             other=0.0,
         )
-        total += tl.dot(tile, own, input_precision=PRECISION)
-    place = out + member * om + r[:, None] * orow + c[None, :] * oc
-    tl.store(place, total, mask=(r[:, None] < rows) & (c[None, :] < columns))
+        total += tl.dot(tile, weights, input_precision=PRECISION)
+    target = out + member * om + r[:, None] * orow + c[None, :] * oc
+    tl.store(target, total, mask=(r[:, None] < rows) & (c[None, :] < columns))
 
 
 @triton.jit
@@ -97,15 +97,15 @@ def _gradient(
             mask=(r[:, None] < end) & (k[None, :] < channels),
             other=0.0,
         )
-        own = tl.load(
+        weights = tl.load(
             grad + member * gm + r[:, None].to(tl.int64) * gr + c[None, :] * gc,
             mask=(r[:, None] < end) & (c[None, :] < columns),
             other=0.0,
         )
-        total += tl.dot(tl.trans(tile), own, input_precision=PRECISION)
-    place = out + tl.program_id(2).to(tl.int64) * op + member * om
-    place += k[:, None] * orow + c[None, :] * oc
-    tl.store(place, total, mask=(k[:, None] < channels) & (c[None, :] < columns))
+        total += tl.dot(tl.trans(tile), weights, input_precision=PRECISION)
+    target = out + tl.program_id(2).to(tl.int64) * op + member * om
+    target += k[:, None] * orow + c[None, :] * oc
+    tl.store(target, total, mask=(k[:, None] < channels) & (c[None, :] < columns))
 
 
 def narrow_product(
@@ -134,10 +134,10 @@ def narrow_gradient(
     columns = grad.shape[2]
     blocks = triton.cdiv(channels, 64)
     parts = max(1, min(triton.cdiv(rows, 256), PROGRAMS // (blocks * members)))
-    part = triton.cdiv(triton.cdiv(rows, parts), 64) * 64
+    piece = triton.cdiv(triton.cdiv(rows, parts), 64) * 64
     out = x.new_empty(parts, members, channels, columns)
     _gradient[(blocks, members, parts)](
-        x, grad, out, rows, channels, columns, part, *x.stride(), *grad.stride(), *out.stride(),
+        x, grad, out, rows, channels, columns, piece, *x.stride(), *grad.stride(), *out.stride(),
         ROWS=64, CHANNELS=64, COLUMNS=COLUMNS, PRECISION=dot_precision(x), num_warps=4,
     )  # fmt: skip
     return out[0] if parts == 1 else out.sum(0)

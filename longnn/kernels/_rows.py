@@ -37,12 +37,12 @@ def _normalize(
     r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     c = tl.arange(0, COLUMNS)
     inside = (r[:, None] < rows) & (c[None, :] < columns)
-    place = member * sm + r[:, None] * sr + c[None, :]
-    v = tl.load(x + place, mask=inside, other=0.0)
+    offset = member * sm + r[:, None] * sr + c[None, :]
+    v = tl.load(x + offset, mask=inside, other=0.0)
     if CENTER:
         v = tl.where(inside, v - tl.sum(v, 1)[:, None] / columns, 0.0)
     scale = 1 / tl.sqrt(tl.sum(v * v, 1) / columns + epsilon)
-    tl.store(out + place, v * scale[:, None], mask=inside)
+    tl.store(out + offset, v * scale[:, None], mask=inside)
     tl.store(inverse + member * rows + r, scale, mask=r < rows)
 
 
@@ -68,14 +68,14 @@ def _normalize_gradient(
     c = tl.arange(0, COLUMNS)
     inside = (r[:, None] < rows) & (c[None, :] < columns)
     g = tl.load(grad + member * gm + r[:, None] * gr + c[None, :] * gc, mask=inside, other=0.0)
-    place = member * sm + r[:, None] * sr + c[None, :]
-    y = tl.load(result + place, mask=inside, other=0.0)
+    offset = member * sm + r[:, None] * sr + c[None, :]
+    y = tl.load(result + offset, mask=inside, other=0.0)
     scale = tl.load(inverse + member * rows + r, mask=r < rows, other=0.0)
     along = tl.sum(g * y, 1)[:, None] / columns
-    found = g - y * along
+    slope = g - y * along
     if CENTER:
-        found -= tl.sum(g, 1)[:, None] / columns
-    tl.store(out + place, found * scale[:, None], mask=inside)
+        slope -= tl.sum(g, 1)[:, None] / columns
+    tl.store(out + offset, slope * scale[:, None], mask=inside)
 
 
 def _whole_rows(x: Tensor) -> tuple[tuple[int, int], dict[str, int]]:
@@ -140,13 +140,13 @@ def _add(
     r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     c = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
     inside = (r[:, None] < rows) & (c[None, :] < columns)
-    place = member * sm + r[:, None] * sr + c[None, :] * sc
-    v = tl.load(x + place, mask=inside, other=0.0)
+    offset = member * sm + r[:, None] * sr + c[None, :] * sc
+    v = tl.load(x + offset, mask=inside, other=0.0)
     v += tl.load(bias + member * columns + c, mask=c < columns, other=0.0)[None, :]
     if RESIDUAL:
         beside = member * rm + r[:, None] * rr + c[None, :] * rc
         v += tl.load(residual + beside, mask=inside, other=0.0)
-    tl.store(out + place, v, mask=inside)
+    tl.store(out + offset, v, mask=inside)
 
 
 def add_bias(
@@ -186,8 +186,8 @@ def _sums(
     for first in range(start, end, ROWS):
         r = first + tl.arange(0, ROWS)
         inside = (r[:, None] < end) & (c[None, :] < columns)
-        place = member * sm + r[:, None].to(tl.int64) * sr + c[None, :] * sc
-        total += tl.load(x + place, mask=inside, other=0.0)
+        offset = member * sm + r[:, None].to(tl.int64) * sr + c[None, :] * sc
+        total += tl.load(x + offset, mask=inside, other=0.0)
     row = member * tl.num_programs(0) + tl.program_id(0)
     tl.store(out + row * columns + c, tl.sum(total, 0), mask=c < columns)
 
@@ -227,8 +227,8 @@ def _pass(
     r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     c = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
     inside = (r[:, None] < rows) & (c[None, :] < columns)
-    place = member * sm + r[:, None] * sr + c[None, :] * sc
-    v = tl.load(x + place, mask=inside, other=0.0)
+    offset = member * sm + r[:, None] * sr + c[None, :] * sc
+    v = tl.load(x + offset, mask=inside, other=0.0)
     if ACTIVATE:
         b = tl.load(bias + member * columns + c, mask=c < columns, other=0.0)
         v = tl.maximum(v + b[None, :], 0.0)
@@ -237,7 +237,7 @@ def _pass(
         place_of = first + r[:, None] * columns + c[None, :]
         kept = keep(first_key, second_key, threshold, place_of)
         v = tl.where(kept, v * scale(p, member).to(v.dtype), 0.0)
-    tl.store(out + place, v, mask=inside)
+    tl.store(out + offset, v, mask=inside)
 
 
 @triton.jit
@@ -265,9 +265,9 @@ def _gradient(
     g = tl.load(grad + member * gm + r[:, None] * gr + c[None, :] * gc, mask=inside, other=0.0)
     if DROP:
         g *= scale(p, member).to(g.dtype)
-    place = member * sm + r[:, None] * sr + c[None, :] * sc
-    y = tl.load(result + place, mask=inside, other=0.0)
-    tl.store(out + place, tl.where(y > 0, g, 0.0), mask=inside)
+    offset = member * sm + r[:, None] * sr + c[None, :] * sc
+    y = tl.load(result + offset, mask=inside, other=0.0)
+    tl.store(out + offset, tl.where(y > 0, g, 0.0), mask=inside)
 
 
 def dropout(

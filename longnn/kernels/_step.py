@@ -29,9 +29,9 @@ def cut(shapes: Sequence[tuple[int, ...]], starts: Sequence[int]) -> Tensor:
         size = math.prod(shape[1:])
         for member in range(members):
             for k in range(0, size, BLOCK):
-                place = member * size + k
+                index = member * size + k
                 count = min(BLOCK, size - k)
-                blocks.append((start + place, before + place, count, i * members + member))
+                blocks.append((start + index, before + index, count, i * members + member))
         before += members * size
     return torch.tensor(blocks, dtype=torch.int64).reshape(-1, FIELDS)
 

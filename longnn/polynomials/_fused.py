@@ -128,14 +128,14 @@ def _matrices(a: Tensor, b: Tensor, degree: int, unit_mass: bool) -> tuple[Tenso
     """For pairs (a, b), float64 (pairs,)."""
     if not kernels.usable(a):
         pairs = np.stack([a.cpu().numpy(), b.cpu().numpy()], 1)
-        made = jacobi_matrices(pairs, degree, unit_mass=unit_mass)
-        return tuple(torch.from_numpy(m.copy()).to(a.device) for m in made)
+        matrices = jacobi_matrices(pairs, degree, unit_mass=unit_mass)
+        return tuple(torch.from_numpy(m.copy()).to(a.device) for m in matrices)
     nodes, transform = chebyshev.nodes(degree, a.device), chebyshev.transform(degree, a.device)
-    one = torch.eye(degree + 1, dtype=a.dtype, device=a.device).repeat(len(a), 1, 1)
-    made = kernels.jacobi_coefficients(
-        a.contiguous(), b.contiguous(), one, nodes, transform, unit_mass=unit_mass
+    identity = torch.eye(degree + 1, dtype=a.dtype, device=a.device).repeat(len(a), 1, 1)
+    matrices = kernels.jacobi_coefficients(
+        a.contiguous(), b.contiguous(), identity, nodes, transform, unit_mass=unit_mass
     )
-    return made.matrix, *made.slopes.mT.unbind(1)
+    return matrices.matrix, *matrices.slopes.mT.unbind(1)
 
 
 @torch.library.custom_op("longnn::jacobi_series", mutates_args=())

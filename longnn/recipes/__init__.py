@@ -33,11 +33,11 @@ def load_recipe(model: str, dataset: str) -> dict[str, Any]:
     >>> load_recipe("lon", "csbm")["model"]
     'lon'
     """
-    known = known_recipes()
-    if (model, dataset) not in known:
-        of_model = [(of, name) for of, name in known if of == model]
-        models = ", ".join(dict(of_model or known))
-        datasets = ", ".join(dict.fromkeys(name for _, name in of_model or known))
+    recipes = known_recipes()
+    if (model, dataset) not in recipes:
+        of_model = [(of, name) for of, name in recipes if of == model]
+        models = ", ".join(dict(of_model or recipes))
+        datasets = ", ".join(dict.fromkeys(name for _, name in of_model or recipes))
         raise ValueError(
             f"Expected a dataset with a recipe for model {model!r} (got {dataset!r}); "
             f"there are recipes of {models} for {datasets}"

@@ -125,17 +125,17 @@ def _group_seconds(
 
 def _measure(config: Config, problem: Problem, splits: Sequence[Split], trials: int) -> EpochCost:
     """The two parts of an epoch's cost, from one trial alone and from a whole batch."""
-    one = _time_epoch(config, problem, splits)
-    count = max(2, min(trials, int(PROBE / one)))  # a large graph: a part of the batch will do
+    seconds = _time_epoch(config, problem, splits)
+    count = max(2, min(trials, int(PROBE / seconds)))  # a large graph: a part of the batch will do
     many: list[float] = []
     # Where a batch does not fit, the search makes it smaller; one trial says enough.
-    if trials > 1 and one <= PROBE:
+    if trials > 1 and seconds <= PROBE:
         probe = lambda: many.append(_time_epoch(config, problem, [*splits] * count))  # noqa: E731
         fits(probe, problem.device)
     if not many:
-        return EpochCost(0.0, one / len(splits))
-    member = max(many[0] - one, 0.0) / ((count - 1) * len(splits))
-    return EpochCost(max(one - member * len(splits), 0.0), member)
+        return EpochCost(0.0, seconds / len(splits))
+    member = max(many[0] - seconds, 0.0) / ((count - 1) * len(splits))
+    return EpochCost(max(seconds - member * len(splits), 0.0), member)
 
 
 def _time_epoch(config: Config, problem: Problem, splits: Sequence[Split]) -> float:

@@ -190,8 +190,8 @@ class SearchSpace:
 
     def suggest(self, trial: BaseTrial) -> dict[str, Plain]:
         """A value for every entry; the searched ones are drawn by an Optuna trial."""
-        chosen = {key: domain.suggest(trial, key) for key, domain in self.search.items()}
-        return {**self.fixed, **chosen}
+        drawn = {key: domain.suggest(trial, key) for key, domain in self.search.items()}
+        return {**self.fixed, **drawn}
 
     def widen(self, values: Mapping[str, Any]) -> Self:
         """A copy whose searched entries have these values among theirs."""
@@ -213,7 +213,7 @@ class SearchSpace:
     def encode(self, values: Mapping[str, Plain]) -> dict[str, Plain]:
         """Optuna's parameters for which :meth:`suggest` gives these values."""
         encoded = (domain.encode(key, values[key]) for key, domain in self.search.items())
-        return {key: value for part in encoded for key, value in part.items()}
+        return {key: value for entries in encoded for key, value in entries.items()}
 
     def config(self, values: Mapping[str, Plain], **others: Plain) -> Config:
         """The configuration with these values; ``others`` are those that no space has."""

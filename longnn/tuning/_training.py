@@ -77,8 +77,8 @@ class Training:
         if find_model(configs[0].model).model.by_steps:
             self.population = make_population(members, problem, every)
         else:
-            made = make_members(members, problem, every)
-            self.population = TreeGroup(range(len(made)), made, problem)
+            trained = make_members(members, problem, every)
+            self.population = TreeGroup(range(len(trained)), trained, problem)
         limit = configs[0].settings.epochs
         self.rungs = [r for r in halving.rungs if r < limit] if halving is not None else []
 
