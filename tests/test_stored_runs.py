@@ -118,7 +118,7 @@ def test_presets_baselines_and_a_time_limit(folder):
     assert all(name in note for name in everyone - members)
     assert 2 <= len(members) < len(everyone)
     rivals = {baseline.name for baseline in made.record.baselines}
-    assert rivals == {"constant", "mlp", "trees", "neighbours", "joined"}
+    assert rivals == {"constant", "mlp", "trees", "neighbours", "joined", "plain"}
 
 
 def test_predictions_of_a_graph_on_disk_are_csv_and_parquet(run, tmp_path):

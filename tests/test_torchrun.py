@@ -44,7 +44,7 @@ cli.main()
 def world(tmp_path_factory):
     """Files of a graph, and a run of one process on them."""
     home = tmp_path_factory.mktemp("torchrun")
-    options = {"nodes": 700, "edges": 2500, "features": 5, "classes": 3, "memory": "2G"}
+    options = {"nodes": 700, "edges": 2500, "features": 5, "classes": 3}
     generate(home / "web", **options)
     for part in (home / "web" / "nodes").iterdir():
         table = pyarrow.parquet.read_table(part)

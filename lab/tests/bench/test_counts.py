@@ -60,7 +60,7 @@ def counts(small):
     """Calls of the second epoch, by kind of features and size of the population."""
     rng = np.random.default_rng(0)
     x = torch.from_numpy((rng.random((small.num_nodes, 50)) < 0.05) * 1.0).float()
-    words = dataclasses.replace(small, data=Data(**{**small.data.to_dict(), "x": x}))
+    words = dataclasses.replace(small, data=Data(**{**small.data, "x": x}))
     datasets = {"dense": small, "sparse": words}
     return {(k, b): epoch_counts(d, b) for k, d in datasets.items() for b in (1, 5, 10)}
 

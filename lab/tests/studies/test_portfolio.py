@@ -243,7 +243,7 @@ def test_the_usual_candidate_is_the_default() -> None:
     """What is compared as the default is what a user gets, but for its stopping rule."""
     for dataset in (csbm(num_nodes=60), DEVELOPMENT["diabetes"](), DEVELOPMENT["cancer"]()):
         usual = candidates({})[portfolio.usual_candidate(dataset)].replace(monitor="loss")
-        given = {"preset": "fast", "frequencies": "train"}
+        given = {"preset": "fast", "frequencies": "train", "known_answers": "none"}
         assert usual == complete(given, dataset).replace(monitor="loss")
     assert {"default", "table, classes", "table, numbers"} == set(KNOWN)
 
