@@ -135,7 +135,8 @@ def join(parts: Sequence[Part]) -> Part:
 def integrate(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Attributions of ``function(x) - function(0)``, a scalar, to the entries of x, in its shape.
 
-    >>> integrate(lambda x: x.pow(3).sum(), torch.tensor([1.0, 2.0], dtype=torch.float64)).round(decimals=6)
+    >>> x = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    >>> integrate(lambda x: x.pow(3).sum(), x).round(decimals=6)
     tensor([1., 8.], dtype=torch.float64)
     """
     points, weights = np.polynomial.legendre.leggauss(STEPS)

@@ -246,9 +246,9 @@ def _unused(run: RunRecord) -> str:
     """Models that would say the same without the edges."""
     shares = []
     for repeat in run.repeats:
-        models = [(m.weight, m.model, m.name, (m.words,)) for m in repeat.members]
         alone = [(1.0, run.model, "", tuple(f.words for f in repeat.filters))]
-        shares.append(sum(w for w, *of in models or alone if not _hears(run, *of)))
+        models = [(m.weight, m.model, m.name, (m.words,)) for m in repeat.members] or alone
+        shares.append(sum(w for w, model, name, of in models if not _hears(run, model, name, of)))
     share = sum(shares) / max(len(shares), 1)
     if run.model in WITHOUT or share < UNUSED:
         return ""
