@@ -7,7 +7,7 @@ votes are partly chance: the weights are drawn towards the plain average of the 
 some more nodes had voted so. ``python -m lab study portfolio`` compares ways to do it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -65,6 +65,17 @@ def ensemble_weights(
     chosen = count * torch.stack(votes).mean(0) + prior * _better_half(terms, loss)
     weights[sound] = chosen / (count + prior)
     return weights
+
+
+def votes_of(views: Sequence[Tensor], labels: Tensor, task: Task) -> Tensor:
+    """The mean of the weights by several views of what the same members say."""
+    return torch.stack([ensemble_weights(view, labels, task) for view in views]).mean(0)
+
+
+def losses_of(predicted: Tensor, labels: Tensor, task: Task) -> Tensor:
+    """The loss of each member (members,), see :func:`ensemble_weights`."""
+    terms, loss = _terms(predicted.double(), labels, task)
+    return loss(terms, torch.arange(terms.shape[1]))
 
 
 def _better_half(terms: Tensor, loss: _Loss) -> Tensor:

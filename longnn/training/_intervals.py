@@ -26,7 +26,7 @@ from torch import Tensor
 
 from longnn._base.schema import Node, Schema
 from longnn.metrics import Task
-from longnn.training._ensemble import combine, ensemble_weights
+from longnn.training._ensemble import combine, votes_of
 from longnn.training._known import corrected
 from longnn.training._readout import Readout
 
@@ -357,25 +357,22 @@ def folds_of(*keys: Tensor) -> Tensor:  # (nodes,) each
     return fold
 
 
-def honest_votes(
-    said: Tensor,  # (members, nodes, outputs) probabilities, or (members, nodes) values
-    labels: Tensor,
-    task: Task,
-) -> Tensor:
+def honest_votes(views: Sequence[Tensor], labels: Tensor, task: Task) -> Tensor:
     """What the members together say of each node by votes of the others, in which it has no part.
 
     Args:
-        said: by each member, of the validation nodes.
-        labels: of the same nodes, see :func:`ensemble_weights`.
+        views: what each member says of the validation nodes, (members, nodes, outputs)
+            probabilities or (members, nodes) values; and what else votes are cast by.
+        labels: of the same nodes, see :func:`votes_of`.
         task: decides the loss.
     """
+    said = views[0]
     if len(said) < 2 or said.shape[1] < 2 * FOLDS:
-        votes = ensemble_weights(said, labels, task)
-        return combine(said, votes)
+        return combine(said, votes_of(views, labels, task))
     fold = folds_of(*said.double().mean(0).reshape(said.shape[1], -1).T)
     joined = torch.empty_like(said[0])
     for k in range(FOLDS):
         own = fold == k
-        votes = ensemble_weights(said[:, ~own], labels[~own], task)
+        votes = votes_of([view[:, ~own] for view in views], labels[~own], task)
         joined[own] = combine(said[:, own], votes)
     return joined

@@ -20,7 +20,7 @@ from longnn.nn import Model
 from longnn.nn._ensemble import Ensemble
 from longnn.registry import find_model
 from longnn.store._ranks import Ranks
-from longnn.training._ensemble import ensemble_weights
+from longnn.training._ensemble import combine, votes_of
 from longnn.training._fit import (
     Fitted,
     FittedMember,
@@ -35,7 +35,7 @@ from longnn.training._fit import (
 )
 from longnn.training._group import Group, Schedule, StopTraining, Watcher, architecture_of, shape_of
 from longnn.training._intervals import Intervals, Opinion, honest_votes
-from longnn.training._known import Around, Told, corrected, learn
+from longnn.training._known import Around, Told, corrected, learn, views_of
 from longnn.training._population import Population, Result
 from longnn.training._presets import members_of
 from longnn.training._problem import Problem, self_loops_of
@@ -258,11 +258,14 @@ class Job:
         config, split, problem = self.configs[number], self.splits[number], self._problem_of(number)
         sound = {name: one for name, one in each.items() if one.is_sound}
         weights = dict.fromkeys(each, 0.0)
-        val, honest = split.val.cpu(), None
+        honest, views = None, list[Tensor]()
         if sound:
-            said = torch.stack([one.predicted[val] for one in sound.values()])
-            votes = ensemble_weights(said, problem.labels.cpu()[val], problem.task)
-            honest = honest_votes(said, problem.labels.cpu()[val], problem.task)
+            use, each_said = config.known_answers, [one.predicted for one in sound.values()]
+            around = None if use == "none" else self._around(each_said[0].dtype)
+            sets = (self.dataset.data.y.cpu(), split.train.cpu(), split.val.cpu())
+            views = views_of(around, each_said, *sets, problem.task, only_train=use == "train")
+            heard = (problem.labels.cpu()[split.val.cpu()], problem.task)
+            votes, honest = votes_of(views, *heard), honest_votes(views, *heard)
             weights |= dict(zip(sound, votes.tolist(), strict=True))
         else:  # all diverged; whoever checks the result says so
             weights[next(iter(each))] = 1.0
@@ -287,7 +290,12 @@ class Job:
             again = None if honest is None else readout.predict(scores_of(honest, problem.task))
             return self._with_intervals(fitted, again)
         values = torch.stack([voting[name].predicted for name in model.members])
-        return self._with_intervals(fitted, honest, model.disagreement(values))
+        fitted = self._with_intervals(fitted, honest, model.disagreement(values))
+        if fitted.plain is None or len(views) == 1:
+            return fitted
+        # Without known answers, votes would have been cast by what members say alone.
+        plain = combine(torch.stack(each_said), votes_of(views[:1], *heard))
+        return dataclasses.replace(fitted, plain=plain)
 
     def _with_intervals(
         self, fitted: Fitted, honest: Tensor | None = None, disagreement: Tensor | None = None

@@ -29,6 +29,7 @@ from torch import Tensor
 from longnn._base.schema import Node, Schema
 from longnn.data import NodeDataset
 from longnn.metrics import Task
+from longnn.training._ensemble import combine, losses_of, votes_of
 
 #: Parts of the known nodes of either kind: a prediction of one rests on the answers of the others.
 #: Where more than so many are known, fewer parts do as well.
@@ -441,6 +442,43 @@ def learn(
         tuple(certain for _, _, certain in found),
     )
     return Learned(learned, rests, learned.change(signals), honest)
+
+
+def views_of(
+    around: Around | None,
+    predicted: Sequence[Tensor],
+    labels: Tensor,
+    train: Tensor,
+    val: Tensor,
+    task: Task,
+    *,
+    only_train: bool = False,
+) -> list[Tensor]:  # (members, validation nodes) or (members, validation nodes, outputs)
+    """What votes on members are cast by: what each says of the validation nodes; and of numbers
+    what it says with known answers, if votes by both leave less unexplained.
+
+    Known answers make up for what varies smoothly, so a member that knows the rest deserves more
+    votes than it gets alone. Of classes that gained nothing, and of many nodes it takes long.
+
+    Args:
+        around: the graph; None where known answers are not to be used.
+        predicted: by each member, of all nodes that are asked about.
+        labels, train, val, task, only_train: see :func:`learn`.
+    """
+    alone = torch.stack([p[val] for p in predicted])
+    if around is None or task != "regression" or int((train | val).sum()) > MANY:
+        return [alone]
+    kept = around
+
+    def told(p: Tensor) -> Tensor:
+        learned = learn(kept, p, labels, train, val, task, only_train=only_train)
+        return corrected(p[val], learned.honest, task)
+
+    views = [alone, torch.stack([told(p) for p in predicted])]
+    either = [votes_of(views[:count], labels[val], task) for count in (1, 2)]
+    after = torch.stack([told(combine(torch.stack([*predicted]), votes)) for votes in either])
+    left = losses_of(after, labels[val], task)
+    return views if left[1] < left[0] else views[:1]
 
 
 def _singles(count: int) -> list[slice]:

@@ -54,7 +54,7 @@ FREE = frozenset(
 
 
 def portfolio(
-    preset: str, *, words: bool = True, by_rows: bool = False
+    preset: str, *, words: bool = True, by_rows: bool = False, numbers: bool = False
 ) -> dict[str, dict[str, Any]]:
     """The members of a preset by name, as flat tables without what is the user's.
 
@@ -63,6 +63,7 @@ def portfolio(
         words: for a graph with words as features: filters alone. On a table fewer of them stand
             beside trees and stacks of filters. Trees come first: they are trained in a second.
         by_rows: for a graph on disk: all filters, since few of them have a form there.
+        numbers: for numbers to predict, not classes.
 
     >>> len(portfolio("default"))
     8
@@ -72,9 +73,19 @@ def portfolio(
     filters = _read("portfolio.toml")[preset]
     if words:
         return dict(filters)
-    table = _read("composition.toml")[preset]
-    kept = filters if by_rows else table.get("filters", filters)
-    return {**table["members"], **{name: filters[name] for name in kept}}
+    composition = _read("composition.toml")
+    names = composition[preset]["numbers" if numbers else "classes"]
+    if by_rows or preset == "best":
+        names = [*(name for name in names if name not in filters), *filters]
+    known = {**composition["members"], **filters}
+    return {name: _as_its_model(known[name]) for name in names}
+
+
+def _as_its_model(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A member, filled up with the member of the preset ``"default"`` that it is ``like``."""
+    own = dict(table)
+    like = own.pop("like", None)
+    return {**_read("portfolio.toml")["default"].get(like, {}), **own}
 
 
 @functools.cache
@@ -95,7 +106,12 @@ def members_of(config: Config, dataset: NodeDataset, *, every: bool = False) -> 
     # The whole follows the frequencies of validation nodes, not each member.
     own |= {"preset": "fast", "repeat": 1, "frequencies": "train", "known_answers": "none"}
     backing = dataset.backing
-    chosen = portfolio(config.preset, words=backing.has_words(), by_rows=backing.by_rows)
+    chosen = portfolio(
+        config.preset,
+        words=backing.has_words(),
+        by_rows=backing.by_rows,
+        numbers=dataset.task == "regression",
+    )
     seeds = SEEDS[config.preset]
     tables: dict[str, tuple[Mapping[str, Any], int]] = {
         name: (table, seeds) for name, table in chosen.items()

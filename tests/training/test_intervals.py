@@ -273,7 +273,7 @@ def test_a_node_has_no_part_in_its_own_votes(task):
         y = said[0].argmax(1)
         other = y.clone()
         other[7] = 1 - other[7]
-    before, after = (honest_votes(said, labels, task) for labels in (y, other))
+    before, after = (honest_votes([said], labels, task) for labels in (y, other))
     fold = folds_of(*said.double().mean(0).reshape(40, -1).T)
     same = fold == fold[7]
     assert torch.equal(before[same], after[same])

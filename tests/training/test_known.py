@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 import longnn
 from longnn.data import DataError, from_data, make_split
 from longnn.graphs import GraphOperator
-from longnn.training import complete, fit
+from longnn.training import combine, complete, fit
+from longnn.training._ensemble import votes_of
 from longnn.training._known import (
     COVARIANCES,
     Around,
@@ -21,6 +22,7 @@ from longnn.training._known import (
     fold_numbers,
     learn,
     product_of,
+    views_of,
 )
 
 pytestmark = pytest.mark.usefixtures("no_report")
@@ -145,6 +147,26 @@ def test_nobody_is_told_its_own_answer_or_that_of_a_test_node():
         change = around.change(learned.filter, Rests(r, learned.rests.fold))
         assert torch.allclose(change[node], learned.change[node], atol=1e-4)
         assert not torch.allclose(change, learned.change, atol=1e-2)
+
+
+def test_votes_go_to_members_that_know_what_known_answers_do_not():
+    """One member knows what varies smoothly, which is more; one knows all but that."""
+    around, _, y, train, val, test = smooth()
+    own = torch.randn(len(y), generator=torch.Generator().manual_seed(9)).to(y) * y.std() / 2
+    members = [y, own]
+    heard = (around, members, y + own, train, val, "regression")
+    alone, told = views_of(*heard)
+    votes = [votes_of(views, (y + own)[val], "regression") for views in ([alone], [alone, told])]
+    assert votes[1][1] > votes[0][1] + 0.1
+    left = []
+    for vote in votes:
+        said = combine(torch.stack(members), vote)
+        change = learn(around, said, y + own, train, val, "regression").change
+        left.append(loss(corrected(said, change, "regression")[test], (y + own)[test]))
+    assert left[1] < left[0]
+    moved = y + own + 100.0 * test
+    assert torch.equal(views_of(around, members, moved, train, val, "regression")[1], told)
+    assert len(views_of(None, *heard[1:])) == 1
 
 
 def test_shares_of_known_answers_add_up_to_the_change():
