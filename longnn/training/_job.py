@@ -15,7 +15,7 @@ from torch import Tensor
 from longnn.config import Config
 from longnn.data import NodeDataset, Split
 from longnn.data._scaling import Scaling
-from longnn.metrics import check_monitor
+from longnn.metrics import METRICS, check_monitor, headline, score_classes, score_labels
 from longnn.nn import Model
 from longnn.nn._ensemble import Ensemble
 from longnn.registry import find_model
@@ -329,9 +329,12 @@ class Job:
         task, y, plain = self.dataset.task, self.dataset.data.y.cpu(), fitted.predicted
         train, val = fitted.split.train.cpu(), fitted.split.val.cpu()
         learned = learn(around, plain, y, train, val, task, only_train=use == "train")
+        after = corrected(honest, learned.honest, task)
+        if learned.filter.used and self._order_of(after, y[val]) < self._order_of(honest, y[val]):
+            learned = learned._replace(filter=learned.filter.silent())
         if not learned.filter.used:
             return dataclasses.replace(fitted, known=learned.filter), honest
-        honest = corrected(honest, learned.honest, task)
+        honest = after
         return dataclasses.replace(
             fitted,
             predicted=corrected(plain, learned.change, task),
@@ -340,6 +343,17 @@ class Job:
             told=Told.collect(self.dataset.ids, learned.rests, plain),
             plain=plain,
         ), honest
+
+    def _order_of(self, said: Tensor, labels: Tensor) -> float:
+        """The headline score of some nodes where it judges an order: where one class is rare, the
+        likelihood may rise while the order gets worse. Else 0."""
+        metric, positive = headline(self.dataset.data.y, self.dataset.task)
+        if not METRICS[metric].ranks:
+            return 0.0
+        if self.dataset.task == "multilabel":
+            return score_labels(said, labels).get(metric, 0.0)
+        known = labels >= 0
+        return score_classes(said[known], labels[known], positive=positive).get(metric, 0.0)
 
     @functools.cache  # noqa: B019 - a job lives as long as its graph
     def _around(self, dtype: torch.dtype) -> Around | None:

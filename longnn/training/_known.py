@@ -300,6 +300,12 @@ class KnownFilter(Schema):
         """Whether anything is changed."""
         return any(any(row) for row in self.coefficients)
 
+    def silent(self) -> "KnownFilter":
+        """The same, changing nothing."""
+        return dataclasses.replace(
+            self, coefficients=tuple((0.0,) * len(row) for row in self.coefficients)
+        )
+
     def change(self, signals: Tensor) -> Tensor:  # (covariances, nodes, outputs)
         """The change of every output (nodes, outputs)."""
         beta = signals.new_tensor(self.coefficients).T  # (covariances, groups)

@@ -291,3 +291,22 @@ def _node():
     from longnn._base.schema import Node
 
     return Node({"coefficients": [[1.0]]}, file="weights.safetensors")
+
+
+def test_known_answers_never_cost_the_order_where_a_class_is_rare(monkeypatch):
+    """A filter that makes answers likelier and their order worse stays silent."""
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(400, 3, generator=generator)
+    rare = from_data({"x": x, "edge_index": ring(400), "y": (x[:, 0] > 1.6).long()})
+
+    def reverse(around, predicted, labels, train, val, task, **_):
+        learned = learn(around, predicted, labels, train, val, task)
+        loud = tuple((1.0,) * len(row) for row in learned.filter.coefficients)
+        change = torch.tensor([0.0, -50.0]) * predicted[:, [1]]
+        heard = dataclasses.replace(learned.filter, coefficients=loud)
+        return learned._replace(filter=heard, change=change, honest=change[val])
+
+    monkeypatch.setattr("longnn.training._job.learn", reverse)
+    config = complete({"preset": "fast", "epochs": 15}, rare)
+    (one,) = fit(rare, [config], [make_split(rare, None, 0)])
+    assert one.known is not None and not one.known.used and one.plain is None
