@@ -309,4 +309,6 @@ def test_known_answers_never_cost_the_order_where_a_class_is_rare(monkeypatch):
     monkeypatch.setattr("longnn.training._job.learn", reverse)
     config = complete({"preset": "fast", "epochs": 15}, rare)
     (one,) = fit(rare, [config], [make_split(rare, None, 0)])
-    assert one.known is not None and not one.known.used and one.plain is None
+    assert one.known is not None
+    assert not one.known.used
+    assert one.plain is None
