@@ -66,6 +66,7 @@ from longnn.training import (
     shifted,
 )
 from longnn.training._fit import fit_readout
+from longnn.training._presets import is_for_trees
 from longnn.training._readout import scores_of
 
 #: Points of the spectrum at which a filter is written down.
@@ -482,14 +483,13 @@ BOOTSTRAP = 100
 def rival_configs(config: Config, dataset: NodeDataset) -> dict[str, Config]:
     """What is trained beside a run to compare it with, by name; members of its own are not.
 
-    Words as features have too many columns for trees.
+    Trees are among it where they are worth their time.
     """
     rivals = {}
     mlp = mlp_config(config)
     if mlp is not None:
         rivals["mlp"] = mlp
-    backing = dataset.backing
-    if backing.has_words():
+    if not is_for_trees(dataset):
         return rivals
     given = {key: value for key, value in config.to_dict().items() if key in FREE}
     members = {} if config.preset == "fast" else members_of(config, dataset)
@@ -499,7 +499,7 @@ def rival_configs(config: Config, dataset: NodeDataset) -> dict[str, Config]:
             table = {**given, "preset": "fast", "model": "trees", "columns": columns}
             table["known_answers"] = "none"
             rival = Config.from_dict(table)
-            if not backing.by_rows or row_degree_of(rival) is not None:
+            if not dataset.backing.by_rows or row_degree_of(rival) is not None:
                 rivals[name] = rival
     return rivals
 

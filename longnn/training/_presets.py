@@ -32,6 +32,8 @@ RECIPE_SEEDS = 4
 SEED_STEP = 1000
 #: Epochs without improvement before a member of a portfolio stops.
 PATIENCE = 100
+#: Trees take longer than filters where columns times outputs are more than that.
+MOST_COLUMNS = 1000
 #: What a user may set beside a preset of several models.
 FREE = frozenset(
     [
@@ -60,8 +62,9 @@ def portfolio(
 
     Args:
         preset: ``"default"`` or ``"best"``.
-        words: for a graph with words as features: filters alone. On a table fewer of them stand
-            beside trees and stacks of filters. Trees come first: they are trained in a second.
+        words: for a graph with words as features, or too many columns: filters alone. On a table
+            fewer of them stand beside trees and stacks of filters. Trees come first: they are
+            trained in a second.
         by_rows: for a graph on disk: all filters, since few of them have a form there.
         numbers: for numbers to predict, not classes.
 
@@ -94,6 +97,12 @@ def _read(name: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
+def is_for_trees(dataset: NodeDataset) -> bool:
+    """Whether trees are worth their time: not on words, nor on very many columns or outputs."""
+    cells = dataset.num_features * dataset.outputs
+    return cells <= MOST_COLUMNS and not dataset.backing.has_words()
+
+
 def members_of(config: Config, dataset: NodeDataset, *, every: bool = False) -> dict[str, Config]:
     """The configurations that a preset of several models stands for, by name.
 
@@ -108,7 +117,7 @@ def members_of(config: Config, dataset: NodeDataset, *, every: bool = False) -> 
     backing = dataset.backing
     chosen = portfolio(
         config.preset,
-        words=backing.has_words(),
+        words=not is_for_trees(dataset),
         by_rows=backing.by_rows,
         numbers=dataset.task == "regression",
     )
