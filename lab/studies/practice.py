@@ -227,7 +227,7 @@ def facts(folder: Path) -> dict[str, Any]:
         "added": added,
         "cost": max([-v for n, v in added.items()]),
         "graphs": len(records) - len(TABLES),
-        "covered": {f"{100 * c:.0f}": float(np.mean(v)) for c, v in covered.items()},
+        "covered": {round(100 * c): float(np.mean(v)) for c, v in covered.items()},
         "least": min(v - 100 * c for c, values in covered.items() for v in values),
         "narrow": sum(w <= 0.9 for w in widths.values()),
         "numbers": len(widths),
