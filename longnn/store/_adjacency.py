@@ -11,8 +11,6 @@ computes, with the offsets of a stretch in 32 bits however many entries the whol
 """
 
 import mmap
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,16 +185,6 @@ class Adjacency:
         if self.resident and self.device.type != "cpu":
             self._kept[start, stop] = found
         return found
-
-    def ahead(self, stretches: list[tuple[int, int]]) -> Iterator[Stretch]:
-        """Stretches in order; the next is read while the caller works on one."""
-        with ThreadPoolExecutor(1) as reader:
-            waiting = [reader.submit(self.read, *span) for span in stretches[:1]]
-            for span in [*stretches[1:], None]:
-                ready = waiting.pop().result()
-                if span is not None:
-                    waiting.append(reader.submit(self.read, *span))
-                yield ready
 
     def product(self, some: Stretch, signal: Tensor) -> Tensor:
         """Rows of (A + S) U for a signal U (nodes, columns): (last - first, columns)."""

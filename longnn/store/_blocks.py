@@ -1,27 +1,21 @@
 """One block of columns on its way from memory to its file, and the record that says it is there.
 
 Terms come one degree after the other, and the file wants all degrees of a row together. They wait
-in memory (on a GPU: in its memory) or, where that is too small, in a scratch file. One block is
-written, and one synced, while the next is computed. The file gets its name when it is whole, and
-its record after that; a record that does not fit its file, or what is wanted now, counts as none.
+in memory (on a GPU: in its memory) or, where that is too small, in a scratch file. The file gets
+its name when it is whole, and its record after that; a record that does not fit its file, or what
+is wanted now, counts as none.
 """
 
-import dataclasses
-import json
 import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from longnn._base.files import write_json, writing
-from longnn.store._arrays import ArrayFile, StoreError, checksum, describe
+from longnn.store._arrays import Manifest, StoreError, ahead, checksum
 from longnn.store._basis import block_name
 
 #: Bytes that are turned and written at once.
@@ -45,11 +39,11 @@ class Memory:
 
     def rows(self, first: int, last: int) -> Tensor:
         """All terms of some rows, (rows, K+1, columns)."""
-        found = self._terms[:, first:last].transpose(0, 1)
-        if found.device.type == "cpu":
-            return found.contiguous()
-        pinned = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
-        return pinned.copy_(found.contiguous())
+        terms = self._terms[:, first:last].transpose(0, 1).contiguous()
+        if terms.device.type == "cpu":
+            return terms
+        pinned = torch.empty(terms.shape, dtype=terms.dtype, pin_memory=True)
+        return pinned.copy_(terms)
 
     def close(self) -> None:
         """Nothing to do."""
@@ -74,13 +68,13 @@ class Scratch:
 
     def rows(self, first: int, last: int) -> Tensor:
         """All terms of some rows, (rows, K+1, columns)."""
-        terms, _, columns = self.shape
-        found = torch.empty(terms, last - first, columns, dtype=self._dtype)
-        for degree, one in enumerate(found):
-            into = raw(one).reshape(-1).view(np.uint8).data
+        degrees, _, columns = self.shape
+        terms = torch.empty(degrees, last - first, columns, dtype=self._dtype)
+        for degree, term in enumerate(terms):
+            into = raw(term).reshape(-1).view(np.uint8).data
             got = os.preadv(self._file, [into], self._at(degree, first))
             assert got == len(into), "a scratch file is as long as what was written"
-        return found.transpose(0, 1).contiguous()
+        return terms.transpose(0, 1).contiguous()
 
     def close(self) -> None:
         """Give the disk back."""
@@ -127,17 +121,13 @@ class Keeper:
                     f"{max(-low, high):.3g}); choose bfloat16 or float32, or scale them"
                 )
         stored = term.to(self.dtype)
-        self._measure(term, stored)
+        if self.dtype != torch.float32:
+            some = term[:: self.step].double()
+            error = float((some - stored[:: self.step].double()).square().sum())
+            with self._lock:
+                self.error += error
+                self.norm += float(some.square().sum())
         self.stage.put(degree, at, stored)
-
-    def _measure(self, term: Tensor, stored: Tensor) -> None:
-        if self.dtype == torch.float32:
-            return
-        some = term[:: self.step].double()
-        error = float((some - stored[:: self.step].double()).square().sum())
-        with self._lock:
-            self.error += error
-            self.norm += float(some.square().sum())
 
 
 def raw(tensor: Tensor) -> np.ndarray:
@@ -158,155 +148,28 @@ def write_rows(stage: Memory | Scratch, file: int, offset: int) -> None:
     """Write all terms, row by row; one piece is turned while the one before is written."""
     terms, rows, columns = stage.shape
     step = max(1, PIECE // (4 * terms * columns))
-    waiting: list[Future[None]] = []
-    with ThreadPoolExecutor(1) as writer:
-        for first in range(0, rows, step):
-            piece = raw(stage.rows(first, min(first + step, rows)))
-            if waiting:
-                waiting.pop().result()
-            waiting.append(writer.submit(write_at, file, piece, offset))
-            offset += piece.nbytes
-        for future in waiting:
-            future.result()
-
-
-@dataclasses.dataclass(frozen=True)
-class Finished:
-    """A finished block.
-
-    Args:
-        key: of what was computed, :attr:`Recipe.key`.
-        columns: first and last.
-        file: its shape, type, size and checksum.
-        error: sum of the squared rounding errors of the sampled rows.
-        norm: sum of the squares of those rows.
-    """
-
-    key: str
-    columns: tuple[int, int]
-    file: ArrayFile
-    error: float
-    norm: float
+    turned = (partial(stage.rows, i, min(i + step, rows)) for i in range(0, rows, step))
+    for piece in ahead(turned):
+        array = raw(piece)
+        write_at(file, array, offset)
+        offset += array.nbytes
 
 
 def record_path(folder: Path, index: int) -> Path:
-    """The record of a block."""
+    """The record of a block: a manifest of its file, of the recipe and of the error of rounding."""
     return (folder / block_name(index)).with_suffix(".json")
 
 
-def read_finished(
-    folder: Path, index: int, key: str, columns: tuple[int, int], *, check: bool = True
-) -> Finished | None:
-    """The record of a block, if it is of this recipe and fits its file."""
+def read_record(
+    folder: Path, index: int, key: str, span: tuple[int, int], *, check: bool = True
+) -> Manifest | None:
+    """The record of a block, if it is of this recipe, of these columns, and fits its file."""
+    name = block_name(index)
     try:
-        fields = json.loads(record_path(folder, index).read_text(encoding="utf-8"))
-        fields["file"]["shape"] = tuple(fields["file"]["shape"])
-        fields["file"] = ArrayFile(**fields["file"])
-        found = Finished(**{**fields, "columns": tuple(fields["columns"])})
-    except (OSError, ValueError, KeyError, TypeError):
+        record = Manifest.read(record_path(folder, index), "block")
+        path = record.file(folder, name)
+    except StoreError:
         return None
-    path = folder / block_name(index)
-    if (found.key, found.columns) != (key, columns):
+    if (record.about.get("key"), record.about.get("columns")) != (key, list(span)):
         return None
-    if not path.is_file() or path.stat().st_size != found.file.bytes:
-        return None
-    return found if not check or checksum(path) == found.file.checksum else None
-
-
-class BlockFile:
-    """A block's file while it is written; ranks that share its rows write one after the header."""
-
-    def __init__(self, folder: Path, index: int, shape: tuple[int, int, int], dtype: str) -> None:
-        self.folder, self.index, self.shape, self.dtype = folder, index, shape, dtype
-        self.path = folder / block_name(index)
-        self.temporary = folder / f".{self.path.name}.part"
-
-    def create(self) -> None:
-        """An empty file with the header, as long as it will be."""
-        with writing(self.path), self.temporary.open("wb") as file:
-            described = {"descr": self.dtype, "fortran_order": False, "shape": self.shape}
-            np.lib.format.write_array_header_1_0(file, described)
-            file.truncate(file.tell() + self._bytes(self.shape[0]))
-
-    def _bytes(self, rows: int) -> int:
-        return int(rows * self.shape[1] * self.shape[2] * np.dtype(self.dtype).itemsize)
-
-    def open(self) -> int:
-        """A descriptor to write rows to."""
-        return os.open(self.temporary, os.O_RDWR)
-
-    def offset(self, row: int) -> int:
-        """Where a row begins."""
-        total = self.temporary.stat().st_size
-        return total - self._bytes(self.shape[0]) + self._bytes(row)
-
-    def finish(self, key: str, columns: tuple[int, int], error: float, norm: float) -> Finished:
-        """Give the file its name, and write its record."""
-        file = describe(self.temporary)
-        self.temporary.replace(self.path)
-        found = Finished(key, columns, file, error, norm)
-        record: dict[str, Any] = dataclasses.asdict(found)
-        write_json(record_path(self.folder, self.index), record)
-        return found
-
-
-#: Writes a block and returns its file.
-Write = Callable[[], Path]
-
-
-class Outgoing:
-    """At most one block is being written; :meth:`put` waits for the one before.
-
-    Args:
-        on_done: called in the caller's thread for each block that is written.
-        ahead: write in a thread; else :meth:`put` returns when the block is written.
-    """
-
-    def __init__(self, on_done: Callable[[], None], *, ahead: bool) -> None:
-        self._on_done, self._ahead = on_done, ahead
-        self._writer, self._syncer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._writing: Future[Path] | None = None
-        self._syncing: list[Future[None]] = []
-
-    def put(self, write: Write) -> None:
-        """Write one more block."""
-        self.wait()
-        if self._ahead:
-            self._writing = self._writer.submit(write)
-        else:
-            self._sync(write())
-
-    def wait(self) -> None:
-        """Until what was put is written; an error of the disk is raised here."""
-        if self._writing is not None:
-            written, self._writing = self._writing, None
-            self._sync(written.result())
-
-    def _sync(self, path: Path) -> None:
-        # The disk works on while the next block is computed.
-        self._syncing.append(self._syncer.submit(_sync, path))
-        self._on_done()
-
-    def __enter__(self) -> "Outgoing":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if error is None:
-                self.wait()
-                for future in self._syncing:
-                    future.result()
-        finally:
-            self._writer.shutdown()
-            self._syncer.shutdown()
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file is on the disk."""
-    with writing(path), path.open("rb") as file:
-        os.fsync(file.fileno())
+    return record if not check or checksum(path) == record.files[name].checksum else None

@@ -26,9 +26,9 @@ from longnn.graphs._adjacency import SelfLoops
 from longnn.matrices import take_columns
 from longnn.nn._terms import OnRows
 from longnn.store._adjacency import StoredOperator
-from longnn.store._arrays import NAME, StoreError
-from longnn.store._graph import MASKS, GraphStore, Neighbours
-from longnn.store._propagate import ensure_basis, places_of
+from longnn.store._arrays import NAME
+from longnn.store._graph import IDS, SHARED, GraphStore, Neighbours, fit_scaling
+from longnn.store._propagate import ensure_basis
 from longnn.store._ranks import Ranks
 from longnn.store._rows import StoredTerms
 
@@ -45,8 +45,8 @@ ON_DISK = "disk:"
 DENSITY_ENTRIES = 50_000_000
 #: Arcs, or numbers of features, that a card is made of in memory.
 FEW = 10_000_000
-#: Nodes whose neighbours are read at once, and nodes whose features say whether they are words.
-ROWS, SAMPLE = 1 << 20, 1 << 12
+#: Nodes whose features say whether they are words.
+SAMPLE = 1 << 12
 
 
 class Answers(GraphTensors):
@@ -123,23 +123,11 @@ class OnDisk(Backing):
 
     @property
     def num_edges(self) -> int:
-        return int(self.graph.about["edges"])
+        return self.graph.about.edges
 
     def degrees(self) -> Tensor:
-        graph, n = self.graph, self.graph.num_nodes
-        degree = np.diff(graph.offsets)
-        plain = not graph.directed and not graph.about.get("self_loops", True)
-        sides = [] if plain else [graph.arcs(back=back) for back in {False, graph.directed}]
-        for first in range(0, n if sides else 0, ROWS):
-            last, pairs = min(first + ROWS, n), []
-            for arcs in sides:
-                begin, end = arcs.offsets[[first, last]]
-                row = np.repeat(np.arange(first, last), np.diff(arcs.offsets[first : last + 1]))
-                col = arcs.indices[begin:end]
-                pairs.append((row * n + col)[row != col])
-            rows = np.unique(np.concatenate(pairs)) // n - first
-            degree[first:last] = np.bincount(rows, minlength=last - first)
-        return torch.from_numpy(degree if self.nodes is None else degree[self.nodes])
+        degrees = torch.from_numpy(np.array(self.graph.degrees))
+        return degrees if self.nodes is None else degrees[self.nodes]
 
     @property
     def weighted(self) -> bool:
@@ -162,7 +150,11 @@ class OnDisk(Backing):
         return ON_DISK + fingerprint(self.graph)
 
     def scaling(self, kind: str, *, ready: bool) -> Scaling:
-        return disk_scaling("none" if kind == "auto" and ready else kind, self.graph)
+        if kind == "auto":
+            kind = "none" if ready else "columns"
+        done = self.graph.scaling
+        Scaling(kind).after(done)  # an error for the scaling of rows: the terms are of columns
+        return done if kind == done.kind else fit_scaling(kind, self.graph.features)
 
     def has_words(self) -> bool:
         if self.num_features <= WORDS:
@@ -175,13 +167,14 @@ class OnDisk(Backing):
         return dataclasses.replace(dataset, disk=disk, feature_names=())
 
     def types(self) -> dict[str, int]:
-        names = self.graph.types if self.kinds is None else self.kinds
-        counts = {n: len(self.graph.arcs(k).indices) for k, n in enumerate(self.graph.types)}
+        types = self.graph.about.types
+        names = types if self.kinds is None else self.kinds
+        counts = {n: len(self.graph.arcs(k).indices) for k, n in enumerate(types)}
         return {name: counts.get(name, 0) for name in names}
 
     def take_types(self, dataset: NodeDataset, names: Sequence[str]) -> NodeDataset:
         if names:
-            match_types(self.graph.types, names)
+            match_types(self.graph.about.types, names)
         return dataclasses.replace(dataset, disk=dataclasses.replace(self, kinds=tuple(names)))
 
     def asked(self, dataset: NodeDataset) -> NodeDataset:
@@ -216,7 +209,7 @@ class OnDisk(Backing):
                 for loops, k in degrees.items()
             }
             places = {
-                loops: places_of(store, graph.rows_of(nodes)).reshape(graph.copies, -1)
+                loops: store.places(graph.rows_of(nodes)).reshape(graph.copies, -1)
                 for loops, store in stores.items()
             }
             return StoredTerms(
@@ -231,7 +224,7 @@ class OnDisk(Backing):
             )
 
         names = tuple(self.types())
-        numbers = match_types(graph.types, names) if names else []
+        numbers = match_types(graph.about.types, names) if names else []
         each = tuple(None if number < 0 else terms(number) for number in numbers)
         every = dataclasses.replace(terms(), types=each)
         made = {loops: OnRows(loops, len(nodes), device, dtype, names) for loops in degrees}
@@ -286,6 +279,8 @@ def fingerprint(graph: GraphStore) -> str:
     """SHA-256 of the checksums of a graph's files, the same wherever the folder is."""
     digest = hashlib.sha256()
     for name, entry in sorted(graph.manifest.files.items()):
+        if name == IDS:  # a graph in memory has the same without them
+            continue
         digest.update(f"{name} {entry.shape} {entry.dtype} {entry.checksum}\n".encode())
     return digest.hexdigest()
 
@@ -295,17 +290,8 @@ def is_prepared(path: str | Path) -> bool:
     return (Path(path) / NAME).is_file()
 
 
-def memory_needed(graph: GraphStore) -> int:
-    """Bytes that training on the whole graph in memory takes, roughly."""
-    return bytes_needed(
-        nodes=graph.num_nodes,
-        features=graph.num_features,
-        entries=graph.copies * graph.num_entries,
-    )
-
-
 def bytes_needed(*, nodes: int, features: int, entries: int) -> int:
-    """The same by its size; an edge has two entries."""
+    """Bytes that training on a whole graph in memory takes, roughly; an edge has two entries."""
     return VALUE_BYTES * nodes * features + ENTRY_BYTES * entries + NODE_BYTES * nodes
 
 
@@ -317,11 +303,6 @@ def limit_of(memory: int | None) -> int:
     return UNKNOWN if free is None else int(SHARE * free)
 
 
-def fits_memory(graph: GraphStore, memory: int | None = None) -> bool:
-    """Whether a graph can be trained on whole, see :func:`limit_of`."""
-    return memory_needed(graph) <= limit_of(memory)
-
-
 def load_stored(
     folder: str | Path, *, rows: bool | None = None, memory: int | None = None
 ) -> NodeDataset:
@@ -330,53 +311,36 @@ def load_stored(
     Args:
         folder: of ``longnn prepare``.
         rows: True for the rows, False for the whole graph; None chooses by size.
-        memory: bytes that training may use, see :func:`fits_memory`.
+        memory: bytes that training may use, see :func:`limit_of`.
 
     Raises:
-        DataError: where the folder is not what its manifest says.
+        StoreError: where the folder is not what its manifest says.
     """
-    try:
-        graph = GraphStore.open(folder)
-        read = graph.source  # its options are those that another graph is read with, too
-        options = {} if read is None or read.is_named else read.options
-        source = Source.resolve(Path(folder), options=options)
-        rows = not fits_memory(graph, memory) if rows is None else rows
-        dataset = _on_disk(graph, source, memory, rows)
-        if not rows:
-            dataset = _in_memory(dataset, OnDisk(graph), np.arange(graph.num_nodes))
-    except StoreError as error:
-        raise DataError(str(error)) from error
-    return dataset
-
-
-def _on_disk(graph: GraphStore, source: Source, memory: int | None, rows: bool) -> NodeDataset:
-    about, every = graph.about, slice(None)
-    note = f"{graph.num_nodes:,} nodes and {about['edges']:,} edges take about "
-    note += f"{in_words(memory_needed(graph))} of memory"
+    graph = GraphStore.open(folder)
+    about, read = graph.about, graph.source
+    # Its options are those that another graph is read with, too.
+    options = {} if read is None or read.is_named else read.options
+    entries = graph.copies * graph.num_entries
+    size = {"nodes": graph.num_nodes, "features": graph.num_features, "entries": entries}
+    fits = bytes_needed(**size) <= limit_of(memory)
+    rows = not fits if rows is None else rows
+    note = f"{graph.num_nodes:,} nodes and {about.edges:,} edges take about "
+    note += f"{in_words(bytes_needed(**size))} of memory"
     if rows:
-        note += "" if fits_memory(graph, memory) else ", more than it may take"
+        note += "" if fits else ", more than it may take"
         note += ": trained from disk, in batches of labelled nodes."
     else:
         note += ": read into memory as a whole."
-    own_split = "stratified" if graph.roles is None else "own"
-    return NodeDataset(
-        name=str(about.get("name", graph.folder.name)),
-        data=Answers(y=_labels(graph, every), **_masks(graph, every)),
-        task=about.get("task", "classification"),
-        classes=graph.classes,
+    dataset = NodeDataset(
+        data=Answers(graph.answers),
         ids=Ids(graph),
-        feature_names=graph.feature_names,
-        targets=tuple(str(name) for name in about.get("targets") or ()),
-        open_features=int(about.get("open_features") or 0),
-        notes=(*(str(text) for text in about.get("notes") or ()), note),
-        default_split=about.get("default_split") or own_split,
-        ready=bool(about.get("ready")),
-        one_way=int(about.get("one_way") or 0),
-        directed=graph.directed,
-        source=source,
+        notes=(*about.notes, note),
+        source=Source.resolve(Path(folder), options=options),
         encoding=graph.encoding,
         disk=OnDisk(graph),
+        **{name: getattr(about, name) for name in SHARED},
     )
+    return dataset if rows else _in_memory(dataset, OnDisk(graph), np.arange(graph.num_nodes))
 
 
 def _in_memory(dataset: NodeDataset, disk: OnDisk, where: np.ndarray) -> NodeDataset:
@@ -398,7 +362,7 @@ def _in_memory(dataset: NodeDataset, disk: OnDisk, where: np.ndarray) -> NodeDat
         dataset,
         data=data,
         ids=Ids(graph, None if every else where)[:],
-        relations=tuple(Relation(name, *tensors(k)) for k, name in enumerate(graph.types)),
+        relations=tuple(Relation(name, *tensors(k)) for k, name in enumerate(graph.about.types)),
         disk=None,
     )
     return made if disk.kinds is None else made.backing.take_types(made, disk.kinds)
@@ -422,38 +386,3 @@ def _tensors(arcs: Neighbours) -> tuple[Tensor, Tensor | None]:
     row = np.repeat(np.arange(len(arcs.offsets) - 1), np.diff(arcs.offsets))
     index = torch.from_numpy(np.stack([row, np.asarray(arcs.indices, dtype=np.int64)]))
     return index, None if arcs.weights is None else torch.from_numpy(np.array(arcs.weights))
-
-
-def _labels(graph: GraphStore, nodes: np.ndarray | slice) -> Tensor:
-    found = graph.labels[nodes]
-    return torch.from_numpy(found.astype(np.int64 if found.dtype.kind == "i" else np.float32))
-
-
-def _masks(graph: GraphStore, nodes: np.ndarray | slice) -> dict[str, Tensor]:
-    if graph.roles is None:
-        return {}
-    role = torch.from_numpy(np.array(graph.roles[nodes]))
-    return {name: role == number for name, number in MASKS.items()}
-
-
-def disk_scaling(kind: str, graph: GraphStore) -> Scaling:
-    """The scaling of a graph's features, one column after the other.
-
-    Raises:
-        DataError: for ``"row"``: the terms are those of columns.
-    """
-    kind = "columns" if kind == "auto" else kind
-    Scaling(kind).after(graph.scaling)  # an error for the scaling of rows
-    if kind == graph.scaling.kind:  # fitted when it was prepared
-        return graph.scaling
-    if kind == "none":
-        return Scaling(kind)
-    moments = []
-    for column in range(graph.num_features):
-        x = torch.from_numpy(np.array(graph.features[:, column], dtype=np.float32))
-        found = Scaling.fit(kind, x[:, None])
-        assert found.mean is not None
-        assert found.deviation is not None
-        moments.append(torch.cat([found.mean, found.deviation]))
-    mean, deviation = torch.stack(moments, 1)
-    return Scaling(kind, mean, deviation)

@@ -16,7 +16,7 @@ import numpy as np
 from longnn._base.files import writing
 from longnn.data._arcs import Chunk, Directed, Tally, pairs_of
 from longnn.store._arrays import ArrayWriter, StoreError
-from longnn.store._graph import arc_files
+from longnn.store._graph import OFFSETS, arc_files
 
 Share = Callable[[float], None]
 #: The most nodes that int32 can number.
@@ -169,11 +169,11 @@ def write_neighbours(
                 on_share((k + 1) / len(ranges))
     keep = directed is True or (directed == "auto" and not tally.symmetric)
     if directed and not keep:
-        for name in arc_files(weighted=weighted, directed=False, number=number, back=True):
+        for name in arc_files(weighted=weighted, number=number, back=True):
             (folder / name).unlink()
     none = degrees[0] == 0
     if tally.looped:
-        none &= np.diff(np.load(folder / arc_files(weighted=False, directed=False)[0])) == 0
+        none &= np.diff(np.load(folder / OFFSETS)) == 0
     return Counts(tally, keep, tuple(degrees), int(none.sum()))
 
 
@@ -183,7 +183,7 @@ class _Writers:
     def __init__(
         self, stack: ExitStack, folder: Path, edges: EdgeList, *, number: int | None, back: bool
     ) -> None:
-        names = arc_files(weighted=edges.weighted, directed=False, number=number, back=back)
+        names = arc_files(weighted=edges.weighted, number=number, back=back)
         kinds = (np.int32, np.float32)
         self.files = [
             stack.enter_context(ArrayWriter(folder / name, kind))

@@ -1,17 +1,12 @@
 """How terms are cut into blocks of columns, so that they fit the memory that is given."""
 
 import dataclasses
-import json
-import zlib
-from typing import Any
-
-import numpy as np
+import itertools
+from collections.abc import Sequence
 
 from longnn._base.memory import in_words
 from longnn.store._terms import rows_per_rank
 
-#: Types on disk: how torch calls them, and how NumPy stores them.
-STORED = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
 #: Memory that the program takes beside its arrays: the interpreter, torch, what threads work on.
 RESERVE = 500_000_000
 #: A row of 16 float32 is a cache line: narrower blocks read lines that they do not use.
@@ -21,48 +16,6 @@ LINE = 16
 WIDEST = 64
 #: The narrowest block that is kept in memory until it is written, rather than in a scratch file.
 NARROWEST = 8
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """What is computed, whatever the memory.
-
-    Args:
-        degree: K.
-        self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
-        dtype: on disk.
-        rows: which rows are kept, in a word.
-        graph: the checksum of the graph's manifest.
-        edge_type: the number of a type of edges; None for all edges.
-    """
-
-    degree: int
-    self_loops: str
-    dtype: str
-    rows: str
-    graph: int
-    edge_type: int | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.degree, int) or self.degree < 0:
-            raise ValueError(f"Expected a `degree` of 0 or more (got {self.degree!r})")
-        if self.dtype not in STORED:
-            raise ValueError(f"Expected `dtype` among {', '.join(STORED)} (got {self.dtype!r})")
-
-    @property
-    def key(self) -> str:
-        """Eight letters that stand for it.
-
-        >>> Recipe(10, "keep", "float16", "all", 1).key
-        'fbbfd0d7'
-        """
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
-        return f"{zlib.crc32(text.encode()):08x}"
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of a number on disk."""
-        return int(np.dtype(STORED[self.dtype]).itemsize)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +42,8 @@ class Size:
     """What a plan must know of the work.
 
     Args:
-        nodes, entries, columns: of the graph and its features.
+        nodes, entries: of the graph.
+        columns: its features and the constant.
         kept: rows that are kept.
         term_bytes: of one number of each term: (K+1) x bytes on disk.
         row_ranks: ranks that share the rows.
@@ -161,7 +115,6 @@ def make_plan(size: Size, memory: int) -> Plan:
     return Plan(blocks, resident, staged, used + (size.graph_bytes if resident else 0), ahead)
 
 
-def starts(columns: list[int]) -> list[tuple[int, int]]:
+def spans_of(columns: Sequence[int]) -> list[tuple[int, int]]:
     """First and last column of each block."""
-    ends: list[Any] = np.cumsum(columns).tolist()
-    return [(end - width, end) for end, width in zip(ends, columns, strict=True)]
+    return list(itertools.pairwise([0, *itertools.accumulate(columns)]))

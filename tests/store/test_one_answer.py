@@ -69,7 +69,7 @@ def predicted(table):
 def test_files_and_folders_are_predicted_alike(run, houses, prepared, tmp_path):
     """The graph of training and another one, which has other gaps, in memory and on disk."""
     new = write_houses(tmp_path / "new", seed=1)
-    again = prepare(new, output=tmp_path / "again", like=run.trained, options=OPTIONS)
+    again = prepare(new, output=tmp_path / "again", like=run.trained.encoding, options=OPTIONS)
     cases = ((houses, prepared), (new, again.folder))
     for files, folder in cases:
         expected = predicted(run.predict(load(files, **OPTIONS)))

@@ -11,12 +11,12 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from longnn.data import DataError, load
+from longnn.data import DataError, Source, load
 from longnn.data._scaling import Scaling
 from longnn.store import prepare
 from longnn.store._arrays import StoreError
 from longnn.store._disk import load_stored
-from longnn.store._graph import GraphStore
+from longnn.store._graph import SHARED, GraphStore
 from tests.commands import CLUB
 
 
@@ -27,8 +27,8 @@ def same(graph, dataset):
     rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.offsets))
     assert graph.num_nodes == dataset.num_nodes
     np.testing.assert_array_equal(rows, row)
-    np.testing.assert_array_equal(graph.neighbours, col)
-    assert graph.neighbours.dtype == np.int32
+    np.testing.assert_array_equal(graph.arcs().indices, col)
+    assert graph.arcs().indices.dtype == np.int32
     x = dataset.data.x
     x = x if x.layout is not None and not x.is_sparse_csr else x.to_dense()
     scaling = Scaling.fit("auto", dataset)
@@ -38,23 +38,20 @@ def same(graph, dataset):
     if scaling.mean is not None:
         np.testing.assert_allclose(graph.scaling.mean, scaling.mean, rtol=1e-14)
         np.testing.assert_allclose(graph.scaling.deviation, scaling.deviation, rtol=1e-14)
-    np.testing.assert_array_equal(graph.labels, dataset.data.y.numpy())
     about = graph.about
-    assert (about["task"], tuple(about["classes"])) == (dataset.task, dataset.classes)
-    assert tuple(about["targets"]) == dataset.targets
-    assert tuple(about["feature_names"]) == dataset.feature_names
+    for name in SHARED[1:]:
+        assert getattr(about, name) == getattr(dataset, name)
     assert graph.encoding == dataset.encoding
     assert [i for batch in graph.ids() for i in batch.to_pylist()] == list(dataset.ids)
-    assert about["edges"] == dataset.num_edges
-    assert about["one_way"] == dataset.one_way
-    assert set(dataset.notes) <= set(about["notes"])
-    for whole in (True, False) if bool(dataset.labelled.any()) else (True,):
-        stored = load_stored(graph.folder, rows=not whole)
-        assert (stored.default_split, stored.ready) == (dataset.default_split, dataset.ready)
-        for name in ("train_mask", "val_mask", "test_mask"):
+    assert about.edges == dataset.num_edges
+    assert set(dataset.notes) <= set(about.notes)
+    for rows in (True, False):
+        stored = load_stored(graph.folder, rows=rows)
+        assert torch.equal(stored.degrees, dataset.degrees)
+        for name in ("y", "train_mask", "val_mask", "test_mask"):
             mask = dataset.data.get(name)
             assert (stored.data.get(name) is None) == (mask is None)
-            assert mask is None or torch.equal(stored.data[name], mask)
+            assert mask is None or torch.allclose(stored.data[name], mask, equal_nan=True)
 
 
 def write_graph(folder, edges, nodes=None, name="csv"):
@@ -107,13 +104,13 @@ def test_prepared_is_loaded(tmp_path, name, text):
     same(prepare(edges, nodes, output=tmp_path / "made"), load(*plain))
 
 
-def test_a_split_column_gives_the_roles(tmp_path):
+def test_a_split_column_gives_the_masks(tmp_path):
     edges, nodes = random_tables(5)
     nodes["split"] = [("train", "val", "test", "")[i % 4] for i in range(120)]
     paths = write_graph(tmp_path, edges, nodes, "csv")
     made = prepare(*paths, output=tmp_path / "made")
     same(made, load(*paths))
-    assert made.about["split"] == {"train": 19, "val": 25, "test": 19}
+    assert [int(made.answers[f"{p}_mask"].sum()) for p in ("train", "val", "test")] == [19, 25, 19]
 
 
 def test_a_partitioned_folder(tmp_path):
@@ -160,7 +157,7 @@ def test_weights_arcs_and_types_are_kept(tmp_path, directed):
     again = load_stored(graph.folder, rows=False)
     assert again.fingerprint() == dataset.fingerprint()
     assert (again.directed, again.one_way) == (directed, dataset.one_way)
-    assert [r.name for r in again.relations] == ["0", "1", "2"] == list(graph.types)
+    assert [r.name for r in again.relations] == ["0", "1", "2"] == list(graph.about.types)
     for number in (None, 0, 2):
         there, back = (graph.arcs(number, back=back) for back in (False, True))
         there, back = (
@@ -199,7 +196,7 @@ def test_many_nodes_keep_their_order(tmp_path):
     both = both + both.T
     both.sort_indices()
     assert np.array_equal(graph.offsets, both.indptr)
-    assert np.array_equal(graph.neighbours, both.indices)
+    assert np.array_equal(graph.arcs().indices, both.indices)
 
 
 # A graph to predict on
@@ -209,17 +206,11 @@ def test_another_graph_is_encoded_as_the_first(tmp_path):
     first = prepare(*write_graph(tmp_path, *random_tables(8), "csv"), output=tmp_path / "first")
     (tmp_path / "b").mkdir()
     edges, nodes = random_tables(9)
-    nodes["label"] = [{"a": "c", "c": "new"}.get(label, label) for label in nodes["label"]]
     paths = write_graph(tmp_path / "b", edges, nodes, "csv")
     second = prepare(*paths, output=tmp_path / "second", like=first.folder)
     dataset = load(*paths).encoded(first.encoding)
     np.testing.assert_array_equal(second.features, dataset.data.x.numpy())
-    assert second.about["classes"] == first.about["classes"]
-    names = [first.about["classes"][k] if k >= 0 else None for k in second.labels]
-    assert names == [None if n == "new" else n for n in nodes["label"]]
-    assert any("does not know" in note and "new" in note for note in second.about["notes"])
-    same_again = prepare(*paths, output=tmp_path / "second", like=first.folder)
-    assert same_again.about["source"]["like"]["classes"] == ["a", "b", "c"]
+    assert second.encoding == first.encoding
 
 
 def test_another_graph_needs_no_labels_and_no_columns_beyond_those(tmp_path):
@@ -231,8 +222,9 @@ def test_another_graph_needs_no_labels_and_no_columns_beyond_those(tmp_path):
     del nodes["city"], nodes["same"]
     paths = write_graph(tmp_path / "b", edges, nodes, "parquet")
     second = prepare(*paths, output=tmp_path / "second", like=first.folder)
-    assert second.roles is None
-    assert (second.labels == -1).all()
+    memory = Source.resolve(*paths).like(first.source).load()
+    assert [*second.answers] == ["y"]
+    assert torch.equal(second.answers["y"], memory.data.y)
     assert second.num_features == first.num_features
     del nodes["height"]
     paths = write_graph(tmp_path / "b", edges, nodes, "parquet")
@@ -256,7 +248,7 @@ def test_changed_or_damaged_files_are_prepared_again(tmp_path):
     made = tmp_path / "made"
     (made / "basis-1").mkdir(parents=True)
     prepare(*paths, output=made)
-    (made / "labels.npy").write_bytes(b"")
+    (made / "y.npy").write_bytes(b"")
     same(prepare(*paths, output=made), load(*paths))
     write_graph(tmp_path, *random_tables(1), "parquet")
     same(prepare(*paths, output=made), load(*paths))
