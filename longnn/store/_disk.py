@@ -55,19 +55,14 @@ class Answers(GraphTensors):
     Whoever asks for these is told so, here and nowhere else.
     """
 
-    @property
-    def x(self) -> Tensor:
-        raise _not_in_memory("features")
-
-    @property
-    def edge_index(self) -> Tensor:
-        raise _not_in_memory("edges")
-
-
-def _not_in_memory(what: str) -> DataError:
-    return DataError(
-        f"Expected a graph in memory for its {what} (got one on disk); give more with --memory"
-    )
+    def __getattr__(self, name: str) -> Any:
+        if name in ("x", "edge_index"):
+            what = "features" if name == "x" else "edges"
+            raise DataError(
+                f"Expected a graph in memory for its {what} (got one on disk); give more with "
+                "--memory"
+            )
+        return super().__getattr__(name)
 
 
 class Ids(Sequence[Any]):
@@ -126,8 +121,7 @@ class OnDisk(Backing):
         return self.graph.about.edges
 
     def degrees(self) -> Tensor:
-        degrees = torch.from_numpy(np.array(self.graph.degrees))
-        return degrees if self.nodes is None else degrees[self.nodes]
+        return torch.from_numpy(self.graph.degrees[self.places()])
 
     @property
     def weighted(self) -> bool:
@@ -147,7 +141,13 @@ class OnDisk(Backing):
         return torch.from_numpy(np.array(self.graph.features, dtype=np.float32, order="C"))
 
     def fingerprint(self) -> str:
-        return ON_DISK + fingerprint(self.graph)
+        """Of the checksums of its files but the ids, the same wherever the folder is."""
+        digest = hashlib.sha256()
+        for name, entry in sorted(self.graph.manifest.files.items()):
+            if name != IDS:
+                line = f"{name} {entry.shape} {entry.dtype} {entry.checksum}\n"
+                digest.update(line.encode())
+        return ON_DISK + digest.hexdigest()
 
     def scaling(self, kind: str, *, ready: bool) -> Scaling:
         if kind == "auto":
@@ -273,16 +273,6 @@ class OnDisk(Backing):
                 "more memory, or a model of a lower degree"
             )
         return _in_memory(dataset, self, where), where
-
-
-def fingerprint(graph: GraphStore) -> str:
-    """SHA-256 of the checksums of a graph's files, the same wherever the folder is."""
-    digest = hashlib.sha256()
-    for name, entry in sorted(graph.manifest.files.items()):
-        if name == IDS:  # a graph in memory has the same without them
-            continue
-        digest.update(f"{name} {entry.shape} {entry.dtype} {entry.checksum}\n".encode())
-    return digest.hexdigest()
 
 
 def is_prepared(path: str | Path) -> bool:

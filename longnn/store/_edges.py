@@ -1,8 +1,8 @@
 """Edges between numbers of nodes → the sorted neighbours of each node, in files.
 
-Edges are listed in plain files in the order in which they come, then sorted by ranges of nodes that
-fit into memory; each range reads the list anew. No database is needed: a range is a selection and a
-sort of whole numbers.
+Edges are listed in a plain file in the order in which they come, then sorted by ranges of nodes
+that fit into memory; each range reads the list anew. No database is needed: a range is a selection
+and a sort of whole numbers.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,14 +27,15 @@ PER_ARC = {False: 60, True: 120}
 RANGES = 4096
 #: Edges that are read at once.
 ROWS = 2**22
-_KINDS = {"source": np.int32, "target": np.int32, "weight": np.float64, "kind": np.int8}
+#: Fields of a listed edge.
+_FIELDS = [("source", "<i4"), ("target", "<i4"), ("weight", "<f8"), ("kind", "i1")]
 
 
 class EdgeList:
-    """Edges in plain files, in the order in which they came; how many each range of nodes has.
+    """Edges in a plain file, in the order in which they came; how many each range of nodes has.
 
     Args:
-        room: a folder for the files.
+        room: a folder for the file.
         nodes: their number.
 
     Raises:
@@ -44,18 +45,19 @@ class EdgeList:
     def __init__(self, room: Path, nodes: int) -> None:
         if nodes > MOST_NODES:
             raise StoreError(f"Expected at most {MOST_NODES:,} nodes (got {nodes:,})")
-        self.room, self.nodes, self.rows = room, nodes, 0
+        self.path, self.nodes = room / "edges", nodes
         self.width = -(-nodes // RANGES)  # nodes of a range
         self.arcs = np.zeros(-(-nodes // self.width), dtype=np.int64)  # by range, both ends
         self.listed: dict[int, int] = {}  # edges of each type
-        self._files: dict[str, Any] = {}
-        self._open = ExitStack()
+        self.fields = np.dtype(_FIELDS[:2])
 
     def __enter__(self) -> "EdgeList":
+        with writing(self.path):
+            self._file = self.path.open("wb")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self._file.close()
 
     def append(
         self,
@@ -66,37 +68,31 @@ class EdgeList:
     ) -> None:
         """Add edges; all have weights and types, or none has."""
         values = {"source": source, "target": target, "weight": weight, "kind": kind}
-        for name, array in values.items():
-            if array is None:
-                continue
-            with writing(self.room):
-                if name not in self._files:
-                    self._files[name] = self._open.enter_context((self.room / name).open("wb"))
-                self._files[name].write(np.ascontiguousarray(array, _KINDS[name]).data)
+        self.fields = np.dtype([f for f in _FIELDS if values[f[0]] is not None])
+        edges = np.empty(len(source), self.fields)
+        for name in self.fields.names or ():
+            edges[name] = values[name]
+        with writing(self.path):
+            self._file.write(edges.data)
         for ends in (source, target):
             self.arcs += np.bincount(ends // self.width, minlength=len(self.arcs))
         if kind is not None:
             for number, count in enumerate(np.bincount(kind).tolist()):
                 self.listed[number] = self.listed.get(number, 0) + count
-        self.rows += len(source)
 
     @property
     def weighted(self) -> bool:
         """Whether edges have weights."""
-        return "weight" in self._files
+        return "weight" in (self.fields.names or ())
 
     def chunks(self, kind: int | None = None) -> Iterator[Chunk]:
         """All edges in order, or those of one type."""
-        for file in self._files.values():
-            file.flush()
-        with ExitStack() as stack:
-            files = {n: stack.enter_context((self.room / n).open("rb")) for n in self._files}
-            for _ in range(0, self.rows, ROWS):
-                read = {n: np.fromfile(f, _KINDS[n], ROWS) for n, f in files.items()}
-                keep = slice(None) if kind is None else read["kind"] == kind
-                weight = read.get("weight")
-                kept = None if weight is None else weight[keep]
-                yield read["source"][keep], read["target"][keep], kept
+        self._file.flush()
+        with self.path.open("rb") as file:
+            while len(edges := np.fromfile(file, self.fields, ROWS)):
+                kept = edges if kind is None else edges[edges["kind"] == kind]
+                weight = kept["weight"].copy() if self.weighted else None
+                yield kept["source"].copy(), kept["target"].copy(), weight  # without gaps
 
     def ranges(self, most: int) -> list[tuple[int, int]]:
         """Ranges of nodes, each with about so many arcs or as few nodes as are counted together."""

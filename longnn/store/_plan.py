@@ -11,8 +11,7 @@ from longnn.store._terms import rows_per_rank
 RESERVE = 500_000_000
 #: A row of 16 float32 is a cache line: narrower blocks read lines that they do not use.
 LINE = 16
-#: The widest block on a GPU; on a CPU a line is: wider blocks are no faster there, and while one
-#: block is written the next is computed.
+#: The widest block on a GPU; on a CPU a line is: wider blocks are no faster there.
 WIDEST = 64
 #: The narrowest block that is kept in memory until it is written, rather than in a scratch file.
 NARROWEST = 8
@@ -27,14 +26,12 @@ class Plan:
         resident: the graph stays in memory.
         staged: a block's terms are kept in memory until they are written; else in a file.
         bytes: that the arrays of the widest block take, with the graph.
-        ahead: there is memory to compute a block while the terms of the last one are written.
     """
 
     columns: list[int]
     resident: bool
     staged: bool
     bytes: int
-    ahead: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,12 +104,8 @@ def make_plan(size: Size, memory: int) -> Plan:
     blocks = [width] * (size.columns // width)
     if size.columns % width:
         blocks.append(size.columns % width)
-    # Not with narrower blocks, which cost more than waiting for the disk; and ranks that share rows
-    # wait for each other anyway.
-    ahead = staged and size.scratch and size.row_ranks == 1
-    ahead = ahead and free // (size.column_bytes + 2 * size.staged_bytes) >= width
-    used = width * (size.column_bytes + (int(staged) + int(ahead)) * size.staged_bytes)
-    return Plan(blocks, resident, staged, used + (size.graph_bytes if resident else 0), ahead)
+    used = width * (size.column_bytes + int(staged) * size.staged_bytes)
+    return Plan(blocks, resident, staged, used + (size.graph_bytes if resident else 0))
 
 
 def spans_of(columns: Sequence[int]) -> list[tuple[int, int]]:

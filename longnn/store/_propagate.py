@@ -1,8 +1,7 @@
 r"""From a graph on disk to :math:`T_0(P) X, \dots, T_K(P) X` on disk, by blocks of columns.
 
-A block needs the graph and two arrays (nodes x columns), and no other block. While one is written
-the next is computed, where memory allows. What is finished stays: a process that is killed loses
-the block it computed and the one it wrote, and goes on from there.
+A block needs the graph and two arrays (nodes x columns), and no other block. What is finished
+stays: a process that is killed loses the block it was at, and goes on from there.
 """
 
 import contextlib
@@ -10,7 +9,6 @@ import dataclasses
 import os
 import shutil
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -239,7 +237,7 @@ class _Job:
         self.scaling = graph.scaling
         # Arrays that the next block of the same width takes over: new ones would be cleared first.
         self._recurrence: Recurrence | None = None
-        self._spare: list[Memory] = []
+        self._spare: Memory | None = None
         self.on_progress = on_progress
         self._done = self._steps = 0  # blocks, and degrees of blocks
 
@@ -260,22 +258,13 @@ class _Job:
             device=self.device,
             resident=self.plan.resident,
         )
-        # One block is written, or at least synced, while the next is computed.
-        with ThreadPoolExecutor(1) as disk:
-            waiting: Future[None] | None = None
-            for index in todo:
-                keeper = self._block(index, adjacency, team)
-                if waiting is not None:
-                    waiting.result()
-                    self._tell(block=True)
-                if self.plan.ahead:
-                    waiting = disk.submit(self._write, index, keeper)
-                else:
-                    self._write(index, keeper, sync=False)
-                    waiting = disk.submit(_sync, self.folder / block_name(index))
-            if waiting is not None:
-                waiting.result()
-                self._tell(block=True)
+        for index in todo:
+            self._write(index, self._block(index, adjacency, team))
+            self._tell(block=True)
+        for index in todo:  # by now the disk has most of them
+            path = self.folder / block_name(index)
+            with writing(path), path.open("rb") as file:
+                os.fsync(file.fileno())
 
     def _tell(self, *, block: bool = False) -> None:
         """One more degree is computed, or one more block is on the disk."""
@@ -322,10 +311,10 @@ class _Job:
         if not self.plan.staged:
             with writing(self.folder):
                 return Scratch(shape, self.dtype, self.folder)
-        if self._spare and self._spare[-1].shape == shape:
-            return self._spare.pop()
-        self._spare.clear()  # its memory goes first
-        return Memory(shape, self.dtype, self.device)
+        if self._spare is None or self._spare.shape != shape:
+            self._spare = None  # its memory goes first
+            self._spare = Memory(shape, self.dtype, self.device)
+        return self._spare
 
     def _load(self, start: int, stop: int, first: int, last: int) -> Tensor:
         """Rows of a block of features and the constant, float32 (rows, columns); features scaled:
@@ -348,7 +337,7 @@ class _Job:
             scaled = torch.cat([scaled, torch.ones(len(x), 1)], 1)
         return scaled.to(self.device)
 
-    def _write(self, index: int, keeper: Keeper, *, sync: bool = True) -> None:
+    def _write(self, index: int, keeper: Keeper) -> None:
         """The block's file, each rank its rows; then its record."""
         (first, last), name, (low, _) = self.spans[index], block_name(index), self.own
         path, temporary = self.folder / name, self.folder / f".{name}.part"
@@ -366,8 +355,6 @@ class _Job:
                 write_rows(keeper.stage, file.fileno(), HEADER + low * width)
             finally:
                 keeper.stage.close()
-        if isinstance(keeper.stage, Memory):
-            self._spare.append(keeper.stage)
         error, norm = self.ranks.total([keeper.error, keeper.norm])  # all rows are written
         if leads:
             files = {name: ArrayFile.of(temporary)}
@@ -375,8 +362,6 @@ class _Job:
             about = {"key": self.recipe.key, "columns": [first, last], "error": error, "norm": norm}
             Manifest("block", about, files).write(record_path(self.folder, index))
         self.ranks.wait_rows()
-        if sync:
-            _sync(path)
 
     def complete(self) -> None:
         """Write the manifest: all blocks are there."""
@@ -399,12 +384,6 @@ class _Job:
         rounding = float(f"{(error / norm) ** 0.5:.3g}") if norm > 0 else 0.0
         terms = Terms(self.recipe, self.graph.num_nodes, tuple(self.plan.columns), rounding)
         Manifest("basis", to_plain(terms), files).write(self.folder / NAME)
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file is on the disk."""
-    with writing(path), path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def serving_basis(

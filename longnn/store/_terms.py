@@ -10,9 +10,8 @@ so that a step is a sum of neighbours' rows, one scaling and one subtraction, wr
 and the rest. Stretches are independent: threads take the next one as they become free.
 """
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
@@ -32,14 +31,17 @@ Put = Callable[[int, int, Tensor], None]
 
 
 class Team:
-    """Threads that share stretches; one thread is the caller itself.
+    """Threads that share stretches; a team of one is the caller itself.
 
     Each runs torch on one thread: a stretch is too little work to share, and nobody waits for the
     slowest at the end of every operation. Torch has as many threads afterwards as before.
     """
 
     def __init__(self, threads: int) -> None:
-        self.threads, self._pool = threads, None if threads == 1 else ThreadPoolExecutor(threads)
+        self._pool = None
+        if threads > 1:
+            one = torch.set_num_threads
+            self._pool = ThreadPoolExecutor(threads, initializer=one, initargs=(1,))
 
     def __enter__(self) -> "Team":
         self._before = torch.get_num_threads()
@@ -52,30 +54,17 @@ class Team:
         torch.set_num_threads(self._before)
 
     def each(self, work: Callable[[Any], None], items: list[Any]) -> None:
-        """``work(item)`` for all items, in any order; the first error ends it."""
+        """``work(item)`` for all items, in any order; after an error nobody works on."""
         if self._pool is None:
             for item in items:
                 work(item)
             return
-        left, lock = iter(items), threading.Lock()
-
-        def go() -> None:
-            torch.set_num_threads(1)
-            try:
-                while True:
-                    with lock:
-                        item = next(left, None)
-                    if item is None:
-                        return
-                    work(item)
-            except BaseException:
-                with lock:
-                    for _ in left:
-                        pass
-                raise
-
-        waiting = [self._pool.submit(go) for _ in range(self.threads)]
+        futures = [self._pool.submit(work, item) for item in items]
+        done, waiting = wait(futures, return_when=FIRST_EXCEPTION)
         for future in waiting:
+            future.cancel()
+        wait(futures)
+        for future in done:
             future.result()
 
 

@@ -76,7 +76,7 @@ def test_targets_with_gaps_count_as_labels_where_there_is_one(tmp_path):
     assert propagate(graph, degree=1, rows="labelled", memory=MEMORY).rows.tolist() == [4, 7]
 
 
-def cut(monkeypatch, *, columns, staged, resident=True, ahead=True):
+def cut(monkeypatch, *, columns, staged, resident=True):
     """Blocks of so many columns, whatever the memory."""
     made = _plan.make_plan
 
@@ -84,21 +84,20 @@ def cut(monkeypatch, *, columns, staged, resident=True, ahead=True):
         full = [columns] * (size.columns // columns)
         rest = [size.columns % columns] if size.columns % columns else []
         whole = made(size, memory)
-        new = {"columns": full + rest, "staged": staged, "resident": resident, "ahead": ahead}
-        return dataclasses.replace(whole, **new)
+        return dataclasses.replace(whole, columns=full + rest, staged=staged, resident=resident)
 
     monkeypatch.setattr("longnn.store._propagate.make_plan", plan)
 
 
 @pytest.mark.parametrize("resident", [True, False])
-@pytest.mark.parametrize(("staged", "ahead"), [(True, True), (True, False), (False, False)])
+@pytest.mark.parametrize("staged", [True, False])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_memory_and_threads_do_not_change_a_bit(
-    graph, tmp_path, monkeypatch, threads, staged, ahead, resident
+    graph, tmp_path, monkeypatch, threads, staged, resident
 ):
     """Blocks in memory and in a scratch file, small stretches, the graph read again each time."""
     whole = terms_of(propagate(graph, degree=6, dtype="float16", memory=MEMORY))
-    cut(monkeypatch, columns=2, staged=staged, resident=resident, ahead=ahead)
+    cut(monkeypatch, columns=2, staged=staged, resident=resident)
     monkeypatch.setitem(Adjacency.stretches.__globals__["ENTRIES"], "cpu", 40)
     monkeypatch.setattr(_blocks, "PIECE", 1000)
     options = {"degree": 6, "dtype": "float16", "memory": MEMORY, "threads": threads}
@@ -143,9 +142,8 @@ def test_another_recipe_has_another_folder(graph):
     assert len(folders) == 3
 
 
-@pytest.mark.parametrize("ahead", [True, False])
-def test_progress_goes_to_its_end(graph, monkeypatch, ahead):
-    cut(monkeypatch, columns=2, staged=True, ahead=ahead)
+def test_progress_goes_to_its_end(graph, monkeypatch):
+    cut(monkeypatch, columns=2, staged=True)
     told = []
     propagate(graph, degree=3, memory=MEMORY, on_progress=lambda *state: told.append(state))
     assert told == sorted(told)
@@ -172,15 +170,6 @@ class TestPlan:
         little, much = (_plan.make_plan(self.size, int(m)) for m in (0.3e9, 20e9))
         assert (little.resident, little.staged) == (False, False)
         assert (much.resident, much.staged) == (True, True)
-
-    def test_a_block_is_written_while_the_next_is_computed_where_both_fit(self):
-        little, much = (_plan.make_plan(self.size, int(m)) for m in (1.5e9, 20e9))
-        assert (little.staged, little.ahead) == (True, False)
-        assert (much.staged, much.ahead) == (True, True)
-        two = 16 * (self.size.column_bytes + 2 * self.size.staged_bytes)
-        assert much.bytes == two + self.size.graph_bytes
-        shared = dataclasses.replace(self.size, row_ranks=2)
-        assert not _plan.make_plan(shared, 20 * 10**9).ahead
 
     def test_too_little_is_an_error(self):
         with pytest.raises(MemoryError, match=r"one column of 1,000,000 nodes.*--memory"):

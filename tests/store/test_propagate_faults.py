@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-from threading import Event
 
 import numpy as np
 import pytest
@@ -62,26 +61,6 @@ def test_a_kill_loses_one_block_at_most(graph, tmp_path, monkeypatch):
     np.testing.assert_array_equal(terms_of(basis), expected)
     basis.manifest.verify(basis.folder)
     assert not list(basis.folder.glob(".*.part"))
-
-
-def test_a_block_is_computed_while_the_last_is_written(graph, monkeypatch):
-    """The write of block 0 ends only when block 1 was begun."""
-    begun, block, write = Event(), _propagate._Job._block, _propagate._Job._write
-
-    def compute(self, index, *rest):
-        if index == 1:
-            begun.set()
-        return block(self, index, *rest)
-
-    def late(self, index, keeper):
-        assert index > 0 or begun.wait(20)
-        write(self, index, keeper)
-
-    monkeypatch.setattr(_propagate._Job, "_block", compute)
-    monkeypatch.setattr(_propagate._Job, "_write", late)
-    basis = propagate(graph, **OPTIONS)
-    basis.manifest.verify(basis.folder)
-    assert begun.is_set()
 
 
 def test_a_finished_folder_has_no_hidden_files(graph):
