@@ -237,12 +237,8 @@ def forget(array: np.ndarray, begin: int, end: int) -> None:
         mapped.madvise(mmap.MADV_DONTNEED, low, high - low)
 
 
-#: Rows that are read at once, at most.
-ROWS = 1 << 20
-
-
-class StoredOperator:
-    """The operator of a graph on disk, in float64 on the CPU.
+class StoredOperator(Adjacency):
+    """The propagation matrix of a graph on disk, in float64 on the CPU.
 
     Args:
         graph: whose neighbours are read anew for each product.
@@ -250,24 +246,13 @@ class StoredOperator:
         rows: to read at once, at most.
     """
 
-    device = torch.device("cpu")
-
     def __init__(
-        self, graph: GraphStore, self_loops: SelfLoops = "keep", *, rows: int = ROWS
+        self, graph: GraphStore, self_loops: SelfLoops = "keep", *, rows: int = 1 << 20
     ) -> None:
-        self.adjacency = Adjacency(graph, self_loops, resident=False)
-        self.stretches = self.adjacency.stretches(rows)
-        self.root = self.adjacency.degree.double().sqrt()[:, None]  # (nodes, 1)
-
-    @property
-    def num_nodes(self) -> int:
-        """The number of nodes."""
-        return self.adjacency.nodes
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(nodes, nodes)."""
-        return self.num_nodes, self.num_nodes
+        super().__init__(graph, self_loops, resident=False)
+        self.num_nodes, self.shape = graph.num_nodes, (self.nodes, self.nodes)
+        self.spans = self.stretches(rows)
+        self.root = self.degree.double().sqrt()[:, None]  # (rows, 1)
 
     @property
     def matrix(self) -> "StoredOperator":
@@ -278,11 +263,11 @@ class StoredOperator:
         """Itself: it has one type and one device."""
         return self
 
-    def __matmul__(self, signal: Tensor) -> Tensor:  # (nodes, columns)
+    def __matmul__(self, signal: Tensor) -> Tensor:  # (rows, columns)
         scaled = signal.double() / self.root
         out = torch.empty_like(scaled)
-        for span in self.stretches:
-            some = self.adjacency.read(*span)
-            out[some.first : some.last] = self.adjacency.product(some, scaled)
-            self.adjacency.done(some)
+        for span in self.spans:
+            some = self.read(*span)
+            out[some.first : some.last] = self.product(some, scaled)
+            self.done(some)
         return out / self.root

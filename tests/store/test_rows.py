@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from longnn.data import DataError, make_split
+from longnn.data import DataError, from_data, make_split
 from longnn.data._scaling import Scaling
 from longnn.graphs import GraphOperator
 from longnn.store import propagate
 from longnn.store._adjacency import StoredOperator
 from longnn.store._disk import OnDisk, bytes_needed, is_prepared, load_stored
 from longnn.store._propagate import ensure_basis, serving_basis
+from longnn.training._known import product_of
 from tests.nn.test_terms import dense_terms
 from tests.store.graphs import small, write_graph
 
@@ -47,6 +48,17 @@ def test_products_are_those_of_the_operator(dataset, graph, loops):
     assert torch.allclose(stored @ signal, P @ signal, atol=1e-13)
     ones = torch.ones(dataset.num_nodes, 1)
     assert torch.allclose(stored @ ones, P @ ones.double())
+
+
+def test_known_answers_pass_along_arcs_as_in_memory(tmp_path):
+    """They passed along half of the double cover, from the rows of sources alone."""
+    ends, weight = torch.randint(40, (2, 200)), torch.rand(200)
+    data = {"x": torch.rand(40, 2), "edge_index": ends, "edge_weight": weight}
+    dataset = from_data(data, directed=True)
+    on_disk = OnDisk(write_graph(tmp_path / "g", dataset))
+    signal = torch.rand(40, 3)
+    memory, disk = (product_of(b.operator())(signal) for b in (dataset.backing, on_disk))
+    assert torch.allclose(memory, disk, atol=1e-6)
 
 
 @pytest.mark.parametrize("loops", ["keep", "add"])
