@@ -115,9 +115,19 @@ class Adjacency:
             first = start - side.row  # of its rows
             offsets = side.offsets[first : stop - side.row + 1]
             lengths = np.diff(offsets)
-            self._check_order(first, offsets, lengths)
+            if (lengths < 0).any():
+                at = int(np.argmax(lengths < 0))
+                raise StoreError(
+                    f"Expected ascending offsets in {self.graph.folder} (got {offsets[at]} before "
+                    f"{offsets[at + 1]} at node {first + at}); make the folder again"
+                )
             indices = side.indices[offsets[0] : offsets[-1]]
-            self._check_range(indices)
+            wrong = indices[(indices < 0) | (indices >= self.graph.num_nodes)]
+            if len(wrong):
+                raise StoreError(
+                    f"Expected neighbours in 0..{self.graph.num_nodes - 1} in {self.graph.folder} "
+                    f"(got {wrong[0]}); make the folder again"
+                )
             here = slice(start - self.first, stop - self.first)
             degree[here] = lengths
             if self_loops != "keep" or weighted:
@@ -134,22 +144,6 @@ class Adjacency:
         # One loop of weight 1 where there is none; or none.
         change = {"keep": 0 * loops, "add": (~looped).astype(kind), "remove": -loops}[self_loops]
         return degree + change, change
-
-    def _check_order(self, start: int, offsets: np.ndarray, lengths: np.ndarray) -> None:
-        if (lengths < 0).any():
-            at = int(np.argmax(lengths < 0))
-            raise StoreError(
-                f"Expected ascending offsets in {self.graph.folder} (got {offsets[at]} before "
-                f"{offsets[at + 1]} at node {start + at}); make the folder again"
-            )
-
-    def _check_range(self, indices: np.ndarray) -> None:
-        low, high = (indices.min(), indices.max()) if len(indices) else (0, 0)
-        if low < 0 or high >= self.graph.num_nodes:
-            raise StoreError(
-                f"Expected neighbours in 0..{self.graph.num_nodes - 1} in {self.graph.folder} "
-                f"(got {low if low < 0 else high}); make the folder again"
-            )
 
     def stretches(self, rows: int) -> list[tuple[int, int]]:
         """The rows in stretches of at most ``rows``, with few entries, each on one side."""

@@ -9,13 +9,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from longnn._base.memory import LEAST, in_words
+from longnn._base.memory import LEAST, in_words, usable_memory
 from longnn.data import DataError, NodeDataset, Source
 from longnn.data._encoding import Encoding
 from longnn.data._rawfiles import cache_root
 from longnn.store._arrays import StoreError, require_disk
-from longnn.store._disk import bytes_needed, is_prepared, limit_of, load_stored
-from longnn.store._graph import GraphStore
+from longnn.store._disk import bytes_needed, is_prepared, load_stored
 from longnn.store._prepare import files_of, how_made, prepare
 from longnn.store._ranks import Ranks
 
@@ -56,11 +55,18 @@ def load_source(
     ranks = Ranks() if ranks is None else ranks
     rows = True if ranks.count > 1 else rows
     if source.kind == "files" and is_prepared(source.graph):
-        _check_options(source)
-        return load_stored(source.graph, rows=rows, memory=memory)
+        dataset = load_stored(source.graph, rows=rows, memory=memory)
+        made = {} if dataset.source is None else dataset.source.options
+        for key, value in source.options.items():
+            if made.get(key) != value:  # it was read already: other options come too late
+                raise StoreError(
+                    f"Expected a prepared folder as it was read (got {key}={value!r}, and "
+                    f"{source.graph} has {made.get(key)!r}); prepare the files again with --data"
+                )
+        return dataset
     size = None if source.is_named or rows is False else size_of_files(source)
     needed = 0 if size is None else bytes_needed(**size)
-    if source.is_named or not (rows or needed > limit_of(memory)):
+    if source.is_named or not (rows or needed > usable_memory(memory)):
         return source.load(data_dir)
     folder = ""
     if ranks.first:
@@ -77,25 +83,13 @@ def load_source(
                 source.nodes,
                 output=place,
                 options=source.options,
-                memory=max(LEAST, limit_of(memory)),
+                memory=max(LEAST, usable_memory(memory)),
                 like=like,
             )
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror or error}; {REMEDY}") from error
         folder = str(graph.folder)
     return load_stored(ranks.agree(folder), rows=True, memory=memory).with_source(source)
-
-
-def _check_options(source: Source) -> None:
-    """A prepared folder was read already: other options come too late."""
-    graph = GraphStore.open(source.graph)
-    made = {} if graph.source is None else graph.source.options
-    for key, value in source.options.items():
-        if made.get(key) != value:
-            raise StoreError(
-                f"Expected a prepared folder as it was read (got {key}={value!r}, and "
-                f"{source.graph} has {made.get(key)!r}); prepare the files again with --data"
-            )
 
 
 def size_of_files(source: Source) -> dict[str, int] | None:

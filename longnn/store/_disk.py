@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn._base.memory import available_memory, in_words
+from longnn._base.memory import in_words, usable_memory
 from longnn.data import DataError, NodeDataset, Source
 from longnn.data._backing import NONZERO, WORDS, Backing, entries_of
 from longnn.data._relations import Relation, match_types
@@ -27,18 +28,14 @@ from longnn.matrices import take_columns
 from longnn.nn._terms import OnRows
 from longnn.store._adjacency import StoredOperator
 from longnn.store._arrays import NAME
-from longnn.store._graph import IDS, SHARED, GraphStore, Neighbours, fit_scaling
+from longnn.store._graph import DEGREES, IDS, SHARED, GraphStore, Neighbours, fit_scaling
 from longnn.store._propagate import ensure_basis
 from longnn.store._ranks import Ranks
 from longnn.store._rows import StoredTerms
 
-#: Of the free memory, the share that a graph may take to be trained on whole.
-SHARE = 0.5
 #: Bytes per value of the features, per entry of the graph, and per node: features and their scaled
 #: copy, arrays while an operator is made, and a few signals of 64 hidden units.
 VALUE_BYTES, ENTRY_BYTES, NODE_BYTES = 12, 64, 3_000
-#: Memory of a system that does not say how much is free.
-UNKNOWN = 1 << 42
 #: The first letters of the fingerprint of a dataset on disk.
 ON_DISK = "disk:"
 #: Stored entries up to which the spectrum is estimated: fifty products, a minute there.
@@ -121,7 +118,7 @@ class OnDisk(Backing):
         return self.graph.about.edges
 
     def degrees(self) -> Tensor:
-        return torch.from_numpy(self.graph.degrees[self.places()])
+        return torch.from_numpy(self.graph.array(DEGREES)[self.places()])
 
     @property
     def weighted(self) -> bool:
@@ -133,7 +130,7 @@ class OnDisk(Backing):
     def arcs(self) -> Tensor | None:
         if self.graph.num_entries > FEW:
             return None
-        return _tensors(self.graph.arcs())[0]
+        return _edges(self.graph.arcs())[0]
 
     def features(self) -> Tensor | None:
         if self.graph.num_nodes * self.graph.num_features > FEW:
@@ -219,7 +216,7 @@ class OnDisk(Backing):
                 degree=max(degrees.values()),
                 device=device,
                 dtype=dtype,
-                neighbours=np.diff(graph.offsets)[nodes],
+                neighbours=np.diff(graph.arcs().offsets)[nodes],
                 columns=self.columns,
             )
 
@@ -264,9 +261,9 @@ class OnDisk(Backing):
             if not len(front):
                 break
         where = np.flatnonzero(inside)
-        entries = int(np.diff(graph.offsets)[where].sum())
+        entries = int(np.diff(graph.arcs().offsets)[where].sum())
         needed = bytes_needed(nodes=len(where), features=self.num_features, entries=entries)
-        if needed > limit_of(None):
+        if needed > usable_memory():
             raise DataError(
                 f"Expected a neighbourhood that fits into memory (got {len(where):,} of "
                 f"{graph.num_nodes:,} nodes, which take {in_words(needed)}); use a machine with "
@@ -285,14 +282,6 @@ def bytes_needed(*, nodes: int, features: int, entries: int) -> int:
     return VALUE_BYTES * nodes * features + ENTRY_BYTES * entries + NODE_BYTES * nodes
 
 
-def limit_of(memory: int | None) -> int:
-    """Bytes that a graph in memory may take: those given, or :data:`SHARE` of what is free."""
-    if memory is not None:
-        return memory
-    free = available_memory()
-    return UNKNOWN if free is None else int(SHARE * free)
-
-
 def load_stored(
     folder: str | Path, *, rows: bool | None = None, memory: int | None = None
 ) -> NodeDataset:
@@ -301,7 +290,7 @@ def load_stored(
     Args:
         folder: of ``longnn prepare``.
         rows: True for the rows, False for the whole graph; None chooses by size.
-        memory: bytes that training may use, see :func:`limit_of`.
+        memory: bytes that training may use, see :func:`usable_memory`.
 
     Raises:
         StoreError: where the folder is not what its manifest says.
@@ -312,7 +301,7 @@ def load_stored(
     options = {} if read is None or read.is_named else read.options
     entries = graph.copies * graph.num_entries
     size = {"nodes": graph.num_nodes, "features": graph.num_features, "entries": entries}
-    fits = bytes_needed(**size) <= limit_of(memory)
+    fits = bytes_needed(**size) <= usable_memory(memory)
     rows = not fits if rows is None else rows
     note = f"{graph.num_nodes:,} nodes and {about.edges:,} edges take about "
     note += f"{in_words(bytes_needed(**size))} of memory"
@@ -337,11 +326,8 @@ def _in_memory(dataset: NodeDataset, disk: OnDisk, where: np.ndarray) -> NodeDat
     """The graph of some of its nodes, int64 (count,), ascending, and the edges between them."""
     graph, every = disk.graph, len(where) == disk.graph.num_nodes
 
-    def tensors(number: int | None = None) -> tuple[Tensor, Tensor | None]:
-        arcs = graph.arcs(number)
-        return _tensors(arcs if every else _between(arcs, where))
-
-    index, weight = tensors()
+    between = None if every else where
+    index, weight = _edges(graph.arcs(), between)
     x = torch.from_numpy(np.array(graph.features[where], dtype=np.float32, order="C"))
     x = x if disk.columns is None else take_columns(x, disk.columns.tolist())
     labels = {key: value[where] for key, value in dataset.data.items()}
@@ -352,27 +338,22 @@ def _in_memory(dataset: NodeDataset, disk: OnDisk, where: np.ndarray) -> NodeDat
         dataset,
         data=data,
         ids=Ids(graph, None if every else where)[:],
-        relations=tuple(Relation(name, *tensors(k)) for k, name in enumerate(graph.about.types)),
+        relations=tuple(
+            Relation(name, *_edges(graph.arcs(k), between))
+            for k, name in enumerate(graph.about.types)
+        ),
         disk=None,
     )
     return made if disk.kinds is None else made.backing.take_types(made, disk.kinds)
 
 
-def _between(arcs: Neighbours, where: np.ndarray) -> Neighbours:
-    """The entries between some nodes, which are numbered by their places."""
-    place = np.full(len(arcs.offsets) - 1, -1, dtype=np.int32)
-    place[where] = np.arange(len(where), dtype=np.int32)
-    entries = entries_of(arcs.offsets, where)
-    row = np.repeat(np.arange(len(where)), np.diff(arcs.offsets)[where])
-    col = place[arcs.indices[entries]]
-    kept = col >= 0
-    count = np.bincount(row[kept], minlength=len(where))
-    weights = None if arcs.weights is None else np.asarray(arcs.weights[entries])[kept]
-    return Neighbours(np.concatenate([[0], np.cumsum(count)]), col[kept], weights)
-
-
-def _tensors(arcs: Neighbours) -> tuple[Tensor, Tensor | None]:
-    """Arcs (2, entries) and their weights, as a dataset has them."""
-    row = np.repeat(np.arange(len(arcs.offsets) - 1), np.diff(arcs.offsets))
-    index = torch.from_numpy(np.stack([row, np.asarray(arcs.indices, dtype=np.int64)]))
-    return index, None if arcs.weights is None else torch.from_numpy(np.array(arcs.weights))
+def _edges(arcs: Neighbours, where: np.ndarray | None = None) -> tuple[Tensor, Tensor | None]:
+    """Arcs (2, entries) and their weights, as a dataset has them; or those between some nodes,
+    which are numbered by their places."""
+    nodes, plain = len(arcs.offsets) - 1, arcs.weights is None
+    values = np.ones(len(arcs.indices), dtype=np.int8) if plain else arcs.weights
+    matrix = sp.csr_array((values, arcs.indices, arcs.offsets), shape=(nodes, nodes))
+    matrix = matrix if where is None else matrix[where][:, where]
+    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    index = torch.from_numpy(np.stack([row, matrix.indices.astype(np.int64)]))
+    return index, None if plain else torch.from_numpy(np.array(matrix.data))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -148,15 +147,24 @@ def write_neighbours(
     ranges = edges.ranges(max(1, int(memory / PER_ARC[weighted])))
     degrees = np.zeros((3, edges.nodes), dtype=np.int64)  # of both ways, there, and back
     with ExitStack() as stack:
-        writers = [
-            _Writers(stack, folder, edges, number=number, back=back)
-            for back in ((False, True) if directed else (False,))
-        ]
+        sides = []
+        for back in (False, True) if directed else (False,):
+            names = arc_files(weighted=weighted, number=number, back=back)
+            files = zip(names, (np.int64, np.int32, np.float32), strict=False)
+            sides.append([stack.enter_context(ArrayWriter(folder / n, kind)) for n, kind in files])
+            sides[-1][0].append(np.zeros(1))
         for k, (low, high) in enumerate(ranges):
             pairs = pairs_of(edges.chunks(kind), tally, low=low, high=high, self_loops=self_loops)
             written = [pairs.arcs(), pairs.arcs(back=True)] if directed else [pairs.both_ways()]
-            for writer, rows in zip(writers, written, strict=True):
-                writer.append(*rows)
+            for (offsets, indices, *weights), (row, col, weight) in zip(
+                sides, written, strict=True
+            ):
+                counts = np.bincount(row - low, minlength=high - low)
+                offsets.append(indices.size + np.cumsum(counts))
+                indices.append(col)
+                for file in weights:
+                    assert weight is not None
+                    file.append(weight)
             other = pairs.row != pairs.col
             for degree, chosen in zip(degrees, (True, pairs.there, pairs.back), strict=True):
                 counts = np.bincount(pairs.row[other & chosen] - low, minlength=high - low)
@@ -171,35 +179,3 @@ def write_neighbours(
     if tally.looped:
         none &= np.diff(np.load(folder / OFFSETS)) == 0
     return Counts(tally, keep, tuple(degrees), int(none.sum()))
-
-
-class _Writers:
-    """The files of one matrix in compressed rows."""
-
-    def __init__(
-        self, stack: ExitStack, folder: Path, edges: EdgeList, *, number: int | None, back: bool
-    ) -> None:
-        names = arc_files(weighted=edges.weighted, number=number, back=back)
-        kinds = (np.int32, np.float32)
-        self.files = [
-            stack.enter_context(ArrayWriter(folder / name, kind))
-            for name, kind in zip(names[1:], kinds, strict=False)
-        ]
-        self.nodes, self.counts = edges.nodes, np.zeros(edges.nodes + 1, dtype=np.int64)
-        self.offsets = folder / names[0]
-        stack.push(self._finish)
-
-    def append(self, row: np.ndarray, col: np.ndarray, weight: np.ndarray | None) -> None:
-        """The arcs of a range, behind those of the ranges before it."""
-        for file, values in zip(self.files, (col, weight), strict=False):
-            assert values is not None
-            file.append(values)
-        if len(row):
-            first = int(row[0])
-            counts = np.bincount(row - first)
-            self.counts[first + 1 : first + 1 + len(counts)] += counts
-
-    def _finish(self, kind: Any, *_: object) -> None:
-        if kind is None:
-            with ArrayWriter(self.offsets, np.int64) as writer:
-                writer.append(np.cumsum(self.counts))

@@ -114,7 +114,9 @@ class GraphStore:
     and ``back_offsets.npy``, ``back_neighbours.npy`` and ``back_weights.npy`` hold the arcs to each
     node: the transposed matrix. Where edges have types, files that begin with ``type0_``,
     ``type1_``, ... (``type0_back_``, ...) hold those of each type in the same form, and the files
-    without it hold all. Features are stored dense, column by column, whatever they were in memory.
+    without it hold all. ``degrees.npy`` has the number of neighbours of each node, whichever way
+    the edge goes, but itself. Features are stored dense, column by column, whatever they were in
+    memory.
 
     Raises:
         StoreError: by :meth:`open`, where the folder is not what its manifest says.
@@ -149,7 +151,7 @@ class GraphStore:
         ``back``: of a directed graph the arcs to each node, not from it; of another one the same.
         """
         names = arc_files(weighted=self.weighted, number=number, back=back and self.directed)
-        return Neighbours(*(self.manifest.array(self.folder, name) for name in names))
+        return Neighbours(*(self.array(name) for name in names))
 
     @property
     def weighted(self) -> bool:
@@ -161,26 +163,20 @@ class GraphStore:
         """Whether it keeps arcs."""
         return self.about.directed
 
-    @cached_property
-    def offsets(self) -> np.memmap:
-        """int64 (nodes + 1,): the neighbours of node i stand from ``offsets[i]`` on."""
-        return self.manifest.array(self.folder, OFFSETS)
+    def array(self, name: str) -> np.memmap:
+        """One of its files."""
+        return self.manifest.array(self.folder, name)
 
     @cached_property
     def features(self) -> np.memmap:
         """float32 (nodes, columns), stored column by column (Fortran order)."""
-        return self.manifest.array(self.folder, FEATURES)
-
-    @property
-    def degrees(self) -> np.memmap:
-        """int64 (nodes,): the neighbours of each node, whichever way the edge goes, but itself."""
-        return self.manifest.array(self.folder, DEGREES)
+        return self.array(FEATURES)
 
     @property
     def answers(self) -> dict[str, torch.Tensor]:
         """Labels and masks, as a dataset has them."""
         names = {key: name for key, name in ANSWERS.items() if name in self.manifest.files}
-        arrays = {key: self.manifest.array(self.folder, name) for key, name in names.items()}
+        arrays = {key: self.array(name) for key, name in names.items()}
         return {key: torch.from_numpy(np.array(array)) for key, array in arrays.items()}
 
     @property

@@ -42,8 +42,8 @@ from longnn.store._terms import Recurrence, Team, rows_per_rank
 
 #: How the columns are cut, written before the first block.
 PLAN = "plan.json"
-#: Share of the free memory that is taken where none is given; of a GPU's.
-SHARE, GPU_SHARE = 0.5, 0.9
+#: Share of the free memory of a GPU that is taken where none is given.
+GPU_SHARE = 0.9
 #: Of the free disk, the share that the terms of all nodes may take.
 DISK_SHARE = 0.8
 
@@ -171,13 +171,13 @@ def _size(
 
 def _budget(memory: int | None, device: str) -> int:
     if torch.device(device).type == "cuda":
-        free = torch.cuda.mem_get_info(torch.device(device))[0]
-        return int(GPU_SHARE * free) if memory is None else memory
-    free = available_memory() or 1 << 62
-    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        left = torch.cuda.mem_get_info(torch.device(device))[0]
+        return int(GPU_SHARE * left) if memory is None else memory
+    free = available_memory()
     if memory is None:
-        return int(SHARE * free) // local if free < 1 << 62 else 4 << 30
-    if memory > free:
+        ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        return 4 << 30 if free is None else free // 2 // ranks
+    if free is not None and memory > free:
         raise MemoryError(
             f"Expected `memory` within what is free, {in_words(free)} (got {in_words(memory)})"
         )

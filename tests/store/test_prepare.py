@@ -24,7 +24,7 @@ def same(graph, dataset):
     """All that training reads is equal: edges, features, labels, classes, ids, roles, notes."""
     graph.manifest.verify(graph.folder)
     row, col = dataset.data.edge_index.numpy()
-    rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.offsets))
+    rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.arcs().offsets))
     assert graph.num_nodes == dataset.num_nodes
     np.testing.assert_array_equal(rows, row)
     np.testing.assert_array_equal(graph.arcs().indices, col)
@@ -195,7 +195,7 @@ def test_many_nodes_keep_their_order(tmp_path):
     both = sp.coo_array((np.ones(keep.sum()), (s[keep], t[keep])), shape=(n, n)).tocsr()
     both = both + both.T
     both.sort_indices()
-    assert np.array_equal(graph.offsets, both.indptr)
+    assert np.array_equal(graph.arcs().offsets, both.indptr)
     assert np.array_equal(graph.arcs().indices, both.indices)
 
 
