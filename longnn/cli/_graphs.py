@@ -14,7 +14,6 @@ from rich.text import Text
 
 import longnn
 from longnn._base.memory import in_words, parse_size
-from longnn._base.schema import to_plain
 from longnn.cli import _display as display
 from longnn.cli._base import (
     Cache,
@@ -201,7 +200,7 @@ def prepare(
     json_: Json = False,
 ) -> None:
     """Write a graph of any size into a folder that training reads from disk."""
-    from longnn.store._cache import cached_place
+    from longnn.store._disk import cached_place
     from longnn.store._graph import GraphStore
 
     source, encoding = read_source(graph, nodes, data_option), None
@@ -228,9 +227,8 @@ def show(store: "GraphStore", *, quiet: bool, json_: bool) -> None:
     from longnn.store._disk import load_stored
 
     if json_:
-        about = to_plain(store.about)
-        del about["scaling"]
-        about.pop("encoding", None)
+        plain = store.manifest.about
+        about = {k: v for k, v in plain.items() if k not in ("encoding", "scaling")}
         print_json({**about, "nodes": store.num_nodes, "features": store.num_features})
     elif not quiet:
         dataset = load_stored(store.folder, rows=True)
@@ -297,9 +295,8 @@ def propagate(
     if not first:
         return
     if json_:
-        recipe, about = to_plain(basis.about.recipe), to_plain(basis.about)
-        del about["recipe"]
-        print_json({"folder": str(basis.folder), **recipe, **about})
+        about = {**basis.manifest.about}
+        print_json({"folder": str(basis.folder), **about.pop("recipe"), **about})
         return
     blocks, rounding = len(basis.about.columns), basis.about.rounding
     size = in_words(sum(file.bytes for file in basis.manifest.files.values()))

@@ -140,14 +140,21 @@ class Manifest:
             write_json(path, to_plain(self))
 
     @classmethod
-    def read(cls, path: Path, kind: str) -> "Manifest":
-        """Read it, and check the kind; files are checked when they are opened.
+    def read(cls, path: Path, kind: str, about: type[T]) -> "tuple[Manifest, T]":
+        """Read it, check the kind, and what is known of the whole as a dataclass; files are checked
+        when they are opened.
 
         Raises:
             StoreError: where there is none, or one of another kind or version.
         """
         try:
             manifest: Manifest = Node.load(path).read(cls)
+            if (manifest.version, manifest.kind) != (VERSION, kind):
+                raise StoreError(
+                    f"Expected a {kind} of version {VERSION} in {path.parent} "
+                    f"(got a {manifest.kind} of version {manifest.version}); make the folder again"
+                )
+            return manifest, Node(manifest.about, file=path, place="about").read(about)
         except FileNotFoundError:
             raise StoreError(
                 f"Expected a prepared folder with a {NAME} (there is no {path}); "
@@ -155,12 +162,6 @@ class Manifest:
             ) from None
         except (OSError, ValueError) as error:
             raise StoreError(str(error)) from error
-        if (manifest.version, manifest.kind) != (VERSION, kind):
-            raise StoreError(
-                f"Expected a {kind} of version {VERSION} in {path.parent} "
-                f"(got a {manifest.kind} of version {manifest.version}); make the folder again"
-            )
-        return manifest
 
     def file(self, folder: Path, name: str) -> Path:
         """The path of a file, of which the size is checked, not the checksum.
@@ -190,22 +191,12 @@ class Manifest:
             )
         return array
 
-    def verify(self, folder: Path) -> None:
-        """Read every file and compare its checksum.
-
-        Raises:
-            StoreError: naming the first file that differs.
-        """
-        for name, entry in self.files.items():
-            path = self.file(folder, name)
-            if entry.dtype:
-                self.array(folder, name)
-            found = checksum(path)
-            if found != entry.checksum:
-                raise StoreError(
-                    f"Expected the checksum {entry.checksum:08x} of {path} "
-                    f"(got {found:08x}); make the folder again"
-                )
+    def is_whole(self, folder: Path) -> bool:
+        """Whether all files are there in their size."""
+        try:
+            return all(self.file(folder, name) for name in self.files)
+        except StoreError:
+            return False
 
 
 def checksum(path: Path) -> int:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from longnn._base.schema import Node
 from longnn.store._arrays import NAME, Manifest, StoreError
 
 #: Which node each row is, where only some are kept.
@@ -97,13 +96,7 @@ class BasisStore:
     @classmethod
     def open(cls, folder: str | Path) -> "BasisStore":
         """The terms that were written into a folder."""
-        path = Path(folder) / NAME
-        manifest = Manifest.read(path, "basis")
-        try:
-            about = Node(manifest.about, file=path, place="about").read(Terms)
-        except ValueError as error:
-            raise StoreError(str(error)) from error
-        return cls(Path(folder), manifest, about)
+        return cls(Path(folder), *Manifest.read(Path(folder) / NAME, "basis", Terms))
 
     @property
     def degree(self) -> int:

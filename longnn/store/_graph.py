@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 import torch
 
 from longnn._base.files import writing
-from longnn._base.schema import Node, Shape, to_plain
+from longnn._base.schema import Shape, to_plain
 from longnn.data import Source
 from longnn.data._dataset import MASKS, Task
 from longnn.data._edgetable import whole_numbers
 from longnn.data._encoding import Encoding
 from longnn.data._scaling import Scaling
 from longnn.data._tensors import GraphTensors
-from longnn.store._arrays import NAME, ArrayFile, Manifest, StoreError
+from longnn.store._arrays import NAME, ArrayFile, Manifest
 
 #: The files of a graph. All of one length are by node, in the order of the ids.
 OFFSETS, NEIGHBOURS, WEIGHTS = "offsets.npy", "neighbours.npy", "weights.npy"
@@ -129,13 +129,7 @@ class GraphStore:
     @classmethod
     def open(cls, folder: str | Path) -> "GraphStore":
         """The graph that ``longnn prepare`` wrote into a folder."""
-        path = Path(folder) / NAME
-        manifest = Manifest.read(path, "graph")
-        try:
-            about = Node(manifest.about, file=path, place="about").read(About)
-        except ValueError as error:
-            raise StoreError(str(error)) from error
-        return cls(Path(folder), manifest, about)
+        return cls(Path(folder), *Manifest.read(Path(folder) / NAME, "graph", About))
 
     @classmethod
     def finish(cls, folder: Path, about: About) -> "GraphStore":

@@ -154,11 +154,9 @@ def _finished(folder: Path, made: Mapping[str, Any]) -> GraphStore | None:
         return None
     try:
         graph = GraphStore.open(folder)
-        for name in graph.manifest.files:
-            graph.manifest.file(folder, name)
     except StoreError:  # damaged, or of another version: it is made again
         return None
-    return graph if graph.about.source == made else None
+    return graph if graph.about.source == made and graph.manifest.is_whole(folder) else None
 
 
 @contextmanager

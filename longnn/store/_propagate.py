@@ -34,9 +34,20 @@ from longnn.store._arrays import (
     require_disk,
 )
 from longnn.store._basis import ROWS, STORED, BasisStore, Recipe, Terms, block_name
-from longnn.store._blocks import Keeper, Memory, Scratch, read_record, record_path, write_rows
+from longnn.store._blocks import (
+    Block,
+    Keeper,
+    Memory,
+    Plan,
+    Scratch,
+    Size,
+    make_plan,
+    read_record,
+    record_path,
+    spans_of,
+    write_rows,
+)
 from longnn.store._graph import GraphStore
-from longnn.store._plan import Plan, Size, make_plan, spans_of
 from longnn.store._ranks import Ranks, join_ranks
 from longnn.store._terms import Recurrence, Team, rows_per_rank
 
@@ -134,12 +145,7 @@ def _finished(folder: Path, recipe: Recipe) -> BasisStore | None:
             f"Expected the terms of this graph in {folder} (got others: {', '.join(differ)} "
             "differ); choose another folder, or delete that one"
         )
-    try:
-        for name in basis.manifest.files:
-            basis.manifest.file(folder, name)
-    except StoreError:
-        return None
-    return basis
+    return basis if basis.manifest.is_whole(folder) else None
 
 
 def _kept_nodes(graph: GraphStore, rows: Kept) -> np.ndarray | None:
@@ -189,12 +195,11 @@ def _settle(folder: Path, recipe: Recipe, size: Size, memory: int) -> Plan:
     for left in [*folder.glob(TEMPORARY), *folder.glob(".*.part")]:
         left.unlink(missing_ok=True)  # of a process that was killed
     plan = make_plan(size, memory)
-    with contextlib.suppress(StoreError, KeyError, TypeError):
-        about = Manifest.read(folder / PLAN, "plan").about
-        old = about["columns"]
-        same = about["key"] == recipe.key and sum(old) == size.columns
-        if same and max(old) <= max(plan.columns):
-            plan = dataclasses.replace(plan, columns=old)
+    with contextlib.suppress(StoreError):
+        old = Manifest.read(folder / PLAN, "plan", Block)[1]
+        same = old.key == recipe.key and sum(old.columns) == size.columns
+        if same and max(old.columns) <= max(plan.columns):
+            plan = dataclasses.replace(plan, columns=[*old.columns])
     column = size.kept * size.term_bytes
     missing = [  # blocks; and a scratch file for the widest
         last - first
@@ -204,7 +209,8 @@ def _settle(folder: Path, recipe: Recipe, size: Size, memory: int) -> Plan:
     needed = column * (sum(missing) + (0 if plan.staged else max(missing, default=0)))
     require_disk(folder, needed, "choose another folder, float16, or only the labelled rows")
     (folder / NAME).unlink(missing_ok=True)  # of a basis whose files are damaged
-    Manifest("plan", {"key": recipe.key, "columns": plan.columns}, {}).write(folder / PLAN)
+    cut = Block(recipe.key, tuple(plan.columns))
+    Manifest("plan", to_plain(cut), {}).write(folder / PLAN)
     return plan
 
 
@@ -359,8 +365,8 @@ class _Job:
         if leads:
             files = {name: ArrayFile.of(temporary)}
             temporary.replace(path)
-            about = {"key": self.recipe.key, "columns": [first, last], "error": error, "norm": norm}
-            Manifest("block", about, files).write(record_path(self.folder, index))
+            block = Block(self.recipe.key, (first, last), error, norm)
+            Manifest("block", to_plain(block), files).write(record_path(self.folder, index))
         self.ranks.wait_rows()
 
     def complete(self) -> None:
@@ -374,8 +380,9 @@ class _Job:
                     f"Expected all blocks in {self.folder} (got no {block_name(index)}); all ranks "
                     "must see the same folder"
                 )
-            files |= record.files
-            error, norm = error + record.about["error"], norm + record.about["norm"]
+            manifest, block = record
+            files |= manifest.files
+            error, norm = error + block.error, norm + block.norm
         if self.kept is not None:
             with writing(self.folder / ROWS):
                 np.save(self.folder / ROWS, self.kept)

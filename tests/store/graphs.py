@@ -9,6 +9,7 @@ import torch
 from longnn.data import from_data
 from longnn.data._synthetic import csbm
 from longnn.graphs import GraphOperator
+from longnn.store._arrays import ArrayFile
 from longnn.store._prepare import Ingest, working
 
 
@@ -26,6 +27,12 @@ def write_matrix(folder, adjacency, features, labels=None):
     tensors = {"x": features.astype(np.float32), "edge_index": ends, "y": labels}
     tensors = {key: torch.from_numpy(array) for key, array in tensors.items()}
     return write_graph(folder, from_data(tensors, self_loops=True, ready=True))
+
+
+def verify(store):
+    """Each file is what the manifest says of it."""
+    for name, entry in store.manifest.files.items():
+        assert ArrayFile.of(store.folder / name) == entry
 
 
 def small(nodes=300, features=6, *, phi=0.6, seed=0, unlabelled=0):

@@ -12,8 +12,7 @@ import pytest
 from longnn.data import DataError, Source
 from longnn.store import prepare
 from longnn.store._arrays import StoreError
-from longnn.store._cache import load_source, size_of_files
-from longnn.store._disk import bytes_needed
+from longnn.store._disk import bytes_needed, load_source, size_of_files
 from tests.commands import longnn, succeed
 
 EDGES, NODES = 4000, 900

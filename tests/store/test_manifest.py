@@ -20,7 +20,6 @@ def folder(tmp_path):
 
 def test_a_graph_is_read_as_it_was_written(folder):
     graph = GraphStore.open(folder)
-    graph.manifest.verify(folder)
     assert (graph.num_nodes, graph.num_entries, graph.about.name) == (2, 2, "pair")
     assert graph.arcs().indices.tolist() == [1, 0]
     assert isinstance(graph.arcs().indices, np.memmap)
@@ -31,22 +30,18 @@ def test_a_graph_is_read_as_it_was_written(folder):
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), r"136 bytes in .* \(got 135\)"),
         (lambda path: path.unlink(), r"neighbours.npy \(got no file\)"),
-        (lambda path: np.save(path, np.array([1, 1], dtype=np.int32)), "checksum"),
         (
             lambda path: np.save(path, np.array([[1], [0]], dtype=np.int32)),
             r"<i4 \(2,\) in .*neighbours.npy \(got <i4 \(2, 1\)\)",
         ),
     ],
-    ids=["truncated", "missing", "changed", "shape"],
+    ids=["truncated", "missing", "shape"],
 )
 def test_a_damaged_file_is_named(folder, damage, message):
     damage(folder / "neighbours.npy")
     graph = GraphStore.open(folder)
     with pytest.raises(StoreError, match=message):
-        graph.manifest.verify(folder)
-    if message != "checksum":
-        with pytest.raises(StoreError, match=message):
-            graph.arcs()
+        graph.arcs()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"files": 3}', '{"files": {"a": 1}}'])

@@ -18,11 +18,12 @@ from longnn.store._arrays import StoreError
 from longnn.store._disk import load_stored
 from longnn.store._graph import SHARED, GraphStore
 from tests.commands import CLUB
+from tests.store.graphs import verify
 
 
 def same(graph, dataset):
     """All that training reads is equal: edges, features, labels, classes, ids, roles, notes."""
-    graph.manifest.verify(graph.folder)
+    verify(graph)
     row, col = dataset.data.edge_index.numpy()
     rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.arcs().offsets))
     assert graph.num_nodes == dataset.num_nodes
@@ -153,7 +154,7 @@ def test_weights_arcs_and_types_are_kept(tmp_path, directed):
     options = {"directed": directed}
     dataset = load(tmp_path / "g.npz", **options)
     graph = prepare(tmp_path / "g.npz", output=tmp_path / "made", options=options)
-    graph.manifest.verify(graph.folder)
+    verify(graph)
     again = load_stored(graph.folder, rows=False)
     assert again.fingerprint() == dataset.fingerprint()
     assert (again.directed, again.one_way) == (directed, dataset.one_way)

@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse
 import torch
 
-from longnn.store import _blocks, _plan, propagate
+from longnn.store import _blocks, propagate
 from longnn.store._adjacency import Adjacency
 from longnn.store._arrays import StoreError
 from longnn.store._propagate import serving_basis
-from tests.store.graphs import all_terms, exact_terms, random_graph, terms_of, write_matrix
+from tests.store.graphs import all_terms, exact_terms, random_graph, terms_of, verify, write_matrix
 
 MEMORY = 4 * 10**9
 
@@ -27,7 +27,7 @@ def test_terms_are_those_of_the_eigenvectors(graph, self_loops):
     basis = propagate(graph, degree=8, self_loops=self_loops, memory=MEMORY)
     exact = exact_terms(adjacency, features, 8, self_loops)
     assert np.abs(terms_of(basis) - exact).max() < 1e-5 * np.abs(exact).max()
-    basis.manifest.verify(basis.folder)
+    verify(basis)
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
@@ -78,7 +78,7 @@ def test_targets_with_gaps_count_as_labels_where_there_is_one(tmp_path):
 
 def cut(monkeypatch, *, columns, staged, resident=True):
     """Blocks of so many columns, whatever the memory."""
-    made = _plan.make_plan
+    made = _blocks.make_plan
 
     def plan(size, memory):
         full = [columns] * (size.columns // columns)
@@ -151,29 +151,29 @@ def test_progress_goes_to_its_end(graph, monkeypatch):
 
 
 class TestPlan:
-    size = _plan.Size(nodes=10**6, entries=2 * 10**7, columns=100, kept=10**6, term_bytes=44)
+    size = _blocks.Size(nodes=10**6, entries=2 * 10**7, columns=100, kept=10**6, term_bytes=44)
 
     @pytest.mark.parametrize("memory", [0.1e9, 0.3e9, 0.8e9, 1.5e9, 4e9, 20e9])
     def test_arrays_fit_the_memory(self, memory):
-        plan = _plan.make_plan(self.size, int(memory))
+        plan = _blocks.make_plan(self.size, int(memory))
         assert sum(plan.columns) == 100
         assert plan.bytes <= memory
-        assert max(plan.columns) <= _plan.WIDEST
+        assert max(plan.columns) <= _blocks.WIDEST
 
     def test_more_memory_makes_wider_blocks(self):
         """Without a scratch file, as on a GPU."""
         size = dataclasses.replace(self.size, scratch=False)
-        widest = [max(_plan.make_plan(size, int(m)).columns) for m in (0.6e9, 0.8e9, 1.5e9, 8e9)]
+        widest = [max(_blocks.make_plan(size, int(m)).columns) for m in (0.6e9, 0.8e9, 1.5e9, 8e9)]
         assert widest == [3, 5, 16, 64]
 
     def test_little_memory_leaves_graph_and_terms_on_disk(self):
-        little, much = (_plan.make_plan(self.size, int(m)) for m in (0.3e9, 20e9))
+        little, much = (_blocks.make_plan(self.size, int(m)) for m in (0.3e9, 20e9))
         assert (little.resident, little.staged) == (False, False)
         assert (much.resident, much.staged) == (True, True)
 
     def test_too_little_is_an_error(self):
         with pytest.raises(MemoryError, match=r"one column of 1,000,000 nodes.*--memory"):
-            _plan.make_plan(self.size, 10**7)
+            _blocks.make_plan(self.size, 10**7)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from longnn.store._basis import BasisStore, block_name
 from longnn.store._graph import GraphStore
 from tests.commands import fail, succeed, succeed_json
 from tests.kills import finish, forked
-from tests.store.graphs import random_graph, terms_of, write_matrix
+from tests.store.graphs import random_graph, terms_of, verify, write_matrix
 from tests.store.test_propagate import MEMORY, cut
 
 OPTIONS = {"degree": 3, "memory": MEMORY}
@@ -59,7 +59,7 @@ def test_a_kill_loses_one_block_at_most(graph, tmp_path, monkeypatch):
     basis = propagate(graph, **OPTIONS)
     assert again == [2]
     np.testing.assert_array_equal(terms_of(basis), expected)
-    basis.manifest.verify(basis.folder)
+    verify(basis)
     assert not list(basis.folder.glob(".*.part"))
 
 

@@ -15,7 +15,7 @@ from longnn.store._disk import OnDisk, bytes_needed, is_prepared, load_stored
 from longnn.store._propagate import ensure_basis, serving_basis
 from longnn.training._known import product_of
 from tests.nn.test_terms import dense_terms
-from tests.store.graphs import small, write_graph
+from tests.store.graphs import small, verify, write_graph
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +64,12 @@ def test_known_answers_pass_along_arcs_as_in_memory(tmp_path):
 @pytest.mark.parametrize("loops", ["keep", "add"])
 @pytest.mark.parametrize("some", [False, True])
 def test_terms_of_features_and_of_a_constant(dataset, graph, tmp_path, monkeypatch, loops, some):
-    monkeypatch.setattr("longnn.store._plan.WIDEST", 2)
+    monkeypatch.setattr("longnn.store._blocks.WIDEST", 2)
     rows = np.arange(100) if some else None
     which = "labelled" if some else "all"
     basis = propagate(graph, degree=4, self_loops=loops, rows=which, output=tmp_path / "b")
     assert basis.about.columns == (2, 2, 2)
-    basis.manifest.verify(basis.folder)
+    verify(basis)
     x = torch.cat([dataset.data.x.to_dense(), torch.ones(dataset.num_nodes, 1)], 1)
     exact = dense_terms(operator_of(dataset, loops), x, 4)
     exact = exact if rows is None else exact[:, rows]
