@@ -14,8 +14,7 @@ from longnn.store._adjacency import StoredOperator
 from longnn.store._disk import OnDisk, bytes_needed, is_prepared, load_stored
 from longnn.store._propagate import ensure_basis, serving_basis
 from longnn.training._known import product_of
-from tests.nn.test_terms import dense_terms
-from tests.store.graphs import small, verify, write_graph
+from tests.store.graphs import small, write_graph
 
 
 @pytest.fixture(scope="module")
@@ -59,24 +58,6 @@ def test_known_answers_pass_along_arcs_as_in_memory(tmp_path):
     signal = torch.rand(40, 3)
     memory, disk = (product_of(b.operator())(signal) for b in (dataset.backing, on_disk))
     assert torch.allclose(memory, disk, atol=1e-6)
-
-
-@pytest.mark.parametrize("loops", ["keep", "add"])
-@pytest.mark.parametrize("some", [False, True])
-def test_terms_of_features_and_of_a_constant(dataset, graph, tmp_path, monkeypatch, loops, some):
-    monkeypatch.setattr("longnn.store._blocks.WIDEST", 2)
-    rows = np.arange(100) if some else None
-    which = "labelled" if some else "all"
-    basis = propagate(graph, degree=4, self_loops=loops, rows=which, output=tmp_path / "b")
-    assert basis.about.columns == (2, 2, 2)
-    verify(basis)
-    x = torch.cat([dataset.data.x.to_dense(), torch.ones(dataset.num_nodes, 1)], 1)
-    exact = dense_terms(operator_of(dataset, loops), x, 4)
-    exact = exact if rows is None else exact[:, rows]
-    for degree in (4, 2):
-        values, ones = basis.read(np.array([2, 0, 3]), degree)
-        assert np.allclose(values, exact[: degree + 1, [2, 0, 3], :-1], atol=1e-5)
-        assert np.allclose(ones, exact[: degree + 1, [2, 0, 3], -1], atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -158,12 +139,6 @@ def test_scaling_column_by_column(graph, dataset, kind):
 def test_scaling_of_rows_says_what_to_do(graph):
     with pytest.raises(DataError, match="use scale='columns'"):
         OnDisk(graph).scaling("row", ready=False)
-
-
-def test_a_graph_without_labels_cannot_be_trained_on(tmp_path):
-    write_graph(tmp_path / "g", small(40, 3, unlabelled=40))
-    with pytest.raises(DataError, match="labelled nodes"):
-        _ = load_stored(tmp_path / "g", rows=True).asked
 
 
 def test_a_damaged_folder_is_named(graph):
