@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -70,12 +69,7 @@ class ArrayWriter:
             self._file.write(np.ascontiguousarray(values, self.dtype).data)
         self.size += values.size
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         with writing(self.path), self._file:
             if kind is None:
                 self._file.seek(0)

@@ -156,17 +156,6 @@ def test_a_folder_that_cannot_be_written(graph, monkeypatch):
         propagate(graph, **OPTIONS, output=graph.folder / "file" / "basis")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder(graph, tmp_path):
-    graph.folder.chmod(0o500)
-    try:
-        with pytest.raises(OSError, match=r"Expected to write .*basis-.* \(Permission denied\)"):
-            propagate(graph, **OPTIONS)
-        assert propagate(graph, **OPTIONS, output=tmp_path / "elsewhere").degree == 3
-    finally:
-        graph.folder.chmod(0o700)
-
-
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't allocate memory: ...")])
 def test_too_little_memory_in_the_midst(graph, monkeypatch, error):
     def refuse(*arguments):
