@@ -12,7 +12,7 @@ import torch
 
 from longnn.config import Config
 from longnn.data import DataError, Source, make_split
-from longnn.store._cache import load_source
+from longnn.store._disk import load_source
 from longnn.training import Job, Trained
 
 MODEL = {"placement": "features", "epochs": 2, "degree": 2, "hidden_channels": 4, "device": "cpu"}

@@ -2,12 +2,10 @@
 
 import dataclasses
 
-import numpy as np
 import torch
 
 from longnn.data import NodeDataset, Split
 from longnn.data._synthetic import csbm
-from longnn.store._graph import NOBODY
 
 
 def balanced_split(y: torch.Tensor, each: int) -> Split:
@@ -17,14 +15,6 @@ def balanced_split(y: torch.Tensor, each: int) -> Split:
     rest = ~train & ((y == 0) | (place <= each + each * 2 // 5))
     even = torch.arange(len(y)) % 2 == 0
     return Split(train, rest & even, rest & ~even, "own", 0)
-
-
-def roles_of(dataset: NodeDataset) -> np.ndarray:
-    """The split of the graph as a stored graph has it, (nodes,)."""
-    roles = np.full(dataset.num_nodes, NOBODY)
-    for role, part in enumerate(("train", "val", "test")):
-        roles[dataset.data[f"{part}_mask"].numpy()] = role
-    return roles
 
 
 def shifted_graph(nodes: int = 300, features: int = 8) -> NodeDataset:

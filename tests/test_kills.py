@@ -7,7 +7,7 @@ import pytest
 from longnn.data import Source
 from longnn.runs import train
 from tests.kills import Kills
-from tests.store.stored import small, write_graph
+from tests.store.graphs import small, write_graph
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 #: Long enough to be hit in the midst of it, and of every kind of work: repeats and baselines.

@@ -1,5 +1,6 @@
 """A run on rows of a stored graph is a run: folder, predictions, evaluation, resume, report."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -14,8 +15,8 @@ from longnn.store._disk import load_stored
 from longnn.training._fit import raw_scores
 from longnn.training._presets import portfolio
 from tests.commands import fail, succeed
-from tests.shifted import roles_of, shifted_graph
-from tests.store.stored import small, write_graph
+from tests.shifted import shifted_graph
+from tests.store.graphs import small, write_graph
 
 FAST = {"preset": "fast", "epochs": 12, "batch_rows": 64, "baselines": False}
 
@@ -24,7 +25,7 @@ FAST = {"preset": "fast", "epochs": 12, "batch_rows": 64, "baselines": False}
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored") / "graph"
     ids = [f"user {i}" for i in range(300)]
-    write_graph(folder, small(300, unlabelled=40), ids=ids)
+    write_graph(folder, dataclasses.replace(small(300, unlabelled=40), ids=ids))
     return folder
 
 
@@ -62,7 +63,7 @@ def test_predictions_are_of_all_nodes_with_their_ids(run, folder):
 def test_rows_follow_the_validation_nodes(tmp_path, no_report):
     """Training, the folder, evaluation and other graphs: all with the shift of the readout."""
     graph = shifted_graph()
-    write_graph(tmp_path / "graph", graph, roles=roles_of(graph))
+    write_graph(tmp_path / "graph", graph)
     run = train(tmp_path / "graph", FAST, tmp_path / "run", memory=1)
     readout = run.trained.readouts[0]
     assert readout.shift[0] > 0 > readout.shift[1]
@@ -82,7 +83,8 @@ def test_rows_follow_the_validation_nodes(tmp_path, no_report):
 
 def test_a_new_graph_is_predicted_by_rows(run, tmp_path):
     new = small(120, seed=3, unlabelled=120)
-    stored = write_graph(tmp_path / "new", new, ids=list(range(1000, 1120)))
+    new = dataclasses.replace(new, ids=list(range(1000, 1120)))
+    stored = write_graph(tmp_path / "new", new)
     table = run.predict(load_stored(stored.folder, rows=True))
     assert table.column_names == ["id", "predicted", "plausible", "p_minus", "p_plus"]
     assert table["id"].to_pylist()[0] == 1000

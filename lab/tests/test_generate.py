@@ -53,11 +53,12 @@ def test_files_prepare_to_the_graph_of_the_model(tmp_path, monkeypatch):
         generate(tmp_path / name, **options, seed=seed)
     assert len([*(tmp_path / "a" / "edges").iterdir()]) == 17
     a, b, c = (prepare(tmp_path / x, output=tmp_path / f"{x}-graph") for x in "abc")
-    for name in ("offsets", "neighbours", "features", "labels"):
-        assert np.array_equal(getattr(a, name), getattr(b, name))
-        assert not np.array_equal(getattr(a, name), getattr(c, name))
+    for name in ("offsets", "neighbours", "features", "y"):
+        first, same, other = (g.manifest.array(g.folder, f"{name}.npy") for g in (a, b, c))
+        assert np.array_equal(first, same)
+        assert not np.array_equal(first, other)
     model = BlockModel(**options, seed=3)
-    np.testing.assert_array_equal(a.labels, np.where(model.labelled_nodes, model.labels, -1))
+    np.testing.assert_array_equal(a.answers["y"], np.where(model.labelled_nodes, model.labels, -1))
     np.testing.assert_array_equal(a.features[: model.rows], model.features_of(0))
     with pytest.raises(DataError, match="empty folder"):
         generate(tmp_path / "a", **options)

@@ -40,6 +40,13 @@ def available_memory() -> int | None:
     return min(sizes, default=None)
 
 
+def usable_memory(given: int | None = None) -> int:
+    """Bytes that a program may take: those given, else half of what is free; of a system that does
+    not say how much is free, 4 TB."""
+    free = available_memory()
+    return given if given is not None else 1 << 42 if free is None else free // 2
+
+
 def in_words(size: float) -> str:
     """A number of bytes as people write it.
 

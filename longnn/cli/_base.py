@@ -236,7 +236,7 @@ def load_dataset(
     **options: Any,
 ) -> "NodeDataset":
     """What was named on the command line: in memory where it fits, else on disk, prepared."""
-    from longnn.store._cache import load_source
+    from longnn.store._disk import load_source
 
     note = lambda text: None if quiet else show_notes([with_short_paths(text)])  # noqa: E731
     given: dict[str, Any] = {"memory": read_memory(memory), "cache": cache, "on_note": note}

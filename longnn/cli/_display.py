@@ -77,18 +77,6 @@ def work_progress(console: Console, *, quiet: bool) -> Progressing:
     return _progress(console, quiet, lambda name, share: (name, share, 1.0), refresh=0)
 
 
-def block_progress(console: Console, *, quiet: bool) -> Progressing:
-    """A callback for propagation: blocks done and time left."""
-
-    def describe(state: Any) -> tuple[str, float, float]:
-        text = f"{state.done} of {state.blocks} blocks"
-        if state.seconds_left is not None:
-            text += f"  about {time_text(state.seconds_left)} left"
-        return text, state.share, 1.0
-
-    return _progress(console, quiet, describe, estimate=False, refresh=0)
-
-
 @contextmanager
 def _progress(
     console: Console,

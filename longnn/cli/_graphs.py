@@ -200,26 +200,23 @@ def prepare(
     json_: Json = False,
 ) -> None:
     """Write a graph of any size into a folder that training reads from disk."""
-    from longnn.store._cache import cached_place
+    from longnn.store._disk import cached_place
     from longnn.store._graph import GraphStore
-    from longnn.store._prepare import Form
 
-    source = read_source(graph, nodes, data_option)
-    form: Form | None = None
-    if like is not None and (like / longnn.records.RUN).exists():
-        run = longnn.runs.load_run(like)
-        form, source = run.trained, source if run.source is None else source.like(run.source)
-    elif like is not None:
-        form = made = GraphStore.open(like)
-        source = source if made.source is None else source.like(made.source)
+    source, encoding = read_source(graph, nodes, data_option), None
+    if like is not None:
+        run = longnn.runs.load_run(like) if (like / longnn.records.RUN).exists() else None
+        other = GraphStore.open(like) if run is None else run
+        encoding = GraphStore.open(like).encoding if run is None else run.trained.encoding
+        source = source if other.source is None else source.like(other.source)
     with interruptible(STARTS_OVER), display.work_progress(err, quiet=quiet) as on_progress:
         store = longnn.store.prepare(
             Path(source.graph) if source.kind == "files" else source.graph,
             source.nodes,
-            output=cached_place(source, cache, form) if output is None else output,
+            output=cached_place(source, cache, encoding) if output is None else output,
             options=source.options,
             memory=memory,
-            like=form,
+            like=encoding,
             on_progress=on_progress,
         )
     show(store, quiet=quiet, json_=json_)
@@ -230,15 +227,17 @@ def show(store: "GraphStore", *, quiet: bool, json_: bool) -> None:
     from longnn.store._disk import load_stored
 
     if json_:
-        about = {k: v for k, v in store.about.items() if k not in ("encoding", "scaling")}
+        plain = store.manifest.about
+        about = {k: v for k, v in plain.items() if k not in ("encoding", "scaling")}
         print_json({**about, "nodes": store.num_nodes, "features": store.num_features})
     elif not quiet:
-        card = longnn.data.describe(load_stored(store.folder, rows=True))
+        dataset = load_stored(store.folder, rows=True)
+        card = longnn.data.describe(dataset)
         for line in card.lines():
             out.print(line)
         out.print(f"{'on disk':<12}{in_words(sum(f.bytes for f in store.manifest.files.values()))}")
-        show_notes([*store.about["notes"], *card.warnings])
-        if store.about["labelled"]:
+        show_notes([*store.about.notes, *card.warnings])
+        if bool(dataset.labelled.any()):
             err.print(f"next: longnn train {shlex.quote(str(store.folder))}")
 
 
@@ -279,7 +278,7 @@ def propagate(
     where = str(longnn.training.choose_device(device))
     if where == "cuda":  # under torchrun each rank has a GPU of its own
         where = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-    with display.block_progress(err, quiet=json_ or not first) as on_progress:
+    with display.work_progress(err, quiet=json_ or not first) as on_progress:
         basis = longnn.store.propagate(
             folder,
             degree=degree,
@@ -296,15 +295,15 @@ def propagate(
     if not first:
         return
     if json_:
-        about = dataclasses.asdict(basis.manifest)["about"]
-        print_json({"folder": str(basis.folder), **about})
+        about = {**basis.manifest.about}
+        print_json({"folder": str(basis.folder), **about.pop("recipe"), **about})
         return
-    blocks, rounding = len(basis.columns), basis.about.get("rounding")
+    blocks, rounding = len(basis.about.columns), basis.about.rounding
     size = in_words(sum(file.bytes for file in basis.manifest.files.values()))
     out.print(
         f"basis: {basis.folder}\n"
-        f"terms: {basis.num_rows:,} rows, degree {basis.degree}, {sum(basis.columns)} columns in "
-        f"{blocks} block{'s' if blocks > 1 else ''}, {basis.about['dtype']}, {size}"
+        f"terms: {basis.num_rows:,} rows, degree {basis.degree}, {basis.num_columns} columns in "
+        f"{blocks} block{'s' if blocks > 1 else ''}, {basis.about.recipe.dtype}, {size}"
         + (f", rounding error {rounding:.1e}" if rounding else "")
     )
     out.print(f"time: {display.time_text(time.perf_counter() - started)}")

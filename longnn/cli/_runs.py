@@ -282,7 +282,7 @@ def _dataset(
     source, trained_on = read_source(graph, nodes, pairs), run.source
     if trained_on is not None and not is_prepared(source.graph):
         source = source.like(trained_on)
-    dataset = load_dataset(source, data_dir, memory, cache, like=run.trained)
+    dataset = load_dataset(source, data_dir, memory, cache, like=run.trained.encoding)
     dataset = run.trained.encode(dataset)
     show_notes(dataset.notes)
     return dataset

@@ -25,7 +25,6 @@ from longnn.data._edgetable import (
     whole_numbers,
     with_unknown,
 )
-from longnn.data._encoding import Encoding
 from longnn.data._errors import DataError, require_memory
 from longnn.data._featurefile import join_features, read_feature_file
 from longnn.data._features import DEGREES
@@ -137,7 +136,10 @@ def assemble(
         notes=known.notes,
         ready=options.features == "identity",
     )
-    return dataset.with_columns(known.columns, known.encoding)
+    columns = None
+    if known.table is not None and known.roles is not None and known.roles.features:
+        columns = known.table.only(known.roles.features)
+    return dataset.with_columns(columns, known.encoding)
 
 
 def refuse_feature_file(path: Path | None) -> None:
@@ -263,8 +265,6 @@ def _add_features(nodes: Nodes, edges: Edges, options: TableOptions) -> None:
     features = options.features
     count = nodes.count or 0
     require_memory(64.0 * count, f"a graph of {count} nodes")
-    if features == "columns":
-        raise no_features(nodes.source, nodes.encoding)
     if features == "identity":
         if count > MAX_IDENTITY:
             raise DataError(
@@ -274,29 +274,25 @@ def _add_features(nodes: Nodes, edges: Edges, options: TableOptions) -> None:
         nodes.x = csr(torch.arange(count + 1), torch.arange(count), torch.ones(count), count)
         return
     arcs = merge_edges(edges.index.long(), edges.weight, directed=options.directed)
-    ends, nodes.feature_names = (
-        (arcs.ends, DEGREES[1:]) if arcs.directed else (arcs.ends[:1], DEGREES[:1])
-    )
-    counts = [torch.bincount(end, minlength=count) for end in ends]
-    nodes.x = torch.log1p(torch.stack(counts, dim=1).float())
+    ends = arcs.ends if arcs.directed else arcs.ends[:1]
+    degrees = [torch.bincount(end, minlength=count) for end in ends]
+    nodes.x = degree_features(nodes, degrees, features)
+
+
+def degree_features(nodes: Nodes, degrees: Sequence[Tensor], features: str) -> Tensor:
+    """Features of nodes that have no others: of their degrees, one (nodes,), or out and in."""
+    if features == "columns":
+        why = "" if nodes.encoding is None else f". {nodes.encoding.note.rstrip('.')}"
+        raise DataError(
+            f"Expected feature columns in {nodes.source} (got none{why}); use features='degree' or "
+            "'identity'."
+        )
+    nodes.feature_names = DEGREES[:1] if len(degrees) == 1 else DEGREES[1:]
     nodes.encoding = None
     if features == "auto":
-        nodes.notes.append(degree_note(len(counts)))
-
-
-def degree_note(number: int) -> str:
-    """That degrees are the features: one, or out and in."""
-    which = "" if number == 1 else " of arcs out, and of arcs in,"
-    return f"There are no features: log(1 + degree){which} is used."
-
-
-def no_features(source: str, encoding: Encoding | None) -> DataError:
-    """The error where the user wants features of columns and there are none."""
-    why = "" if encoding is None else f". {encoding.note.rstrip('.')}"
-    return DataError(
-        f"Expected feature columns in {source} (got none{why}); use features='degree' or "
-        "'identity'."
-    )
+        which = "" if len(degrees) == 1 else " of arcs out, and of arcs in,"
+        nodes.notes.append(f"There are no features: log(1 + degree){which} is used.")
+    return torch.log1p(torch.stack([*degrees], dim=1).float())
 
 
 def _user_ids(ids: Any) -> Sequence[str] | Sequence[int]:

@@ -6,7 +6,7 @@ is plain data: a run stores it as JSON, and a new table goes through it unchange
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -26,6 +26,8 @@ from longnn.matrices import SPARSE_SHARE, csr_from_scipy
 Column: TypeAlias = Number | Boolean | Date | Category | Text | LeftOut
 #: Features (nodes, width) of one column, float32.
 Block: TypeAlias = np.ndarray | sp.csr_array
+#: What becomes of the features of all columns: joined in memory, or written to a file.
+Join: TypeAlias = Callable[[Iterator[Block]], Tensor | None]
 Missing = Literal["fill", "error"]
 KINDS: dict[str, Any] = {
     kind.kind: kind for kind in (Number, Boolean, Date, Category, Text, LeftOut)
@@ -53,7 +55,9 @@ class Encoding:
     def fit(
         cls,
         table: Table,
+        names: Sequence[str] | None = None,
         *,
+        join: Join | None = None,
         text_columns: Sequence[str] = (),
         category_columns: Sequence[str] = (),
         missing: Missing = "fill",
@@ -62,7 +66,10 @@ class Encoding:
         """Learn from the columns of a table; returns the features too, None if there are none.
 
         Args:
-            table: the feature columns, one node per row.
+            table: one node per row.
+            names: its feature columns; by default all.
+            join: what becomes of the features of each column, which are made one after the other;
+                by default they are joined in memory.
             text_columns: columns whose words are features.
             category_columns: columns whose values are categories, whatever they look like.
             missing: ``"fill"`` gaps, or treat the first as an ``"error"``.
@@ -72,10 +79,10 @@ class Encoding:
             DataError: naming line and column of a cell that does not fit the others.
         """
         named = {"text_columns": text_columns, "category_columns": category_columns}
-        parts = [*encode_columns(table, table.names, **named, missing=missing, hints=hints)]
-        parts = _leave_out(parts)
-        encoding = cls(tuple(column for column, _ in parts))
-        return encoding, join_blocks([block for _, block in parts if block is not None])
+        names, columns = table.names if names is None else names, list[Column]()
+        blocks = _new_blocks(columns, table, names, **named, missing=missing, hints=hints)
+        x = (join or join_blocks)(blocks)
+        return cls(tuple(columns)), x
 
     @classmethod
     def plain(cls, names: Sequence[str]) -> "Encoding":
@@ -93,7 +100,7 @@ class Encoding:
         Raises:
             DataError: naming a column that is missing, or a cell that does not fit its column.
         """
-        x = join_blocks([block for _, block in self.blocks(table)])
+        x = join_blocks(block for _, block in self.blocks(table))
         if x is None:
             raise DataError("Expected an encoding with features (got one that has none)")
         return x
@@ -171,8 +178,9 @@ class Encoding:
         return cls(tuple(columns))
 
 
-def join_blocks(blocks: Sequence[Block]) -> Tensor | None:  # (nodes, features)
+def join_blocks(each: Iterable[Block]) -> Tensor | None:  # (nodes, features)
     """The features of all columns: CSR if they are many and mostly zeros, else dense."""
+    blocks = list(each)
     width = sum(block.shape[1] for block in blocks)
     if width == 0:
         return None
@@ -191,7 +199,7 @@ def join_blocks(blocks: Sequence[Block]) -> Tensor | None:  # (nodes, features)
     return torch.from_numpy(joined)
 
 
-def encode_columns(
+def _encode_columns(
     table: Table,
     names: Sequence[str],
     *,
@@ -239,12 +247,23 @@ class Novelty:
         return (column, block) if reason is None else (LeftOut(column.column, reason), None)
 
 
-def _leave_out(parts: list[tuple[Column, Block | None]]) -> list[tuple[Column, Block | None]]:
-    """Drop columns that are constant or repeat an earlier one, unless nothing would remain."""
-    novelty = Novelty()
-    kept = [novelty.judge(column, block) for column, block in parts]
-    nothing = all(block is None for _, block in kept)
-    return parts if nothing and any(block is not None for _, block in parts) else kept
+def _new_blocks(
+    columns: list[Column], table: Table, names: Sequence[str], **options: Any
+) -> Iterator[Block]:
+    """The features of each column but those that are constant or repeat an earlier one, unless
+    nothing would remain; ``columns`` is filled with what each column is."""
+    for judge in (Novelty().judge, lambda column, block: (column, block)):
+        columns.clear()
+        empty = True
+        for column, block in _encode_columns(table, names, **options):
+            column, block = judge(column, block)
+            columns.append(column)
+            if block is not None:
+                empty = False
+                yield block
+        if not empty:
+            return
+        options["hints"] = None
 
 
 def _no_news(column: Column, block: Block) -> str | None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from longnn.data._dataset import MASKS, Task
-from longnn.data._encoding import Encoding
+from longnn.data._encoding import Encoding, Join
 from longnn.data._errors import DataError
 from longnn.data._hints import Hints
 from longnn.data._labels import distinct_texts, find_labels, read_labels
@@ -47,7 +47,6 @@ class Nodes:
         feature_names: one per feature, or empty.
         open_features: how many of the last ones come from a long table (see :class:`NodeDataset`).
         encoding: how the columns became features, or None.
-        columns: the feature columns as they were read, or None.
         table: they are from, or None.
         roles: what its columns are for, or None.
         y: labels as :class:`NodeDataset` wants them, or None.
@@ -65,7 +64,6 @@ class Nodes:
     feature_names: tuple[str, ...] = ()
     open_features: int = 0
     encoding: Encoding | None = None
-    columns: Table | None = None
     table: Table | None = None
     roles: "NodeColumns | None" = None
     y: Tensor | None = None
@@ -176,14 +174,15 @@ def _feature_columns(table: Table, options: TableOptions, roles: Sequence[str]) 
     return tuple(column for column in chosen if column not in dropped)
 
 
-def read_features(nodes: Nodes, options: TableOptions) -> None:
-    """Encode the feature columns."""
+def read_features(nodes: Nodes, options: TableOptions, join: Join | None = None) -> None:
+    """Encode the feature columns; ``join`` as of :meth:`Encoding.fit`."""
     if nodes.table is None or nodes.roles is None or not nodes.roles.features:
         return
-    nodes.columns = nodes.table.only(nodes.roles.features)
     hints = Hints(nodes.y, nodes.masks)
     nodes.encoding, nodes.x = Encoding.fit(
-        nodes.columns,
+        nodes.table,
+        nodes.roles.features,
+        join=join,
         text_columns=options.text_columns or (),
         category_columns=options.category_columns or (),
         missing=options.missing,

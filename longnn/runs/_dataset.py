@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, from_data
 from longnn.data._tensors import is_graph_data
-from longnn.store._cache import load_source
-from longnn.store._disk import ON_DISK
+from longnn.store._disk import ON_DISK, load_source
 from longnn.store._ranks import Ranks, join_ranks
 from longnn.training import choose_device
 

@@ -11,8 +11,6 @@ computes, with the offsets of a stretch in 32 bits however many entries the whol
 """
 
 import mmap
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,9 +115,19 @@ class Adjacency:
             first = start - side.row  # of its rows
             offsets = side.offsets[first : stop - side.row + 1]
             lengths = np.diff(offsets)
-            self._check_order(first, offsets, lengths)
+            if (lengths < 0).any():
+                at = int(np.argmax(lengths < 0))
+                raise StoreError(
+                    f"Expected ascending offsets in {self.graph.folder} (got {offsets[at]} before "
+                    f"{offsets[at + 1]} at node {first + at}); make the folder again"
+                )
             indices = side.indices[offsets[0] : offsets[-1]]
-            self._check_range(indices)
+            wrong = indices[(indices < 0) | (indices >= self.graph.num_nodes)]
+            if len(wrong):
+                raise StoreError(
+                    f"Expected neighbours in 0..{self.graph.num_nodes - 1} in {self.graph.folder} "
+                    f"(got {wrong[0]}); make the folder again"
+                )
             here = slice(start - self.first, stop - self.first)
             degree[here] = lengths
             if self_loops != "keep" or weighted:
@@ -136,22 +144,6 @@ class Adjacency:
         # One loop of weight 1 where there is none; or none.
         change = {"keep": 0 * loops, "add": (~looped).astype(kind), "remove": -loops}[self_loops]
         return degree + change, change
-
-    def _check_order(self, start: int, offsets: np.ndarray, lengths: np.ndarray) -> None:
-        if (lengths < 0).any():
-            at = int(np.argmax(lengths < 0))
-            raise StoreError(
-                f"Expected ascending offsets in {self.graph.folder} (got {offsets[at]} before "
-                f"{offsets[at + 1]} at node {start + at}); make the folder again"
-            )
-
-    def _check_range(self, indices: np.ndarray) -> None:
-        low, high = (indices.min(), indices.max()) if len(indices) else (0, 0)
-        if low < 0 or high >= self.graph.num_nodes:
-            raise StoreError(
-                f"Expected neighbours in 0..{self.graph.num_nodes - 1} in {self.graph.folder} "
-                f"(got {low if low < 0 else high}); make the folder again"
-            )
 
     def stretches(self, rows: int) -> list[tuple[int, int]]:
         """The rows in stretches of at most ``rows``, with few entries, each on one side."""
@@ -187,16 +179,6 @@ class Adjacency:
         if self.resident and self.device.type != "cpu":
             self._kept[start, stop] = found
         return found
-
-    def ahead(self, stretches: list[tuple[int, int]]) -> Iterator[Stretch]:
-        """Stretches in order; the next is read while the caller works on one."""
-        with ThreadPoolExecutor(1) as reader:
-            waiting = [reader.submit(self.read, *span) for span in stretches[:1]]
-            for span in [*stretches[1:], None]:
-                ready = waiting.pop().result()
-                if span is not None:
-                    waiting.append(reader.submit(self.read, *span))
-                yield ready
 
     def product(self, some: Stretch, signal: Tensor) -> Tensor:
         """Rows of (A + S) U for a signal U (nodes, columns): (last - first, columns)."""
@@ -249,12 +231,8 @@ def forget(array: np.ndarray, begin: int, end: int) -> None:
         mapped.madvise(mmap.MADV_DONTNEED, low, high - low)
 
 
-#: Rows that are read at once, at most.
-ROWS = 1 << 20
-
-
-class StoredOperator:
-    """The operator of a graph on disk, in float64 on the CPU.
+class StoredOperator(Adjacency):
+    """The propagation matrix of a graph on disk, in float64 on the CPU.
 
     Args:
         graph: whose neighbours are read anew for each product.
@@ -262,24 +240,13 @@ class StoredOperator:
         rows: to read at once, at most.
     """
 
-    device = torch.device("cpu")
-
     def __init__(
-        self, graph: GraphStore, self_loops: SelfLoops = "keep", *, rows: int = ROWS
+        self, graph: GraphStore, self_loops: SelfLoops = "keep", *, rows: int = 1 << 20
     ) -> None:
-        self.adjacency = Adjacency(graph, self_loops, resident=False)
-        self.stretches = self.adjacency.stretches(rows)
-        self.root = self.adjacency.degree.double().sqrt()[:, None]  # (nodes, 1)
-
-    @property
-    def num_nodes(self) -> int:
-        """The number of nodes."""
-        return self.adjacency.nodes
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(nodes, nodes)."""
-        return self.num_nodes, self.num_nodes
+        super().__init__(graph, self_loops, resident=False)
+        self.num_nodes, self.shape = graph.num_nodes, (self.nodes, self.nodes)
+        self.spans = self.stretches(rows)
+        self.root = self.degree.double().sqrt()[:, None]  # (rows, 1)
 
     @property
     def matrix(self) -> "StoredOperator":
@@ -290,11 +257,11 @@ class StoredOperator:
         """Itself: it has one type and one device."""
         return self
 
-    def __matmul__(self, signal: Tensor) -> Tensor:  # (nodes, columns)
+    def __matmul__(self, signal: Tensor) -> Tensor:  # (rows, columns)
         scaled = signal.double() / self.root
         out = torch.empty_like(scaled)
-        for span in self.stretches:
-            some = self.adjacency.read(*span)
-            out[some.first : some.last] = self.adjacency.product(some, scaled)
-            self.adjacency.done(some)
+        for span in self.spans:
+            some = self.read(*span)
+            out[some.first : some.last] = self.product(some, scaled)
+            self.done(some)
         return out / self.root

@@ -2,22 +2,26 @@
 
 The shape of an array is known at the end, and nothing is held whole. Plain writes, no mapping: a
 full disk is an error here, not a signal that ends the program. A manifest, written last, has the
-shape, type, size and checksum of every file.
+shape, type, size and checksum of every file. One process at a time writes into a folder.
 """
 
 import dataclasses
-import json
-import os
+import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from longnn._base.files import write_json, writing
+from longnn._base.files import try_lock, write_json, writing
+from longnn._base.memory import in_words
+from longnn._base.schema import Node, to_plain
+from longnn.data import DataError
 
+T = TypeVar("T")
 #: Bytes of the header, with room for any shape.
 HEADER = 192
 
@@ -25,12 +29,12 @@ HEADER = 192
 def header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     """The header of an ``.npy`` file of version 1.0, always of the same length.
 
-    Arrays of several columns are stored column by column.
+    Matrices are stored column by column.
 
     >>> header(np.dtype(np.float32), (3, 2))[:66]
     b"\\x93NUMPY\\x01\\x00\\xb6\\x00{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2)}"
     """
-    fields = {"descr": dtype.str, "fortran_order": len(shape) > 1, "shape": shape}
+    fields = {"descr": dtype.str, "fortran_order": len(shape) == 2, "shape": shape}
     text = repr(fields).encode("ascii")
     length = HEADER - 10
     return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1) + b"\n"
@@ -65,70 +69,30 @@ class ArrayWriter:
             self._file.write(np.ascontiguousarray(values, self.dtype).data)
         self.size += values.size
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         with writing(self.path), self._file:
             if kind is None:
                 self._file.seek(0)
                 self._file.write(header(self.dtype, self.shape or (self.size,)))
 
 
-class MatrixWriter:
-    """A matrix that is stored column by column, written in batches of rows.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "x.npy")
-    >>> with MatrixWriter(path, 3, 2) as writer:
-    ...     writer.write(0, np.array([[1, 2], [3, 4]], np.float32))
-    ...     writer.write(2, np.array([[5, 6]], np.float32))
-    >>> np.load(path).tolist()
-    [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
-    """
-
-    def __init__(self, path: Path, rows: int, columns: int) -> None:
-        self.path, self.rows, self.columns = path, rows, columns
-
-    def __enter__(self) -> "MatrixWriter":
-        with writing(self.path):
-            self._file = self.path.open("wb", buffering=0)
-            self._file.write(header(np.dtype(np.float32), (self.rows, self.columns)))
-            self._file.truncate(HEADER + 4 * self.rows * self.columns)
-        return self
-
-    def write(self, start: int, values: np.ndarray) -> None:  # float32 (rows, columns)
-        """The rows from ``start`` on."""
-        by_column = np.ascontiguousarray(values.T, np.float32)
-        with writing(self.path):
-            for j, column in enumerate(by_column):
-                place, view = HEADER + 4 * (j * self.rows + start), memoryview(column).cast("B")
-                while len(view):
-                    written = os.pwrite(self._file.fileno(), view, place)
-                    place, view = place + written, view[written:]
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
-NAME = "manifest.json"
-VERSION = 3
+#: The file of a manifest, and of a lock.
+NAME, LOCK = "manifest.json", ".lock"
+VERSION = 4
 #: Bytes that a checksum reads at once.
 CHUNK = 1 << 24
 
 
-class StoreError(ValueError):
-    """A folder of arrays is not what its manifest says, or has none."""
+class StoreError(DataError):
+    """A folder of arrays is not what its manifest says, has none, or has no room on the disk."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ArrayFile:
-    """One ``.npy`` file.
+    """One file of a folder.
 
     Args:
-        shape: of the array.
+        shape: of its array; of another file than ``.npy`` nothing.
         dtype: as NumPy writes it, ``"<f4"`` for example.
         bytes: of the file, header included.
         checksum: CRC-32 of the file.
@@ -139,13 +103,22 @@ class ArrayFile:
     bytes: int
     checksum: int
 
+    @classmethod
+    def of(cls, path: Path) -> "ArrayFile":
+        """What a file holds; reads it once for the checksum."""
+        shape, dtype = (), ""
+        if path.suffix != ".parquet":
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            shape, dtype = array.shape, array.dtype.str
+        return cls(shape, dtype, path.stat().st_size, checksum(path))
+
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """What a folder holds.
+    """What a folder holds, or one block of it.
 
     Args:
-        kind: ``"graph"`` or ``"basis"``.
+        kind: ``"graph"``, ``"basis"`` or ``"block"``.
         about: plain data on the whole: counts, names, how it was made.
         files: by name.
     """
@@ -153,54 +126,42 @@ class Manifest:
     kind: str
     about: Mapping[str, Any]
     files: Mapping[str, ArrayFile]
+    version: int = VERSION
 
-    @classmethod
-    def of(cls, kind: str, about: Mapping[str, Any], folder: Path, names: list[str]) -> "Manifest":
-        """The manifest of files that are there, their checksums computed."""
-        return cls(kind, about, {name: describe(folder / name) for name in names})
-
-    def write(self, folder: Path) -> None:
+    def write(self, path: Path) -> None:
         """Write it last: a folder without a manifest is not finished."""
-        fields = {"version": VERSION, **dataclasses.asdict(self)}
-        write_json(folder / NAME, fields)
+        with writing(path):
+            write_json(path, to_plain(self))
 
     @classmethod
-    def read(cls, folder: Path, kind: str) -> "Manifest":
-        """Read it, and check the kind; files are checked when they are opened.
+    def read(cls, path: Path, kind: str, about: type[T]) -> "tuple[Manifest, T]":
+        """Read it, check the kind, and what is known of the whole as a dataclass; files are checked
+        when they are opened.
 
         Raises:
             StoreError: where there is none, or one of another kind or version.
         """
-        path = folder / NAME
         try:
-            fields = json.loads(path.read_text(encoding="utf-8"))
-            files = {
-                name: ArrayFile(**{**entry, "shape": tuple(entry["shape"])})
-                for name, entry in fields["files"].items()
-            }
-            found = cls(fields["kind"], fields["about"], files)
-            version = fields["version"]
+            manifest: Manifest = Node.load(path).read(cls)
+            if (manifest.version, manifest.kind) != (VERSION, kind):
+                raise StoreError(
+                    f"Expected a {kind} of version {VERSION} in {path.parent} "
+                    f"(got a {manifest.kind} of version {manifest.version}); make the folder again"
+                )
+            return manifest, Node(manifest.about, file=path, place="about").read(about)
         except FileNotFoundError:
             raise StoreError(
                 f"Expected a prepared folder with a {NAME} (there is no {path}); "
                 "make it by `longnn prepare`"
             ) from None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(
-                f"Expected a manifest in {path} ({type(error).__name__}: {error})"
-            ) from error
-        if (version, found.kind) != (VERSION, kind):
-            raise StoreError(
-                f"Expected a {kind} of version {VERSION} in {folder} "
-                f"(got a {found.kind} of version {version})"
-            )
-        return found
+        except (OSError, ValueError) as error:
+            raise StoreError(str(error)) from error
 
-    def array(self, folder: Path, name: str) -> np.memmap:
-        """A file, mapped to be read only; its size, shape and type are checked, not its checksum.
+    def file(self, folder: Path, name: str) -> Path:
+        """The path of a file, of which the size is checked, not the checksum.
 
         Raises:
-            StoreError: for a missing, truncated or other file.
+            StoreError: for a missing or truncated file.
         """
         entry, path = self.files.get(name), folder / name
         if entry is None:
@@ -211,6 +172,11 @@ class Manifest:
                 f"Expected {entry.bytes:,} bytes in {path} (got "
                 f"{'no file' if size is None else f'{size:,}'}); make the folder again"
             )
+        return path
+
+    def array(self, folder: Path, name: str) -> np.memmap:
+        """A file, mapped to be read only; as :meth:`file`, and its shape and type are checked."""
+        path, entry = self.file(folder, name), self.files[name]
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         if array.shape != entry.shape or array.dtype.str != entry.dtype:
             raise StoreError(
@@ -219,26 +185,12 @@ class Manifest:
             )
         return array
 
-    def verify(self, folder: Path) -> None:
-        """Read every file and compare its checksum.
-
-        Raises:
-            StoreError: naming the first file that differs.
-        """
-        for name, entry in self.files.items():
-            self.array(folder, name)
-            found = checksum(folder / name)
-            if found != entry.checksum:
-                raise StoreError(
-                    f"Expected the checksum {entry.checksum:08x} of {folder / name} "
-                    f"(got {found:08x}); make the folder again"
-                )
-
-
-def describe(path: Path) -> ArrayFile:
-    """What a ``.npy`` file holds; reads it once for the checksum."""
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
-    return ArrayFile(array.shape, array.dtype.str, path.stat().st_size, checksum(path))
+    def is_whole(self, folder: Path) -> bool:
+        """Whether all files are there in their size."""
+        try:
+            return all(self.file(folder, name) for name in self.files)
+        except StoreError:
+            return False
 
 
 def checksum(path: Path) -> int:
@@ -248,3 +200,40 @@ def checksum(path: Path) -> int:
         while chunk := file.read(CHUNK):
             value = zlib.crc32(chunk, value)
     return value
+
+
+def ahead(jobs: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """The results of calls, each begun by a thread while the one before is in use."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting: Future[T] | None = None
+        for job in jobs:
+            ready, waiting = waiting, pool.submit(job)
+            if ready is not None:
+                yield ready.result()
+        if waiting is not None:
+            yield waiting.result()
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Make a folder where there is none; nobody else writes to it meanwhile."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("wb")
+    with lock:
+        if not try_lock(lock):
+            raise StoreError(f"Expected to be alone in {folder} (another process is at work there)")
+        try:
+            yield
+        finally:
+            (folder / LOCK).unlink(missing_ok=True)
+
+
+def require_disk(folder: Path, needed: int, remedy: str) -> None:
+    """Raise unless there is room for so many bytes in a folder, which need not be there yet."""
+    home = next(place for place in (folder, *folder.parents) if place.exists())
+    free = shutil.disk_usage(home).free
+    if needed > free:
+        raise StoreError(
+            f"Expected {in_words(needed)} free for {folder} (got {in_words(free)}); {remedy}"
+        )

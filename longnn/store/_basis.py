@@ -1,29 +1,24 @@
 r"""The Chebyshev terms :math:`T_0(P) X, \dots, T_K(P) X` on disk, by blocks of columns.
 
-Beside those of the features stand the terms of a constant, :math:`T_j(P) 1`. They make the others
-exact for any bias and any shift of a feature: with mean m and deviation d,
+Behind the features stands a constant, :math:`T_j(P) 1`. It makes the others exact for any bias and
+any shift of a feature: with mean m and deviation d,
 :math:`T_j(P) (x - m 1) / d = (T_j(P) x - m\, T_j(P) 1) / d`.
 """
 
 import dataclasses
-from collections.abc import Mapping
+import json
+import zlib
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from longnn._base.files import atomic_path
-from longnn.store._arrays import Manifest, StoreError, describe
-from longnn.store._graph import GraphStore
-from longnn.store._terms import each_term
+from longnn.store._arrays import NAME, Manifest, StoreError
 
 #: Which node each row is, where only some are kept.
 ROWS = "rows.npy"
-#: The terms of a constant, float32 (rows, K+1): what biases and the means of features act on.
-ONES = "ones.npy"
+#: Types on disk: how torch calls them, and how NumPy stores them.
+STORED = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
 
 
 def block_name(index: int) -> str:
@@ -32,40 +27,81 @@ def block_name(index: int) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class BasisStore:
-    """The terms of some or all nodes; one file per block of columns, (rows, K+1, columns).
+class Recipe:
+    """What is computed, whatever the memory.
 
     Args:
-        folder: where the files are.
-        manifest: ``manifest.about`` has ``degree`` (K), ``columns`` (the number of each block's
-            columns, in order), ``nodes`` of the graph, ``self_loops``, ``dtype`` (``"float32"``,
-            ``"float16"`` or ``"bfloat16"``, the last stored as uint16), ``graph`` (the checksum of
-            the graph's manifest), ``edge_type`` (its number, or None for all edges), ``rows``
-            (``"all"`` or ``"labelled"``) and ``rounding`` (the relative error of what is stored).
+        degree: K.
+        self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
+        dtype: on disk; bfloat16 as uint16.
+        rows: which rows are kept, ``"all"`` or ``"labelled"``.
+        graph: the checksum of the graph's manifest.
+        edge_type: the number of a type of edges; None for all edges.
     """
+
+    degree: int
+    self_loops: str
+    dtype: str
+    rows: str
+    graph: int
+    edge_type: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.degree, int) or self.degree < 0:
+            raise ValueError(f"Expected a `degree` of 0 or more (got {self.degree!r})")
+        if self.dtype not in STORED:
+            raise ValueError(f"Expected `dtype` among {', '.join(STORED)} (got {self.dtype!r})")
+
+    @property
+    def key(self) -> str:
+        """Eight letters that stand for it.
+
+        >>> Recipe(10, "keep", "float16", "all", 1).key
+        'fbbfd0d7'
+        """
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return f"{zlib.crc32(text.encode()):08x}"
+
+    @property
+    def term_bytes(self) -> int:
+        """Bytes on disk of one number of each term."""
+        return (self.degree + 1) * np.dtype(STORED[self.dtype]).itemsize
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """What the manifest of a basis says of the whole.
+
+    Args:
+        recipe: what was computed.
+        nodes: of the graph.
+        columns: how many each block has, in order: the features and the constant.
+        rounding: the relative error of what is stored.
+    """
+
+    recipe: Recipe
+    nodes: int
+    columns: tuple[int, ...]
+    rounding: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class BasisStore:
+    """The terms of some or all nodes; one file per block of columns, (rows, K+1, columns)."""
 
     folder: Path
     manifest: Manifest
+    about: Terms
 
     @classmethod
     def open(cls, folder: str | Path) -> "BasisStore":
         """The terms that were written into a folder."""
-        return cls(Path(folder), Manifest.read(Path(folder), "basis"))
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """Plain data on the whole."""
-        return self.manifest.about
+        return cls(Path(folder), *Manifest.read(Path(folder) / NAME, "basis", Terms))
 
     @property
     def degree(self) -> int:
         """K."""
-        return int(self.about["degree"])
-
-    @property
-    def columns(self) -> list[int]:
-        """The number of columns of each block."""
-        return [int(count) for count in self.about["columns"]]
+        return self.about.recipe.degree
 
     @cached_property
     def rows(self) -> np.memmap | None:
@@ -75,13 +111,8 @@ class BasisStore:
     @cached_property
     def blocks(self) -> list[np.memmap]:
         """Each (rows, K+1, columns of the block)."""
-        return [self.manifest.array(self.folder, block_name(i)) for i in range(len(self.columns))]
-
-    @cached_property
-    def ones(self) -> np.memmap | None:
-        """float32 (rows, K+1): :math:`T_j(P) 1`; None where it was not computed, see
-        :func:`~longnn.store.add_ones`."""
-        return self.manifest.array(self.folder, ONES) if ONES in self.manifest.files else None
+        names = [block_name(index) for index in range(len(self.about.columns))]
+        return [self.manifest.array(self.folder, name) for name in names]
 
     @property
     def num_rows(self) -> int:
@@ -90,29 +121,31 @@ class BasisStore:
 
     @property
     def num_columns(self) -> int:
-        """Columns of all blocks: the features."""
-        return sum(self.columns)
+        """The number of features."""
+        return sum(self.about.columns) - 1
+
+    def places(self, nodes: np.ndarray) -> np.ndarray:
+        """The rows of some nodes of the operator, int64 (count,)."""
+        return nodes if self.rows is None else np.searchsorted(self.rows, nodes)
 
     def read(
         self,
-        rows: np.ndarray | slice,  # (count,) of rows, not of nodes
+        rows: np.ndarray,  # (count,) of rows, not of nodes
         degree: int,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Some rows of the terms up to a degree, copied: (degree+1, count, columns) and, of the
         constant, (degree+1, count), both float32. Rows in their order are read quickest.
         """
-        assert self.ones is not None
-        if isinstance(rows, slice):
-            rows = np.arange(*rows.indices(self.num_rows))
-        out = np.empty((degree + 1, len(rows), self.num_columns), dtype=np.float32)
+        values = np.empty((degree + 1, len(rows), self.num_columns), dtype=np.float32)
         first = 0
-        for block, columns in zip(self.blocks, self.columns, strict=True):
-            found = _read_rows(block, rows)[:, : degree + 1]  # (count, degree+1, columns)
-            if self.about["dtype"] == "bfloat16":  # the upper half of a float32
-                found = (found.astype(np.uint32) << 16).view(np.float32)
-            out[:, :, first : first + columns] = found.swapaxes(0, 1)
-            first += columns
-        return out, np.ascontiguousarray(_read_rows(self.ones, rows)[:, : degree + 1].T)
+        for block in self.blocks:
+            terms = _read_rows(block, rows)[:, : degree + 1]  # (count, degree+1, columns)
+            if self.about.recipe.dtype == "bfloat16":  # the upper half of a float32
+                terms = (terms.astype(np.uint32) << 16).view(np.float32)
+            last = min(first + terms.shape[2], self.num_columns)
+            values[:, :, first:last] = terms[:, :, : last - first].swapaxes(0, 1)
+            first = last
+        return values, terms[:, :, -1].T.astype(np.float32, order="C")
 
 
 def _read_rows(array: np.memmap, rows: np.ndarray) -> np.ndarray:
@@ -134,36 +167,3 @@ def _read_rows(array: np.memmap, rows: np.ndarray) -> np.ndarray:
                 raise StoreError(f"Expected {len(array):,} rows in {array.filename} (it is cut)")
             start = end
     return out
-
-
-def add_ones(basis: BasisStore, graph: GraphStore) -> BasisStore:
-    """The terms with those of a constant among them, computed and written if they are not there."""
-    if basis.ones is not None:
-        return basis
-    kept = None if basis.rows is None else np.array(basis.rows)
-    with atomic_path(basis.folder / ONES) as temporary:
-        shape = (basis.num_rows, basis.degree + 1)
-        out = np.lib.format.open_memmap(temporary, mode="w+", dtype="<f4", shape=shape)
-
-        def put(j: int, first: int, term: Tensor) -> None:  # (rows, 1)
-            values, last = term[:, 0].numpy(), first + len(term)
-            if kept is None:
-                out[first:last, j] = values
-            else:
-                low, high = np.searchsorted(kept, (first, last))
-                out[low:high, j] = values[kept[low:high] - first]
-
-        each_term(
-            graph,
-            lambda first, last: torch.ones(last - first, 1),
-            put,
-            columns=1,
-            degree=basis.degree,
-            self_loops=basis.about["self_loops"],
-            edge_type=basis.about["edge_type"],
-            resident=False,
-        )
-        out.flush()
-    files = {**basis.manifest.files, ONES: describe(basis.folder / ONES)}
-    dataclasses.replace(basis.manifest, files=files).write(basis.folder)
-    return BasisStore.open(basis.folder)

@@ -1,28 +1,27 @@
-"""One block of columns on its way from memory to its file, and the record that says it is there.
+"""Columns are cut into blocks that fit the memory given; how one block gets to its file.
 
 Terms come one degree after the other, and the file wants all degrees of a row together. They wait
-in memory (on a GPU: in its memory) or, where that is too small, in a scratch file. One block is
-written, and one synced, while the next is computed. The file gets its name when it is whole, and
-its record after that; a record that does not fit its file, or what is wanted now, counts as none.
+in memory (on a GPU: in its memory) or, where that is too small, in a scratch file. The file gets
+its name when it is whole, and its record after that; a record that does not fit its file, or what
+is wanted now, counts as none.
 """
 
 import dataclasses
-import json
+import itertools
 import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from longnn._base.files import write_json, writing
-from longnn.store._arrays import ArrayFile, StoreError, checksum, describe
+from longnn._base.memory import in_words
+from longnn.store._arrays import Manifest, StoreError, ahead, checksum
 from longnn.store._basis import block_name
+from longnn.store._terms import rows_per_rank
 
 #: Bytes that are turned and written at once.
 PIECE = 1 << 24
@@ -30,6 +29,110 @@ PIECE = 1 << 24
 SAMPLE = 16
 #: The largest number of float16.
 HALF = 65504
+#: Memory that the program takes beside its arrays: the interpreter, torch, what threads work on.
+RESERVE = 500_000_000
+#: A row of 16 float32 is a cache line: narrower blocks read lines that they do not use.
+LINE = 16
+#: The widest block on a GPU; on a CPU a line is: wider blocks are no faster there.
+WIDEST = 64
+#: The narrowest block that is kept in memory until it is written, rather than in a scratch file.
+NARROWEST = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The blocks, and where arrays are kept meanwhile.
+
+    Args:
+        columns: of each block.
+        resident: the graph stays in memory.
+        staged: a block's terms are kept in memory until they are written; else in a file.
+        bytes: that the arrays of the widest block take, with the graph.
+    """
+
+    columns: list[int]
+    resident: bool
+    staged: bool
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """What a plan must know of the work.
+
+    Args:
+        nodes, entries: of the graph.
+        columns: its features and the constant.
+        kept: rows that are kept.
+        term_bytes: of one number of each term: (K+1) x bytes on disk.
+        row_ranks: ranks that share the rows.
+        column_ranks: ranks that share the columns.
+        scratch: a scratch file may be used (not on a GPU).
+    """
+
+    nodes: int
+    entries: int
+    columns: int
+    kept: int
+    term_bytes: int
+    row_ranks: int = 1
+    column_ranks: int = 1
+    scratch: bool = True
+
+    @property
+    def graph_bytes(self) -> int:
+        """Neighbours and offsets of one rank."""
+        return (4 * self.entries + 8 * self.nodes) // self.row_ranks
+
+    @property
+    def column_bytes(self) -> int:
+        """The arrays of one column; ranks that share rows have one array whole, two in part."""
+        if self.row_ranks == 1:
+            return 8 * self.nodes
+        share = rows_per_rank(self.nodes, self.row_ranks)
+        return 4 * (share * self.row_ranks + 2 * share)
+
+    @property
+    def staged_bytes(self) -> int:
+        """The terms of one column, as on disk."""
+        return -(-self.kept // self.row_ranks) * self.term_bytes
+
+
+def make_plan(size: Size, memory: int) -> Plan:
+    r"""Cut the columns into blocks.
+
+    Raises:
+        MemoryError: where not even one column fits.
+    """
+    free = memory - min(RESERVE, memory // 2) - 8 * size.nodes // size.row_ranks
+    resident = size.graph_bytes <= free // 2
+    if resident:
+        free -= size.graph_bytes
+    most = min(LINE, WIDEST) if size.scratch else WIDEST
+    wanted = min(-(-size.columns // size.column_ranks), most)
+    in_memory = free // (size.column_bytes + size.staged_bytes)
+    staged = in_memory >= min(NARROWEST, wanted) or not size.scratch
+    width = min(in_memory if staged else free // size.column_bytes, wanted)
+    if width < 1:
+        need = 2 * (size.column_bytes + size.graph_bytes + 8 * size.nodes) + 2 * RESERVE
+        raise MemoryError(
+            f"Expected memory for one column of {size.nodes:,} nodes, {in_words(need)} at most "
+            f"(got {in_words(memory)}); give more with --memory, or share the rows over ranks"
+        )
+    for whole in (LINE, NARROWEST):
+        if width > whole and width < size.columns:
+            width -= width % whole
+            break
+    blocks = [width] * (size.columns // width)
+    if size.columns % width:
+        blocks.append(size.columns % width)
+    used = width * (size.column_bytes + int(staged) * size.staged_bytes)
+    return Plan(blocks, resident, staged, used + (size.graph_bytes if resident else 0))
+
+
+def spans_of(columns: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last column of each block."""
+    return list(itertools.pairwise([0, *itertools.accumulate(columns)]))
 
 
 class Memory:
@@ -45,11 +148,11 @@ class Memory:
 
     def rows(self, first: int, last: int) -> Tensor:
         """All terms of some rows, (rows, K+1, columns)."""
-        found = self._terms[:, first:last].transpose(0, 1)
-        if found.device.type == "cpu":
-            return found.contiguous()
-        pinned = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
-        return pinned.copy_(found.contiguous())
+        terms = self._terms[:, first:last].transpose(0, 1).contiguous()
+        if terms.device.type == "cpu":
+            return terms
+        pinned = torch.empty(terms.shape, dtype=terms.dtype, pin_memory=True)
+        return pinned.copy_(terms)
 
     def close(self) -> None:
         """Nothing to do."""
@@ -74,13 +177,13 @@ class Scratch:
 
     def rows(self, first: int, last: int) -> Tensor:
         """All terms of some rows, (rows, K+1, columns)."""
-        terms, _, columns = self.shape
-        found = torch.empty(terms, last - first, columns, dtype=self._dtype)
-        for degree, one in enumerate(found):
-            into = raw(one).reshape(-1).view(np.uint8).data
+        degrees, _, columns = self.shape
+        terms = torch.empty(degrees, last - first, columns, dtype=self._dtype)
+        for degree, term in enumerate(terms):
+            into = raw(term).reshape(-1).view(np.uint8).data
             got = os.preadv(self._file, [into], self._at(degree, first))
             assert got == len(into), "a scratch file is as long as what was written"
-        return found.transpose(0, 1).contiguous()
+        return terms.transpose(0, 1).contiguous()
 
     def close(self) -> None:
         """Give the disk back."""
@@ -127,17 +230,13 @@ class Keeper:
                     f"{max(-low, high):.3g}); choose bfloat16 or float32, or scale them"
                 )
         stored = term.to(self.dtype)
-        self._measure(term, stored)
+        if self.dtype != torch.float32:
+            some = term[:: self.step].double()
+            error = float((some - stored[:: self.step].double()).square().sum())
+            with self._lock:
+                self.error += error
+                self.norm += float(some.square().sum())
         self.stage.put(degree, at, stored)
-
-    def _measure(self, term: Tensor, stored: Tensor) -> None:
-        if self.dtype == torch.float32:
-            return
-        some = term[:: self.step].double()
-        error = float((some - stored[:: self.step].double()).square().sum())
-        with self._lock:
-            self.error += error
-            self.norm += float(some.square().sum())
 
 
 def raw(tensor: Tensor) -> np.ndarray:
@@ -158,155 +257,45 @@ def write_rows(stage: Memory | Scratch, file: int, offset: int) -> None:
     """Write all terms, row by row; one piece is turned while the one before is written."""
     terms, rows, columns = stage.shape
     step = max(1, PIECE // (4 * terms * columns))
-    waiting: list[Future[None]] = []
-    with ThreadPoolExecutor(1) as writer:
-        for first in range(0, rows, step):
-            piece = raw(stage.rows(first, min(first + step, rows)))
-            if waiting:
-                waiting.pop().result()
-            waiting.append(writer.submit(write_at, file, piece, offset))
-            offset += piece.nbytes
-        for future in waiting:
-            future.result()
+    turned = (partial(stage.rows, i, min(i + step, rows)) for i in range(0, rows, step))
+    for piece in ahead(turned):
+        array = raw(piece)
+        write_at(file, array, offset)
+        offset += array.nbytes
+
+
+def record_path(folder: Path, index: int) -> Path:
+    """The record of a block: a manifest of its file, of the recipe and of the error of rounding."""
+    return (folder / block_name(index)).with_suffix(".json")
 
 
 @dataclasses.dataclass(frozen=True)
-class Finished:
-    """A finished block.
+class Block:
+    """What a record says.
 
     Args:
         key: of what was computed, :attr:`Recipe.key`.
-        columns: first and last.
-        file: its shape, type, size and checksum.
+        columns: first and last; of a plan, how many each block has.
         error: sum of the squared rounding errors of the sampled rows.
         norm: sum of the squares of those rows.
     """
 
     key: str
-    columns: tuple[int, int]
-    file: ArrayFile
-    error: float
-    norm: float
+    columns: tuple[int, ...]
+    error: float = 0.0
+    norm: float = 0.0
 
 
-def record_path(folder: Path, index: int) -> Path:
-    """The record of a block."""
-    return (folder / block_name(index)).with_suffix(".json")
-
-
-def read_finished(
-    folder: Path, index: int, key: str, columns: tuple[int, int], *, check: bool = True
-) -> Finished | None:
-    """The record of a block, if it is of this recipe and fits its file."""
+def read_record(
+    folder: Path, index: int, key: str, span: tuple[int, int], *, check: bool = True
+) -> tuple[Manifest, Block] | None:
+    """The record of a block, if it is of this recipe, of these columns, and fits its file."""
+    name = block_name(index)
     try:
-        fields = json.loads(record_path(folder, index).read_text(encoding="utf-8"))
-        fields["file"]["shape"] = tuple(fields["file"]["shape"])
-        fields["file"] = ArrayFile(**fields["file"])
-        found = Finished(**{**fields, "columns": tuple(fields["columns"])})
-    except (OSError, ValueError, KeyError, TypeError):
+        record, block = Manifest.read(record_path(folder, index), "block", Block)
+        path = record.file(folder, name)
+    except StoreError:
         return None
-    path = folder / block_name(index)
-    if (found.key, found.columns) != (key, columns):
-        return None
-    if not path.is_file() or path.stat().st_size != found.file.bytes:
-        return None
-    return found if not check or checksum(path) == found.file.checksum else None
-
-
-class BlockFile:
-    """A block's file while it is written; ranks that share its rows write one after the header."""
-
-    def __init__(self, folder: Path, index: int, shape: tuple[int, int, int], dtype: str) -> None:
-        self.folder, self.index, self.shape, self.dtype = folder, index, shape, dtype
-        self.path = folder / block_name(index)
-        self.temporary = folder / f".{self.path.name}.part"
-
-    def create(self) -> None:
-        """An empty file with the header, as long as it will be."""
-        with writing(self.path), self.temporary.open("wb") as file:
-            described = {"descr": self.dtype, "fortran_order": False, "shape": self.shape}
-            np.lib.format.write_array_header_1_0(file, described)
-            file.truncate(file.tell() + self._bytes(self.shape[0]))
-
-    def _bytes(self, rows: int) -> int:
-        return int(rows * self.shape[1] * self.shape[2] * np.dtype(self.dtype).itemsize)
-
-    def open(self) -> int:
-        """A descriptor to write rows to."""
-        return os.open(self.temporary, os.O_RDWR)
-
-    def offset(self, row: int) -> int:
-        """Where a row begins."""
-        total = self.temporary.stat().st_size
-        return total - self._bytes(self.shape[0]) + self._bytes(row)
-
-    def finish(self, key: str, columns: tuple[int, int], error: float, norm: float) -> Finished:
-        """Give the file its name, and write its record."""
-        file = describe(self.temporary)
-        self.temporary.replace(self.path)
-        found = Finished(key, columns, file, error, norm)
-        record: dict[str, Any] = dataclasses.asdict(found)
-        write_json(record_path(self.folder, self.index), record)
-        return found
-
-
-#: Writes a block and returns its file.
-Write = Callable[[], Path]
-
-
-class Outgoing:
-    """At most one block is being written; :meth:`put` waits for the one before.
-
-    Args:
-        on_done: called in the caller's thread for each block that is written.
-        ahead: write in a thread; else :meth:`put` returns when the block is written.
-    """
-
-    def __init__(self, on_done: Callable[[], None], *, ahead: bool) -> None:
-        self._on_done, self._ahead = on_done, ahead
-        self._writer, self._syncer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._writing: Future[Path] | None = None
-        self._syncing: list[Future[None]] = []
-
-    def put(self, write: Write) -> None:
-        """Write one more block."""
-        self.wait()
-        if self._ahead:
-            self._writing = self._writer.submit(write)
-        else:
-            self._sync(write())
-
-    def wait(self) -> None:
-        """Until what was put is written; an error of the disk is raised here."""
-        if self._writing is not None:
-            written, self._writing = self._writing, None
-            self._sync(written.result())
-
-    def _sync(self, path: Path) -> None:
-        # The disk works on while the next block is computed.
-        self._syncing.append(self._syncer.submit(_sync, path))
-        self._on_done()
-
-    def __enter__(self) -> "Outgoing":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if error is None:
-                self.wait()
-                for future in self._syncing:
-                    future.result()
-        finally:
-            self._writer.shutdown()
-            self._syncer.shutdown()
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file is on the disk."""
-    with writing(path), path.open("rb") as file:
-        os.fsync(file.fileno())
+    fits = (block.key, block.columns) == (key, span)
+    fits = fits and (not check or checksum(path) == record.files[name].checksum)
+    return (record, block) if fits else None

@@ -1,24 +1,30 @@
-"""A graph on disk as the backing of a dataset; and when one is read into memory instead.
+"""A graph on disk as the backing of a dataset; and the one decision for memory or disk.
 
 Labels and masks of all nodes are in memory, a few bytes each; features and edges are not. Models
-see rows of the terms that are precomputed from them.
+see rows of the terms that are precomputed from them. Files that memory does not hold are prepared
+in a cache, keyed by the files, the options and the encoding. A folder there is made again where the
+files have changed or it was deleted: that costs time, and nothing else.
 """
 
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn._base.memory import available_memory, in_words
+from longnn._base.memory import LEAST, in_words, usable_memory
 from longnn.data import DataError, NodeDataset, Source
 from longnn.data._backing import NONZERO, WORDS, Backing, entries_of
+from longnn.data._encoding import Encoding
+from longnn.data._rawfiles import cache_root
 from longnn.data._relations import Relation, match_types
 from longnn.data._scaling import Scaling
 from longnn.data._tensors import GraphTensors
@@ -26,27 +32,26 @@ from longnn.graphs._adjacency import SelfLoops
 from longnn.matrices import take_columns
 from longnn.nn._terms import OnRows
 from longnn.store._adjacency import StoredOperator
-from longnn.store._arrays import NAME, StoreError
-from longnn.store._graph import MASKS, GraphStore, Neighbours
-from longnn.store._propagate import ensure_basis, places_of
+from longnn.store._arrays import NAME, StoreError, require_disk
+from longnn.store._graph import DEGREES, IDS, SHARED, GraphStore, Neighbours, fit_scaling
+from longnn.store._prepare import files_of, how_made, prepare
+from longnn.store._propagate import ensure_basis
 from longnn.store._ranks import Ranks
 from longnn.store._rows import StoredTerms
 
-#: Of the free memory, the share that a graph may take to be trained on whole.
-SHARE = 0.5
 #: Bytes per value of the features, per entry of the graph, and per node: features and their scaled
 #: copy, arrays while an operator is made, and a few signals of 64 hidden units.
 VALUE_BYTES, ENTRY_BYTES, NODE_BYTES = 12, 64, 3_000
-#: Memory of a system that does not say how much is free.
-UNKNOWN = 1 << 42
+#: Of errors of the disk.
+REMEDY = "choose another folder with --cache or LONGNN_CACHE"
 #: The first letters of the fingerprint of a dataset on disk.
 ON_DISK = "disk:"
 #: Stored entries up to which the spectrum is estimated: fifty products, a minute there.
 DENSITY_ENTRIES = 50_000_000
 #: Arcs, or numbers of features, that a card is made of in memory.
 FEW = 10_000_000
-#: Nodes whose neighbours are read at once, and nodes whose features say whether they are words.
-ROWS, SAMPLE = 1 << 20, 1 << 12
+#: Nodes whose features say whether they are words.
+SAMPLE = 1 << 12
 
 
 class Answers(GraphTensors):
@@ -55,19 +60,14 @@ class Answers(GraphTensors):
     Whoever asks for these is told so, here and nowhere else.
     """
 
-    @property
-    def x(self) -> Tensor:
-        raise _not_in_memory("features")
-
-    @property
-    def edge_index(self) -> Tensor:
-        raise _not_in_memory("edges")
-
-
-def _not_in_memory(what: str) -> DataError:
-    return DataError(
-        f"Expected a graph in memory for its {what} (got one on disk); give more with --memory"
-    )
+    def __getattr__(self, name: str) -> Any:
+        if name in ("x", "edge_index"):
+            what = "features" if name == "x" else "edges"
+            raise DataError(
+                f"Expected a graph in memory for its {what} (got one on disk); give more with "
+                "--memory"
+            )
+        return super().__getattr__(name)
 
 
 class Ids(Sequence[Any]):
@@ -123,23 +123,10 @@ class OnDisk(Backing):
 
     @property
     def num_edges(self) -> int:
-        return int(self.graph.about["edges"])
+        return self.graph.about.edges
 
     def degrees(self) -> Tensor:
-        graph, n = self.graph, self.graph.num_nodes
-        degree = np.diff(graph.offsets)
-        plain = not graph.directed and not graph.about.get("self_loops", True)
-        sides = [] if plain else [graph.arcs(back=back) for back in {False, graph.directed}]
-        for first in range(0, n if sides else 0, ROWS):
-            last, pairs = min(first + ROWS, n), []
-            for arcs in sides:
-                begin, end = arcs.offsets[[first, last]]
-                row = np.repeat(np.arange(first, last), np.diff(arcs.offsets[first : last + 1]))
-                col = arcs.indices[begin:end]
-                pairs.append((row * n + col)[row != col])
-            rows = np.unique(np.concatenate(pairs)) // n - first
-            degree[first:last] = np.bincount(rows, minlength=last - first)
-        return torch.from_numpy(degree if self.nodes is None else degree[self.nodes])
+        return torch.from_numpy(self.graph.array(DEGREES)[self.places()])
 
     @property
     def weighted(self) -> bool:
@@ -151,7 +138,7 @@ class OnDisk(Backing):
     def arcs(self) -> Tensor | None:
         if self.graph.num_entries > FEW:
             return None
-        return _tensors(self.graph.arcs())[0]
+        return _edges(self.graph.arcs())[0]
 
     def features(self) -> Tensor | None:
         if self.graph.num_nodes * self.graph.num_features > FEW:
@@ -159,10 +146,20 @@ class OnDisk(Backing):
         return torch.from_numpy(np.array(self.graph.features, dtype=np.float32, order="C"))
 
     def fingerprint(self) -> str:
-        return ON_DISK + fingerprint(self.graph)
+        """Of the checksums of its files but the ids, the same wherever the folder is."""
+        digest = hashlib.sha256()
+        for name, entry in sorted(self.graph.manifest.files.items()):
+            if name != IDS:
+                line = f"{name} {entry.shape} {entry.dtype} {entry.checksum}\n"
+                digest.update(line.encode())
+        return ON_DISK + digest.hexdigest()
 
     def scaling(self, kind: str, *, ready: bool) -> Scaling:
-        return disk_scaling("none" if kind == "auto" and ready else kind, self.graph)
+        if kind == "auto":
+            kind = "none" if ready else "columns"
+        done = self.graph.scaling
+        Scaling(kind).after(done)  # an error for the scaling of rows: the terms are of columns
+        return done if kind == done.kind else fit_scaling(kind, self.graph.features)
 
     def has_words(self) -> bool:
         if self.num_features <= WORDS:
@@ -175,13 +172,14 @@ class OnDisk(Backing):
         return dataclasses.replace(dataset, disk=disk, feature_names=())
 
     def types(self) -> dict[str, int]:
-        names = self.graph.types if self.kinds is None else self.kinds
-        counts = {n: len(self.graph.arcs(k).indices) for k, n in enumerate(self.graph.types)}
+        types = self.graph.about.types
+        names = types if self.kinds is None else self.kinds
+        counts = {n: len(self.graph.arcs(k).indices) for k, n in enumerate(types)}
         return {name: counts.get(name, 0) for name in names}
 
     def take_types(self, dataset: NodeDataset, names: Sequence[str]) -> NodeDataset:
         if names:
-            match_types(self.graph.types, names)
+            match_types(self.graph.about.types, names)
         return dataclasses.replace(dataset, disk=dataclasses.replace(self, kinds=tuple(names)))
 
     def asked(self, dataset: NodeDataset) -> NodeDataset:
@@ -216,7 +214,7 @@ class OnDisk(Backing):
                 for loops, k in degrees.items()
             }
             places = {
-                loops: places_of(store, graph.rows_of(nodes)).reshape(graph.copies, -1)
+                loops: store.places(graph.rows_of(nodes)).reshape(graph.copies, -1)
                 for loops, store in stores.items()
             }
             return StoredTerms(
@@ -226,12 +224,12 @@ class OnDisk(Backing):
                 degree=max(degrees.values()),
                 device=device,
                 dtype=dtype,
-                neighbours=np.diff(graph.offsets)[nodes],
+                neighbours=np.diff(graph.arcs().offsets)[nodes],
                 columns=self.columns,
             )
 
         names = tuple(self.types())
-        numbers = match_types(graph.types, names) if names else []
+        numbers = match_types(graph.about.types, names) if names else []
         each = tuple(None if number < 0 else terms(number) for number in numbers)
         every = dataclasses.replace(terms(), types=each)
         made = {loops: OnRows(loops, len(nodes), device, dtype, names) for loops in degrees}
@@ -271,9 +269,9 @@ class OnDisk(Backing):
             if not len(front):
                 break
         where = np.flatnonzero(inside)
-        entries = int(np.diff(graph.offsets)[where].sum())
+        entries = int(np.diff(graph.arcs().offsets)[where].sum())
         needed = bytes_needed(nodes=len(where), features=self.num_features, entries=entries)
-        if needed > limit_of(None):
+        if needed > usable_memory():
             raise DataError(
                 f"Expected a neighbourhood that fits into memory (got {len(where):,} of "
                 f"{graph.num_nodes:,} nodes, which take {in_words(needed)}); use a machine with "
@@ -282,44 +280,14 @@ class OnDisk(Backing):
         return _in_memory(dataset, self, where), where
 
 
-def fingerprint(graph: GraphStore) -> str:
-    """SHA-256 of the checksums of a graph's files, the same wherever the folder is."""
-    digest = hashlib.sha256()
-    for name, entry in sorted(graph.manifest.files.items()):
-        digest.update(f"{name} {entry.shape} {entry.dtype} {entry.checksum}\n".encode())
-    return digest.hexdigest()
-
-
 def is_prepared(path: str | Path) -> bool:
     """Whether a path is a folder that ``longnn prepare`` wrote."""
     return (Path(path) / NAME).is_file()
 
 
-def memory_needed(graph: GraphStore) -> int:
-    """Bytes that training on the whole graph in memory takes, roughly."""
-    return bytes_needed(
-        nodes=graph.num_nodes,
-        features=graph.num_features,
-        entries=graph.copies * graph.num_entries,
-    )
-
-
 def bytes_needed(*, nodes: int, features: int, entries: int) -> int:
-    """The same by its size; an edge has two entries."""
+    """Bytes that training on a whole graph in memory takes, roughly; an edge has two entries."""
     return VALUE_BYTES * nodes * features + ENTRY_BYTES * entries + NODE_BYTES * nodes
-
-
-def limit_of(memory: int | None) -> int:
-    """Bytes that a graph in memory may take: those given, or :data:`SHARE` of what is free."""
-    if memory is not None:
-        return memory
-    free = available_memory()
-    return UNKNOWN if free is None else int(SHARE * free)
-
-
-def fits_memory(graph: GraphStore, memory: int | None = None) -> bool:
-    """Whether a graph can be trained on whole, see :func:`limit_of`."""
-    return memory_needed(graph) <= limit_of(memory)
 
 
 def load_stored(
@@ -330,64 +298,44 @@ def load_stored(
     Args:
         folder: of ``longnn prepare``.
         rows: True for the rows, False for the whole graph; None chooses by size.
-        memory: bytes that training may use, see :func:`fits_memory`.
+        memory: bytes that training may use, see :func:`usable_memory`.
 
     Raises:
-        DataError: where the folder is not what its manifest says.
+        StoreError: where the folder is not what its manifest says.
     """
-    try:
-        graph = GraphStore.open(folder)
-        read = graph.source  # its options are those that another graph is read with, too
-        options = {} if read is None or read.is_named else read.options
-        source = Source.resolve(Path(folder), options=options)
-        rows = not fits_memory(graph, memory) if rows is None else rows
-        dataset = _on_disk(graph, source, memory, rows)
-        if not rows:
-            dataset = _in_memory(dataset, OnDisk(graph), np.arange(graph.num_nodes))
-    except StoreError as error:
-        raise DataError(str(error)) from error
-    return dataset
-
-
-def _on_disk(graph: GraphStore, source: Source, memory: int | None, rows: bool) -> NodeDataset:
-    about, every = graph.about, slice(None)
-    note = f"{graph.num_nodes:,} nodes and {about['edges']:,} edges take about "
-    note += f"{in_words(memory_needed(graph))} of memory"
+    graph = GraphStore.open(folder)
+    about, read = graph.about, graph.source
+    # Its options are those that another graph is read with, too.
+    options = {} if read is None or read.is_named else read.options
+    entries = graph.copies * graph.num_entries
+    size = {"nodes": graph.num_nodes, "features": graph.num_features, "entries": entries}
+    fits = bytes_needed(**size) <= usable_memory(memory)
+    rows = not fits if rows is None else rows
+    note = f"{graph.num_nodes:,} nodes and {about.edges:,} edges take about "
+    note += f"{in_words(bytes_needed(**size))} of memory"
     if rows:
-        note += "" if fits_memory(graph, memory) else ", more than it may take"
+        note += "" if fits else ", more than it may take"
         note += ": trained from disk, in batches of labelled nodes."
     else:
         note += ": read into memory as a whole."
-    own_split = "stratified" if graph.roles is None else "own"
-    return NodeDataset(
-        name=str(about.get("name", graph.folder.name)),
-        data=Answers(y=_labels(graph, every), **_masks(graph, every)),
-        task=about.get("task", "classification"),
-        classes=graph.classes,
+    dataset = NodeDataset(
+        data=Answers(graph.answers),
         ids=Ids(graph),
-        feature_names=graph.feature_names,
-        targets=tuple(str(name) for name in about.get("targets") or ()),
-        open_features=int(about.get("open_features") or 0),
-        notes=(*(str(text) for text in about.get("notes") or ()), note),
-        default_split=about.get("default_split") or own_split,
-        ready=bool(about.get("ready")),
-        one_way=int(about.get("one_way") or 0),
-        directed=graph.directed,
-        source=source,
+        notes=(*about.notes, note),
+        source=Source.resolve(Path(folder), options=options),
         encoding=graph.encoding,
         disk=OnDisk(graph),
+        **{name: getattr(about, name) for name in SHARED},
     )
+    return dataset if rows else _in_memory(dataset, OnDisk(graph), np.arange(graph.num_nodes))
 
 
 def _in_memory(dataset: NodeDataset, disk: OnDisk, where: np.ndarray) -> NodeDataset:
     """The graph of some of its nodes, int64 (count,), ascending, and the edges between them."""
     graph, every = disk.graph, len(where) == disk.graph.num_nodes
 
-    def tensors(number: int | None = None) -> tuple[Tensor, Tensor | None]:
-        arcs = graph.arcs(number)
-        return _tensors(arcs if every else _between(arcs, where))
-
-    index, weight = tensors()
+    between = None if every else where
+    index, weight = _edges(graph.arcs(), between)
     x = torch.from_numpy(np.array(graph.features[where], dtype=np.float32, order="C"))
     x = x if disk.columns is None else take_columns(x, disk.columns.tolist())
     labels = {key: value[where] for key, value in dataset.data.items()}
@@ -398,62 +346,117 @@ def _in_memory(dataset: NodeDataset, disk: OnDisk, where: np.ndarray) -> NodeDat
         dataset,
         data=data,
         ids=Ids(graph, None if every else where)[:],
-        relations=tuple(Relation(name, *tensors(k)) for k, name in enumerate(graph.types)),
+        relations=tuple(
+            Relation(name, *_edges(graph.arcs(k), between))
+            for k, name in enumerate(graph.about.types)
+        ),
         disk=None,
     )
     return made if disk.kinds is None else made.backing.take_types(made, disk.kinds)
 
 
-def _between(arcs: Neighbours, where: np.ndarray) -> Neighbours:
-    """The entries between some nodes, which are numbered by their places."""
-    place = np.full(len(arcs.offsets) - 1, -1, dtype=np.int32)
-    place[where] = np.arange(len(where), dtype=np.int32)
-    entries = entries_of(arcs.offsets, where)
-    row = np.repeat(np.arange(len(where)), np.diff(arcs.offsets)[where])
-    col = place[arcs.indices[entries]]
-    kept = col >= 0
-    count = np.bincount(row[kept], minlength=len(where))
-    weights = None if arcs.weights is None else np.asarray(arcs.weights[entries])[kept]
-    return Neighbours(np.concatenate([[0], np.cumsum(count)]), col[kept], weights)
+def _edges(arcs: Neighbours, where: np.ndarray | None = None) -> tuple[Tensor, Tensor | None]:
+    """Arcs (2, entries) and their weights, as a dataset has them; or those between some nodes,
+    which are numbered by their places."""
+    nodes, plain = len(arcs.offsets) - 1, arcs.weights is None
+    values = np.ones(len(arcs.indices), dtype=np.int8) if plain else arcs.weights
+    matrix = sp.csr_array((values, arcs.indices, arcs.offsets), shape=(nodes, nodes))
+    matrix = matrix if where is None else matrix[where][:, where]
+    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    index = torch.from_numpy(np.stack([row, matrix.indices.astype(np.int64)]))
+    return index, None if plain else torch.from_numpy(np.array(matrix.data))
 
 
-def _tensors(arcs: Neighbours) -> tuple[Tensor, Tensor | None]:
-    """Arcs (2, entries) and their weights, as a dataset has them."""
-    row = np.repeat(np.arange(len(arcs.offsets) - 1), np.diff(arcs.offsets))
-    index = torch.from_numpy(np.stack([row, np.asarray(arcs.indices, dtype=np.int64)]))
-    return index, None if arcs.weights is None else torch.from_numpy(np.array(arcs.weights))
+def load_source(
+    source: Source,
+    data_dir: str | Path | None = None,
+    *,
+    rows: bool | None = None,
+    memory: int | None = None,
+    cache: str | Path | None = None,
+    like: Encoding | None = None,
+    ranks: Ranks | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> NodeDataset:
+    """What a source names, in memory where it fits and else on disk.
 
+    Named datasets are always in memory, and so are files that a prepared folder cannot hold. Other
+    files are prepared in the cache where memory does not hold them.
 
-def _labels(graph: GraphStore, nodes: np.ndarray | slice) -> Tensor:
-    found = graph.labels[nodes]
-    return torch.from_numpy(found.astype(np.int64 if found.dtype.kind == "i" else np.float32))
-
-
-def _masks(graph: GraphStore, nodes: np.ndarray | slice) -> dict[str, Tensor]:
-    if graph.roles is None:
-        return {}
-    role = torch.from_numpy(np.array(graph.roles[nodes]))
-    return {name: role == number for name, number in MASKS.items()}
-
-
-def disk_scaling(kind: str, graph: GraphStore) -> Scaling:
-    """The scaling of a graph's features, one column after the other.
+    Args:
+        source: the graph; it is ``dataset.source``, whatever was prepared of it.
+        data_dir: where the files of named datasets are.
+        rows: True for a graph on disk, False for one in memory; None chooses by size.
+        memory: bytes that may be used; by default half of what is free.
+        cache: where files are prepared; by default see :func:`~longnn.data.cache_root`.
+        like: the encoding of a trained model: columns become the features that it has.
+        ranks: those that train together, on rows: for several, files are prepared in any case.
+        on_note: called with one line before files are prepared.
 
     Raises:
-        DataError: for ``"row"``: the terms are those of columns.
+        DataError: naming what is wrong with the data, with a prepared folder, or that there is too
+            little room on the disk.
     """
-    kind = "columns" if kind == "auto" else kind
-    Scaling(kind).after(graph.scaling)  # an error for the scaling of rows
-    if kind == graph.scaling.kind:  # fitted when it was prepared
-        return graph.scaling
-    if kind == "none":
-        return Scaling(kind)
-    moments = []
-    for column in range(graph.num_features):
-        x = torch.from_numpy(np.array(graph.features[:, column], dtype=np.float32))
-        found = Scaling.fit(kind, x[:, None])
-        assert found.mean is not None
-        assert found.deviation is not None
-        moments.append(torch.cat([found.mean, found.deviation]))
-    mean, deviation = torch.stack(moments, 1)
-    return Scaling(kind, mean, deviation)
+    ranks = Ranks() if ranks is None else ranks
+    rows = True if ranks.count > 1 else rows
+    if source.kind == "files" and is_prepared(source.graph):
+        dataset = load_stored(source.graph, rows=rows, memory=memory)
+        made = {} if dataset.source is None else dataset.source.options
+        for key, value in source.options.items():
+            if made.get(key) != value:  # it was read already: other options come too late
+                raise StoreError(
+                    f"Expected a prepared folder as it was read (got {key}={value!r}, and "
+                    f"{source.graph} has {made.get(key)!r}); prepare the files again with --data"
+                )
+        return dataset
+    size = None if source.is_named or rows is False else size_of_files(source)
+    needed = 0 if size is None else bytes_needed(**size)
+    if source.is_named or not (rows or needed > usable_memory(memory)):
+        return source.load(data_dir)
+    folder = ""
+    if ranks.first:
+        place = cached_place(source, cache, like)
+        if on_note is not None:
+            words = f", which take about {in_words(needed)} of memory," if size else ""
+            on_note(f"the files of {source.name}{words} are prepared once, in {place}")
+        if size is not None and not (place.exists() and any(place.iterdir())):
+            arrays = 4 * size["nodes"] * size["features"] + 4 * size["entries"] + 16 * size["nodes"]
+            require_disk(place, 2 * arrays, REMEDY)  # as much again for the work
+        try:
+            graph = prepare(
+                Path(source.graph),
+                source.nodes,
+                output=place,
+                options=source.options,
+                memory=max(LEAST, usable_memory(memory)),
+                like=like,
+            )
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror or error}; {REMEDY}") from error
+        folder = str(graph.folder)
+    return load_stored(ranks.agree(folder), rows=True, memory=memory).with_source(source)
+
+
+def size_of_files(source: Source) -> dict[str, int] | None:
+    """Nodes, features and entries, roughly: of text, by the length of its first lines. None where a
+    prepared folder cannot hold them, or they cannot be read: whoever reads them says why.
+    """
+    try:
+        files = files_of(source)
+        if files is None or not files.are_tables:
+            return None
+        edges = files.edges.size()[0]
+        rows, columns = (0, 0) if files.nodes is None else files.nodes.size()
+    except (DataError, OSError):
+        return None
+    return {"nodes": rows, "features": max(columns - 1, 0), "entries": 2 * edges}
+
+
+def cached_place(
+    source: Source, cache: str | Path | None = None, like: Encoding | None = None
+) -> Path:
+    """The folder in the cache for files that are read in one way."""
+    text = json.dumps(how_made(source, like), sort_keys=True)
+    key = hashlib.sha256(text.encode()).hexdigest()[:12]
+    name = "".join(c if c.isalnum() or c in "-_." else "-" for c in source.name)
+    return cache_root(cache) / "graphs" / f"{name}-{key}"

@@ -1,22 +1,21 @@
 """Edges between numbers of nodes → the sorted neighbours of each node, in files.
 
-Edges are listed in plain files in the order in which they come, then sorted by ranges of nodes that
-fit into memory; each range reads the list anew. No database is needed: a range is a selection and a
-sort of whole numbers.
+Edges are listed in a plain file in the order in which they come, then sorted by ranges of nodes
+that fit into memory; each range reads the list anew. No database is needed: a range is a selection
+and a sort of whole numbers.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from longnn._base.files import writing
 from longnn.data._arcs import Chunk, Directed, Tally, pairs_of
 from longnn.store._arrays import ArrayWriter, StoreError
-from longnn.store._graph import arc_files
+from longnn.store._graph import OFFSETS, arc_files
 
 Share = Callable[[float], None]
 #: The most nodes that int32 can number.
@@ -27,14 +26,15 @@ PER_ARC = {False: 60, True: 120}
 RANGES = 4096
 #: Edges that are read at once.
 ROWS = 2**22
-_KINDS = {"source": np.int32, "target": np.int32, "weight": np.float64, "kind": np.int8}
+#: Fields of a listed edge.
+_FIELDS = [("source", "<i4"), ("target", "<i4"), ("weight", "<f8"), ("kind", "i1")]
 
 
 class EdgeList:
-    """Edges in plain files, in the order in which they came; how many each range of nodes has.
+    """Edges in a plain file, in the order in which they came; how many each range of nodes has.
 
     Args:
-        room: a folder for the files.
+        room: a folder for the file.
         nodes: their number.
 
     Raises:
@@ -44,18 +44,19 @@ class EdgeList:
     def __init__(self, room: Path, nodes: int) -> None:
         if nodes > MOST_NODES:
             raise StoreError(f"Expected at most {MOST_NODES:,} nodes (got {nodes:,})")
-        self.room, self.nodes, self.rows = room, nodes, 0
+        self.path, self.nodes = room / "edges", nodes
         self.width = -(-nodes // RANGES)  # nodes of a range
         self.arcs = np.zeros(-(-nodes // self.width), dtype=np.int64)  # by range, both ends
         self.listed: dict[int, int] = {}  # edges of each type
-        self._files: dict[str, Any] = {}
-        self._open = ExitStack()
+        self.fields = np.dtype(_FIELDS[:2])
 
     def __enter__(self) -> "EdgeList":
+        with writing(self.path):
+            self._file = self.path.open("wb")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self._file.close()
 
     def append(
         self,
@@ -66,37 +67,31 @@ class EdgeList:
     ) -> None:
         """Add edges; all have weights and types, or none has."""
         values = {"source": source, "target": target, "weight": weight, "kind": kind}
-        for name, array in values.items():
-            if array is None:
-                continue
-            with writing(self.room):
-                if name not in self._files:
-                    self._files[name] = self._open.enter_context((self.room / name).open("wb"))
-                self._files[name].write(np.ascontiguousarray(array, _KINDS[name]).data)
+        self.fields = np.dtype([f for f in _FIELDS if values[f[0]] is not None])
+        edges = np.empty(len(source), self.fields)
+        for name in self.fields.names or ():
+            edges[name] = values[name]
+        with writing(self.path):
+            self._file.write(edges.data)
         for ends in (source, target):
             self.arcs += np.bincount(ends // self.width, minlength=len(self.arcs))
         if kind is not None:
             for number, count in enumerate(np.bincount(kind).tolist()):
                 self.listed[number] = self.listed.get(number, 0) + count
-        self.rows += len(source)
 
     @property
     def weighted(self) -> bool:
         """Whether edges have weights."""
-        return "weight" in self._files
+        return "weight" in (self.fields.names or ())
 
     def chunks(self, kind: int | None = None) -> Iterator[Chunk]:
         """All edges in order, or those of one type."""
-        for file in self._files.values():
-            file.flush()
-        with ExitStack() as stack:
-            files = {n: stack.enter_context((self.room / n).open("rb")) for n in self._files}
-            for _ in range(0, self.rows, ROWS):
-                read = {n: np.fromfile(f, _KINDS[n], ROWS) for n, f in files.items()}
-                keep = slice(None) if kind is None else read["kind"] == kind
-                weight = read.get("weight")
-                kept = None if weight is None else weight[keep]
-                yield read["source"][keep], read["target"][keep], kept
+        self._file.flush()
+        with self.path.open("rb") as file:
+            while len(edges := np.fromfile(file, self.fields, ROWS)):
+                kept = edges if kind is None else edges[edges["kind"] == kind]
+                weight = kept["weight"].copy() if self.weighted else None
+                yield kept["source"].copy(), kept["target"].copy(), weight  # without gaps
 
     def ranges(self, most: int) -> list[tuple[int, int]]:
         """Ranges of nodes, each with about so many arcs or as few nodes as are counted together."""
@@ -152,15 +147,24 @@ def write_neighbours(
     ranges = edges.ranges(max(1, int(memory / PER_ARC[weighted])))
     degrees = np.zeros((3, edges.nodes), dtype=np.int64)  # of both ways, there, and back
     with ExitStack() as stack:
-        writers = [
-            _Writers(stack, folder, edges, number=number, back=back)
-            for back in ((False, True) if directed else (False,))
-        ]
+        sides = []
+        for back in (False, True) if directed else (False,):
+            names = arc_files(weighted=weighted, number=number, back=back)
+            files = zip(names, (np.int64, np.int32, np.float32), strict=False)
+            sides.append([stack.enter_context(ArrayWriter(folder / n, kind)) for n, kind in files])
+            sides[-1][0].append(np.zeros(1))
         for k, (low, high) in enumerate(ranges):
             pairs = pairs_of(edges.chunks(kind), tally, low=low, high=high, self_loops=self_loops)
             written = [pairs.arcs(), pairs.arcs(back=True)] if directed else [pairs.both_ways()]
-            for writer, rows in zip(writers, written, strict=True):
-                writer.append(*rows)
+            for (offsets, indices, *weights), (row, col, weight) in zip(
+                sides, written, strict=True
+            ):
+                counts = np.bincount(row - low, minlength=high - low)
+                offsets.append(indices.size + np.cumsum(counts))
+                indices.append(col)
+                for file in weights:
+                    assert weight is not None
+                    file.append(weight)
             other = pairs.row != pairs.col
             for degree, chosen in zip(degrees, (True, pairs.there, pairs.back), strict=True):
                 counts = np.bincount(pairs.row[other & chosen] - low, minlength=high - low)
@@ -169,41 +173,9 @@ def write_neighbours(
                 on_share((k + 1) / len(ranges))
     keep = directed is True or (directed == "auto" and not tally.symmetric)
     if directed and not keep:
-        for name in arc_files(weighted=weighted, directed=False, number=number, back=True):
+        for name in arc_files(weighted=weighted, number=number, back=True):
             (folder / name).unlink()
     none = degrees[0] == 0
     if tally.looped:
-        none &= np.diff(np.load(folder / arc_files(weighted=False, directed=False)[0])) == 0
+        none &= np.diff(np.load(folder / OFFSETS)) == 0
     return Counts(tally, keep, tuple(degrees), int(none.sum()))
-
-
-class _Writers:
-    """The files of one matrix in compressed rows."""
-
-    def __init__(
-        self, stack: ExitStack, folder: Path, edges: EdgeList, *, number: int | None, back: bool
-    ) -> None:
-        names = arc_files(weighted=edges.weighted, directed=False, number=number, back=back)
-        kinds = (np.int32, np.float32)
-        self.files = [
-            stack.enter_context(ArrayWriter(folder / name, kind))
-            for name, kind in zip(names[1:], kinds, strict=False)
-        ]
-        self.nodes, self.counts = edges.nodes, np.zeros(edges.nodes + 1, dtype=np.int64)
-        self.offsets = folder / names[0]
-        stack.push(self._finish)
-
-    def append(self, row: np.ndarray, col: np.ndarray, weight: np.ndarray | None) -> None:
-        """The arcs of a range, behind those of the ranges before it."""
-        for file, values in zip(self.files, (col, weight), strict=False):
-            assert values is not None
-            file.append(values)
-        if len(row):
-            first = int(row[0])
-            counts = np.bincount(row - first)
-            self.counts[first + 1 : first + 1 + len(counts)] += counts
-
-    def _finish(self, kind: Any, *_: object) -> None:
-        if kind is None:
-            with ArrayWriter(self.offsets, np.int64) as writer:
-                writer.append(np.cumsum(self.counts))

@@ -4,29 +4,46 @@ Features are stored as their columns were encoded, not scaled: a run has the sca
 """
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from longnn._base.files import writing
+from longnn._base.schema import Shape, to_plain
 from longnn.data import Source
+from longnn.data._dataset import MASKS, Task
+from longnn.data._edgetable import whole_numbers
 from longnn.data._encoding import Encoding
 from longnn.data._scaling import Scaling
-from longnn.data._targets import Answers
-from longnn.store._arrays import Manifest, StoreError, checksum
+from longnn.data._tensors import GraphTensors
+from longnn.store._arrays import NAME, ArrayFile, Manifest
 
 #: The files of a graph. All of one length are by node, in the order of the ids.
 OFFSETS, NEIGHBOURS, WEIGHTS = "offsets.npy", "neighbours.npy", "weights.npy"
-FEATURES, LABELS, ROLES = "features.npy", "labels.npy", "roles.npy"
-IDS = "ids.parquet"  # one column `id`, a row per node
-#: What a node serves for by the user's split, in ``roles.npy``.
-NOBODY, TRAIN, VAL, TEST = -1, 0, 1, 2
-MASKS = {"train_mask": TRAIN, "val_mask": VAL, "test_mask": TEST}
+FEATURES, DEGREES = "features.npy", "degrees.npy"
+IDS = "ids.parquet"  # one column `id`, one row per node
+#: What is asked of the nodes, by the names of a dataset's tensors; masks may be absent.
+ANSWERS = {key: f"{key}.npy" for key in ("y", *MASKS)}
+#: All files that a preparation writes.
+FILES = re.compile(
+    rf"(type\d+_)?(back_)?({OFFSETS}|{NEIGHBOURS}|{WEIGHTS})|{FEATURES}|{DEGREES}|{IDS}|{NAME}|"
+    + "|".join(ANSWERS.values())
+)
+#: Fields of a dataset that a manifest repeats.
+SHARED = (
+    *("name", "task", "classes", "targets", "feature_names", "open_features"),
+    *("default_split", "ready", "one_way", "directed"),
+)
+
+
+Features: TypeAlias = Annotated[np.ndarray, Shape("features")]
 
 
 class Neighbours(NamedTuple):
@@ -37,23 +54,54 @@ class Neighbours(NamedTuple):
     weights: np.ndarray | None = None  # float32 (entries,); None: all are 1
 
 
-def arc_files(
-    *, weighted: bool, directed: bool, number: int | None = None, back: bool = False
-) -> list[str]:
-    """The files of the neighbours of all types of edges, or of type ``number``.
+def arc_files(*, weighted: bool, number: int | None = None, back: bool = False) -> list[str]:
+    """The files of the neighbours by all types of edges, or by type ``number``.
 
-    >>> arc_files(weighted=True, directed=True)
-    ['offsets.npy', 'neighbours.npy', 'weights.npy', 'back_offsets.npy', 'back_neighbours.npy', \
-'back_weights.npy']
-    >>> arc_files(weighted=False, directed=False, number=1)
-    ['type1_offsets.npy', 'type1_neighbours.npy']
+    >>> arc_files(weighted=True, number=1, back=True)
+    ['type1_back_offsets.npy', 'type1_back_neighbours.npy', 'type1_back_weights.npy']
     """
-    start = "" if number is None else f"type{number}_"
-    start += "back_" if back else ""
-    names = [start + name for name in (OFFSETS, NEIGHBOURS, *([WEIGHTS] if weighted else []))]
-    if directed and not back:
-        names += arc_files(weighted=weighted, directed=True, number=number, back=True)
-    return names
+    start = ("" if number is None else f"type{number}_") + ("back_" if back else "")
+    return [start + name for name in (OFFSETS, NEIGHBOURS, WEIGHTS)[: 3 if weighted else 2]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Moments:
+    """A scaling of columns as plain data, see :class:`~longnn.data._scaling.Scaling`."""
+
+    kind: str
+    mean: Features | None = None
+    deviation: Features | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class About:
+    """What the manifest of a graph says of the whole: what a dataset says of itself, and
+
+    Args:
+        edges: their number: undirected ones, or arcs.
+        types: names of the types of edges.
+        encoding: how columns became features, as plain data.
+        scaling: in which terms are stored.
+        notes: sentences for the user.
+        source: the files it was made of and how they were read, as plain data.
+    """
+
+    name: str
+    edges: int
+    task: Task = "classification"
+    classes: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
+    open_features: int = 0
+    default_split: str = "stratified"
+    ready: bool = False
+    one_way: int = 0
+    directed: bool = False
+    types: tuple[str, ...] = ()
+    encoding: Any = None
+    scaling: Moments = Moments("none")
+    notes: tuple[str, ...] = ()
+    source: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,17 +114,9 @@ class GraphStore:
     and ``back_offsets.npy``, ``back_neighbours.npy`` and ``back_weights.npy`` hold the arcs to each
     node: the transposed matrix. Where edges have types, files that begin with ``type0_``,
     ``type1_``, ... (``type0_back_``, ...) hold those of each type in the same form, and the files
-    without it hold all. Features are stored dense, column by column, whatever they were in memory.
-
-    Args:
-        folder: where the files are.
-        manifest: what they hold. ``manifest.about`` has ``name``, ``task``, ``classes`` (names in
-            the order of the labels), ``targets``, ``feature_names`` and ``source`` (how it was
-            made, plain data); also ``edges``, ``one_way``, ``directed``, ``types`` (names of the
-            types of edges), ``self_loops``, ``degree_max``, ``isolated``, ``labelled``, ``split``
-            (its sizes, or None), ``default_split``, ``encoding`` (how columns became features),
-            ``open_features`` (see :class:`~longnn.data.NodeDataset`), ``ready`` (whether features
-            are ready to use), ``scaling`` (in which terms are stored), ``ids`` and ``notes``.
+    without it hold all. ``degrees.npy`` has the number of neighbours of each node, whichever way
+    the edge goes, but itself. Features are stored dense, column by column, whatever they were in
+    memory.
 
     Raises:
         StoreError: by :meth:`open`, where the folder is not what its manifest says.
@@ -84,26 +124,28 @@ class GraphStore:
 
     folder: Path
     manifest: Manifest
+    about: About
 
     @classmethod
     def open(cls, folder: str | Path) -> "GraphStore":
         """The graph that ``longnn prepare`` wrote into a folder."""
-        return cls(Path(folder), Manifest.read(Path(folder), "graph"))
+        return cls(Path(folder), *Manifest.read(Path(folder) / NAME, "graph", About))
 
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """Plain data on the whole."""
-        return self.manifest.about
+    @classmethod
+    def finish(cls, folder: Path, about: About) -> "GraphStore":
+        """Write the manifest of a graph whose files are all there."""
+        names = sorted(path.name for path in folder.iterdir() if FILES.fullmatch(path.name))
+        files = {name: ArrayFile.of(folder / name) for name in names}
+        Manifest("graph", to_plain(about), files).write(folder / NAME)
+        return cls.open(folder)
 
     def arcs(self, number: int | None = None, *, back: bool = False) -> Neighbours:
         """The neighbours of each node: by all edges, or by those of the type ``number``.
 
         ``back``: of a directed graph the arcs to each node, not from it; of another one the same.
         """
-        names = arc_files(
-            weighted=self.weighted, directed=False, number=number, back=back and self.directed
-        )
-        return Neighbours(*(self.manifest.array(self.folder, name) for name in names))
+        names = arc_files(weighted=self.weighted, number=number, back=back and self.directed)
+        return Neighbours(*(self.array(name) for name in names))
 
     @property
     def weighted(self) -> bool:
@@ -113,97 +155,52 @@ class GraphStore:
     @property
     def directed(self) -> bool:
         """Whether it keeps arcs."""
-        return bool(self.about.get("directed"))
+        return self.about.directed
 
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The names of the types of edges by their numbers, or nothing."""
-        return tuple(str(name) for name in self.about.get("types") or ())
-
-    @cached_property
-    def offsets(self) -> np.memmap:
-        """int64 (nodes + 1,): the neighbours of node i stand from ``offsets[i]`` on."""
-        return self.manifest.array(self.folder, OFFSETS)
-
-    @cached_property
-    def neighbours(self) -> np.memmap:
-        """int32 (entries,)."""
-        return self.manifest.array(self.folder, NEIGHBOURS)
+    def array(self, name: str) -> np.memmap:
+        """One of its files."""
+        return self.manifest.array(self.folder, name)
 
     @cached_property
     def features(self) -> np.memmap:
         """float32 (nodes, columns), stored column by column (Fortran order)."""
-        return self.manifest.array(self.folder, FEATURES)
-
-    @cached_property
-    def labels(self) -> np.memmap:
-        """int32 (nodes,), -1 for an unlabelled node; for regression float32 with NaN."""
-        return self.manifest.array(self.folder, LABELS)
+        return self.array(FEATURES)
 
     @property
-    def labelled(self) -> np.ndarray:
-        """int64 (count,): the nodes with a label, ascending."""
-        known = self.labels >= 0 if self.labels.dtype.kind == "i" else ~np.isnan(self.labels)
-        return np.flatnonzero(known.reshape(len(known), -1).any(axis=1))
-
-    @cached_property
-    def roles(self) -> np.memmap | None:
-        """int8 (nodes,) or (nodes, splits) of ``TRAIN``, ``VAL``, ``TEST``, ``NOBODY``; None
-        where the user gave none."""
-        return self.manifest.array(self.folder, ROLES) if ROLES in self.manifest.files else None
+    def answers(self) -> dict[str, torch.Tensor]:
+        """Labels and masks, as a dataset has them."""
+        names = {key: name for key, name in ANSWERS.items() if name in self.manifest.files}
+        arrays = {key: self.array(name) for key, name in names.items()}
+        return {key: torch.from_numpy(np.array(array)) for key, array in arrays.items()}
 
     @property
     def scaling(self) -> Scaling:
         """In which terms are stored, as far as rounding matters: that of ``scale="auto"``."""
-        fields = self.about.get("scaling") or {"kind": "none"}
-        moments = (fields.get("mean"), fields.get("deviation"))
-        mean, deviation = (
-            None if m is None else torch.tensor(m, dtype=torch.float64) for m in moments
-        )
-        return Scaling(fields["kind"], mean, deviation)
+        moments = self.about.scaling
+        arrays = (moments.mean, moments.deviation)
+        return Scaling(moments.kind, *(None if a is None else torch.from_numpy(a) for a in arrays))
 
     @property
     def encoding(self) -> Encoding | None:
         """How columns of a table became features; or None."""
-        fields = self.about.get("encoding")
+        fields = self.about.encoding
         return None if fields is None else Encoding.from_dict(fields)
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """One per feature, or none."""
-        return tuple(str(name) for name in self.about.get("feature_names") or ())
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names in the order of the labels."""
-        return tuple(str(name) for name in self.about.get("classes") or ())
 
     @property
     def source(self) -> Source | None:
         """The files it was made of, with the options they were read with; None if unknown."""
-        fields = self.about.get("source") or {}
+        fields = self.about.source
         return Source.from_dict(fields) if "graph" in fields else None
 
     def ids(self, rows: int = 2**20) -> Iterator[pa.Array]:
-        """The ids of the nodes in order, so many at a time: int64 or text.
-
-        Raises:
-            StoreError: for a missing or truncated file.
-        """
-        path, entry = self.folder / IDS, self.about["ids"]
-        size = path.stat().st_size if path.is_file() else None
-        if size != entry["bytes"]:
-            got = "no file" if size is None else f"{size:,}"
-            raise StoreError(
-                f"Expected {entry['bytes']:,} bytes in {path} (got {got}); make the folder again"
-            )
-        with pq.ParquetFile(path) as file:
+        """The ids of the nodes in order, so many at a time: int64 or text."""
+        with pq.ParquetFile(self.manifest.file(self.folder, IDS)) as file:
             yield from (batch.column("id") for batch in file.iter_batches(rows))
 
     @property
     def num_nodes(self) -> int:
         """The number of nodes."""
-        return len(self.offsets) - 1
+        return self.manifest.files[OFFSETS].shape[0] - 1
 
     @property
     def copies(self) -> int:
@@ -222,75 +219,35 @@ class GraphStore:
     @property
     def num_entries(self) -> int:
         """Stored entries: two per edge, one per self loop; one per arc of a directed graph."""
-        return len(self.neighbours)
+        return self.manifest.files[NEIGHBOURS].shape[0]
 
     @property
     def num_features(self) -> int:
         """The number of features per node."""
-        return int(self.features.shape[1])
+        return self.manifest.files[FEATURES].shape[1]
 
 
-def finish_graph(
-    folder: Path,
-    name: str,
-    *,
-    answers: Answers,
-    targets: Sequence[str],
-    default_split: str,
-    files: Sequence[str],
-    feature_names: Sequence[str],
-    encoding: Encoding | None,
-    scaling: Scaling,
-    ready: bool,
-    edges: int,
-    degree: np.ndarray,  # int64 (nodes,), without self loops
-    one_way: int,
-    self_loops: bool,
-    notes: Sequence[str],
-    source: Mapping[str, Any],
-    open_features: int = 0,
-    weighted: bool = False,
-    directed: bool = False,
-    types: Sequence[str] = (),
+def write_nodes(
+    folder: Path, ids: Sequence[Any] | pa.Array, answers: GraphTensors, degrees: np.ndarray
 ) -> None:
-    """Write the manifest of a graph whose arrays are all there: :class:`GraphStore` has the names.
+    """Ids (int64 where all are whole numbers, else text), labels and masks, and degrees."""
+    column = ids if isinstance(ids, pa.Array) else pa.array(ids)
+    numbers = whole_numbers(column) if isinstance(ids, pa.Array) else None
+    with writing(folder / IDS):
+        table = pa.table({"id": column if numbers is None else numbers})
+        pq.write_table(table, folder / IDS, compression="zstd")
+    arrays = {name: answers.get(key) for key, name in ANSWERS.items()}
+    for name, array in {**arrays, DEGREES: degrees}.items():
+        if array is not None:
+            with writing(folder / name):
+                np.save(folder / name, array)
 
-    ``files`` are those of labels and roles; ``edges`` are undirected, and ``one_way`` those that
-    were listed in one direction only, or of a directed graph arcs, and those without a reverse.
-    """
-    moments = {
-        key: None if value is None else value.tolist()
-        for key, value in (("mean", scaling.mean), ("deviation", scaling.deviation))
-    }
-    sizes = [int(mask.sum()) for mask in answers.masks.values() if mask.dim() == 1]
-    ids = folder / IDS
-    about = {
-        "name": name,
-        "task": answers.task,
-        "classes": list(answers.classes),
-        "targets": list(targets),
-        "feature_names": list(feature_names),
-        "open_features": open_features,
-        "encoding": None if encoding is None else encoding.to_dict(),
-        "scaling": {"kind": scaling.kind, **moments},
-        "ready": ready,
-        "split": dict(zip(("train", "val", "test"), sizes, strict=True)) if sizes else None,
-        "default_split": default_split,
-        "edges": edges,
-        "self_loops": self_loops,
-        "one_way": one_way,
-        "directed": directed,
-        "types": list(types),
-        "degree_max": int(degree.max()),
-        "isolated": int((degree == 0).sum()),
-        "labelled": int(answers.labelled.sum()),
-        "ids": {"bytes": ids.stat().st_size, "checksum": checksum(ids)},
-        "notes": list(notes),
-        "source": dict(source),
-    }
-    arcs = [
-        name
-        for number in (None, *range(len(types)))
-        for name in arc_files(weighted=weighted, directed=directed, number=number)
-    ]
-    Manifest.of("graph", about, folder, [*arcs, FEATURES, *files]).write(folder)
+
+def fit_scaling(kind: str, features: np.ndarray) -> Scaling:
+    """The scaling of features, one column in memory at a time."""
+    if kind == "none":
+        return Scaling(kind)
+    columns = (features[:, [j]] for j in range(features.shape[1]))
+    fitted = [Scaling.fit(kind, torch.from_numpy(np.array(x, np.float32))) for x in columns]
+    mean, deviation = ([getattr(each, key) for each in fitted] for key in ("mean", "deviation"))
+    return Scaling(kind, torch.cat(mean), torch.cat(deviation))

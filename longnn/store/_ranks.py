@@ -104,14 +104,10 @@ class Ranks:
 
     def any(self, truth: bool) -> bool:
         """Whether it is true for any rank; all hear the same."""
-        if self.count == 1:
-            return truth
         return bool(self.add([torch.tensor([float(truth)])])[0])
 
     def least(self, value: int) -> int:
         """The least value of any rank; all hear the same."""
-        if self.count == 1:
-            return value
         own = torch.zeros(self.count, dtype=torch.int64)
         own[self.number] = value
         return int(self.add([own])[0].min())

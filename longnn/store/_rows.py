@@ -10,7 +10,6 @@ batches, and each reads its share of every one.
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -19,6 +18,7 @@ import torch
 from longnn.data._scaling import Scaling
 from longnn.graphs._adjacency import SelfLoops
 from longnn.nn._terms import Terms
+from longnn.store._arrays import ahead
 from longnn.store._basis import BasisStore
 from longnn.store._ranks import Ranks
 
@@ -96,7 +96,7 @@ class StoredTerms:
         every = np.arange(len(rows))
         parts = [every[i : i + size] for i in range(0, len(rows), size)] or [every]
         jobs = [partial(self.read, rows[part]) for part in parts]
-        yield from zip(parts, _ahead(jobs), strict=True)
+        yield from zip(parts, ahead(jobs), strict=True)
 
     def shuffled(
         self, rows: np.ndarray, size: int, passes: int, ranks: Ranks
@@ -109,7 +109,7 @@ class StoredTerms:
         shares = [own_shares(window, size, ranks) for window in windows]
         wanted = [np.concatenate([part for _, part in share]) for share in shares]
         jobs = [partial(self.read, rows[np.sort(window)]) for window in wanted]
-        for share, window, terms in zip(shares, wanted, _ahead(jobs), strict=True):
+        for share, window, terms in zip(shares, wanted, ahead(jobs), strict=True):
             read_to = np.argsort(np.argsort(window))  # where each row of the window was read to
             places = np.split(read_to, np.cumsum([len(part) for _, part in share])[:-1])
             for (first, part), place in zip(share, places, strict=True):
@@ -142,15 +142,3 @@ def own_shares(window: np.ndarray, size: int, ranks: Ranks) -> list[tuple[int, n
     """
     batches = [window[start : start + size] for start in range(0, len(window), size)]
     return [(ranks.share(len(b)).start, b[ranks.share(len(b))]) for b in batches]
-
-
-def _ahead(jobs: list[partial[Terms]]) -> Iterator[Terms]:
-    """The results of calls, each begun by a thread while the one before is in use."""
-    if not jobs:
-        return
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(jobs[0])
-        for job in jobs[1:]:
-            found, waiting = waiting.result(), pool.submit(job)
-            yield found
-        yield waiting.result()

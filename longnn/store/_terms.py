@@ -10,19 +10,17 @@ so that a step is a sum of neighbours' rows, one scaling and one subtraction, wr
 and the rest. Stretches are independent: threads take the next one as they become free.
 """
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from longnn.graphs._adjacency import SelfLoops
 from longnn.store._adjacency import Adjacency, Stretch
-from longnn.store._graph import GraphStore
+from longnn.store._arrays import ahead
 
 #: Numbers of a stretch: what a core's own cache holds; on a GPU, what fills it.
 NUMBERS = {"cpu": 1 << 17, "cuda": 1 << 26}
@@ -33,59 +31,41 @@ Put = Callable[[int, int, Tensor], None]
 
 
 class Team:
-    """Threads that share stretches; one thread is the caller itself.
+    """Threads that share stretches; a team of one is the caller itself.
 
     Each runs torch on one thread: a stretch is too little work to share, and nobody waits for the
-    slowest at the end of every operation.
+    slowest at the end of every operation. Torch has as many threads afterwards as before.
     """
 
     def __init__(self, threads: int) -> None:
-        self.threads, self._pool = threads, None if threads == 1 else ThreadPoolExecutor(threads)
+        self._pool = None
+        if threads > 1:
+            one = torch.set_num_threads
+            self._pool = ThreadPoolExecutor(threads, initializer=one, initargs=(1,))
+
+    def __enter__(self) -> "Team":
+        self._before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+        torch.set_num_threads(self._before)
 
     def each(self, work: Callable[[Any], None], items: list[Any]) -> None:
-        """``work(item)`` for all items, in any order; the first error ends it."""
+        """``work(item)`` for all items, in any order; after an error nobody works on."""
         if self._pool is None:
             for item in items:
                 work(item)
             return
-        left, lock = iter(items), threading.Lock()
-
-        def go() -> None:
-            torch.set_num_threads(1)
-            try:
-                while True:
-                    with lock:
-                        item = next(left, None)
-                    if item is None:
-                        return
-                    work(item)
-            except BaseException:
-                with lock:
-                    for _ in left:
-                        pass
-                raise
-
-        waiting = [self._pool.submit(go) for _ in range(self.threads)]
+        futures = [self._pool.submit(work, item) for item in items]
+        done, waiting = wait(futures, return_when=FIRST_EXCEPTION)
         for future in waiting:
+            future.cancel()
+        wait(futures)
+        for future in done:
             future.result()
-
-    def close(self) -> None:
-        """Let the threads go."""
-        if self._pool is not None:
-            self._pool.shutdown()
-
-
-@contextlib.contextmanager
-def team(threads: int) -> Iterator[Team]:
-    """Threads for a while; torch has as many of its own afterwards as before."""
-    before = torch.get_num_threads()
-    made = Team(threads)
-    torch.set_num_threads(1)
-    try:
-        yield made
-    finally:
-        made.close()
-        torch.set_num_threads(before)
 
 
 class Recurrence:
@@ -103,32 +83,38 @@ class Recurrence:
         self.previous = make(share)  # U_{j-1} of the own rows, then U_{j+1}
         self.spare = None if group is None else make(share)
 
-    def run(self, load: Load, put: Put, degree: int, on_step: Callable[[int], None]) -> None:
+    def run(self, load: Load, put: Put, degree: int, on_step: Callable[[], None]) -> None:
         """Put T_0(P) X, ..., T_K(P) X; ``on_step`` hears of each degree that is done."""
-        self._each(lambda span: self._begin(*span, load, put))
+        self.team.each(lambda span: self._begin(span, load, put), self.stretches)
         self._turn()
-        on_step(0)
+        on_step()
         for j in range(1, degree + 1):
-            self._products(lambda some, j=j: self._advance(some, j, put))  # type: ignore[misc]
+            reads = [partial(self.adjacency.read, *span) for span in self.stretches]
+            if self.adjacency.device.type == "cpu":
+                work = lambda read, j=j: self._advance(read(), j, put)  # noqa: E731
+                self.team.each(work, reads)
+            else:
+                for some in ahead(reads):
+                    self._advance(some, j, put)
             self._turn()
-            on_step(j)
+            on_step()
 
-    def _begin(self, first: int, last: int, load: Load, put: Put) -> None:
+    def _begin(self, span: tuple[int, int], load: Load, put: Put) -> None:
+        first, last = span
         x = load(first, last)
         put(0, first, x)
-        root, own = self._root(first, last), self._own(first, last)
-        torch.div(x, root, out=own)  # U_0 = D^{-1/2} X
+        own, degree = self._own(first, last)
+        torch.div(x, degree.sqrt(), out=own)  # U_0 = D^{-1/2} X
 
     def _advance(self, some: Stretch, j: int, put: Put) -> None:
-        first, last = some.first, some.last
-        own, degree = self._own(first, last), self._degree(first, last)
-        ahead = self.adjacency.product(some, self.current)  # A U_{j-1}, (rows, columns)
+        own, degree = self._own(some.first, some.last)
+        sums = self.adjacency.product(some, self.current)  # A U_{j-1}, (rows, columns)
         if j == 1:
-            torch.div(ahead, degree, out=own)
+            torch.div(sums, degree, out=own)
         else:  # U_j = 2 D^{-1} A U_{j-1} - U_{j-2}
-            torch.sub(ahead.mul_(2 / degree), own, out=own)
+            torch.sub(sums.mul_(2 / degree), own, out=own)
         self.adjacency.done(some)
-        put(j, first, own * degree.sqrt())
+        put(j, some.first, own * degree.sqrt())
 
     def _turn(self) -> None:
         """What was written becomes the current term, of all rows."""
@@ -141,25 +127,11 @@ class Recurrence:
         dist.all_gather_into_tensor(self.current, self.previous, group=self.group)
         self.previous, self.spare = self.spare, self.previous
 
-    def _own(self, first: int, last: int) -> Tensor:
-        return self.previous[first - self.adjacency.first : last - self.adjacency.first]
-
-    def _degree(self, first: int, last: int) -> Tensor:
+    def _own(self, first: int, last: int) -> tuple[Tensor, Tensor]:
+        """The part of some rows, (rows, columns), and their degrees, (rows, 1)."""
         start = self.adjacency.first
-        return self.adjacency.degree[first - start : last - start, None]
-
-    def _root(self, first: int, last: int) -> Tensor:
-        return self._degree(first, last).sqrt()
-
-    def _each(self, work: Callable[[tuple[int, int]], None]) -> None:
-        self.team.each(work, self.stretches)
-
-    def _products(self, work: Callable[[Stretch], None]) -> None:
-        if self.adjacency.device.type == "cpu":
-            self._each(lambda span: work(self.adjacency.read(*span)))
-            return
-        for some in self.adjacency.ahead(self.stretches):
-            work(some)
+        rows = slice(first - start, last - start)
+        return self.previous[rows], self.adjacency.degree[rows, None]
 
 
 def rows_per_rank(nodes: int, ranks: int) -> int:
@@ -169,21 +141,3 @@ def rows_per_rank(nodes: int, ranks: int) -> int:
     3
     """
     return -(-nodes // ranks)
-
-
-def each_term(
-    graph: GraphStore,
-    load: Load,
-    put: Put,
-    *,
-    columns: int,
-    degree: int,
-    self_loops: SelfLoops = "keep",
-    edge_type: int | None = None,
-    threads: int | None = None,
-    resident: bool = True,
-) -> None:
-    """Compute T_0(P) X, ..., T_K(P) X of some columns, which the caller reads and keeps."""
-    adjacency = Adjacency(graph, self_loops, number=edge_type, resident=resident)
-    with team(torch.get_num_threads() if threads is None else threads) as hands:
-        Recurrence(adjacency, columns, hands).run(load, put, degree, lambda degree: None)

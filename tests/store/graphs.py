@@ -1,28 +1,48 @@
 """Small graphs on disk, and what their terms should be."""
 
+import dataclasses
+
 import numpy as np
 import scipy.sparse
 import torch
 
+from longnn.data import from_data
+from longnn.data._synthetic import csbm
 from longnn.graphs import GraphOperator
-from longnn.store._arrays import Manifest
-from longnn.store._graph import GraphStore
-
-FILES = ["offsets.npy", "neighbours.npy", "features.npy", "labels.npy"]
+from longnn.store._arrays import ArrayFile
+from longnn.store._prepare import Ingest, working
 
 
-def write_graph(folder, adjacency, features, labels=None):
+def write_graph(folder, dataset):
+    """A dataset in memory as a prepared folder."""
+    with working(folder) as room:
+        ingest = Ingest(folder, room, 1e9, None, None)
+        return ingest.finish(ingest.dataset(dataset), {})
+
+
+def write_matrix(folder, adjacency, features, labels=None):
     """A prepared folder with a graph of SciPy, its features, and labels (all 0 by default)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    matrix = scipy.sparse.csr_matrix(adjacency)
-    matrix.sort_indices()
-    labels = np.zeros(matrix.shape[0], dtype=np.int32) if labels is None else labels
-    features = np.asfortranarray(features, dtype=np.float32)
-    arrays = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), features, labels)
-    for name, array in zip(FILES, arrays, strict=True):
-        np.save(folder / name, array)
-    Manifest.of("graph", {"name": "small"}, folder, FILES).write(folder)
-    return GraphStore.open(folder)
+    ends = np.stack(scipy.sparse.coo_matrix(adjacency).nonzero())
+    labels = np.zeros(len(features), dtype=np.int64) if labels is None else labels
+    tensors = {"x": features.astype(np.float32), "edge_index": ends, "y": labels}
+    tensors = {key: torch.from_numpy(array) for key, array in tensors.items()}
+    return write_graph(folder, from_data(tensors, self_loops=True, ready=True))
+
+
+def verify(store):
+    """Each file is what the manifest says of it."""
+    for name, entry in store.manifest.files.items():
+        assert ArrayFile.of(store.folder / name) == entry
+
+
+def small(nodes=300, features=6, *, phi=0.6, seed=0, unlabelled=0):
+    """A contextual block model as if from files; the labels of the last nodes are not known."""
+    dataset = csbm(num_nodes=nodes, num_features=features, phi=phi, seed=seed)
+    plain = {"ready": False, "default_split": "stratified", "ids": [f"n{i}" for i in range(nodes)]}
+    dataset = dataclasses.replace(dataset, **plain)
+    if unlabelled:
+        dataset.data.y[-unlabelled:] = -1
+    return dataset
 
 
 def random_graph(nodes=90, columns=5, seed=0, density=0.06):
@@ -47,8 +67,13 @@ def exact_terms(adjacency, features, degree, self_loops="keep"):
 
 
 def terms_of(basis):
-    """What is on disk, in float32: (K+1, rows, columns)."""
-    dtype = getattr(torch, basis.about["dtype"])
+    """What is on disk of the features, in float32: (K+1, rows, columns)."""
+    return all_terms(basis)[:, :, :-1]
+
+
+def all_terms(basis):
+    """The same with the constant behind them."""
+    dtype = getattr(torch, basis.about.recipe.dtype)
     blocks = [torch.from_numpy(np.array(block)) for block in basis.blocks]
     wide = [block.view(dtype).float().numpy() for block in blocks]
     return np.concatenate(wide, axis=2).transpose(1, 0, 2)

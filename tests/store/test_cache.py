@@ -12,8 +12,7 @@ import pytest
 from longnn.data import DataError, Source
 from longnn.store import prepare
 from longnn.store._arrays import StoreError
-from longnn.store._cache import load_source, memory_of_files, stored_graph
-from longnn.store._disk import bytes_needed
+from longnn.store._disk import bytes_needed, load_source, size_of_files
 from tests.commands import longnn, succeed
 
 EDGES, NODES = 4000, 900
@@ -37,25 +36,28 @@ def only_folder(cache):
 
 
 def test_files_that_fit_are_left_alone(files, tmp_path):
-    source = Source.resolve(files)
-    assert stored_graph(source, memory=10**9) is stored_graph(source) is None
-    assert stored_graph(Source.resolve("csbm"), memory=1) is None
+    for source, memory in ((files, 10**9), (files, None), ("csbm", 1)):
+        assert load_source(Source.resolve(source), memory=memory).disk is None
     assert [p.name for p in files.parent.iterdir()] == ["club"]
 
 
 def test_others_are_prepared_once_in_the_cache(files, tmp_path):
     """Keyed by files, options and encoding; made again where files change or it was deleted."""
     notes, cache = [], tmp_path / "cache"
-    given = {"memory": 1, "cache": cache, "on_note": notes.append}
     source = Source.resolve(files)
-    made = stored_graph(source, **given)
+
+    def stored(source, **options):
+        given = {"memory": 1, "cache": cache, "on_note": notes.append, **options}
+        return load_source(source, **given).disk.graph
+
+    made = stored(source)
     assert made.folder == only_folder(cache)
     assert made.folder.name.startswith("club-")
     assert len(notes) == 1
     assert notes[0].endswith(f"are prepared once, in {made.folder}")
     assert {p.name for p in files.parent.iterdir()} == {"club", "cache"}
     stamp = (made.folder / "manifest.json").stat().st_mtime_ns
-    again = stored_graph(source, **given)
+    again = stored(source)
     assert (again.folder / "manifest.json").stat().st_mtime_ns == stamp
     entries = made.num_entries
     dataset = load_source(source, memory=1, cache=cache)
@@ -64,23 +66,24 @@ def test_others_are_prepared_once_in_the_cache(files, tmp_path):
     assert load_source(source, memory=1, cache=cache).fingerprint() == dataset.fingerprint()
     with (files / "edges.csv").open("a") as file:
         file.write("1,2\n5,1\n")
-    assert stored_graph(source, **given).num_entries == entries + 4
-    other = stored_graph(Source.resolve(files, options={"feature_columns": "x"}), **given)
-    like = stored_graph(Source.resolve(files), like=other, **given)
+    assert stored(source).num_entries == entries + 4
+    other = stored(Source.resolve(files, options={"feature_columns": "x"}))
+    like = stored(Source.resolve(files), like=other.encoding)
     assert len({made.folder, other.folder, like.folder}) == 3
     assert (other.num_features, like.num_features) == (1, 1)
 
 
 def test_the_cache_is_the_folder_of_the_environment(files, tmp_path, monkeypatch):
     monkeypatch.setenv("LONGNN_CACHE", str(tmp_path / "here"))
-    assert stored_graph(Source.resolve(files), memory=1).folder == only_folder(tmp_path / "here")
+    graph = load_source(Source.resolve(files), memory=1).disk.graph
+    assert graph.folder == only_folder(tmp_path / "here")
 
 
 def test_a_prepared_folder_is_used_as_it_is(files, tmp_path):
     made = prepare(files, output=tmp_path / "made")
     source = Source.resolve(made.folder)
-    assert stored_graph(source, memory=1).folder == made.folder
-    assert stored_graph(source, memory=10**9) is None
+    assert load_source(source, memory=1).disk.graph.folder == made.folder
+    assert load_source(source, memory=10**9).disk is None
     asked = Source.resolve(made.folder, options={"label_column": "x"})
     with pytest.raises(DataError, match=r"as it was read \(got label_column=\['x'\]"):
         load_source(asked, memory=1)
@@ -88,16 +91,16 @@ def test_a_prepared_folder_is_used_as_it_is(files, tmp_path):
 
 def test_what_cannot_be_prepared(files, tmp_path, monkeypatch):
     asked = Source.resolve(files, options={"features": "identity"})
-    assert stored_graph(asked, memory=1) is None
+    assert load_source(asked, memory=1).disk is None
     given = {"memory": 1, "cache": tmp_path / "cache"}
     full = lambda folder: shutil._ntuple_diskusage(1, 1, 10)  # noqa: E731
     with monkeypatch.context() as patch:
-        patch.setattr("longnn.store._cache.shutil.disk_usage", full)
+        patch.setattr(shutil, "disk_usage", full)
         with pytest.raises(StoreError, match=r"free for .*cache.* \(got 10 bytes\); .*--cache"):
-            stored_graph(Source.resolve(files), **given)
+            load_source(Source.resolve(files), **given)
     (files / "edges.csv").write_text("")
-    broken = Source.resolve(files)
-    assert stored_graph(broken, **given) is None  # whoever reads it says what is wrong
+    with pytest.raises(DataError, match=r"edges.csv: Expected"):  # by whoever reads it
+        load_source(Source.resolve(files), **given)
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "arrow"])
@@ -117,7 +120,7 @@ def test_the_size_is_about_right_before_a_row_is_read(files, kind):
         if kind != "csv":
             old.unlink()
     exact = bytes_needed(nodes=NODES, features=4, entries=2 * EDGES)
-    found = memory_of_files(Source.resolve(files))
+    found = bytes_needed(**size_of_files(Source.resolve(files)))
     wide = {"csv.gz": 3, "csv": 1.3}.get(kind, 1.0001)
     assert exact / wide <= found <= exact * wide
 
@@ -150,6 +153,6 @@ def test_prepare_fills_the_cache_ahead_of_time(files, monkeypatch):
     assert sorted(p.name for p in files.parent.iterdir()) == ["club", "kept"]
     made = only_folder(Path("kept").absolute())
     stamp = (made / "manifest.json").stat().st_mtime_ns
-    used = stored_graph(Source.resolve("club"), memory=1, cache="kept").folder
+    used = load_source(Source.resolve("club"), memory=1, cache="kept").disk.graph.folder
     assert used == made
     assert (used / "manifest.json").stat().st_mtime_ns == stamp

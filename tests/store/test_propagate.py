@@ -1,35 +1,41 @@
 """Terms on disk are those of the operator, whatever the memory, the threads and the type."""
 
 import dataclasses
-import os
 
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 
-from longnn.store import _blocks, _plan, propagate
+from longnn.store import _blocks, propagate
 from longnn.store._adjacency import Adjacency
 from longnn.store._arrays import StoreError
-from longnn.store._basis import add_ones
 from longnn.store._propagate import serving_basis
-from tests.store.graphs import exact_terms, random_graph, terms_of, write_graph
+from tests.store.graphs import all_terms, exact_terms, random_graph, terms_of, verify, write_matrix
 
 MEMORY = 4 * 10**9
 
 
 @pytest.fixture
 def graph(tmp_path):
-    return write_graph(tmp_path / "graph", *random_graph(), np.arange(90, dtype=np.int32) % 3 - 1)
+    return write_matrix(tmp_path / "graph", *random_graph(), np.arange(90) % 3 - 1)
 
 
+@pytest.mark.parametrize("columns", [2, 4])
 @pytest.mark.parametrize("self_loops", ["keep", "add", "remove"])
-def test_terms_are_those_of_the_eigenvectors(graph, self_loops):
+def test_terms_are_those_of_the_eigenvectors(graph, monkeypatch, self_loops, columns):
+    """Of the features, and of a constant, which is alone in a block or not."""
+    cut(monkeypatch, columns=columns, staged=True)
     adjacency, features = random_graph()
     basis = propagate(graph, degree=8, self_loops=self_loops, memory=MEMORY)
-    exact = exact_terms(adjacency, features, 8, self_loops)
-    assert np.abs(terms_of(basis) - exact).max() < 1e-5 * np.abs(exact).max()
-    basis.manifest.verify(basis.folder)
+    every = np.concatenate([features, np.ones((90, 1))], axis=1)
+    exact, rows = exact_terms(adjacency, every, 8, self_loops), np.array([4, 2, 3, 50])
+    for degree in (8, 5):
+        values, ones = basis.read(rows, degree)
+        wanted = exact[: degree + 1, rows]
+        assert np.abs(values - wanted[..., :-1]).max() < 1e-5 * np.abs(exact).max()
+        assert np.abs(ones - wanted[..., -1]).max() < 1e-5
+    verify(basis)
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
@@ -38,25 +44,25 @@ def test_the_smallest_graphs(tmp_path, nodes, degree):
     """One column; one node without a neighbour, or a pair: T_j alternates."""
     adjacency = scipy.sparse.csr_matrix(np.ones((nodes, nodes)) - np.eye(nodes))
     features = np.arange(1.0, nodes + 1)[:, None]
-    graph = write_graph(tmp_path / "graph", adjacency, features)
+    graph = write_matrix(tmp_path / "graph", adjacency, features)
     basis = propagate(graph, degree=degree, memory=MEMORY)
-    assert basis.blocks[0].shape == (nodes, degree + 1, 1)
+    assert basis.blocks[0].shape == (nodes, degree + 1, 2)
     np.testing.assert_allclose(terms_of(basis), exact_terms(adjacency, features, degree), atol=1e-6)
 
 
 def test_a_graph_without_edges(tmp_path):
-    graph = write_graph(tmp_path / "graph", scipy.sparse.csr_matrix((4, 4)), np.ones((4, 2)))
+    graph = write_matrix(tmp_path / "graph", scipy.sparse.csr_matrix((4, 4)), np.ones((4, 2)))
     basis = propagate(graph, degree=4, memory=MEMORY)
     assert terms_of(basis)[:, 0, 0].tolist() == [1, 0, -1, 0, 1]  # cos(j pi / 2): P is zero
-    assert add_ones(basis, graph).ones[0].tolist() == [1, 0, -1, 0, 1]  # a mapped file of nothing
+    assert basis.read(np.array([3]), 4)[1].ravel().tolist() == [1, 0, -1, 0, 1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_types_on_disk_and_the_error_that_is_told(graph, dtype):
-    exact = terms_of(propagate(graph, degree=4, memory=MEMORY)).astype(np.float64)
+    exact = all_terms(propagate(graph, degree=4, memory=MEMORY)).astype(np.float64)
     basis = propagate(graph, degree=4, dtype=dtype, memory=MEMORY)
-    error = np.linalg.norm(terms_of(basis) - exact) / np.linalg.norm(exact)
-    assert basis.about["rounding"] == pytest.approx(error, rel=0.01)
+    error = np.linalg.norm(all_terms(basis) - exact) / np.linalg.norm(exact)
+    assert basis.about.rounding == pytest.approx(error, rel=0.01)
     limit = {"float32": 0, "float16": 2**-11, "bfloat16": 2**-8}[dtype]
     assert error <= limit
     assert basis.blocks[0].dtype == {"float32": "f4", "float16": "f2", "bfloat16": "u2"}[dtype]
@@ -65,7 +71,7 @@ def test_types_on_disk_and_the_error_that_is_told(graph, dtype):
 def test_only_labelled_rows_are_kept(graph):
     whole = terms_of(propagate(graph, degree=3, memory=MEMORY))
     basis = propagate(graph, degree=3, rows="labelled", memory=MEMORY)
-    labelled = np.flatnonzero(graph.labels >= 0)
+    labelled = np.flatnonzero(graph.answers["y"] >= 0)
     assert basis.rows.tolist() == labelled.tolist()
     assert 0 < basis.num_rows < 90
     np.testing.assert_array_equal(terms_of(basis), whole[:, labelled])
@@ -74,55 +80,39 @@ def test_only_labelled_rows_are_kept(graph):
 def test_targets_with_gaps_count_as_labels_where_there_is_one(tmp_path):
     labels = np.full((90, 2), np.nan, dtype=np.float32)
     labels[4, 0] = labels[7, 1] = 1.5
-    graph = write_graph(tmp_path / "graph", *random_graph(), labels)
+    graph = write_matrix(tmp_path / "graph", *random_graph(), labels)
     assert propagate(graph, degree=1, rows="labelled", memory=MEMORY).rows.tolist() == [4, 7]
 
 
-def cut(monkeypatch, *, columns, staged, resident=True, ahead=True):
+def cut(monkeypatch, *, columns, staged, resident=True):
     """Blocks of so many columns, whatever the memory."""
-    made = _plan.make_plan
+    made = _blocks.make_plan
 
     def plan(size, memory):
         full = [columns] * (size.columns // columns)
         rest = [size.columns % columns] if size.columns % columns else []
         whole = made(size, memory)
-        new = {"columns": full + rest, "staged": staged, "resident": resident, "ahead": ahead}
-        return dataclasses.replace(whole, **new)
+        return dataclasses.replace(whole, columns=full + rest, staged=staged, resident=resident)
 
     monkeypatch.setattr("longnn.store._propagate.make_plan", plan)
 
 
 @pytest.mark.parametrize("resident", [True, False])
-@pytest.mark.parametrize(("staged", "ahead"), [(True, True), (True, False), (False, False)])
+@pytest.mark.parametrize("staged", [True, False])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_memory_and_threads_do_not_change_a_bit(
-    graph, tmp_path, monkeypatch, threads, staged, ahead, resident
+    graph, tmp_path, monkeypatch, threads, staged, resident
 ):
     """Blocks in memory and in a scratch file, small stretches, the graph read again each time."""
     whole = terms_of(propagate(graph, degree=6, dtype="float16", memory=MEMORY))
-    cut(monkeypatch, columns=2, staged=staged, resident=resident, ahead=ahead)
+    cut(monkeypatch, columns=2, staged=staged, resident=resident)
     monkeypatch.setitem(Adjacency.stretches.__globals__["ENTRIES"], "cpu", 40)
     monkeypatch.setattr(_blocks, "PIECE", 1000)
     options = {"degree": 6, "dtype": "float16", "memory": MEMORY, "threads": threads}
     basis = propagate(graph, **options, output=tmp_path / "other")
-    assert basis.columns == [2, 2, 1]
+    assert basis.about.columns == (2, 2, 2)
     np.testing.assert_array_equal(terms_of(basis), whole)
     assert not list(basis.folder.glob(".*.tmp"))
-
-
-def test_ranks_that_share_rows_write_one_after_the_other(tmp_path):
-    terms = torch.arange(42.0).reshape(3, 7, 2)  # (K+1, rows, columns)
-    block = _blocks.BlockFile(tmp_path, 0, (7, 3, 2), "<f4")
-    block.create()
-    for first, last in ((3, 7), (0, 3)):
-        stage = _blocks.Memory((3, last - first, 2), torch.float32, torch.device("cpu"))
-        for degree in range(3):
-            stage.put(degree, 0, terms[degree, first:last])
-        file = block.open()
-        _blocks.write_rows(stage, file, block.offset(first))
-        os.close(file)
-    block.finish("key", (0, 2), 0.0, 1.0)
-    np.testing.assert_array_equal(np.load(block.path), terms.transpose(0, 1))
 
 
 def test_torch_keeps_its_threads(graph):
@@ -147,63 +137,43 @@ def test_what_was_computed_is_opened(graph):
     assert serving_basis(graph, degree=2, self_loops="keep") is None
     made = propagate(graph, degree=2, memory=MEMORY)
     steps = []
-    found = propagate(graph, degree=2, memory=MEMORY, on_progress=steps.append)
+    found = propagate(graph, degree=2, memory=MEMORY, on_progress=lambda *s: steps.append(s))
     assert found.folder == made.folder == serving_basis(graph, degree=2, self_loops="keep").folder
     assert not steps
 
 
-def test_another_recipe_has_another_folder(graph):
-    folders = {
-        propagate(graph, **options, memory=MEMORY).folder
-        for options in ({"degree": 1}, {"degree": 2}, {"degree": 1, "dtype": "float16"})
-    }
-    assert len(folders) == 3
-
-
-@pytest.mark.parametrize("ahead", [True, False])
-def test_progress_goes_to_its_end(graph, monkeypatch, ahead):
-    cut(monkeypatch, columns=2, staged=True, ahead=ahead)
+def test_progress_goes_to_its_end(graph, monkeypatch):
+    cut(monkeypatch, columns=2, staged=True)
     told = []
-    propagate(graph, degree=3, memory=MEMORY, on_progress=told.append)
-    shares = [one.share for one in told]
-    assert shares == sorted(shares)
-    assert (told[-1].done, told[-1].blocks, told[-1].share, told[-1].seconds_left) == (3, 3, 1, 0)
-    assert told[0].seconds_left > 0
+    propagate(graph, degree=3, memory=MEMORY, on_progress=lambda *state: told.append(state))
+    assert told == sorted(told)
+    assert told[-1] == ("3 of 3 blocks", 1)
 
 
 class TestPlan:
-    size = _plan.Size(nodes=10**6, entries=2 * 10**7, columns=100, kept=10**6, term_bytes=44)
+    size = _blocks.Size(nodes=10**6, entries=2 * 10**7, columns=100, kept=10**6, term_bytes=44)
 
     @pytest.mark.parametrize("memory", [0.1e9, 0.3e9, 0.8e9, 1.5e9, 4e9, 20e9])
     def test_arrays_fit_the_memory(self, memory):
-        plan = _plan.make_plan(self.size, int(memory))
+        plan = _blocks.make_plan(self.size, int(memory))
         assert sum(plan.columns) == 100
         assert plan.bytes <= memory
-        assert max(plan.columns) <= _plan.WIDEST
+        assert max(plan.columns) <= _blocks.WIDEST
 
     def test_more_memory_makes_wider_blocks(self):
         """Without a scratch file, as on a GPU."""
         size = dataclasses.replace(self.size, scratch=False)
-        widest = [max(_plan.make_plan(size, int(m)).columns) for m in (0.6e9, 0.8e9, 1.5e9, 8e9)]
+        widest = [max(_blocks.make_plan(size, int(m)).columns) for m in (0.6e9, 0.8e9, 1.5e9, 8e9)]
         assert widest == [3, 5, 16, 64]
 
     def test_little_memory_leaves_graph_and_terms_on_disk(self):
-        little, much = (_plan.make_plan(self.size, int(m)) for m in (0.3e9, 20e9))
+        little, much = (_blocks.make_plan(self.size, int(m)) for m in (0.3e9, 20e9))
         assert (little.resident, little.staged) == (False, False)
         assert (much.resident, much.staged) == (True, True)
 
-    def test_a_block_is_written_while_the_next_is_computed_where_both_fit(self):
-        little, much = (_plan.make_plan(self.size, int(m)) for m in (1.5e9, 20e9))
-        assert (little.staged, little.ahead) == (True, False)
-        assert (much.staged, much.ahead) == (True, True)
-        two = 16 * (self.size.column_bytes + 2 * self.size.staged_bytes)
-        assert much.bytes == two + self.size.graph_bytes
-        shared = dataclasses.replace(self.size, row_ranks=2)
-        assert not _plan.make_plan(shared, 20 * 10**9).ahead
-
     def test_too_little_is_an_error(self):
         with pytest.raises(MemoryError, match=r"one column of 1,000,000 nodes.*--memory"):
-            _plan.make_plan(self.size, 10**7)
+            _blocks.make_plan(self.size, 10**7)
 
 
 @pytest.mark.parametrize(
@@ -227,16 +197,10 @@ def test_more_memory_than_there_is(graph):
 
 
 def test_no_labels_to_keep(tmp_path):
-    labels = np.full(90, -1, dtype=np.int32)
-    graph = write_graph(tmp_path / "graph", *random_graph(), labels)
+    labels = np.full(90, -1)
+    graph = write_matrix(tmp_path / "graph", *random_graph(), labels)
     with pytest.raises(StoreError, match=r"labelled nodes .* \(got none\)"):
         propagate(graph, rows="labelled", memory=MEMORY)
-
-
-def test_no_features(tmp_path):
-    graph = write_graph(tmp_path / "graph", random_graph()[0], np.zeros((90, 0)))
-    with pytest.raises(StoreError, match=r"nodes with features .* 90 nodes and 0 features"):
-        propagate(graph, memory=MEMORY)
 
 
 @pytest.mark.gpu

@@ -7,20 +7,20 @@ from longnn._base.files import write_text
 from longnn.store import propagate
 from longnn.store._basis import BasisStore
 from tests.ranks import forked, torchrun
-from tests.store.graphs import random_graph, terms_of, write_graph
+from tests.store.graphs import random_graph, terms_of, verify, write_matrix
 from tests.store.test_propagate import MEMORY
 
 OPTIONS = {"degree": 4, "dtype": "float16", "memory": MEMORY}
 #: What each rank of torchrun runs: blocks of one column, and a death at the first attempt.
 PROGRAM = f"""
 import os, signal, sys
-from longnn.store import _plan, propagate
+from longnn.store import _blocks, propagate
 folder, output, row_ranks = sys.argv[1:]
-_plan.WIDEST = 1
+_blocks.WIDEST = 1
 
-def tell(progress):
+def tell(done, share):
     first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
-    if os.environ["RANK"] == "1" and first and progress.done == 1:
+    if os.environ["RANK"] == "1" and first and done.startswith("1 of"):
         os.kill(os.getpid(), signal.SIGKILL)
 
 propagate(folder, **{OPTIONS}, output=output, row_ranks=int(row_ranks), on_progress=tell)
@@ -30,16 +30,16 @@ propagate(folder, **{OPTIONS}, output=output, row_ranks=int(row_ranks), on_progr
 @pytest.fixture
 def graph(tmp_path, monkeypatch):
     """Of 91 nodes, which two ranks cannot share alike; blocks of one column."""
-    monkeypatch.setattr("longnn.store._plan.WIDEST", 1)
-    return write_graph(tmp_path / "graph", *random_graph(nodes=91))
+    monkeypatch.setattr("longnn.store._blocks.WIDEST", 1)
+    return write_matrix(tmp_path / "graph", *random_graph(nodes=91))
 
 
 def same_files(graph, folder):
     alone = propagate(graph, **OPTIONS, output=folder.with_name("alone"))
     basis = BasisStore.open(folder)
-    assert basis.columns == alone.columns == [1] * 5
+    assert basis.about.columns == alone.about.columns == (1,) * 6
     assert basis.manifest == alone.manifest
-    basis.manifest.verify(basis.folder)
+    verify(basis)
     np.testing.assert_array_equal(terms_of(basis), terms_of(alone))
 
 

@@ -11,7 +11,7 @@ from longnn.store._disk import load_stored
 from longnn.store._ranks import RankLostError, join_ranks
 from longnn.training import Job, Watcher
 from tests.ranks import forked
-from tests.store.stored import small, write_graph
+from tests.store.graphs import small, write_graph
 from tests.training.test_rows import FORM
 
 #: Dropout at every place, so that each rank must have the numbers of its rows.

@@ -10,7 +10,7 @@ from longnn.store._basis import BasisStore
 from longnn.store._disk import load_stored
 from longnn.store._rows import BLOCK, shuffled_windows
 from longnn.training import Job, fit, load_checkpoint, save_checkpoint
-from tests.store.stored import small, write_graph
+from tests.store.graphs import small, write_graph
 
 FORM = {"placement": "features", "epochs": 8, "degree": 4}
 QUIET = {**FORM, "input_dropout": 0.0, "dropout": 0.0, "filter_dropout": 0.0}

@@ -14,7 +14,7 @@ from longnn.store._basis import BasisStore
 from longnn.store._disk import load_stored
 from longnn.store._rows import WINDOW
 from longnn.training import Job, Population
-from tests.store.stored import small, write_graph
+from tests.store.graphs import small, write_graph
 from tests.training.test_rows import config
 
 #: Trains one epoch on the labelled rows of a folder and prints its peak of memory.
