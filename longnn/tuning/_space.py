@@ -27,7 +27,7 @@ from optuna.trial import BaseTrial
 
 from longnn._base.schema import from_plain, stored, to_plain
 from longnn.config import Config, Settings
-from longnn.config._config import AFTERWARDS, RATES, settings_names
+from longnn.config._config import RATES
 from longnn.nn import Model
 from longnn.records import RunRecord
 from longnn.registry import MODELS, find_model, model_options
@@ -140,6 +140,7 @@ class SearchSpace:
     fixed: Mapping[str, Plain]
     dropped: tuple[str, ...] = ()  # entries of the file that the model does not have
     source: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)  # of the file
+    member: str = ""  # of a preset, around which this is; it is among the values
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], model: str, *, name: str = "custom") -> Self:
@@ -190,8 +191,18 @@ class SearchSpace:
 
     def suggest(self, trial: BaseTrial) -> dict[str, Plain]:
         """A value for every entry; the searched ones are drawn by an Optuna trial."""
-        drawn = {key: domain.suggest(trial, key) for key, domain in self.search.items()}
-        return {**self.fixed, **drawn}
+        drawn = {key: of.suggest(trial, self._named(key)) for key, of in self.search.items()}
+        return {**({"member": self.member} if self.member else {}), **self.fixed, **drawn}
+
+    def _named(self, key: str) -> str:
+        """An entry as Optuna knows it: members have the same ones."""
+        return f"{self.member}: {key}" if self.member else key
+
+    def values_of(self, config: Config) -> dict[str, Plain]:
+        """What a configuration has for the searched entries, and the member that it is of."""
+        flat = {**config.to_dict(), "direction": config.direction}
+        given = {key: flat[key] for key in self.search}
+        return {"member": self.member, **given} if self.member else given
 
     def widen(self, values: Mapping[str, Any]) -> Self:
         """A copy whose searched entries have these values among theirs."""
@@ -212,7 +223,7 @@ class SearchSpace:
 
     def encode(self, values: Mapping[str, Plain]) -> dict[str, Plain]:
         """Optuna's parameters for which :meth:`suggest` gives these values."""
-        encoded = (domain.encode(key, values[key]) for key, domain in self.search.items())
+        encoded = (of.encode(self._named(key), values[key]) for key, of in self.search.items())
         return {key: value for entries in encoded for key, value in entries.items()}
 
     def config(self, values: Mapping[str, Plain], **others: Plain) -> Config:
@@ -294,6 +305,8 @@ STEPS: dict[str, tuple[float, ...]] = {
     "restart": (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
     "hidden_channels": (32, 64, 128, 256, 512),
     "degree": (5, 10, 15),
+    "leaves": (4, 8, 16, 32, 64),
+    "share": (0.2, 0.4, 0.6, 0.8, 1.0),
 }
 #: Settings that only one way of making coefficients has.
 ONLY = {"gamma": "pcd", "lr_factors": "pcd", "restart": "free"}
@@ -312,7 +325,7 @@ def space_around(config: Config) -> SearchSpace:
     it and above it.
     """
     flat = config.to_dict()
-    keys = {*settings_names(), *model_options(config.model)} - {*RESERVED, *AFTERWARDS}
+    keys = {*_training(), *model_options(config.model)}
     table: dict[str, Any] = {key: value for key, value in flat.items() if key in keys}
     kind = flat.get("coefficients")
     for key, steps in STEPS.items():
