@@ -14,6 +14,7 @@ from longnn.training import complete, members_of
 from longnn.tuning import _ledger as ledgers
 from longnn.tuning import _tune as searches
 from longnn.tuning import read_record, tune
+from longnn.tuning._record import finding
 from tests.commands import TINY, longnn, succeed, without_report
 from tests.report.pagecheck import check_page
 from tests.tuning.examples import finished, turn_over, values, with_masks
@@ -28,8 +29,12 @@ def table():
 
 def search(dataset, folder=None, **options):
     storage = optuna.storages.InMemoryStorage()
-    given = {"trials": 12, "batch": 8, "fixed": FEW, "storage": storage, "device": "cpu", **options}
+    given = {"trials": 14, "batch": 8, "fixed": FEW, "storage": storage, "device": "cpu", **options}
     return tune(dataset, folder=folder, **given)
+
+
+def members(dataset):
+    return members_of(complete({"preset": "default", **FEW}, dataset), dataset)
 
 
 def gained(monkeypatch, low, high):
@@ -40,10 +45,10 @@ def gained(monkeypatch, low, high):
 
 def test_it_starts_with_the_members_and_goes_on_around_those_that_lead(table):
     record = search(table).record
-    members = members_of(complete({"preset": "default", **FEW}, table), table)
-    first, further = record.trials[: len(members)], record.trials[len(members) :]
-    assert [trial.params["member"] for trial in first] == [*members]
-    for trial, member in zip(first, members.values(), strict=True):
+    begun = members(table)
+    first, further = record.trials[: len(begun)], record.trials[len(begun) :]
+    assert [trial.params["member"] for trial in first] == [*begun]
+    for trial, member in zip(first, begun.values(), strict=True):
         flat = member.to_dict()
         assert {k: flat[k] for k in trial.params if k != "member"}.items() <= trial.params.items()
         assert trial.state == "complete"
@@ -87,7 +92,7 @@ def test_where_nothing_is_gained_the_default_is_kept(table, tmp_path, monkeypatc
 def test_what_is_gained_is_a_recipe_that_trains(tmp_path, monkeypatch):
     gained(monkeypatch, 0.01, 0.05)
     sets = [word for key, value in FEW.items() for word in ("--set", f"{key}={value}")]
-    given = (*TINY, *sets, "--trials", "12", "--device", "cpu", "--output", tmp_path / "search")
+    given = (*TINY, *sets, "--trials", "14", "--device", "cpu", "--output", tmp_path / "search")
     printed = succeed("tune", *given)
     assert "a difference of +3.0 points (+1.0 to +5.0)" in printed
     recipe = tmp_path / "search" / "recipe.toml"
@@ -103,7 +108,7 @@ def test_what_is_gained_is_a_recipe_that_trains(tmp_path, monkeypatch):
 
 def test_an_interrupted_search_goes_on_from_its_members(table):
     def stop(progress):
-        if progress.done >= 7 and progress.training:
+        if progress.done >= len(members(table)) and progress.training:
             raise KeyboardInterrupt
 
     storage = optuna.storages.InMemoryStorage()
@@ -119,8 +124,9 @@ def test_an_interrupted_search_goes_on_from_its_members(table):
 
 def test_a_time_limit_ends_the_search_but_not_its_start(table):
     record = search(table, time_limit=1e-3).record
-    assert len(record.with_state("complete")) == 7
-    assert record.verdict is None, "no trial was drawn"
+    assert {trial.params["member"] for trial in record.trials} == {*members(table)}
+    assert len(record.trials) == len(members(table))
+    assert finding(record).startswith("no time was left for trials")
     with pytest.raises(ValueError, match=r"`time_limit` > 0 and finite, in seconds \(got 0\)"):
         search(table, time_limit=0)
 
