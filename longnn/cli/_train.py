@@ -41,8 +41,6 @@ from longnn.cli._base import (
 
 if TYPE_CHECKING:
     from longnn.data import Source
-
-if TYPE_CHECKING:
     from longnn.tuning._tune import TuningResult
 
 #: Of a search: seconds where nothing is said, and the most trials.
