@@ -265,8 +265,12 @@ class SearchRecord(Schema):
         return [trial for trial in self.trials if trial.state == state]
 
     def train_command(self, recipe: Path) -> str:
-        """The command that trains the winner on the reporting splits; it runs in any folder."""
-        options = [*([] if self.keeps_default else ["--config", str(recipe)]), "--repeat", "10"]
+        """The command that trains the winner on the reporting splits; it runs in any folder.
+
+        A search around a preset has used test nodes of all of them but the first.
+        """
+        options = [] if self.keeps_default else ["--config", str(recipe)]
+        options += ["--repeat", "10"] if self.model else []
         return shlex.join(["longnn", "train", *self.dataset.arguments(), *options])
 
     def check(self, node: Node) -> None:

@@ -17,12 +17,11 @@ import dataclasses
 import functools
 import itertools
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Self, cast
 
-import optuna
 from optuna.trial import BaseTrial
 
 from longnn._base.schema import from_plain, stored, to_plain
@@ -356,15 +355,6 @@ def read_config(path: str | Path) -> Config:
     record = RunRecord.read(path)  # of an ensemble: around the member with the largest weight
     leader = max(record.members, key=lambda member: member.weight)
     return Config.from_dict(record.portfolio[leader.name])
-
-
-def draw_random(
-    spaces: Sequence[SearchSpace], count: int, *, seed: int = 0
-) -> list[dict[str, Plain]]:
-    """Random values for every entry, from the spaces in turn; equal seeds give equal values."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    search = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-    return [spaces[i % len(spaces)].suggest(search.ask()) for i in range(count)]
 
 
 def shipped_spaces() -> list[str]:

@@ -117,34 +117,12 @@ class Search:
         self.scale, self.model = scaling.kind, "" if space is None else space.model
         #: What trials change, by member; of one model without it: what plain training would use.
         self.bases: dict[str, Config] = {} if around is None else {"": around}
-        seeds = tuning_seeds(repeats)
         self.notes: list[str] = []
+        seeds = tuning_seeds(repeats)
         if space is None:
-            self.whole = complete({"preset": "default", **self.shared, **fixed}, dataset)
-            self.bases = members_of(self.whole, dataset)
-            self.held_out = hold_out(dataset, make_split(dataset, split))
-            self.notes += self.held_out.notes
-            one = self.held_out.without_test()
-            self.splits = [dataclasses.replace(one, seed=seed) for seed in seeds]
-            self.spaces = [
-                dataclasses.replace(space_around(base), member=name, fixed={})
-                for name, base in self.bases.items()
-            ]
-            self.starts = [space.values_of(self.bases[space.member]) for space in self.spaces]
-            base, members = next(iter(self.bases.values())), list(self.bases.values())
+            base, members = self._around_preset(fixed, seeds)
         else:
-            self.splits, self.notes = tuning_splits(dataset, split, seeds)
-            if dataset.backing.by_rows and "placement" in space.search:
-                space = space.fix({"placement": "features"})
-                self.notes.append("The filter stays on the features, since the graph is on disk.")
-            base = self.config(space.fixed)
-            highest = space.highest("degree", base.options.get("degree", 0))
-            members = [base.replace(degree=highest)] if "degree" in base.options else [base]
-            self.starts, self.spaces = [], [space]
-            if default or around is not None:
-                self.starts, self.spaces = self._start(
-                    space, base, "given" if around else "default"
-                )
+            base, members = self._of_one_model(space, seeds, default)
         self.problem = make_problem(
             dataset, base, scaling, device=self.device, members=members, memory=memory
         )
@@ -154,18 +132,50 @@ class Search:
         self.begun = False  # whether all starts are among them
         self.best: FrozenTrial | None = None
 
-    def _start(
-        self, space: SearchSpace, base: Config, name: StartName
-    ) -> tuple[list[dict[str, Plain]], list[SearchSpace]]:
-        """The values that a search of one model starts with, and the space that contains them."""
-        start = {**space.fixed, **space.values_of(base)}
-        widened = space.widen(start)
-        added = [f"{k} = {start[k]}" for k, of in widened.search.items() if of != space.search[k]]
-        if added:
-            note = f"The space was widened to contain the {name}: "
-            self.notes.append(f"{note}{', '.join(added)}.")
-        self.start_name: StartName = name
-        return [start], [widened]
+    def _around_preset(
+        self, fixed: Mapping[str, Plain], seeds: Sequence[int]
+    ) -> tuple[Config, list[Config]]:
+        """Spaces, starts and splits of a search around the members of the default preset.
+
+        Returns:
+            one of the members, and all of them.
+        """
+        self.whole = complete({"preset": "default", **self.shared, **fixed}, self.dataset)
+        self.bases = members_of(self.whole, self.dataset)
+        self.held_out = hold_out(self.dataset, make_split(self.dataset, self.split))
+        self.notes += self.held_out.notes
+        split = self.held_out.without_test()
+        self.splits = [dataclasses.replace(split, seed=seed) for seed in seeds]
+        self.spaces = [
+            dataclasses.replace(space_around(base), member=name, fixed={})
+            for name, base in self.bases.items()
+        ]
+        self.starts = [space.values_of(self.bases[space.member]) for space in self.spaces]
+        members = list(self.bases.values())
+        return members[0], members
+
+    def _of_one_model(
+        self, space: SearchSpace, seeds: Sequence[int], default: bool
+    ) -> tuple[Config, list[Config]]:
+        """The same of a search of one model: what it starts with, in its highest degree, too."""
+        self.splits, self.notes = tuning_splits(self.dataset, self.split, seeds)
+        if self.dataset.backing.by_rows and "placement" in space.search:
+            space = space.fix({"placement": "features"})
+            self.notes.append("The filter stays on the features, since the graph is on disk.")
+        base = self.config(space.fixed)
+        self.starts, self.spaces = [], [space]
+        if default or self.bases:
+            self.start_name: StartName = "given" if self.bases else "default"
+            start = {**space.fixed, **space.values_of(base)}
+            wide = space.widen(start)
+            added = [f"{k} = {start[k]}" for k, of in wide.search.items() if of != space.search[k]]
+            if added:
+                note = f"The space was widened to contain the {self.start_name}: "
+                self.notes.append(f"{note}{', '.join(added)}.")
+            self.starts, self.spaces = [start], [wide]
+        if "degree" not in base.options:
+            return base, [base]
+        return base, [base.replace(degree=space.highest("degree", base.options["degree"]))]
 
     @property
     def shared(self) -> dict[str, Plain]:
