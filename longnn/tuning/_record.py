@@ -419,10 +419,12 @@ def finding(record: SearchRecord) -> str:
     if record.model:
         score = f"validation {metric.name} {shown_score(record, record.value)}"
         return score if record.start is None else f"{score}, {gain_text(record)}"
-    if verdict is None or verdict.default is None:
+    if verdict is None:
         if record.finished <= len({trial.params["member"] for trial in record.trials}):
             return "no time was left for trials beside the members: allow more, or keep the default"
         return "no trial was ahead of the member that it began with: keep the default"
+    if verdict.default is None:
+        return f"the {verdict.nodes} nodes held out have no {metric.name}: keep the default"
     low, high = (f"{metric.scale * end:+.{metric.digits}f}" for end in (verdict.low, verdict.high))
     reached = score_text(verdict.default + metric.sign * verdict.gain, record.metric)
     before = score_text(verdict.default, record.metric)

@@ -412,10 +412,12 @@ class Search:
         job = Job(self.dataset, [self.whole, joined], splits, device=device)
         watcher = Watcher(lambda population: self._report(ledger, len(tables), population.epoch))
         before, after = job.run(watcher=watcher)
-        ahead = ahead_on_nodes(after, before.predicted, before.readout, self.dataset, self.metric)
         test, sign = self.held_out.test, metric_of(self.metric).sign
-        low, high = sorted((sign * ahead.low, sign * ahead.high))
         reached = score(before.predicted, self.dataset, test, before.readout).get(self.metric)
+        if reached is None:  # of a rare class none is held out
+            return self.whole, Verdict(None, 0.0, 0.0, 0.0, int(test.sum()))
+        ahead = ahead_on_nodes(after, before.predicted, before.readout, self.dataset, self.metric)
+        low, high = sorted((sign * ahead.low, sign * ahead.high))
         verdict = Verdict(reached, sign * ahead.mean, low, high, int(test.sum()))
         voting = {each.name: tables[each.name] for each in after.members if each.weight > 0}
         return joined.replace(members=voting) if verdict.worth else self.whole, verdict
