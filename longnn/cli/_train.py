@@ -35,6 +35,7 @@ from longnn.cli._base import (
     print_json,
     read_memory,
     read_source,
+    setting,
     show_notes,
     with_short_paths,
 )
@@ -58,35 +59,12 @@ def train(
         ),
     ] = None,
     nodes: Nodes = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="How much to train: fast (one model), default (a portfolio of eight, joined; this "
-            "is the default), best (a larger one)."
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Time for all of it; the best until then is kept."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Train one model of this name, see `longnn models`."),
-    ] = None,
-    repeat: Annotated[
-        int | None,
-        typer.Option(help="Number of repeats, with seeds seed, seed + 1, ... (default: 1)."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of weights, dropout and split (default: 0).")
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Split protocol: published, stratified, geom-gcn, fixed or own (default: the "
-            "dataset's own)."
-        ),
-    ] = None,
+    preset: Annotated[str | None, setting("preset")] = None,
+    time_limit: Annotated[float | None, setting("time_limit", metavar="SECONDS")] = None,
+    model: Annotated[str | None, setting("model")] = None,
+    repeat: Annotated[int | None, setting("repeat")] = None,
+    seed: Annotated[int | None, setting("seed")] = None,
+    split: Annotated[str | None, setting("split")] = None,
     recipe: Annotated[
         bool, typer.Option("--recipe", help="Start from the tuned recipe of a named dataset.")
     ] = False,
@@ -103,7 +81,7 @@ def train(
         ),
     ] = None,
     coverage: Coverage = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto (default: auto).")] = None,
+    device: Annotated[str | None, setting("device")] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -305,11 +283,9 @@ def tune(
         str | None,
         typer.Option(help="Name of the search in its storage (default: GRAPH-default or -MODEL)."),
     ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Split protocol (default: the dataset's own).")
-    ] = None,
+    split: Annotated[str | None, setting("split")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    device: Annotated[str, setting("device")] = "auto",
     halving: Annotated[bool, typer.Option(help="Stop the worse half of the trials early.")] = True,
     finalists: Annotated[
         int,

@@ -155,8 +155,8 @@ class Config:
 
     preset: str = described(
         "fast",
-        "how much to train: fast (one model), default (a portfolio of about eight, joined on the "
-        "validation nodes), best (a larger one); fast where an option of a model is set",
+        "how much to train: fast (one model; so it is where an option of a model is set), default "
+        "(a portfolio of about eight, joined on the validation nodes), best (a larger one)",
         PRESETS,
     )
     model: str = described("lon", "name of the model, see `longnn models`")
@@ -177,7 +177,9 @@ class Config:
         "columns to at most 1); row (rows sum to 1); auto (none for named data, columns for yours)",
         SCALINGS,
     )
-    device: str = described("auto", "cpu, cuda, or auto: the GPU if there is one")
+    device: str = described(
+        "auto", "where to train: cpu, cuda, or auto, which is the GPU if there is one"
+    )
     precision: str = described(
         "float32",
         "type of all numbers in training: float32, float64, or tf32: float32, but a GPU rounds the "
@@ -211,7 +213,9 @@ class Config:
         INPUTS,
     )
     time_limit: float = described(
-        0.0, "seconds that training may take, all in all; 0: as long as it needs"
+        0.0,
+        "seconds that training may take, all in all; the best until then is kept; 0: as long as it "
+        "needs",
     )
     baselines: bool = described(
         True,
