@@ -324,13 +324,13 @@ def tune(
     kind = "tune" if given is None else "around"
     subject = dataset.name if searched is None else f"{dataset.name}-{searched.model}"
     folder = output or Path("runs") / folder_name(f"{subject}-{kind}")
-    if time_limit is None and trials is None:
-        time_limit = TIME_LIMIT
     if not quiet:
         show_notes(dataset.notes)
-        if time_limit is not None:
-            limit = _display.time_text(time_limit)
-            show_notes([f"The search takes about {limit}; --time-limit SECONDS changes it."])
+    if time_limit is None and trials is None:
+        time_limit = TIME_LIMIT
+        limit = _display.time_text(time_limit)
+        note = f"The search takes about {limit}; --time-limit SECONDS changes it."
+        show_notes([] if quiet else [note])
     try:
         with (
             interruptible("run the same command again to continue"),

@@ -58,11 +58,17 @@ NAMES = {"default": "the default", "given": "the given configuration"}
 LISTED, SHOWN = 15, 16
 
 METHOD = (
-    "Each trial was trained once per repeat, on splits that no reported result uses. The score of "
+    "Each trial was trained once per repeat, {splits}. The score of "
     "a trial is the mean over its repeats of the best validation score. No test node was used: not "
     "for training, not for stopping trials early, and not for choosing the winner. The score of "
     "the winner is the best of many, so expect a slightly worse one on new splits."
 )
+#: On which splits: of one model, and around a preset.
+SPLITS = {
+    True: "on splits that no reported result uses",
+    False: "on the split that longnn train reports on, without its test nodes, and without a fifth "
+    "of the others, which judge the search in the end",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -393,10 +399,14 @@ def write_page(folder: Path, record: SearchRecord) -> Path:
             html.section(
                 "The search",
                 *html.embed(plates(record), folder / "figures").values(),
-                "" if record.importance else few,
+                few if record.model and not record.importance else "",
                 _trials(record),
             ),
-            html.section("How the numbers were obtained", html.paragraph(METHOD), _method(record)),
+            html.section(
+                "How the numbers were obtained",
+                html.paragraph(METHOD.format(splits=SPLITS[bool(record.model)])),
+                _method(record),
+            ),
             html.section(
                 "The space",
                 html.pairs(f"Searched, space {space.name}", space.search),

@@ -353,7 +353,7 @@ class Search:
             best=best,
             value=value,
             finalists=finals,
-            importance=parameter_importance(sorted(trials, key=place_of)),
+            importance=parameter_importance(sorted(trials, key=place_of)) if self.model else {},
             space=SpaceRecord.of(self.spaces),
             seconds=time.perf_counter() - self.started,
             environment=environment(self.device),
