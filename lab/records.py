@@ -7,17 +7,19 @@ A cell is written as soon as it is there, so that an interrupted study continues
     {"plan": {}, "machines": [{}], "cells": {"KEY": {"test": [0.5], "made": {"machine": 0}}}}
 """
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
+import longnn
 from longnn._base.files import write_json
-from longnn._base.provenance import describe_code
 from longnn._base.schema import Node
 from longnn.config import Config
 from longnn.registry import model_options
 
+_PACKAGE = Path(longnn.__file__).resolve().parent
 #: Hardware and versions, as :func:`longnn._base.provenance.environment` describes them.
 Machine = Mapping[str, str | int | float | None]
 #: A :class:`~longnn.config.Config` as a flat table, whole or some of it.
@@ -29,6 +31,42 @@ RETIRED: dict[str, object] = {
     "wd_basis": 0.0,  # weight decay of a and b
     "reversed_sign": False,  # JacobiConv's recurrence with the slip of its authors' code
 }
+
+
+class Code(TypedDict):
+    """A commit and whether files differ from it; None where that is not known."""
+
+    commit: str | None
+    dirty: bool | None
+
+
+def describe_code(commit: str | None = None) -> Code:
+    """The commit of this checkout and whether files differ from it; None outside a checkout.
+
+    ``commit`` names the commit of a copy that is not a checkout.
+    """
+    if commit is not None:
+        return {"commit": commit, "dirty": None}
+    top = _git("rev-parse", "--show-toplevel")
+    # An installed copy may lie inside somebody else's repository.
+    if top is None or Path(top).resolve() / "longnn" != _PACKAGE:
+        return {"commit": None, "dirty": None}
+    status = _git("status", "--porcelain")
+    return {"commit": _git("rev-parse", "HEAD"), "dirty": None if status is None else status != ""}
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(_PACKAGE), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
 
 
 def without_retired(value: Any) -> Any:

@@ -9,6 +9,7 @@ Knows nothing of folders: it computes, :mod:`longnn.records` holds and :mod:`lon
 """
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -538,9 +539,7 @@ def describe_baselines(
             and problem.metric in ahead
             and name in ("joined", "neighbours", "plain")
         ):
-            ahead[problem.metric] = _over_nodes(
-                ahead[problem.metric], fitted[0], each[0], dataset, problem.metric
-            )
+            ahead[problem.metric] = ahead_on_nodes(fitted[0], *each[0], dataset, problem.metric)
         summary = summarize_repeats(scores)["test"]
         return BaselineRecord(name, title, tuple(scores), summary, ahead, graph)
 
@@ -588,26 +587,29 @@ def _join(said: Sequence[Tensor], problem: Problem, fit: Fitted) -> tuple[Tensor
     return readout.predict(scores), readout
 
 
-def _over_nodes(
-    ahead: Summary,
-    fit: Fitted,
-    other: tuple[Tensor, Readout | None],
-    dataset: NodeDataset,
-    metric: str,
+def ahead_on_nodes(
+    fit: Fitted, other: Tensor, readout: Readout | None, dataset: NodeDataset, metric: str
 ) -> Summary:
-    """The difference on one split, with an interval by a bootstrap over its test nodes."""
+    """The difference of a score on one split, with an interval by a bootstrap over its test nodes.
+
+    Args:
+        fit: what was trained; its split has the nodes.
+        other, readout: what is predicted by what it is compared with, and how it chooses.
+    """
     test = fit.split.test.cpu().nonzero()[:, 0]
-    generator, differences = torch.Generator().manual_seed(0), []
-    for _ in range(BOOTSTRAP):
-        drawn = test[torch.randint(len(test), (len(test),), generator=generator)]
-        ours = score(fit.predicted, dataset, drawn, fit.readout).get(metric)
-        theirs = score(other[0], dataset, drawn, other[1]).get(metric)
-        if ours is not None and theirs is not None:
-            differences.append(ours - theirs)
-    if not differences:
-        return ahead
-    low, high = np.quantile(differences, [0.025, 0.975])
-    return dataclasses.replace(ahead, low=float(low), high=float(high))
+
+    def difference(nodes: Tensor) -> float:
+        ours = score(fit.predicted, dataset, nodes, fit.readout).get(metric, math.nan)
+        return ours - score(other, dataset, nodes, readout).get(metric, math.nan)
+
+    generator = torch.Generator().manual_seed(0)
+    draws = [torch.randint(len(test), (len(test),), generator=generator) for _ in range(BOOTSTRAP)]
+    differences = [difference(test[drawn]) for drawn in draws]
+    summary = Summary.of([difference(test)])
+    if np.isnan(differences).all():
+        return summary
+    low, high = np.nanquantile(differences, [0.025, 0.975])
+    return dataclasses.replace(summary, low=float(low), high=float(high))
 
 
 def _ahead(ours: Sequence[Scores], theirs: Sequence[Scores]) -> dict[str, Summary]:

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,6 @@ from tests.commands import (
     TINY,
     fail,
     longnn,
-    start,
     succeed,
     succeed_json,
     without_report,
@@ -277,54 +274,3 @@ def test_info(tmp_path):
     assert len(card["density"]["density"]) == len(card["density"]["eigenvalues"])
     notes = longnn("info", "csbm").stderr.splitlines()
     assert notes == ["note: 5 nodes have no edge: no filter reaches them."]
-
-
-# Nothing is lost
-
-LONG = (*FAST, "--set", "epochs=40", "--set", "patience=40")
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole") / "run"
-    with without_report():
-        succeed("train", *TINY, *LONG, "--repeat", 2, "--output", folder)
-    return folder
-
-
-@pytest.mark.slow  # in this process: tests/test_presets.py and tests/test_kills.py
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_run_ends_with_the_same_bits(how, uninterrupted, tmp_path, no_report):
-    folder = tmp_path / "run"
-    arguments = ("--repeat", 2, "--checkpoint-every", 0, "--output", folder)
-    process = start("train", *TINY, *LONG, *arguments)
-    checkpoint = folder / "checkpoint.safetensors"
-    end = time.monotonic() + 60
-    while not checkpoint.exists() and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.005)
-    process.send_signal(how)
-    _, stderr = process.communicate(timeout=60)
-    if how is signal.SIGINT:
-        assert process.returncode == 130
-        last = stderr.splitlines()[-1]
-        assert last == f"continue with: longnn train --resume {folder}"
-        assert f"interrupted; the best so far is kept: {folder / 'report.html'}" in stderr
-        assert "Traceback" not in stderr
-        assert "accuracy" in succeed("evaluate", folder)
-    else:
-        assert process.returncode == -signal.SIGKILL
-        assert not (folder / "record.json").exists()
-        assert "it was interrupted" in fail("evaluate", folder)
-    with safetensors.safe_open(str(checkpoint), "pt") as file:
-        assert 0 < int(file.metadata()["epoch"]) < 40
-    printed = succeed("train", "--resume", folder)
-    assert f"report: {folder / 'report.html'}" in printed
-    assert same_outcome(folder, uninterrupted)
-    # The interrupted process has written a report, the one that went on has not.
-    assert {path.name for path in folder.iterdir()} - {"report.html", "figures"} == FILES - {
-        "report.html",
-        "figures",
-    }
-    left, right = (json.loads((f / "record.json").read_text()) for f in (folder, uninterrupted))
-    assert left["repeats"] == right["repeats"]
-    assert "which is complete" in fail("train", "--resume", folder)

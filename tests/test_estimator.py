@@ -223,6 +223,8 @@ def test_any_model(data):
         estimator.filter_response()
     with pytest.raises(ValueError, match="did you mean `lon`"):
         classifier(model="lonn").fit(data)
+    with pytest.raises(TypeError, match="did you mean `epochs`"):
+        classifier(epohcs=3)
     with pytest.raises(ValueError, match="did you mean `placement`"):
         classifier(model_options={"placment": "hidden"}).fit(data)
 

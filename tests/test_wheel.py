@@ -170,7 +170,7 @@ def test_the_search_names_its_extra(base):
 
 def test_the_search(tune):
     assert tune.has("optuna")
-    few = ("--set", "epochs=5", "--trials", "3", "--repeats", "1", "--finalists", "0")
+    few = ("--model", "lon", "--set", "epochs=5", "--trials", "3", "--repeats", "1")
     tune.longnn("tune", "csbm", *TINY, *few, "--device", "cpu", "--output", "search")
     recipe = tune.work / "search" / "recipe.toml"
     tune.longnn("train", "csbm", *TINY, "--config", recipe, "--output", "tuned")

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from longnn._base.provenance import describe_code, environment
+from lab.records import describe_code
+from longnn._base.provenance import environment
 
 Record = dict[str, Any]
 Row = dict[str, Any]

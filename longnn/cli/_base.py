@@ -21,6 +21,7 @@ from rich.console import Console
 
 import longnn
 from longnn._base.memory import parse_size
+from longnn.config._config import TOP
 
 if TYPE_CHECKING:
     from longnn.data import NodeDataset, Source
@@ -39,6 +40,16 @@ out = Output(highlight=False, soft_wrap=True, force_jupyter=False, markup=False,
 err = Console(
     stderr=True, highlight=False, soft_wrap=True, force_jupyter=False, markup=False, emoji=False
 )
+
+
+def setting(name: str, **options: Any) -> Any:
+    """A setting of a configuration as an option of its own, in the words of the configuration."""
+    field = TOP[name]
+    meaning = field.metadata["meaning"]
+    told = isinstance(field.default, int | str) and "default" not in meaning
+    default = f" (default: {field.default})" if told else ""
+    return typer.Option(help=f"{meaning[0].upper()}{meaning[1:]}{default}.", **options)
+
 
 Graph = Annotated[
     str,

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 import longnn
-from longnn._base.memory import in_words, parse_size
+from longnn._base.memory import in_words
 from longnn.cli import _display as display
 from longnn.cli._base import (
     Cache,
@@ -30,6 +30,7 @@ from longnn.cli._base import (
     load_dataset,
     out,
     print_json,
+    read_memory,
     read_source,
     show_notes,
 )
@@ -37,8 +38,6 @@ from longnn.registry import MODELS, find_model
 
 if TYPE_CHECKING:
     from longnn.config._config import Explanation
-
-if TYPE_CHECKING:
     from longnn.store._graph import GraphStore
 
 #: Width of the column of values on a narrow terminal, in characters.
@@ -172,7 +171,7 @@ def _heading(text: str) -> None:
 Output = Annotated[
     Path | None, typer.Option(help="Folder to make (default: in the cache, where train finds it).")
 ]
-ProgramMemory = Annotated[str, typer.Option(help="ProgramMemory for the whole program, e.g. 4G.")]
+ProgramMemory = Annotated[str, typer.Option(help="Memory for the whole program, e.g. 4G.")]
 #: What is said of a folder that was not finished.
 STARTS_OVER = "nothing was kept, the same command starts over"
 
@@ -253,7 +252,7 @@ def propagate(
     ] = "all",
     memory: Annotated[
         str | None,
-        typer.Option(help="ProgramMemory to use, such as 4G (default: half of what is free)."),
+        typer.Option(help="Memory to use, such as 4G (default: half of what is free)."),
     ] = None,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Number of CPU threads (default: torch's choice).")
@@ -285,7 +284,7 @@ def propagate(
             self_loops=self_loops,  # type: ignore[arg-type]  # checked there
             dtype=dtype,
             rows=rows,  # type: ignore[arg-type]
-            memory=None if memory is None else parse_size(memory),
+            memory=read_memory(memory),
             threads=threads,
             device=where,
             output=output,

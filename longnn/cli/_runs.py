@@ -75,8 +75,7 @@ def predict(
     from longnn.runs._folder import folder_name
     from longnn.runs._predictions import write_predictions
 
-    given: dict[str, Any] = {"memory": read_memory(memory), "cache": cache}
-    loaded = longnn.runs.load_run(run, data_dir=data_dir, **given)
+    loaded = _load_run(run, data_dir, memory, cache)
     dataset = _dataset(loaded, graph, nodes, data_option, data_dir, memory, cache)
     alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
     target = output or run / f"predictions-{folder_name(dataset.name)}{alone}.csv"
@@ -115,8 +114,7 @@ def evaluate(
     """Compute the scores of a finished run again, from its weights and data."""
     from longnn._base.schema import to_plain  # it loads NumPy
 
-    given: dict[str, Any] = {"memory": read_memory(memory), "cache": cache}
-    loaded = longnn.runs.load_run(run, data_dir=data_dir, **given)
+    loaded = _load_run(run, data_dir, memory, cache)
     if truncate:
         _show_truncation(loaded, json_)
         return
@@ -234,8 +232,7 @@ def explain(
         raise ValueError("Expected nodes where --class or --against is given (got none)")
     if ids and sample is not None:
         raise ValueError("Expected --sample without nodes (got both)")
-    given: dict[str, Any] = {"memory": read_memory(memory), "cache": cache}
-    loaded = longnn.runs.load_run(run, data_dir=data_dir, **given)
+    loaded = _load_run(run, data_dir, memory, cache)
     dataset = _dataset(loaded, graph, nodes, data_option, data_dir, memory, cache)
     shared: dict[str, Any] = {"repeat": repeat_index, "features": features}
     if ids:
@@ -257,6 +254,14 @@ def explain(
         _tell("tables", explained.save(output), json_)
     if html is not None:
         _tell("page", [explained.write_page(html)], json_)
+
+
+def _load_run(
+    folder: Path, data_dir: Path | None, memory: str | None, cache: Path | None
+) -> "longnn.runs.Run":
+    """A finished run, whose graph is read as the options say."""
+    size = read_memory(memory)
+    return longnn.runs.load_run(folder, data_dir=data_dir, memory=size, cache=cache)
 
 
 def _tell(what: str, files: list[Path], quiet: bool) -> None:
@@ -412,8 +417,7 @@ def explore(
         raise ValueError("Expected --output or --serve (got both): a served page is not written")
     if not 0 <= port < 65536:
         raise ValueError(f"Expected --port from 0 to 65535 (got {port})")
-    given: dict[str, Any] = {"memory": read_memory(memory), "cache": cache}
-    runs = [longnn.runs.load_run(folder, data_dir=data_dir, **given) for folder in folders]
+    runs = [_load_run(folder, data_dir, memory, cache) for folder in folders]
 
     def data(centre: str | None) -> dict[str, object]:
         page: dict[str, object] = longnn.explorer.collect(runs, limit=limit, node=centre)

@@ -35,16 +35,17 @@ from longnn.cli._base import (
     print_json,
     read_memory,
     read_source,
+    setting,
     show_notes,
     with_short_paths,
 )
 
 if TYPE_CHECKING:
     from longnn.data import Source
-
-if TYPE_CHECKING:
     from longnn.tuning._tune import TuningResult
 
+#: Of a search: seconds where nothing is said, and the most trials.
+TIME_LIMIT, TRIALS = 600.0, 400
 #: As in :mod:`longnn.runs`, which is not loaded for a page of help.
 CHECKPOINT_EVERY = 10.0
 
@@ -58,35 +59,12 @@ def train(
         ),
     ] = None,
     nodes: Nodes = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="How much to train: fast (one model), default (a portfolio of eight, joined; this "
-            "is the default), best (a larger one)."
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Time for all of it; the best until then is kept."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Train one model of this name, see `longnn models`."),
-    ] = None,
-    repeat: Annotated[
-        int | None,
-        typer.Option(help="Number of repeats, with seeds seed, seed + 1, ... (default: 1)."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of weights, dropout and split (default: 0).")
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Split protocol: published, stratified, geom-gcn, fixed or own (default: the "
-            "dataset's own)."
-        ),
-    ] = None,
+    preset: Annotated[str | None, setting("preset")] = None,
+    time_limit: Annotated[float | None, setting("time_limit", metavar="SECONDS")] = None,
+    model: Annotated[str | None, setting("model")] = None,
+    repeat: Annotated[int | None, setting("repeat")] = None,
+    seed: Annotated[int | None, setting("seed")] = None,
+    split: Annotated[str | None, setting("split")] = None,
     recipe: Annotated[
         bool, typer.Option("--recipe", help="Start from the tuned recipe of a named dataset.")
     ] = False,
@@ -103,7 +81,7 @@ def train(
         ),
     ] = None,
     coverage: Coverage = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or auto (default: auto).")] = None,
+    device: Annotated[str | None, setting("device")] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -261,20 +239,33 @@ def tune(
     nodes: Nodes = None,
     model: Annotated[
         str | None,
-        typer.Option(help="Name of the model, see `longnn models` (default: lon, or --around's)."),
+        typer.Option(help="Search for one model of this name, see `longnn models`."),
     ] = None,
-    trials: Annotated[int, typer.Option(help="Total number of trials to finish.")] = 400,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="Time to search (default: 600, or without end with --trials)."
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="Total number of trials to finish (default: at most 400).")
+    ] = None,
     repeats: Annotated[
-        int, typer.Option(help="Trainings per trial, each on its own tuning split.")
-    ] = 3,
+        int | None,
+        typer.Option(help="Trainings per trial (default: 1; of one model 3, on a split each)."),
+    ] = None,
     space: Annotated[
         str | None,
-        typer.Option(help="Search space: default, paper, wide, compact, or a TOML file."),
+        typer.Option(
+            help="Search for one model in this space: default, paper, wide, compact, or a TOML "
+            "file."
+        ),
     ] = None,
     around: Annotated[
         Path | None,
         typer.Option(
-            metavar="RUN_OR_CONFIG", help="Search around this run, or this TOML configuration."
+            metavar="RUN_OR_CONFIG",
+            help="Search for one model around this run, or this TOML configuration.",
         ),
     ] = None,
     set_: Annotated[
@@ -289,19 +280,20 @@ def tune(
         str | None, typer.Option(help="Optuna storage URL (default: search.db in the folder).")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of the search in its storage (default: GRAPH-MODEL).")
+        str | None,
+        typer.Option(help="Name of the search in its storage (default: GRAPH-default or -MODEL)."),
     ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Split protocol (default: the dataset's own).")
-    ] = None,
+    split: Annotated[str | None, setting("split")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
+    device: Annotated[str, setting("device")] = "auto",
     halving: Annotated[bool, typer.Option(help="Stop the worse half of the trials early.")] = True,
     finalists: Annotated[
-        int, typer.Option(help="Number of best trials to train again, on further splits.")
+        int,
+        typer.Option(help="Number of best trials of one model to train again, on further splits."),
     ] = 8,
     output: Annotated[
-        Path | None, typer.Option(help="Folder of the search (default: runs/GRAPH-MODEL-tune).")
+        Path | None,
+        typer.Option(help="Folder of the search (default: runs/GRAPH-tune or -MODEL-tune)."),
     ] = None,
     data_dir: DataDir = None,
     data_option: DataOption = None,
@@ -310,7 +302,7 @@ def tune(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search for good hyperparameters.
+    """Search for what predicts better than the default preset, or for one model's settings.
 
     Run the same command again to continue. Workers with the same --storage share the work.
     """
@@ -319,18 +311,26 @@ def tune(
 
     fixed = assignments(set_)
     given = None if around is None else read_config(around)
-    model = model or ("lon" if given is None else given.model)
-    if given is not None and space is None:
+    if space is None and given is not None:
         searched = space_around(given).fix(fixed)
-    else:
+    elif space or model or longnn.training.preset_of(fixed) == "fast":
+        model = model or ("lon" if given is None else given.model)
         searched = longnn.tuning.load_space(space or "default", model).fix(fixed)
+    else:
+        searched = None  # around the members of the default preset
     source = read_source(graph, nodes, data_option)
     dataset = load_dataset(source, data_dir, memory, cache, quiet=quiet)
     # A stable name, so that the same command continues the search.
     kind = "tune" if given is None else "around"
-    folder = output or Path("runs") / folder_name(f"{dataset.name}-{model}-{kind}")
+    subject = dataset.name if searched is None else f"{dataset.name}-{searched.model}"
+    folder = output or Path("runs") / folder_name(f"{subject}-{kind}")
     if not quiet:
         show_notes(dataset.notes)
+    if time_limit is None and trials is None:
+        time_limit = TIME_LIMIT
+        limit = _display.time_text(time_limit)
+        note = f"The search takes about {limit}; --time-limit SECONDS changes it."
+        show_notes([] if quiet else [note])
     try:
         with (
             interruptible("run the same command again to continue"),
@@ -340,7 +340,9 @@ def tune(
                 dataset,
                 searched,
                 model=model,
-                trials=trials,
+                fixed=fixed if searched is None else None,
+                trials=trials or TRIALS,
+                time_limit=time_limit,
                 repeats=repeats,
                 batch=batch,
                 storage=storage,
@@ -353,7 +355,6 @@ def tune(
                 finalists=finalists,
                 around=given,
                 on_progress=on_progress,
-                on_estimate=None if quiet or json_ else lambda estimate: err.print(estimate.text()),
                 data_dir=data_dir,
                 memory=read_memory(memory),
             )
@@ -364,7 +365,7 @@ def tune(
         return
     if not quiet:
         show_notes(result.record.notes)
-        _show(result, list(searched.search), folder)
+        _show(result, folder)
 
 
 def _going_on(storage: str | None) -> str:
@@ -379,13 +380,17 @@ def _going_on(storage: str | None) -> str:
     return f"continue with: {shlex.join(['longnn', *hidden])} (STORAGE is the URL of {shown})"
 
 
-def _show(result: "TuningResult", searched: list[str], folder: Path) -> None:
-    """The winner, and where its recipe and the report are."""
-    from longnn.tuning._cost import time_text
+def _show(result: "TuningResult", folder: Path) -> None:
+    """What was gained, and where the recipe and the report are."""
+    from longnn.tuning._record import finding
 
     record = result.record
-    took = time_text(record.seconds)
-    out.print(f"{result.sentence()}; found in {took} with")
-    for name in searched:
-        out.print(f"  {name} = {record.best.params[name]}")
-    out.print(f"\nrecipe: {folder / 'recipe.toml'}\nreport: {folder / 'tuning.html'}")
+    took = _display.time_text(record.seconds)
+    out.print(f"{finding(record)}; {record.finished} trials in {took}")
+    values = record.best.params if record.model else {}
+    for name in record.space.search if record.model else ():
+        out.print(f"  {name} = {values[name]}")
+    for name in result.config.members:
+        out.print(f"  {name}")
+    recipe = "" if record.keeps_default else f"recipe: {folder / 'recipe.toml'}\n"
+    out.print(f"\n{recipe}report: {folder / 'tuning.html'}")

@@ -155,14 +155,16 @@ class Config:
 
     preset: str = described(
         "fast",
-        "how much to train: fast (one model), default (a portfolio of about eight, joined on the "
-        "validation nodes), best (a larger one); fast where an option of a model is set",
+        "how much to train: fast (one model; so it is where an option of a model is set), default "
+        "(a portfolio of about eight, joined on the validation nodes), best (a larger one)",
         PRESETS,
     )
     model: str = described("lon", "name of the model, see `longnn models`")
     hidden_channels: int = described(64, "hidden units")
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Settings = dataclasses.field(default_factory=lambda: _USUAL)
+    #: In place of those of the preset, by name: flat tables of what is not the same for all.
+    members: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     split: str | None = described(
         None,
         "split protocol: published, stratified, geom-gcn, fixed or own; default: the dataset's",
@@ -175,7 +177,9 @@ class Config:
         "columns to at most 1); row (rows sum to 1); auto (none for named data, columns for yours)",
         SCALINGS,
     )
-    device: str = described("auto", "cpu, cuda, or auto: the GPU if there is one")
+    device: str = described(
+        "auto", "where to train: cpu, cuda, or auto, which is the GPU if there is one"
+    )
     precision: str = described(
         "float32",
         "type of all numbers in training: float32, float64, or tf32: float32, but a GPU rounds the "
@@ -209,7 +213,9 @@ class Config:
         INPUTS,
     )
     time_limit: float = described(
-        0.0, "seconds that training may take, all in all; 0: as long as it needs"
+        0.0,
+        "seconds that training may take, all in all; the best until then is kept; 0: as long as it "
+        "needs",
     )
     baselines: bool = described(
         True,
@@ -251,6 +257,14 @@ class Config:
             if isinstance(possible[key], float) and not math.isfinite(options[key]):
                 raise ValueError(f"Expected `{key}` to be finite (got {value})")
         object.__setattr__(self, "options", options)
+        # One model has none, whatever it was asked beside.
+        members = {} if self.preset == "fast" else check_table("members", self.members)
+        object.__setattr__(self, "members", members)
+        for name, table in members.items():
+            try:
+                Config.from_dict({**check_table(name, table), "preset": "fast"})
+            except ValueError as error:
+                raise ValueError(f"member {name!r}: {error}") from error
         if not 0 <= self.time_limit < float("inf"):
             raise ValueError(
                 f"Expected `time_limit` >= 0 and finite, in seconds (got {self.time_limit:g})"
@@ -271,7 +285,7 @@ class Config:
         settings: dict[str, Any] = {}
         options: dict[str, Any] = {}
         for key, value in check_table("config", values).items():
-            if key in TOP:
+            if key in TOP or key == "members":
                 top[key] = value
             elif key in SETTINGS:
                 settings[key] = value
@@ -297,7 +311,7 @@ class Config:
         for key in RARE:
             if table[key] == (TOP.get(key) or SETTINGS[key]).default:
                 del table[key]
-        return table
+        return {**table, "members": self.members} if self.members else table
 
     def replace(self, **values: Any) -> Self:
         """A copy with some values changed; another model starts from its own options, and from its
@@ -312,9 +326,14 @@ class Config:
         return type(self).from_dict({**kept, **values})
 
     def to_toml(self, *, leave_out: Collection[str] = ()) -> list[str]:
-        """The lines of the flat table as TOML."""
-        table = {k: v for k, v in self.to_dict().items() if v is not None and k not in leave_out}
-        return [f"{key} = {toml_value(value)}" for key, value in table.items()]
+        """The lines of the flat table as TOML, and of a table for each member."""
+        left_out = {"members", *leave_out}
+        table = {k: v for k, v in self.to_dict().items() if v is not None and k not in left_out}
+        lines = [f"{key} = {toml_value(value)}" for key, value in table.items()]
+        for name, member in self.members.items():
+            lines += ["", f"[members.{toml_value(name)}]"]
+            lines += [f"{key} = {toml_value(value)}" for key, value in member.items()]
+        return lines
 
     def write_toml(self, path: Path) -> None:
         """Write the flat table; :meth:`from_toml` reads it back."""
@@ -331,7 +350,7 @@ SETTINGS = {field.name: field for field in dataclasses.fields(Settings)}
 TOP = {
     field.name: field
     for field in dataclasses.fields(Config)
-    if field.name not in ("options", "settings")
+    if field.name not in ("options", "settings", "members")
 }
 
 

@@ -87,13 +87,14 @@ def short(value: Any) -> str:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """A TOML file as a flat table, or one clear error."""
+    """A TOML file as a flat table, but for the tables of members, or one clear error."""
     try:
         with Path(path).open("rb") as file:
             table = tomllib.load(file)
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers without end
         raise ValueError(f"Expected {path} to be TOML ({error})") from error
-    nested = [key for key, value in table.items() if isinstance(value, dict | list)]
+    kinds = {"members": list}
+    nested = [k for k, value in table.items() if isinstance(value, kinds.get(k, dict | list))]
     if nested:
         raise ValueError(f"Expected a flat table in {path} (got a table or list at {nested[0]!r})")
     return table

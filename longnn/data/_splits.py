@@ -15,7 +15,7 @@ from longnn.data._dataset import MASKS, NodeDataset
 from longnn.data._errors import DataError
 
 NAMES_SHOWN = 5  # classes that a note names
-CARVED = 0.2  # share of the user's training nodes that becomes a missing validation set
+CARVED = 0.2  # share of nodes that becomes a missing validation set, or is held out of a search
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,18 +159,42 @@ def _own(dataset: NodeDataset, seed: int) -> _Sets:
     train, val, test, notes = _fixed(dataset, seed)
     if bool(val.any()) or not bool(train.any()):
         return train, val, test, notes
-    generator = torch.Generator().manual_seed(seed)
-    y = dataset.data.y if dataset.task == "classification" else torch.zeros(len(train))
-    for c in torch.unique(y[train]):
-        nodes = (train & (y == c)).nonzero().view(-1)
-        nodes = nodes[torch.randperm(len(nodes), generator=generator)]
-        val[nodes[: round(CARVED * len(nodes))]] = True
+    val = _carve(dataset, train, seed)
     train = train & ~val
     notes.append(
         f"No validation nodes were given: {int(val.sum())} of the training nodes, 20 % of each "
         f"class drawn with seed {seed}, are used for validation."
     )
     return train, val, test, notes
+
+
+def _carve(dataset: NodeDataset, nodes: Tensor, seed: int) -> Tensor:
+    """A fifth of some nodes, of each class alike, bool (nodes,)."""
+    generator = torch.Generator().manual_seed(seed)
+    y = dataset.data.y if dataset.task == "classification" else torch.zeros(len(nodes))
+    carved = torch.zeros_like(nodes)
+    for c in torch.unique(y[nodes]):
+        of_class = (nodes & (y == c)).nonzero().view(-1)
+        of_class = of_class[torch.randperm(len(of_class), generator=generator)]
+        carved[of_class[: round(CARVED * len(of_class))]] = True
+    return carved
+
+
+def hold_out(dataset: NodeDataset, split: Split) -> Split:
+    """The split without its test nodes, in whose place stands a fifth of the others.
+
+    What is chosen on it can be judged by nodes that it was not chosen by, before anybody looks at
+    the test nodes.
+
+    >>> from longnn.data import csbm
+    >>> graph = csbm(num_nodes=100, num_features=5)
+    >>> hold_out(graph, make_split(graph, "stratified", seed=1))
+    Split('stratified', seed=1, train=48, val=16, test=16)
+    """
+    held = _carve(dataset, split.train, split.seed) | _carve(dataset, split.val, split.seed)
+    return replace(
+        split.without_test(), train=split.train & ~held, val=split.val & ~held, test=held
+    )
 
 
 _SHIPPED = ("geom-gcn", "fixed", "own")

@@ -5,6 +5,7 @@ Knows nothing of models and of training; nothing here is fitted.
 """
 
 import copy
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +15,9 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
+from longnn._base.suggestions import did_you_mean
 from longnn.config import Config
+from longnn.config._config import settings_names
 from longnn.data import NodeDataset
 from longnn.data._tensors import GraphTensors, as_tensors, is_graph_data
 from longnn.explain._subject import find_ids
@@ -204,13 +207,19 @@ def per_node(mask: np.ndarray, nodes: np.ndarray, size: int) -> Tensor:
 
 #: Parameters that are not settings of a configuration under the same name.
 OWN = ("graph", "directed", "random_state", "verbose", "model_options")
+#: Options of models that are parameters; others are among ``model_options``.
+OPTIONS = ("degree", "dropout", "input_dropout", "filter_dropout")
+#: Settings that an estimator has no use for, or that are set with its other options.
+ELSEWHERE = ("split", "batch_rows", "inputs", "coverage", "known_answers")
+NAMES = (*OWN, *OPTIONS, *(name for name in settings_names() if name not in ELSEWHERE))
 
 
 class Parameters(BaseEstimator):
     """What classifier and regressor have as parameters.
 
-    Every parameter defaults to None, which means: as in :class:`~longnn.config.Config`, the source
-    of defaults that the command line has too. ``longnn models --settings`` explains each.
+    Every setting of a :class:`~longnn.config.Config` is one under its own name, and so are degree,
+    dropout, input_dropout and filter_dropout. Each defaults to None, which means: as there, the
+    source of defaults that the command line has too. ``longnn models --settings`` explains them.
 
     Args:
         graph: whose nodes the samples are: a PyG ``Data``, a :class:`~longnn.data.NodeDataset`, or
@@ -219,80 +228,39 @@ class Parameters(BaseEstimator):
         directed: whether arcs, from the first row of ``edge_index`` to the second, are kept; or
             ``"auto"``: if one has no reverse. By default each edge is made two-way. A
             :class:`~longnn.data.NodeDataset` has decided it for itself.
-        direction: what to make of arcs: ``"cover"`` or ``"none"``.
-        preset: ``"fast"`` trains one model, ``"default"`` a portfolio of about eight, joined on the
-            validation nodes, ``"best"`` a larger one. By default it is ``"default"``, or
-            ``"fast"`` where a parameter is set that each of several models has of its own.
-        time_limit: seconds that fitting may take; the best until then is kept.
-        model: name of the model, see ``longnn models``.
-        hidden_channels: hidden units.
-        degree: of the filter.
-        dropout, input_dropout, filter_dropout: inside the transform, on the features, and just
-            before the filter.
-        epochs, patience, monitor: when to stop.
-        lr_transform, lr_coefficients, lr_factors, lr_basis: learning rates.
-        wd_transform, wd_coefficients, wd_factors: weight decays.
-        penalty, degree_penalty: weights of the penalties on the filter.
-        class_weight: of each class in the loss: ``"balanced"``, or a dict {class: weight}, where
-            classes that it does not name have weight 1. By default all weigh the same.
-        calibrate: whether probabilities are calibrated on the validation nodes.
-        frequencies: ``"train"``: probabilities expect the class frequencies of the training nodes;
-            ``"auto"``: those of the validation nodes, if they differ beyond chance.
-        threshold: probability from which on the rarer of two classes, or a label, is predicted.
-        baselines: whether a report with test nodes compares with models that ignore the graph.
-        scale: of the features: ``"auto"``, ``"none"``, ``"row"`` or ``"standard"``.
-        seed: of weights, dropout and the validation split.
+        class_weight: as there, or a dict {class: weight}; classes that it does not name have
+            weight 1.
         random_state: another name of the seed, as scikit-learn has it: an integer, or a
             ``RandomState``, from which every fit draws a new seed.
-        repeat: models to train, with seeds seed, seed + 1, ...; predictions are their mean.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        precision: ``"float32"``, ``"float64"`` or ``"tf32"`` (rounded products on a GPU).
         verbose: 1 prints a line every 100 epochs, and one at the end.
         model_options: further options of the model, e.g. ``{"placement": "hidden"}``.
     """
 
-    def __init__(
-        self,
-        *,
-        graph: GraphLike | None = None,
-        directed: bool | str | None = None,
-        direction: str | None = None,
-        preset: str | None = None,
-        time_limit: float | None = None,
-        model: str | None = None,
-        hidden_channels: int | None = None,
-        degree: int | None = None,
-        dropout: float | None = None,
-        input_dropout: float | None = None,
-        filter_dropout: float | None = None,
-        epochs: int | None = None,
-        patience: int | None = None,
-        monitor: str | None = None,
-        lr_transform: float | None = None,
-        lr_coefficients: float | None = None,
-        lr_factors: float | None = None,
-        lr_basis: float | None = None,
-        wd_transform: float | None = None,
-        wd_coefficients: float | None = None,
-        wd_factors: float | None = None,
-        penalty: float | None = None,
-        degree_penalty: float | None = None,
-        class_weight: str | Mapping[Any, float] | None = None,
-        calibrate: bool | None = None,
-        frequencies: str | None = None,
-        threshold: float | None = None,
-        baselines: bool | None = None,
-        scale: str | None = None,
-        seed: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        repeat: int | None = None,
-        device: str | None = None,
-        precision: str | None = None,
-        verbose: int | None = None,
-        model_options: Mapping[str, Any] | None = None,
-    ) -> None:
+    graph: GraphLike
+    directed: bool | str | None
+    class_weight: str | Mapping[Any, float] | None
+    seed: int | None
+    random_state: int | np.random.RandomState | None
+    verbose: int | None
+    model_options: Mapping[str, Any] | None
+
+    def __init__(self, **parameters: Any) -> None:
+        for name in parameters:
+            if name not in NAMES:
+                raise TypeError(
+                    f"Expected a parameter of {type(self).__name__} (got {name!r})"
+                    + did_you_mean(name, NAMES)
+                )
         # Each is kept as it was given, under its own name: scikit-learn clones by these.
-        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
+        self.__dict__.update({name: parameters.get(name) for name in NAMES})
+
+    # scikit-learn and notebooks ask a constructor for its parameters.
+    __init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+            *(inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None) for n in NAMES),
+        ]
+    )
 
     @classmethod
     def from_recipe(cls, dataset: str, *, model: str = "lon", **parameters: Any) -> Self:

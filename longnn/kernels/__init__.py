@@ -10,51 +10,10 @@ import functools
 import importlib
 import importlib.util
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from longnn.kernels._basis import jacobi_coefficients, jacobi_gradient, summary
-    from longnn.kernels._chebyshev import chebyshev_filter
-    from longnn.kernels._dense import dense_product
-    from longnn.kernels._entropy import cross_entropy, cross_entropy_gradient
-    from longnn.kernels._features import feature_product
-    from longnn.kernels._narrow import narrow_gradient, narrow_product
-    from longnn.kernels._rows import (
-        activation_gradient,
-        add_bias,
-        dropout,
-        normalize,
-        normalize_gradient,
-        sum_rows,
-    )
-    from longnn.kernels._step import adam_, cut, keep_, stand_
-
-__all__ = [
-    "activation_gradient",
-    "adam_",
-    "add_bias",
-    "chebyshev_filter",
-    "cross_entropy",
-    "cross_entropy_gradient",
-    "cut",
-    "dense_product",
-    "dropout",
-    "feature_product",
-    "jacobi_coefficients",
-    "jacobi_gradient",
-    "keep_",
-    "narrow_gradient",
-    "narrow_product",
-    "normalize",
-    "normalize_gradient",
-    "stand_",
-    "sum_rows",
-    "summary",
-    "usable",
-]
 
 #: The functions of each file.
 _FUNCTIONS = {
@@ -71,6 +30,7 @@ _FUNCTIONS = {
     "_step": ("adam_", "cut", "keep_", "stand_"),
 }
 _HOMES = {name: file for file, names in _FUNCTIONS.items() for name in names}
+__all__ = [*sorted(_HOMES), "usable"]
 #: Compute capability from which Triton compiles for a GPU.
 _CAPABILITY = (8, 0)
 

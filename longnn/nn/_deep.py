@@ -22,8 +22,8 @@ from longnn.graphs import GraphOperator, Operator
 from longnn.graphs._adjacency import SelfLoops, check_self_loops
 from longnn.graphs._edges import EdgeOperator
 from longnn.matrices import SparseMatrix
+from longnn.nn._channels import NORMS, Norm
 from longnn.nn._model import Model
-from longnn.nn._norm import NORMS, Norm
 from longnn.nn._polynomial import pagerank_response
 from longnn.nn._transform import Dropout, Features, Linear, as_features, xavier_uniform_
 from longnn.nn._typed import TypedFilter
@@ -142,7 +142,7 @@ class Block(nn.Module):
     Args:
         channels: of the signal.
         message: m, from an operator and a signal to a signal.
-        norm: n, one of :data:`~longnn.nn._norm.NORMS`.
+        norm: n, one of :data:`~longnn.nn._channels.NORMS`.
         residual: whether h is added.
         dropout: its rate.
         depth: how many blocks there are: the second map starts smaller by its square root.

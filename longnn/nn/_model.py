@@ -16,7 +16,7 @@ from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator, Operator
 from longnn.graphs._adjacency import SelfLoops
 from longnn.graphs._operator import Direction, as_operator
-from longnn.nn._norm import normalize_rows
+from longnn.nn._channels import normalize_rows
 from longnn.nn._terms import OnRows, Terms
 from longnn.nn._transform import Dropout, Features, Linear, Transform, TransformKind
 from longnn.nn._typed import TypedFilter

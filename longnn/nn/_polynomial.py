@@ -223,30 +223,20 @@ class JacobiConv(PolynomialModel):
 
     defaults: ClassVar[Mapping[str, Any]] = {"transform": "linear"}
 
+    coefficients: ClassVar[Parametrization] = "pcd"
+
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        *,
+        *sizes: int,
         degree: int = 10,
         a: float = 1.0,
         b: float = 1.0,
         gamma: float = 1.0,
         **options: Any,
     ) -> None:
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            degree=degree,
-            filter_options={
-                "basis": Jacobi(a, b, orthonormal=False),
-                "coefficients": "pcd",
-                "gamma": gamma,
-            },
-            **{**self.defaults, **options},
-        )
+        basis = Jacobi(a, b, orthonormal=False)
+        options = {**self.defaults, "filter_options": {"basis": basis, "gamma": gamma}, **options}
+        super().__init__(*sizes, degree=degree, **options)
 
 
 class PageRankModel(PolynomialModel):
@@ -256,20 +246,11 @@ class PageRankModel(PolynomialModel):
         restart: the probability to return to the start at each hop, in [0, 1].
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        *,
-        degree: int = 10,
-        restart: float = 0.1,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *sizes: int, degree: int = 10, restart: float = 0.1, **options: Any) -> None:
         terms = get_basis(self.basis).terms(degree)
         init = personalized_pagerank(terms - 1, restart)
         options = {"filter_options": {"init": init}, **options}
-        super().__init__(in_channels, hidden_channels, out_channels, degree=degree, **options)
+        super().__init__(*sizes, degree=degree, **options)
 
 
 class GPRGNN(PageRankModel):
@@ -356,19 +337,11 @@ class SGC(PolynomialModel):
     basis: ClassVar[str | Basis] = "monomial"
     coefficients: ClassVar[Parametrization] = "fixed"
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        *,
-        degree: int = 2,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *sizes: int, degree: int = 2, **options: Any) -> None:
         highest = torch.zeros(degree + 1)
         highest[-1] = 1.0
         options = {**self.defaults, "filter_options": {"init": highest}, **options}
-        super().__init__(in_channels, hidden_channels, out_channels, degree=degree, **options)
+        super().__init__(*sizes, degree=degree, **options)
 
 
 class FavardGNN(PolynomialModel):

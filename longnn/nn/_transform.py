@@ -12,7 +12,7 @@ import contextlib
 import contextvars
 import math
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import scipy.sparse
 import torch
@@ -20,10 +20,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from longnn import kernels
-from longnn._base.autograd import differentiable, save_inputs
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix, dropout
-from longnn.nn._activation import activate, activate_, add_bias
-from longnn.nn._norm import normalize_rows
+from longnn.nn._channels import (
+    activate,
+    activate_,
+    add_bias,
+    fused_narrow_matmul,
+    narrow_matmul,
+    normalize_rows,
+)
 from longnn.nn._terms import Terms
 
 _generator: contextvars.ContextVar[torch.Generator | None] = contextvars.ContextVar(
@@ -68,56 +73,6 @@ Features = Tensor | SparseMatrix | DenseMatrix | LiftedMatrix
 TransformKind = Literal["linear", "mlp", "residual"]
 #: Fewer output channels than this are few, see ``narrow_matmul``.
 NARROW = 16
-
-
-def _narrow_matmul(x: Tensor, weight: Tensor) -> Tensor:
-    # Not weight.mT alone: with both sides turned BLAS takes ten times as long on some machines.
-    return (weight.mT.contiguous() @ x.mT).mT.clone(memory_format=torch.contiguous_format)
-
-
-def _narrow_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-    x, weight = ctx.saved_tensors
-    return grad @ weight.mT, (grad.mT @ x).mT
-
-
-#: ``x @ weight`` for few output channels: BLAS on a CPU is four times faster with the long side
-#: last (2,708 x 64 times 64 x 7: 60 us instead of 256, the gradient of the weights 56, not 294).
-narrow_matmul = differentiable(_narrow_matmul, _narrow_gradient, save_inputs)
-
-
-@torch.library.custom_op("longnn::narrow_product", mutates_args=())
-def _narrow_by_kernel(x: Tensor, weight: Tensor) -> Tensor:
-    """For a batch, both in front: (batch, nodes, channels), (batch, channels, columns)."""
-    if x.dim() == 3:
-        return kernels.narrow_product(x, weight)
-    return kernels.narrow_product(x[None], weight[None])[0].clone()
-
-
-@_narrow_by_kernel.register_fake
-def _(x, weight):  # type: ignore[no-untyped-def]
-    return x.new_empty(*x.shape[:-1], weight.shape[-1])
-
-
-@torch.library.custom_op("longnn::narrow_gradient", mutates_args=())
-def _weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
-    """The gradient of the weight, likewise."""
-    if x.dim() == 3:
-        return kernels.narrow_gradient(x, grad)
-    return kernels.narrow_gradient(x[None], grad[None])[0].clone()
-
-
-@_weight_gradient.register_fake
-def _(x, grad):  # type: ignore[no-untyped-def]
-    return x.new_empty(*x.shape[:-2], x.shape[-1], grad.shape[-1])
-
-
-def _kernel_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-    x, weight = ctx.saved_tensors
-    return grad @ weight.mT, _weight_gradient(x, grad)
-
-
-#: The same by kernels: on a GPU a library takes several times what reading x takes.
-fused_narrow_matmul = differentiable(_narrow_by_kernel, _kernel_gradient, save_inputs)
 
 
 def as_features(x: Features | Terms) -> Features:

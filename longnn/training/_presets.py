@@ -38,6 +38,7 @@ MOST_COLUMNS = 1000
 FREE = frozenset(
     [
         "preset",
+        "members",
         "split",
         "seed",
         "repeat",
@@ -107,7 +108,8 @@ def members_of(config: Config, dataset: NodeDataset, *, every: bool = False) -> 
     """The configurations that a preset of several models stands for, by name.
 
     Args:
-        config: with a preset other than ``"fast"``; it gives what :data:`FREE` names.
+        config: with a preset other than ``"fast"``; it gives what :data:`FREE` names, and perhaps
+            members of its own.
         dataset: to train on. For a named one that has a recipe, ``"best"`` trains that too.
         every: those that have no form on disk too, where the graph is there.
     """
@@ -115,7 +117,7 @@ def members_of(config: Config, dataset: NodeDataset, *, every: bool = False) -> 
     # The whole follows the frequencies of validation nodes, not each member.
     own |= {"preset": "fast", "repeat": 1, "frequencies": "train", "known_answers": "none"}
     backing = dataset.backing
-    chosen = portfolio(
+    chosen = config.members or portfolio(
         config.preset,
         words=not is_for_trees(dataset),
         by_rows=backing.by_rows,

@@ -39,6 +39,8 @@ FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 BEAT = 15.0
 #: Seconds without one after which a worker on another machine counts as dead.
 GRACE = 600.0
+#: Starts around which a search of several goes on.
+LEADERS = 3
 #: The workers of this process that are at work.
 ACTIVE: set[str] = set()
 
@@ -115,10 +117,11 @@ class Ledger:
 
     Args:
         name: of the search, which is created if it does not exist.
-        agreement: what all workers must agree on (data, model, splits, space); plain data.
+        agreement: what all workers must agree on (data, model, splits, spaces); plain data.
+        spaces: what trials are drawn from: of several, from those whose starts lead.
         trials: how many to finish in total.
         seed: of the sampler.
-        start: the values of the first trial; None to draw it, too.
+        starts: the values of the first trials, one of each space; none to draw them, too.
         url: of the storage, for errors.
 
     Raises:
@@ -130,14 +133,14 @@ class Ledger:
         storage: BaseStorage,
         name: str,
         agreement: Mapping[str, Any],
-        space: SearchSpace,
+        spaces: Sequence[SearchSpace],
         *,
         trials: int,
         seed: int = 0,
-        start: Mapping[str, Plain] | None = None,
+        starts: Sequence[Mapping[str, Plain]] = (),
         url: str | None = None,
     ) -> None:
-        self.space, self.trials, self.seed, self.start = space, trials, seed, start
+        self.spaces, self.trials, self.seed, self.starts = spaces, trials, seed, starts
         self.name, self.attempt, self.worker = name, Attempt(url), Worker.here()
         self.storage = get_storage(storage)  # with Optuna's cache of finished trials
         options: dict[str, Any] = {"study_name": name, "direction": "maximize"}
@@ -185,8 +188,8 @@ class Ledger:
         return self.attempt(self.study.get_trials, False, states or None)
 
     def is_start(self, trial: FrozenTrial) -> bool:
-        """Whether a trial is the one that the search starts with."""
-        return self.start is not None and place_of(trial) == 0
+        """Whether the search starts with this trial."""
+        return place_of(trial) < len(self.starts)
 
     def claim(self, most: int) -> list[Claim]:
         """Take places until this worker has ``most``; none if others have all."""
@@ -200,6 +203,9 @@ class Ledger:
             trials = self.get_trials()
             taken = {place_of(t) for t in trials if t.state != TrialState.FAIL}
             free = [place for place in range(self.trials) if place not in taken]
+            if len(self.spaces) > 1 and free and free[0] < len(self.starts):
+                # What is drawn depends on which of them lead.
+                most = min(most, len(claims) + len([p for p in free if p < len(self.starts)]))
             free = free[: max(0, min(most - len(claims), self.trials - len(taken)))]
             if not free:
                 break
@@ -209,10 +215,12 @@ class Ledger:
         return claims
 
     def _fill(self, places: Sequence[int], trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-        """Trials for places: those that were lost again, the others by TPE.
+        """Trials for places: those that were lost again, the starts, the others by TPE.
 
         Each draw has a seed of its own, and is made in a copy of the search in memory.
         """
+        ranked = [place_of(trial) for trial in rank_trials(trials) if self.is_start(trial)]
+        leading = [self.spaces[place] for place in ranked[:LEADERS]] or self.spaces
         mirror = optuna.create_study(direction="maximize")
         mirror.add_trials(trial for trial in trials if trial.state != TrialState.FAIL)
         lost = {place_of(trial): trial for trial in reversed(trials)}
@@ -226,13 +234,15 @@ class Ledger:
                 mirror.sampler = TPESampler(
                     seed=int(state[0]),
                     multivariate=True,
-                    group=self.space.conditional,
+                    group=len(self.spaces) > 1 or self.spaces[0].conditional,
                     constant_liar=True,
                 )
-                if place == 0 and self.start is not None:
-                    mirror.enqueue_trial(self.space.encode(self.start))
+                space = leading[place % len(leading)]
+                if place < len(self.starts):
+                    space = self.spaces[place]
+                    mirror.enqueue_trial(space.encode(self.starts[place]))
                 drawn = mirror.ask()
-                values = self.space.suggest(drawn)
+                values = space.suggest(drawn)
             trial = create_trial(
                 state=TrialState.RUNNING,
                 params=drawn.params,

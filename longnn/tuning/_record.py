@@ -17,7 +17,7 @@ import optuna
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from longnn._base.schema import Node, Schema
+from longnn._base.schema import Node, Schema, from_plain
 from longnn.data import NodeDataset
 from longnn.data._catalog import known_names
 from longnn.metrics import metric_of
@@ -36,7 +36,7 @@ from longnn.report import (
 )
 from longnn.report import _html as html
 from longnn.tuning._ledger import FINISHED, Outcome, Scores, place_of, worker_of
-from longnn.tuning._space import Plain
+from longnn.tuning._space import Plain, SearchSpace
 from longnn.tuning._training import Halving
 
 if TYPE_CHECKING:
@@ -58,11 +58,17 @@ NAMES = {"default": "the default", "given": "the given configuration"}
 LISTED, SHOWN = 15, 16
 
 METHOD = (
-    "Each trial was trained once per repeat, on splits that no reported result uses. The score of "
+    "Each trial was trained once per repeat, {splits}. The score of "
     "a trial is the mean over its repeats of the best validation score. No test node was used: not "
     "for training, not for stopping trials early, and not for choosing the winner. The score of "
     "the winner is the best of many, so expect a slightly worse one on new splits."
 )
+#: On which splits: of one model, and around a preset.
+SPLITS = {
+    True: "on splits that no reported result uses",
+    False: "on the split that longnn train reports on, without its test nodes, and without a fifth "
+    "of the others, which judge the search in the end",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -137,6 +143,22 @@ class Start:
 
 
 @dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What was gained over the default preset, on nodes that nothing was chosen by."""
+
+    default: float | None  # the score of the preset; None where these nodes have none
+    gain: float  # by which it is better with what was found
+    low: float  # of a 95 % interval of the gain
+    high: float
+    nodes: int
+
+    @property
+    def worth(self) -> bool:
+        """Whether it is gained beyond chance."""
+        return self.low > 0
+
+
+@dataclasses.dataclass(frozen=True)
 class DatasetRecord:
     """The graph of a search, and how to name it on the command line."""
 
@@ -186,6 +208,18 @@ class SpaceRecord:
     fixed: Mapping[str, Plain]
     dropped: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, spaces: Sequence[SearchSpace]) -> "SpaceRecord":
+        """That of one model, or those around the members of a preset."""
+        if not spaces[0].member:
+            return from_plain(cls, spaces[0].to_dict())
+        entries = [
+            (s.member, key, domain) for s in spaces for key, domain in s.to_dict()["search"].items()
+        ]
+        return cls(
+            "around", "", {f"{member}: {key}": domain for member, key, domain in entries}, {}
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class SearchRecord(Schema):
@@ -193,7 +227,7 @@ class SearchRecord(Schema):
 
     created: str
     dataset: DatasetRecord
-    model: str
+    model: str  # empty for the default preset
     metric: str  # a key of longnn.metrics.METRICS
     search: str  # its name in the storage
     finished: int  # trials that were trained to the end or stopped by halving
@@ -210,9 +244,20 @@ class SearchRecord(Schema):
     seconds: float  # of this worker
     environment: Mapping[str, Any]
     trials: tuple[TrialRecord, ...]  # by their numbers
-    start: Start | None = None  # None where that was drawn, too
+    start: Start | None = None  # of one model; None where that was drawn, too
+    verdict: Verdict | None = None  # of a preset; None where no trial was ahead of a member
     halving: Halving | None = None
     storage: str | None = None  # its URL without secrets; None where the caller opened it
+
+    @property
+    def subject(self) -> str:
+        """What is tuned."""
+        return find_model(self.model).title if self.model else "the default preset"
+
+    @property
+    def keeps_default(self) -> bool:
+        """Whether nothing was gained over the preset, so that there is no recipe."""
+        return not self.model and (self.verdict is None or not self.verdict.worth)
 
     @property
     def gain(self) -> float | None:
@@ -226,13 +271,17 @@ class SearchRecord(Schema):
         return [trial for trial in self.trials if trial.state == state]
 
     def train_command(self, recipe: Path) -> str:
-        """The command that trains the winner on the reporting splits; it runs in any folder."""
-        options = ["--config", str(recipe), "--repeat", "10"]
+        """The command that trains the winner on the reporting splits; it runs in any folder.
+
+        A search around a preset has used test nodes of all of them but the first.
+        """
+        options = [] if self.keeps_default else ["--config", str(recipe)]
+        options += ["--repeat", "10"] if self.model else []
         return shlex.join(["longnn", "train", *self.dataset.arguments(), *options])
 
     def check(self, node: Node) -> None:
         """Check what the page relies on and types do not say."""
-        if self.model not in MODELS:
+        if self.model and self.model not in MODELS:
             node["model"].fail("the name of a model")
         for name in VERSIONS:
             if name not in self.environment:
@@ -321,7 +370,7 @@ def counted(number: int, what: str) -> str:
 
 def write_page(folder: Path, record: SearchRecord) -> Path:
     """Write ``tuning.html`` and its figures into the folder of a search."""
-    title = f"Tuning {find_model(record.model).title} on {record.dataset.name}"
+    title = f"Tuning {record.subject} on {record.dataset.name}"
     origin = (
         f"{counted(record.finished, 'trial')} with {counted(record.repeats, 'repeat')} each, "
         f"search {record.search}, finished "
@@ -335,22 +384,29 @@ def write_page(folder: Path, record: SearchRecord) -> Path:
         title=title,
         header=html.heading(title) + html.paragraph(origin, kind="soft"),
         main=[
-            f'<div class="learned">{html.paragraph(_finding(record))}</div>',
+            f'<div class="learned">{html.paragraph(_summary(record))}</div>',
             html.alert(list(record.notes)),
             html.section(
-                "The winner",
+                "The winner" if record.model else "The best trial",
                 html.pairs("Its configuration", record.best.params),
-                html.paragraph(f"To train it on the reporting splits{files}:"),
+                html.paragraph(
+                    f"To train {'the default' if record.keeps_default else 'the recipe'} on the "
+                    f"reporting splits{files}:"
+                ),
                 html.code_block(record.train_command(folder.resolve() / RECIPE)),
             ),
             _finalists(record),
             html.section(
                 "The search",
                 *html.embed(plates(record), folder / "figures").values(),
-                "" if record.importance else few,
+                few if record.model and not record.importance else "",
                 _trials(record),
             ),
-            html.section("How the numbers were obtained", html.paragraph(METHOD), _method(record)),
+            html.section(
+                "How the numbers were obtained",
+                html.paragraph(METHOD.format(splits=SPLITS[bool(record.model)])),
+                _method(record),
+            ),
             html.section(
                 "The space",
                 html.pairs(f"Searched, space {space.name}", space.search),
@@ -367,16 +423,38 @@ def write_page(folder: Path, record: SearchRecord) -> Path:
     return write_atomically(folder / PAGE, content)
 
 
-def _finding(record: SearchRecord) -> str:
-    gain = f" On the same splits: {gain_text(record)}." if record.start is not None else ""
+def finding(record: SearchRecord) -> str:
+    """What the search gained, in a sentence without its end."""
+    metric, verdict = metric_of(record.metric), record.verdict
+    if record.model:
+        score = f"validation {metric.name} {shown_score(record, record.value)}"
+        return score if record.start is None else f"{score}, {gain_text(record)}"
+    if verdict is None:
+        if record.finished <= len({trial.params["member"] for trial in record.trials}):
+            return "no time was left for trials beside the members: allow more, or keep the default"
+        return "no trial was ahead of the member that it began with: keep the default"
+    if verdict.default is None:
+        return f"the {verdict.nodes} nodes held out have no {metric.name}: keep the default"
+    low, high = (f"{metric.scale * end:+.{metric.digits}f}" for end in (verdict.low, verdict.high))
+    reached = score_text(verdict.default + metric.sign * verdict.gain, record.metric)
+    before = score_text(verdict.default, record.metric)
+    return (
+        f"{metric.name} {reached}, with the default {before}, on {verdict.nodes} nodes that "
+        f"nothing was chosen by: a difference of {metric.scale * verdict.gain:+.{metric.digits}f}"
+        f"{metric.points} ({low} to {high})"
+        + ("" if verdict.worth else ", which may be chance: keep the default")
+    )
+
+
+def _summary(record: SearchRecord) -> str:
+    """The finding, where it was seen, and what mattered."""
+    sentence = finding(record)
+    splits = counted(record.repeats + len(record.finalists.seeds), "tuning split")
+    over = f", the mean over {splits}" if record.model else ""
     first = list(record.importance)[:2]
     mattered = f" What mattered most: {' and '.join(first)}." if first else ""
-    splits = counted(record.repeats + len(record.finalists.seeds), "tuning split")
-    return (
-        f"Trial {_number(record, record.best.number)} won with a validation "
-        f"{metric_of(record.metric).name} of {shown_score(record, record.value)}, "
-        f"the mean over {splits}.{gain}{mattered}"
-    )
+    best = f"Trial {_number(record, record.best.number)}"
+    return f"{sentence[0].upper()}{sentence[1:]}. {best} was the best{over}.{mattered}"
 
 
 def _finalists(record: SearchRecord) -> str:
@@ -405,7 +483,7 @@ def _number(record: SearchRecord, number: int) -> str:
 
 
 def _trials(record: SearchRecord) -> str:
-    searched = list(record.space.search)
+    searched = list(record.space.search) if record.model else ["member", "what differs from it"]
     complete = record.with_state("complete")
     complete.sort(key=lambda t: (-(t.value or 0.0), t.number))
     shown = complete[:LISTED]
@@ -416,7 +494,7 @@ def _trials(record: SearchRecord) -> str:
             _number(record, trial.number),
             shown_score(record, trial.value),
             str(max(trial.epochs)),
-            *(html.value_text(trial.params.get(key)) for key in searched),
+            *(_shown_values(record, trial)),
         ]
         for trial in shown
     ]
@@ -425,6 +503,16 @@ def _trials(record: SearchRecord) -> str:
     if len(rows) > best and record.start is not None:
         caption += f", and the {record.start.name} one"
     return html.table(caption, ["trial", "validation", "epochs", *searched], rows, words=[])
+
+
+def _shown_values(record: SearchRecord, trial: TrialRecord) -> list[str]:
+    """The searched values of a trial of one model; of a preset its member, and what differs."""
+    if record.model:
+        return [html.value_text(trial.params.get(key)) for key in record.space.search]
+    member = trial.params["member"]
+    begun = next(t.params for t in record.trials if t.params["member"] == member)
+    changed = [(k, v) for k, v in trial.params.items() if v != begun[k]]
+    return [str(member), ", ".join(f"{k} {html.value_text(v)}" for k, v in changed)]
 
 
 def _method(record: SearchRecord) -> str:
@@ -497,7 +585,7 @@ def draw_history(record: SearchRecord) -> "Figure":
     """The score of each trial in their order, and the best until then."""
     from matplotlib.ticker import MaxNLocator
 
-    title = f"{find_model(record.model).title} on {record.dataset.name}: {record.finished} trials"
+    title = f"{record.subject} on {record.dataset.name}: {record.finished} trials"
     figure, grid = new_figure(title, height=3.6, width=NARROW)
     axes = grid[0, 0]
     metric = metric_of(record.metric)
@@ -540,7 +628,7 @@ def _focus(axes: "Axes", values: np.ndarray, sign: int) -> None:
 def draw_importance(record: SearchRecord) -> "Figure":
     """Bars of importance, the highest first."""
     importance = list(record.importance.items())[:SHOWN]
-    title = f"{find_model(record.model).title} on {record.dataset.name}: what mattered"
+    title = f"{record.subject} on {record.dataset.name}: what mattered"
     height = 1.2 + 0.26 * len(importance)
     figure, grid = new_figure(title, height=height, width=NARROW)
     axes = grid[0, 0]

@@ -17,17 +17,16 @@ import dataclasses
 import functools
 import itertools
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Self, cast
 
-import optuna
 from optuna.trial import BaseTrial
 
 from longnn._base.schema import from_plain, stored, to_plain
 from longnn.config import Config, Settings
-from longnn.config._config import AFTERWARDS, RATES, settings_names
+from longnn.config._config import RATES
 from longnn.nn import Model
 from longnn.records import RunRecord
 from longnn.registry import MODELS, find_model, model_options
@@ -140,6 +139,7 @@ class SearchSpace:
     fixed: Mapping[str, Plain]
     dropped: tuple[str, ...] = ()  # entries of the file that the model does not have
     source: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)  # of the file
+    member: str = ""  # of a preset, around which this is; it is among the values
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], model: str, *, name: str = "custom") -> Self:
@@ -190,8 +190,18 @@ class SearchSpace:
 
     def suggest(self, trial: BaseTrial) -> dict[str, Plain]:
         """A value for every entry; the searched ones are drawn by an Optuna trial."""
-        drawn = {key: domain.suggest(trial, key) for key, domain in self.search.items()}
-        return {**self.fixed, **drawn}
+        drawn = {key: of.suggest(trial, self._named(key)) for key, of in self.search.items()}
+        return {**({"member": self.member} if self.member else {}), **self.fixed, **drawn}
+
+    def _named(self, key: str) -> str:
+        """An entry as Optuna knows it: members have the same ones."""
+        return f"{self.member}: {key}" if self.member else key
+
+    def values_of(self, config: Config) -> dict[str, Plain]:
+        """What a configuration has for the searched entries, and the member that it is of."""
+        flat = {**config.to_dict(), "direction": config.direction}
+        given = {key: flat[key] for key in self.search}
+        return {"member": self.member, **given} if self.member else given
 
     def widen(self, values: Mapping[str, Any]) -> Self:
         """A copy whose searched entries have these values among theirs."""
@@ -212,7 +222,7 @@ class SearchSpace:
 
     def encode(self, values: Mapping[str, Plain]) -> dict[str, Plain]:
         """Optuna's parameters for which :meth:`suggest` gives these values."""
-        encoded = (domain.encode(key, values[key]) for key, domain in self.search.items())
+        encoded = (of.encode(self._named(key), values[key]) for key, of in self.search.items())
         return {key: value for entries in encoded for key, value in entries.items()}
 
     def config(self, values: Mapping[str, Plain], **others: Plain) -> Config:
@@ -294,6 +304,8 @@ STEPS: dict[str, tuple[float, ...]] = {
     "restart": (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
     "hidden_channels": (32, 64, 128, 256, 512),
     "degree": (5, 10, 15),
+    "leaves": (4, 8, 16, 32, 64),
+    "share": (0.2, 0.4, 0.6, 0.8, 1.0),
 }
 #: Settings that only one way of making coefficients has.
 ONLY = {"gamma": "pcd", "lr_factors": "pcd", "restart": "free"}
@@ -312,7 +324,7 @@ def space_around(config: Config) -> SearchSpace:
     it and above it.
     """
     flat = config.to_dict()
-    keys = {*settings_names(), *model_options(config.model)} - {*RESERVED, *AFTERWARDS}
+    keys = {*_training(), *model_options(config.model)}
     table: dict[str, Any] = {key: value for key, value in flat.items() if key in keys}
     kind = flat.get("coefficients")
     for key, steps in STEPS.items():
@@ -343,15 +355,6 @@ def read_config(path: str | Path) -> Config:
     record = RunRecord.read(path)  # of an ensemble: around the member with the largest weight
     leader = max(record.members, key=lambda member: member.weight)
     return Config.from_dict(record.portfolio[leader.name])
-
-
-def draw_random(
-    spaces: Sequence[SearchSpace], count: int, *, seed: int = 0
-) -> list[dict[str, Plain]]:
-    """Random values for every entry, from the spaces in turn; equal seeds give equal values."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    search = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-    return [spaces[i % len(spaces)].suggest(search.ask()) for i in range(count)]
 
 
 def shipped_spaces() -> list[str]:

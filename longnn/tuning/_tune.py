@@ -1,12 +1,17 @@
 """``tune``: one worker's share of a search.
 
 It draws a batch of trials and trains it as one population, again and again. Several processes may
-work on one search; they share its trials through the ledger. In the end each trains the finalists,
-and writes what the search gave.
+work on one search; they share its trials through the ledger. In the end each trains what was best
+again, compares it with what the search started from, and writes what it gained.
+
+A search of one model has one space. One without a model has a space around each member of the
+default preset: the members are its first trials, and it goes on around those that lead.
 """
 
+import contextlib
 import dataclasses
 import datetime
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -18,28 +23,42 @@ from optuna.trial import FrozenTrial
 
 from longnn._base.files import write_json, write_text
 from longnn._base.provenance import environment
-from longnn._base.schema import from_plain, to_plain
+from longnn._base.schema import to_plain
 from longnn.config import Config
-from longnn.data import NodeDataset
+from longnn.data import NodeDataset, make_split
 from longnn.data._scaling import Scaling
+from longnn.data._splits import hold_out
+from longnn.description import ahead_on_nodes
 from longnn.metrics import metric_of
-from longnn.training import Population, choose_device, complete, fits, make_problem, shape_of
-from longnn.tuning._cost import Estimate, estimate
+from longnn.training import (
+    FREE,
+    Job,
+    Population,
+    Watcher,
+    choose_device,
+    complete,
+    fits,
+    make_problem,
+    members_of,
+    score,
+    shape_of,
+)
 from longnn.tuning._ledger import BEAT, FINISHED, Claim, Ledger, place_of, rank_trials, worker_of
 from longnn.tuning._record import (
     RECIPE,
     RECORD,
     VERSIONS,
     DatasetRecord,
+    Finalists,
     SearchRecord,
     SpaceRecord,
     Start,
     StartName,
     TrialRecord,
     TuningProgress,
-    gain_text,
+    Verdict,
+    finding,
     parameter_importance,
-    shown_score,
     write_page,
 )
 from longnn.tuning._space import Plain, SearchSpace, load_space, space_around
@@ -57,9 +76,15 @@ from longnn.tuning._training import Halving, Training
 BATCH = {"cpu": 8, "cuda": 64}
 #: Seconds between checks whether other workers have finished.
 POLL = 0.5
+#: What the comparison in the end takes, as a multiple of what the members took: they are trained
+#: again, alone and with what was found.
+AGAIN = 2.5
 
 OnProgress = Callable[[TuningProgress], None]
-OnEstimate = Callable[[Estimate], None]
+
+
+class OutOfTimeError(Exception):
+    """The time for trials is over; those in training are given up."""
 
 
 class Search:
@@ -68,101 +93,124 @@ class Search:
     def __init__(
         self,
         dataset: NodeDataset,
-        space: SearchSpace,
+        space: SearchSpace | None,
         *,
+        fixed: Mapping[str, Plain],
         batch: int | None,
         repeats: int,
         split: str | None,
         scale: str,
         device: str,
         halving: Halving | None,
+        time_limit: float | None,
         on_progress: OnProgress | None,
         around: Config | None,
         default: bool,
         memory: int | None = None,
     ) -> None:
         dataset = dataset.asked
-        self.dataset, self.space, self.halving, self.split = dataset, space, halving, split
-        self.around, self.on_progress = around, on_progress
+        self.dataset, self.halving, self.split = dataset, halving, split
+        self.on_progress, self.time_limit = on_progress, time_limit
         self.device = choose_device(device)
         self.batch = batch or BATCH.get(self.device.type, BATCH["cpu"])
-        self.splits, self.notes = tuning_splits(dataset, split, tuning_seeds(repeats))
         scaling = Scaling.fit(scale, dataset)
-        self.scale = scaling.kind
-        if dataset.backing.by_rows and "placement" in space.search:
-            space = self.space = space.fix({"placement": "features"})
-            self.notes.append("The filter stays on the features, since the graph is on disk.")
-        base = self.config(space.fixed)
-        highest = space.highest("degree", base.options.get("degree", 0))
-        members = [base.replace(degree=highest)] if "degree" in base.options else [base]
+        self.scale, self.model = scaling.kind, "" if space is None else space.model
+        #: What trials change, by member; of one model without it: what plain training would use.
+        self.bases: dict[str, Config] = {} if around is None else {"": around}
+        self.notes: list[str] = []
+        seeds = tuning_seeds(repeats)
+        if space is None:
+            base, members = self._around_preset(fixed, seeds)
+        else:
+            base, members = self._of_one_model(space, seeds, default)
         self.problem = make_problem(
             dataset, base, scaling, device=self.device, members=members, memory=memory
         )
         self.metric = self.problem.watched(base.settings.monitor)
-        self.start_name: StartName = "default" if around is None else "given"
-        self.start: dict[str, Plain] | None = None
-        if default or around is not None:
-            flat = base.to_dict()
-            self.start = {**space.fixed, **{key: flat[key] for key in space.search}}
-            self.space = space.widen(self.start)
-            added = [
-                f"{key} = {self.start[key]}"
-                for key, domain in self.space.search.items()
-                if domain != space.search[key]
-            ]
+        self.started = self.beaten = time.perf_counter()
+        self.done = self.here = 0  # trials finished by all workers, and by this one
+        self.begun = False  # whether all starts are among them
+        self.best: FrozenTrial | None = None
+
+    def _around_preset(
+        self, fixed: Mapping[str, Plain], seeds: Sequence[int]
+    ) -> tuple[Config, list[Config]]:
+        """Spaces, starts and splits of a search around the members of the default preset.
+
+        Returns:
+            one of the members, and all of them.
+        """
+        self.whole = complete({"preset": "default", **self.shared, **fixed}, self.dataset)
+        self.bases = members_of(self.whole, self.dataset)
+        self.held_out = hold_out(self.dataset, make_split(self.dataset, self.split))
+        self.notes += self.held_out.notes
+        split = self.held_out.without_test()
+        self.splits = [dataclasses.replace(split, seed=seed) for seed in seeds]
+        self.spaces = [
+            dataclasses.replace(space_around(base), member=name, fixed={})
+            for name, base in self.bases.items()
+        ]
+        self.starts = [space.values_of(self.bases[space.member]) for space in self.spaces]
+        members = list(self.bases.values())
+        return members[0], members
+
+    def _of_one_model(
+        self, space: SearchSpace, seeds: Sequence[int], default: bool
+    ) -> tuple[Config, list[Config]]:
+        """The same of a search of one model: what it starts with, in its highest degree, too."""
+        self.splits, self.notes = tuning_splits(self.dataset, self.split, seeds)
+        if self.dataset.backing.by_rows and "placement" in space.search:
+            space = space.fix({"placement": "features"})
+            self.notes.append("The filter stays on the features, since the graph is on disk.")
+        base = self.config(space.fixed)
+        self.starts, self.spaces = [], [space]
+        if default or self.bases:
+            self.start_name: StartName = "given" if self.bases else "default"
+            start = {**space.fixed, **space.values_of(base)}
+            wide = space.widen(start)
+            added = [f"{k} = {start[k]}" for k, of in wide.search.items() if of != space.search[k]]
             if added:
                 note = f"The space was widened to contain the {self.start_name}: "
                 self.notes.append(f"{note}{', '.join(added)}.")
-        self.started = self.beaten = time.perf_counter()
-        self.done = self.here = 0  # trials finished by all workers, and by this one
-        self.best: FrozenTrial | None = None
+            self.starts, self.spaces = [start], [wide]
+        if "degree" not in base.options:
+            return base, [base]
+        return base, [base.replace(degree=space.highest("degree", base.options["degree"]))]
+
+    @property
+    def shared(self) -> dict[str, Plain]:
+        """What all configurations share."""
+        return {"scale": self.scale, **({} if self.split is None else {"split": self.split})}
 
     def agreement(self) -> dict[str, object]:
         """What every worker of the search must agree on; plain data."""
-        space = self.space.to_dict()
+        spaces = [space.to_dict() for space in self.spaces]
         return {
             "data": self.dataset.fingerprint(),
-            "model": self.space.model,
-            "space": {key: space[key] for key in ("search", "fixed")},
+            "model": self.model or {name: base.to_dict() for name, base in self.bases.items()},
+            "space": [{key: space[key] for key in ("search", "fixed")} for space in spaces],
             "split protocol": self.splits[0].protocol,
             "repeats": len(self.splits),
             "scale": self.scale,
             "halving": to_plain(self.halving),
-            "start": self.start,
+            "start": self.starts,
         }
 
     def config(self, values: Mapping[str, Plain]) -> Config:
         """The configuration of a trial: its values, the others as at the start."""
-        values = {**values, "scale": self.scale}
-        if self.split is not None:
-            values["split"] = self.split
-        if self.around is not None:
-            return self.around.replace(seed=0, repeat=1, device="auto", **values)
+        changes = {**values, **self.shared}
+        base = self.bases.get(str(changes.pop("member", "")))
+        if base is not None:
+            return base.replace(seed=0, repeat=1, device="auto", **changes)
         # What plain training of one model would use on this data.
-        return complete({"preset": "fast", "model": self.space.model, **values}, self.dataset)
-
-    def left(self, ledger: Ledger) -> int:
-        """How many trials are left to finish."""
-        return max(ledger.trials - len(ledger.get_trials(*FINISHED)), 0)
-
-    def estimate(self, ledger: Ledger, finalists: int) -> Estimate:
-        """What the trials that are left will cost."""
-        return estimate(
-            self.space,
-            self.config(self.space.fixed),
-            self.problem,
-            self.splits,
-            trials=self.left(ledger),
-            batch=self.batch,
-            halving=self.halving,
-            finalists=finalists and finalists + (self.start is not None),
-        )
+        return complete({"preset": "fast", "model": self.model, **changes}, self.dataset)
 
     def run(self, ledger: Ledger) -> None:
-        """Work until all workers together have spent the budget."""
-        with ledger:
+        """Work until all workers together have finished the trials, or the time is over."""
+        with ledger, contextlib.suppress(OutOfTimeError):
             self._count(ledger)
             while self.done < ledger.trials:
+                self._check_time(ledger)
                 claims = ledger.claim(self.batch)
                 if claims:
                     self._train(ledger, claims)
@@ -170,6 +218,17 @@ class Search:
                     time.sleep(POLL)  # other workers hold the rest; they finish it, or die
                     self._beat(ledger)
                 self._count(ledger)
+
+    def _check_time(self, ledger: Ledger) -> None:
+        """Raise where it is time to end; what the search starts with is finished in any case."""
+        if self.time_limit is None or self.best is None or not self.begun:
+            return
+        left = self.time_limit - (time.perf_counter() - self.started)
+        if not self.model:
+            took = [t.duration for t in ledger.get_trials(*FINISHED) if ledger.is_start(t)]
+            left -= AGAIN * max(t.total_seconds() for t in took if t is not None)
+        if left <= 0:
+            raise OutOfTimeError
 
     def _train(self, ledger: Ledger, claims: Sequence[Claim]) -> None:
         """Train trials in groups of equal shape; when memory runs out, in smaller groups."""
@@ -198,6 +257,7 @@ class Search:
         def on_epoch(population: Population) -> None:
             nonlocal closed
             self._beat(ledger)
+            self._check_time(ledger)
             before, closed = closed, sum(claim.done for claim in group)
             tell = self._report if closed == before else self._count
             tell(ledger, len(group) - closed, population.epoch)
@@ -218,6 +278,7 @@ class Search:
         trials = ledger.get_trials(*FINISHED)
         self.done = len(trials)
         self.here = sum(worker_of(trial) == ledger.worker for trial in trials)
+        self.begun = sum(map(ledger.is_start, trials)) == len(self.starts)
         self.best = next(iter(rank_trials(trials)), None)
         self._report(ledger, training, epoch)
 
@@ -226,6 +287,9 @@ class Search:
             return
         elapsed = time.perf_counter() - self.started
         left = max(ledger.trials - self.done, 0)
+        eta = elapsed / self.here * left if self.here else None
+        if self.time_limit is not None:
+            eta = min(max(self.time_limit - elapsed, 0.0), math.inf if eta is None else eta)
         self.on_progress(
             TuningProgress(
                 metric=self.metric,
@@ -234,7 +298,7 @@ class Search:
                 best_value=None if self.best is None else self.best.values[0],
                 best_params={} if self.best is None else self.best.user_attrs["values"],
                 elapsed=elapsed,
-                eta=elapsed / self.here * left if self.here else None,
+                eta=eta,
                 training=training,
                 epoch=epoch,
             )
@@ -242,8 +306,8 @@ class Search:
 
     def finish(
         self, ledger: Ledger, finalists: int, storage: str | None, data_dir: str | Path | None
-    ) -> SearchRecord:
-        """Train so many finalists, and put together the record of all workers.
+    ) -> "TuningResult":
+        """Train what was best again, and put together the record of all workers.
 
         Raises:
             ValueError: if every trial diverged.
@@ -256,34 +320,26 @@ class Search:
                 f"Expected a trial that trains to its end (all {self.done} diverged); lower the "
                 "learning rates of the space"
             )
-        starts = [t.number for t in trials if ledger.is_start(t) and t.state in FINISHED]
-        first = records[starts[0]] if starts else None
-        again = ranked[:finalists]
-        if again and first in ranked and first not in again:
-            again.append(first)  # the winner is compared with it on the same splits
-        finals = train_finalists(
-            self.dataset,
-            again,
-            [self.config(trial.params) for trial in again],
-            repeats=len(self.splits),
-            split=self.split,
-            device=str(self.device),
-            on_epoch=lambda population: self._report(ledger, len(again), population.epoch),
-        )
-        means = {final.number: final.value for final in finals.trials}
+        start, finals, verdict = None, Finalists(), None
         best, value = ranked[0], ranked[0].value
-        if finals.trials and finals.trials[0].value is not None:
-            best, value = records[finals.trials[0].number], finals.trials[0].value
+        if self.model:
+            starts = [t.number for t in trials if ledger.is_start(t) and t.state in FINISHED]
+            first = records[starts[0]] if starts else None
+            finals = self._train_finalists(ledger, ranked, finalists, first)
+            means = {final.number: final.value for final in finals.trials}
+            if finals.trials and finals.trials[0].value is not None:
+                best, value = records[finals.trials[0].number], finals.trials[0].value
+            if first is not None:
+                mean = means.get(first.number) if means else first.value
+                start = Start(self.start_name, first.number, mean)
+            config = self.config(best.params)
+        else:
+            config, verdict = self._judge(ledger, ranked)
         assert value is not None, "the winner was trained to the end"
-        start = None
-        if first is not None:
-            start = Start(
-                self.start_name, first.number, means.get(first.number) if means else first.value
-            )
-        return SearchRecord(
+        record = SearchRecord(
             created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             dataset=DatasetRecord.describe(self.dataset, data_dir),
-            model=self.space.model,
+            model=self.model,
             metric=self.metric,
             search=ledger.name,
             storage=storage,
@@ -297,18 +353,82 @@ class Search:
             best=best,
             value=value,
             finalists=finals,
-            importance=parameter_importance(sorted(trials, key=place_of)),
-            space=from_plain(SpaceRecord, self.space.to_dict()),
+            importance=parameter_importance(sorted(trials, key=place_of)) if self.model else {},
+            space=SpaceRecord.of(self.spaces),
             seconds=time.perf_counter() - self.started,
             environment=environment(self.device),
             trials=tuple(records.values()),
             start=start,
+            verdict=verdict,
         )
+        return TuningResult(config, record)
+
+    def _train_finalists(
+        self,
+        ledger: Ledger,
+        ranked: Sequence[TrialRecord],
+        count: int,
+        start: TrialRecord | None,
+    ) -> Finalists:
+        """So many of the best trials of one model, and its start, on further splits."""
+        again = [*ranked[:count]]
+        if again and start is not None and start in ranked and start not in again:
+            again.append(start)  # the winner is compared with it on the same splits
+        return train_finalists(
+            self.dataset,
+            again,
+            [self.config(trial.params) for trial in again],
+            repeats=len(self.splits),
+            split=self.split,
+            device=str(self.device),
+            on_epoch=lambda population: self._report(ledger, len(again), population.epoch),
+        )
+
+    def _judge(
+        self, ledger: Ledger, ranked: Sequence[TrialRecord]
+    ) -> tuple[Config, Verdict | None]:
+        """The preset joined by the best trial around each member, where that is ahead of it; and
+        what this gains over the preset alone, on nodes that nothing was chosen by.
+
+        Both are trained as ``longnn train`` would. Where nothing is gained beyond chance, the
+        preset stays as it is.
+        """
+        best: dict[str, TrialRecord] = {}
+        for trial in ranked:
+            best.setdefault(str(trial.params["member"]), trial)
+        tuned = {
+            f"{name}, tuned": self.config(trial.params)
+            for name, trial in best.items()
+            if trial.place >= len(self.starts)
+        }
+        if not tuned:
+            return self.whole, None
+        tables = {
+            name: {key: value for key, value in config.to_dict().items() if key not in FREE}
+            for name, config in {**self.bases, **tuned}.items()
+        }
+        joined = self.whole.replace(members=tables)
+        device, splits = str(self.device), [self.held_out] * 2
+        job = Job(self.dataset, [self.whole, joined], splits, device=device)
+        watcher = Watcher(lambda population: self._report(ledger, len(tables), population.epoch))
+        before, after = job.run(watcher=watcher)
+        test, sign = self.held_out.test, metric_of(self.metric).sign
+        reached = score(before.predicted, self.dataset, test, before.readout).get(self.metric)
+        if reached is None:  # of a rare class none is held out
+            return self.whole, Verdict(None, 0.0, 0.0, 0.0, int(test.sum()))
+        ahead = ahead_on_nodes(after, before.predicted, before.readout, self.dataset, self.metric)
+        low, high = sorted((sign * ahead.low, sign * ahead.high))
+        verdict = Verdict(reached, sign * ahead.mean, low, high, int(test.sum()))
+        voting = {each.name: tables[each.name] for each in after.members if each.weight > 0}
+        return joined.replace(members=voting) if verdict.worth else self.whole, verdict
 
 
 @dataclasses.dataclass(frozen=True)
 class TuningResult:
-    """A finished search: the winner, and the record as it is in ``tuning.json``."""
+    """A finished search: the winner, and the record as it is in ``tuning.json``.
+
+    Where a search around the default preset gained nothing, the winner is the preset.
+    """
 
     config: Config
     record: SearchRecord
@@ -318,25 +438,17 @@ class TuningResult:
         """The winner's mean validation score, over the splits of the finalists too."""
         return self.record.value
 
-    def sentence(self) -> str:
-        """The score of the winner, and what it gained over the start on the same splits."""
-        record = self.record
-        score = f"validation {metric_of(record.metric).name} {shown_score(record, record.value)}"
-        return score if record.start is None else f"{score}, {gain_text(record)}"
-
     def write_recipe(self, path: str | Path) -> Path:
         """Write the winner as TOML, for :meth:`Config.from_toml` and ``longnn train --config``."""
         record = self.record
         seeds = [*record.seeds, *record.finalists.seeds]
         versions = ", ".join(f"{name} {record.environment[name]}" for name in VERSIONS)
         header = [
-            f"Recipe for {record.model} on {record.dataset.name}, found by longnn tune.",
-            f"Trial {record.best.number} of a search with {record.finished} trials and "
-            f"{record.repeats} repeats per trial in the space {record.space.name!r}.",
-            f"Validation {metric_of(record.metric).name}: {shown_score(record, record.value)}, the "
-            f"mean over the tuning splits with seeds {seeds[0]} to {seeds[-1]}. No test node was "
-            "used.",
-            *([f"On the same splits: {gain_text(record)}."] if record.start is not None else []),
+            f"Recipe for {record.subject} on {record.dataset.name}, found by longnn tune.",
+            f"Trial {record.best.number} was the best of a search with {record.finished} trials "
+            f"and {record.repeats} repeats per trial in the space {record.space.name!r}.",
+            f"Tuning splits with seeds {seeds[0]} to {seeds[-1]}. No test node was used.",
+            f"{finding(record)}.",
             f"Versions: {versions}.",
         ]
         # A dataset's name may hold any character, but a comment ends with its line.
@@ -353,8 +465,10 @@ def tune(
     model: str | None = None,
     around: Config | None = None,
     default: bool = True,
+    fixed: Mapping[str, Any] | None = None,
     trials: int = 400,
-    repeats: int = 3,
+    time_limit: float | None = None,
+    repeats: int | None = None,
     batch: int | None = None,
     storage: str | BaseStorage | None = None,
     name: str | None = None,
@@ -366,30 +480,39 @@ def tune(
     halving: bool | Halving = True,
     finalists: int = 8,
     on_progress: OnProgress | None = None,
-    on_estimate: OnEstimate | None = None,
     data_dir: str | Path | None = None,
     memory: int | None = None,
 ) -> TuningResult:
-    """Search for the configuration with the best mean validation score.
+    """Search for what predicts better than the default preset, or for one model's configuration.
 
     Call it again with the same arguments to continue after an interruption. Call it in several
     processes to share the work; each returns when the whole search is finished. No test node is
     used.
 
-    The first trial is the default: what plain training of one model would use on this data, as far
-    as the space does not fix other values. Halving does not stop it. Where the space lacks a value
-    of it, the space is widened by that value. What the space does not mention has the default's
-    value in every trial.
+    Without a space, a model and a configuration to search around, the first trials are the members
+    of the default preset, and the others are drawn around those that lead. A fifth of the nodes
+    that are not for testing is held out of all of them. In the end the preset, and the preset with
+    the best trial around each member, are trained as ``longnn train`` does, and compared on these
+    nodes. Where nothing is gained beyond chance, the default is kept, and there is no recipe.
+
+    Else one model is searched. The first trial is the default: what plain training of one model
+    would use on this data, as far as the space does not fix other values. Where the space lacks a
+    value of it, the space is widened by that value. What the space does not mention has the
+    default's value in every trial. Halving stops no trial that a search starts with.
 
     Args:
         space: a name (``"default"``, ``"paper"``, ``"wide"``, ``"compact"``), a TOML file, its
             table, or a :class:`SearchSpace`; None for the one around ``around``, or ``"default"``.
-        model: its name; None for that of ``around``, or ``"lon"``.
+        model: its name; None for that of ``around`` or of the space.
         around: a configuration to start with instead of the default. Its seed, repeat and device
             are ignored.
         default: whether to start with the default; if not, the first trial is drawn, too.
+        fixed: settings that may stand beside a preset, for all of its members.
         trials: how many to finish in total, with those of earlier calls and of other workers.
-        repeats: trainings per trial, on their own tuning splits (seeds 1000, 1001, ...).
+        time_limit: seconds after which no trial is trained any more. What the search starts with is
+            always trained to its end.
+        repeats: trainings per trial, by default one for a preset and three for a model, on their
+            own tuning splits (seeds 1000, 1001, ...); those of a preset differ in their seed alone.
         batch: trials trained together; by default 8 on a CPU and 64 on a GPU. It is halved when
             memory runs out.
         storage: an Optuna storage URL or object (:func:`~longnn.tuning.open_storage`); by default
@@ -400,10 +523,9 @@ def tune(
         split: the split protocol; None for the dataset's own.
         seed: of the sampler. A search by a single worker can be repeated exactly.
         halving: stop the worse half of each batch at some epochs; a :class:`Halving` says when.
-        finalists: the number of best trials to train again on further tuning splits. The best mean
-            over all splits wins. With 0 the search alone decides.
+        finalists: the number of best trials of one model to train again on further tuning splits.
+            The best mean over all splits wins. With 0 the search alone decides.
         on_progress: called at each epoch with the state of the search.
-        on_estimate: called before the search with its expected cost; a few epochs are timed for it.
         data_dir: the folder that a named dataset was read from, for the command on the page.
         memory: bytes that computing the terms of a graph on disk may use.
 
@@ -425,7 +547,16 @@ def tune(
     ):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ValueError(f"Expected `{key}` to be an integer >= {least} (got {value!r})")
-    model = model or ("lon" if around is None else around.model)
+    if time_limit is not None and not 0 < time_limit < math.inf:
+        raise ValueError(f"Expected `time_limit` > 0 and finite, in seconds (got {time_limit!r})")
+    whole = space is None and model is None and around is None
+    if fixed and not whole:
+        raise ValueError(f"Expected `fixed` beside a preset alone (got {sorted(fixed)[0]!r})")
+    if repeats is None:
+        repeats = 1 if whole else 3
+    if model is None:
+        described = space if isinstance(space, SearchSpace) else around
+        model = "lon" if described is None else described.model
     if around is not None and around.model != model:
         raise ValueError(f"Expected `around` to be of model {model!r} (got {around.model!r})")
     if space is None:
@@ -435,13 +566,15 @@ def tune(
         scale = around.scale if scale == "auto" else scale
     search = Search(
         dataset,
-        load_space(space, model),
+        None if whole else load_space(space, model),
+        fixed=fixed or {},
         batch=batch,
         repeats=repeats,
         split=split,
         scale=scale,
         device=device,
         halving=Halving() if halving is True else halving or None,
+        time_limit=time_limit,
         on_progress=on_progress,
         around=around,
         default=default,
@@ -458,25 +591,25 @@ def tune(
         try:
             ledger = Ledger(
                 shared,
-                name or f"{dataset.name}-{model}",
+                name or f"{dataset.name}-{search.model or 'default'}",
                 search.agreement(),
-                search.space,
+                search.spaces,
                 trials=trials,
                 seed=seed,
-                start=search.start,
+                starts=search.starts,
                 url=url,
             )
-            if on_estimate is not None and search.left(ledger):
-                on_estimate(search.estimate(ledger, finalists))
             search.run(ledger)
             shown = None if url is None else shown_url(url)
-            record = search.finish(ledger, finalists, shown, data_dir)
+            result = search.finish(ledger, finalists, shown, data_dir)
         finally:
             if url is not None:
                 close_storage(shared)
-    result = TuningResult(search.config(record.best.params), record)
     if folder is not None:
-        write_json(folder / RECORD, record.to_dict())
-        result.write_recipe(folder / RECIPE)
-        write_page(folder, record)
+        write_json(folder / RECORD, result.record.to_dict())
+        if result.record.keeps_default:
+            (folder / RECIPE).unlink(missing_ok=True)  # of a shorter search
+        else:
+            result.write_recipe(folder / RECIPE)
+        write_page(folder, result.record)
     return result

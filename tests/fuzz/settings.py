@@ -12,10 +12,10 @@ from longnn.data._synthetic import csbm
 from longnn.registry import MODELS, OPTIONS
 from longnn.runs import train
 from longnn.tuning import load_space
-from longnn.tuning._space import draw_random
 from tests.fuzz import material
 from tests.fuzz.cases import QUICK, Case, fuzzed, learn, without_pages
 from tests.fuzz.draw import CELLS, mutate_bytes, mutate_lines
+from tests.tuning.examples import draw_values
 
 #: Values as TOML writes them, of every kind.
 VALUES = (
@@ -150,7 +150,7 @@ def space(draw, folder):
             lines = mutate_lines(draw, "\n".join(lines)).split("\n")
     path.write_bytes("\n".join(lines).encode(errors="replace"))
     model = draw.choice(("lon", "lon", *MODELS))
-    use = lambda found: [found.config(each) for each in draw_random([found], 2)]  # noqa: E731
+    use = lambda found: [found.config(each) for each in draw_values([found], 2)]  # noqa: E731
     return Case(functools.partial(load_space, path, model), use, (path.name,), model)
 
 

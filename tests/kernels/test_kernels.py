@@ -13,8 +13,7 @@ from longnn._base.contexts import dense_products
 from longnn.config import Settings
 from longnn.matrices import _noise as noise
 from longnn.matrices._sparse import SparseMatrix
-from longnn.nn._activation import activate, add_bias
-from longnn.nn._norm import by_kernel
+from longnn.nn._channels import activate, add_bias, by_kernel
 from longnn.nn._transform import fused_narrow_matmul
 from longnn.polynomials import Jacobi
 from longnn.polynomials._chebyshev import nodes, transform

@@ -5,7 +5,7 @@ import torch
 from torch.autograd import gradcheck
 
 from longnn.matrices import dropout
-from longnn.nn._activation import activate_
+from longnn.nn._channels import activate_
 from tests.helpers import random_tensor
 
 STREAM, RATE = torch.tensor([2**40 + 3, 7]), torch.tensor(0.3)

@@ -53,6 +53,13 @@ def turn_over(masked):
     return dataclasses.replace(masked, data=data)
 
 
+def draw_values(spaces, count, *, seed=0):
+    """Random values for every entry, from the spaces in turn; equal seeds give equal values."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+    return [spaces[i % len(spaces)].suggest(study.ask()) for i in range(count)]
+
+
 def search(dataset, folder, space=SPACE, **options):
     """A search in memory unless a storage is given; without a folder it is quicker: no figures."""
     options = {

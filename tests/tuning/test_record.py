@@ -59,7 +59,7 @@ def test_recipe_is_a_configuration(found):
     flat = config.to_dict()
     assert {key: flat[key] for key in SPACE} == best.params
     header = [line for line in text.splitlines() if line.startswith("#")]
-    assert "lon on <b>&\"gra ph'</b>" in header[0]
+    assert "LON-GNN on <b>&\"gra ph'</b>" in header[0]
     assert f"{100 * best.value:.2f} %" in text
     assert "longnn" in header[-1]
     assert "optuna" in header[-1]

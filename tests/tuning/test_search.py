@@ -13,7 +13,7 @@ from longnn.data._scaling import Scaling
 from longnn.training import _fit as workflow
 from longnn.training import make_problem
 from longnn.tuning import confirm
-from longnn.tuning._record import shown_score
+from longnn.tuning._record import finding, shown_score
 from longnn.tuning._training import Halving, Training
 from tests.tuning.examples import (
     MODELS_ONCE,
@@ -254,10 +254,10 @@ def test_a_score_has_the_name_that_training_gives_it(dataset, tmp_path, change):
     problem = make_problem(changed, result.config, Scaling("none"))
     assert result.record.metric == problem.metric == metric
     assert (
-        f"validation {name} of {shown_score(result.record, result.value)}"
+        f"Validation {name} {shown_score(result.record, result.value)}"
         in (tmp_path / "tuning.html").read_text()
     )
-    assert "accuracy" not in result.sentence()
+    assert "accuracy" not in finding(result.record)
     other = "mae" if metric == "r2" else "macro_f1"
     free = search(changed, None, SPACE | {"monitor": other}, trials=1, repeats=1)
     assert free.record.metric == other

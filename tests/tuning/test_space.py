@@ -6,15 +6,11 @@ import pytest
 from longnn.registry import MODELS
 from longnn.training._fit import make_model
 from longnn.tuning import SearchSpace, load_space
-from longnn.tuning._space import Choices, Range, draw_random, shipped_spaces
-from tests.tuning.examples import MODELS_ONCE
+from longnn.tuning._space import Choices, Range, shipped_spaces
+from tests.tuning.examples import MODELS_ONCE, draw_values
 
 RATES = (5e-4, 1e-3, 5e-3, 1e-2, 5e-2)
 DECAYS = (0.0, 5e-5, 1e-4, 5e-4, 1e-3)
-
-
-def draw(space, count, seed=0):
-    return draw_random([space], count, seed=seed)
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +40,7 @@ def test_the_space_of_lon_is_that_of_the_paper():
     grid = (-0.95, *(-0.75 + 0.25 * k for k in range(11)))
     assert space.search["a"].values == space.search["b"].values == grid
     assert space.search["gamma"].values == (0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
-    drawn = draw(space, 300)
+    drawn = draw_values([space], 300)
     assert {values["dropout"] for values in drawn} == {k / 10 for k in range(9)}
     assert {values["a"] for values in drawn} == set(grid), "the last of ordered choices, too"
     assert len(space.search) == 13
@@ -72,14 +68,14 @@ def test_spaces_are_restricted_to_what_a_model_has():
 def test_every_draw_of_every_shipped_space_builds(space, name):
     loaded = load_space(space, name)
     assert {key: loaded.fixed[key] for key in MODELS[name].space} == MODELS[name].space
-    for values in draw(loaded, 5):
+    for values in draw_values([loaded], 5):
         small = loaded.config(values).replace(hidden_channels=3)
         make_model(small, 4, 2)
 
 
 def test_a_rate_may_be_exactly_zero():
     wide = load_space("wide", "lon")
-    drawn = [values["penalty"] for values in draw(wide, 60)]
+    drawn = [values["penalty"] for values in draw_values([wide], 60)]
     assert 10 < drawn.count(0.0) < 50
     assert all(v == 0 or 1e-6 <= v <= 1e-1 for v in drawn)
     assert wide.conditional
@@ -115,7 +111,7 @@ def test_ranges_of_integers_and_floats():
     table = {"degree": {"low": 2, "high": 8, "step": 3}, "b": {"low": 1, "high": 2}}
     space = SearchSpace.from_dict(table, "lon")
     assert space.search["degree"] == Range(2, 8, step=3, integer=True)
-    drawn = draw(space, 40)
+    drawn = draw_values([space], 40)
     assert {values["degree"] for values in drawn} == {2, 5, 8}
     assert all(isinstance(values["b"], float) for values in drawn)
 

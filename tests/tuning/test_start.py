@@ -12,9 +12,7 @@ from longnn.data import from_data
 from longnn.data._synthetic import csbm
 from longnn.registry import MODELS
 from longnn.training import complete
-from longnn.tuning import _cost as cost
 from longnn.tuning import load_space, read_record
-from longnn.tuning._cost import EpochCost, Estimate
 from longnn.tuning._space import Choices, Range, read_config, space_around
 from longnn.tuning._training import Halving
 from tests.commands import TINY, longnn, succeed
@@ -178,40 +176,15 @@ def test_the_command_searches_around_a_run(tmp_path):
 
 
 def test_the_default_is_marked_and_the_gain_is_said(tmp_path):
-    result = longnn("tune", *BRIEF, "--output", tmp_path)
-    assert "2 trials of 1 split in 2 populations, at most 3 epochs each: about" in result.stderr
+    result = longnn("tune", *BRIEF, "--model", "lon", "--output", tmp_path)
     record = read_record(tmp_path)
     won = record.best.number == record.start.number
     gain = f"{100 * record.gain:+.2f} points over the default"
     said = "the default won" if won else gain
     score = f"validation accuracy {100 * record.value:.2f} %, {said}"
     assert score in result.stdout
-    assert "; found in" in result.stdout
+    assert "; 2 trials in" in result.stdout
     assert said in (tmp_path / "recipe.toml").read_text()
     page = (tmp_path / "tuning.html").read_text()
     assert said in page
     assert "0 (default)" in page
-
-
-def test_an_estimate_counts_what_will_be_trained(dataset, monkeypatch):
-    """Every epoch costs one second, every member's nothing: the seconds are epochs."""
-    monkeypatch.setattr(cost, "_measure", lambda *arguments: EpochCost(1.0, 0.0))
-    monkeypatch.setattr(cost, "STORED", 0.0)
-    monkeypatch.setattr(cost, "WRITTEN", 0.0)
-    seen = []
-    search(dataset, None, trials=6, batch=3, on_estimate=seen.append)
-    assert seen == [Estimate(6, 2, 2, 12, 24.0, 24.0)]
-    storage = optuna.storages.InMemoryStorage()
-    search(dataset, None, trials=3, storage=storage)
-    search(dataset, None, trials=4, storage=storage, on_estimate=seen.append)
-    assert seen[-1].trials == 1, "what is left"
-    search(dataset, None, trials=4, storage=storage, on_estimate=seen.append)
-    assert len(seen) == 2, "nothing is left"
-
-
-def test_halving_and_patience_make_a_search_cheaper():
-    each = EpochCost(0.0, 1.0)
-    assert cost._group_seconds(each, 8, 1, None, 300) == 2400
-    halved = cost._group_seconds(each, 8, 1, Halving((40, 100, 250)), 300)
-    assert halved == 40 * 8 + 60 * 4 + 150 * 2 + 50 * 2
-    assert cost._group_seconds(each, 8, 1, Halving((40, 100, 250)), 50) == 40 * 8 + 10 * 4

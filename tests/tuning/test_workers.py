@@ -210,7 +210,7 @@ def test_a_server_that_stays_away(server, postgresql, dataset, monkeypatch):
 def book(storage, trials=5, **options):
     """The ledger of a worker at work."""
     space = load_space(SPACE, "lon")
-    ledger = Ledger(storage, "search", {"model": "lon"}, space, trials=trials, **options)
+    ledger = Ledger(storage, "search", {"model": "lon"}, [space], trials=trials, **options)
     return ledger.__enter__()
 
 
@@ -236,7 +236,7 @@ def storage(storage_url):
 def test_workers_at_once_share_the_places(storage, monkeypatch):
     """Both look before either claims: of two trials for one place the first counts."""
     start = {**SPACE, "lr_transform": 1e-3, "dropout": 0.2, "a": 0.0}
-    one, two = book(storage, 4, start=start), book(storage, 4, start=start)
+    one, two = book(storage, 4, starts=[start]), book(storage, 4, starts=[start])
     claimed, fill = [], Ledger._fill
 
     def late(self, *arguments):
