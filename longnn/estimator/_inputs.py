@@ -240,6 +240,9 @@ class Parameters(BaseEstimator):
             ``"auto"``: those of the validation nodes, if they differ beyond chance.
         threshold: probability from which on the rarer of two classes, or a label, is predicted.
         baselines: whether a report with test nodes compares with models that ignore the graph.
+        known_answers: whose answers correct predictions nearby: ``"all"`` (of training and
+            validation nodes), ``"train"`` or ``"none"``. Labels of a graph to predict never do.
+        coverage: share of nodes whose answer is to be in its interval or set.
         scale: of the features: ``"auto"``, ``"none"``, ``"row"`` or ``"standard"``.
         seed: of weights, dropout and the validation split.
         random_state: another name of the seed, as scikit-learn has it: an integer, or a
@@ -282,6 +285,8 @@ class Parameters(BaseEstimator):
         frequencies: str | None = None,
         threshold: float | None = None,
         baselines: bool | None = None,
+        known_answers: str | None = None,
+        coverage: float | None = None,
         scale: str | None = None,
         seed: int | None = None,
         random_state: int | np.random.RandomState | None = None,

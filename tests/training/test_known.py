@@ -144,7 +144,7 @@ def test_nobody_is_told_its_own_answer_or_that_of_a_test_node():
     for node in (int(train.nonzero()[0]), int(val.nonzero()[0])):
         r = learned.rests.r.clone()
         r[node] += 100.0
-        change = around.change(learned.filter, Rests(r, learned.rests.fold))
+        change = learned.filter.change(around.signals(Rests(r, learned.rests.fold)))
         assert torch.allclose(change[node], learned.change[node], atol=1e-4)
         assert not torch.allclose(change, learned.change, atol=1e-2)
 
@@ -235,7 +235,7 @@ def test_a_run_keeps_its_known_answers(run):
         problem = loaded.trained.problem(dataset, known=known)
         (opinion,) = loaded.trained.opinions(problem)
         assert torch.allclose(opinion.predicted, run.predicted[0], atol=1e-5) == expected
-    assert "run's graph" in loaded.trained.problem(dataset).known
+    assert "run's graph" in loaded.trained.problem(dataset).known.text
 
 
 def test_new_nodes_hear_of_the_known_answers_of_the_run(run):
@@ -250,7 +250,7 @@ def test_new_nodes_hear_of_the_known_answers_of_the_run(run):
     grown = from_data(data, ids=[*old.ids, "new 1", "new 2"])
     trained = run.trained
     problem = trained.problem(grown)
-    assert "run's graph" in problem.known
+    assert "run's graph" in problem.known.text
     now = trained.predict(problem)
     assert float((now[:nodes] - run.predicted[0]).abs().median()) < 0.02
     without = trained.predict(trained.problem(grown, known="none"))
@@ -260,9 +260,9 @@ def test_new_nodes_hear_of_the_known_answers_of_the_run(run):
 def test_another_graph_with_the_same_ids_uses_its_own_labels(run):
     other = street(seed=7, task=run.trained.task)
     problem = run.trained.problem(other)
-    assert "this graph" in problem.known
+    assert "this graph" in problem.known.text
     bare = from_data(Data(x=other.data.x, edge_index=other.data.edge_index), ids=list(other.ids))
-    assert run.trained.problem(bare).known.startswith("none")
+    assert run.trained.problem(bare).known.text.startswith("none")
     with pytest.raises(DataError, match="Expected labels in this graph"):
         run.trained.problem(bare, known="file")
     stranger = dataclasses.replace(other, ids=[str(k) for k in range(other.num_nodes)])
