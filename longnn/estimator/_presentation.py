@@ -143,6 +143,7 @@ def write_page(
             trained.readouts[i],
             trained.predict(problem, repeat=i),
             members,
+            trained.intervals[i] if trained.intervals else None,
             plain=trained.predict(untold, repeat=i) if problem.known else None,
         )
         for i, (split, result, start, members) in enumerate(ends)
