@@ -363,6 +363,8 @@ def export(
     inputs = ", ".join(f"{name} {text.partition(':')[0]}" for name, text in about["inputs"].items())
     output = about["output"].partition(", columns")[0]
     out.print(f"program: {written}")
+    if any(one.used for one in loaded.trained.known):
+        show_notes(["The program knows no answers: it is `longnn predict --known-answers none`."])
     out.print(f"call: torch.export.load(...).module()({inputs}) -> {output}")
 
 

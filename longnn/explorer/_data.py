@@ -129,7 +129,11 @@ def _describe_repeat(
     without = None  # the classes that would be predicted without the shift
     if subject.shift is not None and subject.shift.there:
         without = pack(subject.shift.without.numpy()[shown], "i4")
+    change = None  # what known answers add to values, or to logarithms of probabilities
+    if subject.known is not None:
+        change = pack(subject.known.changes[number].numpy()[shown])
     return {
+        "change": change,
         "set": pack(sets[shown], "u1"),
         "predicted": pack(predicted.reshape(len(predicted), -1).numpy()[shown]),
         "chosen": chosen,
