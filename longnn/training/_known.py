@@ -46,7 +46,7 @@ CERTAIN = 1.0
 #: Rests of training nodes are scaled up at most by the inverse of this.
 LEAST_SCALE = 0.1
 #: Conjugate gradients stop at this relative residual, or after so many steps.
-TOLERANCE, STEPS = 1e-4, 100
+TOLERANCE, STEPS = 1e-6, 200
 #: The graph is the same if predictions of most known nodes moved by less, in units of their spread.
 ALIKE = 0.1
 #: And by less than this share of the largest.
@@ -179,7 +179,7 @@ class Rests:
     def of_labels(cls, labels: Tensor, predicted: Tensor, task: Task) -> Self:
         """Of all nodes with a label, none of which a model was fitted to."""
         r = rests_of(labels, predicted, task)
-        return cls(r, fold_numbers(r, ~r.isnan().all(1)))
+        return cls(r, fold_numbers(predicted, r, ~r.isnan().all(1)))
 
     def signals(self, product: Product, covariances: Sequence[Covariance]) -> Tensor:
         """The expected rests by covariance (covariances, nodes, outputs); a known node is told
@@ -245,23 +245,25 @@ class Around:
         return dataclasses.replace(self, places=self.places[nodes])
 
 
-def fold_numbers(rests: Tensor, *sets: Tensor) -> Tensor:
+def fold_numbers(predicted: Tensor, rests: Tensor, *sets: Tensor) -> Tensor:
     """A fold of every node of some sets (nodes,) bool, -1 of the others; each set has folds of its
-    own. In each are rests from the smallest to the largest, whatever the order of the nodes is."""
+    own. In each are all kinds of predictions, whatever the order of the nodes is; a node's answer
+    has no say in its fold, unless others are predicted the same."""
     fold, first = torch.full((len(rests),), -1), 0
     for members in sets:
-        where = members.nonzero()[:, 0]
-        order = where[_mixed(rests[where]).argsort(stable=True)]
+        order = members.nonzero()[:, 0]
+        for keys in (rests, predicted.reshape(len(rests), -1)):  # the last decides first
+            order = order[_mixed(keys[order]).argsort(stable=True)]
         count = min(FOLDS if len(order) <= MANY else FEW_FOLDS, len(order))
         fold[order] = first + torch.arange(len(order)) % max(count, 1)
         first += count
     return fold
 
 
-def _mixed(rests: Tensor) -> Tensor:
+def _mixed(keys: Tensor) -> Tensor:
     """One number of several, in which none cancels another."""
-    factors = torch.arange(1, rests.shape[1] + 1, dtype=torch.float64).sqrt()
-    return rests.nan_to_num(0.0).double() @ factors
+    factors = torch.arange(1, keys.shape[1] + 1, dtype=torch.float64).sqrt()
+    return keys.nan_to_num(0.0).double() @ factors
 
 
 def rests_of(labels: Tensor, predicted: Tensor, task: Task) -> Tensor:
@@ -479,10 +481,10 @@ def learn(
     divisor = torch.tensor(scale).to(r).expand(1, len(scale))
     r = torch.where(train[:, None], r / divisor, r)
     told = train if only_train else train | val
-    fold = fold_numbers(r, train, val & told)
+    fold = fold_numbers(predicted, r, train, val & told)
     rests = Rests(torch.where(told[:, None], r, torch.nan), fold)
     signals = around.signals(rests)  # (covariances, nodes, outputs)
-    judged = fold_numbers(r, val)[val]  # folds of the validation nodes, to judge by
+    judged = fold_numbers(predicted, r, val)[val]  # folds of the validation nodes, to judge by
     said, truth = predicted[val], labels[val]
     honest, found = torch.zeros_like(r[val]), []
     for g in groups:
