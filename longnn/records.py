@@ -545,6 +545,11 @@ class RunRecord(Schema):
         """The summary of a score, or None where there is none."""
         return self.summary.get(subset, {}).get(metric or self.metric)
 
+    @property
+    def over_nodes(self) -> bool:
+        """Whether all repeats have the same test nodes, over which intervals then are."""
+        return any(score.over_nodes for score in self.summary.get("test", {}).values())
+
     def write(self, folder: Path) -> "RunRecord":
         """Write history, filter path and, last, the record; returns the record with its folder."""
         if self.history is not None:

@@ -172,14 +172,6 @@ class LONGNNRegressor(RegressorMixin, GraphEstimator):
         Args:
             X: as in :meth:`predict`.
             coverage: share of nodes whose value is to lie there; by default the parameter.
-
-        >>> import torch
-        >>> ring = torch.arange(60)
-        >>> edges = torch.stack([torch.cat([ring, ring.roll(1)]), torch.cat([ring.roll(1), ring])])
-        >>> x = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
-        >>> regressor = LONGNNRegressor(preset="fast", epochs=5).fit(x, edges, x[:, 0])
-        >>> regressor.predict_interval([3, 17], coverage=0.8).shape
-        (2, 2)
         """
         forecast, places = self._forecast(X, coverage)
         assert forecast.low is not None

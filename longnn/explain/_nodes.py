@@ -115,11 +115,6 @@ class NodeExplanation(Shares):
             return None
         return self.score - self.constant - self.base - float(self.features.sum())
 
-    @property
-    def known_gap(self) -> float:
-        """What known answers leave unexplained: what their system was not solved to."""
-        return 0.0 if self.known is None else self.change - float(self.known.contribution.sum())
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Explanation:
@@ -190,13 +185,12 @@ class Explanation:
                 *(e.node, e.predicted, e.output, e.probability, e.score, e.constant),
                 *(float(e.contribution.sum()), e.gap, e.base),
                 None if e.features is None else float(e.features.sum()),
-                *(e.feature_gap, e.change, e.known_gap),
+                *(e.feature_gap, e.change),
             )
             for e in nodes
         ]
         scores = ["node", "predicted", "output", "probability", "score", "constant"]
-        scores += ["contributions", "gap", "base", "features", "feature_gap"]
-        scores += ["change", "known_gap"]
+        scores += ["contributions", "gap", "base", "features", "feature_gap", "change"]
         told = [
             (e.node, e.known.sources[k], *(None if d < 0 else d,), float(e.known.contribution[k]))
             for e in nodes

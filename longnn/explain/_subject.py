@@ -82,9 +82,9 @@ class Subject:
         dataset, self.inside = whole.backing.neighbourhood(whole, nodes, hops)
         if dataset is not whole:  # known answers are heard of in the whole graph
             heard = trained.problem(whole, known=known).known
-            part = heard and heard.part(torch.from_numpy(self.inside))
-            trained = dataclasses.replace(trained, heard=part)
-        self.trained, self.ids = trained, dataset.ids
+            heard = heard and heard.part(torch.from_numpy(self.inside))
+            trained = dataclasses.replace(trained, heard=heard)
+        self.trained, self.dataset, self.ids = trained, dataset, dataset.ids
         kept = range(trained.repeats) if repeat is None else [repeat]
         problem = trained.problem(dataset, known=known)
         heard = problem.known

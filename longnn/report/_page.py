@@ -249,11 +249,11 @@ def text_summary(run: RunRecord) -> list[str]:
     lines += ["", f"  {covered}"] * bool(covered)
     joined = [gain_text(run)] if run.members else []
     lines += ["", *(f"  {line}" for line in [*joined, *learned_text(run)]), ""]
-    first, whole = run.repeats[0], run.score()
+    first = run.repeats[0]
     seeds = f"seed {first.seed}"
     if len(run.repeats) > 1:
         seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
-    if whole is not None and whole.over_nodes:
+    if run.over_nodes:
         seeds += "; test scores with a 95 % interval over the test nodes"
     lines.append(f"  split {protocol_name(run, first.split)}, {seeds}")
     untested = untested_text(run)
@@ -304,8 +304,7 @@ def _scores(run: RunRecord) -> str:
     if not rows:
         return paragraph("The record has no scores.")
     over = "mean and 95 % interval over" if len(run.repeats) > 1 else "on"
-    score = run.score()
-    if score is not None and score.over_nodes:
+    if run.over_nodes:
         over = "with the 95 % interval over the test nodes of"
     return table(f"Scores, {over} {splits_text(run)}", rows[0], rows[1:], words=[0])
 

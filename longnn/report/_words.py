@@ -119,10 +119,10 @@ def protocols_text(run: RunRecord) -> str:
 def splits_text(run: RunRecord) -> str:
     """How many splits of which protocol: "10 published splits", "one stratified split"."""
     splits = {(repeat.split.protocol, repeat.split.seed) for repeat in run.repeats}
-    name, count, score = protocols_text(run), len(run.repeats), run.score()
+    name, count = protocols_text(run), len(run.repeats)
     if count == 1:
         return f"one {name} split"
-    if score is not None and score.over_nodes:
+    if run.over_nodes:
         return f"{count} runs on one {name} split"
     if len(splits) == count:
         return f"{count} {name} splits"

@@ -3,15 +3,12 @@
 Made by :func:`~longnn.train`, or read from a folder by :func:`~longnn.load_run`.
 """
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow
-import torch
 from torch import Tensor
 
 from longnn import explain, report
@@ -246,26 +243,6 @@ class Run:
             own = None if degrees is None else degrees[start:stop]
             yield self.trained.forecast(opinions, coverage, own, repeat=repeat)
             start = stop
-
-    def around(self, places: np.ndarray) -> tuple["Run", np.ndarray]:
-        """The run on a graph in memory that predicts some nodes as the whole graph does.
-
-        Args:
-            places: the nodes, int64 (count,).
-
-        Returns:
-            the run, and where the nodes are in its graph; a graph in memory is taken as it is.
-        """
-        backing = self.dataset.backing
-        dataset, inside = backing.neighbourhood(self.dataset, places, self.trained.row_degree)
-        if dataset is self.dataset:
-            return self, places
-        splits = [split.of(inside) for split in self.splits]
-        known = self.trained.problem(self.dataset, known="run").known  # of the whole graph
-        heard = known and known.part(torch.from_numpy(inside))
-        trained = dataclasses.replace(self.trained, heard=heard)
-        run = Run(self.record, trained, dataset, splits=splits)
-        return run, np.searchsorted(inside, places)
 
     def explain(self, nodes: Sequence[Any] | None = None, **options: Any) -> Any:
         """Why nodes are predicted so; without nodes, what all predictions come from.

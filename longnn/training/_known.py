@@ -240,10 +240,6 @@ class Around:
         """The expected rests of the nodes that are asked about, see :meth:`Rests.signals`."""
         return self.whole(rests).signals(self.product, COVARIANCES)[:, self.places]
 
-    def part(self, nodes: Tensor) -> Self:  # int64 (some,)
-        """The same for some of the nodes that are asked about."""
-        return dataclasses.replace(self, places=self.places[nodes])
-
 
 def fold_numbers(predicted: Tensor, rests: Tensor, *sets: Tensor) -> Tensor:
     """A fold of every node of some sets (nodes,) bool, -1 of the others; each set has folds of its
@@ -442,9 +438,8 @@ class Known:
 
     def part(self, nodes: Tensor) -> Self:  # int64 (some,)
         """The same for some of the nodes that are asked about."""
-        if self.around is None:
-            return self
-        return dataclasses.replace(self, around=self.around.part(nodes))
+        near = self.around and dataclasses.replace(self.around, places=self.around.places[nodes])
+        return dataclasses.replace(self, around=near)
 
 
 class Learned(NamedTuple):
