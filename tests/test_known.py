@@ -11,8 +11,7 @@ import torch
 
 import longnn
 from longnn import LONGNNClassifier, LONGNNRegressor
-from longnn.data import load
-from longnn.explain import explain_nodes
+from longnn.data import from_pandas, load
 from longnn.explorer import collect
 from tests.commands import fail, succeed, without_report
 from tests.training.test_known import ring, smooth
@@ -273,24 +272,39 @@ def test_repeats_on_one_split_are_runs_not_splits(tmp_path):
     assert "The split was given" not in "\n".join(longnn.report.text_summary(drawn.record))
 
 
-def test_arcs_weights_types_and_several_targets():
-    """A node hears of neighbours along and against arcs, of each target its own."""
-    base = classes_on_a_street()
-    y = torch.from_numpy(answers()).float()
-    data = base.data.clone()
-    data.y = torch.stack([y, 100 * y.flip(0)], 1)
-    forward = data.edge_index[0] < data.edge_index[1]
-    for directed in (False, True):
-        changed = data.clone()
-        if directed:
-            changed.edge_index = data.edge_index[:, forward]
-        weight = torch.ones(changed.edge_index.shape[1])
-        graph = longnn.data.from_data(
-            {**changed, "edge_weight": weight}, task="regression", directed=directed
-        )
-        settings = {k: v for k, v in SETTINGS.items() if k != "placement"}
-        made = longnn.train(graph, settings)
-        (filters,) = made.trained.known
-        assert [any(row) for row in filters.coefficients] == [True, True]
-        e = explain_nodes(made.trained, made.dataset, [11])[0]
+KINDS = {
+    "arcs": {"directed": True},
+    "weights": {"weight_column": "weight"},
+    "types": {"type_column": "kind"},
+    "several targets": {"label_column": ("label", "other")},
+    "several labels": {"label_column": ("tall", "short")},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_graph_uses_known_answers(kind):
+    """Along arcs and against them, of each target and label its own; explained, they add up."""
+    y, ids = answers(), [f"house {i}" for i in range(NODES)]
+    source, target = ring(NODES)
+    keep = source < target
+    edges = {"source": [ids[i] for i in source[keep]], "target": [ids[i] for i in target[keep]]}
+    edges |= {"weight": np.arange(int(keep.sum())) % 3 + 1.0}
+    edges |= {"kind": ["road" if i % 2 else "river" for i in range(int(keep.sum()))]}
+    nodes = {"id": ids, "a": np.random.default_rng(0).normal(size=NODES)}
+    several = kind.startswith("several")
+    if kind == "several labels":
+        nodes |= {"tall": (y > 0).astype(int), "short": (np.roll(y, 9) < 0).astype(int)}
+    else:
+        nodes |= {"label": y} | ({"other": 100 * y[::-1]} if several else {})
+    used = {"source", "target", KINDS[kind].get("weight_column"), KINDS[kind].get("type_column")}
+    table = pyarrow.table({name: values for name, values in edges.items() if name in used})
+    graph = from_pandas(table, pyarrow.table(nodes), name="street", **KINDS[kind])
+    run = longnn.train(graph, {**SETTINGS, "placement": "hidden"})
+    (filters,) = run.trained.known
+    assert [any(row) for row in filters.coefficients] == [True] * (1 + several)
+    table = run.predictions(coverage=0.8)
+    assert any(name.startswith(("low", "plausible")) for name in table.column_names)
+    if kind != "types":  # these are not explained
+        (e,) = run.explain(["house 11"]).nodes
         assert e.change == pytest.approx(e.known.contribution.sum(), abs=1e-4)
+        assert e.change != 0
