@@ -33,6 +33,7 @@ from longnn.records import (
     BaselineRecord,
     Bins,
     Calibration,
+    Covered,
     Density,
     FilterPath,
     FilterRecord,
@@ -121,6 +122,9 @@ def describe_run(
         residuals=residuals_of(first.predicted, dataset, test),
     )
     beta = first.result.filter_path
+    summary = summarize_repeats([repeat.scores for repeat in repeats])
+    drawn = drawn_scores([(fit.predicted, fit.readout) for fit in fitted], dataset, fitted)
+    summary["test"] = _over_nodes(summary["test"], drawn)
     return RunRecord(
         version=request.version,
         created=request.created,
@@ -130,7 +134,7 @@ def describe_run(
         data=graph,
         metric=problem.metric,
         repeats=(samples, *repeats[1:]),
-        summary=summarize_repeats([repeat.scores for repeat in repeats]),
+        summary=summary,
         history=_history(fitted),
         path=None
         if beta is None
@@ -214,6 +218,7 @@ def _describe_repeat(
         factors=np.array(fit.readout.factors) if fit.readout.factors else None,
         shift=shift_of(dataset, split, fit.readout),
         calibration=calibration_of(fit.predicted, dataset, split.test, fit.readout),
+        covered=covered_of(fit, dataset),
         members=tuple(_describe_member(dataset, m, largest, metric, fit) for m in fit.members),
     )
 
@@ -348,6 +353,23 @@ def calibration_of(
     return Calibration(readout.temperature, before, after)
 
 
+def covered_of(fit: Fitted, dataset: NodeDataset) -> Covered | None:
+    """How many test nodes have their answer in their interval or set; None without either."""
+    test, stated, learned = fit.split.test.cpu(), fit.config.coverage, fit.intervals
+    if learned is None or not bool(test.any()):
+        return None
+    y, p = dataset.data.y.cpu()[test], fit.predicted
+    if dataset.task == "regression":
+        margin = learned.margin(p, fit.opinion.signals(dataset.degrees.cpu()), stated)[test]
+        there, hit, size = ~y.isnan(), (p[test] - y).abs() <= margin, 2 * margin
+    else:
+        sets = learned.plausible(p, fit.readout.choose(p), stated)[test]
+        there = ~y.isnan() if y.is_floating_point() else y >= 0
+        own = torch.where(there, y, 0).long()[..., None]
+        hit, size = sets.gather(-1, own)[..., 0], sets.sum(-1)
+    return Covered(stated, float(hit[there].double().mean()), float(size[there].double().mean()))
+
+
 def shift_of(dataset: NodeDataset, split: Split, readout: Readout) -> FrequencyShift | None:
     """How probabilities are shifted, and the class frequencies behind it; None if they are not."""
     if not readout.shift:
@@ -477,7 +499,7 @@ RIVALS = {
     "trees": ("boosted trees without the graph", "alone"),
     "neighbours": ("boosted trees with neighbours' averages", "neighbours"),
 }
-#: Draws of the test nodes for the interval of a difference on one split.
+#: Draws of the test nodes for intervals on one split.
 BOOTSTRAP = 100
 
 
@@ -527,20 +549,20 @@ def describe_baselines(
         rivals: what was trained beside them, by name; trees may be members instead.
     """
     ours = [score_sets(fit.predicted, dataset, fit.split, fit.readout) for fit in fitted]
+    drawn = drawn_scores([(fit.predicted, fit.readout) for fit in fitted], dataset, fitted)
 
     def describe(
         name: str, title: str, each: Sequence[tuple[Tensor, Readout | None]], graph: bool = False
     ) -> BaselineRecord:
         pairs = list(zip(each, fitted, strict=True))
         scores = [score_sets(p, dataset, fit.split, readout) for (p, readout), fit in pairs]
-        ahead = _ahead(ours, scores)
-        if (
-            len(fitted) == 1
-            and problem.metric in ahead
-            and name in ("joined", "neighbours", "plain")
-        ):
-            ahead[problem.metric] = ahead_on_nodes(fitted[0], *each[0], dataset, problem.metric)
-        summary = summarize_repeats(scores)["test"]
+        draws = drawn_scores(each, dataset, fitted)
+        differences = [
+            {metric: our[metric] - their[metric] for metric in our.keys() & their.keys()}
+            for our, their in zip(drawn, draws, strict=True)
+        ]
+        ahead = _over_nodes(_ahead(ours, scores), differences)
+        summary = _over_nodes(summarize_repeats(scores)["test"], draws)
         return BaselineRecord(name, title, tuple(scores), summary, ahead, graph)
 
     records: list[BaselineRecord] = []
@@ -595,21 +617,53 @@ def ahead_on_nodes(
     Args:
         fit: what was trained; its split has the nodes.
         other, readout: what is predicted by what it is compared with, and how it chooses.
+        dataset: whose nodes these are.
+        metric: that is compared.
     """
-    test = fit.split.test.cpu().nonzero()[:, 0]
+    either = [(fit.predicted, fit.readout), (other, readout)]
+    whole = [score(p, dataset, fit.split.test, r).get(metric, math.nan) for p, r in either]
+    draws = zip(*(drawn_scores([pair], dataset, [fit]) for pair in either), strict=True)
+    differences = [{metric: a[metric] - b[metric]} for a, b in draws if metric in a and metric in b]
+    return _over_nodes({metric: Summary.of([whole[0] - whole[1]])}, differences)[metric]
 
-    def difference(nodes: Tensor) -> float:
-        ours = score(fit.predicted, dataset, nodes, fit.readout).get(metric, math.nan)
-        return ours - score(other, dataset, nodes, readout).get(metric, math.nan)
 
-    generator = torch.Generator().manual_seed(0)
-    draws = [torch.randint(len(test), (len(test),), generator=generator) for _ in range(BOOTSTRAP)]
-    differences = [difference(test[drawn]) for drawn in draws]
-    summary = Summary.of([difference(test)])
-    if np.isnan(differences).all():
-        return summary
-    low, high = np.nanquantile(differences, [0.025, 0.975])
-    return dataclasses.replace(summary, low=float(low), high=float(high))
+def drawn_scores(
+    predicted: Sequence[tuple[Tensor, Readout | None]],
+    dataset: NodeDataset,
+    fitted: Sequence[Fitted],
+) -> list[dict[str, float]]:
+    """The mean score of the repeats on draws of their test nodes, with replacement; nothing where
+    they have different ones, which say more than draws.
+
+    Args:
+        predicted: by each repeat, and how it is read.
+        dataset: whose nodes these are.
+        fitted: the repeats, which know the test nodes.
+    """
+    mask = fitted[0].split.test
+    if any(not torch.equal(fit.split.test, mask) for fit in fitted):
+        return []
+    test, generator = mask.cpu().nonzero()[:, 0], torch.Generator().manual_seed(0)
+    draws = []
+    for _ in range(BOOTSTRAP if len(test) else 0):
+        drawn = test[torch.randint(len(test), (len(test),), generator=generator)]
+        scores = [score(p, dataset, drawn, readout) for p, readout in predicted]
+        shared = set.intersection(*(set(one) for one in scores))
+        draws.append({metric: float(np.mean([s[metric] for s in scores])) for metric in shared})
+    return draws
+
+
+def _over_nodes(
+    summary: Mapping[str, Summary], draws: Sequence[Mapping[str, float]]
+) -> dict[str, Summary]:
+    """Means with the intervals of draws of test nodes, where there are any."""
+    found = dict(summary)
+    for metric, mean in summary.items():
+        values = [draw[metric] for draw in draws if metric in draw]
+        if values:
+            low, high = np.quantile(values, [0.025, 0.975]).tolist()
+            found[metric] = dataclasses.replace(mean, low=low, high=high, over_nodes=True)
+    return found
 
 
 def _ahead(ours: Sequence[Scores], theirs: Sequence[Scores]) -> dict[str, Summary]:

@@ -306,6 +306,15 @@ class Residuals(Schema):
     degree: Points
 
 
+@dataclass(frozen=True)
+class Covered(Schema):
+    """Intervals, or sets of plausible classes, of test nodes."""
+
+    stated: float  # the coverage that was asked for
+    share: float  # of the test nodes whose answer is in theirs
+    size: float  # the mean width, or the mean number of classes
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RepeatRecord(Schema):
     """One training of the repeats; what the task does not have is None."""
@@ -328,18 +337,21 @@ class RepeatRecord(Schema):
     calibration: Calibration | None = None
     curve: PrecisionRecall | None = None
     residuals: Residuals | None = None
+    covered: Covered | None = None
     members: tuple[MemberRecord, ...] = stored(empty=False, default=())  # of an ensemble
 
 
 @dataclass(frozen=True)
 class Summary(Schema):
-    """A score over the repeats: its mean, 95 % interval, standard deviation and count."""
+    """A score over the repeats: its mean, 95 % interval, standard deviation and count. Where all
+    have the same test nodes, the interval is over these."""
 
     mean: float
     low: float
     high: float
     std: float
     count: int
+    over_nodes: bool = stored(empty=False, default=False)
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Summary":
@@ -532,6 +544,11 @@ class RunRecord(Schema):
     def score(self, subset: str = "test", metric: str | None = None) -> Summary | None:
         """The summary of a score, or None where there is none."""
         return self.summary.get(subset, {}).get(metric or self.metric)
+
+    @property
+    def over_nodes(self) -> bool:
+        """Whether all repeats have the same test nodes, over which intervals then are."""
+        return any(score.over_nodes for score in self.summary.get("test", {}).values())
 
     def write(self, folder: Path) -> "RunRecord":
         """Write history, filter path and, last, the record; returns the record with its folder."""

@@ -20,6 +20,7 @@ export function drawNode(state, found, { select }) {
     h("h3", { id: "node-title" }, `Node ${graph.ids[node]}`),
     h("p", {}, verdict(state)),
     ...shiftText(state),
+    ...knownText(state),
     ...predictionTables(state),
     ...explanation(state, found, select),
   );
@@ -50,6 +51,20 @@ function shiftText({ node, graph, run }) {
       ? `Probabilities include ${towards}; scores do not.`
       : `The scores alone would say ${against}: ${towards} adds ${odds} to the log-odds of ${name} against ${against}.`;
   return [h("p", { id: "shift", class: "soft" }, text)];
+}
+
+// What known answers nearby add to what the models say, if the run uses them
+function knownText(state) {
+  const { node, graph, run } = state;
+  if (!run.change) return [];
+  const k = outputOf(state);
+  const value = run.change[node * graph.outputs.length + k];
+  const signed = `${value > 0 ? "+" : ""}${show(value)}`;
+  const what = graph.task === "regression" ? "the prediction" : `the logarithm of the probability of ${graph.outputs[k]}`;
+  const text =
+    `What the models left unexplained at known answers adds ${signed} to ${what}. The scores below are those of ` +
+    `the models alone; longnn explain says which answers these are.`;
+  return [h("p", { id: "known", class: "soft" }, text)];
 }
 
 function table(caption, head, rows, attributes = {}) {

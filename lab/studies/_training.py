@@ -172,7 +172,8 @@ def train_table(
     if model in COLUMNS:
         predicted = [predict_by_columns(model, dataset, split) for split in splits]
     else:
-        given = {"model": model, "device": "cpu", **({"epochs": epochs} if epochs else {})}
+        given: dict[str, Any] = {"model": model, "device": "cpu", "known_answers": "none"}
+        given |= {"epochs": epochs} if epochs else {}
         chosen = complete({"preset": "fast", **given}, dataset)
         (fitted,) = fit_all(dataset, [chosen], splits)
         predicted = [each.predicted for each in fitted]

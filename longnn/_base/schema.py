@@ -156,7 +156,7 @@ def _write_fields(value: Any) -> dict[str, Any]:
         item, about = getattr(value, field.name), field.metadata
         if item is None and not about.get("null"):
             continue
-        if not about.get("empty", True) and not len(item):
+        if not about.get("empty", True) and not item:
             continue
         shape = _shape(kind)
         plain[key] = to_plain(item.astype(int) if shape and shape.whole and len(item) else item)

@@ -84,6 +84,13 @@ Coverage = Annotated[
         "classes (default: 0.9, or as the run was trained with).",
     ),
 ]
+KnownAnswers = Annotated[
+    str,
+    typer.Option(
+        help="Whose answers are known: run (of nodes that the run knew), file (labels of the new "
+        "graph), none, or auto (run if the graph is the run's, perhaps grown, else file).",
+    ),
+]
 Cache = Annotated[
     Path | None,
     typer.Option(

@@ -15,6 +15,7 @@ from longnn.cli._base import (
     DataDir,
     DataOption,
     Json,
+    KnownAnswers,
     Memory,
     Nodes,
     Run,
@@ -59,13 +60,7 @@ def predict(
         typer.Option(help="Predict with one repeat, counted from 0 (default: the mean of all)."),
     ] = None,
     coverage: Coverage = None,
-    known_answers: Annotated[
-        str,
-        typer.Option(
-            help="Whose answers are known: run (of nodes that the run knew), file (labels of the "
-            "new graph), none, or auto (run if the graph is the run's, perhaps grown, else file).",
-        ),
-    ] = "auto",
+    known_answers: KnownAnswers = "auto",
     data_dir: DataDir = None,
     data_option: DataOption = None,
     memory: Memory = None,
@@ -209,6 +204,7 @@ def explain(
     html: Annotated[
         Path | None, typer.Option(help="Page to write, with every neighbourhood drawn.")
     ] = None,
+    known_answers: KnownAnswers = "auto",
     data_dir: DataDir = None,
     data_option: DataOption = None,
     memory: Memory = None,
@@ -234,7 +230,8 @@ def explain(
         raise ValueError("Expected --sample without nodes (got both)")
     loaded = _load_run(run, data_dir, memory, cache)
     dataset = _dataset(loaded, graph, nodes, data_option, data_dir, memory, cache)
-    shared: dict[str, Any] = {"repeat": repeat_index, "features": features}
+    known = "run" if graph is None and known_answers == "auto" else known_answers
+    shared: dict[str, Any] = {"repeat": repeat_index, "features": features, "known": known}
     if ids:
         places = find_ids(dataset.ids, ids)
         explained: Any = longnn.explain.explain_nodes(
@@ -307,6 +304,10 @@ def _show_nodes(explanation: "Explanation", top: int) -> None:
         if e.features is not None:
             rows = shown.feature_rows(explanation, e, top)
             _show_table(["by feature", "contribution"], rows)
+        if e.known is not None:
+            columns, rows = shown.source_rows(e.known, top)
+            _show_table(["known answer of", *columns[1:]], rows)
+            _show_table(["known answers", "nodes", "contribution"], shown.ring_rows(e.known))
         out.print(f"\nsum: {shown.sums(e)}")
     if len(explanation) > PRINTED:
         rest = len(explanation) - PRINTED
@@ -367,6 +368,8 @@ def export(
     inputs = ", ".join(f"{name} {text.partition(':')[0]}" for name, text in about["inputs"].items())
     output = about["output"].partition(", columns")[0]
     out.print(f"program: {written}")
+    if any(one.used for one in loaded.trained.known):
+        show_notes(["The program knows no answers: it is `longnn predict --known-answers none`."])
     out.print(f"call: torch.export.load(...).module()({inputs}) -> {output}")
 
 

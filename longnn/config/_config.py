@@ -219,7 +219,7 @@ class Config:
     )
     baselines: bool = described(
         True,
-        "also train models without the graph: constant, linear, and an MLP",
+        "also train models to compare with: without the graph, and trees with neighbours' averages",
     )
     known_answers: str = described(
         "none",

@@ -44,11 +44,13 @@ from longnn.training import (
     FIELDS,
     Fitted,
     Job,
+    Problem,
     Trained,
     Watcher,
     complete,
     mean_prediction,
 )
+from longnn.training._intervals import Forecast
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -279,12 +281,30 @@ class GraphEstimator(Parameters):
 
     def _outputs(self, X: Any) -> np.ndarray:
         """Probabilities or values of nodes, or of all nodes of a graph: the mean over repeats."""
+        dataset, places = self._asked(X)
+        if hasattr(self, "_predicted") and dataset is self._fitted_on:
+            return self._predicted[places]
+        return self.trained_.predict(self._problem(dataset)).numpy()[places]
+
+    def _forecast(self, X: Any, coverage: float | None) -> tuple[Forecast, Any]:
+        """What is said of all nodes of a graph, and which of them are asked about."""
+        dataset, places = self._asked(X)
+        coverage = self.trained_.config.coverage if coverage is None else coverage
+        self.trained_.check_coverage(coverage)
+        opinions = self.trained_.opinions(self._problem(dataset))
+        return self.trained_.forecast(opinions, coverage, dataset.degrees), places
+
+    def _asked(self, X: Any) -> tuple[NodeDataset, Any]:
+        """A graph, and where the nodes that are asked about are in it."""
         self._check_fitted()
         if X is not None and (is_graph(X) or np.ndim(X) == 0):
-            return self._predict_on(self._as_dataset(X))
+            return self._as_dataset(X), slice(None)
         dataset = self._fitted_graph("predict on")
-        predicted = self._predicted if hasattr(self, "_predicted") else self._predict_on(dataset)
-        return predicted if X is None else predicted[find_nodes(dataset.ids, X)]
+        return dataset, slice(None) if X is None else find_nodes(dataset.ids, X)
+
+    def _problem(self, dataset: NodeDataset) -> Problem:
+        """A graph as the models want it; none of its labels is used, they may be to score on."""
+        return self.trained_.problem(dataset, known="same")
 
     def _fitted_graph(self, purpose: str) -> NodeDataset:
         """The graph that was fitted on; of a loaded estimator the parameter ``graph``."""
@@ -324,16 +344,14 @@ class GraphEstimator(Parameters):
         """
         self._check_fitted()
         dataset = self._fitted_graph("explain on") if graph is None else self._as_dataset(graph)
+        options: dict[str, Any] = {"features": features, "known": "same"}
         if nodes is None:
             if output is not None or against is not None:
                 raise ValueError("Expected nodes where `output` or `against` is given (got none)")
-            return explain.explain_model(self.trained_, dataset, features=features)
+            return explain.explain_model(self.trained_, dataset, **options)
         places = find_nodes(dataset.ids, np.atleast_1d(nodes))
-        options = {"output": output, "against": against, "features": features}
+        options |= {"output": output, "against": against}
         return explain.explain_nodes(self.trained_, dataset, places, **options)
-
-    def _predict_on(self, dataset: NodeDataset) -> np.ndarray:
-        return self.trained_.predict(self.trained_.problem(dataset)).numpy()
 
     def _labelled(
         self, graph: GraphLike, mask: Any, sample_weight: Any

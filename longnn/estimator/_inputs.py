@@ -210,7 +210,7 @@ OWN = ("graph", "directed", "random_state", "verbose", "model_options")
 #: Options of models that are parameters; others are among ``model_options``.
 OPTIONS = ("degree", "dropout", "input_dropout", "filter_dropout")
 #: Settings that an estimator has no use for, or that are set with its other options.
-ELSEWHERE = ("split", "batch_rows", "inputs", "coverage", "known_answers")
+ELSEWHERE = ("split", "batch_rows", "inputs")
 NAMES = (*OWN, *OPTIONS, *(name for name in settings_names() if name not in ELSEWHERE))
 
 

@@ -131,7 +131,8 @@ def write_page(
         ends: one per repeat.
         command: what the page names as its origin.
     """
-    problem = trained.problem(dataset)
+    problem = trained.problem(dataset, known="same")
+    untold = dataclasses.replace(problem, known=None)
     fitted = [
         Fitted(
             trained.config.replace(seed=trained.config.seed + i),
@@ -142,6 +143,8 @@ def write_page(
             trained.readouts[i],
             trained.predict(problem, repeat=i),
             members,
+            trained.intervals[i] if trained.intervals else None,
+            plain=trained.predict(untold, repeat=i) if problem.known else None,
         )
         for i, (split, result, start, members) in enumerate(ends)
     ]

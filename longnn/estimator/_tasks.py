@@ -106,6 +106,19 @@ class LONGNNClassifier(ClassifierMixin, GraphEstimator):
         places = self._choose(self._outputs(X))
         return places if self.trained_.task == "multilabel" else self.classes_[places]
 
+    def predict_set(self, X: Any = None, coverage: float | None = None) -> np.ndarray:
+        """The plausible classes of each node, bool (nodes, classes), columns as in ``classes_``.
+
+        Of several labels, which of no and yes is plausible, bool (nodes, labels, 2).
+
+        Args:
+            X: as in :meth:`predict_proba`.
+            coverage: share of nodes whose class is to be in its set; by default the parameter.
+        """
+        forecast, places = self._forecast(X, coverage)
+        assert forecast.plausible is not None
+        return forecast.plausible.numpy()[places]
+
     def _choose(self, probabilities: np.ndarray) -> np.ndarray:
         """Numbers of the classes (nodes,), or 0 or 1 for several labels (nodes, labels)."""
         return self.trained_.choose(torch.from_numpy(probabilities)).numpy().astype(np.int64)
@@ -151,6 +164,19 @@ class LONGNNRegressor(RegressorMixin, GraphEstimator):
                 nodes of the graph that was fitted on.
         """
         return self._outputs(X)
+
+    def predict_interval(self, X: Any = None, coverage: float | None = None) -> np.ndarray:
+        """Where the value of each node lies, (nodes, 2) from low to high; of several targets
+        (nodes, targets, 2).
+
+        Args:
+            X: as in :meth:`predict`.
+            coverage: share of nodes whose value is to lie there; by default the parameter.
+        """
+        forecast, places = self._forecast(X, coverage)
+        assert forecast.low is not None
+        assert forecast.high is not None
+        return torch.stack([forecast.low, forecast.high], -1).numpy()[places]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, mask: Any = None) -> float:
         """R2: ``score(nodes, y)``, or of a graph ``score(data)`` and ``score(data, mask)``.

@@ -16,7 +16,7 @@ from longnn.data import NodeDataset
 from longnn.explain import _presentation
 from longnn.explain._exact import ExactForm
 from longnn.explain._forms import WAYS, join
-from longnn.explain._subject import Subject, distances
+from longnn.explain._subject import FAR, Subject, distances
 from longnn.training import Trained
 
 if TYPE_CHECKING:
@@ -29,64 +29,23 @@ BLOCK = 2**22
 ENDINGS = (".csv", ".parquet", ".json")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class NodeExplanation:
-    """Why one node has its score: ``constant + contribution.sum() + gap == score``.
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Shares:
+    """What nodes contribute to a number.
 
     Args:
-        node: its id, as the user has it.
-        predicted: the predicted class, label or value, as text.
-        probability: of the output that is explained; None for values.
-        output: name of that output: a class, a label or a target.
-        score: the number that is explained.
-        constant: what no source gives: biases, offsets, the score without features.
-        sources: ids of the nodes that contribute, the node itself too.
+        sources: ids of the nodes that contribute.
         distance: (sources,) hops; -1 where no path leads there.
         contribution: (sources,).
         weight: (sources,) of the filter, where one filter decides, or None.
         says: (sources,) what each source says of itself, or None.
-        base: what nodes without features would give; ``constant + base + features.sum()`` is the
-            score again.
-        features: (features,), or None.
-        chebyshev: (degree + 1,) by term of the Chebyshev series, or None.
-        terms: (terms,) by term of the filter's own basis, or None.
-        ways: (ways,) along arcs, against them, over common targets and sources; None where the
-            graph has no arcs, or the model no exact form.
-        without: the class that would be predicted without the shift towards the class frequencies
-            of the validation nodes, if it is another; else empty.
-        shift: what that shift adds to the log-odds of the predicted class against this one.
     """
 
-    node: Any
-    predicted: str
-    probability: float | None
-    output: str
-    score: float
-    constant: float
     sources: Sequence[Any]
     distance: np.ndarray
     contribution: np.ndarray
-    weight: np.ndarray | None
-    says: np.ndarray | None
-    base: float
-    features: np.ndarray | None
-    chebyshev: np.ndarray | None
-    terms: np.ndarray | None
-    ways: np.ndarray | None = None
-    without: str = ""
-    shift: float = 0.0
-
-    @property
-    def gap(self) -> float:
-        """What the contributions leave unexplained: rounding, where the method is exact."""
-        return self.score - self.constant - float(self.contribution.sum())
-
-    @property
-    def feature_gap(self) -> float | None:
-        """The same for the split by feature."""
-        if self.features is None:
-            return None
-        return self.score - self.constant - self.base - float(self.features.sum())
+    weight: np.ndarray | None = None
+    says: np.ndarray | None = None
 
     @property
     def rings(self) -> dict[int, tuple[int, float]]:
@@ -99,6 +58,62 @@ class NodeExplanation:
     def order(self) -> np.ndarray:
         """The sources, the largest contribution first, whatever its sign."""
         return np.argsort(-np.abs(self.contribution), kind="stable")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class NodeExplanation(Shares):
+    """Why one node has its score: ``constant + contribution.sum() + gap == score``. The node itself
+    is among the sources.
+
+    Args:
+        node: its id, as the user has it.
+        predicted: the predicted class, label or value, as text.
+        probability: of the output that is explained; None for values.
+        output: name of that output: a class, a label or a target.
+        score: the number that is explained.
+        constant: what no source gives: biases, offsets, the score without features.
+        base: what nodes without features would give; ``constant + base + features.sum()`` is the
+            score again.
+        features: (features,), or None.
+        chebyshev: (degree + 1,) by term of the Chebyshev series, or None.
+        terms: (terms,) by term of the filter's own basis, or None.
+        ways: (ways,) along arcs, against them, over common targets and sources; None where the
+            graph has no arcs, or the model no exact form.
+        without: the class that would be predicted without the shift towards the class frequencies
+            of the validation nodes, if it is another; else empty.
+        shift: what that shift adds to the log-odds of the predicted class against this one.
+        change: what known answers add: to a value, or to the logarithm of a probability before all
+            are made to add up to 1.
+        known: what each of them adds; None where none are used.
+    """
+
+    node: Any
+    predicted: str
+    probability: float | None
+    output: str
+    score: float
+    constant: float
+    base: float
+    features: np.ndarray | None
+    chebyshev: np.ndarray | None
+    terms: np.ndarray | None
+    ways: np.ndarray | None = None
+    without: str = ""
+    shift: float = 0.0
+    change: float = 0.0
+    known: Shares | None = None
+
+    @property
+    def gap(self) -> float:
+        """What the contributions leave unexplained: rounding, where the method is exact."""
+        return self.score - self.constant - float(self.contribution.sum())
+
+    @property
+    def feature_gap(self) -> float | None:
+        """The same for the split by feature."""
+        if self.features is None:
+            return None
+        return self.score - self.constant - self.base - float(self.features.sum())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -170,18 +185,26 @@ class Explanation:
                 *(e.node, e.predicted, e.output, e.probability, e.score, e.constant),
                 *(float(e.contribution.sum()), e.gap, e.base),
                 None if e.features is None else float(e.features.sum()),
-                e.feature_gap,
+                *(e.feature_gap, e.change),
             )
             for e in nodes
         ]
         scores = ["node", "predicted", "output", "probability", "score", "constant"]
-        scores += ["contributions", "gap", "base", "features", "feature_gap"]
+        scores += ["contributions", "gap", "base", "features", "feature_gap", "change"]
+        told = [
+            (e.node, e.known.sources[k], *(None if d < 0 else d,), float(e.known.contribution[k]))
+            for e in nodes
+            if e.known is not None
+            for k in e.known.order
+            for d in [int(e.known.distance[k])]
+        ]
         return {
             "contributions": self._contributions(),
             "rings": to_table(["node", "distance", "sources", "contribution"], rings),
             "features": to_table(["node", "feature", "contribution"], features),
             "degrees": to_table(["node", "basis", "term", "contribution"], degrees),
             "ways": to_table(["node", "way", "contribution"], ways),
+            "known": to_table(["node", "source", "distance", "contribution"], told),
             "summary": to_table(scores, summary),
         }
 
@@ -231,6 +254,11 @@ class Explanation:
     def ways(self) -> Any:
         """One row per explained node and way of the arcs to it; empty where there are none."""
         return to_frame(self.arrow()["ways"])
+
+    @property
+    def known(self) -> Any:
+        """One row per explained node and known answer that corrects it, the largest first."""
+        return to_frame(self.arrow()["known"])
 
     @property
     def summary(self) -> Any:
@@ -336,6 +364,7 @@ def explain_nodes(
     against: Any = None,
     repeat: int | None = None,
     features: bool = True,
+    known: str = "auto",
 ) -> Explanation:
     r"""Split the scores of nodes into contributions of nodes, distances, terms and features.
 
@@ -352,6 +381,7 @@ def explain_nodes(
         against: another one, whose score is subtracted: why the first rather than the second.
         repeat: explain one repeat; by default the average over all.
         features: split by feature, too.
+        known: whose answers are known, see :meth:`~longnn.training.Trained.problem`.
 
     Raises:
         ValueError: for nodes or names that are not there.
@@ -369,10 +399,9 @@ def explain_nodes(
     outside = nodes[(nodes < 0) | (nodes >= dataset.num_nodes)]
     if len(outside):
         raise ValueError(f"Expected nodes in 0..{dataset.num_nodes - 1} (got {outside[0]})")
-    dataset, inside = dataset.backing.neighbourhood(dataset, nodes, trained.row_degree)
-    nodes = np.searchsorted(inside, nodes)
-    subject = Subject(trained, dataset, repeat)
-    size = max(1, BLOCK // dataset.num_nodes)
+    subject = Subject(trained, dataset, repeat, nodes=nodes, known=known)
+    nodes = np.searchsorted(subject.inside, nodes)
+    size = max(1, BLOCK // len(subject.ids))
     blocks = [nodes[k : k + size] for k in range(0, len(nodes), size)]
     each = [e for block in blocks for e in _explain(subject, block, output, against, features)]
     what, method, notes = subject.describe()
@@ -406,7 +435,8 @@ def _explain(
         form.explain(nodes, q, features=features) for form, q in zip(subject.forms, A, strict=True)
     ]
     total = join(parts)
-    hops = distances(subject.adjacency, nodes, subject.hops)
+    # Known answers are heard of farther away than features.
+    hops = distances(subject.adjacency, nodes, subject.hops if subject.known is None else None)
     names, probable = subject.outputs, subject.trained.task != "regression"
     for k, node in enumerate(nodes):
         used = np.union1d(np.flatnonzero(total.contributions[k]), node)  # itself at any rate
@@ -433,7 +463,28 @@ def _explain(
             terms=None if total.terms is None else total.terms[k],
             ways=None if total.ways is None else total.ways[k],
             **_shifted(subject, int(node)),
+            **_known(subject, int(node), at, other, hops[k]),
         )
+
+
+def _known(
+    subject: Subject, node: int, output: int, against: int | None, hops: np.ndarray
+) -> dict[str, Any]:
+    """What known answers add to the score of a node, and which does how much of it."""
+    if subject.known is None:
+        return {}
+
+    def pick(values: torch.Tensor) -> torch.Tensor:
+        return values[..., output] - (0 if against is None else values[..., against])
+
+    changes = torch.stack([subject.known.changes[k][node] for k in subject.kept])
+    shares = pick(subject.known.shares(node, subject.kept)).double().numpy()
+    used = np.flatnonzero(shares)
+    distance = np.full(len(shares), FAR)
+    distance[subject.inside] = hops
+    ids = [subject.everyone[int(v)] for v in used]
+    known = Shares(sources=ids, distance=distance[used], contribution=shares[used])
+    return {"change": float(pick(changes).double().mean()), "known": known}
 
 
 def _shifted(subject: Subject, node: int) -> dict[str, Any]:

@@ -93,6 +93,7 @@ def explain_model(
     repeat: int | None = None,
     features: bool = True,
     seed: int = 0,
+    known: str = "auto",
 ) -> Overview:
     """Explain all predictions of a model on a graph at once.
 
@@ -104,6 +105,7 @@ def explain_model(
         repeat: one repeat alone.
         features: split by feature, too.
         seed: of the draw.
+        known: whose answers are known, see :meth:`~longnn.training.Trained.problem`.
 
     >>> from longnn import LONGNNClassifier, data
     >>> graph = data.csbm(num_nodes=60, num_features=8)
@@ -113,9 +115,7 @@ def explain_model(
     """
     if sample is not None and sample < 1:
         raise ValueError(f"Expected `sample` >= 1 (got {sample})")
-    dataset, _ = dataset.backing.neighbourhood(dataset, np.arange(dataset.num_nodes), None)
-    subject = Subject(trained, dataset, repeat)
-    everyone = np.arange(dataset.num_nodes)
+    subject, everyone = Subject(trained, dataset, repeat, known=known), np.arange(dataset.num_nodes)
     outputs = subject.default_outputs(everyone)
     _, _, A = subject.question.ask(subject.scores, outputs)
     exact = all(form.method == "exact" for form in subject.forms)

@@ -16,7 +16,7 @@ from longnn.report import _html as html
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from longnn.explain._nodes import Explanation, NodeExplanation
+    from longnn.explain._nodes import Explanation, NodeExplanation, Shares
 
 #: Sources that a sentence names.
 NAMED = 3
@@ -79,18 +79,30 @@ def why(explanation: "Explanation", e: "NodeExplanation") -> list[str]:
         f"{'' if len(others) == 1 else 's'} {signed(float(others.sum()))}"
         + (f", and {signed(e.constant)} is constant." if e.constant else ".")
     )
-    largest = [k for k in e.order if e.distance[k] != 0 and abs(e.contribution[k]) > 0]
+    largest = _largest(e)
     if largest:
-        named = [
-            f"{e.sources[k]} ({ring_name(int(e.distance[k]))}, {signed(float(e.contribution[k]))})"
-            for k in largest[:NAMED]
-        ]
-        told.append(f"The largest of these: {', '.join(named)}.")
+        told.append(f"The largest of these: {largest}.")
     if np.abs(e.contribution).sum() < SMALL * abs(e.constant):
         told.append(
             "So this is nearly the score where all features are zero: no node stands out for it."
         )
+    if e.known is not None:
+        what = "it" if e.probability is None else f"the logarithm of {e.output}'s probability"
+        largest = _largest(e.known)
+        told.append(
+            f"What the models left unexplained at {len(e.known.sources)} known answers then adds "
+            f"{signed(e.change)} to {what}{f'; the largest: {largest}' if largest else ''}."
+        )
     return told
+
+
+def _largest(e: "Shares") -> str:
+    """The other nodes that contribute most."""
+    order = [k for k in e.order if e.distance[k] != 0 and abs(e.contribution[k]) > 0]
+    return ", ".join(
+        f"{e.sources[k]} ({ring_name(int(e.distance[k]))}, {signed(float(e.contribution[k]))})"
+        for k in order[:NAMED]
+    )
 
 
 def sums(e: "NodeExplanation") -> str:
@@ -98,10 +110,11 @@ def sums(e: "NodeExplanation") -> str:
     return (
         f"constant {signed(e.constant)}, contributions {signed(float(e.contribution.sum()))}, "
         f"gap {e.gap:.1e}: score {e.score:.4f}"
+        + ("" if e.known is None else f"; known answers {signed(e.change)}")
     )
 
 
-def source_rows(e: "NodeExplanation", limit: int) -> tuple[list[str], list[list[str]]]:
+def source_rows(e: "Shares", limit: int) -> tuple[list[str], list[list[str]]]:
     """The table of sources: columns and rows, the largest first, the others in one row."""
     weighed = e.weight is not None and e.says is not None
     columns = ["node", "distance", *(["weight", "says"] if weighed else []), "contribution"]
@@ -131,7 +144,7 @@ def way_rows(e: "NodeExplanation") -> list[list[str]]:
     return [[way, signed(float(value))] for way, value in zip(WAYS, e.ways, strict=True)]
 
 
-def ring_rows(e: "NodeExplanation") -> list[list[str]]:
+def ring_rows(e: "Shares") -> list[list[str]]:
     """The table of distances; the last of them, if they give nothing, share a row.
 
     >>> from types import SimpleNamespace
@@ -306,6 +319,10 @@ def _node(explanation: "Explanation", e: "NodeExplanation", picture: str) -> Seq
     if e.ways is not None:
         tables.append(("By way", ["way", "sum"], way_rows(e)))
     tables.append(("Largest contributions", *source_rows(e, ROWS)))
+    if e.known is not None:
+        sums.append(["known answers", signed(e.change)])
+        tables.append(("Known answers by distance", tables[1][1], ring_rows(e.known)))
+        tables.append(("Largest known answers", *source_rows(e.known, ROWS)))
     if e.features is not None:
         rows = feature_rows(explanation, e, ROWS)
         tables.append(("By feature", ["feature", "contribution"], rows))

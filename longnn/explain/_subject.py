@@ -50,13 +50,24 @@ class Subject:
         trained: the models.
         dataset: the graph, the same or another with the same features.
         repeat: one repeat alone; by default all, whose predictions are averaged.
+        nodes: those that are asked about, (some,); of a graph on disk no more is read than they
+            need. By default all.
+        known: whose answers are known, see :meth:`~longnn.training.Trained.problem`.
 
     Raises:
         DataError: where the features are not those of the models, there is no such repeat, or the
-            graph is on disk.
+            graph is on disk and too large.
     """
 
-    def __init__(self, trained: Trained, dataset: NodeDataset, repeat: int | None = None) -> None:
+    def __init__(
+        self,
+        trained: Trained,
+        dataset: NodeDataset,
+        repeat: int | None = None,
+        *,
+        nodes: np.ndarray | None = None,
+        known: str = "auto",
+    ) -> None:
         if repeat is not None and not 0 <= repeat < trained.repeats:
             raise DataError(f"Expected a repeat below {trained.repeats} (got {repeat})")
         if trained.edge_types:
@@ -64,9 +75,21 @@ class Subject:
                 "Expected a run whose edges are all alike, to explain it (got "
                 f"{len(trained.edge_types)} types of edges); train without type_column"
             )
-        self.trained, self.ids = trained, dataset.ids
+        whole, hops = dataset, None if nodes is None else trained.row_degree
+        nodes = np.arange(whole.num_nodes) if nodes is None else nodes
+        #: The ids of all nodes, and which of them are seen.
+        self.everyone = whole.ids
+        dataset, self.inside = whole.backing.neighbourhood(whole, nodes, hops)
+        if dataset is not whole:  # known answers are heard of in the whole graph
+            heard = trained.problem(whole, known=known).known
+            heard = heard and heard.part(torch.from_numpy(self.inside))
+            trained = dataclasses.replace(trained, heard=heard)
+        self.trained, self.dataset, self.ids = trained, dataset, dataset.ids
         kept = range(trained.repeats) if repeat is None else [repeat]
-        problem = trained.problem(dataset)
+        problem = trained.problem(dataset, known=known)
+        heard = problem.known
+        #: What known answers change, or None; and in the predictions of which repeats.
+        self.known, self.kept = heard if heard is not None and heard.changes else None, kept
         each = [trained.predict(problem, repeat=k) for k in kept]
         self.predicted = mean_prediction(each)
         self.chosen = trained.choose(self.predicted, repeat=repeat)
@@ -153,7 +176,7 @@ class Subject:
     def _what(self) -> str:
         task, joint = self.trained.task, self.question.is_joint
         if task == "regression":
-            return "predicted value"
+            return "predicted value" + ", before known answers" * (self.known is not None)
         kind, log = ("class", "log") if task == "classification" else ("label", "logit")
         if not joint:
             return f"{kind} score"
@@ -165,6 +188,13 @@ class Subject:
 
     def _notes(self) -> list[str]:
         notes = []
+        if self.known is not None:
+            size = torch.stack([self.known.changes[k] for k in self.kept]).mean(0).abs().mean()
+            notes.append(
+                f"known answers ({self.known.text}) change predictions after the models, by "
+                f"{float(size):.3g} on average"
+                + ("" if self.trained.task == "regression" else ", in logarithms of probabilities")
+            )
         if self.question.is_joint:
             notes.append(
                 "several models vote by averaged probabilities: each model's scores count with "

@@ -55,16 +55,16 @@ def collect(runs: Sequence[Run], *, limit: int = NODES, node: str | None = None)
     graphs: dict[str, dict[str, Any]] = {}
     shown: dict[str, np.ndarray] = {}
     described = []
-    for whole, record in zip(runs, records, strict=True):
-        key, dataset = record.data.fingerprint, whole.dataset
+    for run, record in zip(runs, records, strict=True):
+        key, dataset = record.data.fingerprint, run.dataset
         if key not in shown:
             centre = None if node is None else int(find_ids(dataset.ids, [node])[0])
             shown[key] = dataset.backing.nearest(centre, limit)
-        run, places = whole.around(shown[key])
-        first = Subject(run.trained, run.dataset, 0)
+        first = Subject(run.trained, dataset, 0, nodes=shown[key], known="run")
+        places = np.searchsorted(first.inside, shown[key])
         operators = _operators(run, first)
         if key not in graphs:
-            graphs[key] = describe_graph(run.dataset, operators, places)
+            graphs[key] = describe_graph(first.dataset, operators, places)
             graphs[key] |= {"nodes": dataset.num_nodes, "edges": dataset.num_edges}
         else:
             graphs[key]["operators"] |= describe_operators(operators, places)
@@ -78,16 +78,16 @@ def collect(runs: Sequence[Run], *, limit: int = NODES, node: str | None = None)
     }
 
 
-def _operator_name(run: Run, self_loops: str) -> str:
+def _operator_name(subject: Subject, self_loops: str) -> str:
     """What an operator is called on the page: another where arcs are kept."""
-    return self_loops if run.problem.operator.direction == "none" else f"cover {self_loops}"
+    return self_loops if subject.direction == "none" else f"cover {self_loops}"
 
 
 def _operators(run: Run, subject: Subject) -> Mapping[str, GraphOperator]:
     """The operators by kind and treatment of self loops, that of the leading model first."""
     problem = subject.problem
     every = {run.trained.models[0].self_loops: problem.operator} | dict(problem.variants)
-    return {_operator_name(run, loops): operator for loops, operator in every.items()}
+    return {_operator_name(subject, loops): operator for loops, operator in every.items()}
 
 
 def _describe_run(
@@ -98,7 +98,11 @@ def _describe_run(
     first, score = _describe_repeat(run, record, 0, subject, shown), record.score()
     room = CHARACTERS // max(_characters(first), 1)
     others = range(1, min(len(record.repeats), max(room, 1)))
-    each = [(number, Subject(run.trained, run.dataset, number)) for number in others]
+    nodes = subject.inside[shown]
+    each = [
+        (number, Subject(run.trained, run.dataset, number, nodes=nodes, known="run"))
+        for number in others
+    ]
     return {
         "name": record.name,
         "headline": headline,
@@ -122,6 +126,7 @@ def _describe_repeat(
     sets = np.zeros(run.dataset.num_nodes, dtype=np.uint8)
     for kind, mask in enumerate((split.train, split.val, split.test), start=1):
         sets[mask.numpy()] = kind
+    sets = sets[subject.inside]
     predicted = subject.predicted
     chosen = None
     if record.data.task != "regression":
@@ -129,7 +134,11 @@ def _describe_repeat(
     without = None  # the classes that would be predicted without the shift
     if subject.shift is not None and subject.shift.there:
         without = pack(subject.shift.without.numpy()[shown], "i4")
+    change = None  # what known answers add to values, or to logarithms of probabilities
+    if subject.known is not None:
+        change = pack(subject.known.changes[number].numpy()[shown])
     return {
+        "change": change,
         "set": pack(sets[shown], "u1"),
         "predicted": pack(predicted.reshape(len(predicted), -1).numpy()[shown]),
         "chosen": chosen,
@@ -193,7 +202,7 @@ def _models(
             "temperature": temperature,
             "words": words if member is None else member.words,
             "best_epoch": (repeat if member is None else member).best_epoch,
-            "operator": _operator_name(run, model.self_loops),
+            "operator": _operator_name(subject, model.self_loops),
             "scores": pack(form.scores.numpy()[shown]),
             "filter": describe_filter(filters[0]) if filters else None,
             "form": _sum_form(form, rows_of(subject.problem.operator, shown)) if sums else None,

@@ -6,6 +6,7 @@ nothing of pages: the terminal and the report show the same sentences.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
@@ -60,13 +61,27 @@ def graph_text(run: RunRecord) -> str:
     metric = metric_of(run.metric).name
     if _even(gain, run.metric):
         return f"The graph adds nothing here: {who}, without it, also {verb} {score}."
-    bare = gain.count == 1 and not gain.low < gain.high  # no interval
+    bare = gain.count == 1 and not gain.over_nodes  # no interval
     if gain.low > 0 or (bare and gain.mean > 0):
         return f"The graph adds {difference_text(gain, run.metric)} of {metric} {over}."
     if gain.high < 0 or (bare and gain.mean < 0):
         return f"The graph does not help here: {who}, without it, {verb} {score}."
     difference = difference_text(gain, run.metric)
     return f"The graph may add nothing: {difference} of {metric} {over} may be chance."
+
+
+def known_text(run: RunRecord) -> str:
+    """What known answers add, in one sentence; empty where nothing was to be known or compared."""
+    if run.config.get("known_answers", "none") == "none" or not run.baselines:
+        return ""
+    plain = [b.ahead[run.metric] for b in run.baselines if b.name == "plain" and b.ahead]
+    if not plain:
+        return (
+            "Known answers of neighbours are not used: the validation nodes do not show that they "
+            "help."
+        )
+    gain, metric = _gain(plain[0], run.metric), metric_of(run.metric).name
+    return f"Known answers of neighbours add {difference_text(gain, run.metric)} of {metric}."
 
 
 def baseline_mean(baseline: BaselineRecord, metric: str) -> float:
@@ -79,7 +94,7 @@ def _gain(ahead: Summary, metric: str) -> Summary:
     """How much better the run is, whichever way its metric counts."""
     if metric_of(metric).higher:
         return ahead
-    return Summary(-ahead.mean, -ahead.high, -ahead.low, ahead.std, ahead.count)
+    return dataclasses.replace(ahead, mean=-ahead.mean, low=-ahead.high, high=-ahead.low)
 
 
 def _even(gain: Summary, metric: str) -> bool:

@@ -180,7 +180,7 @@ def cautions(runs: Sequence[RunRecord]) -> list[str]:
         notes.append(f"The runs were not all scored by the same number: {names}.")
     if len({frozenset(_by_split(run)) for run in runs}) > 1:
         notes.append("The runs were not all tested on the same splits.")
-    single = [run.name for run in runs if len(run.repeats) == 1]
+    single = [run.name for run in runs if len(run.repeats) == 1 and not run.over_nodes]
     if single:
         notes.append(f"Only one repeat, so no interval: {', '.join(single)}.")
     return notes

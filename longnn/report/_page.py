@@ -16,7 +16,7 @@ import numpy as np
 
 from longnn.metrics import metric_of
 from longnn.records import MemberRecord, RepeatRecord, RunRecord
-from longnn.report._checks import bare_title, baseline_mean, checks, graph_text
+from longnn.report._checks import bare_title, baseline_mean, checks, graph_text, known_text
 from longnn.report._filter_figures import (
     amplitude_plate,
     basis_plate,
@@ -58,6 +58,7 @@ from longnn.report._words import (
     NAMED,
     SETS,
     class_names,
+    covered_text,
     difference_text,
     gain_text,
     headline,
@@ -94,7 +95,9 @@ METHOD = (
 )
 INTERVAL = (
     "The interval is the 95 % confidence interval of the mean over the repeats, by the bootstrap. "
-    "It describes the mean, not single repeats; with fewer than ten repeats it is too narrow."
+    "It describes the mean, not single repeats; with fewer than ten repeats it is too narrow. "
+    "Where all repeats have the same test nodes, these are drawn in place of the repeats: then it "
+    "says nothing about other splits."
 )
 
 
@@ -198,6 +201,7 @@ def write_report(run: RunRecord) -> Path:
             section(
                 "How well it works",
                 _scores(run),
+                paragraph(covered_text(run)),
                 alert(checks(run)),
                 alert([untested] if untested else []),
             ),
@@ -232,17 +236,25 @@ def text_summary(run: RunRecord) -> list[str]:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  " + "".join(cells).rstrip())
     if run.baselines and run.score() is not None:
-        lines += ["", f"  without the graph, test {metric_of(run.metric).name}:"]
-        for baseline in run.baselines:
-            score = score_text(baseline_mean(baseline, run.metric), run.metric)
-            lines.append(f"  {'  ' + bare_title(baseline):<{NAME}}{score}")
-        lines.append(f"  {graph_text(run)}")
+        titles = {b.name: f"    {bare_title(b)}" for b in run.baselines}
+        width = max(NAME, *(len(title) for title in titles.values())) + 2
+        for which, graph in (("without the graph", False), ("with the graph", True)):
+            rivals = [b for b in run.baselines if b.uses_graph == graph]
+            lines += ["", f"  {which}, test {metric_of(run.metric).name}:"] * bool(rivals)
+            for b in rivals:
+                score = score_text(baseline_mean(b, run.metric), run.metric)
+                lines.append(f"{titles[b.name]:<{width}}{score}")
+        lines += ["", *(f"  {line}" for line in (graph_text(run), known_text(run)) if line)]
+    covered = covered_text(run)
+    lines += ["", f"  {covered}"] * bool(covered)
     joined = [gain_text(run)] if run.members else []
     lines += ["", *(f"  {line}" for line in [*joined, *learned_text(run)]), ""]
     first = run.repeats[0]
     seeds = f"seed {first.seed}"
     if len(run.repeats) > 1:
         seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
+    if run.over_nodes:
+        seeds += "; test scores with a 95 % interval over the test nodes"
     lines.append(f"  split {protocol_name(run, first.split)}, {seeds}")
     untested = untested_text(run)
     lines += [f"  note: {note}" for note in [*split_notes(run), *([untested] if untested else [])]]
@@ -257,7 +269,7 @@ def absences(run: RunRecord) -> list[str]:
     elif run.filters and run.history is not None and not run.history.has("a", "b"):
         absent.append("The history has no a and b, so their path is not drawn.")
     if len(run.repeats) == 1:
-        absent.append("There is only one repeat: no interval and no distribution of scores.")
+        absent.append("There is only one repeat: nothing is known of other splits.")
     counts = run.repeats[0].confusion
     if run.data.task == "classification" and counts is None:
         absent.append("The record has no confusion matrix.")
@@ -292,6 +304,8 @@ def _scores(run: RunRecord) -> str:
     if not rows:
         return paragraph("The record has no scores.")
     over = "mean and 95 % interval over" if len(run.repeats) > 1 else "on"
+    if run.over_nodes:
+        over = "with the 95 % interval over the test nodes of"
     return table(f"Scores, {over} {splits_text(run)}", rows[0], rows[1:], words=[0])
 
 
@@ -340,7 +354,11 @@ def _baselines(run: RunRecord) -> list[str]:
     one = len(run.repeats) == 1
     paired = "one split" if one else "the same splits; differences are paired by repeat"
     caption = f"With and without the graph, on {paired}"
-    return [paragraph(graph_text(run)), table(caption, columns, rows, words=[0])]
+    return [
+        paragraph(graph_text(run)),
+        paragraph(known_text(run)),
+        table(caption, columns, rows, words=[0]),
+    ]
 
 
 def _per_class(run: RunRecord) -> str:
@@ -430,9 +448,7 @@ def _method(run: RunRecord) -> list[str]:
         paragraph(f"Split protocol: {protocols_text(run)}; {len(run.repeats)} repeat{plural}."),
         paragraph(METHOD),
     ]
-    if len(run.repeats) > 1:
-        blocks.append(paragraph(INTERVAL))
-    return [*blocks, alert(notes)]
+    return [*blocks, paragraph(INTERVAL), alert(notes)]
 
 
 def _data(run: RunRecord) -> list[str]:

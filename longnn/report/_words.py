@@ -19,6 +19,10 @@ from longnn.report._filters import describe_filter, mean_response, number_text
 FEW = 30  # test nodes; below it a count says more than a per cent
 DRAWN = 2  # filters that are drawn and described one by one; more are a stack
 NAMED = 10  # classes or eigenvalues listed in a sentence
+EXCHANGEABLE = (
+    "The split was given, not drawn: intervals and sets hold what they state for nodes like the "
+    "validation nodes. If the split is by time, group or place, others may be farther off."
+)
 SETS = {"train": "training", "val": "validation", "test": "test"}
 # Relative difference of the two halves of an interval; above it both bounds are given.
 LOPSIDED = 0.25
@@ -54,15 +58,19 @@ def interval_text(
     '88.6 % ± 0.4 (95 % interval over 10 splits)'
     >>> interval_text(Summary(0.886, 0.886, 0.886, 0.0, 1))
     '88.6 % (one split)'
+    >>> interval_text(Summary(0.886, 0.876, 0.896, 0.0, 1, over_nodes=True))
+    '88.6 % ± 1.0 (95 % interval over the test nodes of one split)'
     """
     if isinstance(summary, Mapping):
         summary = Summary(**summary)
     mean = score_text(summary.mean, metric)
-    if summary.count == 1:
+    if summary.count == 1 and not summary.over_nodes:
         return mean if short else f"{mean} (one {unit})"
     scale, digits = metric_of(metric).scale, metric_of(metric).digits
     below, above = scale * (summary.mean - summary.low), scale * (summary.high - summary.mean)
     over = f"over {summary.count} {unit}s"
+    if summary.over_nodes:
+        over = f"over the test nodes of one {unit}"
     if not math.isfinite(below + above):
         return mean if short else f"{mean} ({over})"
     if abs(below - above) <= max(10.0**-digits, LOPSIDED * (below + above) / 2):
@@ -80,13 +88,11 @@ def difference_text(gain: Summary, metric: str) -> str:
     """
     scale, digits = metric_of(metric).scale, metric_of(metric).digits
     text = f"{scale * gain.mean:z.{digits}f}{metric_of(metric).points}"
-    if gain.count == 1:
-        if not gain.low < gain.high:
-            return f"{text} (one split)"
-        low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
-        return f"{text} (one split; 95 % interval over its test nodes {low} to {high})"
+    if gain.count == 1 and not gain.over_nodes:
+        return f"{text} (one split)"
     low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
-    return f"{text} (95 % interval {low} to {high})"
+    over = "one split; 95 % interval over its test nodes" if gain.over_nodes else "95 % interval"
+    return f"{text} ({over} {low} to {high})"
 
 
 def title_of(model: str) -> str:
@@ -116,6 +122,8 @@ def splits_text(run: RunRecord) -> str:
     name, count = protocols_text(run), len(run.repeats)
     if count == 1:
         return f"one {name} split"
+    if run.over_nodes:
+        return f"{count} runs on one {name} split"
     if len(splits) == count:
         return f"{count} {name} splits"
     return f"{count} runs on {len(splits)} {name} split{'s' * (len(splits) > 1)}"
@@ -364,6 +372,19 @@ def class_names(run: RunRecord, count: int) -> list[str]:
     return [given[k] if count == len(given) else str(k) for k in range(count)]
 
 
+def covered_text(run: RunRecord) -> str:
+    """How many test nodes have their answer in their interval or set, in one sentence."""
+    each = [repeat.covered for repeat in run.repeats if repeat.covered is not None]
+    if not each:
+        return ""
+    share, size = (float(np.mean([getattr(c, name) for c in each])) for name in ("share", "size"))
+    what = f"interval (mean width {number_text(size)})"
+    if run.data.task != "regression":
+        what = f"set of plausible classes (mean size {size:.2f})"
+    stated = f"{100 * each[0].stated:g} %"
+    return f"{100 * share:.1f} % of the test nodes have their answer in their {stated} {what}."
+
+
 def untested(confusion: np.ndarray) -> set[int]:
     """The classes without test nodes: empty rows of a confusion matrix."""
     return {int(k) for k in np.flatnonzero(np.nan_to_num(confusion).sum(axis=1) == 0)}
@@ -393,7 +414,9 @@ def split_notes(run: RunRecord) -> list[str]:
     """The notes on the splits, each once; untested classes are :func:`untested_text`'s."""
     notes = dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes)
     shifted = shift_text(run)
-    return [*notes, *([shifted] if shifted else [])]
+    whose = {repeat.split.protocol for repeat in run.repeats if repeat.covered is not None}
+    alike = EXCHANGEABLE if whose & {"own", "fixed"} else ""
+    return [*notes, *(note for note in (shifted, alike) if note)]
 
 
 def shift_text(run: RunRecord) -> str:

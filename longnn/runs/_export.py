@@ -119,6 +119,9 @@ def describe_program(trained: Trained) -> dict[str, Any]:
         "positive": trained.classes[readout.positive] if two else None,
         "features": names,
         "scaling": f"{trained.scaling.kind}, done by the program",
+        "known_answers": "none: not in the program"
+        if any(one.used for one in trained.known)
+        else "none",
         "self_loops": f"{_self_loops(trained)}, done by the program",
     }
 

@@ -3,15 +3,12 @@
 Made by :func:`~longnn.train`, or read from a folder by :func:`~longnn.load_run`.
 """
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow
-import torch
 from torch import Tensor
 
 from longnn import explain, report
@@ -60,7 +57,7 @@ class Run:
         self._reading = {"data_dir": data_dir, "memory": memory, "cache": cache}
         #: Where the time went, step by step; the record has it up to its own writing.
         self.seconds = record.seconds if seconds is None else seconds
-        #: Whose answers the last predictions of another graph knew, in words.
+        #: Whose answers the last predictions knew, in words.
         self.known = ""
         # What training knows already is not made again.
         known = {"dataset": dataset, "splits": splits, "opinions": opinions}
@@ -129,7 +126,12 @@ class Run:
     @functools.cached_property
     def problem(self) -> Problem:
         """The data as the models want it."""
-        return self.trained.problem(self.asked)
+        return self._hearing(self.trained.problem(self.asked, known="run"))
+
+    def _hearing(self, problem: Problem) -> Problem:
+        """The same, :attr:`known` set."""
+        self.known = "" if problem.known is None else problem.known.text
+        return problem
 
     @functools.cached_property
     def opinions(self) -> Sequence[Opinion]:
@@ -202,15 +204,16 @@ class Run:
             dataset: another graph; by default the run's own.
             memory: bytes that computing missing terms may use.
             coverage: see :meth:`predictions`.
-            known_answers: whose answers are known in another graph: ``run``, ``file``, ``none``, or
+            known_answers: whose answers are known: ``run``, ``file``, ``same``, ``none``, or
                 ``auto``, see :meth:`~longnn.training.Trained.problem`; :attr:`known` has it in
-                words.
+                words. In the run's own graph ``auto`` is ``run``: no label of a test node is used.
         """
         if repeat is not None and not 0 <= repeat < self.trained.repeats:
             raise DataError(f"Expected a repeat below {self.trained.repeats} (got {repeat})")
         trained, sets = self.trained, None
         own = self.dataset if dataset is None else dataset
         if dataset is None:
+            known_answers = "run" if known_answers == "auto" else known_answers
             splits = self.splits if repeat is None else [self.splits[repeat]]
             sets = sets_of(splits)
         if coverage is None and trained.intervals:
@@ -218,12 +221,11 @@ class Run:
         if coverage is not None:
             trained.check_coverage(coverage)
         every: Iterable[Sequence[Opinion]]
-        if dataset is None and self.asked is own and known_answers == "auto":  # done already
+        if dataset is None and self.asked is own and known_answers == "run":  # done already
             every = [self.opinions if repeat is None else [self.opinions[repeat]]]
         else:
             problem = trained.problem(own, memory=memory, known=known_answers)
-            self.known = problem.known
-            every = trained.opinion_batches(problem, repeat=repeat, size=ROWS)
+            every = trained.opinion_batches(self._hearing(problem), repeat=repeat, size=ROWS)
         batches = self._forecasts(every, own, coverage, repeat)
         return prediction_tables(trained, own, batches, repeat=repeat, sets=sets)
 
@@ -242,27 +244,6 @@ class Run:
             yield self.trained.forecast(opinions, coverage, own, repeat=repeat)
             start = stop
 
-    def around(self, places: np.ndarray) -> tuple["Run", np.ndarray]:
-        """The run on a graph in memory that predicts some nodes as the whole graph does.
-
-        Args:
-            places: the nodes, int64 (count,).
-
-        Returns:
-            the run, and where the nodes are in its graph; a graph in memory is taken as it is.
-        """
-        backing = self.dataset.backing
-        dataset, inside = backing.neighbourhood(self.dataset, places, self.trained.row_degree)
-        if dataset is self.dataset:
-            return self, places
-        splits = [split.of(inside) for split in self.splits]
-        # Known answers act over the whole graph.
-        changes = self.trained.problem(self.dataset).changes
-        carried = tuple(change[torch.from_numpy(inside)] for change in changes)
-        trained = dataclasses.replace(self.trained, carried=carried)
-        run = Run(self.record, trained, dataset, splits=splits)
-        return run, np.searchsorted(inside, places)
-
     def explain(self, nodes: Sequence[Any] | None = None, **options: Any) -> Any:
         """Why nodes are predicted so; without nodes, what all predictions come from.
 
@@ -271,6 +252,7 @@ class Run:
             options: of :func:`~longnn.explain.explain_nodes`, or without nodes of
                 :func:`~longnn.explain.explain_model`.
         """
+        options = {"known": "run", **options}
         if nodes is None:
             return explain.explain_model(self.trained, self.dataset, **options)
         places = find_ids(self.dataset.ids, [str(node) for node in nodes])

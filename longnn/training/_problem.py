@@ -23,6 +23,7 @@ from longnn.matrices import (
 from longnn.metrics import Task, headline
 from longnn.registry import find_model, get_model
 from longnn.store._ranks import Ranks
+from longnn.training._known import Known
 
 #: By the share of nonzeros: features are sparse up to the first, and up to the second without a
 #: dense copy at their side, through which a GPU takes products without dropout (on an H200).
@@ -55,10 +56,8 @@ class Problem:
     variants: Mapping[SelfLoops, Any] = dataclasses.field(default_factory=dict)
     #: Whether a GPU may round the factors of dense products to TF32 in training.
     rounded: bool = False
-    #: What known answers change in the predictions of each repeat (nodes, outputs), and in words
-    #: whose answers these are; nothing while models are trained.
-    changes: tuple[Tensor, ...] = ()
-    known: str = ""
+    #: What known answers change in the predictions; nothing while models are trained.
+    known: Known | None = None
     #: Who trains: ranks share the rows of a batch, and a whole graph has one alone.
     ranks: Ranks = dataclasses.field(default_factory=Ranks)
 

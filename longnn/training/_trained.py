@@ -28,7 +28,7 @@ from longnn.training._fit import (
 )
 from longnn.training._group import architecture_of
 from longnn.training._intervals import Forecast, Intervals, Opinion, plausible
-from longnn.training._known import Around, KnownFilter, Rests, Told
+from longnn.training._known import Around, Known, KnownFilter, Rests, Told
 from longnn.training._problem import Problem
 from longnn.training._readout import Readout
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from longnn.data._encoding import Encoding
 
 
+#: Whose answers may be known, see :meth:`Trained.problem`.
+WHOSE = ("auto", "run", "same", "file", "none")
 #: Nodes by which a graph is recognised as that of the run.
 SAMPLE = 1 << 16
 
@@ -134,7 +136,7 @@ class Trained:
         intervals: what is known of the errors of each repeat; empty in files before version 0.13.
         known: how known answers correct the predictions of each repeat; empty where none do.
         told: these answers, of each repeat; None where they are not used.
-        carried: what they change at the nodes of a part of a graph, computed on the whole of it.
+        heard: what they change at the nodes of a part of a graph, learned on the whole of it.
     """
 
     config: Config
@@ -153,7 +155,7 @@ class Trained:
     intervals: tuple[Intervals, ...] = ()
     known: tuple[KnownFilter, ...] = ()
     told: tuple[Told | None, ...] = ()
-    carried: tuple[Tensor, ...] = ()
+    heard: Known | None = None
 
     @classmethod
     def collect(cls, dataset: NodeDataset, scaling: Scaling, fitted: Sequence[Fitted]) -> Self:
@@ -226,8 +228,9 @@ class Trained:
             dataset: the graph.
             memory: bytes that computing stored terms may use.
             known: whose answers are known: ``"run"``, those that the run knew in its own graph;
-                ``"file"``, the labels of this one; ``"none"``; or ``"auto"``, those of the run
-                where this is its graph, perhaps with nodes added, else the labels of this one.
+                ``"file"``, the labels of this one; ``"none"``; ``"same"``, those of the run where
+                this is its graph, perhaps with nodes added, else none; or ``"auto"``, the same,
+                else the labels of this one.
 
         Raises:
             DataError: where its features are not those the models were trained with, or a model
@@ -236,8 +239,8 @@ class Trained:
         dataset = self.encode(dataset)
         dataset = match_features(dataset, self.feature_names, self.features, self.open_features)
         dataset = match_edge_types(dataset, self.edge_types)
-        if known not in ("auto", "run", "file", "none"):
-            raise DataError(f"Expected known_answers auto, run, file or none (got {known!r})")
+        if known not in WHOSE:
+            raise DataError(f"Expected known_answers among {', '.join(WHOSE)} (got {known!r})")
         config = self.config
         if config.device != "cpu":  # trained on a GPU, it may be used without one
             config = config.replace(device="auto")
@@ -246,32 +249,30 @@ class Trained:
         made = dataclasses.replace(made, task=self.task)
         if known == "none" or not any(one.used for one in self.known):
             return made
-        if self.carried:
-            return dataclasses.replace(made, changes=self.carried, known="those of the run's graph")
-        return self._informed(made, dataset, known)
+        return dataclasses.replace(made, known=self.heard or self._known_on(made, dataset, known))
 
-    def _informed(self, problem: Problem, dataset: NodeDataset, known: str) -> Problem:
-        """The same with what known answers change."""
-        told = [one for one in self.told if one is not None]
-        around = Around.of(dataset, told[0].rests.r.dtype)
+    def _known_on(self, problem: Problem, dataset: NodeDataset, known: str) -> Known:
+        """What known answers change on a graph."""
+        first, told = next((i, one) for i, one in enumerate(self.told) if one is not None)
+        around = Around.of(dataset, told.rests.r.dtype)
         if around is None:
-            return dataclasses.replace(problem, known="none: the graph is too large")
-        places = told[0].places(dataset.ids)
+            return Known("none: the graph is too large")
+        places, labelled = told.places(dataset.ids), bool(dataset.labelled.any())
         count = int((places >= 0).sum())
-        if known == "auto":
-            first = next(heard_batches(self.models[self.told.index(told[0])], problem, SAMPLE))
-            said = Opinion.of(self.readouts[self.told.index(told[0])], *first).predicted
-            same = 2 * count >= len(places) and told[0].agrees(places, said)
-            known = "run" if same else "file" if bool(dataset.labelled.any()) else "none"
+        if known in ("auto", "same"):
+            heard = next(heard_batches(self.models[first], problem, SAMPLE))
+            predicted = Opinion.of(self.readouts[first], *heard).predicted
+            same = 2 * count >= len(places) and told.agrees(places, predicted)
+            known = "run" if same else "file" if labelled and known == "auto" else "none"
         if known == "run" and not count:
             raise DataError(
                 "Expected nodes of the run's graph for known_answers=run (got none with an id such "
-                f"as {told[0].ids[0]!r}); use known_answers=file for the labels of this graph"
+                f"as {told.ids[0]!r}); use known_answers=file for the labels of this graph"
             )
-        if known == "file" and not bool(dataset.labelled.any()):
+        if known == "file" and not labelled:
             raise DataError("Expected labels in this graph for known_answers=file (got none)")
         if known == "none":
-            return dataclasses.replace(problem, known="none: this graph has no labels")
+            return Known("none: this is not the run's graph, and no label of it is used")
         if known == "run":
             text = f"those of {counted(count, 'node')} of the run's graph"
             rests = [
@@ -279,19 +280,15 @@ class Trained:
                 for one in self.told
             ]
         else:
-            labels = self._labels_of(dataset)
-            each = [opinion.predicted for opinion in self.opinions(problem)]
-            rests = [
-                Rests.of_labels(labels, predicted.to(told[0].rests.r), self.task)
-                for predicted in each
-            ]
             text = f"the labels of {counted(int(dataset.labelled.sum()), 'node')} of this graph"
-        pairs = zip(self.known, rests, strict=True)
-        changes = tuple(
-            torch.zeros(dataset.num_nodes, self.outputs) if r is None else around.change(one, r)
-            for one, r in pairs
-        )
-        return dataclasses.replace(problem, changes=changes, known=text)
+            labels = self._labels_of(dataset)
+            said = [opinion.predicted.to(told.rests.r) for opinion in self.opinions(problem)]
+            rests = [
+                None if one is None else Rests.of_labels(labels, predicted, self.task)
+                for one, predicted in zip(self.told, said, strict=True)
+            ]
+        whole = tuple(None if one is None else around.whole(one) for one in rests)
+        return Known(text, around, self.known, whole)
 
     @property
     def outputs(self) -> int:
@@ -348,8 +345,8 @@ class Trained:
                 Opinion.of(self.readouts[i], *said) for i, said in zip(chosen, heard, strict=True)
             ]
             stop = start + len(opinions[0].predicted)
-            if problem.changes:
-                parts = [problem.changes[i][start:stop] for i in chosen]
+            if problem.known is not None and problem.known.changes:
+                parts = [problem.known.changes[i][start:stop] for i in chosen]
                 opinions = [o.corrected(p, self.task) for o, p in zip(opinions, parts, strict=True)]
             start = stop
             if not all(bool(torch.isfinite(opinion.predicted).all()) for opinion in opinions):
