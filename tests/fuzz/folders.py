@@ -12,10 +12,11 @@ from longnn.graphs import GraphOperator
 from longnn.runs import load_run, resume
 from longnn.runs._folder import read_record
 from longnn.tuning import read_record as read_search
+from tests.commands import without_report
 from tests.fuzz import material
 from tests.fuzz.archives import mutate_json, mutate_safetensors
 from tests.fuzz.arrays import mutate_arrays, write_npz
-from tests.fuzz.cases import Case, fuzzed, without_pages
+from tests.fuzz.cases import Case, fuzzed
 from tests.fuzz.draw import mutate_rows
 from tests.fuzz.settings import mutate_toml
 
@@ -95,7 +96,7 @@ def checkpoint(draw, folder):
     target = _copy(draw, folder, "stopped", files)
     names = ("run.json", "config.toml", "checkpoint.safetensors", str(target))
     names += ("to stay finite",)  # with a learning rate that was changed: no fault of a file
-    return Case(without_pages()(functools.partial(resume, target)), None, names)
+    return Case(without_report()(functools.partial(resume, target)), None, names)
 
 
 @fuzzed("estimator")

@@ -85,10 +85,9 @@ def columns(draw, header):
     """Options that name columns, right or wrong."""
     if not draw.chance(0.25):
         return {}
-    key = draw.choice(
-        ("label_column", "id_column", "feature_columns", "text_columns", "category_columns")
-    )
-    return {key: draw.choice([*header, *header, "nowhere", ""])}
+    key = draw.choice(("label", "id", "feature", "text", "category"))
+    plural = "" if key in ("label", "id") else "s"
+    return {f"{key}_column{plural}": draw.choice([*header, *header, "nowhere", ""])}
 
 
 @fuzzed("text-nodes")
@@ -107,39 +106,6 @@ def text_edges(draw, folder):
     path = write_text(draw, folder, "edges", mutate_rows(draw, edges))
     names = write_csv(folder, nodes=nodes) if draw.chance(0.6) else ()
     return Case(functools.partial(load, folder), learn, (path.name, *names))
-
-
-@fuzzed("text-bomb")
-def text_bomb(draw, folder):
-    """Small when packed, or by what its few numbers ask for."""
-    edges, nodes = graph_rows(draw)
-    kind = draw.randrange(4)
-    if kind == 0:  # numbers that could be taken for sizes
-        huge = draw.choice(("1000000000", "1000000000000", "4294967296", "99999999999999999999"))
-        rows = edges if draw.chance(0.5) else nodes
-        rows[draw.randrange(1, len(rows))][draw.choice((0, -1))] = huge
-    elif kind == 1:  # one wide row
-        nodes = [row * draw.choice((100, 3000)) for row in nodes]
-    write_csv(folder, edges=edges)
-    text = "\n".join(map(",".join, nodes)) + "\n"
-    name = "nodes.csv"
-    if kind == 2:  # one long cell
-        text = text.replace("red", "r" * draw.choice((200_000, 3_000_000)), 1)
-    elif kind == 3:
-        name = "nodes.csv.gz"
-    path = folder / name
-    path.write_bytes(_zeros(text) if kind == 3 else text.encode())
-    return Case(functools.partial(load, folder), None, (name, "edges.csv"))
-
-
-def _zeros(text):
-    """A gzip file of a few megabytes whose second half unpacks to more than the limit of memory."""
-    return gzip.compress(text.encode()) + packed_zeros() * 33
-
-
-@functools.cache
-def packed_zeros():
-    return gzip.compress(b"0," * 2**25, 9)
 
 
 ARROW = (
@@ -179,15 +145,9 @@ def parquet(draw, folder):
         keep = draw.randrange(width + 1)
         names, arrays = names[:keep], arrays[:keep]
     table = pa.Table.from_arrays(arrays, names=names)
-    if kind == 3 and draw.chance(0.3):  # one value, said a few thousand times
-        cell = pa.DictionaryArray.from_arrays(pa.array([0] * 3000), pa.array(["x" * 1_000_000]))
-        table = pa.table({"source": cell, "target": pa.array(range(3000))})
     stream = io.BytesIO()
-    compression = draw.choice(("snappy", "none", "zstd"))
-    pq.write_table(table, stream, compression=compression)
-    content = stream.getvalue()
-    if kind >= 4:
-        content = mutate_bytes(draw, content)
+    pq.write_table(table, stream, compression=draw.choice(("snappy", "none", "zstd")))
+    content = mutate_bytes(draw, stream.getvalue()) if kind >= 4 else stream.getvalue()
     (folder / f"{which}.parquet").write_bytes(content)
     other = write_csv(folder, **({"nodes": nodes} if which == "edges" else {"edges": edges}))
     return Case(functools.partial(load, folder), learn, (f"{which}.parquet", *other))
