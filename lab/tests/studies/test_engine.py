@@ -214,16 +214,6 @@ def test_datasets_and_models_can_be_restricted(package):
     assert "among cora, texas (got 'koala')" in fail("study", "toy_zero", "--dataset", "koala")
 
 
-def test_what_is_recorded_is_not_computed_again(package, tmp_path):
-    succeed("study", "toy_zero")
-    file = tmp_path / "study-results" / "toy_zero" / "tables" / "losses.md"
-    file.unlink()
-    result = run("study", "toy_zero")
-    assert result.stderr == ""
-    assert "[0.5]" in result.stdout
-    assert file.exists()
-
-
 def test_the_list_is_in_the_order_in_which_studies_run(package):
     listed = [line.split()[0] for line in succeed("study", "--list").splitlines()]
     assert listed == ["name", "toy_zero", "toy_also"]
