@@ -81,12 +81,6 @@ def test_another_table_by_command_and_in_python(story: dict[str, Path], tmp_path
     assert matched.data.x[:, names.index("city=Rome")].sum() == 0
 
 
-def test_the_run_reads_its_own_table_the_same(story: dict[str, Path]) -> None:
-    run = load_run(story["run"])
-    assert run.trained.encoding == run.dataset.encoding
-    succeed("evaluate", story["run"])
-
-
 def test_a_missing_column_is_named(story: dict[str, Path], tmp_path: Path) -> None:
     rows = [{k: v for k, v in row.items() if k != "weight"} for row in make_rows(8, 2)]
     third = write_graph(tmp_path / "third", rows)

@@ -106,29 +106,6 @@ def test_a_file_system_without_links(code, tmp_path, dataset, no_report, monkeyp
     assert load_run(tmp_path / "run").config == config()
 
 
-def test_a_disk_that_fills_at_the_beginning(tmp_path, dataset, no_report, monkeypatch):
-    """Before the folder is the run's, nothing is left; after that, it can be resumed."""
-    folder = tmp_path / "run"
-
-    def full(*arguments, **options):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr("longnn._base.files.os.fsync", full)
-        with pytest.raises(OSError, match=r"Expected to write .*run \(No space left"):
-            train(dataset, config(), folder)
-    assert not list(folder.iterdir())
-    (folder / ".run.json.12345678.tmp").write_text("half")  # as a kill leaves it
-    with monkeypatch.context() as patch:
-        patch.setattr(Config, "write_toml", full)
-        with pytest.raises(OSError, match="No space left"):
-            train(dataset, config(seed=3), folder)
-    assert not (folder / "config.toml").exists()
-    assert resume(folder).config == config(seed=3)
-    assert Config.from_toml(folder / "config.toml") == config(seed=3)
-    assert not list(folder.glob(".*"))
-
-
 def test_leftovers_of_a_kill_are_removed_everywhere(tmp_path, dataset, no_report):
     folder = tmp_path / "run"
 

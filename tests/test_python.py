@@ -9,14 +9,15 @@ from torch_geometric.data import Data
 
 import longnn
 from longnn.data._synthetic import csbm
-from tests.commands import CLUB, FAST, NEWCOMERS, TINY, succeed
+from tests.commands import CLUB, FAST, NEWCOMERS, TINY, succeed, without_report
 
 KEYS = {"epochs": 8, "degree": 3, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
 def club(tmp_path_factory):
-    return longnn.train(CLUB, KEYS | {"repeat": 2}, tmp_path_factory.mktemp("runs") / "club")
+    with without_report():
+        return longnn.train(CLUB, KEYS | {"repeat": 2}, tmp_path_factory.mktemp("runs") / "club")
 
 
 def test_a_run_comes_back_whole(club):

@@ -16,7 +16,6 @@ from longnn.data import DataError, from_data, from_networkx, load, make_split
 from longnn.data._convert import undirected
 from longnn.data._relations import Relation
 from longnn.explain import explain_nodes
-from longnn.nn._typed import hears_types
 from longnn.report import describe_cover_filter
 from longnn.runs import resume, train
 from longnn.training import complete, fit, predict, score
@@ -271,14 +270,6 @@ def test_portfolios_share_the_direction():
         assert {m.fitted.config.direction for m in voted.members} == {direction}
 
 
-@pytest.mark.slow
-def test_every_model_of_a_portfolio_hears_types():
-    typed = dataset("types", nodes=60)
-    config = Config.from_dict({"epochs": 2, "device": "cpu", "preset": "default"})
-    (voted,) = fit(typed, [config], [make_split(typed, "stratified", 0)])
-    assert all(hears_types(m.fitted.model) for m in voted.members)
-
-
 def test_words_for_filters_on_a_cover():
     lam = np.linspace(0, 2, 101)
     assert describe_cover_filter(lam, np.zeros(101)) == "zero: nothing passes"
@@ -306,21 +297,6 @@ def test_a_run_on_arcs_is_explained(folders):
     new = succeed_json("explain", run, "n1", "--graph", folder / "new")
     assert abs(new["summary"][0]["gap"]) < 1e-9
     assert "share by distance" in succeed("explain", run)
-
-
-@pytest.mark.parametrize("model", ["lon", "lon-deep"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_repeats_are_trained_together_as_alone(kind, model):
-    graph = dataset(kind, nodes=60)
-    table = {"epochs": 4, "device": "cpu", "model": model, "precision": "float64"}
-    table |= {"direction": "cover"} if kind == "arcs" else {}
-    table |= {"blocks": 2, "hidden_channels": 8} if model == "lon-deep" else {}
-    configs = [Config.from_dict({**table, "seed": seed}) for seed in (0, 1)]
-    splits = [make_split(graph, "stratified", seed) for seed in (0, 1)]
-    together = fit(graph, configs, splits)
-    for member, config, split in zip(together, configs, splits, strict=True):
-        (alone,) = fit(graph, [config], [split])
-        torch.testing.assert_close(alone.predicted, member.predicted, atol=1e-9, rtol=1e-9)
 
 
 def test_configurations_of_undirected_graphs_have_no_word_on_arcs():

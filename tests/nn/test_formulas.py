@@ -285,13 +285,6 @@ def test_arma_equals_pyg():
         torch.testing.assert_close(model(x, EDGES), expected)
 
 
-def test_ablations_learn_what_their_names_say():
-    for name in ("lon", "jacobi-learnable"):
-        assert set(build(name).filter.raw_basis) == {"a", "b"}
-    for name in ("jacobi-orthnorm", "jacobi"):
-        assert not build(name).filter.raw_basis
-
-
 def test_penalties_cover_all_trained_filters():
     assert build("appnp").penalty() == build("gcn").penalty() == 0
     for model in (build("lon", **PAPER_FORM), start(DeepLONGNN(5, HIDDEN, 3, blocks=3, degree=4))):
@@ -305,21 +298,6 @@ def test_pagerank_coefficients_sum_to_one():
         personalized_pagerank(3, 2.0)
     with pytest.raises(ValueError, match=r"0 <= `degree` <= 4096 \(got 9223372036854775807\)"):
         personalized_pagerank(2**63 - 1, 0.1)
-
-
-def test_lon_can_add_self_loops_and_share_its_filter():
-    """Self loops are the operator's: the same scores as on a graph that has them."""
-    edges = random_graph(12)
-    x = random_tensor(12, 6).float()
-    torch.manual_seed(0)
-    model = LONGNN(6, 4, 3, shared=True, self_loops="add").eval()
-    assert model.filters()[0].channels == 1
-    torch.manual_seed(0)
-    plain = LONGNN(6, 4, 3, shared=True).eval()
-    looped = torch.cat([edges, torch.arange(12).expand(2, -1)], dim=1)
-    torch.testing.assert_close(model(x, edges), plain(x, looped))
-    with pytest.raises(ValueError, match="self_loops"):
-        LONGNN(6, 4, 3, self_loops="both")
 
 
 @pytest.mark.parametrize("coefficients", ["free", "pcd"])
@@ -535,19 +513,6 @@ def test_sixteen_blocks_start_stable(form, norm):
     for of in ("first", "second"):
         norms = [getattr(block, of).weight.grad.norm().item() for block in model.blocks]
         assert 0 < max(norms) < 3 * min(norms) < float("inf")
-
-
-def test_many_blocks_add_what_one_would():
-    """The second map starts smaller by the root of the depth; without residuals it does not."""
-    for residual, ratio in ((True, 0.25), (False, 1.0)):
-        torch.manual_seed(0)
-        one = Block(HIDDEN, Hop(), norm="layer", residual=residual)
-        torch.manual_seed(0)
-        deep = Block(HIDDEN, Hop(), norm="layer", residual=residual, depth=16)
-        torch.testing.assert_close(deep.second.weight, ratio * one.second.weight)
-        torch.manual_seed(0)
-        deep.reset_parameters()
-        torch.testing.assert_close(deep.second.weight, ratio * one.second.weight)
 
 
 def kept_bytes(model, x, operator):

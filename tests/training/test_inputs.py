@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from torch_geometric.data import Data
 
 import longnn
@@ -113,12 +115,8 @@ def test_the_program_of_a_run_makes_its_inputs(tmp_path):
 
 
 def test_damaged_inputs_are_one_clear_error(tmp_path):
-    from safetensors.torch import load_file, save_file
-
     run = longnn.train(market(), {**BRIEF, "inputs": "pieces"}, tmp_path / "run")
     (path,) = (tmp_path / "run").glob("weights*")
-    from safetensors import safe_open
-
     with safe_open(path, "pt") as file:
         about = file.metadata()
     tensors = load_file(path)

@@ -204,18 +204,6 @@ def test_resumed_training_is_bit_identical(dataset, tmp_path, stop):
     assert same(again.run(), whole)
 
 
-def test_training_killed_after_its_last_epoch_is_resumed(dataset, tmp_path):
-    """Its checkpoint has all epochs and no result yet."""
-    configs = [config(seed=s) for s in range(3)]
-    whole = population(dataset, configs, record_filters=True)
-    expected = whole.run(lambda p: save_checkpoint(p, tmp_path / "c.safetensors"))
-    again = population(dataset, configs, record_filters=True)
-    load_checkpoint(again, tmp_path / "c.safetensors")
-    assert (again.epoch, again.finished, len(again.results)) == (EPOCHS, False, 0)
-    assert same(again.run(), expected)
-    assert again.finished
-
-
 def same(ours, theirs):
     """Whether results agree to the bit."""
     return all(
