@@ -47,7 +47,7 @@ def fuzzed(name):
 
 def load_formats():
     """All formats: their modules enter them."""
-    for module in ("tables", "arrays", "raws", "folders", "settings", "memory"):
+    for module in ("tables", "arrays", "folders", "settings", "memory"):
         importlib.import_module(f"tests.fuzz.{module}")
     return FORMATS
 
