@@ -169,19 +169,14 @@ def test_save_and_load(fitted, data, tmp_path):
     assert b"pickle" not in path.read_bytes()
 
 
-def test_other_files_are_refused(fitted, tmp_path):
+def test_other_files_are_refused(tmp_path):
     path = tmp_path / "m.safetensors"
     with pytest.raises(FileNotFoundError):
         LONGNNClassifier.load(path)
     torch.save({"a": torch.ones(2)}, path)
-    with pytest.raises(ValueError, match="to hold weights"):
-        LONGNNClassifier.load(path)
-    fitted.save(path)
-    path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(ValueError, match="to hold weights"):
-        LONGNNClassifier.load(path)
-    with pytest.raises(ValueError, match="to hold weights"):
-        LONGNNClassifier.load(tmp_path)
+    for other in (path, tmp_path):
+        with pytest.raises(ValueError, match="to hold weights"):
+            LONGNNClassifier.load(other)
     for call in (
         classifier().predict,
         classifier().filter_response,

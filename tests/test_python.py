@@ -4,7 +4,6 @@ import matplotlib.figure
 import numpy as np
 import pyarrow.csv
 import pytest
-import torch
 from torch_geometric.data import Data
 
 import longnn
@@ -79,10 +78,3 @@ def test_where_the_time_went_is_told(tmp_path, no_report):
     assert list(longnn.load_run(tmp_path / "run").record.seconds) == steps[:-1]
     printed = succeed("train", *TINY, *FAST, "--output", tmp_path / "other")
     assert "\n  time " in printed
-
-
-def test_float64_is_kept_to_the_end():
-    run = longnn.train(longnn.Source.resolve("csbm"), KEYS | {"precision": "float64"})
-    assert run.predicted[0].dtype == torch.float64
-    again = run.trained.predict(run.problem, repeat=0)
-    torch.testing.assert_close(again, run.predicted[0], rtol=0, atol=0)

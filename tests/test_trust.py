@@ -180,23 +180,6 @@ def test_residuals_are_those_of_the_test_nodes(graph: NodeDataset) -> None:
     np.testing.assert_allclose(residuals.degree, torch.bincount(row, minlength=120)[test])
 
 
-@pytest.mark.parametrize("kind", ["rare", "labels", "numbers"])
-def test_a_record_reads_as_it_was_written(
-    kind: str, graph: NodeDataset, rare: NodeDataset, tmp_path: Path, no_report: None
-) -> None:
-    made = {
-        "rare": lambda: rare,
-        "labels": lambda: relabelled(graph, (graph.data.x[:, :2] > 0).float(), classes=("a", "b")),
-        "numbers": lambda: relabelled(graph, graph.data.x[:, :2].clone(), targets=("a", "b")),
-    }[kind]()
-    run = longnn.train(made, FAST, tmp_path / "run")
-    assert RunRecord.read(tmp_path / "run").to_dict() == run.record.to_dict()
-    again = longnn.load_run(tmp_path / "run")
-    assert again.trained.readouts == run.trained.readouts
-    several = run.trained.predict(run.trained.problem(made))
-    torch.testing.assert_close(again.trained.predict(again.trained.problem(made)), several)
-
-
 def test_several_labels_are_scored_and_tabled(graph: NodeDataset) -> None:
     y = (graph.data.x[:, :2] > 0).float()
     y[0] = torch.nan
@@ -212,14 +195,3 @@ def test_several_labels_are_scored_and_tabled(graph: NodeDataset) -> None:
     assert counts[:, 0].tolist() == (y[test] == 1).sum(0).tolist()
     best = run.record.summary["test"]["average_precision"].mean
     assert best > y[test].mean() + 0.1
-
-
-def test_several_numbers_are_scored_and_tabled(graph: NodeDataset) -> None:
-    y = 100 + 10 * graph.data.x[:, :2]
-    options = {**FAST, "epochs": 10, "baselines": False}
-    run = longnn.train(relabelled(graph, y, targets=("price", "rent")), options)
-    test = run.record.summary["test"]
-    assert test["r2"].mean == pytest.approx((test["r2 price"].mean + test["r2 rent"].mean) / 2)
-    table = run.predictions()
-    assert {"predicted_price", "label_price", "predicted_rent"} <= {*table.column_names}
-    assert run.predicted[0].shape == (120, 2)

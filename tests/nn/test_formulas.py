@@ -1,8 +1,6 @@
 """Each model against its formula: exact eigendecompositions, PyG's layers with the same weights,
 the textbook's message passing; and what only one architecture has."""
 
-import copy
-
 import numpy as np
 import pytest
 import scipy.special
@@ -616,18 +614,6 @@ def test_a_filter_on_arcs_has_the_blocks_of_the_formula():
     torch.testing.assert_close(model(x, ARCS), torch.stack(expected, 1))
 
 
-def test_where_edges_go_both_ways_it_is_the_model_itself():
-    """With t = t_s + t_t, scores are those of the model on the undirected graph."""
-    model = build("lon", form="arcs", transform="linear")
-    plain = LONGNN(FEATURES, HIDDEN, CLASSES, transform="linear").double().eval()
-    state = copy.deepcopy(model.model.state_dict())
-    weight, bias = (state[f"transform.first.{name}"] for name in ("weight", "bias"))
-    state["transform.first.weight"] = sum(weight.chunk(2))
-    state["transform.first.bias"] = 2 * bias
-    plain.load_state_dict(state)
-    torch.testing.assert_close(model(features(), EDGES), plain(features(), EDGES))
-
-
 @pytest.mark.parametrize("name", DEEP)
 def test_two_blocks_reach_two_arcs_in_a_row(name):
     """0 -> 1 -> 2: a filter of the cover goes there and back in turn, two blocks go on."""
@@ -717,9 +703,6 @@ ERRORS = {
     ),
     r"Expected an orthonormal basis for truncate \(got Monomial": lambda: truncate_filters(
         DeepLONGNN(3, 4, 2, basis="monomial"), 0.9
-    ),
-    r"`model` to be one of .* lon, .*\(got 'lom'\); did you mean": lambda: get_model(
-        "lom", 1, 1, 1
     ),
     r"`in_channels` >= 1 \(got 0\)": lambda: LONGNN(0, 8, 2),
     r"'residual' \(got 'deep'\)": lambda: LONGNN(3, 8, 2, transform="deep"),
