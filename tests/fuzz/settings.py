@@ -99,24 +99,6 @@ def config(draw, folder):
     return Case(functools.partial(Config.from_toml, path), _try, (path.name,))
 
 
-@fuzzed("set")
-def assignments(draw, folder):
-    """What ``--set`` takes."""
-    pairs = []
-    for _ in range(draw.times()):
-        name = draw.choice((*NAMES, *NAMES, "", "x", "é"))
-        value = value_of(draw, name).strip('"') if draw.chance(0.8) else draw.choice(CELLS)
-        sign = "=" if draw.chance(0.9) else draw.choice(("", "==", " = "))
-        pairs.append(f"{name}{sign}{value}")
-    model = draw.choice((*["lon"] * 5, *MODELS))
-
-    def read():
-        given = dict(parse_assignment(pair) for pair in pairs)
-        return Config.from_dict({"model": model, "device": "cpu", "hidden_channels": 4, **given})
-
-    return Case(read, _try, (), f"{model}: {pairs!r}")
-
-
 #: Ranges and choices of a search space.
 ENTRIES = (
     *("{choices = [0.0, 1.0]}", "{choices = []}", "{choices = [1, 'a']}", "{choices = 5}"),
