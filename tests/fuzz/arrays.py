@@ -6,6 +6,7 @@ import pickle
 import zipfile
 
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
@@ -13,7 +14,7 @@ from torch_geometric.data import Data
 from longnn.data import load
 from tests.fuzz.archives import canary, mutate_npy, mutate_zip, npy, write_zip
 from tests.fuzz.cases import Case, fuzzed, learn
-from tests.fuzz.draw import CELLS, NUMBERS, mutate_bytes, mutate_lines
+from tests.fuzz.draw import mutate_bytes, mutate_lines
 from tests.fuzz.tables import write_csv
 
 
@@ -197,27 +198,15 @@ def npz_matrix(draw, folder):
 @fuzzed("mtx")
 def mtx(draw, folder):
     """Matrix Market: an adjacency, or features."""
-    kind = draw.choice(("real", "real", "integer", "pattern", "complex", "unsigned-integer"))
-    shape = draw.choice(("general", "symmetric", "symmetric", "skew-symmetric", "hermitian"))
-    form = draw.choice((*["coordinate"] * 4, "array"))
-    count, value = draw.randrange(4, 9), {"pattern": "", "complex": "1.5 0"}.get(kind, "2")
-    ends = [sorted((i, i % count + 1), reverse=True) for i in range(1, count + 1)]
-    lines = [f"{i} {j} {value}" for i, j in ends] if form == "coordinate" else ["1.5"] * count**2
-    size = [count, count, *[len(lines)] * (form == "coordinate")]
-    if draw.chance(0.4):
-        size[draw.randrange(len(size))] = draw.choice((10**6, 10**9, 2**31, 2**63, 0, -1, 1))
-    elif draw.chance(0.5):
-        at = draw.randrange(len(lines))
-        lines[at] = lines[at].replace(lines[at].split()[-1], str(draw.choice((*NUMBERS, *CELLS))))
-    head = f"%%MatrixMarket matrix {form} {kind} {shape}"
-    text = "\n".join([head, "% a comment", " ".join(map(str, size)), *lines]) + "\n"
-    text = mutate_lines(draw, text) if draw.chance(0.2) else text
-    content = text.encode(errors="replace")
+    matrix, stream = adjacency(draw).tocoo(), io.BytesIO()
+    field = draw.choice(("real", "integer", "pattern", "complex"))
+    scipy.io.mmwrite(stream, matrix, field=field, symmetry=draw.choice(("general", "symmetric")))
+    content = mutate_lines(draw, stream.getvalue().decode()).encode(errors="replace")
     content = mutate_bytes(draw, content) if draw.chance(0.2) else content
     if draw.chance(0.7):
         (folder / "graph.mtx").write_bytes(content)
         return Case(functools.partial(load, folder / "graph.mtx"), learn, ("graph.mtx",))
-    write_edges(folder, ((i, i + 1) for i in range(count - 1)))
+    write_edges(folder, ((i, i + 1) for i in range(matrix.shape[0] - 1)))
     (folder / "features.mtx").write_bytes(content)
     return Case(functools.partial(load, folder), learn, ("features.mtx", "edges.csv"))
 

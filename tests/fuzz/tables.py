@@ -52,62 +52,6 @@ def write_csv(folder, **tables):
     return tuple(f"{stem}.csv" for stem in tables)
 
 
-def render(draw, rows, separator):
-    """Rows as text, quoted where a writer would, or not at all."""
-    careful = draw.chance(0.7)
-
-    def cell(text):
-        if careful and any(mark in text for mark in (separator, '"', "\n", "\r")):
-            return '"' + text.replace('"', '""') + '"'
-        return text
-
-    end = draw.choice(("\n", "\n", "\n", "\r\n", "\r"))
-    return end.join(separator.join(map(cell, row)) for row in rows) + draw.choice((end, end, ""))
-
-
-def write_text(draw, folder, stem, rows):
-    """Write a table as text of some form; returns the file."""
-    suffix, separator = draw.choice(((".csv", ","), (".csv", ";"), (".tsv", "\t"), (".txt", " ")))
-    text = render(draw, rows, separator)
-    content = text.encode(draw.choice(ENCODINGS), errors="replace")
-    if draw.chance(0.1):
-        content = mutate_bytes(draw, content)
-    packing = draw.choice(("", "", "", "", *PACK))
-    packed = PACK[packing](content)
-    if packing and draw.chance(0.4):
-        packed = mutate_bytes(draw, packed)
-    path = folder / f"{stem}{suffix}{packing}"
-    path.write_bytes(packed)
-    return path
-
-
-def columns(draw, header):
-    """Options that name columns, right or wrong."""
-    if not draw.chance(0.25):
-        return {}
-    key = draw.choice(("label", "id", "feature", "text", "category"))
-    plural = "" if key in ("label", "id") else "s"
-    return {f"{key}_column{plural}": draw.choice([*header, *header, "nowhere", ""])}
-
-
-@fuzzed("text-nodes")
-def text_nodes(draw, folder):
-    edges, nodes = graph_rows(draw)
-    write_csv(folder, edges=edges)
-    path = write_text(draw, folder, "nodes", mutate_rows(draw, nodes))
-    options = columns(draw, nodes[0])
-    read = functools.partial(load, folder, **options)
-    return Case(read, learn, (path.name, "edges.csv"), str(options))
-
-
-@fuzzed("text-edges")
-def text_edges(draw, folder):
-    edges, nodes = graph_rows(draw)
-    path = write_text(draw, folder, "edges", mutate_rows(draw, edges))
-    names = write_csv(folder, nodes=nodes) if draw.chance(0.6) else ()
-    return Case(functools.partial(load, folder), learn, (path.name, *names))
-
-
 ARROW = (
     lambda draw, n: pa.array(range(n), pa.int8()),
     lambda draw, n: pa.array([str(i) for i in range(n)], pa.large_string()),
@@ -128,37 +72,60 @@ ARROW = (
 )
 
 
-@fuzzed("parquet")
-def parquet(draw, folder):
-    edges, nodes = graph_rows(draw)
-    which = draw.choice(("edges", "nodes"))
-    rows = {"edges": edges, "nodes": nodes}[which]
-    if draw.chance(0.4):
-        rows = mutate_rows(draw, rows)
-    width = min(map(len, rows))
-    names = rows[0][:width]
-    arrays = [pa.array([row[i] for row in rows[1:]], pa.string()) for i in range(width)]
-    kind = draw.randrange(6)
-    if kind <= 1 and arrays:
-        arrays[draw.randrange(width)] = draw.choice(ARROW)(draw, len(rows) - 1)
-    elif kind == 2:
-        keep = draw.randrange(width + 1)
-        names, arrays = names[:keep], arrays[:keep]
-    table = pa.Table.from_arrays(arrays, names=names)
+def write_text(draw, path, rows):
+    """A table as text of some form, perhaps packed; returns the file."""
+    suffix, separator = draw.choice(((".csv", ","), (".csv", ";"), (".tsv", "\t"), (".txt", " ")))
+    careful = draw.chance(0.7)
+
+    def cell(text):
+        if careful and any(mark in text for mark in (separator, '"', "\n", "\r")):
+            return '"' + text.replace('"', '""') + '"'
+        return text
+
+    end = draw.choice(("\n", "\n", "\n", "\r\n", "\r"))
+    text = end.join(separator.join(map(cell, row)) for row in rows) + draw.choice((end, end, ""))
+    content = text.encode(draw.choice(ENCODINGS), errors="replace")
+    packing = draw.choice(("", "", "", "", *PACK))
+    content = PACK[packing](content)
+    if draw.chance(0.4 if packing else 0.1):
+        content = mutate_bytes(draw, content)
+    path = path.with_name(path.name + suffix + packing)
+    path.write_bytes(content)
+    return path
+
+
+def write_parquet(draw, path, rows):
+    """A table as Parquet, a column perhaps of an odd type; returns the file."""
+    names = rows[0][: min(map(len, rows))]
+    arrays = [pa.array([row[i] for row in rows[1:]], pa.string()) for i in range(len(names))]
+    if draw.chance(0.4) and arrays:
+        arrays[draw.randrange(len(arrays))] = draw.choice(ARROW)(draw, len(rows) - 1)
     stream = io.BytesIO()
+    table = pa.Table.from_arrays(arrays, names=names)
     pq.write_table(table, stream, compression=draw.choice(("snappy", "none", "zstd")))
-    content = mutate_bytes(draw, stream.getvalue()) if kind >= 4 else stream.getvalue()
-    (folder / f"{which}.parquet").write_bytes(content)
-    other = write_csv(folder, **({"nodes": nodes} if which == "edges" else {"edges": edges}))
-    return Case(functools.partial(load, folder), learn, (f"{which}.parquet", *other))
+    content = stream.getvalue()
+    path = path.with_suffix(".parquet")
+    path.write_bytes(mutate_bytes(draw, content) if draw.chance(0.3) else content)
+    return path
 
 
-@fuzzed("feature-table")
-def feature_table(draw, folder):
-    """A long table: id, feature, value."""
+def tables(wrong, draw, folder):
+    """Edges, nodes and a long table of features, of which one is wrong and some may be missing."""
     edges, nodes = graph_rows(draw)
-    names = write_csv(folder, edges=edges, nodes=nodes)
-    rows = [["id", "feature", "value"]]
-    rows += [[draw.choice(nodes[1:])[0], f"w{draw.randrange(5)}", "1.5"] for _ in range(20)]
-    path = write_text(draw, folder, "features", mutate_rows(draw, rows))
-    return Case(functools.partial(load, folder), learn, (path.name, *names))
+    values = [[draw.choice(nodes[1:])[0], f"w{draw.randrange(5)}", "1.5"] for _ in range(20)]
+    every = {"edges": edges, "nodes": nodes, "features": [["id", "feature", "value"], *values]}
+    names, options = [], {}
+    for stem, rows in every.items():
+        if stem == wrong:
+            write = draw.choice((write_text, write_text, write_parquet))
+            names.append(write(draw, folder / stem, mutate_rows(draw, rows)).name)
+        elif stem == "edges" or draw.chance(0.7):
+            names += write_csv(folder, **{stem: rows})
+    if draw.chance(0.2):
+        key = draw.choice(("label_column", "id_column", "feature_columns", "text_columns"))
+        options = {key: draw.choice([*nodes[0], *nodes[0], "nowhere", ""])}
+    return Case(functools.partial(load, folder, **options), learn, tuple(names), str(options))
+
+
+for _stem in ("edges", "nodes", "features"):
+    fuzzed(f"table-{_stem}")(functools.partial(tables, _stem))
