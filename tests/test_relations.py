@@ -17,8 +17,8 @@ from longnn.data._convert import undirected
 from longnn.data._relations import Relation
 from longnn.explain import explain_nodes
 from longnn.report import describe_cover_filter
-from longnn.runs import resume, train
-from longnn.training import complete, fit, predict, score
+from longnn.runs import train
+from longnn.training import complete, fit, score
 
 from .commands import fail, longnn, succeed, succeed_json
 
@@ -194,45 +194,6 @@ def test_a_new_graph_has_the_types_of_training(folders):
         explain_nodes(trained, other, [0])
     untyped = train(load(folder / "old"), {**BRIEF, "epochs": 1}).trained
     assert untyped.problem(other).operator.types == ()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupted_run_goes_on_with_them(folders, kind, tmp_path, no_report):
-    source, table = load(folders / kind / "old", **READ[kind]).source, {**BRIEF, "epochs": 6}
-    train(source, table, tmp_path / "whole")
-
-    def stop(population):
-        if population.epoch == 3:
-            raise RuntimeError("power cut")
-
-    with pytest.raises(RuntimeError, match="power cut"):
-        train(source, table, tmp_path / "cut", on_epoch=stop, checkpoint_every=0.0)
-    resume(tmp_path / "cut")
-    whole, cut = (load_run(tmp_path / name).trained for name in ("whole", "cut"))
-    assert (cut.directed, cut.edge_types) == (kind == "arcs", whole.edge_types)
-    assert cut.config == whole.config
-    for name, weight in whole.states[0].items():
-        assert torch.equal(cut.states[0][name], weight)
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        {"direction": "cover"},
-        {"model": "gcn"},
-        pytest.param({"preset": "default", "epochs": 2}, marks=pytest.mark.slow),
-    ],
-)
-def test_the_program_of_a_run_takes_arcs(table, tmp_path):
-    made = train(dataset("arcs", nodes=60), {**BRIEF, "precision": "float64", **table})
-    program = torch.export.load(made.export(tmp_path / "model.pt2")).module()
-    other = dataset("arcs", nodes=41, seed=3)
-    answer = program(other.data.x, other.data.edge_index, torch.ones(other.num_edges))
-    expected = made.trained.predict(made.trained.problem(other))
-    torch.testing.assert_close(answer, expected, atol=1e-6, rtol=1e-5)
-    # A problem has one row per node wherever it is looked at.
-    assert predict(made.trained.models[0], made.trained.problem(other)).shape == (41, 2)
-    assert made.predictions().num_rows == 60
 
 
 def test_the_estimator_keeps_arcs(tmp_path):
