@@ -264,36 +264,6 @@ def test_damaged_json(name, run):
     assert fail("evaluate", run)
 
 
-@pytest.mark.parametrize(
-    "source", [{"graph": 5}, {"graph": "a\0b"}, {"nodes": []}, {"options": 1.5}, {"options": [1]}]
-)
-def test_a_source_of_the_wrong_type(source, run):
-    asked = json.loads((run / "run.json").read_text())
-    asked["source"] = {**asked["source"], **source}
-    (run / "run.json").write_text(json.dumps(asked))
-    (run / "checkpoint.safetensors").touch()
-    line = fail("train", "--resume", run)
-    assert "run.json: Expected the source of a graph with" in line
-    record = json.loads((run / "record.json").read_text())
-    record["data"]["source"] = asked["source"]
-    (run / "record.json").write_text(json.dumps(record))
-    assert "record.json: Expected the source of a graph with" in fail("evaluate", run)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["[" * 100_000, '{"a":' * 50_000, '{"config": ' + "[" * 40 + "]" * 40 + "}", "1" * 9_999],
-)
-def test_json_that_no_reader_could_use(text, run):
-    for name in ("run.json", "record.json"):
-        whole = (run / name).read_text()
-        (run / name).write_text(text)
-        line = fail("evaluate", run)
-        assert f"{name}: Expected a JSON" in line
-        assert len(line) < 300
-        (run / name).write_text(whole)
-
-
 def test_half_a_character_in_json(run, tmp_path):
     """JSON may hold it, no terminal and no page can be given it."""
     record = json.loads((run / "record.json").read_text())

@@ -119,18 +119,6 @@ def test_vmap_of_products(operator):
     assert gradgradcheck(f, (x,))
 
 
-def test_torch_compile_traces_whole(operator):
-    x = random_tensor(NODES, 2).requires_grad_()
-    beta = random_tensor(5, 2, seed=1).requires_grad_()
-
-    def loss(x, beta):
-        return (apply_filter(operator, x, beta).relu() + operator @ x).sum()
-
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    expected = torch.autograd.grad(loss(x, beta), (x, beta))
-    torch.testing.assert_close(torch.autograd.grad(compiled(x, beta), (x, beta)), expected)
-
-
 def test_operators_pass_torchs_own_check(operator):
     m = operator.matrix
     x = random_tensor(NODES, 2).requires_grad_()
