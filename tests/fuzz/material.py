@@ -8,6 +8,7 @@ from longnn.data import Source
 from longnn.graphs import GraphOperator
 from longnn.runs import train
 from longnn.tuning import load_space, tune
+from tests.commands import without_report
 from tests.fuzz.cases import QUICK
 
 #: Where they are; set before inputs are made.
@@ -23,6 +24,7 @@ class _StopError(Exception):
     pass
 
 
+@without_report()
 def prepare(folder):
     """Train, stop a training, fit an estimator, search: everything small."""
     graph = folder / "graph"
