@@ -17,8 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors
-import safetensors.torch
 import torch
 
 from longnn import LONGNNClassifier
@@ -26,6 +24,7 @@ from longnn.config import Config
 from longnn.data import DataError, Source
 from longnn.runs import load_run, resume, train
 from longnn.runs._predictions import write_predictions
+from tests.helpers import changing
 
 SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
 
@@ -154,10 +153,9 @@ def interrupt(population):
 def test_weights_that_predict_no_numbers_are_named(tmp_path, no_report):
     train(SOURCE, config(), tmp_path / "run")
     file = tmp_path / "run" / "weights.safetensors"
-    with safetensors.safe_open(str(file), framework="pt") as opened:
-        metadata = opened.metadata()
-        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    safetensors.torch.save_file({k: v * 1e30 for k, v in tensors.items()}, str(file), metadata)
+    with changing(file) as (tensors, _):
+        for weight in tensors.values():
+            weight *= 1e30
     with pytest.raises(DataError, match=r"weights\.safetensors: Expected finite predictions"):
         load_run(tmp_path / "run").evaluate()
 

@@ -21,7 +21,6 @@ import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import safetensors.torch
 import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
@@ -32,6 +31,7 @@ from longnn.cli import app
 from longnn.data import from_data, from_networkx, from_pandas, from_scipy
 from longnn.report import density_top
 from longnn.runs._predictions import write_predictions
+from tests.helpers import changing
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 RING = torch.tensor([[0, 1, 2], [1, 2, 0]])
@@ -158,12 +158,10 @@ def test_a_saved_operator_that_was_changed(
 ) -> None:
     path = tmp_path / "operator.safetensors"
     of_edges(EDGES).save(path)
-    with safetensors.safe_open(path, framework="pt") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        metadata = file.metadata()
-    tensors[key] = value
-    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    safetensors.torch.save_file(kept, path, metadata)
+    with changing(path) as (tensors, _):
+        tensors[key] = value
+        if value is None:
+            del tensors[key]
     with pytest.raises(ValueError, match=rf"operator\.safetensors to be a saved .*{reason}"):
         GraphOperator.load(path)
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from torch_geometric.data import Data
 
 import longnn
@@ -13,6 +11,7 @@ from longnn.graphs import GraphOperator, directed_operator
 from longnn.nn import MLP
 from longnn.nn._inputs import PIECES, WithInputs, input_table
 from longnn.runs import load_run
+from tests.helpers import changing
 
 pytestmark = pytest.mark.usefixtures("no_report")
 
@@ -94,11 +93,8 @@ def test_a_band_of_one_column_is_learned_in_pieces():
 def test_damaged_inputs_are_one_clear_error(tmp_path):
     run = longnn.train(market(), {**BRIEF, "inputs": "pieces"}, tmp_path / "run")
     (path,) = (tmp_path / "run").glob("weights*")
-    with safe_open(path, "pt") as file:
-        about = file.metadata()
-    tensors = load_file(path)
-    tensors["0/table"][0, 0] = 7
-    save_file(tensors, path, about)
+    with changing(path) as (tensors, _):
+        tensors["0/table"][0, 0] = 7
     with pytest.raises(DataError, match="Expected a table of inputs that are pieces of 3 columns"):
         load_run(tmp_path / "run")
     assert run.trained.features == 3
