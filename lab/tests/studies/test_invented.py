@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lab.records import Record
-from lab.studies import Context, presets, run_study, tables
+from lab.studies import presets
 from lab.studies._engine import record_path
 from lab.studies._invented import DEVELOPMENT, HELD_BACK, STORIES
 from lab.studies._training import predict_by_columns
@@ -55,16 +55,3 @@ def test_rivals_learn_from_training_nodes_alone():
     after = predict_by_columns("linear", wine, split)
     assert torch.equal(before, after)
     assert before.sum(1).tolist() == pytest.approx([1.0] * 178)
-
-
-@pytest.mark.slow
-def test_a_small_version_of_tables(tmp_path):
-    context = Context(tmp_path, quick=True, device="cpu", tell=lambda line: None)
-    scores, paired, settings = run_study("tables", context)
-    cells = tables.read(tmp_path)["wine"]
-    assert set(cells) == set(tables.LABELS)
-    assert cells["linear"]["test"] > cells["constant"]["test"]
-    assert cells["lon"]["config"]["placement"] == "hidden"
-    assert [row[0] for row in scores.rows] == [row[0] for row in paired.rows] == ["wine"]
-    assert "placement hidden" in settings.rows[0][1]
-    assert (tmp_path / "figures" / "differences.png").is_file()
