@@ -1,4 +1,8 @@
-"""Each private interface of torch that we use does what its public form does."""
+"""Each private interface of torch that we use does what its public form does.
+
+Adam and calls with other weights: populations are compared with torch's in
+``tests/training/test_population.py``.
+"""
 
 import torch
 
