@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.cells import cell_len
-from rich.text import Text
 
 from lab import bench as benchmarks
 from lab import studies
@@ -104,31 +102,11 @@ def _run(name: str, shared: studies.Context) -> list[studies.ResultTable]:
 def _show(title: str, tables: Sequence[studies.ResultTable]) -> None:
     out.print(title, style="bold", markup=False)
     for table in tables:
-        out.print(f"\n{table.caption}", markup=False)
-        for line in number_lines(table.columns, table.rows):
-            out.print(line)
+        rows = [[cell.strip("*") for cell in row] for row in table.rows]
+        shown = benchmarks.Table("", table.caption, list(table.columns), rows)
+        for line in ("", *shown.lines()):
+            out.print(line, markup=False)
     out.print()
-
-
-def number_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Text]:
-    """A table of names and numbers, one line per row and never wrapped: no number is cut.
-
-    Cells are written as in Markdown: ``**cell**`` is printed in bold.
-
-    >>> [line.plain for line in number_lines(["data", "loss"], [["cora", "**0.5**"]])]
-    ['data  loss', 'cora   0.5']
-    """
-    table = [[cell.strip("*") for cell in row] for row in (columns, *rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for n, (row, cells) in enumerate(zip(table, (columns, *rows), strict=True)):
-        line = Text()
-        for i, (text, cell, width) in enumerate(zip(row, cells, widths, strict=True)):
-            space = " " * (width - cell_len(text))
-            bold = "bold" if n == 0 or cell.startswith("**") else ""
-            line.append(f"  {space}{text}" if i else text + space, style=bold)
-        lines.append(line)
-    return lines
 
 
 def bench(

@@ -104,25 +104,18 @@ class Values(dict[str, Any]):
     def scores(self, key: str) -> list[float]:
         """A list of numbers."""
         values = self[key]
-        if not isinstance(values, list) or not all(_is_number(value) for value in values):
+        if not isinstance(values, list) or not all(isinstance(v, int | float) for v in values):
             raise ValueError(f"{self.place}.{key}: Expected a list of numbers (got {values!r:.40})")
         return values
 
 
 def _placed(value: Any, place: str) -> Any:
-    """The value with the place of every object in it; lists hold values of one kind."""
+    """The value with the place of every object in it."""
     if isinstance(value, dict):
         return Values(value, place)
-    if isinstance(value, list) and value and not all(_is_number(v) for v in value):
-        kinds = {float if _is_number(v) else type(v) for v in value}
-        if len(kinds) > 1:
-            raise ValueError(f"{place}: Expected a list of values of one kind (got {value!r:.60})")
+    if isinstance(value, list) and value and isinstance(value[0], dict):
         return [_placed(v, f"{place}[{i}]") for i, v in enumerate(value)]
     return value
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Record:

@@ -1,6 +1,9 @@
-"""Small random graphs and exact spectral evaluation, shared by the tests."""
+"""Small random graphs, exact spectral evaluation, and files that are changed, for many tests."""
+
+import contextlib
 
 import pytest
+import safetensors.torch
 import torch
 
 from longnn import GraphOperator
@@ -31,6 +34,16 @@ def double_operator(edge_index, nodes, **options):
     return GraphOperator.from_edge_index(
         edge_index, num_nodes=nodes, dtype=torch.float64, **options
     )
+
+
+@contextlib.contextmanager
+def changing(path):
+    """Tensors and metadata of a safetensors file, which is written again as they are left."""
+    with safetensors.safe_open(str(path), "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = file.metadata()
+    yield tensors, metadata
+    safetensors.torch.save_file(tensors, str(path), metadata)
 
 
 #: One model of each architecture; the others differ from one of them in a basis or an option.

@@ -1,17 +1,17 @@
 """A model trained on one table predicts on another: by command, in Python, after saving."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
 import pytest
-import safetensors
-import safetensors.torch
 
 from longnn.data import DataError, load
 from longnn.runs import load_run
 from longnn.training import Trained
 from tests.commands import FAST, fail, succeed, without_report
+from tests.helpers import changing
 
 TOPICS = {"cat": "purring whiskers soft", "dog": "barking tail loyal"}
 
@@ -81,12 +81,6 @@ def test_another_table_by_command_and_in_python(story: dict[str, Path], tmp_path
     assert matched.data.x[:, names.index("city=Rome")].sum() == 0
 
 
-def test_the_run_reads_its_own_table_the_same(story: dict[str, Path]) -> None:
-    run = load_run(story["run"])
-    assert run.trained.encoding == run.dataset.encoding
-    succeed("evaluate", story["run"])
-
-
 def test_a_missing_column_is_named(story: dict[str, Path], tmp_path: Path) -> None:
     rows = [{k: v for k, v in row.items() if k != "weight"} for row in make_rows(8, 2)]
     third = write_graph(tmp_path / "third", rows)
@@ -117,13 +111,10 @@ def test_weights_without_an_encoding_still_load(tmp_path: Path, no_report: None)
     graph = write_graph(tmp_path / "graph", rows)
     succeed("train", graph, *FAST, "--output", run)
     path = run / "weights.safetensors"
-    with safetensors.safe_open(str(path), framework="pt") as file:
-        metadata = file.metadata()
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    start = metadata["about"].index('"encoding"')
-    end = metadata["about"].index('"extra"')
-    metadata["about"] = metadata["about"][:start] + metadata["about"][end:]
-    safetensors.torch.save_file(tensors, str(path), metadata=metadata)
+    with changing(path) as (_, metadata):
+        about = json.loads(metadata["about"])
+        del about["encoding"]
+        metadata["about"] = json.dumps(about)
     trained, _ = Trained.load(path)
     assert trained.encoding is None
     constant = write_graph(tmp_path / "other", [{"g": 3, "f": 2, "id": f"n{i}"} for i in range(6)])

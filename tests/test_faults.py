@@ -17,8 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors
-import safetensors.torch
 import torch
 
 from longnn import LONGNNClassifier
@@ -26,6 +24,7 @@ from longnn.config import Config
 from longnn.data import DataError, Source
 from longnn.runs import load_run, resume, train
 from longnn.runs._predictions import write_predictions
+from tests.helpers import changing
 
 SOURCE = Source.resolve("csbm", options={"num_nodes": 60, "num_features": 8})
 
@@ -106,29 +105,6 @@ def test_a_file_system_without_links(code, tmp_path, dataset, no_report, monkeyp
     assert load_run(tmp_path / "run").config == config()
 
 
-def test_a_disk_that_fills_at_the_beginning(tmp_path, dataset, no_report, monkeypatch):
-    """Before the folder is the run's, nothing is left; after that, it can be resumed."""
-    folder = tmp_path / "run"
-
-    def full(*arguments, **options):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr("longnn._base.files.os.fsync", full)
-        with pytest.raises(OSError, match=r"Expected to write .*run \(No space left"):
-            train(dataset, config(), folder)
-    assert not list(folder.iterdir())
-    (folder / ".run.json.12345678.tmp").write_text("half")  # as a kill leaves it
-    with monkeypatch.context() as patch:
-        patch.setattr(Config, "write_toml", full)
-        with pytest.raises(OSError, match="No space left"):
-            train(dataset, config(seed=3), folder)
-    assert not (folder / "config.toml").exists()
-    assert resume(folder).config == config(seed=3)
-    assert Config.from_toml(folder / "config.toml") == config(seed=3)
-    assert not list(folder.glob(".*"))
-
-
 def test_leftovers_of_a_kill_are_removed_everywhere(tmp_path, dataset, no_report):
     folder = tmp_path / "run"
 
@@ -177,10 +153,9 @@ def interrupt(population):
 def test_weights_that_predict_no_numbers_are_named(tmp_path, no_report):
     train(SOURCE, config(), tmp_path / "run")
     file = tmp_path / "run" / "weights.safetensors"
-    with safetensors.safe_open(str(file), framework="pt") as opened:
-        metadata = opened.metadata()
-        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    safetensors.torch.save_file({k: v * 1e30 for k, v in tensors.items()}, str(file), metadata)
+    with changing(file) as (tensors, _):
+        for weight in tensors.values():
+            weight *= 1e30
     with pytest.raises(DataError, match=r"weights\.safetensors: Expected finite predictions"):
         load_run(tmp_path / "run").evaluate()
 

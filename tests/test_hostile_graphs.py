@@ -21,7 +21,6 @@ import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import safetensors.torch
 import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
@@ -32,6 +31,7 @@ from longnn.cli import app
 from longnn.data import from_data, from_networkx, from_pandas, from_scipy
 from longnn.report import density_top
 from longnn.runs._predictions import write_predictions
+from tests.helpers import changing
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 RING = torch.tensor([[0, 1, 2], [1, 2, 0]])
@@ -158,12 +158,10 @@ def test_a_saved_operator_that_was_changed(
 ) -> None:
     path = tmp_path / "operator.safetensors"
     of_edges(EDGES).save(path)
-    with safetensors.safe_open(path, framework="pt") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        metadata = file.metadata()
-    tensors[key] = value
-    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    safetensors.torch.save_file(kept, path, metadata)
+    with changing(path) as (tensors, _):
+        tensors[key] = value
+        if value is None:
+            del tensors[key]
     with pytest.raises(ValueError, match=rf"operator\.safetensors to be a saved .*{reason}"):
         GraphOperator.load(path)
 
@@ -191,16 +189,8 @@ def test_a_density_at_the_end_of_numbers() -> None:
 QUICK = [*("--set", "epochs=2"), *("--set", "baselines=false"), *("--set", "degree=3")]
 
 
-def star(leaves: int) -> np.ndarray:
-    return np.stack([np.zeros(leaves, dtype=np.int64), np.arange(1, leaves + 1)])
-
-
 def path(nodes: int) -> np.ndarray:
     return np.stack([np.arange(nodes - 1), np.arange(1, nodes)])
-
-
-def complete(nodes: int) -> np.ndarray:
-    return np.stack(np.triu_indices(nodes, 1))
 
 
 NONE = np.zeros((2, 0), dtype=np.int64)
@@ -231,18 +221,6 @@ def finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def check(file: Path) -> list[str]:
-    """``info`` and a short training of a graph; returns what they printed."""
-    card = clear_or_finite(["info", str(file), "--json"])
-    assert card.startswith("error: ") or finite(json.loads(card))
-    run = file.parent / "run"
-    said = clear_or_finite(["train", str(file), *QUICK, "--output", str(run)])
-    if not said.startswith("error: "):
-        table = pq.read_table(run / "predictions.parquet")
-        assert all(finite(table[name].to_pylist()) for name in table.column_names)
-    return [card, said]
-
-
 SMALL: dict[str, tuple[int, np.ndarray, dict[str, Any]]] = {
     "isolated nodes": (40, NONE, {}),
     "one node": (1, NONE, {}),
@@ -252,28 +230,19 @@ SMALL: dict[str, tuple[int, np.ndarray, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", SMALL)
-def test_small_ones(case: str, tmp_path: Path) -> None:
+def test_small_ones(case: str, tmp_path: Path, no_report: None) -> None:
+    """``info`` and a short training."""
     nodes, edges, arrays = SMALL[case]
-    check(write(tmp_path / "g.npz", nodes, edges, **arrays))
+    file = write(tmp_path / "g.npz", nodes, edges, **arrays)
+    card = clear_or_finite(["info", str(file), "--json"])
+    assert card.startswith("error: ") or finite(json.loads(card))
+    said = clear_or_finite(["train", str(file), *QUICK, "--output", str(tmp_path / "run")])
+    if not said.startswith("error: "):
+        table = pq.read_table(tmp_path / "run" / "predictions.parquet")
+        assert all(finite(table[name].to_pylist()) for name in table.column_names)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("nodes", "edges"),
-    [(100_001, star(100_000)), (100_000, path(100_000)), (2000, complete(2000))],
-    ids=["star", "path", "complete"],
-)
-def test_large_ones(nodes: int, edges: np.ndarray, tmp_path: Path) -> None:
-    for said in check(write(tmp_path / "g.npz", nodes, edges)):
-        assert not said.startswith("error")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [["info", "."], pytest.param(["train", ".", *QUICK, "--output", "r"], marks=pytest.mark.slow)],
-    ids=["info", "train"],
-)
-def test_a_terminal_that_knows_ascii_alone(command: list[str], tmp_path: Path) -> None:
+def test_a_terminal_that_knows_ascii_alone(tmp_path: Path) -> None:
     """Ids and classes with other letters, and a drawing of the spectrum."""
     ring = "".join(f"n{i},n{(i + 1) % 12}\n" for i in range(12))
     (tmp_path / "edges.csv").write_text("source,target\n" + ring, encoding="utf-8")
@@ -281,7 +250,7 @@ def test_a_terminal_that_knows_ascii_alone(command: list[str], tmp_path: Path) -
     (tmp_path / "nodes.csv").write_text("id,größe,label\n" + nodes, encoding="utf-8")
     root = str(Path(__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "longnn", *command],
+        [sys.executable, "-W", "ignore", "-m", "longnn", "info", "."],
         env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": root},
         cwd=tmp_path,
         capture_output=True,

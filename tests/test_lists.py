@@ -90,10 +90,6 @@ def test_commands_print_text_in_a_notebook_too():
     assert done.stdout.startswith("--model"), done
 
 
-def test_a_model_that_does_not_exist():
-    assert "did you mean `bern`?" in fail("models", "bernn")
-
-
 def test_datasets_say_which_are_downloaded():
     listed = succeed("datasets")
     named, _, bundled = listed.partition("\nbundled datasets, no download\n")

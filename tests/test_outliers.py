@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse
 import torch
 
-from longnn.data._synthetic import csbm
 from longnn.graphs import GraphOperator
 from longnn.graphs._spectrum import outlying_eigenvalues
 
@@ -105,20 +104,6 @@ def test_twenty_villages_on_a_road():
         graph[40 * k, 40 * k + 40] = graph[40 * k + 40, 40 * k] = 1
     found = outlying_eigenvalues(operator_of(graph))
     torch.testing.assert_close(found, all_eigenvalues(graph)[1:20], atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize(("phi", "low"), [(0.75, True), (-0.75, False)])
-def test_they_carry_the_classes(phi, low):
-    dataset = csbm(phi=phi)
-    operator = GraphOperator.from_data(dataset.data, dtype=torch.float64)
-    (found,) = outlying_eigenvalues(operator).tolist()
-    assert (found < 1) == low
-    theta, vectors = torch.linalg.eigh(operator.to_dense())
-    at = (1 - theta - found).abs().argmin()
-    assert theta[at] == pytest.approx(1 - found, abs=1e-4)
-    vector = vectors[:, at]
-    sign = 2 * dataset.data.y.double() - 1
-    assert (vector @ (sign / sign.norm())).square() > 0.5
 
 
 @pytest.mark.parametrize("options", [{"self_loops": "add"}, {"normalization": "random_walk"}])

@@ -4,17 +4,15 @@ import re
 import time
 
 import pytest
-import torch
 
 import longnn
 from longnn.records import RunRecord
 from longnn.report import text_summary
 from longnn.runs import _train as train_module
-from longnn.runs._export import Program
 from longnn.training import Population
 from longnn.training import _group as schedule_module
 from longnn.tuning._space import read_config
-from tests.commands import TINY, fail, succeed, succeed_json, without_report
+from tests.commands import TINY, fail, succeed, succeed_json
 from tests.commands import longnn as command
 
 FEW = ("--device", "cpu", "--set", "epochs=4", "--set", "baselines=false")
@@ -48,18 +46,6 @@ def test_the_report_shows_members_weights_and_gain(finished):
         assert name in page
     lines = "\n".join(text_summary(RunRecord.read(folder)))
     assert "of the leading model" in lines
-
-
-@pytest.mark.parametrize("how", ["eager", pytest.param("export", marks=pytest.mark.slow)])
-def test_an_ensemble_is_a_program(finished, tmp_path, how):
-    folder, _ = finished
-    run = longnn.load_run(folder)
-    program = Program(run.trained)
-    if how == "export":
-        program = torch.export.load(run.export(tmp_path / "model.pt2")).module()
-    data = run.dataset.data
-    found = program(data.x, data.edge_index, torch.ones(data.edge_index.shape[1]))
-    torch.testing.assert_close(found, run.trained.predict(run.problem), rtol=1e-4, atol=1e-5)
 
 
 def test_a_search_around_an_ensemble_is_around_its_leader(finished):
@@ -106,13 +92,10 @@ def test_a_time_limit_counts_from_when_it_is_told(monkeypatch):
     assert ends == [("epochs", 3), ("time", 1), ("epochs", 3)]
 
 
-def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path, monkeypatch, ctrl_c):
-    """After Ctrl-C, in the second group of members."""
+def test_an_interrupted_portfolio_is_kept(tmp_path, monkeypatch, ctrl_c):
+    """After Ctrl-C, in the second group of members; that it goes on: ``test_kinds.py``."""
     arguments = (*TINY, *FEW, "--set", "patience=4", "--quiet", "--output")
-    whole, folder, seen = tmp_path / "whole", tmp_path / "run", []
-    with without_report():
-        succeed("train", *arguments, whole)
-    epoch = Population._epoch
+    folder, seen, epoch = tmp_path / "run", [], Population._epoch
 
     def interrupted(population):
         epoch(population)
@@ -129,9 +112,6 @@ def test_an_interrupted_portfolio_is_kept_and_goes_on(tmp_path, monkeypatch, ctr
     kept = RunRecord.read(folder)
     assert "interrupted" in {member.stopped for member in kept.repeats[0].members}
     assert "interrupted" in (folder / "report.html").read_text(encoding="utf-8")
-    with without_report():
-        again = longnn.runs.resume(folder).record
-    assert again.to_dict()["repeats"] == RunRecord.read(whole).to_dict()["repeats"]
 
 
 def test_turns_of_a_large_graph_are_resumed(tmp_path, monkeypatch, no_report):

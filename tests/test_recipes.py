@@ -92,12 +92,3 @@ def test_an_estimator_from_a_recipe_is_configured_like_a_run():
     assert LONGNNRegressor.from_recipe("csbm", degree=2).config().options["degree"] == 2
     with pytest.raises(ValueError, match="recipe for model 'lon'"):
         LONGNNClassifier.from_recipe("koala")
-
-
-def test_what_a_recipe_leaves_out_is_as_in_the_model(monkeypatch):
-    monkeypatch.setattr("longnn.estimator._inputs.load_recipe", lambda *names: {"model": "gpr"})
-    options = LONGNNClassifier.from_recipe("any", model="gpr").config().options
-    assert options == {key: model_options("gpr")[key] for key in options}
-    monkeypatch.setattr("longnn.estimator._inputs.load_recipe", lambda *names: {"model": "lon"})
-    options = LONGNNClassifier.from_recipe("any").config().options
-    assert options == {key: {**model_options("lon"), **Config().options}[key] for key in options}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from longnn import LONGNNClassifier, registry
-from longnn.config._config import explain_options, explain_settings
+from longnn.config._config import explain_options
 from longnn.data._synthetic import csbm
 from longnn.filters._coefficients import Parametrization
 from longnn.graphs._adjacency import SelfLoops
@@ -15,7 +15,7 @@ from longnn.nn import Model
 from longnn.nn._model import PLACEMENTS
 from longnn.nn._transform import Linear, TransformKind
 from longnn.polynomials._families import Weight
-from longnn.registry import MODELS, OPTIONS, ModelEntry, find_model
+from longnn.registry import MODELS, OPTIONS, ModelEntry
 from tests.commands import TINY, succeed, succeed_json
 
 
@@ -61,15 +61,6 @@ def test_no_option_is_explained_in_vain():
     assert used == set(OPTIONS)
 
 
-def test_every_setting_is_explained():
-    assert all(entry.meaning and entry.type for entry in explain_settings())
-
-
-def test_unknown_names_are_answered_with_the_nearest():
-    with pytest.raises(ValueError, match=r"one of appnp, .*\(got 'lonn'\); did you mean `lon`\?"):
-        find_model("lonn")
-
-
 class Toy(Model):
     r"""One hop and a bias per class: :math:`\hat Y = P X W + t`."""
 
@@ -112,8 +103,3 @@ def test_a_new_model_is_a_class_and_an_entry(toy, tmp_path):
     options = ("--trials", 2, "--repeats", 1, "--finalists", 0, "--output", folder)
     found = succeed_json("tune", *TINY, "--model", "toy", "--set", "epochs=4", *options)
     assert found["space"]["fixed"]["tilt"] == 0.25, "what the entry says of every search space"
-
-
-def test_a_wrong_option_of_a_new_model_is_named(toy, tmp_path):
-    with pytest.raises(ValueError, match="did you mean `tilt`"):
-        LONGNNClassifier(model="toy", model_options={"tild": 1.0}).config()

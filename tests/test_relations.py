@@ -16,10 +16,9 @@ from longnn.data import DataError, from_data, from_networkx, load, make_split
 from longnn.data._convert import undirected
 from longnn.data._relations import Relation
 from longnn.explain import explain_nodes
-from longnn.nn._typed import hears_types
 from longnn.report import describe_cover_filter
-from longnn.runs import resume, train
-from longnn.training import complete, fit, predict, score
+from longnn.runs import train
+from longnn.training import complete, fit, score
 
 from .commands import fail, longnn, succeed, succeed_json
 
@@ -197,45 +196,6 @@ def test_a_new_graph_has_the_types_of_training(folders):
     assert untyped.problem(other).operator.types == ()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupted_run_goes_on_with_them(folders, kind, tmp_path, no_report):
-    source, table = load(folders / kind / "old", **READ[kind]).source, {**BRIEF, "epochs": 6}
-    train(source, table, tmp_path / "whole")
-
-    def stop(population):
-        if population.epoch == 3:
-            raise RuntimeError("power cut")
-
-    with pytest.raises(RuntimeError, match="power cut"):
-        train(source, table, tmp_path / "cut", on_epoch=stop, checkpoint_every=0.0)
-    resume(tmp_path / "cut")
-    whole, cut = (load_run(tmp_path / name).trained for name in ("whole", "cut"))
-    assert (cut.directed, cut.edge_types) == (kind == "arcs", whole.edge_types)
-    assert cut.config == whole.config
-    for name, weight in whole.states[0].items():
-        assert torch.equal(cut.states[0][name], weight)
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        {"direction": "cover"},
-        {"model": "gcn"},
-        pytest.param({"preset": "default", "epochs": 2}, marks=pytest.mark.slow),
-    ],
-)
-def test_the_program_of_a_run_takes_arcs(table, tmp_path):
-    made = train(dataset("arcs", nodes=60), {**BRIEF, "precision": "float64", **table})
-    program = torch.export.load(made.export(tmp_path / "model.pt2")).module()
-    other = dataset("arcs", nodes=41, seed=3)
-    answer = program(other.data.x, other.data.edge_index, torch.ones(other.num_edges))
-    expected = made.trained.predict(made.trained.problem(other))
-    torch.testing.assert_close(answer, expected, atol=1e-6, rtol=1e-5)
-    # A problem has one row per node wherever it is looked at.
-    assert predict(made.trained.models[0], made.trained.problem(other)).shape == (41, 2)
-    assert made.predictions().num_rows == 60
-
-
 def test_the_estimator_keeps_arcs(tmp_path):
     graph, other = data("arcs"), data("arcs", seed=1)
     x, arcs, y = graph.x.numpy(), graph.edge_index.numpy(), graph.y.numpy()
@@ -271,14 +231,6 @@ def test_portfolios_share_the_direction():
         assert {m.fitted.config.direction for m in voted.members} == {direction}
 
 
-@pytest.mark.slow
-def test_every_model_of_a_portfolio_hears_types():
-    typed = dataset("types", nodes=60)
-    config = Config.from_dict({"epochs": 2, "device": "cpu", "preset": "default"})
-    (voted,) = fit(typed, [config], [make_split(typed, "stratified", 0)])
-    assert all(hears_types(m.fitted.model) for m in voted.members)
-
-
 def test_words_for_filters_on_a_cover():
     lam = np.linspace(0, 2, 101)
     assert describe_cover_filter(lam, np.zeros(101)) == "zero: nothing passes"
@@ -306,21 +258,6 @@ def test_a_run_on_arcs_is_explained(folders):
     new = succeed_json("explain", run, "n1", "--graph", folder / "new")
     assert abs(new["summary"][0]["gap"]) < 1e-9
     assert "share by distance" in succeed("explain", run)
-
-
-@pytest.mark.parametrize("model", ["lon", "lon-deep"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_repeats_are_trained_together_as_alone(kind, model):
-    graph = dataset(kind, nodes=60)
-    table = {"epochs": 4, "device": "cpu", "model": model, "precision": "float64"}
-    table |= {"direction": "cover"} if kind == "arcs" else {}
-    table |= {"blocks": 2, "hidden_channels": 8} if model == "lon-deep" else {}
-    configs = [Config.from_dict({**table, "seed": seed}) for seed in (0, 1)]
-    splits = [make_split(graph, "stratified", seed) for seed in (0, 1)]
-    together = fit(graph, configs, splits)
-    for member, config, split in zip(together, configs, splits, strict=True):
-        (alone,) = fit(graph, [config], [split])
-        torch.testing.assert_close(alone.predicted, member.predicted, atol=1e-9, rtol=1e-9)
 
 
 def test_configurations_of_undirected_graphs_have_no_word_on_arcs():
@@ -375,28 +312,16 @@ def test_edges_from_elsewhere_have_types(tmp_path):
     assert "All edges are of one type, which tells nothing." in alike.notes
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,b,x\nb,c,\n", "Expected the type of an edge"),
-        (
-            "".join(f"a,b,{i}\n" for i in range(70)),
-            r"Expected at most 64 types of edges \(got 70\)",
-        ),
-    ],
-)
-def test_bad_columns_of_types_are_named(tmp_path, text, message):
-    (tmp_path / "edges.csv").write_text(f"source,target,kind\n{text}")
-    with pytest.raises(DataError, match=message):
-        load(tmp_path / "edges.csv", type_column="kind")
-
-
 def test_bad_types_are_named(tmp_path):
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
     with pytest.raises(DataError, match="type"):
         load(tmp_path / "edges.csv", type_column="kind")
     with pytest.raises(DataError, match="types of edges in a column of their own"):
         load(tmp_path / "edges.csv", type_column="target")
+    many = "".join(f"a,b,{i}\n" for i in range(70))
+    (tmp_path / "edges.csv").write_text(f"source,target,kind\n{many}")
+    with pytest.raises(DataError, match=r"Expected at most 64 types of edges \(got 70\)"):
+        load(tmp_path / "edges.csv", type_column="kind")
     for wrong, message in (
         (torch.zeros(3), r"Expected `edge_type` of shape"),
         (

@@ -8,7 +8,6 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -219,14 +218,6 @@ def test_pipelines_and_ensembles(fitted, graph, nodes, y):
     np.testing.assert_array_equal(vote.estimators_[0].predict_proba(), fitted.predict_proba())
     calibrated = CalibratedClassifierCV(classifier(graph=graph), cv=2).fit(nodes, y)
     np.testing.assert_allclose(calibrated.predict_proba(nodes).sum(1), 1)
-
-
-@pytest.mark.slow
-def test_two_processes_find_the_scores_of_one(graph, nodes, y):
-    alone = cross_val_score(classifier(graph=graph), nodes, y, cv=2)
-    with parallel_config("loky", inner_max_num_threads=1):
-        both = cross_val_score(classifier(graph=graph), nodes, y, cv=2, n_jobs=2)
-    np.testing.assert_array_equal(both, alone)
 
 
 # --- copies

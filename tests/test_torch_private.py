@@ -1,51 +1,18 @@
-"""Each private interface of torch that we use does what its public form does."""
+"""Each private interface of torch that we use does what its public form does.
+
+Adam and calls with other weights: populations are compared with torch's in
+``tests/training/test_population.py``.
+"""
 
 import torch
-from torch import nn
 
 from longnn._base import torch_private
-
-
-def test_fused_adam_is_torchs_adam():
-    torch.manual_seed(0)
-    ours, theirs = ([nn.Parameter(torch.ones(3, 2)), nn.Parameter(torch.zeros(4))] for _ in "ab")
-    optimizer = torch.optim.Adam(theirs, lr=0.1, weight_decay=0.01)
-    means, squares = ([torch.zeros_like(p) for p in ours] for _ in "ab")
-    for epoch in (1, 2, 3):
-        gradients = [torch.randn_like(p) for p in ours]
-        for p, g in zip(theirs, gradients, strict=True):
-            p.grad = g.clone()
-        optimizer.step()
-        with torch.no_grad():
-            torch_private.fused_adam_(
-                ours,
-                gradients,
-                means,
-                squares,
-                epoch=torch.tensor(float(epoch)),
-                rate=0.1,
-                decay=0.01,
-                betas=(0.9, 0.999),
-                epsilon=1e-8,
-            )
-    for p, q in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(p, q)
 
 
 def test_many_copies_are_single_copies():
     targets, sources = [torch.zeros(2), torch.zeros(3)], [torch.ones(2), torch.arange(3.0)]
     torch_private.copy_each_(targets, sources)
     assert all(torch.equal(t, s) for t, s in zip(targets, sources, strict=True))
-
-
-def test_reparametrizing_is_a_functional_call():
-    module, x = nn.Linear(3, 2), torch.randn(5, 3)
-    other = {name: p + 1 for name, p in module.named_parameters()}
-    expected = torch.func.functional_call(module, other, (x,))
-    before = module(x)
-    with torch_private.reparametrize(module, other):
-        assert torch.equal(module(x), expected)
-    assert torch.equal(module(x), before)
 
 
 def test_a_bare_call_is_that_of_an_autograd_function():

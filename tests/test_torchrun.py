@@ -108,21 +108,6 @@ def test_ranks_write_one_run(world, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_two_ranks_are_one_run(world, tmp_path):
-    """The terms are there, the run is the same, and one process speaks."""
-    home, alone = world
-    output = tmp_path / "run"
-    given = ["-m", "longnn", "train", home / "web", *SET, "--output", output]
-    done = torchrun(2, *given)
-    assert done.returncode == 0, done.stderr
-    assert same_run(output, alone)
-    assert done.stdout.count("test accuracy") == 1
-    assert done.stderr.count("trained on rows") == 1
-    assert "more than it may take" not in done.stderr
-    assert done.stderr.count("are prepared once") == 1
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("dies", [0, 1])
 def test_a_rank_that_dies_is_started_again(world, tmp_path, dies):
     """From nothing: terms are made together; no folder is named, and none is left over."""

@@ -11,9 +11,11 @@ from lab.bench._goals import DATASETS, check_goals
 from lab.bench._measure import plan, time_calls
 from lab.bench._output import compare_records, lines, rebuild_bench, write_bench
 from lab.bench._record import facts, read_bench, rows
+from lab.bench._tables import Table
 
 __all__ = [
     "DATASETS",
+    "Table",
     "Workload",
     "check_goals",
     "compare_records",

@@ -57,20 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _show_list(bugs, root)
         return
     suite = tuple(asked.suite or ())
-    if asked.check:
-        paths = sorted({p for bug in bugs for p in _existing(root, suite or bug.tests)})
-        done = _all(lambda path: _check(root, path, asked.seconds), paths, asked)
-    else:
-        done = _all(lambda bug: _try(root, bug, suite, asked.seconds), bugs, asked)
-    failed = _show_summary(done, asked.against)
-    raise SystemExit(failed)
+    done = _all(lambda bug: _try(root, bug, suite, asked.seconds), bugs, asked)
+    raise SystemExit(_show_summary(done, asked.against))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m lab planted", description=__doc__)
     add = parser.add_argument
     add("--list", action="store_true", help="show the bugs, and whether each can be planted")
-    add("--check", action="store_true", help="run the tests without any bug: they must pass")
     add("--only", metavar="NAME", nargs="+", help="these bugs")
     add("--jobs", type=int, default=1, help="bugs that are tried at once")
     add("--suite", metavar="PATH", nargs="+", help="these tests instead of those of each bug")
@@ -119,7 +113,7 @@ def _try(root: Path, bug: Bug, suite: Sequence[str], seconds: float) -> Outcome:
         compile(text, file, "exec") if path.suffix == ".py" else None
     except SyntaxError as error:
         return outcome(NOT_PLANTED, f"no longer Python: {error}", file)
-    tests = _existing(root, suite or bug.tests)
+    tests = [path for path in suite or bug.tests if (root / path.partition("::")[0]).exists()]
     if not tests:
         return outcome(BROKEN, "no test to run", file)
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
@@ -129,28 +123,6 @@ def _try(root: Path, bug: Bug, suite: Sequence[str], seconds: float) -> Outcome:
         code, said = run_tests(copy, tests, seconds)
         result, by = _judge(code, said)
         return outcome(result, by, file, time.monotonic() - began)
-
-
-def _check(root: Path, path: str, seconds: float) -> Outcome:
-    """Run tests without any bug."""
-    with tempfile.TemporaryDirectory(prefix="planted-") as folder:
-        copy, began = copy_tree(root, Path(folder) / "tree"), time.monotonic()
-        code, said = run_tests(copy, _existing(root, [path]), seconds)
-        result, by = _judge(code, said)
-        result = "green" if result == SURVIVED else BROKEN
-        taken = round(time.monotonic() - began, 1)
-        return Outcome(path, "tests", "", result, by, path, taken)
-
-
-def _existing(root: Path, paths: Sequence[str]) -> list[str]:
-    """The paths that are there; if none is, the folder nearest to the first."""
-    found = [path for path in paths if (root / path.partition("::")[0]).exists()]
-    if found or not paths:
-        return found
-    place = Path(paths[0])
-    while not (root / place).exists():
-        place = place.parent
-    return [str(place) if place != Path() else "tests"]
 
 
 def _judge(code: int | None, said: str) -> tuple[str, str]:

@@ -96,9 +96,8 @@ def tables(folder: Path) -> list[ResultTable]:
         tests = [(lon.scores("test"), models[rival].scores("test")) for rival in rivals]
         differences.append([name, LABELS[best], *(signed_interval(points(*t)) for t in tests)])
 
-        chosen = [
-            f"{k} {v}" for k, v in lon["config"].items() if k != "device" and v != usual.get(k, v)
-        ]
+        config = {k: v for k, v in lon["config"].items() if k != "device"}
+        chosen = [f"{k} {v}" for k, v in config.items() if v != usual.get(k)]
         epochs = lon["best_epochs"]
         kept = f"{min(epochs)} to {max(epochs)}"
         settings.append([name, ", ".join(chosen) or "as elsewhere", kept])

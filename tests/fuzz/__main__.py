@@ -1,6 +1,7 @@
 """The fuzzer by hand: ``python -m tests.fuzz --count 1000 --seed 7``."""
 
 import argparse
+import collections
 import os
 import sys
 import tempfile
@@ -19,18 +20,15 @@ def main():
     parser.add_argument("--only", metavar="FORMAT", help="inputs of one format alone")
     parser.add_argument("--keep", metavar="FOLDER", help="where inputs of failures are kept")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
-    parser.add_argument("--show", action="store_true", help="print what became of each input")
     parser.add_argument(
         "--differential", metavar="COUNT", type=int, help="random graphs, in memory and on disk"
     )
-    parser.add_argument("--list", action="store_true", help="list the formats")
     chosen = parser.parse_args()
 
     import torch  # only now: the environment is set
 
     from tests import differential
-    from tests.fuzz.campaign import choose, run_campaign
-    from tests.fuzz.cases import load_formats
+    from tests.fuzz.campaign import GOOD, choose, command_of, run_campaign
 
     torch.set_num_threads(1)
     if chosen.differential:
@@ -39,26 +37,22 @@ def main():
             differences, kinds = differential.campaign(seeds, Path(folder), on_difference=print)
         print(f"{len(seeds)} graphs, {len(differences)} differences; {dict(kinds)}")
         return 1 if differences else 0
-    if chosen.list:
-        print("\n".join(sorted(load_formats())))
-        return 0
     try:
         inputs = choose(chosen.count, chosen.first, chosen.only)
     except ValueError as error:
         parser.error(str(error))
-
-    def show(name, number, verdict):
-        print(f"{name} {number}: {verdict.kind} {verdict.reason[:200]}")
-
-    on_end = show if chosen.show else None
-    tally = run_campaign(inputs, chosen.seed, keep=chosen.keep, jobs=chosen.jobs, on_end=on_end)
-    print("\n".join(tally.table()))
-    for (name, kind, cause), failures in tally.causes():
-        print(f"\n{len(failures)} x {kind} in {name}: {cause}")
-        for failure in failures[:3]:
-            print(f"  {failure.verdict.reason[:200]}\n    {failure.command()}")
-    print(f"\n{len(inputs)} inputs, {len(tally.failures)} failures")
-    return 1 if tally.failures else 0
+    counts, failures = collections.defaultdict(collections.Counter), 0
+    for name, number, verdict in run_campaign(
+        inputs, chosen.seed, keep=chosen.keep, jobs=chosen.jobs
+    ):
+        counts[name][verdict.kind] += 1
+        if verdict.kind not in GOOD:
+            failures += 1
+            print(f"{verdict.kind}: {verdict.reason}\n  {command_of(name, number, chosen.seed)}")
+    for name, kinds in sorted(counts.items()):
+        print(f"{name:>16}: " + ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items())))
+    print(f"\n{len(inputs)} inputs, {failures} failures")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -6,17 +6,16 @@ import pickle
 import zipfile
 
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
 from longnn.data import load
-from tests.fuzz.archives import canary, mutate_npy, mutate_zip, npy, read_zip, write_zip, zip_bomb
+from tests.fuzz.archives import canary, mutate_npy, mutate_zip, npy, write_zip
 from tests.fuzz.cases import Case, fuzzed, learn
-from tests.fuzz.draw import CELLS, NUMBERS, mutate_bytes, mutate_lines
+from tests.fuzz.draw import mutate_bytes, mutate_lines
 from tests.fuzz.tables import write_csv
-
-HUGE = 3 * 2**30
 
 
 def small_graph(draw):
@@ -58,30 +57,22 @@ DTYPES = (
 
 def mutate_array(draw, array):
     """Another type, another shape, or special values."""
-    kind = draw.randrange(9)
+    kind = draw.randrange(8)
     if kind == 0:
         return _cast(array, draw.choice(DTYPES))
     if kind == 1:
         return np.empty(array.shape, dtype=object)
-    if kind == 2:
-        shapes = ((), (0,), (0, 0), (1, 1, *array.shape), (-1,), (*array.shape, 1))
-        shape = draw.choice(shapes)
-        size = int(np.prod(shape)) if -1 not in shape else array.size
-        return array.reshape(-1)[:size].reshape(shape) if size <= array.size else array
-    if kind == 3:
-        return array.T if draw.chance(0.5) or not array.ndim else array[..., :-1]
-    if kind == 4 and array.ndim:
-        return array[:-1] if draw.chance(0.5) else np.concatenate([array, array])
-    if kind == 5 and array.ndim:
-        return array[..., ::-1]
-    if kind == 6 and array.dtype.kind in "biu":
-        array = array.astype(np.float64)
-    array = array.copy()
-    if array.size and array.dtype.kind in "biuf":
+    if kind == 2 and array.size:
+        shape = draw.choice(((), (0,), (0, 0), (1, 1, *array.shape), (*array.shape, 1), (-1,)))
+        size = array.size if -1 in shape else int(np.prod(shape))
+        return array.reshape(-1)[:size].reshape(shape)
+    if kind == 3 and array.ndim:
+        whole, last = [array.T, array[..., ::-1], np.concatenate([array, array])], array[:-1]
+        return draw.choice((*whole, last, array[..., :-1]))
+    array = array.astype(np.float64) if kind == 4 and array.dtype.kind in "biu" else array.copy()
+    if array.dtype.kind in "biuf":
         for _ in range(draw.times()):
-            with np.errstate(all="ignore"):
-                value = _fitting(draw.number(), array.dtype)
-            array.reshape(-1)[draw.randrange(array.size)] = value
+            _replace_one(draw, array)
     return array
 
 
@@ -93,18 +84,19 @@ def _cast(array, dtype):
             return np.zeros(array.shape, dtype)
 
 
-def _fitting(number, dtype):
-    """A number in a type: the nearest that it can hold."""
-    if dtype.kind in "iu":
-        bounds = np.iinfo(dtype)
+def _replace_one(draw, array):
+    """Another number in place of one, in place: one at a border of something, or its nearest."""
+    if not array.size:
+        return
+    number = draw.number()
+    if array.dtype.kind in "iu":
+        bounds = np.iinfo(array.dtype)
         whole = int(number) if number == number and abs(number) < float("inf") else -1
-        return min(max(whole, bounds.min), bounds.max)
-    if dtype.kind == "b":
-        return bool(number)
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf")
+        number = min(max(whole, bounds.min), bounds.max)
+    elif isinstance(number, int) and number > 1e308:
+        number = float("inf")
+    with np.errstate(all="ignore"):
+        array.reshape(-1)[draw.randrange(array.size)] = number
 
 
 def mutate_arrays(draw, arrays):
@@ -128,23 +120,19 @@ def write_npz(draw, folder, arrays):
     """An archive of arrays, one of its members or headers perhaps wrong."""
     members = [(f"{key}.npy", npy(array, folder)) for key, array in arrays.items()]
     kind = draw.randrange(8)
-    if kind == 0 and members:
+    if kind <= 1 and members:
         at = draw.randrange(len(members))
-        members[at] = (members[at][0], mutate_npy(draw, members[at][1]))
-    elif kind == 1 and members:
-        name, content = draw.choice(members)
-        new = draw.choice((name, f"../{name}", name.upper(), name[:-4], f"/{name}", "é.npy"))
-        members.insert(0, (new, content))
-    elif kind == 2 and draw.chance(0.3):
-        head = npy(np.zeros((2, 3)))[:128].replace(b"(2, 3)", b"(201326592, 2)")[:128]
-        return zip_bomb("x.npy" if draw.chance(0.5) else "edge_index.npy", head, HUGE)
+        name, content = members[at]
+        if kind == 0:
+            members[at] = (name, mutate_npy(draw, content))
+        else:
+            new = draw.choice((name, f"../{name}", name.upper(), name[:-4], f"/{name}", "é.npy"))
+            members.insert(0, (new, content))
     methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
     content = write_zip(members, draw.choice(methods))
     if kind == 3 and members:
         content = mutate_zip(draw, content)
-    elif kind == 4:
-        content = mutate_bytes(draw, content)
-    return content
+    return mutate_bytes(draw, content) if kind == 4 else content
 
 
 @fuzzed("npz-arrays")
@@ -163,12 +151,8 @@ def npz_arrays(draw, folder):
 def matrix_arrays(matrix):
     """What ``scipy.sparse.save_npz`` writes, by name."""
     arrays = {"format": np.array(matrix.format.encode()), "shape": np.array(matrix.shape)}
-    arrays["data"] = matrix.data
-    if matrix.format == "coo":
-        return {**arrays, "row": matrix.row, "col": matrix.col}
-    if matrix.format == "dia":
-        return {**arrays, "offsets": matrix.offsets}
-    return {**arrays, "indices": matrix.indices, "indptr": matrix.indptr}
+    keys = {"coo": ("row", "col"), "dia": ("offsets",)}.get(matrix.format, ("indices", "indptr"))
+    return {**arrays, **{key: getattr(matrix, key) for key in ("data", *keys)}}
 
 
 def lie(draw, arrays):
@@ -176,12 +160,9 @@ def lie(draw, arrays):
     arrays = {key: np.array(value) for key, value in arrays.items()}
     index = [key for key in ("indices", "indptr", "row", "col", "offsets") if key in arrays]
     for _ in range(draw.times(2)):
-        kind = draw.randrange(8)
-        key = draw.choice(index)
-        if kind <= 3 and arrays[key].size and arrays[key].dtype.kind in "biuf":
-            array = arrays[key]
-            value = _fitting(draw.number(), array.dtype)
-            array.reshape(-1)[draw.randrange(array.size)] = value
+        kind, key = draw.randrange(8), draw.choice(index)
+        if kind <= 3 and arrays[key].dtype.kind in "biuf":
+            _replace_one(draw, arrays[key])
         elif kind == 4:
             arrays[key] = np.sort(arrays[key], axis=None)[::-1].copy()
         elif kind == 5:
@@ -196,25 +177,20 @@ def lie(draw, arrays):
     return arrays
 
 
-@fuzzed("npz-adjacency")
-def npz_adjacency(draw, folder):
+@fuzzed("npz-matrix")
+def npz_matrix(draw, folder):
+    """A sparse matrix: an adjacency, or features beside an edge list and perhaps a node file."""
     form = draw.choice(("csr", "csc", "coo", "coo", "bsr", "dia"))
-    arrays = lie(draw, matrix_arrays(adjacency(draw).asformat(form)))
-    (folder / "graph.npz").write_bytes(write_npz(draw, folder, arrays))
-    return Case(functools.partial(load, folder / "graph.npz"), learn, ("graph.npz",))
-
-
-@fuzzed("npz-features")
-def npz_features(draw, folder):
-    """A feature matrix beside an edge list, or beside a node file."""
-    graph = small_graph(draw)
-    write_edges(folder, graph["edge_index"].T)
-    count = len(graph["x"])
+    matrix = adjacency(draw).asformat(form)
+    content = write_npz(draw, folder, lie(draw, matrix_arrays(matrix)))
+    if draw.chance(0.5):
+        (folder / "graph.npz").write_bytes(content)
+        return Case(functools.partial(load, folder / "graph.npz"), learn, ("graph.npz",))
+    count = matrix.shape[0]
+    write_edges(folder, ((i, (i + 1) % count) for i in range(count)))
     if draw.chance(0.5):
         write_csv(folder, nodes=[["id", "label"], *([str(i), "ab"[i % 2]] for i in range(count))])
-    density = sp.random_array((count, 6), density=0.4, rng=np.random.default_rng(0))
-    arrays = lie(draw, matrix_arrays(density.asformat(draw.choice(("csr", "csc", "coo")))))
-    (folder / "features.npz").write_bytes(write_npz(draw, folder, arrays))
+    (folder / "features.npz").write_bytes(content)
     names = ("features.npz", "edges.csv", "nodes.csv")
     return Case(functools.partial(load, folder), learn, names)
 
@@ -222,36 +198,15 @@ def npz_features(draw, folder):
 @fuzzed("mtx")
 def mtx(draw, folder):
     """Matrix Market: an adjacency, or features."""
-    kind = draw.choice(("real", "real", "integer", "pattern", "complex", "unsigned-integer"))
-    shape = draw.choice(("general", "symmetric", "symmetric", "skew-symmetric", "hermitian"))
-    count = draw.randrange(4, 9)
-    entries = [(max(pair), min(pair)) for pair in ((i, i % count + 1) for i in range(1, count + 1))]
-    value = {"pattern": "", "complex": " 1.5 0"}.get(kind, " 2")
-    lines = [f"{i} {j}{value}" for i, j in entries]
-    size = f"{count} {count} {len(entries)}"
-    head = f"%%MatrixMarket matrix coordinate {kind} {shape}"
-    if draw.chance(0.2):
-        head, size = "%%MatrixMarket matrix array real general", f"{count} {count}"
-        lines = ["1.5"] * (count * count)
-    change = draw.randrange(8)
-    if change <= 2:
-        words = lines[at := draw.randrange(len(lines))].split()
-        words[draw.randrange(len(words))] = str(draw.choice((*NUMBERS, *CELLS)))
-        lines[at] = " ".join(words)
-    elif change <= 4:
-        sizes = (10**6, 10**9, 2**31, 2**63, 0, -1, 1, count)
-        size = f"{draw.choice(sizes)} {draw.choice(sizes)}"
-        size += f" {draw.choice((1, len(entries), 10**9, 2**63))}" * (" array " not in head)
-    text = "\n".join([head, "% a comment", size, *lines]) + "\n"
-    if change == 5:
-        text = mutate_lines(draw, text)
-    content = text.encode(errors="replace")
-    if change == 6:
-        content = mutate_bytes(draw, content)
+    matrix, stream = adjacency(draw).tocoo(), io.BytesIO()
+    field = draw.choice(("real", "integer", "pattern", "complex"))
+    scipy.io.mmwrite(stream, matrix, field=field, symmetry=draw.choice(("general", "symmetric")))
+    content = mutate_lines(draw, stream.getvalue().decode()).encode(errors="replace")
+    content = mutate_bytes(draw, content) if draw.chance(0.2) else content
     if draw.chance(0.7):
         (folder / "graph.mtx").write_bytes(content)
         return Case(functools.partial(load, folder / "graph.mtx"), learn, ("graph.mtx",))
-    write_edges(folder, ((i, i + 1) for i in range(count - 1)))
+    write_edges(folder, ((i, i + 1) for i in range(matrix.shape[0] - 1)))
     (folder / "features.mtx").write_bytes(content)
     return Case(functools.partial(load, folder), learn, ("features.mtx", "edges.csv"))
 
@@ -269,70 +224,37 @@ def tensors(arrays):
 
 def mutate_tensor(draw, tensor):
     """What a tensor can be besides dense numbers."""
-    number = torch.ones(2, 3) if not torch.is_tensor(tensor) else tensor
-    flat = number.reshape(-1).float() if not number.is_complex() else number.real.reshape(-1)
+    number = tensor if torch.is_tensor(tensor) and not tensor.is_complex() else torch.ones(2, 3)
+    flat = number.reshape(-1).float()
+    types = (torch.complex64, torch.bfloat16, torch.bool, torch.float8_e4m3fn, torch.int8)
+    far = torch.tensor([[0, 10**9], [0, 1]])
     kinds = (
         lambda: torch.tensor(draw.choice((0, 1.5, float("nan"), 2**62))),
-        lambda: torch.empty(0),
-        lambda: torch.empty(2, 0, dtype=torch.int64),
+        lambda: torch.empty(draw.choice(((0,), (2, 0)))),
         lambda: torch.quantize_per_tensor(flat, 0.1, 0, torch.qint8),
         lambda: number.to_sparse() if number.dim() == 2 else number,
         lambda: number.float().to_sparse_csr() if number.dim() == 2 else number,
-        lambda: number.to(torch.complex64),
-        lambda: number.to(torch.bfloat16),
-        lambda: number.to(torch.bool),
-        lambda: number.to(torch.float8_e4m3fn),
+        *[lambda: number.to(draw.choice(types))] * 4,
         lambda: flat.clone().requires_grad_(),
         lambda: torch.ones(1).expand(10**6),
-        lambda: torch.nn.Parameter(flat.clone()),
-        lambda: number.to(torch.int8),
-        lambda: 5,
-        lambda: "text",
-        lambda: [1, 2, 3],
-        lambda: {"a": torch.ones(1)},
-        lambda: torch.sparse_coo_tensor(
-            torch.tensor([[0, 10**9], [0, 1]]), torch.ones(2), (10**9 + 1, 2)
+        lambda: draw.choice((5, "text", [1, 2, 3], {"a": torch.ones(1)})),
+        lambda: torch.sparse_coo_tensor(far, torch.ones(2), (10**9 + 1, 2)),
+        lambda: torch.sparse_csr_tensor(
+            torch.tensor([0, 5, 1]), torch.tensor([7, -3]), torch.ones(2), (2, 2)
         ),
-        lambda: _lying_csr(),
     )
-    return draw.choice(kinds)()
-
-
-def _lying_csr():
     with torch.sparse.check_sparse_tensor_invariants(False):
-        crow, col = torch.tensor([0, 5, 1]), torch.tensor([7, -3])
-        return torch.sparse_csr_tensor(crow, col, torch.ones(2), (2, 2))
+        return draw.choice(kinds)()
 
 
-@fuzzed("pt")
-def pt(draw, folder):
+def wrong_fields(draw):
+    """Tensors of a graph under PyG's names, some of them wrong."""
     arrays = small_graph(draw)
-    fields = tensors(mutate_arrays(draw, arrays) if draw.chance(0.5) else arrays)
+    fields = tensors(mutate_arrays(draw, arrays) if draw.chance(0.6) else arrays)
     if draw.chance(0.5) and fields:
         key = draw.choice(sorted(fields))
         fields[key] = mutate_tensor(draw, fields[key])
-    if draw.chance(0.2):
-        fields["num_nodes"] = draw.choice((5, 0, -1, 10**9, 10**12, 2**63, 2.5, "9", None))
-    saved = draw.choice(
-        (fields, fields, as_data(fields), (fields, None), [fields], fields.values())
-    )
-    stream = io.BytesIO()
-    try:
-        torch.save(saved, stream, _use_new_zipfile_serialization=draw.chance(0.8))
-    except (RuntimeError, TypeError, AttributeError, pickle.PicklingError):
-        stream = io.BytesIO()
-        torch.save(arrays["x"], stream)
-    content = stream.getvalue()
-    kind = draw.randrange(10)
-    if kind == 0:
-        content = mutate_bytes(draw, content)
-    elif content[:2] == b"PK":
-        content = _mutate_pt(draw, folder, kind, content)
-    elif kind == 1:
-        content = canary(folder)
-    path = folder / draw.choice(("graph.pt", "graph.pth"))
-    path.write_bytes(content)
-    return Case(functools.partial(load, path), learn, (path.name,))
+    return fields
 
 
 def as_data(fields):
@@ -343,21 +265,31 @@ def as_data(fields):
     return data
 
 
-def _mutate_pt(draw, folder, kind, content):
-    members = read_zip(content)
-    if kind == 1:
-        return mutate_zip(draw, content)
-    at = draw.randrange(len(members))
-    name, member = members[at]
-    if kind == 2:
-        members[at] = (name, mutate_bytes(draw, member))
-    elif kind == 3:
-        members = [(n, canary(folder) if n.endswith("data.pkl") else c) for n, c in members]
-    elif kind == 4:
-        del members[at]
-    elif kind == 5:
-        first = next(i for i, (n, _) in enumerate(members) if n.endswith("data.pkl"))
-        members[first] = (members[first][0], mutate_bytes(draw, members[first][1]))
-    else:
-        return content
-    return write_zip(members, zipfile.ZIP_STORED)
+@fuzzed("pt")
+def pt(draw, folder):
+    fields = wrong_fields(draw)
+    if draw.chance(0.2):
+        fields["num_nodes"] = draw.choice((5, 0, -1, 10**9, 10**12, 2**63, 2.5, "9", None))
+    others = (as_data(fields), (fields, None), [fields], fields.values())
+    stream, zipped = io.BytesIO(), draw.chance(0.8)
+    try:
+        saved = draw.choice((fields, fields, *others))
+        torch.save(saved, stream, _use_new_zipfile_serialization=zipped)
+    except (RuntimeError, TypeError, AttributeError, pickle.PicklingError):
+        stream, zipped = io.BytesIO(), True
+        torch.save(torch.ones(2), stream)
+    content, kind = stream.getvalue(), draw.randrange(8)
+    if kind == 0:
+        content = mutate_bytes(draw, content)
+    elif kind == 1:
+        content = mutate_zip(draw, content) if zipped else canary(folder)
+    elif kind <= 3 and zipped:
+        with zipfile.ZipFile(stream) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        name = next(n for n in members if n.endswith("data.pkl"))
+        pickles = (canary(folder), mutate_bytes(draw, members[name]), b"")
+        members[name] = draw.choice(pickles)
+        content = write_zip(members.items(), zipfile.ZIP_STORED)
+    path = folder / draw.choice(("graph.pt", "graph.pth"))
+    path.write_bytes(content)
+    return Case(functools.partial(load, path), learn, (path.name,))

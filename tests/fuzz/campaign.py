@@ -1,74 +1,50 @@
-"""Many inputs, several processes at a time; failures are kept with what repeats them.
+"""Many inputs, each built and read in a process of its own, in limits, and the verdict on each.
 
-A process is forked for a few inputs. It ends with the first that fails, which is then tried again
-in a process of its own; those after it go to the next process.
+The process is forked from one that has longnn loaded already. What it finds is a file, so that a
+crash is noticed by its absence. Inputs of failures are kept with what repeats them.
 """
 
-import collections
+import contextlib
 import dataclasses
+import dis
+import faulthandler
 import functools
 import gc
 import itertools
+import json
 import os
-import select
+import resource
 import shutil
+import signal
+import socket
 import tempfile
 import traceback
 import warnings
 from pathlib import Path
 
+import longnn
 from tests.fuzz import material
+from tests.fuzz.archives import CANARY
 from tests.fuzz.cases import RARE, load_formats
-from tests.fuzz.sandbox import GOOD, OUTPUT, Verdict, judge_end, run_inputs
+from tests.fuzz.draw import Draw
+from tests.kills import finish, forked
 
-#: How many inputs a process is given: a fork takes longer than most of them.
-BATCH = 10
+SECONDS = 10  # of computing
+PATIENCE = 60  # seconds of any kind: a process that waits, or gets little of a busy machine
+BYTES = 2 * 2**30  # beyond what the process has before it reads
+VERDICT, OUTPUT = "verdict.json", "output.txt"
+GOOD = ("fine", "clean")
+_OURS = str(Path(longnn.__file__).parent) + os.sep
+_MEMORY = ("allocate", "bad_alloc", "malloc", "out of memory", "Insufficient memory")
 
 
 @dataclasses.dataclass(frozen=True)
-class Failure:
-    """An input that was neither fine nor a clean error."""
+class Verdict:
+    """What became of an input: ``fine``, ``clean``, or the kind of failure, and the reason."""
 
-    format: str
-    number: int
-    seed: int
-    verdict: Verdict
-
-    def command(self):
-        """What repeats it."""
-        arguments = f"--only {self.format} --seed {self.seed} --first {self.number} --count 1"
-        return f"python -m tests.fuzz {arguments}"
-
-    def describe(self):
-        verdict = self.verdict
-        return f"{verdict.kind}: {verdict.reason}\n  at {verdict.cause}\n  {self.command()}"
-
-
-@dataclasses.dataclass
-class Tally:
-    """What became of all inputs."""
-
-    seed: int
-    counts: dict[str, collections.Counter[str]] = dataclasses.field(default_factory=dict)
-    failures: list[Failure] = dataclasses.field(default_factory=list)
-
-    def enter(self, name, number, verdict):
-        self.counts.setdefault(name, collections.Counter())[verdict.kind] += 1
-        if verdict.kind not in GOOD:
-            self.failures.append(Failure(name, number, self.seed, verdict))
-
-    def table(self):
-        """Lines: one per format, how many of each kind."""
-        for name, counts in sorted(self.counts.items()):
-            each = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-            yield f"{name:>16}: {each}"
-
-    def causes(self):
-        """Failures by format, kind and cause, the most frequent first."""
-        found = collections.defaultdict(list)
-        for failure in self.failures:
-            found[failure.format, failure.verdict.kind, failure.verdict.cause].append(failure)
-        return sorted(found.items(), key=lambda item: -len(item[1]))
+    kind: str
+    reason: str = ""
+    trace: str = ""
 
 
 def choose(count, first, only=None):
@@ -87,10 +63,13 @@ def choose(count, first, only=None):
     return list(itertools.islice(turns, first, first + count))
 
 
-def run_campaign(
-    inputs, seed, *, keep=None, jobs=2, formats=None, prepare=material.prepare, on_end=None
-):
-    """Put inputs through longnn; returns the :class:`Tally`.
+def command_of(name, number, seed):
+    """What repeats an input."""
+    return f"python -m tests.fuzz --only {name} --seed {seed} --first {number} --count 1"
+
+
+def run_campaign(inputs, seed, *, keep=None, jobs=2, formats=None, prepare=material.prepare):
+    """Put inputs through longnn; yields format, number and verdict of each as it ends.
 
     Args:
         inputs: (format, number) pairs.
@@ -99,111 +78,183 @@ def run_campaign(
         jobs: how many processes at a time.
         formats: functions that make inputs, by name; all by default.
         prepare: makes what inputs are made from, in a process of its own.
-        on_end: called with format, number and verdict of each input.
     """
-    formats = formats or load_formats()
-    tally = Tally(seed)
+    formats, waiting, running = formats or load_formats(), list(reversed(inputs)), {}
     with tempfile.TemporaryDirectory(prefix="longnn-fuzz-") as scratch:
         material.place = Path(scratch, "material")
         material.place.mkdir()
-        _in_child(functools.partial(prepare, material.place))
+        if finish(forked(lambda: prepare(material.place))):
+            raise RuntimeError("the material of the inputs could not be made")
         gc.collect()
         gc.freeze()  # children then share memory that a collection would touch
-        try:
-            for name, number, verdict, folder in _Pool(formats, seed, Path(scratch), jobs, inputs):
-                tally.enter(name, number, verdict)
-                if keep is not None and verdict.kind not in GOOD:
-                    _keep(folder, Path(keep) / f"{name}-{number}", tally.failures[-1])
-                if on_end is not None:
-                    on_end(name, number, verdict)
-                shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            gc.unfreeze()
-    return tally
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                name, number = waiting.pop()
+                folder = Path(scratch, f"{name}-{number}")
+                folder.mkdir()
+                given = formats[name], f"{seed}/{name}/{number}", folder
+                running[forked(functools.partial(_attempt, *given))] = name, number, folder
+            process, status = os.wait()
+            name, number, folder = running.pop(process)
+            verdict = judge_end(os.waitstatus_to_exitcode(status), folder)
+            if keep is not None and verdict.kind not in GOOD:
+                _keep(
+                    folder, Path(keep, f"{name}-{number}"), verdict, command_of(name, number, seed)
+                )
+            shutil.rmtree(folder, ignore_errors=True)
+            yield name, number, verdict
+        gc.unfreeze()
 
 
-class _Pool:
-    """Processes with a few inputs each; iterating gives (format, number, verdict, folder)."""
-
-    def __init__(self, formats, seed, scratch, jobs, inputs):
-        self.formats, self.seed, self.scratch, self.jobs = formats, seed, scratch, jobs
-        self.waiting = collections.deque(inputs)
-        self.suspects = collections.deque()  # failed in company
-        self.running = {}  # (process, inputs) by the descriptor of the process
-
-    def __iter__(self):
-        poll = select.poll()
-        while self.running or self.waiting or self.suspects:
-            while len(self.running) < self.jobs and (self.waiting or self.suspects):
-                poll.register(self._start(), select.POLLIN)
-            for descriptor, _ in poll.poll():
-                poll.unregister(descriptor)
-                yield from self._finish(descriptor)
-
-    def _start(self):
-        if self.suspects:
-            batch = [self.suspects.popleft()]
-        else:
-            fair = max(1, len(self.waiting) // self.jobs)
-            batch = [self.waiting.popleft() for _ in range(min(BATCH, fair, len(self.waiting)))]
-        process = os.fork()
-        if process == 0:
-            try:
-                run_inputs([self._input(*each) for each in batch])
-            finally:
-                os._exit(99)
-        descriptor = os.pidfd_open(process)
-        self.running[descriptor] = process, batch
-        return descriptor
-
-    def _input(self, name, number):
-        return self.formats[name], f"{self.seed}/{name}/{number}", self._folder(name, number)
-
-    def _folder(self, name, number):
-        return self.scratch / f"{name}-{number}"
-
-    def _finish(self, descriptor):
-        process, batch = self.running.pop(descriptor)
-        os.close(descriptor)
-        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        begun = [each for each in batch if (self._folder(*each) / OUTPUT).exists()]
-        self.waiting.extendleft(reversed(batch[len(begun) :]))
-        if not begun:
-            raise RuntimeError(f"a process ended with {code} before its first input")
-        for each in begun:
-            folder = self._folder(*each)
-            verdict = judge_end(code, folder)
-            if verdict.kind not in GOOD and len(batch) > 1:
-                shutil.rmtree(folder)
-                self.suspects.append(each)
-            else:
-                yield *each, verdict, folder
-
-
-def _keep(folder, target, failure):
+def _keep(folder, target, verdict, command):
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     if (folder / "input").exists():
         shutil.copytree(folder / "input", target / "input", symlinks=True)
     what = folder / "what.txt"
     said = what.read_text(errors="replace") if what.exists() else ""
-    text = f"{failure.describe()}\n\n{said}\n\n{failure.verdict.trace}\n"
+    text = f"{verdict.kind}: {verdict.reason}\n  {command}\n\n{said}\n\n{verdict.trace}\n"
     (target / "failure.txt").write_text(text, errors="replace")
 
 
-def _in_child(work):
-    """Do something in a forked process, so that this one stays as it is."""
-    process = os.fork()
-    if process == 0:
-        code = 1
-        try:
-            warnings.simplefilter("ignore")
-            work()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(process, 0)
-    if status:
-        raise RuntimeError("the material of the inputs could not be made")
+# In the process of an input
+
+
+def _attempt(make, name, folder):
+    """Build an input and read it; leaves a verdict in its folder."""
+    os.setsid()
+    with (folder / OUTPUT).open("wb") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    faulthandler.enable(2)
+    for late in (signal.SIGALRM, signal.SIGPROF):  # the default action comes after the stack
+        faulthandler.register(late, 2, chain=True)
+    with (
+        open(1, "w", closefd=False) as out,
+        open(2, "w", closefd=False) as err,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        verdict = _verdict(make, name, folder)
+    (folder / VERDICT).write_text(json.dumps(vars(verdict)))
+
+
+def _verdict(make, name, folder):
+    inside = folder / "input"
+    inside.mkdir()
+    _isolate(folder, inside)
+    try:
+        case = make(Draw(name), inside)
+    except Exception as error:
+        return Verdict("fuzzer", f"the input could not be made: {error!r}", traceback.format_exc())
+    (folder / "what.txt").write_text(case.what, errors="replace")
+    names, stage = case.names, "read"
+    try:
+        with _limited():
+            found = case.read()
+            names, stage = (), "used"
+            if case.use is not None:
+                case.use(found)
+    except SystemExit as error:
+        if error.code not in (None, 0, 1, 2):
+            return Verdict("raw", f"exit code {error.code!r}", traceback.format_exc())
+        return Verdict("fine" if error.code in (None, 0) else "clean")
+    except BaseException as error:
+        verdict = judge(error, names)
+        return dataclasses.replace(verdict, reason=f"when {stage}: {verdict.reason}")
+    return Verdict("fine")
+
+
+def _isolate(folder, inside):
+    """Nothing outside the input's folder is written, and nothing is asked of the network."""
+    os.chdir(inside)
+    for key in ("scratch", "cache"):
+        (folder / key).mkdir()
+    os.environ |= {"TMPDIR": str(folder / "scratch"), "XDG_CACHE_HOME": str(folder / "cache")}
+    os.environ |= {"HOME": str(folder), "LONGNN_DEBUG": "1", "COLUMNS": "100"}
+    os.environ.pop("LONGNN_DATA", None)
+    tempfile.tempdir = None
+    warnings.simplefilter("ignore")
+
+    def refuse(*arguments, **options):
+        raise OSError("no network here")
+
+    socket.socket.connect = socket.getaddrinfo = refuse
+
+
+@contextlib.contextmanager
+def _limited():
+    """The limits of one input: memory beyond what there is now, and time."""
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, resource.RLIM_INFINITY))
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+# Verdicts
+
+
+def judge(error, names=()):
+    """The verdict on an exception: clean, if longnn raised it on purpose and it names its file."""
+    trace = "".join(traceback.format_exception(error))[-20_000:]
+    text = str(error)
+    reason = f"{type(error).__name__}: {text[:300]}"
+    if any(not raised_by_us(one) and _is_memory(one) for one in _chain(error)):
+        return Verdict("memory", reason, trace)
+    user = isinstance(error, ValueError | TypeError | OSError | MemoryError)
+    # What the system says about a file is one clear line, too.
+    told = isinstance(error, OSError) and error.strerror and error.filename
+    if not user or not (raised_by_us(error) or told):
+        return Verdict("raw", reason, trace)
+    if names and not any(name in text for name in names):
+        return Verdict("unnamed", reason, trace)
+    return Verdict("clean", reason)
+
+
+def _chain(error):
+    seen = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return seen
+
+
+def _is_memory(error):
+    if isinstance(error, MemoryError):
+        return True
+    return isinstance(error, RuntimeError | OSError) and any(t in str(error) for t in _MEMORY)
+
+
+def raised_by_us(error):
+    """Whether a ``raise`` of longnn made the exception, and not the interpreter or a library."""
+    at = error.__traceback__
+    if at is None:
+        return False
+    while at.tb_next is not None:
+        at = at.tb_next
+    code = at.tb_frame.f_code
+    ours = code.co_filename.startswith(_OURS)
+    return ours and dis.opname[code.co_code[at.tb_lasti]] == "RAISE_VARARGS"
+
+
+def judge_end(code, folder):
+    """The verdict on an input whose process has ended with a code."""
+    if (folder / "input" / CANARY).exists():
+        return Verdict("code", "code in the input was run")
+    said = (folder / OUTPUT).read_text(errors="replace")[-20_000:]
+    if (folder / VERDICT).exists():
+        verdict = Verdict(**json.loads((folder / VERDICT).read_text()))
+        if verdict.kind in GOOD and "Traceback (most recent call last)" in said:
+            return Verdict("raw", "a traceback was printed", said)
+        return verdict
+    name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    if name in ("SIGALRM", "SIGPROF"):
+        return Verdict("time", f"more than {SECONDS} s of computing, or {PATIENCE} s in all", said)
+    return Verdict("memory" if any(text in said for text in _MEMORY) else "crash", name, said)

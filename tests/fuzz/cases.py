@@ -1,17 +1,20 @@
 """What an input is, and the list of formats that make them."""
 
-import contextlib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from longnn.data import describe
+from longnn.runs import train
+
 #: Every format by name: a function of a :class:`~tests.fuzz.draw.Draw` and a new folder.
 FORMATS: dict[str, Callable[[Any, Path], "Case"]] = {}
 #: Formats whose inputs take a second or more: one of them for this many of the others.
-RARE = {"report": 5, "text-bomb": 2}
-_MODULES = ("tables", "arrays", "raws", "folders", "settings", "memory")
+RARE = {"report": 5}
+#: A training of milliseconds.
+QUICK = {"epochs": 2, "degree": 2, "hidden_channels": 4, "device": "cpu", "baselines": False}
 
 
 @dataclass(frozen=True)
@@ -44,43 +47,13 @@ def fuzzed(name):
 
 def load_formats():
     """All formats: their modules enter them."""
-    for module in _MODULES:
+    for module in ("tables", "arrays", "folders", "settings", "memory"):
         importlib.import_module(f"tests.fuzz.{module}")
-    from tests.fuzz import archives, tables
-
-    archives.packed_zeros()  # once, and not in every process
-    tables.packed_zeros()
     return FORMATS
-
-
-@contextlib.contextmanager
-def without_pages():
-    """Trainings write no page: it takes a second, and has a format of its own."""
-    from longnn import report
-
-    write = report.write_report
-    report.write_report = lambda record: None
-    try:
-        yield
-    finally:
-        report.write_report = write
 
 
 def learn(dataset):
     """Describe a graph, and train on it for a moment."""
-    from longnn.data import describe
-    from longnn.runs import train
-
     describe(dataset)
     dataset.fingerprint()
     train(dataset, QUICK)
-
-
-#: A training of milliseconds.
-QUICK = {
-    "epochs": 2,
-    "degree": 2,
-    "hidden_channels": 4,
-    "device": "cpu",
-    "baselines": False,
-}

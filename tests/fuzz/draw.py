@@ -1,5 +1,8 @@
 """Random choices, and mutations of what all formats are made of: bytes, texts, cells and trees."""
 
+import functools
+import json
+import operator
 import random
 
 #: What a cell of a table may hold, and rarely does.
@@ -37,17 +40,9 @@ class Draw(random.Random):
         """A number at the border of something."""
         return self.choice(NUMBERS)
 
-    def integer(self):
-        return self.choice([n for n in NUMBERS if isinstance(n, int) and abs(n) <= 2**64])
-
     def plain(self):
         """A value of a random type."""
-        kind = self.randrange(8)
-        if kind < 4:
-            return self.choice(PLAIN)
-        if kind < 7:
-            return self.number()
-        return self.choice((DIGITS, DEEP))
+        return self.choice((*[self.choice(PLAIN)] * 4, *[self.number()] * 3, DIGITS, DEEP))
 
     def times(self, most=3):
         """How often to mutate: mostly once."""
@@ -55,53 +50,23 @@ class Draw(random.Random):
 
 
 def mutate_bytes(draw, content):
-    """Flip, cut, splice, repeat or overwrite a part."""
-    content = bytearray(content)
+    """Flip, cut, repeat or overwrite a part."""
     for _ in range(draw.times()):
-        if not content:
-            return bytes(content)
-        at = draw.randrange(len(content))
-        size = min(draw.choice((1, 2, 4, 8, 64, 1000)), len(content) - at)
-        kind = draw.randrange(8)
-        if kind <= 1:
-            content[at] ^= 1 << draw.randrange(8)
-        elif kind == 2:
-            content[at : at + size] = draw.randbytes(size)
-        elif kind == 3:
-            del content[at:]
-        elif kind == 4:
-            del content[at : at + size]
-        elif kind == 5:
-            to = draw.randrange(len(content) + 1)
-            content[to:to] = content[at : at + size]
-        elif kind == 6:
-            content[at : at + size] = bytes([draw.choice((0, 255, 127, 10))]) * size
-        else:
-            width = draw.choice((2, 4, 8))
-            number = draw.integer() % 2 ** (8 * width)
-            content[at : at + width] = number.to_bytes(width, "little")
-    return bytes(content)
-
-
-def mutate_lines(draw, text):
-    """Repeat, delete, swap or cut lines, or put a special value in place of a word."""
-    lines = text.split("\n")
-    for _ in range(draw.times()):
-        at, other = draw.randrange(len(lines)), draw.randrange(len(lines))
-        kind = draw.randrange(7)
-        if kind == 0:
-            lines.insert(other, lines[at])
-        elif kind == 1 and len(lines) > 1:
-            del lines[at]
-        elif kind == 2:
-            lines[at], lines[other] = lines[other], lines[at]
-        elif kind == 3:
-            lines[at] = lines[at][: draw.randrange(len(lines[at]) + 1)]
-        else:
-            words = lines[at].split(" ")
-            words[draw.randrange(len(words))] = draw.choice(CELLS)
-            lines[at] = " ".join(words)
-    return "\n".join(lines)
+        at = draw.randrange(len(content) + 1)
+        end = min(at + draw.choice((1, 2, 4, 8, 64, 1000)), len(content))
+        part = content[at:end]
+        others = (
+            bytes([part[0] ^ 1 << draw.randrange(8)]) + part[1:] if part else b"",
+            draw.randbytes(len(part)),
+            b"",
+            part + part,
+            bytes([draw.choice((0, 255, 127, 10))]) * len(part),
+            draw.randrange(2**64).to_bytes(8, "little")[: len(part)],
+        )
+        content = content[:at] + draw.choice(others) + content[end:]
+        if draw.chance(0.1):
+            content = content[:at]
+    return content
 
 
 def mutate_rows(draw, rows):
@@ -109,43 +74,32 @@ def mutate_rows(draw, rows):
     rows = [list(row) for row in rows]
     for _ in range(draw.times()):
         at, other = draw.randrange(len(rows)), draw.randrange(len(rows))
-        width = max(1, min(map(len, rows)))
-        column, to = draw.randrange(width), draw.randrange(width)
-        kind = draw.randrange(16)
+        column = draw.randrange(max(1, min(map(len, rows))))
+        kind, value = draw.randrange(14), draw.choice(CELLS)
         if kind <= 6:
-            _set(rows[at], column, draw.choice(CELLS))
+            rows[at][column : column + 1] = [value]
         elif kind == 7:
-            value = draw.choice(CELLS)
-            for row in rows[1:]:
-                _set(row, column, value)
-        elif kind == 8:
             rows.insert(other, list(rows[at]))
-        elif kind == 9 and len(rows) > 1:
+        elif kind == 8 and len(rows) > 1:
             del rows[at]
-        elif kind == 10:
+        elif kind == 9:
             rows[at], rows[other] = rows[other], rows[at]
-        elif kind == 11:
-            for row in rows:
-                if column < len(row) and to < len(row):
-                    row[column], row[to] = row[to], row[column]
-        elif kind == 12:
-            for row in rows:
-                if width > 1 and column < len(row):
-                    del row[column]
-        elif kind == 13:
-            for row in rows:
-                if column < len(row):
-                    row.insert(to, row[column])
-        elif kind == 14:
+        elif kind == 10:
             rows[at] = rows[at][:column] if draw.chance(0.5) else [*rows[at], "1"]
-        else:
+        elif kind == 11:
             rows = rows[: draw.choice((1, 2, 3))]
+        else:  # a column of one value, twice, or none at all
+            times = draw.choice((None, 2, 0))
+            for row in rows[1:] if draw.chance(0.3) else rows:
+                cells = [value] if times is None else times * row[column : column + 1]
+                row[column : column + 1] = cells
     return rows
 
 
-def _set(row, column, value):
-    if column < len(row):
-        row[column] = value
+def mutate_lines(draw, text):
+    """Change a text, whose words are the cells of its lines."""
+    rows = mutate_rows(draw, [line.split(" ") for line in text.split("\n")])
+    return "\n".join(map(" ".join, rows))
 
 
 def places(tree, path=()):
@@ -157,38 +111,29 @@ def places(tree, path=()):
 
 
 def mutate_tree(draw, tree):
-    """Put a value of the wrong kind at a random place, or remove, repeat or swap one; in place."""
+    """Put a value of the wrong kind at a random place, or remove or repeat one; in place."""
     for _ in range(draw.times()):
         found = list(places(tree))
         if not found:
             return
         # Long lists of numbers would else take nearly all draws.
         depth = draw.randrange(1, max(map(len, found)) + 1)
-        path = draw.choice([path for path in found if len(path) <= depth])
-        parent, key = _at(tree, path[:-1]), path[-1]
-        kind = draw.randrange(10)
+        *above, key = draw.choice([path for path in found if len(path) <= depth])
+        parent = functools.reduce(operator.getitem, above, tree)
+        kind, value = draw.randrange(10), parent[key]
         if kind <= 5:
             parent[key] = draw.plain()
         elif kind == 6:
             del parent[key]
-        elif kind == 7:
-            value = _at(tree, draw.choice(found))
-            parent[key] = value if not isinstance(value, dict | list) else draw.number()
-        elif kind == 8 and isinstance(parent, dict):
+        elif kind == 7 and isinstance(parent, dict):
             parent[draw.choice(("unknown", "", "model", "é", "a.b"))] = draw.plain()
-        elif isinstance(parent[key], list) and parent[key]:
-            parent[key] = parent[key][:-1] if draw.chance(0.5) else parent[key] * 2
+        elif isinstance(value, list) and value:
+            parent[key] = value[:-1] if draw.chance(0.5) else value * 2
         else:
-            parent[key] = [parent[key]]
+            parent[key] = [value]
 
 
-def _at(tree, path):
-    for key in path:
-        tree = tree[key]
-    return tree
-
-
-def finish_json(text):
-    """JSON text with its stand-ins replaced by what no writer of JSON would write."""
-    text = text.replace(f'"{DIGITS}"', "7" * 5000)
+def finish_json(tree):
+    """A tree as JSON, its stand-ins replaced by what no writer of JSON would write."""
+    text = json.dumps(tree).replace(f'"{DIGITS}"', "7" * 5000)
     return text.replace(f'"{DEEP}"', "[" * 100_000 + "]" * 100_000)

@@ -12,10 +12,11 @@ from longnn.graphs import GraphOperator
 from longnn.runs import load_run, resume
 from longnn.runs._folder import read_record
 from longnn.tuning import read_record as read_search
+from tests.commands import without_report
 from tests.fuzz import material
 from tests.fuzz.archives import mutate_json, mutate_safetensors
 from tests.fuzz.arrays import mutate_arrays, write_npz
-from tests.fuzz.cases import Case, fuzzed, without_pages
+from tests.fuzz.cases import Case, fuzzed
 from tests.fuzz.draw import mutate_rows
 from tests.fuzz.settings import mutate_toml
 
@@ -38,33 +39,19 @@ def _mutate(draw, folder, path):
     path.write_bytes(content)
 
 
-def _copy(draw, folder, name, files):
-    """A copy of a folder with one or two files changed, or one gone."""
-    target = folder / name
-    shutil.copytree(material.place / name, target)
-    for name in {draw.choice(files): None for _ in range(draw.times(2))}:
-        if draw.chance(0.05):
-            (target / name).unlink()
-        else:
-            _mutate(draw, folder, target / name)
-    return target
+def copies(name, of, files, read, use=None, names=()):
+    """Enter a format: a copy of a folder with one or two files changed, or one gone."""
 
+    def make(draw, folder):
+        target = shutil.copytree(material.place / of, folder / of)
+        for file in {draw.choice(files): None for _ in range(draw.times(2))}:
+            if draw.chance(0.05):
+                (target / file).unlink()
+            else:
+                _mutate(draw, folder, target / file)
+        return Case(functools.partial(read, target), use, (*files, *names, str(target)))
 
-#: Files of a finished run that are read again; those with most to say are drawn more often.
-FINISHED = (
-    *("run.json", "record.json", "record.json", "record.json", "weights.safetensors"),
-    *("weights.safetensors", "history.csv", "filter_path.npz"),
-)
-
-
-@fuzzed("run")
-def run(draw, folder):
-    target = _copy(draw, folder, "run", FINISHED)
-    kind = draw.randrange(3)
-    names = ("run.json", "record.json", "weights.safetensors", str(target))
-    if kind == 0:
-        return Case(functools.partial(read_record, target), _show, names, "shown")
-    return Case(functools.partial(load_run, target), _use, names, "used")
+    fuzzed(name)(make)
 
 
 def _show(record):
@@ -73,63 +60,41 @@ def _show(record):
     report.cautions([record])
 
 
-def _use(found):
-    found.predictions()
-    found.evaluate()
-    _show(found.record)
+def _use_run(run):
+    run.predictions()
+    run.evaluate()
+    _show(run.record)
 
 
-@fuzzed("report")
-def page(draw, folder):
-    """The page of a run, from its record alone."""
-    target = _copy(
-        draw, folder, "run", ("record.json", "record.json", "history.csv", "filter_path.npz")
-    )
-    names = ("run.json", "record.json", str(target))
-    return Case(functools.partial(read_record, target), report.write_report, names)
+def _use_estimator(estimator):
+    estimator.predict(csbm(**material.SMALL))
+    estimator.get_params()
+    estimator.filter_response()
 
 
-@fuzzed("checkpoint")
-def checkpoint(draw, folder):
-    files = ("run.json", "config.toml", *["checkpoint.safetensors"] * 3)
-    target = _copy(draw, folder, "stopped", files)
-    names = ("run.json", "config.toml", "checkpoint.safetensors", str(target))
-    names += ("to stay finite",)  # with a learning rate that was changed: no fault of a file
-    return Case(without_pages()(functools.partial(resume, target)), None, names)
+def _use_operator(operator):
+    repr(operator)
+    operator @ torch.ones(operator.num_nodes, 2, dtype=operator.dtype)
 
 
-@fuzzed("estimator")
-def estimator(draw, folder):
-    path = folder / "estimator.safetensors"
-    shutil.copy(material.place / path.name, path)
-    _mutate(draw, folder, path)
-
-    def use(found):
-        graph = csbm(**material.SMALL)
-        found.predict(graph)
-        found.get_params()
-        found.filter_response()
-
-    return Case(functools.partial(LONGNNClassifier.load, path), use, (path.name,))
-
-
-@fuzzed("operator-file")
-def operator_file(draw, folder):
-    path = folder / "operator.safetensors"
-    shutil.copy(material.place / path.name, path)
-    _mutate(draw, folder, path)
-
-    def use(found):
-        repr(found)
-        found @ torch.ones(found.num_nodes, 2, dtype=found.dtype)
-
-    return Case(functools.partial(GraphOperator.load, path), use, (path.name,))
-
-
-@fuzzed("search-record")
-def search_record(draw, folder):
-    target = folder / "search"
-    target.mkdir()
-    content = (material.place / "search" / "tuning.json").read_bytes()
-    (target / "tuning.json").write_bytes(mutate_json(draw, content))
-    return Case(functools.partial(read_search, target), None, ("tuning.json",))
+#: Those with most to say are drawn more often.
+RECORD = ("record.json", "record.json", "history.csv", "filter_path.npz")
+FINISHED = (*RECORD, "run.json", "record.json", "weights.safetensors", "weights.safetensors")
+STOPPED = ("run.json", "config.toml", *["checkpoint.safetensors"] * 3)
+ESTIMATOR, OPERATOR = "estimator.safetensors", "operator.safetensors"
+copies("run", "run", FINISHED, load_run, _use_run)
+copies("record", "run", FINISHED, read_record, _show)
+copies("report", "run", RECORD, read_record, report.write_report)
+# With a learning rate that was changed training may diverge: no fault of a file.
+copies("checkpoint", "stopped", STOPPED, without_report()(resume), names=("to stay finite",))
+copies(
+    *("estimator", "estimator", (ESTIMATOR,)),
+    lambda folder: LONGNNClassifier.load(folder / ESTIMATOR),
+    _use_estimator,
+)
+copies(
+    *("operator-file", "operator", (OPERATOR,)),
+    lambda folder: GraphOperator.load(folder / OPERATOR),
+    _use_operator,
+)
+copies("search-record", "search", ("tuning.json",), read_search)

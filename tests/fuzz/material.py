@@ -8,6 +8,7 @@ from longnn.data import Source
 from longnn.graphs import GraphOperator
 from longnn.runs import train
 from longnn.tuning import load_space, tune
+from tests.commands import without_report
 from tests.fuzz.cases import QUICK
 
 #: Where they are; set before inputs are made.
@@ -23,6 +24,7 @@ class _StopError(Exception):
     pass
 
 
+@without_report()
 def prepare(folder):
     """Train, stop a training, fit an estimator, search: everything small."""
     graph = folder / "graph"
@@ -40,17 +42,12 @@ def prepare(folder):
         train(named, {**QUICK, "epochs": 4}, folder / "stopped", checkpoint_every=0, on_epoch=stop)
     dataset = named.load()
     options = {"epochs": 2, "hidden_channels": 4, "degree": 2, "device": "cpu"}
-    LONGNNClassifier(**options).fit(dataset).save(folder / "estimator.safetensors")
+    for name in ("estimator", "operator"):
+        (folder / name).mkdir()
+    fitted = LONGNNClassifier(**options).fit(dataset)
+    fitted.save(folder / "estimator" / "estimator.safetensors")
     operator = GraphOperator.from_data(dataset.data, normalization="random_walk")
-    operator.save(folder / "operator.safetensors")
+    operator.save(folder / "operator" / "operator.safetensors")
     space = {"epochs": 2, "degree": 2, "hidden_channels": 4, "a": {"choices": [0.0, 1.0]}}
-    tune(
-        dataset,
-        load_space(space),
-        folder=folder / "search",
-        trials=2,
-        repeats=1,
-        batch=2,
-        finalists=0,
-        device="cpu",
-    )
+    how = {"trials": 2, "repeats": 1, "batch": 2, "finalists": 0, "device": "cpu"}
+    tune(dataset, load_space(space), folder=folder / "search", **how)

@@ -52,96 +52,6 @@ def write_csv(folder, **tables):
     return tuple(f"{stem}.csv" for stem in tables)
 
 
-def render(draw, rows, separator):
-    """Rows as text, quoted where a writer would, or not at all."""
-    careful = draw.chance(0.7)
-
-    def cell(text):
-        if careful and any(mark in text for mark in (separator, '"', "\n", "\r")):
-            return '"' + text.replace('"', '""') + '"'
-        return text
-
-    end = draw.choice(("\n", "\n", "\n", "\r\n", "\r"))
-    return end.join(separator.join(map(cell, row)) for row in rows) + draw.choice((end, end, ""))
-
-
-def write_text(draw, folder, stem, rows):
-    """Write a table as text of some form; returns the file."""
-    suffix, separator = draw.choice(((".csv", ","), (".csv", ";"), (".tsv", "\t"), (".txt", " ")))
-    text = render(draw, rows, separator)
-    content = text.encode(draw.choice(ENCODINGS), errors="replace")
-    if draw.chance(0.1):
-        content = mutate_bytes(draw, content)
-    packing = draw.choice(("", "", "", "", *PACK))
-    packed = PACK[packing](content)
-    if packing and draw.chance(0.4):
-        packed = mutate_bytes(draw, packed)
-    path = folder / f"{stem}{suffix}{packing}"
-    path.write_bytes(packed)
-    return path
-
-
-def columns(draw, header):
-    """Options that name columns, right or wrong."""
-    if not draw.chance(0.25):
-        return {}
-    key = draw.choice(
-        ("label_column", "id_column", "feature_columns", "text_columns", "category_columns")
-    )
-    return {key: draw.choice([*header, *header, "nowhere", ""])}
-
-
-@fuzzed("text-nodes")
-def text_nodes(draw, folder):
-    edges, nodes = graph_rows(draw)
-    write_csv(folder, edges=edges)
-    path = write_text(draw, folder, "nodes", mutate_rows(draw, nodes))
-    options = columns(draw, nodes[0])
-    read = functools.partial(load, folder, **options)
-    return Case(read, learn, (path.name, "edges.csv"), str(options))
-
-
-@fuzzed("text-edges")
-def text_edges(draw, folder):
-    edges, nodes = graph_rows(draw)
-    path = write_text(draw, folder, "edges", mutate_rows(draw, edges))
-    names = write_csv(folder, nodes=nodes) if draw.chance(0.6) else ()
-    return Case(functools.partial(load, folder), learn, (path.name, *names))
-
-
-@fuzzed("text-bomb")
-def text_bomb(draw, folder):
-    """Small when packed, or by what its few numbers ask for."""
-    edges, nodes = graph_rows(draw)
-    kind = draw.randrange(4)
-    if kind == 0:  # numbers that could be taken for sizes
-        huge = draw.choice(("1000000000", "1000000000000", "4294967296", "99999999999999999999"))
-        rows = edges if draw.chance(0.5) else nodes
-        rows[draw.randrange(1, len(rows))][draw.choice((0, -1))] = huge
-    elif kind == 1:  # one wide row
-        nodes = [row * draw.choice((100, 3000)) for row in nodes]
-    write_csv(folder, edges=edges)
-    text = "\n".join(map(",".join, nodes)) + "\n"
-    name = "nodes.csv"
-    if kind == 2:  # one long cell
-        text = text.replace("red", "r" * draw.choice((200_000, 3_000_000)), 1)
-    elif kind == 3:
-        name = "nodes.csv.gz"
-    path = folder / name
-    path.write_bytes(_zeros(text) if kind == 3 else text.encode())
-    return Case(functools.partial(load, folder), None, (name, "edges.csv"))
-
-
-def _zeros(text):
-    """A gzip file of a few megabytes whose second half unpacks to more than the limit of memory."""
-    return gzip.compress(text.encode()) + packed_zeros() * 33
-
-
-@functools.cache
-def packed_zeros():
-    return gzip.compress(b"0," * 2**25, 9)
-
-
 ARROW = (
     lambda draw, n: pa.array(range(n), pa.int8()),
     lambda draw, n: pa.array([str(i) for i in range(n)], pa.large_string()),
@@ -162,43 +72,60 @@ ARROW = (
 )
 
 
-@fuzzed("parquet")
-def parquet(draw, folder):
-    edges, nodes = graph_rows(draw)
-    which = draw.choice(("edges", "nodes"))
-    rows = {"edges": edges, "nodes": nodes}[which]
-    if draw.chance(0.4):
-        rows = mutate_rows(draw, rows)
-    width = min(map(len, rows))
-    names = rows[0][:width]
-    arrays = [pa.array([row[i] for row in rows[1:]], pa.string()) for i in range(width)]
-    kind = draw.randrange(6)
-    if kind <= 1 and arrays:
-        arrays[draw.randrange(width)] = draw.choice(ARROW)(draw, len(rows) - 1)
-    elif kind == 2:
-        keep = draw.randrange(width + 1)
-        names, arrays = names[:keep], arrays[:keep]
-    table = pa.Table.from_arrays(arrays, names=names)
-    if kind == 3 and draw.chance(0.3):  # one value, said a few thousand times
-        cell = pa.DictionaryArray.from_arrays(pa.array([0] * 3000), pa.array(["x" * 1_000_000]))
-        table = pa.table({"source": cell, "target": pa.array(range(3000))})
-    stream = io.BytesIO()
-    compression = draw.choice(("snappy", "none", "zstd"))
-    pq.write_table(table, stream, compression=compression)
-    content = stream.getvalue()
-    if kind >= 4:
+def write_text(draw, path, rows):
+    """A table as text of some form, perhaps packed; returns the file."""
+    suffix, separator = draw.choice(((".csv", ","), (".csv", ";"), (".tsv", "\t"), (".txt", " ")))
+    careful = draw.chance(0.7)
+
+    def cell(text):
+        if careful and any(mark in text for mark in (separator, '"', "\n", "\r")):
+            return '"' + text.replace('"', '""') + '"'
+        return text
+
+    end = draw.choice(("\n", "\n", "\n", "\r\n", "\r"))
+    text = end.join(separator.join(map(cell, row)) for row in rows) + draw.choice((end, end, ""))
+    content = text.encode(draw.choice(ENCODINGS), errors="replace")
+    packing = draw.choice(("", "", "", "", *PACK))
+    content = PACK[packing](content)
+    if draw.chance(0.4 if packing else 0.1):
         content = mutate_bytes(draw, content)
-    (folder / f"{which}.parquet").write_bytes(content)
-    other = write_csv(folder, **({"nodes": nodes} if which == "edges" else {"edges": edges}))
-    return Case(functools.partial(load, folder), learn, (f"{which}.parquet", *other))
+    path = path.with_name(path.name + suffix + packing)
+    path.write_bytes(content)
+    return path
 
 
-@fuzzed("feature-table")
-def feature_table(draw, folder):
-    """A long table: id, feature, value."""
+def write_parquet(draw, path, rows):
+    """A table as Parquet, a column perhaps of an odd type; returns the file."""
+    names = rows[0][: min(map(len, rows))]
+    arrays = [pa.array([row[i] for row in rows[1:]], pa.string()) for i in range(len(names))]
+    if draw.chance(0.4) and arrays:
+        arrays[draw.randrange(len(arrays))] = draw.choice(ARROW)(draw, len(rows) - 1)
+    stream = io.BytesIO()
+    table = pa.Table.from_arrays(arrays, names=names)
+    pq.write_table(table, stream, compression=draw.choice(("snappy", "none", "zstd")))
+    content = stream.getvalue()
+    path = path.with_suffix(".parquet")
+    path.write_bytes(mutate_bytes(draw, content) if draw.chance(0.3) else content)
+    return path
+
+
+def tables(wrong, draw, folder):
+    """Edges, nodes and a long table of features, of which one is wrong and some may be missing."""
     edges, nodes = graph_rows(draw)
-    names = write_csv(folder, edges=edges, nodes=nodes)
-    rows = [["id", "feature", "value"]]
-    rows += [[draw.choice(nodes[1:])[0], f"w{draw.randrange(5)}", "1.5"] for _ in range(20)]
-    path = write_text(draw, folder, "features", mutate_rows(draw, rows))
-    return Case(functools.partial(load, folder), learn, (path.name, *names))
+    values = [[draw.choice(nodes[1:])[0], f"w{draw.randrange(5)}", "1.5"] for _ in range(20)]
+    every = {"edges": edges, "nodes": nodes, "features": [["id", "feature", "value"], *values]}
+    names, options = [], {}
+    for stem, rows in every.items():
+        if stem == wrong:
+            write = draw.choice((write_text, write_text, write_parquet))
+            names.append(write(draw, folder / stem, mutate_rows(draw, rows)).name)
+        elif stem == "edges" or draw.chance(0.7):
+            names += write_csv(folder, **{stem: rows})
+    if draw.chance(0.2):
+        key = draw.choice(("label_column", "id_column", "feature_columns", "text_columns"))
+        options = {key: draw.choice([*nodes[0], *nodes[0], "nowhere", ""])}
+    return Case(functools.partial(load, folder, **options), learn, tuple(names), str(options))
+
+
+for _stem in ("edges", "nodes", "features"):
+    fuzzed(f"table-{_stem}")(functools.partial(tables, _stem))

@@ -21,81 +21,54 @@ from longnn.kernels import (
 
 #: An H200.
 TARGET = GPUTarget("cuda", 90, 32)
+_TILE = {"ROWS": 2, "PIECES": 8, "EDGES": 64, "CHANNELS": 8}
+_ADAM = {"b1": 0.9, "b2": 0.999, "epsilon": 1e-8, "log_b1": -0.1, "log_b2": -1e-3}
 _DOUBLE = ("nodes", "transform", "beta", "slopes", "matrix", "numbers", "grad")
-_EDGES = {"EDGES": 64, "CHANNELS": 8}
-_BLOCKS = {"FIELDS": 4, "BLOCK": 1024}
-#: Kernel, constants, pointers to float64; other arguments are as NUMBERS says, and the rest are
-#: pointers to float32.
+
+
+def case(kernel, *, on=(), double=(), **constants):
+    """A kernel, its constants, of which these are true, and its pointers to float64."""
+    return kernel, {**constants, **dict.fromkeys(on, True)}, double
+
+
+def both(kernel, flags, **rest):
+    """A kernel with its flags up, and with them down."""
+    return case(kernel, on=flags, **rest), case(kernel, **dict.fromkeys(flags, False), **rest)
+
+
+#: Other arguments are as NUMBERS says, and the rest are pointers to float32.
 CASES = [
+    *both(_basis._series, ("RAW", "FACTORS", "PAPER"), double=_DOUBLE, WIDE=16, CHANNELS=8),
+    *both(_basis._gradient, ("FACTORS",), double=_DOUBLE, WIDE=16, CHANNELS=128),
+    *both(_basis._summary, ("FACTORS",), double=_DOUBLE, WIDE=16, CHANNELS=128),
+    *both(_entropy._losses, ("HITS",), ROWS=1024, CLASSES=8),
+    case(_entropy._gradient, ROWS=128, CLASSES=8),
+    *both(_features._product, ("DROP", "MOVED"), MEMBERS=8, EDGES=4, COLUMNS=64),
+    case(_rows._pass, on=("ACTIVATE", "DROP"), ROWS=16, COLUMNS=64),
+    case(_rows._gradient, on=("DROP",), ROWS=16, COLUMNS=64),
     *(
-        (
-            _basis._series,
-            {"RAW": raw, "FACTORS": raw, "PAPER": raw, "WIDE": 16, "CHANNELS": 8},
-            _DOUBLE,
-        )
-        for raw in (True, False)
-    ),
-    *(
-        (_basis._gradient, {"FACTORS": factors, "WIDE": 16, "CHANNELS": 128}, _DOUBLE)
-        for factors in (True, False)
-    ),
-    *(
-        (_basis._summary, {"FACTORS": factors, "WIDE": 16, "CHANNELS": 128}, _DOUBLE)
-        for factors in (True, False)
-    ),
-    *((_entropy._losses, {"HITS": hits, "ROWS": 1024, "CLASSES": 8}, ()) for hits in (True, False)),
-    (_entropy._gradient, {"ROWS": 128, "CLASSES": 8}, ()),
-    *(
-        (
-            _features._product,
-            {"DROP": drop, "MOVED": drop, "MEMBERS": 8, "EDGES": 4, "COLUMNS": 64},
-            (),
-        )
-        for drop in (True, False)
-    ),
-    (_rows._pass, {"ACTIVATE": True, "DROP": True, "ROWS": 16, "COLUMNS": 64}, ()),
-    (_rows._gradient, {"DROP": True, "ROWS": 16, "COLUMNS": 64}, ()),
-    *(
-        (
-            kernel,
-            {
-                "COLUMNS": 64,
-                "PRECISION": precision,
-                **{k: v for k, v in tile.items() if k.isupper()},
-            },
-            (),
-        )
-        for precision, tiles in _dense._TILES.items()
+        case(kernel, COLUMNS=64, PRECISION=name, **{k: v for k, v in tile.items() if k.isupper()})
+        for name, tiles in _dense._TILES.items()
         for kernel, tile in zip((_dense._forward, _dense._backward), tiles, strict=True)
     ),
     *(
-        (
-            kernel,
-            {"ROWS": 64, "CHANNELS": 64, "COLUMNS": 16, "PRECISION": precision},
-            (),
-        )
+        case(kernel, ROWS=64, CHANNELS=64, COLUMNS=16, PRECISION=precision)
         for kernel in (_narrow._product, _narrow._gradient)
         for precision in ("bf16x6", "tf32")
     ),
-    *(
-        (
-            _chebyshev._step,
-            {"FIRST": on, "LAST": on, "GRADIENT": on, "ROWS": 2, "PIECES": 8, **_EDGES},
-            ("beta",),
-        )
-        for on in (True, False)
+    *both(
+        _chebyshev._step,
+        ("FIRST", "LAST", "GRADIENT"),
+        double=("beta",),
+        **_TILE,
     ),
-    (_rows._normalize, {"CENTER": True, "ROWS": 16, "COLUMNS": 128}, ()),
-    (_rows._normalize_gradient, {"CENTER": True, "ROWS": 16, "COLUMNS": 128}, ()),
-    (_rows._add, {"RESIDUAL": True, "ROWS": 8, "COLUMNS": 128}, ()),
-    (_rows._sums, {"ROWS": 8, "COLUMNS": 128}, ()),
-    (
-        _step._adam,
-        {"b1": 0.9, "b2": 0.999, "epsilon": 1e-8, "log_b1": -0.1, "log_b2": -1e-3, **_BLOCKS},
-        (),
-    ),
-    (_step._keep, _BLOCKS, ()),
-    *((_step._stand, {"FALLING": by, "BY_LOSS": by, "BLOCK": 128}, ()) for by in (True, False)),
+    case(_rows._normalize, on=("CENTER",), ROWS=16, COLUMNS=128),
+    case(_rows._normalize_gradient, on=("CENTER",), ROWS=16, COLUMNS=128),
+    case(_rows._add, on=("RESIDUAL",), ROWS=8, COLUMNS=128),
+    case(_rows._sums, ROWS=8, COLUMNS=128),
+    case(_step._adam, **_ADAM, FIELDS=4, BLOCK=1024),
+    case(_step._keep, FIELDS=4, BLOCK=1024),
+    *both(_step._stand, ("FALLING", "BY_LOSS"), BLOCK=128),
 ]
 SIZES = ("size", "channels", "pairs", "rows", "columns", "piece", "members", "patience", "step")
 STRIDES = tuple(f"{of}{axis}" for of in "srgxw" for axis in "mrc")

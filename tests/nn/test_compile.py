@@ -1,7 +1,5 @@
 """``torch.compile`` gives what plain calls give; recording a model with its graph is refused."""
 
-import shutil
-
 import pytest
 import torch
 from torch import nn
@@ -80,16 +78,6 @@ def test_checks_of_the_graph_stay_when_compiled():
     compiled = torch.compile(model, backend="aot_eager")
     with pytest.raises(ValueError, match="Expected an undirected graph"):
         compiled(X, torch.tensor([[0], [1]]))
-
-
-@pytest.mark.slow
-@TORCHS_OWN
-@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
-@pytest.mark.parametrize("name", ["lon", "gcn"])
-@pytest.mark.parametrize("form", ["operator", "edges"])
-def test_inductor(name, form):
-    # Without dropout: inductor has random numbers of its own.
-    check_compiled(build(name, input_dropout=0.0, dropout=0.0).eval(), form, "inductor")
 
 
 class OnOneGraph(nn.Module):

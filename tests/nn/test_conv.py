@@ -5,20 +5,11 @@ import torch
 from torch_geometric.nn import Sequential
 
 from longnn import LONConv, PolynomialConv
-from longnn.polynomials import Bernstein
 
-from ..helpers import double_operator, random_graph, random_tensor
+from ..helpers import random_graph, random_tensor
 
 NODES = 25
 EDGES = random_graph(NODES, isolated=1)
-
-
-def layers():
-    return [
-        LONConv(3, degree=5, a=0.5, b=-0.5).double(),
-        PolynomialConv(3, degree=4, basis=Bernstein(), shared=True).double(),
-        LONConv(3, degree=5, coefficients="pcd", weight="probability", self_loops="add").double(),
-    ]
 
 
 def test_edge_weights_count():
@@ -29,6 +20,7 @@ def test_edge_weights_count():
     weight = 1.0 + (EDGES[0] + EDGES[1]).double() / NODES
     assert not torch.allclose(conv(x, EDGES, weight), conv(x, EDGES))
     torch.testing.assert_close(conv(x, EDGES, 5 * weight), conv(x, EDGES, weight))
+    assert conv.penalty() == conv.filter.penalty() > 0
 
 
 def test_inside_pyg_sequential():
@@ -72,12 +64,3 @@ def test_errors_and_repr():
     assert repr(PolynomialConv(2, degree=4, basis="bernstein")).startswith(
         "PolynomialConv(2, degree=4,"
     )
-
-
-def test_a_signal_in_half_precision_and_the_penalty():
-    conv, x = LONConv(2, degree=4), random_tensor(NODES, 2, dtype=torch.float32).bfloat16()
-    operator = double_operator(EDGES, NODES).to(torch.float32)
-    out = conv(x, operator)
-    assert out.dtype == torch.bfloat16
-    torch.testing.assert_close(out, conv(x.float(), operator).bfloat16(), rtol=0, atol=0)
-    assert conv.penalty() == conv.filter.penalty() > 0

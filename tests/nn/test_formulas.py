@@ -1,8 +1,6 @@
 """Each model against its formula: exact eigendecompositions, PyG's layers with the same weights,
 the textbook's message passing; and what only one architecture has."""
 
-import copy
-
 import numpy as np
 import pytest
 import scipy.special
@@ -285,13 +283,6 @@ def test_arma_equals_pyg():
         torch.testing.assert_close(model(x, EDGES), expected)
 
 
-def test_ablations_learn_what_their_names_say():
-    for name in ("lon", "jacobi-learnable"):
-        assert set(build(name).filter.raw_basis) == {"a", "b"}
-    for name in ("jacobi-orthnorm", "jacobi"):
-        assert not build(name).filter.raw_basis
-
-
 def test_penalties_cover_all_trained_filters():
     assert build("appnp").penalty() == build("gcn").penalty() == 0
     for model in (build("lon", **PAPER_FORM), start(DeepLONGNN(5, HIDDEN, 3, blocks=3, degree=4))):
@@ -305,21 +296,6 @@ def test_pagerank_coefficients_sum_to_one():
         personalized_pagerank(3, 2.0)
     with pytest.raises(ValueError, match=r"0 <= `degree` <= 4096 \(got 9223372036854775807\)"):
         personalized_pagerank(2**63 - 1, 0.1)
-
-
-def test_lon_can_add_self_loops_and_share_its_filter():
-    """Self loops are the operator's: the same scores as on a graph that has them."""
-    edges = random_graph(12)
-    x = random_tensor(12, 6).float()
-    torch.manual_seed(0)
-    model = LONGNN(6, 4, 3, shared=True, self_loops="add").eval()
-    assert model.filters()[0].channels == 1
-    torch.manual_seed(0)
-    plain = LONGNN(6, 4, 3, shared=True).eval()
-    looped = torch.cat([edges, torch.arange(12).expand(2, -1)], dim=1)
-    torch.testing.assert_close(model(x, edges), plain(x, looped))
-    with pytest.raises(ValueError, match="self_loops"):
-        LONGNN(6, 4, 3, self_loops="both")
 
 
 @pytest.mark.parametrize("coefficients", ["free", "pcd"])
@@ -537,19 +513,6 @@ def test_sixteen_blocks_start_stable(form, norm):
         assert 0 < max(norms) < 3 * min(norms) < float("inf")
 
 
-def test_many_blocks_add_what_one_would():
-    """The second map starts smaller by the root of the depth; without residuals it does not."""
-    for residual, ratio in ((True, 0.25), (False, 1.0)):
-        torch.manual_seed(0)
-        one = Block(HIDDEN, Hop(), norm="layer", residual=residual)
-        torch.manual_seed(0)
-        deep = Block(HIDDEN, Hop(), norm="layer", residual=residual, depth=16)
-        torch.testing.assert_close(deep.second.weight, ratio * one.second.weight)
-        torch.manual_seed(0)
-        deep.reset_parameters()
-        torch.testing.assert_close(deep.second.weight, ratio * one.second.weight)
-
-
 def kept_bytes(model, x, operator):
     """What autograd keeps for the backward pass, each storage once."""
     storages = {}
@@ -651,18 +614,6 @@ def test_a_filter_on_arcs_has_the_blocks_of_the_formula():
     torch.testing.assert_close(model(x, ARCS), torch.stack(expected, 1))
 
 
-def test_where_edges_go_both_ways_it_is_the_model_itself():
-    """With t = t_s + t_t, scores are those of the model on the undirected graph."""
-    model = build("lon", form="arcs", transform="linear")
-    plain = LONGNN(FEATURES, HIDDEN, CLASSES, transform="linear").double().eval()
-    state = copy.deepcopy(model.model.state_dict())
-    weight, bias = (state[f"transform.first.{name}"] for name in ("weight", "bias"))
-    state["transform.first.weight"] = sum(weight.chunk(2))
-    state["transform.first.bias"] = 2 * bias
-    plain.load_state_dict(state)
-    torch.testing.assert_close(model(features(), EDGES), plain(features(), EDGES))
-
-
 @pytest.mark.parametrize("name", DEEP)
 def test_two_blocks_reach_two_arcs_in_a_row(name):
     """0 -> 1 -> 2: a filter of the cover goes there and back in turn, two blocks go on."""
@@ -752,9 +703,6 @@ ERRORS = {
     ),
     r"Expected an orthonormal basis for truncate \(got Monomial": lambda: truncate_filters(
         DeepLONGNN(3, 4, 2, basis="monomial"), 0.9
-    ),
-    r"`model` to be one of .* lon, .*\(got 'lom'\); did you mean": lambda: get_model(
-        "lom", 1, 1, 1
     ),
     r"`in_channels` >= 1 \(got 0\)": lambda: LONGNN(0, 8, 2),
     r"'residual' \(got 'deep'\)": lambda: LONGNN(3, 8, 2, transform="deep"),

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from longnn.graphs import GraphOperator
-from longnn.nn import GCN
 from longnn.nn._ensemble import Ensemble
 from longnn.nn._terms import OnRows, Terms
 from longnn.registry import NETWORKS, get_model
@@ -129,19 +128,9 @@ def test_a_dropped_feature_is_dropped_from_all_terms(world, shared):
     model.filter_dropout.rate = 0.0
     torch.manual_seed(0)
     with torch.no_grad():
-        mean = sum(model.train().scores(terms, on_rows(model)) for _ in range(2000)) / 2000
+        mean = sum(model.train().scores(terms, on_rows(model)) for _ in range(500)) / 500
         exact = model.eval().scores(terms, on_rows(model))
-    assert torch.allclose(mean, exact, atol=0.1 * float(exact.abs().max()))
-
-
-def test_other_forms_say_what_to_do(world):
-    _, _, terms = world
-    for options in ({"placement": "output"}, {"placement": "hidden"}, {"placement": "both"}):
-        model = build("lon", **options)
-        assert model.row_degree is None
-        with pytest.raises(ValueError, match="use placement='features'"):
-            model.scores(terms, on_rows(model))
-    assert GCN(FEATURES, 8, 3).row_degree is None
+    assert torch.allclose(mean, exact, atol=0.2 * float(exact.abs().max()))
 
 
 def test_an_ensemble_asks_each_member_for_its_self_loops(world):

@@ -236,27 +236,6 @@ def test_the_fused_matrix_equals_autograd_through_the_recurrence(degree, weight)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize(("a", "b"), [(-0.9, -0.8), (-0.5, -0.5), (0.3, 6.0)])
-def test_derivative_against_high_precision_differences(a, b):
-    """d p_k / da at degree 30, by central differences in 60 digits of the Gamma formula."""
-    x, degree = 0.37, 30
-
-    def p(a, b):
-        norm = mpmath.mpf(2) ** (a + b + 1) * mpmath.gamma(degree + a + 1)
-        norm *= mpmath.gamma(degree + b + 1) / (2 * degree + a + b + 1)
-        norm /= mpmath.gamma(degree + a + b + 1) * mpmath.factorial(degree)
-        return mpmath.jacobi(degree, a, b, mpmath.mpf(x)) / mpmath.sqrt(norm)
-
-    with mpmath.workdps(60):
-        h = mpmath.mpf(10) ** -20
-        da = float((p(a + h, mpmath.mpf(b)) - p(a - h, mpmath.mpf(b))) / (2 * h))
-        db = float((p(mpmath.mpf(a), b + h) - p(mpmath.mpf(a), b - h)) / (2 * h))
-    at, bt = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (a, b))
-    value = polynomials.jacobi(torch.tensor([x], dtype=torch.float64), degree, at, bt)[-1]
-    ours = [g.item() for g in torch.autograd.grad(value.sum(), (at, bt))]
-    assert ours == pytest.approx([da, db], rel=1e-10)
-
-
 def test_batch_of_parameters_equals_a_loop():
     a = torch.tensor([[-0.9, 0.0], [3.0, 20.0]], dtype=torch.float64)
     b = torch.tensor([0.5, -0.6], dtype=torch.float64)

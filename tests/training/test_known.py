@@ -8,6 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 import longnn
+from longnn._base.schema import Node
 from longnn.data import DataError, from_data, make_split
 from longnn.graphs import GraphOperator
 from longnn.training import combine, complete, fit
@@ -24,6 +25,7 @@ from longnn.training._known import (
     product_of,
     views_of,
 )
+from tests.commands import without_report
 
 pytestmark = pytest.mark.usefixtures("no_report")
 
@@ -225,8 +227,10 @@ def street(nodes=300, seed=0, task="regression"):
 
 @pytest.fixture(scope="module", params=["regression", "classification"])
 def run(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("known") / "run"
-    return longnn.train(street(task=request.param), QUICK, folder)
+    with without_report():
+        return longnn.train(
+            street(task=request.param), QUICK, tmp_path_factory.mktemp("known") / "run"
+        )
 
 
 def test_a_run_keeps_its_known_answers(run):
@@ -284,15 +288,10 @@ def test_known_answers_of_training_nodes_alone():
     assert torch.equal(plain.predicted, fitted.plain)
 
 
-def test_damaged_known_answers_are_one_line(run):
+def test_damaged_known_answers_are_one_line():
+    node = Node({"coefficients": [[1.0]]}, file="weights.safetensors")
     with pytest.raises(ValueError, match="numbers per group"):
-        KnownFilter(((1.0,),), (1.0,), (0.1,), (2.0,)).check(_node())
-
-
-def _node():
-    from longnn._base.schema import Node
-
-    return Node({"coefficients": [[1.0]]}, file="weights.safetensors")
+        KnownFilter(((1.0,),), (1.0,), (0.1,), (2.0,)).check(node)
 
 
 def test_known_answers_never_cost_the_order_where_a_class_is_rare(monkeypatch):

@@ -6,10 +6,8 @@ import torch
 from longnn.config import Config
 from longnn.data import make_split
 from longnn.data._synthetic import csbm
-from longnn.registry import NETWORKS
 from longnn.training import load_checkpoint, save_checkpoint
 from longnn.training._fit import Scaling, make_model, make_population, make_problem, predict
-from tests.helpers import one_per_architecture
 
 EPOCHS = 12
 
@@ -38,12 +36,6 @@ VARIED = [
     {"seed": 1, "lr_transform": 0.01, "dropout": 0.0, "wd_transform": 1e-2},
     {"seed": 2, "lr_transform": 0.02, "dropout": 0.8, "input_dropout": 0.0},
 ]
-OF_JACOBI = [{"a": 0.5, "penalty": 1e-2}, {"b": 0.25, "penalty": 1e-2}, {"gamma": 1.5}]
-OF_LON = [
-    {"a": 0.5, "gamma": 0.5, "penalty": 1e-2},
-    {"b": 1.5, "lr_basis": 0.1},
-    {"gamma": 1.5},
-]
 
 
 def test_rounded_products_are_for_a_gpu_and_for_training_alone(dataset):
@@ -53,22 +45,6 @@ def test_rounded_products_are_for_a_gpu_and_for_training_alone(dataset):
     assert torch.equal(ours.history["train_loss"], usual.history["train_loss"])
     assert problem_of(dataset, config(precision="tf32")).rounded
     assert torch.get_float32_matmul_precision() == before
-
-
-@pytest.mark.parametrize("name", one_per_architecture(NETWORKS))
-def test_each_member_gets_what_it_would_get_alone(dataset, name):
-    """Seeds, splits, rates, decays and dropouts differ; results in float64 are the same."""
-    extra = {"lon": OF_LON, "jacobi": OF_JACOBI}.get(name, [{}] * 3)
-    configs = [config(model=name, **keys, **more) for keys, more in zip(VARIED, extra, strict=True)]
-    together = population(dataset, configs).run()
-    for c, result in zip(configs, together, strict=True):
-        (alone,) = population(dataset, [c]).run()
-        assert result.best_epoch == alone.best_epoch
-        for key, value in alone.state.items():
-            torch.testing.assert_close(result.state[key], value, rtol=1e-11, atol=1e-13)
-        torch.testing.assert_close(
-            result.history["val_loss"], alone.history["val_loss"], rtol=1e-11, atol=1e-13
-        )
 
 
 def test_evaluation_sees_no_dropout(dataset):
@@ -202,18 +178,6 @@ def test_resumed_training_is_bit_identical(dataset, tmp_path, stop):
     again = population(dataset, configs, record_filters=True)
     load_checkpoint(again, tmp_path / "c.safetensors")
     assert same(again.run(), whole)
-
-
-def test_training_killed_after_its_last_epoch_is_resumed(dataset, tmp_path):
-    """Its checkpoint has all epochs and no result yet."""
-    configs = [config(seed=s) for s in range(3)]
-    whole = population(dataset, configs, record_filters=True)
-    expected = whole.run(lambda p: save_checkpoint(p, tmp_path / "c.safetensors"))
-    again = population(dataset, configs, record_filters=True)
-    load_checkpoint(again, tmp_path / "c.safetensors")
-    assert (again.epoch, again.finished, len(again.results)) == (EPOCHS, False, 0)
-    assert same(again.run(), expected)
-    assert again.finished
 
 
 def same(ours, theirs):

@@ -9,7 +9,7 @@ from longnn.data import DataError, make_split
 from longnn.store._basis import BasisStore
 from longnn.store._disk import load_stored
 from longnn.store._rows import BLOCK, shuffled_windows
-from longnn.training import Job, fit, load_checkpoint, save_checkpoint
+from longnn.training import Job, fit
 from tests.store.graphs import small, write_graph
 
 FORM = {"placement": "features", "epochs": 8, "degree": 4}
@@ -105,36 +105,6 @@ def test_batches_are_read_for_what_they_are_for(world, monkeypatch):
     population.validate()
     assert np.concatenate(seen).tolist() == np.flatnonzero(split.val).tolist()
     assert max(len(part) for part in seen) <= 16
-
-
-def test_a_checkpoint_goes_on_to_the_bit(world, tmp_path):
-    _, rows = world
-    made = [config(batch_rows=32, dropout=0.3, seed=i) for i in range(2)]
-    splits = [make_split(rows, None, 0)] * 2
-
-    def population():
-        return Job(rows, made, splits)._groups[0]._make(0, 2)
-
-    straight, first, second = population(), population(), population()
-    expected = straight.run()
-    first.run(until=3)
-    save_checkpoint(first, tmp_path / "c")
-    load_checkpoint(second, tmp_path / "c")
-    for one, other in zip(expected, second.run(), strict=True):
-        assert all(torch.equal(one.state[k], other.state[k]) for k in one.state)
-        assert torch.equal(one.history["val_loss"], other.history["val_loss"])
-
-
-def test_a_checkpoint_of_other_batches_is_refused(world, tmp_path):
-    _, rows = world
-    split = make_split(rows, None, 0)
-    one, other = (
-        Job(rows, [config(batch_rows=size)], [split])._groups[0]._make(0, 1) for size in (32, 64)
-    )
-    one.run(until=2)
-    save_checkpoint(one, tmp_path / "c")
-    with pytest.raises(DataError, match="does not fit"):
-        load_checkpoint(other, tmp_path / "c")
 
 
 def test_forms_without_rows_say_what_to_do(world):

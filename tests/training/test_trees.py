@@ -6,11 +6,10 @@ import torch
 from torch_geometric.data import Data
 
 import longnn
-from longnn.data import DataError, Source, Split, from_data
+from longnn.data import DataError, Split, from_data
 from longnn.explain._forms import TreesForm
 from longnn.nn._trees import BoostedTrees, check_trees
 from longnn.runs import load_run
-from longnn.runs._folder import Keeper
 from longnn.training import complete, fit
 from longnn.tuning import tune
 
@@ -85,18 +84,6 @@ def test_two_trainings_give_one_model():
     assert not torch.equal(first, trained(data, seed=4).result.state["text"])
 
 
-def test_nodes_in_another_order_are_predicted_alike(tmp_path):
-    data = street()
-    run = longnn.train(data, BRIEF)
-    order = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(0))
-    place = torch.argsort(order)  # where each node went
-    moved = Data(x=data.data.x[order], edge_index=place[data.data.edge_index], y=data.data.y[order])
-    graph = from_data(moved, task="regression")
-    before = run.trained.predict(run.trained.problem(data))
-    after = run.trained.predict(run.trained.problem(graph))
-    assert torch.equal(before[order], after)
-
-
 @pytest.mark.parametrize("kind", ["three classes", "two classes", "labels", "targets"])
 def test_every_task_is_learned(kind):
     data = street(300)
@@ -133,12 +120,8 @@ def test_a_weight_of_a_class_moves_predictions_to_it():
     assert weighted.predicted[:, 1].mean() > plain.predicted[:, 1].mean() + 0.02
 
 
-def test_a_run_is_loaded_and_a_damaged_one_refused(tmp_path):
-    data = street()
-    run = longnn.train(data, BRIEF, tmp_path / "run")
-    again = load_run(tmp_path / "run")
-    problem = run.trained.problem(data)
-    assert torch.equal(again.trained.predict(problem), run.trained.predict(problem))
+def test_a_damaged_run_is_refused(tmp_path):
+    longnn.train(street(), BRIEF, tmp_path / "run")
     weights = tmp_path / "run" / "weights.safetensors"
     content = weights.read_bytes()
     for before, after in ((b"split_feature=", b"split_featurf="), (b"left_child=", b"left_chile=")):
@@ -165,16 +148,6 @@ def test_no_damaged_text_comes_to_compiled_code(before, after):
     assert before in text
     with pytest.raises(ValueError, match="boosted trees"):
         check_trees(text.replace(before, after, 1).encode())
-
-
-@pytest.mark.parametrize("directed", [False, True])
-def test_a_program_predicts_what_the_run_predicts(tmp_path, directed):
-    data = street(directed=directed)
-    run = longnn.train(data, BRIEF)
-    program = torch.export.load(run.export(tmp_path / "model.pt2")).module()
-    index = data.data.edge_index
-    said = program(data.data.x, index, torch.ones(index.shape[1]))
-    torch.testing.assert_close(said, run.trained.predict(run.problem), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -214,23 +187,3 @@ def test_a_search_finds_better_trees():
     space = {"columns": {"choices": ["alone", "neighbours"]}, "epochs": 30}
     found = tune(street(300), space, model="trees", trials=4, repeats=1, finalists=1, folder=None)
     assert found.config.options["columns"] == "neighbours"
-
-
-def test_an_interrupted_training_goes_on_to_the_same_trees(tmp_path, monkeypatch, ctrl_c):
-    source = Source.resolve("csbm", options={"num_nodes": 120, "num_features": 8})
-    whole = longnn.train(source, BRIEF, tmp_path / "whole")
-    rounds, check = [], Keeper.check
-
-    def interrupted(self):
-        rounds.append(1)
-        if len(rounds) == 4:
-            ctrl_c()
-        check(self)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Keeper, "check", interrupted)
-        with pytest.raises(longnn.runs.Interrupted) as stopped:
-            longnn.train(source, BRIEF, tmp_path / "run")
-    assert stopped.value.run.record.repeats[0].epochs == 4
-    again = longnn.runs.resume(tmp_path / "run")
-    assert again.record.to_dict()["repeats"] == whole.record.to_dict()["repeats"]

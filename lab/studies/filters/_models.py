@@ -133,19 +133,14 @@ def lon(degree: int, start: Start) -> FilterModel:
     return FilterModel(Jacobi(*start, weight="probability"), degree, learn_basis=True)
 
 
-def conditions(matrix: Tensor, problems: Problems, *, scaled: bool = False) -> Tensor:
+def conditions(matrix: Tensor, problems: Problems) -> Tensor:
     r"""Condition number of the Hessian :math:`CR^TRC^T` of the coefficients, for each image.
 
     Args:
         matrix: C of the basis, one for all or one per image.
         problems: the images; the filters do not matter.
-        scaled: of the matrix with its diagonal scaled to one, which is nearer to what Adam sees:
-            it gives each coefficient a step size of its own.
     """
-    J = problems.R[: problems.images] @ matrix.mT
-    if scaled:
-        J = J / torch.linalg.vector_norm(J, dim=1, keepdim=True)
-    return torch.linalg.cond(J) ** 2
+    return torch.linalg.cond(problems.R[: problems.images] @ matrix.mT) ** 2
 
 
 def best_starts(problems: Problems) -> list[Start]:

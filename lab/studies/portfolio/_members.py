@@ -19,7 +19,7 @@ from lab.studies._engine import read_records
 from lab.studies._printed import PAPER
 from longnn._base.files import atomic_path
 from longnn.data import NodeDataset
-from longnn.metrics import Task, headline
+from longnn.metrics import METRICS, Task, headline
 from longnn.training import DRAWS as VOTES
 from longnn.training import PRIOR, ROUNDS, Fitted, class_counts, combine, ensemble_weights, shifted
 
@@ -159,39 +159,20 @@ class Predictions:
     def scores(self, predicted: Tensor, labels: Tensor) -> np.ndarray:
         """The same of many candidates at once; minus infinity where one diverged."""
         sound = torch.isfinite(predicted).flatten(1).all(1).numpy()
-        if self.metric == "r2":
-            squares = (labels - predicted).square().sum(1)
-            found = (1 - squares / (labels - labels.mean()).square().sum()).double().numpy()
-        elif self.metric == "average_precision":
-            hit = (labels == self.positive).numpy()
-            found = _average_precisions(predicted[..., self.positive].numpy(), hit)
+        metric, true = METRICS[self.metric], labels.expand(len(predicted), -1)
+        weight, of = torch.ones(true.shape, dtype=torch.float64), metric.compute[self.task]
+        if self.task == "regression":
+            share = weight[..., None] / len(labels)  # these add up to one
+            found = of(predicted[..., None], true[..., None], share, torch.ones(1, 1))
         else:
-            weight = torch.full(labels.shape, 1 / len(labels), dtype=torch.float64)
-            if self.metric == "balanced_accuracy":
-                _, place, count = labels.unique(return_inverse=True, return_counts=True)
-                weight = 1 / (len(count) * count[place].double())
-            found = ((predicted.argmax(2) == labels).double() @ weight).numpy()
-        return np.where(sound, found, -math.inf)
+            said = predicted if metric.ranks else predicted.argmax(2)
+            found = of(said, true, weight, predicted.shape[2], self.positive)
+        return np.where(sound, found.numpy(), -math.inf)
 
     def sample(self, nodes: int) -> Self:
         """A fixed sample of at most so many nodes of each split's two sets."""
         val, holdout = (tuple(n.sample(nodes) for n in of) for of in (self.val, self.holdout))
         return dataclasses.replace(self, val=val, holdout=holdout)
-
-
-def _average_precisions(
-    predicted: np.ndarray,  # (candidates, nodes)
-    hit: np.ndarray,  # (nodes,)
-) -> np.ndarray:
-    """The average precision of each row: the mean precision at the hits, equal scores together."""
-    order = np.argsort(-predicted, axis=1, kind="stable")
-    ordered, hits = np.take_along_axis(predicted, order, 1), hit[order]
-    place = np.arange(len(hit))
-    last = np.concatenate([ordered[:, 1:] != ordered[:, :-1], np.ones((len(order), 1), bool)], 1)
-    after = np.where(last, place, len(hit) - 1)  # the end of each group of equal scores
-    end = np.minimum.accumulate(after[:, ::-1], axis=1)[:, ::-1]
-    precision = np.take_along_axis(hits.cumsum(1) / (place + 1), end, 1)
-    return np.asarray((precision * hits).sum(1) / max(hit.sum(), 1))
 
 
 #: The rows of a record of ``ensembles``: one model of the graph's recipe, several seeds of it, the

@@ -2,13 +2,10 @@
 
 import copy
 
-import numpy as np
 import pytest
-import torch
 
 from lab.bench import DATASETS
 from longnn.data._synthetic import csbm
-from longnn.graphs import GraphOperator
 
 MACHINE = {"platform": "Linux", "cpu": "a processor", "cores": 2, "load": None, "threads": 2}
 
@@ -17,15 +14,6 @@ MACHINE = {"platform": "Linux", "cpu": "a processor", "cores": 2, "load": None, 
 def small():
     """A graph on which every model learns."""
     return csbm(num_nodes=150, num_features=30, phi=0.6)
-
-
-def random_operator(edges):
-    """A random undirected graph with about so many edges and a mean degree of ten."""
-    nodes = max(edges // 5, 2)
-    index = np.random.default_rng(0).integers(nodes, size=(2, edges))
-    return GraphOperator.from_edge_index(
-        torch.from_numpy(index), num_nodes=nodes, symmetrize=True, self_loops="remove"
-    )
 
 
 def spread(value):

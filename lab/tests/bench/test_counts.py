@@ -5,18 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from torch.autograd.graph import saved_tensors_hooks
 from torch_geometric.data import Data
 
 from lab.bench import Workload
-from lab.bench._contenders import make_population, make_problem
+from lab.bench._contenders import make_population
 from lab.bench._measure import count_calls, operators, sparse_products
-from lab.tests.bench.conftest import random_operator
 from longnn import data, training
 from longnn.config import Config
 from longnn.data._scaling import Scaling
-from longnn.graphs import apply_filter
-from longnn.nn import LONGNN
 
 CPU = torch.device("cpu")
 K = Workload().degree
@@ -32,19 +28,6 @@ def filter_products(counts):
     """Products with the operator of the graph inside polynomial filters."""
     prefix = "product in longnn::chebyshev_filter"
     return sum(n for name, n in counts.items() if name.startswith(prefix))
-
-
-def saved_shapes(call):
-    """Shapes of the tensors that a forward pass stores for its backward pass."""
-    shapes = []
-
-    def keep(tensor):
-        shapes.append(tuple(tensor.shape))
-        return tensor
-
-    with saved_tensors_hooks(keep, lambda tensor: tensor):
-        call()
-    return shapes
 
 
 def epoch_counts(dataset, members):
@@ -95,34 +78,3 @@ def test_every_polynomial_model_costs_three_times_its_degree(small, model):
     split = data.make_split(small, "published", 0)
     population = training.make_population([config], problem, [split])
     assert filter_products(count_calls(population.step)) == 3 * 7
-
-
-def test_the_backward_pass_stores_nothing_per_degree(small):
-    operator = random_operator(100)
-    x = torch.randn(operator.num_nodes, 3, requires_grad=True)
-
-    def kept(degree):
-        beta = torch.randn(degree + 1, 3, requires_grad=True)
-        return len(saved_shapes(lambda: apply_filter(operator, x, beta)))
-
-    assert kept(2) == kept(40) > 0
-    problem = make_problem(small, Workload(), CPU)
-
-    def kept_by_model(degree):
-        model = LONGNN(small.num_features, 8, small.num_classes, degree=degree)
-        shapes = saved_shapes(lambda: model.scores(problem.features.values, problem.operator))
-        return sorted(shape for shape in shapes if shape and shape[0] == small.num_nodes)
-
-    assert kept_by_model(3) == kept_by_model(30) != []
-
-
-@pytest.mark.parametrize("degree", [1, 20])
-def test_forward_and_backward_cost_the_degree_each(degree):
-    operator = random_operator(100)
-    signal = torch.randn(operator.num_nodes, 4, requires_grad=True)
-    beta = torch.randn(degree + 1, 4, requires_grad=True)
-
-    def call():
-        torch.autograd.grad(apply_filter(operator, signal, beta).sum(), (signal, beta))
-
-    assert filter_products(count_calls(call)) == 2 * degree

@@ -6,7 +6,7 @@ import pytest
 
 from lab.bench import check_goals, lines, read_bench, rebuild_bench, rows, write_bench
 from lab.bench._goals import GOALS, goal_status, goal_value
-from lab.bench._record import KINDS, cells, folder_of
+from lab.bench._record import KINDS, folder_of
 from lab.tests.bench.conftest import made_up, spread
 from lab.tests.commands import succeed
 from tests.commands import ROOT
@@ -73,30 +73,6 @@ def test_pages_show_them():
     seconds = read_bench(RESULTS / "scale" / "scale-h200.json")["seconds"]["propagate"]["median"]
     page = " ".join((DOCS / "benchmarks.md").read_text().split())
     assert f"64 columns take {seconds:.3g} s" in page
-
-
-# Rows
-
-
-def test_rows_name_what_was_measured_where():
-    (row,) = [
-        row
-        for row in rows(made_up("cuda", datasets=("cora",)))
-        if row["contender"] == "gcn" and row["metric"] == "ms"
-    ]
-    assert row == {
-        "what": "contenders",
-        "graph": "cora",
-        "contender": "gcn",
-        "metric": "ms",
-        "value": 5.0,
-        "low": 4.5,
-        "high": 5.5,
-        "hardware": "a GPU",
-    }
-    found = cells(made_up(datasets=("cora",)), "scaling")
-    assert found["edges", "it"]["exponent"]["value"] == 1.0
-    assert found["edges", "it"]["x"]["value"] == [1, 2, 4]
 
 
 def test_two_records_are_compared(tmp_path, undrawn):
@@ -203,6 +179,3 @@ def test_a_goal_that_is_partly_measured_is_not_met():
     assert goal_status(goals["textbook-cora"]) == "not measured"
     assert goal_value(goals["textbook-cora"]) == "-"
     assert checked(made_up(population=5))["population-10"]["status"] == "not measured"
-
-
-# Sentences, and a graph on paper

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from lab.studies.basis import compare_weights, distance, fit_moments, weight_moments
+from lab.studies.basis import distance, fit_moments, weight_moments
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.0, 1.0), (2.5, -0.3), (5.0, 7.0)])
@@ -25,24 +25,3 @@ def test_distance_against_scipy():
     weight = scipy.stats.beta.ppf(quantiles, 1.7, 3.1, scale=2)
     wanted = scipy.stats.wasserstein_distance(points, weight)
     assert distance(shares, 0.7, 2.1) == pytest.approx(wanted, rel=1e-3)
-
-
-def make_cell(a, b, variance, histogram):
-    start = {"a": 0.0, "b": 1.0}
-    return {
-        "start": start,
-        "a": a,
-        "b": b,
-        "mean": 1.0,
-        "variance": variance,
-        "histogram": histogram,
-    }
-
-
-def test_weights_are_compared_with_the_spectrum():
-    flat = [0.01] * 100
-    found = compare_weights(make_cell([0.0, 0.0], [0.0, 2.0], 1 / 3, flat))
-    assert found["after"][0] == pytest.approx(0, abs=1e-9)
-    assert found["after"][1] > found["before"] > 0.1
-    assert found["fitted"] == pytest.approx((0, 0))
-    assert found["best"] == pytest.approx(0, abs=1e-9)

@@ -55,7 +55,6 @@ def test_a_record_of_another_plan_is_refused(tmp_path):
         ('{"plan": {}, "cells": {}}', r"record.json: Expected a cell 'low'"),
         ('{"plan": {}, "cells": {"low": {"x": 1}}}', r"record.json: low: Expected 'test' \(got x"),
         ('{"plan": {}, "cells": {"low": {"test": "x"}}}', "low.test: Expected a list of numbers"),
-        ('{"plan": {}, "cells": {"low": {"test": [1, "x"]}}}', "low.test: Expected a list of va"),
     ],
 )
 def test_a_damaged_record_is_refused_in_one_sentence(text, message, tmp_path):
@@ -212,16 +211,6 @@ def test_datasets_and_models_can_be_restricted(package):
     assert result.stderr == "toy_zero: record, texas: 50.00 %\n"
     assert get_study("toy_zero").asked[0].models == ["lon", "gpr"]
     assert "among cora, texas (got 'koala')" in fail("study", "toy_zero", "--dataset", "koala")
-
-
-def test_what_is_recorded_is_not_computed_again(package, tmp_path):
-    succeed("study", "toy_zero")
-    file = tmp_path / "study-results" / "toy_zero" / "tables" / "losses.md"
-    file.unlink()
-    result = run("study", "toy_zero")
-    assert result.stderr == ""
-    assert "[0.5]" in result.stdout
-    assert file.exists()
 
 
 def test_the_list_is_in_the_order_in_which_studies_run(package):

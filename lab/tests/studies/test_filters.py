@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from lab.records import Record
-from lab.studies import Context, filters, run_study
 from lab.studies.filters._images import image_grid, read_image_grid
 from lab.studies.filters._models import (
     MODELS,
@@ -146,21 +144,6 @@ def test_networks_learn(name, small):
         device=torch.device("cpu"),
     )
     assert (trained.curve[-1] < trained.curve[0]).all()
-
-
-def test_quick_run_from_end_to_end(tmp_path):
-    context = Context(tmp_path, quick=True, device="cpu", tell=lambda line: None)
-    tables = {table.name: table for table in run_study("filters", context)}
-    assert set(tables) == {"losses", "printed", "times", "sensitivity"}
-    assert {path.name for path in tmp_path.glob("figures/*.png")} == {"degrees.png"}
-    record = Record(tmp_path / "records" / "record.json")
-    assert record.plan["images"] == "photographs"
-    assert len(record["model/LON-GNN"]["losses"]["low"]) == 3
-    floor, closed = record["floor"]["losses"], record["closed/10"]["losses"]
-    for name in FILTERS:
-        np.testing.assert_allclose(closed[name], floor[name], rtol=1e-6)
-    assert str(tmp_path) not in record.path.read_text()
-    assert [t.rows for t in filters.tables(tmp_path)] == [t.rows for t in tables.values()]
 
 
 def test_photographs_where_the_file_is_absent(tmp_path):

@@ -10,8 +10,6 @@ import torch
 from torch_geometric.utils import grid as pyg_grid
 
 from lab.studies.filters._images import grid_edges, image_grid, read_image_grid
-from longnn.data import DataError
-from longnn.data._errors import MissingFileError
 
 SHARED = os.environ.get("LONGNN_DATA") or Path(__file__).parents[4] / "shared" / "data"
 DATA = Path(SHARED) / "images"
@@ -52,17 +50,6 @@ class TestImages:
         torch.testing.assert_close(energy, down + right)
         assert repr(grid) == "ImageGrid('photographs', 1 images, 50x50)"
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"size": 4}, r"`size` in 5..427 \(got 4\)"),
-            ({"images": 49}, r"`images` in 1..48 for patches of size 100 \(got 49\)"),
-        ],
-    )
-    def test_refuses(self, options, message):
-        with pytest.raises(DataError, match=message):
-            image_grid(**options)
-
 
 def save_mat(path, grid, **changes):
     n = grid.num_nodes
@@ -91,22 +78,3 @@ class TestMatFile:
         assert torch.equal(grid.mask, image_grid(images=1).mask)
         levels = grid.signals * 255
         torch.testing.assert_close(levels, levels.round(), rtol=0, atol=1e-9)
-
-    def test_refuses(self, tmp_path):
-        grid = image_grid(size=8, images=2)
-        with pytest.raises(MissingFileError, match=r"none\.mat: Expected a file here"):
-            read_image_grid(tmp_path / "none.mat")
-        lacking = save_mat(tmp_path / "a.mat", grid, mask=None)
-        with pytest.raises(DataError, match=r"variables A, F and mask \(no \['mask'\]\)"):
-            read_image_grid(lacking)
-        ring = np.roll(np.eye(64, dtype=np.uint8), 1, axis=1)
-        with pytest.raises(DataError, match="square 4-neighbour grid"):
-            read_image_grid(save_mat(tmp_path / "b.mat", grid, A=ring + ring.T))
-        spoiled = np.full((64, 2), np.nan)
-        with pytest.raises(DataError, match="finite signals"):
-            read_image_grid(save_mat(tmp_path / "c.mat", grid, F=spoiled))
-        whole = save_mat(tmp_path / "d.mat", grid).read_bytes()
-        for content in (b"", b"garbage", whole[: len(whole) // 2]):
-            (tmp_path / "d.mat").write_bytes(content)
-            with pytest.raises(DataError, match="readable, complete mat file"):
-                read_image_grid(tmp_path / "d.mat")

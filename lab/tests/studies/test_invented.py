@@ -1,16 +1,14 @@
 """Invented graphs are those of the records; and small versions of the studies on them."""
 
-import types
-
 import pytest
 import torch
 
 from lab.records import Record
-from lab.studies import Context, portfolio, presets, run_study, tables
-from lab.studies._engine import compute_cells, record_path
+from lab.studies import presets
+from lab.studies._engine import record_path
 from lab.studies._invented import DEVELOPMENT, HELD_BACK, STORIES
 from lab.studies._training import predict_by_columns
-from lab.studies.portfolio._graphs import GRAPHS, KINDS, NAMED, UNSEEN, Graph, levels
+from lab.studies.portfolio._graphs import GRAPHS, KINDS, NAMED, UNSEEN
 from longnn.data import make_split
 from longnn.metrics import headline
 from longnn.training import data_defaults
@@ -57,39 +55,3 @@ def test_rivals_learn_from_training_nodes_alone():
     after = predict_by_columns("linear", wine, split)
     assert torch.equal(before, after)
     assert before.sum(1).tolist() == pytest.approx([1.0] * 178)
-
-
-@pytest.mark.slow
-def test_a_small_version_of_tables(tmp_path):
-    context = Context(tmp_path, quick=True, device="cpu", tell=lambda line: None)
-    scores, paired, settings = run_study("tables", context)
-    cells = tables.read(tmp_path)["wine"]
-    assert set(cells) == set(tables.LABELS)
-    assert cells["linear"]["test"] > cells["constant"]["test"]
-    assert cells["lon"]["config"]["placement"] == "hidden"
-    assert [row[0] for row in scores.rows] == [row[0] for row in paired.rows] == ["wine"]
-    assert "placement hidden" in settings.rows[0][1]
-    assert (tmp_path / "figures" / "differences.png").is_file()
-
-
-@pytest.mark.slow
-def test_a_graph_of_an_unseen_kind_is_tested_with_its_rivals(tmp_path, monkeypatch):
-    small = Graph("arcs", lambda _: levels(60))
-    monkeypatch.setitem(UNSEEN, "levels", small)
-    members = ["scores 0", "mlp 0"]
-    configs = {name: portfolio.candidates({})[name].to_dict() for name in members}
-    chosen = {"members": members}
-    selection = {"portfolios": {"default": chosen, "best": chosen}, "configs": configs}
-    plan = {"splits": 1, "tables": 1, "epochs": 2, "patience": 2}
-    context = Context(tmp_path, device="cpu", tell=lambda _: None)
-    test = lambda context: portfolio._test_cells(context, selection, "unseen-levels", plan)  # noqa: E731
-    compute_cells(types.SimpleNamespace(cells=test), context)
-    record = Record(record_path(tmp_path, "test-unseen-levels"))
-    assert list(record) == ["test", "boosting", "gcn", "two-way"]
-    cell, both = record["test"], record["two-way"]
-    assert cell["portfolios"]["best"]["members"] == members
-    assert record["gcn"]["config"]["direction"] == "cover"
-    assert list(both["portfolios"]) == ["default"]
-    assert both["fingerprint"] != cell["fingerprint"], "of the graph without directions"
-    for rival in ("boosting", "gcn"):
-        assert record[rival]["fingerprint"] == cell["fingerprint"]

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from lab.records import Record
-from lab.studies import Context, run_study
 from lab.studies import overpassing as waveform
 from longnn import GraphOperator
 from longnn.registry import get_model
@@ -98,21 +96,3 @@ def test_measures_by_quadrature():
     assert waveform.growth_share(f, 1.7 * f) == pytest.approx(1)
     along = inner(g_x - f_x, f_x) ** 2 / inner(f_x, f_x)
     assert waveform.growth_share(f, g) == pytest.approx(along / inner(g_x - f_x, g_x - f_x))
-
-
-def test_quick_run(tmp_path):
-    """Bundled graph, all files; a second run trains nothing and changes nothing."""
-    context = Context(tmp_path, device="cpu", quick=True, models=["gpr"], tell=lambda _: None)
-    tables = run_study("overpassing", context)
-    file = tmp_path / "records" / "csbm.json"
-    found = Record(file)["gpr"]["variants"]["nothing"]
-    assert found["movement"]["high"][-1] == pytest.approx(0, abs=1e-12)
-    assert found["scores"]["200"]["train"] == [1.0, 1.0]
-    assert found["amplitude"]["mean"][0] == pytest.approx(0.9039, abs=1e-3)  # PageRank, restart 0.9
-    assert found["mean"]["train_loss"][0] > found["mean"]["train_loss"][-1]
-    assert {t.name for t in tables} == {"amplitude", "observations"}
-    figures = tmp_path / "figures"
-    assert all((figures / f"{name}-csbm.png").stat().st_size for name in ("responses", "curves"))
-    before = file.read_bytes()
-    run_study("overpassing", context)
-    assert file.read_bytes() == before

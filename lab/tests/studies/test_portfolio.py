@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from sklearn.metrics import average_precision_score, balanced_accuracy_score, r2_score
 
 from lab.studies import Context, portfolio
 from lab.studies._engine import compute_cells
@@ -20,11 +19,10 @@ from lab.studies.portfolio._members import (
     Part,
     Predictions,
     evaluate,
-    join,
 )
 from lab.studies.portfolio._select import Candidate, Judge, Limits, choose_all
 from longnn.config import Config
-from longnn.data import Split, make_split
+from longnn.data import make_split
 from longnn.data._synthetic import csbm
 from longnn.recipes import load_recipe
 from longnn.training import complete, fit, score, shape_of
@@ -149,25 +147,6 @@ def test_the_judge_scores_sets_as_they_are_joined(three: dict[str, Predictions])
             assert regret == pytest.approx(min(100 * (alone - score), 5.0), abs=1e-4)
 
 
-@pytest.mark.parametrize("metric", ["average_precision", "balanced_accuracy", "r2"])
-def test_scores_are_those_of_scikit_learn(metric: str) -> None:
-    generator = torch.Generator().manual_seed(0)
-    y = (torch.rand(90, generator=generator) < 0.2).long()
-    rows = torch.rand(4, 90, generator=generator).mul(5).round().div(5)  # with ties
-    predicted = torch.stack([1 - rows, rows], 2)
-    p = Predictions("classification", metric, 1, (), ())
-    if metric == "r2":
-        found = p.scores(rows, y.double())
-        expected = [r2_score(y, row) for row in rows]
-    elif metric == "average_precision":
-        found = p.scores(predicted, y)
-        expected = [average_precision_score(y, row) for row in rows]
-    else:
-        found = p.scores(predicted, y)
-        expected = [balanced_accuracy_score(y, row.argmax(1)) for row in predicted]
-    assert found == pytest.approx(expected)
-
-
 def test_a_diverged_member_is_not_the_best(three: dict[str, Predictions]) -> None:
     part = three["x1"].val[0]
     broken = part.predicted.clone()
@@ -246,26 +225,3 @@ def test_the_usual_candidate_is_the_default() -> None:
         given = {"preset": "fast", "frequencies": "train", "known_answers": "none"}
         assert usual == complete(given, dataset).replace(monitor="loss")
     assert {"default", "table, classes", "table, numbers"} == set(KNOWN)
-
-
-@pytest.mark.slow
-def test_a_shift_in_the_study_is_that_of_a_preset() -> None:
-    """The same votes, the same temperature and shift, and so the same scores to the last node."""
-    dataset = csbm(num_nodes=400, num_features=8, phi=0.3)
-    y = dataset.data.y
-    first = torch.cumsum(y == 0, 0) * (y == 0)  # training is balanced, the rest is not
-    second = torch.cumsum(y == 1, 0) * (y == 1)
-    train = ((first > 0) & (first <= 20)) | ((second > 0) & (second <= 20))
-    rest = ~train & ((y == 0) | (second > 180))
-    even = torch.arange(400) % 2 == 0
-    split = Split(train, rest & even, rest & ~even, "own", 0)
-    config = complete({"preset": "default", "epochs": 20}, dataset)
-    (whole,) = fit(dataset, [config], [split])
-    assert whole.readout.shift[0] > whole.readout.shift[1]
-    p = Predictions.collect(dataset, [[m.fitted] for m in whole.members])
-    found = join(p, range(len(whole.members)), [IN_USE, SHIFTED])
-    for scored, shown in ((found[SHIFTED], whole.predicted), (found[IN_USE], None)):
-        if shown is None:
-            (plain,) = fit(dataset, [config.replace(frequencies="train")], [split])
-            shown = plain.predicted
-        assert scored["test"] == [pytest.approx(score(shown, dataset, split.test)["accuracy"])]

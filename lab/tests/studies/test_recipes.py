@@ -11,7 +11,7 @@ from longnn.config import Config
 from longnn.data import Source
 from longnn.recipes import load_recipe
 from longnn.tuning import load_space
-from tests.commands import ROOT, TINY, longnn
+from tests.commands import ROOT, longnn
 
 
 def test_how_far_a_step_of_adam_moves_the_filter():
@@ -61,9 +61,3 @@ def test_a_recipe_of_arcs_keeps_them(monkeypatch, tmp_path):
     monkeypatch.setattr(load, lambda model, graph: dict(recipe))
     assert LONGNNClassifier.from_recipe("squirrel", model="lon-deep").directed is True
     assert Source.resolve("squirrel").options == {}
-
-
-def test_without_arcs_nothing_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
-    flags = ("--recipe", "--set", "epochs=2", "--device", "cpu", "--output", tmp_path / "run")
-    assert "arcs" not in longnn("train", *TINY, *flags).stderr

@@ -10,7 +10,6 @@ from lab.studies._search import search_space
 from lab.studies._training import train_config
 from longnn.config import Config
 from longnn.data import csbm, make_split
-from longnn.training import fit, score
 
 SMALL = {
     **_search.PROTOCOL,
@@ -31,19 +30,6 @@ def small_graph(**options):
 def quick(monkeypatch):
     monkeypatch.setattr(_search, "QUICK", SMALL)
     monkeypatch.setattr(Context, "load", lambda self, name: small_graph())
-
-
-def plain_scores(dataset, config, splits):
-    """Accuracies by the one fit of the package, one configuration on one split at a time."""
-    options = {"frequencies": "train", "scale": "none", "device": "cpu"}
-    fitted = [fit(dataset, [config.replace(seed=s.seed, **options)], [s])[0] for s in splits]
-    return {
-        name: [
-            pytest.approx(score(f.predicted, dataset, getattr(f.split, name))["accuracy"], abs=1e-6)
-            for f in fitted
-        ]
-        for name in ("val", "test")
-    }
 
 
 def test_dropout_left_on_is_scored_beside_the_clean_score():

@@ -1,18 +1,12 @@
 """Laws of the shared verbs: ranks, pairs, what is bold. What studies make of them is committed."""
 
-import csv
-import io
-
 import pytest
 
 from lab.records import Record
-from lab.studies import ResultTable
 from lab.studies._views import (
     average_ranks,
     difference_table,
-    dot_plot,
     interval,
-    listed,
     minus_base,
     models_table,
     pairs_table,
@@ -67,23 +61,3 @@ def test_a_pivot_takes_the_cells_that_are_there(tmp_path):
     assert pivot(records, ["c", "a", "lost"]) == {"cora": {"c": [0.7], "a": [0.5]}}
     with pytest.raises(ValueError, match="b: Expected 'test'"):
         pivot(records, ["b"])
-
-
-def test_figures_name_the_score_of_each_graph():
-    grid = {"minesweeper": {"lon": [0.9, 0.8]}, "photo": {"lon": [0.9, 0.8]}}
-    figure = dot_plot(grid, {"lon": "LON-GNN"}, [], {"minesweeper": "ROC AUC"})
-    assert [axes.get_xlabel() for axes in figure.axes] == ["ROC AUC, %", "accuracy, %"]
-    assert figure.get_suptitle().startswith("Test score:")
-    assert dot_plot(grid, {"lon": "LON-GNN"}, []).get_suptitle().startswith("Test accuracy:")
-
-
-def test_a_table_in_three_forms():
-    rows = [["|sin|", "**1 ± 2**"], ["x", "3"]]
-    table = ResultTable("losses", "Loss in % of 1.", ["filter", "a_b"], rows)
-    assert table.to_markdown().splitlines()[2] == "| \\|sin\\| | **1 ± 2** |"
-    assert r"\textbf{1 $\pm$ 2}" in table.to_latex()
-    assert r"Loss in \% of 1." in table.to_latex()
-    assert list(csv.reader(io.StringIO(table.to_csv())))[1] == ["|sin|", "1 ± 2"]
-    with pytest.raises(ValueError, match="2 items"):
-        ResultTable("t", "", ["x", "y"], [["1"]])
-    assert listed(["cora"]) == "Cora"
