@@ -94,6 +94,9 @@ def predict(
     out.print(f"{rows} predictions{how}: {files}")
     if loaded.known:
         out.print(f"known answers: {loaded.known}")
+    used = any(one.used for one in loaded.trained.known)
+    if used and (known_answers == "none" or loaded.known.startswith("none")):
+        show_notes(["Intervals were learned with known answers; without them they are too narrow."])
 
 
 def evaluate(
