@@ -34,6 +34,7 @@ from longnn.records import (
     Calibration,
     Covered,
     Density,
+    ErrorRecord,
     FilterPath,
     FilterRecord,
     FrequencyShift,
@@ -80,6 +81,10 @@ LEAST_DENSITY = 1e-3
 BINS = 10
 #: Points of a curve, and nodes of a scatter, that are written down.
 CURVE_POINTS, SCATTER_NODES = 200, 2000
+#: Draws of the test nodes for the interval of a score on one split, and most nodes of all draws.
+BOOTSTRAP, BOOTSTRAPPED = 200, 10_000_000
+#: Errors that are written down with the ids of their nodes.
+WORST = 20
 #: Steps of logistic regression; more change the score of a baseline by next to nothing.
 STEPS = 200
 
@@ -119,6 +124,7 @@ def describe_run(
         repeats[0],
         curve=curve_of(first.predicted, dataset, test, first.readout),
         residuals=residuals_of(first.predicted, dataset, test),
+        worst=worst_errors(first.predicted, dataset, test, first.readout),
     )
     beta = first.result.filter_path
     summary = summarize_repeats([repeat.scores for repeat in repeats])
@@ -461,6 +467,39 @@ def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Resid
     )
 
 
+def worst_errors(
+    predicted: Tensor, dataset: NodeDataset, test: Tensor, readout: Readout
+) -> tuple[ErrorRecord, ...]:
+    """The largest errors on test nodes: of classes and labels those that were surest."""
+    y, chosen = dataset.data.y, readout.choose(predicted)
+    if dataset.task == "classification":
+        p_true = predicted.gather(1, y.clamp_min(0)[:, None])  # (nodes, 1)
+        error = (1 - p_true) * (chosen != y)[:, None]
+    elif dataset.task == "multilabel":
+        error = (chosen - y).abs() * (predicted - y).abs()
+    else:
+        error = (predicted - y).abs().reshape(len(y), -1)
+    error = torch.where(test[:, None], error.nan_to_num(0.0), 0.0)
+    size, order = error.flatten().topk(min(WORST, error.numel()))
+    names = list(dataset.targets or (dataset.classes if dataset.task == "multilabel" else ()))
+
+    def text(values: Tensor, node: int, column: int) -> str:
+        if dataset.task == "classification":
+            return dataset.classes[int(values[node])]
+        value = float(values.reshape(len(values), -1)[node, column])
+        if dataset.task == "multilabel":
+            return "yes" if value > 0.5 else "no"
+        return f"{value:.4g}"
+
+    worst = []
+    for far, at in zip(size[size > 0].tolist(), order.tolist(), strict=False):
+        node, column = divmod(at, error.shape[1])
+        what = names[column] if len(names) > 1 else ""
+        told = text(y, node, column), text(chosen, node, column)
+        worst.append(ErrorRecord(str(dataset.ids[node]), what, *told, far))
+    return tuple(worst)
+
+
 def label_counts(
     predicted: Tensor, dataset: NodeDataset, test: Tensor, readout: Readout
 ) -> np.ndarray:
@@ -498,8 +537,6 @@ RIVALS = {
     "trees": ("boosted trees without the graph", "alone"),
     "neighbours": ("boosted trees with neighbours' averages", "neighbours"),
 }
-#: Draws of the test nodes for intervals on one split.
-BOOTSTRAP = 100
 
 
 def rival_configs(config: Config, dataset: NodeDataset) -> dict[str, Config]:
@@ -626,7 +663,7 @@ def drawn_scores(
         return []
     test, generator = mask.cpu().nonzero()[:, 0], torch.Generator().manual_seed(0)
     draws = []
-    for _ in range(BOOTSTRAP if len(test) else 0):
+    for _ in range(min(BOOTSTRAP, BOOTSTRAPPED // max(len(test), 1)) if len(test) else 0):
         drawn = test[torch.randint(len(test), (len(test),), generator=generator)]
         scores = [score(p, dataset, drawn, readout) for p, readout in predicted]
         shared = set.intersection(*(set(one) for one in scores))
