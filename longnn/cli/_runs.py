@@ -127,9 +127,7 @@ def evaluate(
     rows = []
     for metric in dict.fromkeys(metric for means in summary.values() for metric in means):
         cells = [
-            longnn.report.interval_text(means[metric], metric=metric, short=True)
-            if metric in means
-            else ""
+            longnn.report.interval_text(means[metric], metric) if metric in means else ""
             for means in summary.values()
         ]
         rows.append([metric_of(metric).name, *cells])

@@ -94,7 +94,6 @@ def _describe_run(
     run: Run, record: RunRecord, subject: Subject, shown: np.ndarray
 ) -> dict[str, Any]:
     """A run with its first repeat, and the others that there is room for."""
-    headline, *_ = report.text_summary(record)
     first, score = _describe_repeat(run, record, 0, subject, shown), record.score()
     room = CHARACTERS // max(_characters(first), 1)
     others = range(1, min(len(record.repeats), max(room, 1)))
@@ -105,11 +104,9 @@ def _describe_run(
     ]
     return {
         "name": record.name,
-        "headline": headline,
+        "headline": report.answer_text(record),
         "metric": metric_of(record.metric).name,
-        "score": ""
-        if score is None
-        else report.interval_text(score, metric=record.metric, short=True),
+        "score": "" if score is None else report.interval_text(score, record.metric),
         "repeats": len(record.repeats),
         "notes": list(record.missing),
         "spectrum": _spectrum(record),

@@ -153,8 +153,7 @@ def paired_text(first: RunRecord, other: RunRecord) -> str:
     if not gain.any():
         return f"no difference on {len(common)} {splits}"
     metric = metric_of(other.metric)
-    unit = metric.points.replace(" ", " percentage ")
-    size = f"{metric.scale * gain.mean():+z.{metric.digits}f}{unit}"
+    size = f"{metric.scale * gain.mean():+z.{metric.digits}f}{metric.points}"
     better = metric.sign * gain > 0
     equal = f", equal on {(gain == 0).sum()}" if (gain == 0).any() else ""
     return f"{size}, better on {better.sum()} of {len(common)} {splits}{equal}"

@@ -16,7 +16,16 @@ import numpy as np
 
 from longnn.metrics import metric_of
 from longnn.records import MemberRecord, RepeatRecord, RunRecord
-from longnn.report._checks import bare_title, baseline_mean, checks, graph_text, known_text
+from longnn.report._answer import (
+    answer_text,
+    baseline_score,
+    basis_text,
+    graph_text,
+    known_text,
+    next_text,
+    question_text,
+)
+from longnn.report._checks import checks
 from longnn.report._filter_figures import (
     amplitude_plate,
     basis_plate,
@@ -61,11 +70,11 @@ from longnn.report._words import (
     covered_text,
     difference_text,
     gain_text,
-    headline,
     interval_text,
     learned_text,
     mean_weights,
     model_name,
+    plain_text,
     protocol_name,
     protocols_text,
     score_text,
@@ -85,7 +94,6 @@ ERRORS = ("confusion", "precision_recall", "predicted_true")
 LEARNED = ("members", "basis_path", "amplitude_waveform")
 COLUMNS = 60  # rows of the table of columns
 CLASSES = 30  # rows of the tables of classes
-NAME = 28  # characters of the column of names in a terminal
 
 METHOD = (
     "Each repeat was trained on its training nodes only. The validation nodes decided which epoch "
@@ -93,6 +101,7 @@ METHOD = (
     "The weights of that epoch were then scored once on the test nodes: no test label was used in "
     "training or in any choice."
 )
+BRACKETS = "Brackets hold 95 % intervals."
 INTERVAL = (
     "The interval is the 95 % confidence interval of the mean over the repeats, by the bootstrap. "
     "It describes the mean, not single repeats; with fewer than ten repeats it is too narrow. "
@@ -191,25 +200,23 @@ def write_report(run: RunRecord) -> Path:
         return [pictures.pop(name) for name in names if name in pictures]
 
     filters, added, errors, learned = map(take, (FILTER, ADDED, ERRORS, LEARNED))
-    lines = "".join(paragraph(line) for line in learned_text(run))
     untested, absent = untested_text(run), absences(run)
+    answer = [known_text(run), next_text(run, run.folder.name)]
+    numbers = "".join(map(paragraph, learned_text(run)))
     content = document(
-        title=headline(run),
-        header=heading(headline(run)) + paragraph(_origin(run), kind="soft"),
+        title=f"{run.data.name}: {answer_text(run)}",
+        header=heading(question_text(run)) + paragraph(basis_text(run), kind="soft"),
         main=[
-            f'<div class="learned">{lines}</div>',
-            section(
-                "How well it works",
-                _scores(run),
-                paragraph(covered_text(run)),
-                alert(checks(run)),
-                alert([untested] if untested else []),
-            ),
-            section("What was learned", *filters),
+            f'<div class="learned">{paragraph(answer_text(run), kind="answer")}'
+            f"{''.join(paragraph(text) for text in answer if text)}</div>",
+            paragraph(f"{BRACKETS} {_origin(run)}", kind="soft"),
+            alert([*checks(run), *([untested] if untested else [])]),
+            section("What was learned", paragraph(plain_text(run)), *filters),
+            section("How well it works", _scores(run), paragraph(covered_text(run))),
             section("What the graph adds", *_baselines(run), *added),
-            section("Where it errs", _per_class(run), *errors),
+            section("Where it errs", _per_class(run), *errors, _worst(run)),
             folded("The models that vote", *_members(run)),
-            folded("How the filter was learned", *learned),
+            folded("How the filter was learned", numbers, *learned),
             folded("Training, repeats and calibration", *pictures.values(), _repeats(run)),
             folded("How the numbers were obtained", *_method(run)),
             folded("The data", *_data(run)),
@@ -225,37 +232,26 @@ def write_report(run: RunRecord) -> Path:
 
 
 def text_summary(run: RunRecord) -> list[str]:
-    """The run in a few lines for a terminal: its scores, what it learned, its splits."""
-    lines = [headline(run), ""]
+    """The run in a few lines for a terminal: question, answer, what was learned, scores, splits."""
+    lead = [answer_text(run), known_text(run), next_text(run, str(run.folder))]
+    lines = [question_text(run), "", *(f"  {text}" for text in lead if text)]
+    lines += ["", f"  {plain_text(run)}", ""]
     rows = _score_table(run)
     if rows:
         rows[0][0] = ""
-        widths = [max(len(row[k]) for row in rows) + 2 for k in range(len(rows[0]))]
-        widths[0] = max(widths[0], NAME)
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            lines.append("  " + "".join(cells).rstrip())
-    if run.baselines and run.score() is not None:
-        titles = {b.name: f"    {bare_title(b)}" for b in run.baselines}
-        width = max(NAME, *(len(title) for title in titles.values())) + 2
-        for which, graph in (("without the graph", False), ("with the graph", True)):
-            rivals = [b for b in run.baselines if b.uses_graph == graph]
-            lines += ["", f"  {which}, test {metric_of(run.metric).name}:"] * bool(rivals)
-            for b in rivals:
-                score = score_text(baseline_mean(b, run.metric), run.metric)
-                lines.append(f"{titles[b.name]:<{width}}{score}")
-        lines += ["", *(f"  {line}" for line in (graph_text(run), known_text(run)) if line)]
+    others = [["  " + b.title, baseline_score(b, run.metric)] for b in run.baselines]
+    width = max((len(row[0]) + 2 for row in [*rows, *others]), default=0)
+    for row in rows:
+        lines.append(f"  {row[0]:<{width}}" + "".join(f"{cell:<24}" for cell in row[1:]).rstrip())
+    if others and run.score() is not None:
+        lines += ["", f"  compared with, test {metric_of(run.metric).name}:"]
+        lines += [f"  {name:<{width}}{score}" for name, score in others]
     covered = covered_text(run)
     lines += ["", f"  {covered}"] * bool(covered)
-    joined = [gain_text(run)] if run.members else []
-    lines += ["", *(f"  {line}" for line in [*joined, *learned_text(run)]), ""]
-    first = run.repeats[0]
-    seeds = f"seed {first.seed}"
-    if len(run.repeats) > 1:
-        seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
-    if run.over_nodes:
-        seeds += "; test scores with a 95 % interval over the test nodes"
-    lines.append(f"  split {protocol_name(run, first.split)}, {seeds}")
+    joined = [f"  {gain_text(run)}"] if run.members else []
+    first, last = run.repeats[0], run.repeats[-1]
+    seeds = f"seed {first.seed}" if first is last else f"seeds {first.seed} to {last.seed}"
+    lines += ["", *joined, f"  split {protocol_name(run, first.split)}, {seeds}. {BRACKETS}"]
     untested = untested_text(run)
     lines += [f"  note: {note}" for note in [*split_notes(run), *([untested] if untested else [])]]
     return [*lines, *(f"  check: {sentence}" for sentence in checks(run))]
@@ -279,7 +275,7 @@ def absences(run: RunRecord) -> list[str]:
 
 
 def _origin(run: RunRecord) -> str:
-    made = f"Run {run.name}"
+    made = f"{model_name(run)}, {splits_text(run)}. Run {run.name}"
     if run.created:
         made += f", {run.created.replace('T', ' ').removesuffix('+00:00')}"
         made += " UTC" if run.created.endswith("+00:00") else ""
@@ -293,7 +289,7 @@ def _score_table(run: RunRecord) -> list[list[str]]:
 
     def cell(part: str, metric: str) -> str:
         summary = run.score(part, metric)
-        return "n/a" if summary is None else interval_text(summary, metric=metric, short=True)
+        return "n/a" if summary is None else interval_text(summary, metric)
 
     rows = [[metric_of(metric).name, *(cell(part, metric) for part in parts)] for metric in metrics]
     return [["score", *(SETS[part] for part in parts)], *rows] if parts else []
@@ -346,17 +342,15 @@ def _baselines(run: RunRecord) -> list[str]:
     name = metric_of(run.metric).name
     rows = [[model_name(run), score_text(ours.mean, run.metric), ""]]
     for baseline in run.baselines:
-        score = score_text(baseline_mean(baseline, run.metric), run.metric)
         ahead = baseline.ahead.get(run.metric)
         gain = "n/a" if ahead is None else difference_text(ahead, run.metric)
-        rows.append([bare_title(baseline), score, gain.removesuffix(" (one split)")])
+        rows.append([baseline.title, baseline_score(baseline, run.metric), gain])
     columns = ["model", f"test {name}", "ahead of it by"]
     one = len(run.repeats) == 1
     paired = "one split" if one else "the same splits; differences are paired by repeat"
     caption = f"With and without the graph, on {paired}"
     return [
         paragraph(graph_text(run)),
-        paragraph(known_text(run)),
         table(caption, columns, rows, words=[0]),
     ]
 
@@ -376,6 +370,19 @@ def _per_class(run: RunRecord) -> str:
     if len(lines) > CLASSES:
         lines = [*lines[:CLASSES], [f"{len(rows) - CLASSES} more", "", "", "", ""]]
     return table(caption, columns, lines, words=[0])
+
+
+def _worst(run: RunRecord) -> str:
+    """The largest errors of the first repeat, with the ids of their nodes."""
+    rows = [[e.node, e.what, e.true, e.predicted, f"{e.error:.3g}"] for e in run.repeats[0].worst]
+    size = "distance" if run.data.task == "regression" else "improbable"
+    columns = ["node", "of", "true", "predicted", size]
+    if not any(row[1] for row in rows):
+        rows, columns = [[row[0], *row[2:]] for row in rows], [columns[0], *columns[2:]]
+    caption = f"The {len(rows)} worst errors on test nodes" + " of the first repeat" * (
+        len(run.repeats) > 1
+    )
+    return table(caption, columns, rows, words=range(len(columns) - 1)) if rows else ""
 
 
 def class_rows(run: RunRecord) -> list[tuple[str, float, float, float, float]]:

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -24,8 +23,6 @@ EXCHANGEABLE = (
     "validation nodes. If the split is by time, group or place, others may be farther off."
 )
 SETS = {"train": "training", "val": "validation", "test": "test"}
-# Relative difference of the two halves of an interval; above it both bounds are given.
-LOPSIDED = 0.25
 
 
 def score_text(value: float, metric: str = "accuracy", *, digits: int = 1) -> str:
@@ -39,60 +36,39 @@ def score_text(value: float, metric: str = "accuracy", *, digits: int = 1) -> st
     return f"{100 * value:.{digits}f} %" if metric_of(metric).share else f"{value:z.{digits + 2}f}"
 
 
-def interval_text(
-    summary: Summary | Mapping[str, Any],
-    *,
-    metric: str = "accuracy",
-    unit: str = "split",
-    short: bool = False,
-) -> str:
-    """A mean score with its 95 % interval.
-
-    Args:
-        summary: a summary, or the mapping of mean, low, high, std and count in a record.
-        metric: decides between per cent and a plain number.
-        unit: what was repeated.
-        short: omit what the interval is.
+def interval_text(summary: Summary, metric: str = "accuracy") -> str:
+    """A mean score with its 95 % interval in brackets, where there is one.
 
     >>> interval_text(Summary(0.886, 0.882, 0.890, 0.006, 10))
-    '88.6 % ± 0.4 (95 % interval over 10 splits)'
-    >>> interval_text(Summary(0.886, 0.886, 0.886, 0.0, 1))
-    '88.6 % (one split)'
-    >>> interval_text(Summary(0.886, 0.876, 0.896, 0.0, 1, over_nodes=True))
-    '88.6 % ± 1.0 (95 % interval over the test nodes of one split)'
+    '88.6 % [88.2, 89.0]'
     """
-    if isinstance(summary, Mapping):
-        summary = Summary(**summary)
-    mean = score_text(summary.mean, metric)
-    if summary.count == 1 and not summary.over_nodes:
-        return mean if short else f"{mean} (one {unit})"
-    scale, digits = metric_of(metric).scale, metric_of(metric).digits
-    below, above = scale * (summary.mean - summary.low), scale * (summary.high - summary.mean)
-    over = f"over {summary.count} {unit}s"
-    if summary.over_nodes:
-        over = f"over the test nodes of one {unit}"
-    if not math.isfinite(below + above):
-        return mean if short else f"{mean} ({over})"
-    if abs(below - above) <= max(10.0**-digits, LOPSIDED * (below + above) / 2):
-        text = f"{mean} ± {max(below, above):.{digits}f}"
-        return text if short else f"{text} (95 % interval {over})"
-    bounds = f"{scale * summary.low:.{digits}f} to {scale * summary.high:.{digits}f}"
-    return f"{mean} ({bounds})" if short else f"{mean} (95 % interval {bounds}, {over})"
+    return score_text(summary.mean, metric) + _bounds_text(summary, metric)
 
 
 def difference_text(gain: Summary, metric: str) -> str:
-    """A difference of scores with its interval.
+    """A difference of scores, in the same way.
 
     >>> difference_text(Summary(0.031, 0.010, 0.052, 0.02, 5), "accuracy")
-    '3.1 points (95 % interval 1.0 to 5.2)'
+    '3.1 points [1.0, 5.2]'
     """
     scale, digits = metric_of(metric).scale, metric_of(metric).digits
-    text = f"{scale * gain.mean:z.{digits}f}{metric_of(metric).points}"
-    if gain.count == 1 and not gain.over_nodes:
-        return f"{text} (one split)"
-    low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
-    over = "one split; 95 % interval over its test nodes" if gain.over_nodes else "95 % interval"
-    return f"{text} ({over} {low} to {high})"
+    points = metric_of(metric).points
+    return f"{scale * gain.mean:z.{digits}f}{points}{_bounds_text(gain, metric)}"
+
+
+def _bounds_text(summary: Summary, metric: str) -> str:
+    """One split has an interval if one over its test nodes was computed."""
+    if not math.isfinite(summary.low + summary.high):
+        return ""
+    if summary.count == 1 and summary.low == summary.high:
+        return ""
+    scale, digits = metric_of(metric).scale, metric_of(metric).digits
+    return f" [{scale * summary.low:z.{digits}f}, {scale * summary.high:z.{digits}f}]"
+
+
+def sentence(text: str) -> str:
+    """A text with a capital in front."""
+    return text[:1].upper() + text[1:]
 
 
 def title_of(model: str) -> str:
@@ -130,7 +106,7 @@ def splits_text(run: RunRecord) -> str:
 
 
 def result_text(run: RunRecord) -> tuple[str, str]:
-    """The name of the score and its value: ("test accuracy", "88.6 % ± 0.4")."""
+    """The name of the score and its value: ("test accuracy", "88.6 % [88.2, 89.0]")."""
     few = right_text(run)
     if few:
         return "test nodes", few
@@ -138,7 +114,7 @@ def result_text(run: RunRecord) -> tuple[str, str]:
         summary = run.score(name)
         if summary is not None:
             what = f"{SETS[name]} {metric_of(run.metric).name}"
-            return what, interval_text(summary, metric=run.metric, short=True)
+            return what, interval_text(summary, run.metric)
     return metric_of(run.metric).name, "not scored"
 
 
@@ -149,13 +125,6 @@ def right_text(run: RunRecord) -> str:
         return ""
     nodes = int(np.nan_to_num(confusion).sum())
     return f"{int(confusion.trace())} of {nodes} right" if 0 < nodes < FEW else ""
-
-
-def headline(run: RunRecord) -> str:
-    """The result in one sentence."""
-    what, score = result_text(run)
-    preposition = "on" if len(run.repeats) == 1 else "over"
-    return f"{model_name(run)} on {run.data.name}: {what} {score} {preposition} {splits_text(run)}"
 
 
 def is_cover(run: RunRecord) -> bool:
@@ -179,6 +148,59 @@ def outliers_text(outliers: np.ndarray) -> str:
 def filter_text(record: FilterRecord) -> str:
     """A filter in words: those of the record, or made from its response."""
     return record.words or describe_filter(record.eigenvalues, record.response)
+
+
+#: What filters of a kind do, for readers who know no filters.
+DEEDS = {
+    "low-pass": "averages over neighbours",
+    "high-pass": "looks at how a node differs from its neighbours",
+    "band-pass": "looks at what changes over a few steps through the graph",
+    "band-stop": "uses averages over neighbours and differences from them alike",
+    "comb": "uses averages over neighbours and differences from them in turns",
+    "all-pass": "takes a node's own columns as they are, whatever its neighbours have",
+    "even": "compares nodes with common targets or common sources",
+    "odd": "goes along the arcs",
+}
+
+
+def deed_of(words: str) -> str:
+    """What a filter does in plain words; nothing where its words say no kind.
+
+    >>> deed_of("mild low-pass (3 of 4 channels), peak at 0")
+    "mostly averages over neighbours, but keeps much of a node's own"
+    >>> deed_of("mixed (9 channels: 5 low-pass, 3 comb, 1 other), peak at 0")
+    'does several things at once: most often it averages over neighbours'
+    >>> deed_of("98 % even (common targets or sources), 2 % odd (along arcs)")
+    'mostly compares nodes with common targets or common sources'
+    """
+    kind = kind_of(words)
+    first = next((name for name in DEEDS if name in kind), "")
+    if kind == "mixed":
+        most = re.search(r": \d+ ([\w-]+)", words)
+        first = most[1] if most else ""
+        how = f": most often it {DEEDS[first]}" if first in DEEDS else ""
+        return f"does several things at once{how}"
+    if first == "all-pass" or not first:
+        return DEEDS.get(first, "")
+    but = ", but keeps much of a node's own" if kind.startswith("mild") else ""
+    return f"mostly {DEEDS[first]}{but}"
+
+
+def plain_text(run: RunRecord) -> str:
+    """What was learned, without numbers."""
+    deeds = [deed_of(filter_text(record)) for record in run.filters]
+    who = "The model" if leading(run) is None else "The leading model"
+    if not run.filters:
+        return f"{model_name(run)} has no polynomial filter, so there is no shape to show."
+    if not all(deeds):
+        return f"What {who[0].lower()}{who[1:]} does has no plain name; its numbers are below."
+    groups = [(deed, len(list(group))) for deed, group in groupby(deeds)]
+    if len(groups) == 1:
+        times = "" if len(deeds) == 1 else f", in each of its {len(deeds)} filters"
+        return f"{who} {deeds[0]}{times}."
+    first, *rest = (deed for deed, _ in groups[:3])
+    more = ", and so on" * (len(groups) > 3)
+    return f"{who} first {first}; {'; '.join(f'then it {deed}' for deed in rest)}{more}."
 
 
 def learned_text(run: RunRecord) -> list[str]:

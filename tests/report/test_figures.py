@@ -402,7 +402,7 @@ def test_what_the_graph_adds_has_a_row_per_model(trusted):
     axes = plate.draw().axes[0]
     ours = trusted.score()
     labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert labels == ["LON-GNN", "an MLP", "class"]
+    assert labels == ["LON-GNN", "an MLP without the graph", "class"]
     marks = [bar.lines[0].get_xdata()[0] for bar in axes.containers]
     assert marks == pytest.approx([100 * ours.mean, 50, 70])
     reaches = [bar.lines[2][0].get_segments()[0][:, 0] for bar in axes.containers]
