@@ -51,7 +51,7 @@ from longnn.records import (
     Summary,
     summarize_repeats,
 )
-from longnn.report import describe_cover_filter, describe_filter, mean_response
+from longnn.report._filters import describe_cover_filter, describe_filter, mean_response
 from longnn.training import (
     FIELDS,
     FREE,

@@ -17,7 +17,7 @@ from longnn.data._convert import undirected
 from longnn.data._relations import Relation
 from longnn.explain import explain_nodes
 from longnn.nn._typed import hears_types
-from longnn.report import describe_cover_filter
+from longnn.report._filters import describe_cover_filter
 from longnn.runs import resume, train
 from longnn.training import complete, fit, predict, score
 

@@ -10,8 +10,8 @@ import numpy as np
 from longnn._base.files import writing
 from longnn._base.version import __version__
 from longnn.explain._forms import WAYS
-from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure, plain, write_atomically
 from longnn.report import _html as html
+from longnn.report._style import GREY, NAVY, ORANGE, in_style, new_figure, plain, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

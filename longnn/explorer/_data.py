@@ -27,6 +27,7 @@ from longnn.nn._ensemble import Ensemble
 from longnn.polynomials import Jacobi
 from longnn.records import RunRecord
 from longnn.registry import find_model
+from longnn.report._filters import density_top
 from longnn.runs import Run
 
 #: Most nodes on a page, and most numbers of a filter's path.
@@ -256,7 +257,7 @@ def _spectrum(record: RunRecord) -> dict[str, Any] | None:
     return {
         "eigenvalue": pack(eigenvalues, "f8"),
         "density": pack(density, "f8"),
-        "top": report.density_top(eigenvalues, density),
+        "top": density_top(eigenvalues, density),
         "outliers": None if few is None else few.tolist(),
     }
 

@@ -19,7 +19,7 @@ from longnn.data import from_data
 from longnn.data._scaling import Scaling
 from longnn.explorer import collect, make_server, render
 from longnn.polynomials import Jacobi, jacobi
-from longnn.report import chebyshev_response, jacobi_weight, mean_response
+from longnn.report._filters import chebyshev_response, jacobi_weight, mean_response
 from longnn.runs import Run
 from tests.test_arcs import random_arcs
 

@@ -19,12 +19,12 @@ from longnn.records import (
     RunRecord,
     Summary,
 )
-from longnn.report import Figures, chebyshev_response, jacobi_weight, mean_response
+from longnn.report import Figures
 from longnn.report import _filter_figures as filters
 from longnn.report import _score_figures as scores
 from longnn.report import _style as style
 from longnn.report._comparison import comparison_plates
-from longnn.report._filters import align_signs
+from longnn.report._filters import align_signs, chebyshev_response, jacobi_weight, mean_response
 from longnn.report._page import plates
 from tests.report.examples import edit_record, write_run
 

@@ -8,11 +8,12 @@ import torch
 from scipy.integrate import quad
 
 from longnn.records import Summary
-from longnn.report import describe_filter, interval_text, text_summary
+from longnn.report import interval_text, text_summary
 from longnn.report._answer import answer_text, question_text
 from longnn.report._filters import (
     align_signs,
     chebyshev_response,
+    describe_filter,
     jacobi_weight,
     mean_response,
     number_text,
