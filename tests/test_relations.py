@@ -140,7 +140,7 @@ def test_a_run_keeps_them_to_the_end(folders, kind):
         assert f"friend: {card['edge_types']['friend'] // 2:,}" in text
         assert [f["edge_type"] for f in filters] == ["friend", "rival"]
         for name in ("friend", "rival"):
-            assert f"The filter for edges of type {name} is" in page
+            assert f"or edges of type {name} it " in page
         assert "the eigenvalues of the graph of all edges, of whatever type, are" in page
     accuracy = record["summary"]["test"]["accuracy"]["mean"]
     assert accuracy > 0.85

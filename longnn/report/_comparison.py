@@ -14,30 +14,16 @@ import numpy as np
 
 from longnn.metrics import metric_of
 from longnn.records import RunRecord
+from longnn.report import _html as html
 from longnn.report._filter_figures import compared_filters_plate
-from longnn.report._html import (
-    Plate,
-    alert,
-    document,
-    embed,
-    heading,
-    pairs,
-    paragraph,
-    section,
-    table,
-    value_text,
-)
 from longnn.report._page import INTERVAL, METHOD
 from longnn.report._score_figures import compared_scores_plate
 from longnn.report._style import write_atomically
 from longnn.report._words import (
-    ends_on_scores,
-    filter_text,
-    is_stack,
+    filter_words,
     model_name,
     result_text,
     splits_text,
-    stack_words,
 )
 
 COLUMNS = (
@@ -76,36 +62,37 @@ def write_comparison(runs: Sequence[RunRecord], out: str | Path) -> Path:
     """
     runs = name_apart(runs)
     out = Path(out)
-    pictures = embed(comparison_plates(runs), out.with_name(f"{out.stem}_figures"))
+    pictures = html.embed(comparison_plates(runs), out.with_name(f"{out.stem}_figures"))
     title = "Comparison of " + ", ".join(run.name for run in runs)
     commands = {run.name: run.command for run in runs if run.command}
     repeated = any(len(run.repeats) > 1 for run in runs)
-    content = document(
+    content = html.document(
         title=title,
-        header=heading(title) + paragraph(_leader(runs), kind="soft"),
+        header=html.heading(title) + html.paragraph(_leader(runs), kind="soft"),
         main=[
-            alert(cautions(runs)),
-            section(
+            html.alert(cautions(runs)),
+            html.section(
                 "Results",
-                table("Runs", COLUMNS, comparison_rows(runs)[1:], words=range(len(COLUMNS))),
+                html.table("Runs", COLUMNS, comparison_rows(runs)[1:], words=range(len(COLUMNS))),
                 *pictures.values(),
             ),
-            section(
+            html.section(
                 "How the numbers were obtained",
-                paragraph(METHOD),
-                paragraph(INTERVAL) if repeated else "",
+                html.paragraph(METHOD),
+                html.paragraph(INTERVAL) if repeated else "",
             ),
-            section(
-                "How the runs differ", pairs("Settings and options that differ", differences(runs))
+            html.section(
+                "How the runs differ",
+                html.pairs("Settings and options that differ", differences(runs)),
             ),
-            section("Reproduce the runs", pairs("Command of each run", commands)),
+            html.section("Reproduce the runs", html.pairs("Command of each run", commands)),
         ],
-        footer=paragraph("Written by longnn. This page needs no network and no other file."),
+        footer=html.paragraph("Written by longnn. This page needs no network and no other file."),
     )
     return write_atomically(out, content)
 
 
-def comparison_plates(runs: Sequence[RunRecord]) -> list[Plate]:
+def comparison_plates(runs: Sequence[RunRecord]) -> list[html.Plate]:
     """The figures of a comparison."""
     filtering = any(run.filters for run in runs)
     return [compared_scores_plate(runs), *([compared_filters_plate(runs)] if filtering else [])]
@@ -126,16 +113,6 @@ def comparison_rows(runs: Sequence[RunRecord]) -> list[list[str]]:
         for index, run in enumerate(runs)
     ]
     return [list(COLUMNS), *rows]
-
-
-def filter_words(run: RunRecord) -> str:
-    """The filters of the first repeat in words; one phrase per layer."""
-    phrases = [filter_text(record) for record in run.filters]
-    if len(phrases) < 2:
-        return phrases[0] if phrases else "none"
-    if is_stack(run):
-        return f"blocks{' and scores' * ends_on_scores(run)}: {stack_words(phrases)}"
-    return "; ".join(f"layer {index}: {words}" for index, words in enumerate(phrases, 1))
 
 
 def paired_text(first: RunRecord, other: RunRecord) -> str:
@@ -193,7 +170,8 @@ def differences(runs: Sequence[RunRecord]) -> dict[str, str]:
         values = [run.config.get(key, "does not have it") for run in runs]
         if any(value != values[0] for value in values):
             differing[key] = "; ".join(
-                f"{run.name}: {value_text(value)}" for run, value in zip(runs, values, strict=True)
+                f"{run.name}: {html.value_text(value)}"
+                for run, value in zip(runs, values, strict=True)
             )
     return differing
 

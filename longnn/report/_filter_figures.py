@@ -39,15 +39,14 @@ from longnn.report._style import (
     spectrum_axis,
 )
 from longnn.report._words import (
-    ends_on_scores,
     filter_names,
     filter_text,
+    filter_words,
     gain_text,
     is_cover,
     is_stack,
     kind_of,
     ladder_order,
-    learned_text,
     model_name,
     outliers_text,
 )
@@ -99,7 +98,7 @@ def filter_plate(run: RunRecord) -> Plate:
         lambda: filter_response(run),
         "The learned filter",
         f"{_spectrum_words(run)} {lines}{others}{back}{sign}",
-        "Learned response against Laplacian eigenvalue. " + " ".join(learned_text(run)),
+        f"Learned response against Laplacian eigenvalue: {filter_words(run)}.",
     )
 
 
@@ -113,7 +112,7 @@ def _ladder_plate(run: RunRecord) -> Plate:
         "right, at 2, signals that alternate between neighbours. The bands contain half and 90 % "
         "of the channels, each with the sign that agrees with the others; the bold line is the "
         f"mean. All panels have one scale.{_spectrum_text(run)}",
-        "Learned responses against Laplacian eigenvalue. " + " ".join(learned_text(run)),
+        f"Learned responses against Laplacian eigenvalue: {filter_words(run)}.",
     )
 
 
@@ -161,7 +160,7 @@ def filter_response(run: RunRecord) -> Figure:
         others = [
             repeat.filters[index] for repeat in run.repeats[1:] if index < len(repeat.filters)
         ]
-        called = filter_names(run.filters, "layer")[index]
+        called = filter_names(run)[index]
         what = f"{called}: " if called else ""
         named_after_someone = record.basis not in ("monomial", "interpolation", "unnamed")
         name = record.basis.capitalize() if named_after_someone else record.basis
@@ -186,7 +185,7 @@ def filter_ladder(run: RunRecord) -> Figure:
     aligned = [align_signs(record.response)[0] for record in shown]
     bands = [(*np.quantile(r, BAND, axis=0), r.mean(axis=0)) for r in aligned]  # 5 curves each
     low, high = _limits(run, shown, bands)
-    names = filter_names(run.filters, "block", on_scores=ends_on_scores(run))
+    names = filter_names(run)
     for index, (axes, record, band) in enumerate(zip(grid.flat, shown, bands, strict=False)):
         name = plain(names[index], 24)
         if run.data.density is not None:  # at the foot of the panel, half as high
@@ -623,7 +622,7 @@ def compare_filters(runs: Sequence[RunRecord]) -> Figure:
         outliers = _outliers_of(drawn[0][0])
     for index, (run, colour) in enumerate(drawn):
         record = run.filters[0]
-        called = filter_names(run.filters, "layer")[0]
+        called = filter_names(run)[0]
         label = plain(run.name, 34) + (f" ({plain(called, 24)})" if called else "")
         line = LINES[index % len(LINES)]
         axes.plot(

@@ -16,6 +16,7 @@ import numpy as np
 
 from longnn.metrics import metric_of
 from longnn.records import MemberRecord, RepeatRecord, RunRecord
+from longnn.report import _html as html
 from longnn.report._answer import (
     answer_text,
     baseline_score,
@@ -34,23 +35,6 @@ from longnn.report._filter_figures import (
     members_plate,
 )
 from longnn.report._filters import number_text
-from longnn.report._html import (
-    FigureError,
-    Plate,
-    alert,
-    code_block,
-    document,
-    embed,
-    folded,
-    heading,
-    items,
-    pairs,
-    paragraph,
-    save_plates,
-    section,
-    table,
-    value_text,
-)
 from longnn.report._score_figures import (
     baselines_plate,
     confusion_plate,
@@ -69,9 +53,10 @@ from longnn.report._words import (
     class_names,
     covered_text,
     difference_text,
+    filter_rows,
     gain_text,
     interval_text,
-    learned_text,
+    leading,
     mean_weights,
     model_name,
     plain_text,
@@ -157,7 +142,7 @@ class Figures:
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write all figures of the report into a folder, as PNG and SVG."""
-        return save_plates(plates(self.run), Path(folder))
+        return html.save_plates(plates(self.run), Path(folder))
 
     def __repr__(self) -> str:
         return f"Figures({self.run.name}: {', '.join(plate.name for plate in plates(self.run))})"
@@ -171,11 +156,11 @@ _PLATES = (
 )
 
 
-def plates(run: RunRecord) -> list[Plate]:
+def plates(run: RunRecord) -> list[html.Plate]:
     """The figures that this run has, each with its texts, in reading order."""
     shown = []
     for plate in _PLATES:
-        with contextlib.suppress(FigureError):
+        with contextlib.suppress(html.FigureError):
             shown.append(plate(run))
     return shown
 
@@ -194,7 +179,7 @@ def write_report(run: RunRecord) -> Path:
     """
     if run.folder is None:
         raise ValueError("Expected a run with a folder to write the report to (it has none)")
-    pictures = embed(plates(run), run.folder / "figures")
+    pictures = html.embed(plates(run), run.folder / "figures")
 
     def take(names: tuple[str, ...]) -> list[str]:
         return [pictures.pop(name) for name in names if name in pictures]
@@ -202,28 +187,27 @@ def write_report(run: RunRecord) -> Path:
     filters, added, errors, learned = map(take, (FILTER, ADDED, ERRORS, LEARNED))
     untested, absent = untested_text(run), absences(run)
     answer = [known_text(run), next_text(run, run.folder.name)]
-    numbers = "".join(map(paragraph, learned_text(run)))
-    content = document(
+    content = html.document(
         title=f"{run.data.name}: {answer_text(run)}",
-        header=heading(question_text(run)) + paragraph(basis_text(run), kind="soft"),
+        header=html.heading(question_text(run)) + html.paragraph(basis_text(run), kind="soft"),
         main=[
-            f'<div class="learned">{paragraph(answer_text(run), kind="answer")}'
-            f"{''.join(paragraph(text) for text in answer if text)}</div>",
-            paragraph(f"{BRACKETS} {_origin(run)}", kind="soft"),
-            alert([*checks(run), *([untested] if untested else [])]),
-            section("What was learned", paragraph(plain_text(run)), *filters),
-            section("How well it works", _scores(run), paragraph(covered_text(run))),
-            section("What the graph adds", *_baselines(run), *added),
-            section("Where it errs", _per_class(run), *errors, _worst(run)),
-            folded("The models that vote", *_members(run)),
-            folded("How the filter was learned", numbers, *learned),
-            folded("Training, repeats and calibration", *pictures.values(), _repeats(run)),
-            folded("How the numbers were obtained", *_method(run)),
-            folded("The data", *_data(run)),
-            folded("Reproduce the run", *_reproduction(run)),
-            section("Not on this page", items(absent) if absent else ""),
+            f'<div class="learned">{html.paragraph(answer_text(run), kind="answer")}'
+            f"{''.join(html.paragraph(text) for text in answer if text)}</div>",
+            html.paragraph(f"{BRACKETS} {_origin(run)}", kind="soft"),
+            html.alert([*checks(run), *([untested] if untested else [])]),
+            html.section("What was learned", html.paragraph(plain_text(run)), *filters),
+            html.section("How well it works", _scores(run), html.paragraph(covered_text(run))),
+            html.section("What the graph adds", *_baselines(run), *added),
+            html.section("Where it errs", _per_class(run), *errors, _worst(run)),
+            html.folded("The models that vote", *_members(run)),
+            html.folded("How the filter was learned", _filters(run), *learned),
+            html.folded("Training, repeats and calibration", *pictures.values(), _repeats(run)),
+            html.folded("How the numbers were obtained", *_method(run)),
+            html.folded("The data", *_data(run)),
+            html.folded("Reproduce the run", *_reproduction(run)),
+            html.section("Not on this page", html.items(absent) if absent else ""),
         ],
-        footer=paragraph(
+        footer=html.paragraph(
             f"Written by longnn {run.version} from the run folder {run.name}. This page needs no "
             "network and no other file."
         ),
@@ -298,11 +282,11 @@ def _score_table(run: RunRecord) -> list[list[str]]:
 def _scores(run: RunRecord) -> str:
     rows = _score_table(run)
     if not rows:
-        return paragraph("The record has no scores.")
+        return html.paragraph("The record has no scores.")
     over = "mean and 95 % interval over" if len(run.repeats) > 1 else "on"
     if run.over_nodes:
         over = "with the 95 % interval over the test nodes of"
-    return table(f"Scores, {over} {splits_text(run)}", rows[0], rows[1:], words=[0])
+    return html.table(f"Scores, {over} {splits_text(run)}", rows[0], rows[1:], words=[0])
 
 
 def _members(run: RunRecord) -> list[str]:
@@ -326,7 +310,16 @@ def _members(run: RunRecord) -> list[str]:
     columns = ["model", "kind", "weight", "validation", "test", "best epoch", "filter"]
     over = "" if len(run.repeats) == 1 else ", means over the repeats"
     caption = f"Each model of the ensemble alone, {metric_of(run.metric).name}{over}"
-    return [paragraph(gain_text(run)), table(caption, columns, rows, words=[0, 1, 6])]
+    return [html.paragraph(gain_text(run)), html.table(caption, columns, rows, words=[0, 1, 6])]
+
+
+def _filters(run: RunRecord) -> str:
+    columns, rows = filter_rows(run)
+    products = sum(record.degree for record in run.filters)
+    leader = leading(run)
+    whose = "" if leader is None else f" of the leading model ({leader.name})"
+    caption = f"The filters{whose}; one pass takes {products} products with the graph"
+    return html.table(caption, columns, rows, words=range(len(columns))) if rows else ""
 
 
 def _mean_score(members: list[MemberRecord], part: str) -> float:
@@ -349,10 +342,7 @@ def _baselines(run: RunRecord) -> list[str]:
     one = len(run.repeats) == 1
     paired = "one split" if one else "the same splits; differences are paired by repeat"
     caption = f"With and without the graph, on {paired}"
-    return [
-        paragraph(graph_text(run)),
-        table(caption, columns, rows, words=[0]),
-    ]
+    return [html.paragraph(graph_text(run)), html.table(caption, columns, rows, words=[0])]
 
 
 def _per_class(run: RunRecord) -> str:
@@ -369,7 +359,7 @@ def _per_class(run: RunRecord) -> str:
     ]
     if len(lines) > CLASSES:
         lines = [*lines[:CLASSES], [f"{len(rows) - CLASSES} more", "", "", "", ""]]
-    return table(caption, columns, lines, words=[0])
+    return html.table(caption, columns, lines, words=[0])
 
 
 def _worst(run: RunRecord) -> str:
@@ -382,7 +372,7 @@ def _worst(run: RunRecord) -> str:
     caption = f"The {len(rows)} worst errors on test nodes" + " of the first repeat" * (
         len(run.repeats) > 1
     )
-    return table(caption, columns, rows, words=range(len(columns) - 1)) if rows else ""
+    return html.table(caption, columns, rows, words=range(len(columns) - 1)) if rows else ""
 
 
 def class_rows(run: RunRecord) -> list[tuple[str, float, float, float, float]]:
@@ -436,7 +426,7 @@ def _repeats(run: RunRecord) -> str:
         caption += f", train / val / test nodes: {' / '.join(map(str, sizes.pop()))}"
     words = [columns.index(name) for name in ("protocol", "stopped by") if name in columns]
     lines = [[row.get(column, "n/a") for column in columns] for row in rows]
-    return table(caption, columns, lines, words=words)
+    return html.table(caption, columns, lines, words=words)
 
 
 def _score(scores: Mapping[str, float], metric: str) -> str:
@@ -452,10 +442,12 @@ def _method(run: RunRecord) -> list[str]:
     plural = "s" if len(run.repeats) > 1 else ""
     notes = split_notes(run)
     blocks = [
-        paragraph(f"Split protocol: {protocols_text(run)}; {len(run.repeats)} repeat{plural}."),
-        paragraph(METHOD),
+        html.paragraph(
+            f"Split protocol: {protocols_text(run)}; {len(run.repeats)} repeat{plural}."
+        ),
+        html.paragraph(METHOD),
     ]
-    return [*blocks, paragraph(INTERVAL), alert(notes)]
+    return [*blocks, html.paragraph(INTERVAL), html.alert(notes)]
 
 
 def _data(run: RunRecord) -> list[str]:
@@ -464,12 +456,12 @@ def _data(run: RunRecord) -> list[str]:
     warnings = [str(text) for text in card.get("warnings") or ()]
     notes = dict.fromkeys([*run.data.notes, *(str(text) for text in card.get("notes") or ())])
     return [
-        alert(warnings),
-        pairs(f"The graph {run.data.name}", _card_rows(card) | _outlier_row(run)),
+        html.alert(warnings),
+        html.pairs(f"The graph {run.data.name}", _card_rows(card) | _outlier_row(run)),
         _columns(run),
         _class_counts(card.get("class_counts")),
-        "<h3>Notes</h3>" + items(notes) if notes else "",
-        paragraph("The record has no card of the graph.") if not card else "",
+        "<h3>Notes</h3>" + html.items(notes) if notes else "",
+        html.paragraph("The record has no card of the graph.") if not card else "",
     ]
 
 
@@ -480,48 +472,51 @@ def _columns(run: RunRecord) -> str:
         rows = [*rows[:COLUMNS], [f"{len(rows) - COLUMNS} more", "", ""]]
     if not rows:
         return ""
-    return table("Columns of the node table", ["column", "kind", "features"], rows, words=[0, 1, 2])
+    return html.table(
+        "Columns of the node table", ["column", "kind", "features"], rows, words=[0, 1, 2]
+    )
+
+
+#: The card of a graph with names and units that readers understand: name, key, form, factor.
+CARD = (
+    ("task", "task", "{}", 1),
+    ("nodes", "nodes", "{:,}", 1),
+    ("edges", "edges", "{:,}", 1),
+    ("arcs without a reverse", "one_way", "{:,}", 1),
+    ("features per node", "features", "{:,}", 1),
+    ("features that are not zero", "feature_density", "{:.1f} %", 100),
+    ("weighted edges", "weighted", "{}", 1),
+    ("connected components", "components", "{:,}", 1),
+    ("nodes in the largest component", "largest_component_share", "{:.1f} %", 100),
+    ("nodes without a neighbour", "isolated_nodes", "{:,}", 1),
+    ("nodes with a label", "labelled_share", "{:.1f} %", 100),
+    ("largest class over smallest", "imbalance", "{:.1f}", 1),
+    ("edges within a class (edge homophily)", "edge_homophily", "{:.3f}", 1),
+    ("neighbours of the same class (node homophily)", "node_homophily", "{:.3f}", 1),
+    ("edges within a class, compared with chance (adjusted homophily)", "adjusted_homophily",
+     "{:.3f}", 1),
+    ("nodes with the same features as another node", "duplicate_rows", "{:,}", 1),
+    ("nodes with only zero features", "zero_rows", "{:,}", 1),
+)  # fmt: skip
 
 
 def _card_rows(card: dict[str, Any]) -> dict[str, Any]:
-    """The card of a graph with names and units that readers understand."""
-
-    def show(key: str, form: str, scale: float = 1) -> str | None:
+    def show(key: str, form: str, factor: float = 1) -> Any:
         value = card.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return None if value is None else str(value)
-        return form.format(value * scale)
+            return value
+        return form.format(value * factor)
 
-    def count(key: str) -> str | None:
-        return show(key, "{:,}")
-
-    def share(key: str) -> str | None:
-        return show(key, "{:.1f} %", 100)
-
-    low, high = count("degree_min"), count("degree_max")
-    median, mean = show("degree_median", "{:g}"), show("degree_mean", "{:.1f}")
-    rows: dict[str, Any] = {
-        "task": card.get("task"),
-        "nodes": count("nodes"),
-        "arcs" if card.get("directed") else "edges": count("edges"),
-        "arcs without a reverse": count("one_way") if card.get("directed") else None,
-        "features per node": count("features"),
-        "features that are not zero": share("feature_density"),
-        "weighted edges": card.get("weighted"),
-        "neighbours per node": f"{low} to {high}, median {median}, mean {mean}" if low else None,
-        "connected components": count("components"),
-        "nodes in the largest component": share("largest_component_share"),
-        "nodes without a neighbour": count("isolated_nodes"),
-        "nodes with a label": share("labelled_share"),
-        "largest class over smallest": show("imbalance", "{:.1f}"),
-        "edges within a class (edge homophily)": show("edge_homophily", "{:.3f}"),
-        "neighbours of the same class (node homophily)": show("node_homophily", "{:.3f}"),
-        "edges within a class, compared with chance (adjusted homophily)": show(
-            "adjusted_homophily", "{:.3f}"
-        ),
-        "nodes with the same features as another node": count("duplicate_rows"),
-        "nodes with only zero features": count("zero_rows"),
+    directed = bool(card.get("directed"))
+    rows = {
+        "arcs" if directed and key == "edges" else name: show(key, form, factor)
+        for name, key, form, factor in CARD
+        if directed or key != "one_way"
     }
+    low, high = show("degree_min", "{:,}"), show("degree_max", "{:,}")
+    if low is not None:
+        median, mean = show("degree_median", "{:g}"), show("degree_mean", "{:.1f}")
+        rows["neighbours per node"] = f"{low} to {high}, median {median}, mean {mean}"
     return {name: value for name, value in rows.items() if value is not None}
 
 
@@ -545,7 +540,7 @@ def _class_counts(counts: Any) -> str:
         rows = [*rows[:CLASSES], more]
     if not rows:
         return ""
-    return table("Labelled nodes of each class", ["class", "nodes", "share"], rows, words=[0])
+    return html.table("Labelled nodes of each class", ["class", "nodes", "share"], rows, words=[0])
 
 
 def _reproduction(run: RunRecord) -> list[str]:
@@ -554,16 +549,16 @@ def _reproduction(run: RunRecord) -> list[str]:
     blocks = []
     if run.command:
         blocks += [
-            code_block(run.command),
-            paragraph(
+            html.code_block(run.command),
+            html.paragraph(
                 "The command gives the same numbers with the same version, machine and data." + took
             ),
         ]
     versions = {"longnn": run.version, "data fingerprint": run.data.fingerprint or "not recorded"}
     return [
         *blocks,
-        pairs("Where the time went", steps) if steps else "",
-        pairs("Versions, machine and data", versions | run.environment),
+        html.pairs("Where the time went", steps) if steps else "",
+        html.pairs("Versions, machine and data", versions | run.environment),
         *_configuration(run),
     ]
 
@@ -571,7 +566,7 @@ def _reproduction(run: RunRecord) -> list[str]:
 def _configuration(run: RunRecord) -> list[str]:
     """All keys of a single model; of an ensemble what is shared, and where its models differ."""
     if not run.portfolio:
-        return [pairs("Configuration", run.config)]
+        return [html.pairs("Configuration", run.config)]
     tables = list(run.portfolio.values())
     keys = dict.fromkeys(key for one in tables for key in one)
     missing = object()
@@ -579,7 +574,7 @@ def _configuration(run: RunRecord) -> list[str]:
     shared = {k: run.config.get(k, tables[0].get(k)) for k in keys if k in same}
     shared |= {k: run.config[k] for k in ("preset", "repeat") if k in run.config}
     own = {
-        name: ", ".join(f"{k} {value_text(v)}" for k, v in one.items() if k not in same)
+        name: ", ".join(f"{k} {html.value_text(v)}" for k, v in one.items() if k not in same)
         for name, one in run.portfolio.items()
     }
-    return [pairs("Configuration of all models", shared), pairs("Of each model", own)]
+    return [html.pairs("Configuration of all models", shared), html.pairs("Of each model", own)]

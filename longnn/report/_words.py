@@ -194,47 +194,54 @@ def plain_text(run: RunRecord) -> str:
         return f"{model_name(run)} has no polynomial filter, so there is no shape to show."
     if not all(deeds):
         return f"What {who[0].lower()}{who[1:]} does has no plain name; its numbers are below."
-    groups = [(deed, len(list(group))) for deed, group in groupby(deeds)]
+    types = dict(zip((record.edge_type for record in run.filters), deeds, strict=True))
+    if len(types) > 1:  # of each the last block
+        parts = (f"for edges of type {name} it {deed}" for name, deed in types.items())
+        return sentence("; ".join(parts)) + "."
+    groups = [deed for deed, _ in groupby(deeds)]
     if len(groups) == 1:
         times = "" if len(deeds) == 1 else f", in each of its {len(deeds)} filters"
         return f"{who} {deeds[0]}{times}."
-    first, *rest = (deed for deed, _ in groups[:3])
+    first, *rest = groups[:3]
     more = ", and so on" * (len(groups) > 3)
     return f"{who} first {first}; {'; '.join(f'then it {deed}' for deed in rest)}{more}."
 
 
-def learned_text(run: RunRecord) -> list[str]:
-    """What was learned, one sentence per filter of the first repeat; a stack has one for all."""
-    leader = leading(run)
-    whose = "" if leader is None else f" of the leading model ({leader.name})"
-    if not run.filters:
-        return [f"{model_name(run)} has no polynomial filter, so there is no shape to show."]
-    return _stack_lines(run, whose) if is_stack(run) else _filter_lines(run, whose)
+def filter_rows(run: RunRecord) -> tuple[list[str], list[list[str]]]:
+    """What was learned in numbers, one row per filter of the first repeat: columns and rows.
 
-
-def _filter_lines(run: RunRecord, whose: str) -> list[str]:
-    """Each filter by itself: its words, its response outside the bulk, its basis."""
-    lines = []
-    several = len(run.filters) > len({other.edge_type for other in run.filters})
-    for index, record in enumerate(run.filters, 1):
-        layer = f"filter of layer {index}" if several else "filter"
-        layer += f" for edges of type {record.edge_type}" if record.edge_type else ""
-        lines.append(f"The {layer}{whose} is {filter_text(record)}.")
-        outliers = run.data.outliers
-        if outliers is not None and len(outliers):  # too few for the words to be about them
+    Where a graph has eigenvalues outside the bulk, words are not about them: too few. So the
+    response there has a column.
+    """
+    outliers = run.data.outliers
+    few = outliers is not None and len(outliers) > 0
+    rows = []
+    for name, record in zip(filter_names(run), run.filters, strict=True):
+        row = [name or "the filter", record.basis, str(record.degree)]
+        row += [_basis_text(record.start), _basis_text(record.learned), filter_text(record)]
+        if outliers is not None and few:
             there = np.interp(outliers, record.eigenvalues, mean_response(record.response))
-            many = "eigenvalue" if len(outliers) == 1 else f"{len(outliers)} eigenvalues"
-            places, heights = _range_text(outliers), _range_text(there)
-            lines.append(f"At the {many} outside the bulk ({places}), its response is {heights}.")
-        if {"a", "b"} <= record.learned.keys():
-            end, start = _basis_text(record.learned), ""
-            if {"a", "b"} <= record.start.keys():
-                start = _basis_text(record.start)
-            if start == end:
-                lines.append(f"Its basis stayed at {end}.")
-            else:
-                lines.append(f"Its basis moved {f'from {start} ' if start else ''}to {end}.")
-    return lines
+            row.append(f"{_range_text(there)} at {_range_text(outliers)}")
+        rows.append(row)
+    columns = ["filter", "basis", "degree", "a, b at first", "a, b learned", "in words"]
+    return columns + ["response outside the bulk"] * few, rows
+
+
+def filter_words(run: RunRecord) -> str:
+    """The filters of the first repeat in words: of few each, of a stack what its blocks do."""
+    texts = [filter_text(record) for record in run.filters]
+    if not is_stack(run):
+        named = zip(filter_names(run), texts, strict=True)
+        return "; ".join(f"{name}: {text}" if name else text for name, text in named) or "none"
+    by_type: dict[str, list[str]] = {}
+    for record, text in zip(run.filters, texts, strict=True):
+        by_type.setdefault(record.edge_type, []).append(text)
+    blocks = f"blocks{' and scores' * ends_on_scores(run)}"
+    each = [
+        f"{blocks}{f' for {name}' if name else ''}: {stack_words(words)}"
+        for name, words in by_type.items()
+    ]
+    return ". ".join(each)
 
 
 def is_stack(run: RunRecord) -> bool:
@@ -247,27 +254,13 @@ def ends_on_scores(run: RunRecord) -> bool:
     return bool(run.config.get("output_degree"))
 
 
-def filter_names(
-    filters: Sequence[FilterRecord], layer: str, *, on_scores: bool = False
-) -> list[str]:
-    """What to call each filter: its layer where there are several, and its type of edges.
-
-    Args:
-        filters: of a model.
-        layer: the word for a layer.
-        on_scores: whether the last layer is none, but a filter on the scores.
-
-    >>> import numpy as np
-    >>> none = np.zeros(1)
-    >>> one, two = (FilterRecord("jacobi", 1, {}, {}, none, none[None], none, "", t) for t in "ab")
-    >>> filter_names([one, two], "block"), filter_names([one, two, one, two], "block")[2]
-    (['a', 'b'], 'block 2, a')
-    >>> filter_names([one, one, one], "block", on_scores=True)
-    ['block 1, a', 'block 2, a', 'scores, a']
-    """
-    types = len(dict.fromkeys(record.edge_type for record in filters))
-    layers = [f"{layer} {i + 1}" for i in range(len(filters) // types)] if filters else []
-    if on_scores:
+def filter_names(run: RunRecord) -> list[str]:
+    """What to call each filter: its layer or block where there are several, and its type of edges;
+    the last one of a stack may act on the scores."""
+    filters, layer = run.filters, "block" if is_stack(run) else "layer"
+    types = len({record.edge_type for record in filters})
+    layers = [f"{layer} {i + 1}" for i in range(len(filters) // max(types, 1))]
+    if is_stack(run) and ends_on_scores(run):
         layers[-1] = "scores"
     elif len(layers) == 1:
         layers = [""]
@@ -306,42 +299,6 @@ def stack_words(words: Sequence[str]) -> str:
     return "; ".join(parts)
 
 
-def _stack_lines(run: RunRecord, whose: str) -> list[str]:
-    """What a stack of filters learned, in sentences that hold for all of them."""
-    by_type: dict[str, list[str]] = {}
-    for record in run.filters:
-        by_type.setdefault(record.edge_type, []).append(filter_text(record))
-    lines = []
-    for name, texts in by_type.items():
-        edges = f" for edges of type {name}" if name else ""
-        if len(texts) == 1:
-            lines.append(f"The filter{edges}{whose} is {texts[0]}.")
-        else:
-            last = "the scores" if ends_on_scores(run) else "the last"
-            lines.append(
-                f"The {len(texts)} filters{edges}{whose}, from the first block to {last}, are: "
-                f"{stack_words(texts)}."
-            )
-    products = sum(record.degree for record in run.filters)
-    lines.append(f"One pass takes {products} products with the graph.")
-    if all({"a", "b"} <= record.learned.keys() for record in run.filters):
-        line = f"Their bases are at {_bases(run, 'learned')}"
-        if all({"a", "b"} <= record.start.keys() for record in run.filters):
-            line += f"; they started at {_bases(run, 'start')}"
-        lines.append(f"{line}.")
-    return lines
-
-
-def _bases(run: RunRecord, where: str) -> str:
-    """The range of a and b over the blocks."""
-    texts = []
-    for name in ("a", "b"):
-        values = [getattr(record, where)[name] for record in run.filters]
-        low, high = f"{min(values):z.2f}", f"{max(values):z.2f}"
-        texts.append(f"{name} = {low}" if low == high else f"{name} = {low} to {high}")
-    return ", ".join(texts)
-
-
 def leading(run: RunRecord) -> MemberRecord | None:
     """The member of the first repeat whose filters are shown: the largest weight of those with."""
     filtering = [m for m in run.members if m.response is not None and m.weight > 0]
@@ -354,7 +311,7 @@ def _range_text(values: np.ndarray) -> str:
 
 
 def _basis_text(values: Mapping[str, float]) -> str:
-    return f"a = {values['a']:z.2f}, b = {values['b']:z.2f}"
+    return ", ".join(f"{values[key]:z.2f}" for key in ("a", "b") if key in values) or "fixed"
 
 
 def mean_weights(run: RunRecord) -> dict[str, float]:

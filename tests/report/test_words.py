@@ -20,7 +20,7 @@ from longnn.report._filters import (
     spectral_coordinates,
     waveform_distance,
 )
-from longnn.report._words import learned_text, plain_text, score_text, splits_text
+from longnn.report._words import filter_rows, plain_text, score_text, splits_text
 
 LAM = np.linspace(0, 2, 101)
 LOW = np.exp(-10 * LAM**2)
@@ -121,13 +121,6 @@ def test_intervals(summary, metric, text):
     assert interval_text(Summary(*summary), metric) == text
 
 
-def test_no_negative_zero(runs):
-    run = runs["single"]
-    start = dataclasses.replace(run.filters[0], start={"a": -1e-4, "b": 0.0})
-    first = dataclasses.replace(run.repeats[0], filters=(start,))
-    assert "from a = 0.00, b = 0.00" in learned_text(dataclasses.replace(run, repeats=(first,)))[1]
-
-
 def test_the_answer(runs):
     ten = runs["ten"]
     assert answer_text(ten).startswith(f"Accuracy {score_text(ten.score().mean)} [8")
@@ -211,35 +204,25 @@ def test_without_classes_a_drawn_split_is_random(runs, task, protocol):
     assert splits_text(dataclasses.replace(other, repeats=(own,))) == "one own split"
 
 
-def test_what_was_learned(runs):
-    first, second = learned_text(runs["single"])
-    assert first == f"The filter is {runs['single'].filters[0].words}."
-    assert second.startswith("Its basis moved from a = 0.00, b = 0.00 to a = 0.")
-    filter = runs["single"].filters[0]
-    still = dataclasses.replace(filter, start=filter.learned)
-    repeat = dataclasses.replace(runs["single"].repeats[0], filters=(still,))
-    _, second = learned_text(dataclasses.replace(runs["single"], repeats=(repeat,)))
-    assert second.startswith("Its basis stayed at a = 0.")
-    assert len(learned_text(runs["bern"])) == 2  # two layers, a fixed basis
-    assert "layer 2" in learned_text(runs["bern"])[1]
-    assert "no polynomial filter" in learned_text(runs["gcn"])[0]
-
-
-def test_the_response_outside_the_bulk_is_told(runs):
-    lam = runs["single"].filters[0].eigenvalues
-    filter = dataclasses.replace(runs["single"].filters[0], response=(2 - lam)[None])
-    repeat = dataclasses.replace(runs["single"].repeats[0], filters=(filter,))
-
-    def told(*outliers):
-        data = dataclasses.replace(runs["single"].data, outliers=np.array(outliers))
-        run = dataclasses.replace(runs["single"], repeats=(repeat,), data=data)
-        return learned_text(run)[1]
-
-    assert told(0.5) == "At the eigenvalue outside the bulk (0.5), its response is 1.5."
-    assert told(0.25, 0.5, 0.75) == (
-        "At the 3 eigenvalues outside the bulk (0.25 to 0.75), its response is 1.2 to 1.8."
+def test_what_was_learned_in_numbers(runs):
+    """One row per filter; no negative zero, and the response where words say nothing of it."""
+    run = runs["single"]
+    first = run.filters[0]
+    columns, (row,) = filter_rows(run)
+    learned = f"{first.learned['a']:.2f}, {first.learned['b']:.2f}"
+    assert row == ["the filter", "jacobi", "10", "0.00, 0.00", learned, first.words]
+    assert len(columns) == len(row)
+    straight = dataclasses.replace(
+        first, start={"a": -1e-4, "b": 0.0}, response=(2 - first.eigenvalues)[None]
     )
-    assert told().startswith("Its basis")
+    data = dataclasses.replace(run.data, outliers=np.array([0.25, 0.5, 0.75]))
+    repeat = dataclasses.replace(run.repeats[0], filters=(straight,))
+    columns, (row,) = filter_rows(dataclasses.replace(run, repeats=(repeat,), data=data))
+    assert (columns[-1], row[-1]) == ("response outside the bulk", "1.2 to 1.8 at 0.25 to 0.75")
+    assert row[3] == "0.00, 0.00"
+    assert [row[0] for row in filter_rows(runs["bern"])[1]] == ["layer 1", "layer 2"]
+    assert filter_rows(runs["bern"])[1][0][3:5] == ["fixed", "fixed"]
+    assert "no polynomial filter" in plain_text(runs["gcn"])
 
 
 # The curves behind the figures, against those of numpy and SciPy
