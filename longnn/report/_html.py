@@ -131,17 +131,9 @@ def alert(texts: Sequence[str]) -> str:
 
 
 def pairs(caption: str, rows: Mapping[str, Any]) -> str:
-    """A table of names and values."""
-    if not rows:
-        return ""
-    body = "\n".join(
-        f'<tr><th scope="row">{escape(str(name))}</th><td>{escape(value_text(value))}</td></tr>'
-        for name, value in rows.items()
-    )
-    return (
-        f'<div class="scroll"><table class="pairs"><caption>{escape(caption)}</caption>\n'
-        f"<tbody>\n{body}\n</tbody></table></div>"
-    )
+    """A table of names and values; nothing without any."""
+    lines = [[str(name), value_text(value)] for name, value in rows.items()]
+    return table(caption, [], lines, words=[0, 1]) if rows else ""
 
 
 def table(
@@ -151,7 +143,7 @@ def table(
 
     Args:
         caption: of the table.
-        columns: their names.
+        columns: their names; none in a table of names and values.
         rows: cells as text.
         words: the columns that hold words; the others hold numbers, which are aligned right.
     """
@@ -167,9 +159,12 @@ def table(
         line = f'<tr><th scope="row"{attribute(0)}>{escape(first)}</th>'
         line += "".join(f"<td{attribute(k)}>{escape(cell)}</td>" for k, cell in enumerate(cells, 1))
         lines.append(line + "</tr>")
+    kind = "" if columns else ' class="pairs"'
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
-        f"<table><caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n"
+        f"<table{kind}><caption>{escape(caption)}</caption>\n"
+        + f"<thead><tr>{head}</tr></thead>\n" * bool(columns)
+        + "<tbody>\n"
         + "\n".join(lines)
         + "\n</tbody></table></div>"
     )
