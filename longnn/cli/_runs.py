@@ -244,8 +244,7 @@ def explain(
     else:
         explained = longnn.explain.explain_model(loaded.trained, dataset, sample=sample, **shared)
     if json_:
-        tables = explained.arrow() if ids else explained.tables
-        plain = {name: table.to_pylist() for name, table in tables.items()}
+        plain = {name: table.to_pylist() for name, table in explained.arrow().items()}
         print_json({**explained.about(), **plain}, default=str)
     elif ids:
         _show_nodes(explained, top)

@@ -113,6 +113,15 @@ def next_text(run: RunRecord, folder: str) -> str:
     )
 
 
+def brackets_text(run: RunRecord) -> str:
+    """What intervals are over."""
+    score = run.score()
+    if score is None or score.low == score.high:
+        return ""
+    over = "the test nodes" if score.over_nodes else f"{score.count} repeats"
+    return f"Brackets hold 95 % intervals over {over}."
+
+
 def graph_text(run: RunRecord) -> str:
     """What the graph adds to the best baseline without it; empty without any."""
     baseline = best_baseline(run)

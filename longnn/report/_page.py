@@ -21,6 +21,7 @@ from longnn.report._answer import (
     answer_text,
     baseline_score,
     basis_text,
+    brackets_text,
     graph_text,
     known_text,
     next_text,
@@ -86,7 +87,6 @@ METHOD = (
     "The weights of that epoch were then scored once on the test nodes: no test label was used in "
     "training or in any choice."
 )
-BRACKETS = "Brackets hold 95 % intervals."
 INTERVAL = (
     "The interval is the 95 % confidence interval of the mean over the repeats, by the bootstrap. "
     "It describes the mean, not single repeats; with fewer than ten repeats it is too narrow. "
@@ -193,7 +193,7 @@ def write_report(run: RunRecord) -> Path:
         main=[
             f'<div class="learned">{html.paragraph(answer_text(run), kind="answer")}'
             f"{''.join(html.paragraph(text) for text in answer if text)}</div>",
-            html.paragraph(f"{BRACKETS} {_origin(run)}", kind="soft"),
+            html.paragraph(f"{brackets_text(run)} {_origin(run)}", kind="soft"),
             html.alert([*checks(run), *([untested] if untested else [])]),
             html.section("What was learned", html.paragraph(plain_text(run)), *filters),
             html.section("How well it works", _scores(run), html.paragraph(covered_text(run))),
@@ -235,7 +235,8 @@ def text_summary(run: RunRecord) -> list[str]:
     joined = [f"  {gain_text(run)}"] if run.members else []
     first, last = run.repeats[0], run.repeats[-1]
     seeds = f"seed {first.seed}" if first is last else f"seeds {first.seed} to {last.seed}"
-    lines += ["", *joined, f"  split {protocol_name(run, first.split)}, {seeds}. {BRACKETS}"]
+    split = f"  split {protocol_name(run, first.split)}, {seeds}. {brackets_text(run)}"
+    lines += ["", *joined, split.rstrip()]
     untested = untested_text(run)
     lines += [f"  note: {note}" for note in [*split_notes(run), *([untested] if untested else [])]]
     return [*lines, *(f"  check: {sentence}" for sentence in checks(run))]

@@ -310,7 +310,7 @@ def test_summary_for_the_terminal(runs):
     assert lines[:3] == [question_text(runs["ten"]), "", f"  {answer_text(runs['ten'])}"]
     assert re.search(r"accuracy +\S+ % \[\S+, \S+\] +88\.\d % \[8", text)
     assert "The model mostly averages over neighbours." in text
-    assert "split published, seeds 0 to 9. Brackets hold 95 % intervals." in text
+    assert "split published, seeds 0 to 9. Brackets hold 95 % intervals over 10 repeats." in text
     assert "basis" not in text
     assert "\x1b" not in text
 
