@@ -293,16 +293,8 @@ def _show_nodes(explanation: "Explanation", top: int) -> None:
         out.print(f"\n{e.node}", style="bold")
         for line in shown.why(explanation, e):
             out.print(line)
-        _show_table(*shown.source_rows(e, top))
-        _show_table(["by distance", "nodes", "contribution"], shown.ring_rows(e))
-        _show_table(["by way", "contribution"], shown.way_rows(e))
-        if e.features is not None:
-            rows = shown.feature_rows(explanation, e, top)
-            _show_table(["by feature", "contribution"], rows)
-        if e.known is not None:
-            columns, rows = shown.source_rows(e.known, top)
-            _show_table(["known answer of", *columns[1:]], rows)
-            _show_table(["known answers", "nodes", "contribution"], shown.ring_rows(e.known))
+        for _, columns, rows in shown.tables(explanation, e, top):
+            _show_table(columns, rows)
         out.print(f"\nsum: {shown.sums(e)}")
     if len(explanation) > PRINTED:
         rest = len(explanation) - PRINTED

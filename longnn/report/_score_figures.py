@@ -170,7 +170,7 @@ def _draw_scores(
     if summary is None or not np.isfinite(summary.mean):
         return
     mean = scale * summary.mean
-    if summary.count > 1 and np.isfinite(summary.low + summary.high):
+    if summary.low < summary.high and np.isfinite(summary.low + summary.high):
         reach = [[mean - scale * summary.low], [scale * summary.high - mean]]
         axes.errorbar(
             [mean], [row + 0.36], xerr=np.maximum(reach, 0), fmt="|", color=ORANGE, ms=12, mew=2.5,
@@ -180,11 +180,10 @@ def _draw_scores(
 
 def compared_scores_plate(runs: Sequence[RunRecord]) -> Plate:
     """Test scores of several runs, one panel per metric and one row per run."""
-    bar = " The orange bar below them is their mean with its 95 % confidence interval."
-    if all(len(run.repeats) == 1 for run in runs):
-        bar = " No run has more than one repeat, so there is no interval."
-    elif any(len(run.repeats) == 1 for run in runs):
-        bar += " A run with one repeat has none."
+    scores = [score for run in runs if (score := run.score()) is not None]
+    spread = [score.low < score.high for score in scores]
+    bar = " The orange bar below them is their mean with its 95 % interval." if any(spread) else ""
+    bar += "" if all(spread) else " A run with one repeat may have no interval."
     each = "; ".join(f"{run.name}: {' '.join(result_text(run))}" for run in runs)
     return Plate(
         "compare_scores",

@@ -11,11 +11,9 @@ from longnn.records import Summary
 from longnn.report import interval_text, text_summary
 from longnn.report._answer import answer_text, question_text
 from longnn.report._filters import (
-    align_signs,
     chebyshev_response,
     describe_filter,
     jacobi_weight,
-    mean_response,
     number_text,
     spectral_coordinates,
     waveform_distance,
@@ -179,13 +177,6 @@ def test_a_filter_in_plain_words(runs, words, said):
     assert said in plain_text(dataclasses.replace(run, repeats=(repeat,)))
 
 
-def test_repeats_of_one_split_are_not_called_splits(runs):
-    run = runs["ten"]
-    split = run.repeats[0].split
-    same = tuple(dataclasses.replace(repeat, split=split) for repeat in run.repeats)
-    assert splits_text(dataclasses.replace(run, repeats=same)) == "10 runs on 1 published split"
-
-
 @pytest.mark.parametrize("task", ["regression", "multilabel"])
 @pytest.mark.parametrize("protocol", ["stratified", "published"])
 def test_without_classes_a_drawn_split_is_random(runs, task, protocol):
@@ -266,12 +257,3 @@ def test_waveform_distance():
     response = np.stack([np.sin(np.pi * lam), np.cos(np.pi * lam), 0 * lam])[:, None]
     assert waveform_distance(response[:2])[0] == pytest.approx(np.sqrt(2))
     assert np.isnan(waveform_distance(response[[2, 0]])[0])  # a zero filter has none
-
-
-def test_alignment_turns_the_minority():
-    low = np.exp(-LAM)
-    aligned, turned = align_signs(np.stack([low, -low, low]))
-    assert turned == 1
-    np.testing.assert_allclose(aligned, np.stack([low] * 3))
-    assert align_signs(np.stack([-low, -low]))[1] == 0  # all agree: nothing to turn
-    np.testing.assert_allclose(mean_response(np.stack([-low, -low, low])), -low)
