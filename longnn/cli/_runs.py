@@ -368,14 +368,13 @@ def compare(
     from longnn.runs._folder import read_record
 
     records = longnn.report.name_apart([read_record(folder) for folder in folders])
-    columns, *rows = longnn.report.comparison_rows(records)
-    shared, differing, cells = _display.split_shared(columns[:-1], rows)
-    for line in shared:
-        out.print(line)
-    out.print(_display.table(differing, cells))
+    words = longnn.report.compare_words(records)
+    for name, value in words.shared.items():
+        out.print(f"{name}: {value}")
+    out.print(_display.table(words.columns, words.rows))
     out.print("\nlearned filters", style="bold")
-    for row in rows:
-        out.print(f"  {row[0]}: {row[-1]}")
+    for name, told in words.filters.items():
+        out.print(f"  {name}: {told}")
     show_notes(longnn.report.cautions(records))
     page = longnn.report.write_comparison(records, output)
     out.print(f"\npage: {page}")

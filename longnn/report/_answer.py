@@ -118,7 +118,7 @@ def brackets_text(run: RunRecord) -> str:
     score = run.score()
     if score is None or score.low == score.high:
         return ""
-    over = "the test nodes" if score.over_nodes else f"{score.count} repeats"
+    over = "the test nodes" if run.over_nodes else f"{score.count} repeats"
     return f"Brackets hold 95 % intervals over {over}."
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,16 +25,6 @@ from longnn.report._words import (
     model_name,
     result_text,
     splits_text,
-)
-
-COLUMNS = (
-    "run",
-    "model",
-    "data",
-    "splits",
-    "score (mean, 95 % interval)",
-    "difference from the first run",
-    "learned filter",
 )
 
 
@@ -61,7 +52,7 @@ def write_comparison(runs: Sequence[RunRecord], out: str | Path) -> Path:
         The HTML file.
     """
     runs = name_apart(runs)
-    out = Path(out)
+    out, words = Path(out), compare_words(runs)
     pictures = html.embed(comparison_plates(runs), out.with_name(f"{out.stem}_figures"))
     title = "Comparison of " + ", ".join(run.name for run in runs)
     commands = {run.name: run.command for run in runs if run.command}
@@ -73,8 +64,10 @@ def write_comparison(runs: Sequence[RunRecord], out: str | Path) -> Path:
             html.alert(cautions(runs)),
             html.section(
                 "Results",
-                html.table("Runs", COLUMNS, comparison_rows(runs)[1:], words=range(len(COLUMNS))),
+                html.pairs("All runs", words.shared),
+                html.table("Runs", words.columns, words.rows, words=range(len(words.columns))),
                 *pictures.values(),
+                html.pairs("Learned filters", words.filters),
             ),
             html.section(
                 "How the numbers were obtained",
@@ -98,21 +91,33 @@ def comparison_plates(runs: Sequence[RunRecord]) -> list[html.Plate]:
     return [compared_scores_plate(runs), *([compared_filters_plate(runs)] if filtering else [])]
 
 
-def comparison_rows(runs: Sequence[RunRecord]) -> list[list[str]]:
-    """A table of words: the names of the columns, then one row per run."""
-    rows = [
-        [
-            run.name,
-            model_name(run),
-            run.data.name,
-            splits_text(run),
-            " ".join(result_text(run)),
-            paired_text(runs[0], run) if index else "the first run",
-            filter_words(run),
-        ]
+class Comparison(NamedTuple):
+    """Runs side by side in words: what all share, a table of the rest, the filter of each."""
+
+    shared: dict[str, str]
+    columns: list[str]
+    rows: list[list[str]]
+    filters: dict[str, str]
+
+
+def compare_words(runs: Sequence[RunRecord]) -> Comparison:
+    """What the terminal and the page say of several runs."""
+    each = [
+        {
+            "run": run.name,
+            "model": model_name(run),
+            "data": run.data.name,
+            "splits": splits_text(run),
+            "score (mean, 95 % interval)": " ".join(result_text(run)),
+            "difference from the first run": paired_text(runs[0], run) if index else "the first",
+        }
         for index, run in enumerate(runs)
     ]
-    return [list(COLUMNS), *rows]
+    same = [key for key in each[0] if len(runs) > 1 and len({row[key] for row in each}) == 1]
+    columns = [key for key in each[0] if key == "run" or key not in same]
+    shared = {key: each[0][key] for key in same if key not in columns}
+    rows = [[row[key] for key in columns] for row in each]
+    return Comparison(shared, columns, rows, {run.name: filter_words(run) for run in runs})
 
 
 def paired_text(first: RunRecord, other: RunRecord) -> str:

@@ -69,7 +69,7 @@ def run(draw, folder):
 
 def _show(record):
     report.text_summary(record)
-    report.comparison_rows([record])
+    report.compare_words([record])
     report.cautions([record])
 
 

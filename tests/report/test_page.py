@@ -520,12 +520,13 @@ def test_the_page_of_a_comparison(runs, tmp_path):
     assert out == tmp_path / "new" / "page.html"
     page = check_page(out.read_text(encoding="utf-8"))
     assert [attrs["id"] for attrs in page.all("figure")] == ["compare_scores", "compare_filters"]
-    table = page.tables[0]
+    shared, table, words = page.tables[:3]
+    assert shared == [["data", "cora"]]
     assert [row[0] for row in table[1:]] == ["ten", "gcn", "bern", "single"]
     assert [row[1] for row in table[1:]] == ["LON-GNN", "GCN", "BernNet", "LON-GNN"]
-    assert "layer 2" in table[3][-1]
-    assert table[1][-2] == "the first run"
-    assert table[4][-2].endswith("of 1 common split")
+    assert "layer 2" in words[2][1]
+    assert table[1][-1] == "the first"
+    assert table[4][-1].endswith("of 1 common split")
     for said in (
         "4 runs on cora. The best score is that of ten: test accuracy 88.",
         "Without a filter: gcn.",
