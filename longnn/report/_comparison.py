@@ -108,8 +108,8 @@ def compare_words(runs: Sequence[RunRecord]) -> Comparison:
             "model": model_name(run),
             "data": run.data.name,
             "splits": splits_text(run),
-            "score (mean, 95 % interval)": " ".join(result_text(run)),
-            "difference from the first run": paired_text(runs[0], run) if index else "the first",
+            "score [95 % interval]": " ".join(result_text(run)),
+            "against the first": paired_text(runs[0], run) if index else "the first",
         }
         for index, run in enumerate(runs)
     ]

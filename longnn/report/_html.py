@@ -73,7 +73,7 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: .4r
 footer { color: var(--soft); font-size: .875rem; margin-top: 3rem; padding-bottom: 2.5rem; }
 @media (max-width: 34rem) { h1 { font-size: 1.4rem; } header { padding-top: 1.5rem; }
   .picture { padding: .4rem; } main, header, footer { padding-left: .9rem; padding-right: .9rem; }
-  td.number, tbody th { white-space: normal; } th, td { padding-right: .5rem; } }
+  td.number, tbody th { white-space: normal; } th, td { padding-right: .4rem; font-size: .85rem; } }
 @media print { :root { --ink: #000; --soft: #444; --page: #fff; --card: #fff; --accent: #000;
   --alert: #fff; --line: #bbb; --paper: #fff; --turn: none; }
   main, header, footer { max-width: none; }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +95,16 @@ INTERVAL = (
 )
 
 
+def _drawing(plate: Callable[[RunRecord], html.Plate]) -> Callable[[Figures], Figure]:
+    """A figure as a method, with the docstring of its plate."""
+
+    def draw(self: Figures) -> Figure:
+        return plate(self.run).draw()
+
+    draw.__doc__ = plate.__doc__
+    return draw
+
+
 class Figures:
     """The figures of one run, drawn when asked for.
 
@@ -108,33 +118,13 @@ class Figures:
     def __init__(self, run: RunRecord) -> None:
         self.run = run
 
-    def filter(self) -> Figure:
-        """The learned filters over the spectral density of the graph; of many blocks a ladder."""
-        return filter_plate(self.run).draw()
-
-    def members(self) -> Figure:
-        """The filters of the members of an ensemble, over each other."""
-        return members_plate(self.run).draw()
-
-    def training(self) -> Figure:
-        """Losses and validation score against the epoch."""
-        return training_plate(self.run).draw()
-
-    def basis(self) -> Figure:
-        """The path of a and b over training, and the weight functions at its ends."""
-        return basis_plate(self.run).draw()
-
-    def amplitude(self) -> Figure:
-        """The norm of the filter over training, and the change of its waveform."""
-        return amplitude_plate(self.run).draw()
-
-    def confusion(self) -> Figure:
-        """True against predicted classes of the first repeat."""
-        return confusion_plate(self.run).draw()
-
-    def scores(self) -> Figure:
-        """The scores of all repeats, with their mean and its 95 % interval."""
-        return scores_plate(self.run).draw()
+    filter = _drawing(filter_plate)
+    members = _drawing(members_plate)
+    training = _drawing(training_plate)
+    basis = _drawing(basis_plate)
+    amplitude = _drawing(amplitude_plate)
+    confusion = _drawing(confusion_plate)
+    scores = _drawing(scores_plate)
 
     def density(self) -> Figure:
         """The spectral density of the graph."""
